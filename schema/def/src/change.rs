@@ -1,4 +1,4 @@
-//! A change of a member's value: the whole of it, a part of it, or a slice of an array in it (P2).
+//! A change of a member's value: the whole of it, a part of it, or a slice of an array in it.
 //!
 //! [`apply`] is how values change wherever there is a schema; [`Change::make`] does the same where the log is folded, which
 //! knows no types because everything in it was checked before it was written. [`difference`] finds the changes that lead

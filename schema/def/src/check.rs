@@ -1,4 +1,4 @@
-//! Whether a value fits a type (P1), and where it does not.
+//! Whether a value fits a type, and where it does not.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Both ways of synchronising a component give the same changes (P8): random types, random edits.
+//! Both ways of synchronising a component give the same changes: random types, random edits.
 
 use annals_def::{
     Change, Component, DataType, FieldChange, Mismatch, Shadowed, Synchronised, Tracked, Value, apply, difference,

@@ -26,7 +26,7 @@ pub use v1::{
     event::{Audience, Awaiting, BaseCreation, Body, Cause, Event, Subject, Timer},
     image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage, Sent},
     ledger,
-    reins::{Driver, Reins},
+    movement_control::{Driver, MovementControl},
     sight::{AreaOfInterest, MANUAL_LIMIT, Sight, SightChange},
     space_data::{
         self, Geometry, SPACE_KEYS, SPACE_VALUE_BYTES, SpaceData, SpaceEntry, SpaceVersion, SpaceVersions, TimeOfDay,

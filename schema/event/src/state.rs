@@ -575,9 +575,9 @@ fn apply_to_image(entity: EntityId, image: &mut Image, body: &Body) -> Result<()
             PartImage::Cell(cell) => cell.controllers.apply(*controller, what),
             PartImage::Base(_) => Err("a base part has no controllers"),
         },
-        Body::Reined(reins) => match &mut image.part {
+        Body::ControlChanged(movement_control) => match &mut image.part {
             PartImage::Cell(cell) => {
-                cell.reins = *reins;
+                cell.movement_control = *movement_control;
                 Ok(())
             }
             PartImage::Base(_) => Err("a base part goes nowhere"),

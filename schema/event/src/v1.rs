@@ -8,7 +8,7 @@ pub mod controller;
 pub mod event;
 pub mod image;
 pub mod ledger;
-pub mod reins;
+pub mod movement_control;
 pub mod sight;
 pub mod space_data;
 pub mod thinned;

@@ -1,10 +1,10 @@
-//! Controllers and reins of a cell part: what can become of them, and how they are written.
+//! Controllers and movement_control of a cell part: what can become of them, and how they are written.
 
 use std::collections::BTreeSet;
 
 use annals_event::{
-    Body, Cause, CellCreation, Controller, ControllerEvent, Driver, Event, Gait, Image, OwnerState, PATH_LIMIT, Place,
-    Reader, Reins, Rounds, Seat, Subject, TRAP_LIMIT, Task,
+    Body, Cause, CellCreation, Controller, ControllerEvent, Driver, Event, Gait, Image, MovementControl, OwnerState,
+    PATH_LIMIT, Place, Reader, Rounds, Seat, Subject, TRAP_LIMIT, Task,
 };
 use annals_ids::{ControllerId, EntityId, OwnerId, Part, Position, TypeId};
 
@@ -108,9 +108,9 @@ fn what_cannot_become_of_a_controller_is_refused() {
 }
 
 #[test]
-fn reins_are_held_from_when_they_are_taken_and_unsound_ones_are_not_read() {
-    let reined = |top_speed, top_speed_y| Event {
-        body: Body::Reined(Reins {
+fn movement_control_is_held_once_set_and_an_unsound_one_is_not_read() {
+    let controlled = |top_speed, top_speed_y| Event {
+        body: Body::ControlChanged(MovementControl {
             driver: Driver::Server,
             top_speed,
             top_speed_y,
@@ -122,15 +122,22 @@ fn reins_are_held_from_when_they_are_taken_and_unsound_ones_are_not_read() {
         event.write(&mut bytes);
         Event::read(&bytes)
     };
-    let event = reined(6.0, 0.0);
+    let event = controlled(6.0, 0.0);
     assert_eq!(read(&event).as_ref(), Ok(&event));
-    for unsound in [reined(-1.0, 0.0), reined(1.0, f32::INFINITY), reined(f32::NAN, 0.0)] {
+    for unsound in [
+        controlled(-1.0, 0.0),
+        controlled(1.0, f32::INFINITY),
+        controlled(f32::NAN, 0.0),
+    ] {
         assert!(read(&unsound).is_err(), "{unsound:?}");
     }
     let mut state = uncontrolled();
     state.apply(&event).expect("it is a cell part");
     let cell = state.entities[&EntityId(1)].cell().expect("it is a cell part");
-    assert_eq!((cell.reins.driver, cell.reins.top_speed), (Driver::Server, 6.0));
+    assert_eq!(
+        (cell.movement_control.driver, cell.movement_control.top_speed),
+        (Driver::Server, 6.0)
+    );
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use annals_def::{Change, Located, Path, Value, split_mix};
 use annals_event::{
     Audience, Awaiting, Batch, Body, Call, CallError, Cause, CellCreation, ClientLink, Controller, ControllerEvent,
-    Driver, Ending, Event, Facing, Gait, Gathering, Header, Height, Image, Imprint, ORDINALS, OwnerState, Place,
-    Reader, Reins, Rounds, Seat, Subject, Tail, Task, Timer,
+    Driver, Ending, Event, Facing, Gait, Gathering, Header, Height, Image, Imprint, MovementControl, ORDINALS,
+    OwnerState, Place, Reader, Rounds, Seat, Subject, Tail, Task, Timer,
 };
 use annals_ids::{
     Address, CallNumber, ControllerId, EntityId, Epoch, Hash, HistoryNumber, MemberId, OwnerId, Part, Position,
@@ -96,7 +96,7 @@ impl Run {
             10 => self.record(subject, None, Body::Destroyed),
             11 => self.bootstrap(entity),
             12 | 13 => self.control(subject, &image),
-            14 => self.rein(subject),
+            14 => self.movement_control(subject),
             _ => self.freeze(),
         }
     }
@@ -203,13 +203,13 @@ impl Run {
         self.record(subject, None, Body::Controlled { controller, what });
     }
 
-    fn rein(&mut self, subject: Subject) {
-        let reins = Reins {
+    fn movement_control(&mut self, subject: Subject) {
+        let movement_control = MovementControl {
             driver: [Driver::Client, Driver::Server][self.roll(2) as usize],
             top_speed: [0.0, 6.5][self.roll(2) as usize],
             top_speed_y: [0.0, 20.0][self.roll(2) as usize],
         };
-        self.record(subject, None, Body::Reined(reins));
+        self.record(subject, None, Body::ControlChanged(movement_control));
     }
 
     fn task(&mut self) -> Task {

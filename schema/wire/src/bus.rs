@@ -127,7 +127,7 @@ pub enum GhostMessage {
     },
     /// Where the real ones are; volatile.
     Moves(Vec<GhostMove>),
-    /// The newest history numbers of all that the sender haunts there, once a second.
+    /// The newest history numbers of all ghosts that the sender has there, once a second.
     Heads(Vec<(EntityId, HistoryNumber)>),
     /// A ghost lacks what follows this number; `None`: all of it.
     Ask {

@@ -26,9 +26,9 @@ use annals_audit::{
 use annals_def::{LedgerNames, Schema};
 use annals_evidence::{Answer, Lexicon, Question, Span, Until, read_trade};
 use annals_host::{
+    log_source::{About, KeptRealm, NamedRealm, Source, SourceError},
     process::SHARD,
     signer::{FolderError, read_note},
-    source::{About, KeptRealm, NamedRealm, Source, SourceError},
     telemetry::Chain,
 };
 use annals_ids::{DatabaseId, EntityId, Hash, Serial, SessionId, TradeId, WallTime};

@@ -12,9 +12,9 @@ use annals_audit::moment::{self, Moment, position};
 use annals_host::{
     claim::{Claim, ClaimError},
     config::{Advice, Realm, StoreKind},
+    log_source::{KeptRealm, NamedRealm, SourceError},
     nats::ServerCount,
     process::Settings,
-    source::{KeptRealm, NamedRealm, SourceError},
     store::{OpenError, open_to_fill},
     telemetry::Chain,
 };

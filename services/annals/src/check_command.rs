@@ -3,8 +3,8 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use annals_host::{
+    log_source::NamedRealm,
     process::{connect, remote_store},
-    source::NamedRealm,
     telemetry::Chain,
     world::compile,
 };

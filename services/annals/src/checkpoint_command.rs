@@ -10,12 +10,12 @@ use std::{
 use annals_db::{ProveError, Prover};
 use annals_host::{
     clock,
+    log_source::{KeptRealm, NamedRealm, SourceError},
     process::{SHARD, Settings},
     signer::{
         FolderError, add_cosignatures, current_key, default_name, keep_note, key_records, make_key, make_key_file,
         make_next_key, newest, of_size, read_key, read_note,
     },
-    source::{KeptRealm, NamedRealm, SourceError},
     telemetry::Chain,
 };
 use annals_ids::Hash;

@@ -14,8 +14,8 @@ use annals_audit::{
 use annals_db::{AcceptError, accept_hole};
 use annals_director::read_owners;
 use annals_host::{
+    log_source::{KeptRealm, NamedRealm, Source, SourceError},
     process::{AskError, SHARD, request},
-    source::{KeptRealm, NamedRealm, Source, SourceError},
     telemetry::Chain,
 };
 use annals_ids::{BatchNumber, EntityId, LogPosition, OwnerId, OwnerKind, WallTime};

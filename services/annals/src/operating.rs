@@ -5,7 +5,7 @@ use std::time::Duration;
 use annals_db::{accounts, ledger::read_action};
 use annals_event::ledger::{Entry, Order, Warrant};
 use annals_host::{
-    lives::{self, NotBegun},
+    activation::{self, NotBegun},
     nats::Bus,
     process::{AskError, request},
 };
@@ -138,7 +138,7 @@ impl Reached<'_> {
             Ok(_) => return Ok(Err("no base takes anybody at this moment".to_owned())),
             Err(error) => return Ok(Err(error.to_string())),
         };
-        let home = match lives::begin(self.bus, self.subjects, holder, place).await {
+        let home = match activation::begin(self.bus, self.subjects, holder, place).await {
             Ok(begun) => begun.mailbox.home,
             Err(NotBegun::Refused(why)) => return Err(NotDone::Refused(why)),
             Err(late @ NotBegun::Late) => return Ok(Err(late.to_string())),

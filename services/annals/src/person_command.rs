@@ -14,8 +14,8 @@ use annals_db::personal::{self, Imported, NotForgotten, Person as Known};
 use annals_evidence::words;
 use annals_host::{
     clock,
+    log_source::{KeptRealm, NamedRealm, SourceError},
     process::SHARD,
-    source::{KeptRealm, NamedRealm, SourceError},
     telemetry::Chain,
 };
 use annals_ids::{DatabaseId, WallTime};

@@ -12,7 +12,7 @@ mod stop;
 use std::{io, process::ExitCode};
 
 use annals_host::{
-    source::{KeptRealm, NamedRealm, SourceError},
+    log_source::{KeptRealm, NamedRealm, SourceError},
     telemetry::Chain,
 };
 use annals_store::StoreError;

@@ -22,7 +22,7 @@ use annals_director::read_owners;
 use annals_event::{Batch, Consumed, Event, Header, Subject};
 use annals_host::{
     log::{ReadError, Reading},
-    source::{BeyondError, Source, SourceError},
+    log_source::{BeyondError, Source, SourceError},
 };
 use annals_ids::{BatchNumber, EntityId, Epoch, EventNumber, Hash, LogPosition, OwnerId, WallTime};
 use annals_store::{StoreError, layout::owners::OwnerRecord};

@@ -32,8 +32,8 @@ use annals_director::read_owners;
 use annals_event::{Batch, Header};
 use annals_host::{
     log::{ReadError, Reading},
+    log_source::{BeyondError, Source},
     process::{SHARD, request},
-    source::{BeyondError, Source},
 };
 use annals_ids::{BatchNumber, Hash, LeafIndex, LogPosition, OwnerId, Shard};
 use annals_store::{

@@ -121,15 +121,18 @@ pub async fn bundle(
     }
     let kept_sizes = kept.iter().map(|note| Ok(claimed(note)?.size));
     let kept_sizes: BTreeSet<u64> = kept_sizes.collect::<Result<_, EvidenceError>>()?;
-    let mut desk = Desk::sit(store, &events, kept_sizes.last().copied().unwrap_or(0)).await?;
-    let changes = desk.keys.iter().filter_map(|record| record.change.as_ref());
+    let mut checkpointed = Checkpointed::sit(store, &events, kept_sizes.last().copied().unwrap_or(0)).await?;
+    let changes = checkpointed.keys.iter().filter_map(|record| record.change.as_ref());
     let changes: Vec<u64> = changes
         .map(|note| Ok(claimed(note)?.size))
         .collect::<Result<_, EvidenceError>>()?;
     let mut continued = BTreeMap::new();
     for size in changes.into_iter().chain(kept_sizes) {
-        if size < desk.head.size {
-            continued.insert(size, desk.prover.consistency(size, desk.head.size).await?);
+        if size < checkpointed.head.size {
+            continued.insert(
+                size,
+                checkpointed.prover.consistency(size, checkpointed.head.size).await?,
+            );
         }
     }
     let mut schemas = BTreeMap::new();
@@ -141,9 +144,9 @@ pub async fn bundle(
     }
     let bundle = Bundle {
         question,
-        events: desk.prove_all(events).await?,
-        checkpoint: desk.note,
-        keys: desk.keys,
+        events: checkpointed.prove_all(events).await?,
+        checkpoint: checkpointed.note,
+        keys: checkpointed.keys,
         continued,
         schemas,
     };
@@ -172,14 +175,14 @@ pub async fn receipt(store: &Store, index: &Index, id: TradeId) -> Result<String
         entry(store, index, proposed).await?,
         entry(store, index, settled).await?,
     ];
-    let mut desk = Desk::sit(store, &events, 0).await?;
-    let key = desk.key().ok_or(EvidenceError::NoKey)?;
+    let mut checkpointed = Checkpointed::sit(store, &events, 0).await?;
+    let key = checkpointed.key().ok_or(EvidenceError::NoKey)?;
     let [proposed, settled] = events;
     let receipt = Receipt {
         key,
-        proposed: desk.prove(proposed).await?,
-        settled: desk.prove(settled).await?,
-        checkpoint: desk.note,
+        proposed: checkpointed.prove(proposed).await?,
+        settled: checkpointed.prove(settled).await?,
+        checkpoint: checkpointed.note,
     };
     let text = receipt.write()?;
     check_receipt(text.as_bytes(), &Anchors::default())?;
@@ -201,14 +204,14 @@ fn claimed(note: &SignedNote) -> Result<TreeHead, EvidenceError> {
 }
 
 /// What evidence is made under: a checkpoint, its log's keys, and the tree.
-struct Desk {
+struct Checkpointed {
     note: SignedNote,
     head: TreeHead,
     keys: Vec<KeyRecord>,
     prover: Prover,
 }
 
-impl Desk {
+impl Checkpointed {
     /// Takes a checkpoint that is of so many batches or more, and that these events are in.
     async fn sit(store: &Store, events: &[(LeafIndex, Excerpt)], least: u64) -> Result<Self, EvidenceError> {
         let needed = events.iter().map(|(leaf, _)| leaf.0 + 1).max().unwrap_or(1).max(least);

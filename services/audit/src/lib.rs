@@ -1,4 +1,4 @@
-//! The auditor's desk: questions about the past, answered from the archive alone, whether its realm runs or not.
+//! The auditor's checkpointed: questions about the past, answered from the archive alone, whether its realm runs or not.
 //!
 //! An [`Index`] is built by whoever asks, from an archive that it verifies on the way: each batch's bytes, the chain of each
 //! log, and the Merkle tree over all of them. It says where things stand and no more. Whatever an answer cites is read from

@@ -194,12 +194,12 @@ impl Words<'_> {
                 ControllerEvent::Caught(who) => format!("entity {who} is in trap {controller}"),
                 ControllerEvent::Released(who) => format!("entity {who} has left trap {controller}"),
             },
-            Body::Reined(reins) => {
-                let driver = match reins.driver {
+            Body::ControlChanged(movement_control) => {
+                let driver = match movement_control.driver {
                     Driver::Client => "its client",
                     Driver::Server => "the server",
                 };
-                let (top, top_y) = (reins.top_speed, reins.top_speed_y);
+                let (top, top_y) = (movement_control.top_speed, movement_control.top_speed_y);
                 format!("goes where {driver} says, at most {top:.1} m/s and {top_y:.1} m/s up and down (0: no limit)")
             }
             Body::Sighted(change) => sighted(change),

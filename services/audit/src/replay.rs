@@ -5,7 +5,7 @@ use annals_director::read_owners;
 use annals_event::{Batch, Impossible, Malformed, OwnerState};
 use annals_host::{
     log::{ReadError, Reading},
-    source::{BeyondError, Source},
+    log_source::{BeyondError, Source},
 };
 use annals_ids::{BatchNumber, Hash, LogPosition, OwnerId, OwnerKind, Shard, WallTime};
 use annals_store::{Store, StoreError};

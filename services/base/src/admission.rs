@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 
 use annals_event::{Body, ClientLink};
 use annals_ids::{EntityId, SessionId};
-use annals_node::{ConnectionId, Desk, NotOpened, Nowhere, Output};
+use annals_node::{ConnectionId, NotOpened, Nowhere, Output, OwnerContext};
 use annals_personal::Admission;
 use annals_wire::client::{
     CloseReason, Hello, HelloAnswer, Movements, Proof, Rejection, Secret, Welcome, protocol_hash,
 };
 
 use crate::{
+    activation,
     input::{CheckedOut, DuplicateLogin, MAX_SESSIONS, OpenSession, RESUME_WINDOW, TICKET_WINDOW},
-    lives,
     role::BaseRole,
     session::{Phase, Session},
     view::Seen,
@@ -22,95 +22,95 @@ use crate::{
 const USUAL_VIEW: f32 = 500.0;
 
 impl BaseRole {
-    pub(crate) fn open_session(&mut self, desk: &mut Desk, wanted: &OpenSession) {
+    pub(crate) fn open_session(&mut self, cx: &mut OwnerContext, wanted: &OpenSession) {
         let request = wanted.request;
-        let opened = self.try_open(desk, wanted);
+        let opened = self.try_open(cx, wanted);
         self.counters.opened += u64::from(opened.is_ok());
-        desk.emit(Output::SessionOpened { request, opened });
+        cx.emit(Output::SessionOpened { request, opened });
     }
 
-    fn try_open(&mut self, desk: &mut Desk, wanted: &OpenSession) -> Result<SessionId, NotOpened> {
-        lives::check(desk, &wanted.account)?;
+    fn try_open(&mut self, cx: &mut OwnerContext, wanted: &OpenSession) -> Result<SessionId, NotOpened> {
+        activation::check(cx, &wanted.account)?;
         // Asked again: the answer was lost, or the request came twice.
         if let Some(session) = self.sessions.opened_with(&wanted.ticket) {
             return Ok(session);
         }
-        let live = lives::live(desk, &wanted.account)?;
-        if wanted.duplicate == DuplicateLogin::Refuse && self.is_played(desk, &wanted.account, live) {
+        let live = activation::live(cx, &wanted.account)?;
+        if wanted.duplicate == DuplicateLogin::Refuse && self.is_played(cx, &wanted.account, live) {
             return Err(NotOpened::InUse);
         }
         if self.sessions.len() >= MAX_SESSIONS {
             return Err(NotOpened::Full);
         }
-        let session = SessionId(desk.new_entity().ok_or(NotOpened::Full)?.0);
+        let session = SessionId(cx.new_entity().ok_or(NotOpened::Full)?.0);
         let entity = match live {
             Some(entity) => {
-                lives::learn_key(desk, &wanted.account);
+                activation::learn_key(cx, &wanted.account);
                 entity
             }
-            None => lives::begin(desk, &wanted.account)?,
+            None => activation::begin(cx, &wanted.account)?,
         };
-        if let Some(before) = self.session_of(desk, entity) {
-            self.replace_session(desk, before, Some(wanted.account.database));
+        if let Some(before) = self.session_of(cx, entity) {
+            self.replace_session(cx, before, Some(wanted.account.database));
         }
-        let until = desk.now().mono.after(TICKET_WINDOW);
+        let until = cx.now().mono.after(TICKET_WINDOW);
         let expected = Session::new(entity, Phase::Expected { until }, Some(wanted));
         self.sessions.insert(session, expected);
-        desk.record_for(entity, false, Body::TokenSet(wanted.ticket));
-        self.set_client(desk, entity, Some(session));
+        cx.record_for(entity, false, Body::TokenSet(wanted.ticket));
+        self.set_client(cx, entity, Some(session));
         Ok(session)
     }
 
     /// Whether a client of an account is connected, wherever its session has gone from the account's own entity. After a
     /// take-over only that at the account's own entity is known.
-    fn is_played(&self, desk: &Desk, account: &CheckedOut, live: Option<EntityId>) -> bool {
-        let own = live.and_then(|entity| self.session_of(desk, entity));
+    fn is_played(&self, cx: &OwnerContext, account: &CheckedOut, live: Option<EntityId>) -> bool {
+        let own = live.and_then(|entity| self.session_of(cx, entity));
         let connected = own.is_some_and(|session| self.sessions.connection(session).is_some());
         connected || self.sessions.is_played(account.database)
     }
 
     /// Says on both parts who the entity's client is.
-    pub(crate) fn set_client(&mut self, desk: &mut Desk, entity: EntityId, session: Option<SessionId>) {
-        let proxy = desk.owner();
+    pub(crate) fn set_client(&mut self, cx: &mut OwnerContext, entity: EntityId, session: Option<SessionId>) {
+        let proxy = cx.owner();
         let client = session.map(|session| ClientLink { session, proxy });
-        desk.record_for(entity, false, Body::ClientSet(client));
-        self.set_witness(desk, entity, client);
+        cx.record_for(entity, false, Body::ClientSet(client));
+        self.set_witness(cx, entity, client);
     }
 
     pub(crate) fn hello(
         &mut self,
-        desk: &mut Desk,
+        cx: &mut OwnerContext,
         place: (ConnectionId, SocketAddr),
         hello: &Hello,
         fresh_token: Secret,
     ) {
         let (connection, from) = place;
         if self.sessions.at(connection).is_some() {
-            return self.refuse(desk, connection);
+            return self.refuse(cx, connection);
         }
-        match self.check_hello(desk, hello) {
+        match self.check_hello(cx, hello) {
             Ok(entity) => {
-                self.admit(desk, from, hello.session, entity);
-                self.welcome(desk, connection, hello, entity, fresh_token);
+                self.admit(cx, from, hello.session, entity);
+                self.welcome(cx, connection, hello, entity, fresh_token);
             }
             Err(rejection) => {
                 self.counters.rejected += 1;
-                answer(desk, connection, &HelloAnswer::Rejected(rejection));
+                answer(cx, connection, &HelloAnswer::Rejected(rejection));
                 let reason = CloseReason::Finished;
-                desk.emit(Output::Close { connection, reason });
+                cx.emit(Output::Close { connection, reason });
             }
         }
     }
 
     /// The entity that the client controls, if it may come in.
-    fn check_hello(&self, desk: &Desk, hello: &Hello) -> Result<EntityId, Rejection> {
+    fn check_hello(&self, cx: &OwnerContext, hello: &Hello) -> Result<EntityId, Rejection> {
         if hello.protocol != protocol_hash() {
             return Err(Rejection::WrongProtocol);
         }
-        if hello.owner != desk.owner() || hello.epoch > desk.epoch() {
+        if hello.owner != cx.owner() || hello.epoch > cx.epoch() {
             return Err(Rejection::Elsewhere);
         }
-        if hello.schema != desk.schema().client_fingerprint() {
+        if hello.schema != cx.schema().client_fingerprint() {
             return Err(Rejection::WrongSchema);
         }
         let Some(session) = self.sessions.get(hello.session) else {
@@ -120,7 +120,7 @@ impl BaseRole {
                 false => Rejection::UnknownSession,
             });
         };
-        let newest = token(desk, session.entity);
+        let newest = token(cx, session.entity);
         let good = match &hello.proof {
             Proof::Ticket(ticket) => newest == Some(ticket.digest().0),
             Proof::Resume(token) => [newest, session.former_token].contains(&Some(token.digest().0)),
@@ -135,26 +135,26 @@ impl BaseRole {
     /// Records who comes in, and from where (rule P6). After a take-over it is not known for which account the session was
     /// opened; then the entity that it controls now stands for the person. Where there is no key to seal it under, it is
     /// recorded that somebody came in: what is known from before is of another client's address, maybe.
-    fn admit(&self, desk: &mut Desk, from: SocketAddr, session: SessionId, entity: EntityId) {
+    fn admit(&self, cx: &mut OwnerContext, from: SocketAddr, session: SessionId, entity: EntityId) {
         let account = self.sessions.get(session).and_then(|session| session.account.clone());
         let (person, name) = account.unzip();
-        let person = person.or_else(|| desk.person(entity));
+        let person = person.or_else(|| cx.person(entity));
         let admission = Admission {
             account: name,
             address: from.to_string(),
         };
-        let sealed = person.and_then(|person| desk.seal(person, &admission.encode()));
+        let sealed = person.and_then(|person| cx.seal(person, &admission.encode()));
         let admitted = Body::Admitted {
             session,
             person: person.unwrap_or_default(),
             sealed: sealed.unwrap_or_default(),
         };
-        desk.record_for(entity, false, admitted);
+        cx.record_for(entity, false, admitted);
     }
 
     fn welcome(
         &mut self,
-        desk: &mut Desk,
+        cx: &mut OwnerContext,
         connection: ConnectionId,
         hello: &Hello,
         entity: EntityId,
@@ -162,10 +162,10 @@ impl BaseRole {
     ) {
         let id = hello.session;
         let movements = Movements::choose(hello.reads, self.widest_view());
-        let schema = std::sync::Arc::clone(desk.schema());
-        let shown = desk
+        let schema = std::sync::Arc::clone(cx.schema());
+        let shown = cx
             .image(entity)
-            .and_then(|image| Seen::new(&schema, desk.tally(), entity, image));
+            .and_then(|image| Seen::new(&schema, cx.tally(), entity, image));
         let (Some(shown), Some(session)) = (shown, self.sessions.get_mut(id)) else {
             return;
         };
@@ -178,23 +178,23 @@ impl BaseRole {
         session.movements = movements;
         session.end_view(comes_first.then(|| shown.beginning()));
         let type_id = shown.client_type();
-        desk.record_for(entity, false, Body::TokenSet(fresh_token.digest().0));
+        cx.record_for(entity, false, Body::TokenSet(fresh_token.digest().0));
         if let Some(connection) = self.sessions.set_phase(id, Phase::Connected(connection)) {
             let reason = CloseReason::Replaced;
-            desk.emit(Output::Close { connection, reason });
+            cx.emit(Output::Close { connection, reason });
         }
         self.counters.welcomed += 1;
         let welcome = Welcome {
             session: id,
-            epoch: desk.epoch(),
+            epoch: cx.epoch(),
             entity,
             type_id,
             token: fresh_token,
             movements,
         };
-        answer(desk, connection, &HelloAnswer::Welcome(welcome));
+        answer(cx, connection, &HelloAnswer::Welcome(welcome));
         if comes_first {
-            desk.run(entity, &Nowhere, |behaviour, context| {
+            cx.run(entity, &Nowhere, |behaviour, context| {
                 behaviour.client_attached(context);
             });
         }
@@ -209,29 +209,29 @@ impl BaseRole {
             .unwrap_or(USUAL_VIEW)
     }
 
-    pub(crate) fn closed(&mut self, desk: &mut Desk, connection: ConnectionId) {
+    pub(crate) fn closed(&mut self, cx: &mut OwnerContext, connection: ConnectionId) {
         if let Some(session) = self.sessions.at(connection) {
-            let until = desk.now().mono.after(RESUME_WINDOW);
+            let until = cx.now().mono.after(RESUME_WINDOW);
             self.sessions.set_phase(session, Phase::Away { until });
         }
     }
 
     /// Closes the connection of a client that does not keep to the protocol. Its session can be resumed.
-    fn refuse(&mut self, desk: &mut Desk, connection: ConnectionId) {
+    fn refuse(&mut self, cx: &mut OwnerContext, connection: ConnectionId) {
         self.counters.refused += 1;
         let reason = CloseReason::Malformed;
-        desk.emit(Output::Close { connection, reason });
-        self.closed(desk, connection);
+        cx.emit(Output::Close { connection, reason });
+        self.closed(cx, connection);
     }
 }
 
 /// The digest of what the client of an entity is to show.
-pub(crate) fn token(desk: &Desk, entity: EntityId) -> Option<[u8; 32]> {
-    desk.image(entity)?.base()?.token
+pub(crate) fn token(cx: &OwnerContext, entity: EntityId) -> Option<[u8; 32]> {
+    cx.image(entity)?.base()?.token
 }
 
-fn answer(desk: &mut Desk, connection: ConnectionId, answer: &HelloAnswer) {
+fn answer(cx: &mut OwnerContext, connection: ConnectionId, answer: &HelloAnswer) {
     let mut bytes = Vec::new();
     answer.write(&mut bytes);
-    desk.emit(Output::Frame { connection, bytes });
+    cx.emit(Output::Frame { connection, bytes });
 }

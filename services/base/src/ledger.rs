@@ -5,35 +5,35 @@ use annals_event::{
     ledger::{Booking, LedgerView, News, Order, Outcome, Stage},
 };
 use annals_ids::{EntityId, MemberId, TransferId};
-use annals_node::{Desk, Nowhere, Trouble};
+use annals_node::{Nowhere, OwnerContext, Trouble};
 
 use crate::role::BaseRole;
 
 impl BaseRole {
     /// Takes news of the ledger for an entity. One that has ended needs none: its next life begins with a statement.
-    pub(crate) fn booked(&mut self, desk: &mut Desk, entity: EntityId, news: News) {
-        let Some(view) = desk.ledger(entity) else { return };
+    pub(crate) fn booked(&mut self, cx: &mut OwnerContext, entity: EntityId, news: News) {
+        let Some(view) = cx.ledger(entity) else { return };
         // What is recorded must be possible: a defect elsewhere is to cost this entity its view, and nobody the process.
         let mut after = view.clone();
         if after.book(entity, &news).is_err() {
             let what = "the ledger's news do not follow what its base part heard before";
-            return desk.report(Trouble::Impossible { entity, what });
+            return cx.report(Trouble::Impossible { entity, what });
         }
         let answered = match &news {
             News::Booking(booking) if booking.of.asker == entity => view.orders.get(&booking.of.number).cloned(),
             _ => None,
         };
-        let restated = restated(desk, entity, &after);
-        desk.record_for(entity, false, Body::Booked(news.clone()));
+        let restated = restated(cx, entity, &after);
+        cx.record_for(entity, false, Body::Booked(news.clone()));
         for member in restated {
-            desk.record_for(entity, true, Body::Restated { member });
+            cx.record_for(entity, true, Body::Restated { member });
         }
-        for of in to_post(desk, entity, &news) {
-            desk.order(entity, Order::Post { of });
+        for of in to_post(cx, entity, &news) {
+            cx.order(entity, Order::Post { of });
         }
         match news {
-            News::Statement(_) => desk.run(entity, &Nowhere, |behaviour, context| behaviour.holdings_known(context)),
-            News::Booking(booking) => desk.run(entity, &Nowhere, |behaviour, context| {
+            News::Statement(_) => cx.run(entity, &Nowhere, |behaviour, context| behaviour.holdings_known(context)),
+            News::Booking(booking) => cx.run(entity, &Nowhere, |behaviour, context| {
                 behaviour.booked(context, &booking, answered.as_ref());
             }),
         };
@@ -41,8 +41,8 @@ impl BaseRole {
 }
 
 /// The views of accounts that clients see, and that are not what they were once the ledger's view is this.
-fn restated(desk: &Desk, entity: EntityId, after: &LedgerView) -> Vec<MemberId> {
-    let (Some(before), Some(entity_type)) = (desk.ledger(entity), desk.entity_type(entity)) else {
+fn restated(cx: &OwnerContext, entity: EntityId, after: &LedgerView) -> Vec<MemberId> {
+    let (Some(before), Some(entity_type)) = (cx.ledger(entity), cx.entity_type(entity)) else {
         return Vec::new();
     };
     let shown = entity_type
@@ -56,11 +56,11 @@ fn restated(desk: &Desk, entity: EntityId, after: &LedgerView) -> Vec<MemberId> 
 
 /// The reserved transfers that the entity completes now: that they have left it is recorded, so nobody can see their assets
 /// with it any more. A statement lists those that an earlier life left behind.
-fn to_post(desk: &Desk, entity: EntityId, news: &News) -> Vec<TransferId> {
+fn to_post(cx: &OwnerContext, entity: EntityId, news: &News) -> Vec<TransferId> {
     match news {
         News::Booking(booking) => reserved(booking, entity).into_iter().collect(),
         News::Statement(statement) => {
-            let ordered = desk.ledger(entity).map(|view| &view.orders);
+            let ordered = cx.ledger(entity).map(|view| &view.orders);
             let is_posted = |of: &TransferId| {
                 let mut orders = ordered.into_iter().flat_map(|orders| orders.values());
                 orders.any(|order| matches!(order, Order::Post { of: posted } if posted == of))

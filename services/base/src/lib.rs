@@ -8,11 +8,11 @@
 //! A base does not tick. Everything here is soft but what the log keeps: after a take-over the sessions are rebuilt from
 //! the entities' clients and token digests, and the clients resume them.
 
+mod activation;
 mod admission;
 mod input;
 mod ledger;
 mod lifecycle;
-mod lives;
 mod marks;
 mod operators;
 mod role;

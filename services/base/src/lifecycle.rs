@@ -3,7 +3,7 @@
 use annals_def::Value;
 use annals_event::{Body, Call, CellCreation, ClientLink, Image, Place, Subject};
 use annals_ids::{Address, EntityId, MemberId, OwnerId, Part};
-use annals_node::{Bootstrap, Denied, Desk, Nowhere, Stored, Trouble};
+use annals_node::{Bootstrap, Denied, Nowhere, OwnerContext, Stored, Trouble};
 use annals_wire::{
     SpaceMap,
     client::{CloseReason, ToClient},
@@ -13,27 +13,27 @@ use crate::{admission::token, input::DuplicateLogin, marks::Mark, role::BaseRole
 
 impl BaseRole {
     /// Takes a newer map, and makes what the realm begins with, if it begins here.
-    pub(crate) fn redraw(&mut self, desk: &mut Desk, map: SpaceMap) {
+    pub(crate) fn redraw(&mut self, cx: &mut OwnerContext, map: SpaceMap) {
         if self.map.as_ref().is_none_or(|known| known.version < map.version) {
-            let begins_here = map.bootstrap == Some(desk.owner());
+            let begins_here = map.bootstrap == Some(cx.owner());
             self.map = Some(map);
-            if begins_here && desk.state().bootstrap.is_none() {
-                self.bootstrap(desk);
+            if begins_here && cx.state().bootstrap.is_none() {
+                self.bootstrap(cx);
             }
         }
     }
 
     /// Makes the entity with which the realm begins. That it did is recorded in the same input, and so in the same batch:
     /// whoever takes the owner over finds both or neither.
-    fn bootstrap(&mut self, desk: &mut Desk) {
-        let Some(Bootstrap { type_id, properties }) = desk.bootstrap() else {
+    fn bootstrap(&mut self, cx: &mut OwnerContext) {
+        let Some(Bootstrap { type_id, properties }) = cx.bootstrap() else {
             return;
         };
-        match desk.create_base(type_id, properties, Stored::default()) {
-            Ok(entity) => desk.record(Subject::Owner, false, Body::Bootstrapped { entity }),
+        match cx.create_base(type_id, properties, Stored::default()) {
+            Ok(entity) => cx.record(Subject::Owner, false, Body::Bootstrapped { entity }),
             Err(denied) => {
                 self.counters.denied += 1;
-                desk.report(Trouble::NotBootstrapped { type_id, denied });
+                cx.report(Trouble::NotBootstrapped { type_id, denied });
             }
         }
     }
@@ -44,13 +44,13 @@ impl BaseRole {
     /// When it has one, or is not here any more.
     pub(crate) fn create_cell(
         &mut self,
-        desk: &mut Desk,
+        cx: &mut OwnerContext,
         entity: EntityId,
         place: Place,
         properties: &[(MemberId, Value)],
     ) -> Result<(), Denied> {
         let what = "have a cell part made";
-        let image = desk.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
+        let image = cx.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
         if image.base().is_some_and(|base| base.cell.is_some()) {
             return Err(Denied::HasCell { entity });
         }
@@ -61,34 +61,34 @@ impl BaseRole {
             .map(|base| base.cell_properties.clone())
             .unwrap_or_default();
         let properties = stored.into_iter().chain(properties.iter().cloned()).collect();
-        let has_part = desk.type_of(type_id).is_some_and(|found| found.parts.cell);
-        let properties = desk.initial(type_id, Part::Cell, properties);
+        let has_part = cx.type_of(type_id).is_some_and(|found| found.parts.cell);
+        let properties = cx.initial(type_id, Part::Cell, properties);
         let owner = self
             .map
             .as_ref()
             .and_then(|map| map.owner_at(place.space, place.position));
         let (Some(owner), Ok(properties)) = (owner, properties) else {
-            self.deny_cell(desk, entity);
+            self.deny_cell(cx, entity);
             return Ok(());
         };
-        if !has_part || had_cell(desk, entity) || !place.is_sound() {
-            self.deny_cell(desk, entity);
+        if !has_part || had_cell(cx, entity) || !place.is_sound() {
+            self.deny_cell(cx, entity);
             return Ok(());
         }
         let creation = CellCreation {
             entity,
             type_id,
-            home: desk.owner(),
+            home: cx.owner(),
             based: true,
             place,
             properties,
             client,
         };
         // By its owner (rule C12).
-        let (from, to) = (Address::Owner(desk.owner()), Address::Owner(owner));
-        desk.call(from, to, owner, Call::CreateCell(Box::new(creation)));
-        Mark::CellBegins.set(desk, entity);
-        desk.record_for(entity, false, Body::Placed(Some(owner)));
+        let (from, to) = (Address::Owner(cx.owner()), Address::Owner(owner));
+        cx.call(from, to, owner, Call::CreateCell(Box::new(creation)));
+        Mark::CellBegins.set(cx, entity);
+        cx.record_for(entity, false, Body::Placed(Some(owner)));
         Ok(())
     }
 
@@ -97,73 +97,73 @@ impl BaseRole {
     ///
     /// # Errors
     /// When nobody is, or the entity is not here any more.
-    pub(crate) fn open_space(&mut self, desk: &mut Desk, entity: EntityId, place: Place) -> Result<(), Denied> {
+    pub(crate) fn open_space(&mut self, cx: &mut OwnerContext, entity: EntityId, place: Place) -> Result<(), Denied> {
         let what = "have a space opened";
-        desk.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
+        cx.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
         let map = self.map.as_ref();
         let owner = map.and_then(|map| map.owner_at(place.space, place.position));
         let owner = owner.ok_or(Denied::NoSpace(place.space))?;
-        let (from, to) = (Address::Owner(desk.owner()), Address::Owner(owner));
-        desk.call(from, to, owner, Call::OpenSpace(place.space));
+        let (from, to) = (Address::Owner(cx.owner()), Address::Owner(owner));
+        cx.call(from, to, owner, Call::OpenSpace(place.space));
         Ok(())
     }
 
-    fn deny_cell(&mut self, desk: &mut Desk, entity: EntityId) {
+    fn deny_cell(&mut self, cx: &mut OwnerContext, entity: EntityId) {
         self.counters.denied += 1;
-        desk.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
+        cx.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
     }
 
     /// Ends an entity: its cell part first, and itself once that is gone.
-    pub(crate) fn destroy(&mut self, desk: &mut Desk, entity: EntityId) {
-        let Some(image) = desk.image(entity) else { return };
+    pub(crate) fn destroy(&mut self, cx: &mut OwnerContext, entity: EntityId) {
+        let Some(image) = cx.image(entity) else { return };
         if image.base().is_none_or(|base| base.cell.is_none()) {
-            return self.finish(desk, entity);
+            return self.finish(cx, entity);
         }
         if Mark::CellEnds.is_set(image) {
             return;
         }
-        destroy_cell(desk, entity);
-        Mark::CellEnds.set(desk, entity);
+        destroy_cell(cx, entity);
+        Mark::CellEnds.set(cx, entity);
     }
 
-    fn finish(&mut self, desk: &mut Desk, entity: EntityId) {
-        if let Some(session) = self.session_of(desk, entity) {
-            self.drop_session(desk, session, CloseReason::Ended);
+    fn finish(&mut self, cx: &mut OwnerContext, entity: EntityId) {
+        if let Some(session) = self.session_of(cx, entity) {
+            self.drop_session(cx, session, CloseReason::Ended);
         }
-        desk.run(entity, &Nowhere, |behaviour, context| behaviour.destroyed(context));
-        store(desk, entity);
-        desk.record_for(entity, false, Body::Destroyed);
+        cx.run(entity, &Nowhere, |behaviour, context| behaviour.destroyed(context));
+        store(cx, entity);
+        cx.record_for(entity, false, Body::Destroyed);
     }
 
     /// Takes what the cell part of an entity says of where it is.
-    pub(crate) fn placed(&mut self, desk: &mut Desk, entity: EntityId, at: Option<OwnerId>, home: OwnerId) {
-        let Some(before) = desk.image(entity).map(|image| image.base().and_then(|base| base.cell)) else {
-            if home == desk.owner() {
-                desk.record(Subject::Entity(entity, Part::Cell), false, Body::Placed(at));
+    pub(crate) fn placed(&mut self, cx: &mut OwnerContext, entity: EntityId, at: Option<OwnerId>, home: OwnerId) {
+        let Some(before) = cx.image(entity).map(|image| image.base().and_then(|base| base.cell)) else {
+            if home == cx.owner() {
+                cx.record(Subject::Entity(entity, Part::Cell), false, Body::Placed(at));
             }
             return;
         };
         if before != at {
-            desk.record_for(entity, false, Body::Placed(at));
+            cx.record_for(entity, false, Body::Placed(at));
         }
-        let begins = Mark::CellBegins.clear(desk, entity);
+        let begins = Mark::CellBegins.clear(cx, entity);
         match at {
             Some(_) => {
                 if begins {
-                    desk.run(entity, &Nowhere, |behaviour, context| behaviour.cell_gained(context));
+                    cx.run(entity, &Nowhere, |behaviour, context| behaviour.cell_gained(context));
                 }
                 // Whoever serves the client from now on does not know what it has. It asks by itself, but may have done so before
                 // this was known here, and been dropped.
-                let session = self.session_of(desk, entity).filter(|_| before != at);
+                let session = self.session_of(cx, entity).filter(|_| before != at);
                 if let Some(session) = session {
                     let source = Part::Cell;
-                    self.tell_client(desk, session, &ToClient::StampsWanted { source });
+                    self.tell_client(cx, session, &ToClient::StampsWanted { source });
                 }
             }
             None => {
-                desk.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
-                if Mark::CellEnds.clear(desk, entity) {
-                    self.finish(desk, entity);
+                cx.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
+                if Mark::CellEnds.clear(cx, entity) {
+                    self.finish(cx, entity);
                 }
             }
         }
@@ -174,74 +174,72 @@ impl BaseRole {
     ///
     /// # Errors
     /// When there is no client to give, or the other entity cannot have it.
-    pub(crate) fn give_client(&mut self, desk: &mut Desk, from: EntityId, to: EntityId) -> Result<(), Denied> {
+    pub(crate) fn give_client(&mut self, cx: &mut OwnerContext, from: EntityId, to: EntityId) -> Result<(), Denied> {
         let kept = |why| Denied::ClientKept { from, to, why };
-        let (session, secret) = (self.session_of(desk, from), token(desk, from));
+        let (session, secret) = (self.session_of(cx, from), token(cx, from));
         let (Some(id), Some(secret)) = (session, secret) else {
             return Err(kept("it has none any more"));
         };
-        let other = desk.image(to).ok_or(kept("the other one is no more"))?;
+        let other = cx.image(to).ok_or(kept("the other one is no more"))?;
         if Mark::CellEnds.is_set(other) {
             return Err(kept("the other one is about to end"));
         }
-        if let Some(before) = self.session_of(desk, to) {
+        if let Some(before) = self.session_of(cx, to) {
             let session = self.sessions.get(id);
             let refuses = session.is_some_and(|session| session.duplicate == DuplicateLogin::Refuse);
             if refuses && self.sessions.connection(before).is_some() {
-                self.end_session(desk, id, CloseReason::LoggedInElsewhere);
+                self.end_session(cx, id, CloseReason::LoggedInElsewhere);
                 return Ok(());
             }
             let account = session.and_then(|session| session.account.as_ref());
             let account = account.map(|(account, _)| *account);
-            self.replace_session(desk, before, account);
+            self.replace_session(cx, before, account);
         }
-        self.set_client(desk, from, None);
-        desk.record_for(to, false, Body::TokenSet(secret));
-        self.set_client(desk, to, Some(id));
-        let schema = std::sync::Arc::clone(desk.schema());
-        let seen = desk
-            .image(to)
-            .and_then(|image| Seen::new(&schema, desk.tally(), to, image));
+        self.set_client(cx, from, None);
+        cx.record_for(to, false, Body::TokenSet(secret));
+        self.set_client(cx, to, Some(id));
+        let schema = std::sync::Arc::clone(cx.schema());
+        let seen = cx.image(to).and_then(|image| Seen::new(&schema, cx.tally(), to, image));
         let (Some(seen), Some(session)) = (seen, self.sessions.get_mut(id)) else {
             return Ok(());
         };
         session.entity = to;
         session.end_view(Some(seen.beginning()));
         let type_id = seen.client_type();
-        self.tell_client(desk, id, &ToClient::Reset { entity: to, type_id });
-        desk.run(to, &Nowhere, |behaviour, context| behaviour.client_attached(context));
+        self.tell_client(cx, id, &ToClient::Reset { entity: to, type_id });
+        cx.run(to, &Nowhere, |behaviour, context| behaviour.client_attached(context));
         Ok(())
     }
 
     /// Says on the cell part, if there is one, whom its witness serves.
-    pub(crate) fn set_witness(&mut self, desk: &mut Desk, entity: EntityId, client: Option<ClientLink>) {
-        let base = desk.image(entity).and_then(Image::base);
+    pub(crate) fn set_witness(&mut self, cx: &mut OwnerContext, entity: EntityId, client: Option<ClientLink>) {
+        let base = cx.image(entity).and_then(Image::base);
         if base.is_some_and(|base| base.cell.is_some()) {
             let (from, to) = (Address::Base(entity), Address::Cell(entity));
-            desk.call(from, to, desk.owner(), Call::Witness(client));
+            cx.call(from, to, cx.owner(), Call::Witness(client));
         }
     }
 }
 
 /// Whether the entity has had a cell part. Calls to a cell part are numbered for the entity's whole life, so there is one
 /// cell part in it.
-fn had_cell(desk: &Desk, entity: EntityId) -> bool {
+fn had_cell(cx: &OwnerContext, entity: EntityId) -> bool {
     let cell = Address::Cell(entity);
-    let by_itself = desk
+    let by_itself = cx
         .image(entity)
         .is_some_and(|image| image.links.taken.contains_key(&cell) || image.links.sent.contains_key(&cell));
-    by_itself || desk.state().links.taken.contains_key(&cell)
+    by_itself || cx.state().links.taken.contains_key(&cell)
 }
 
 /// Ends the cell part of an entity. What both parts hold is stored while both are there.
-pub(crate) fn destroy_cell(desk: &mut Desk, entity: EntityId) {
-    let Some(image) = desk.image(entity) else { return };
+pub(crate) fn destroy_cell(cx: &mut OwnerContext, entity: EntityId) {
+    let Some(image) = cx.image(entity) else { return };
     if image.base().is_none_or(|base| base.cell.is_none()) || is_ending(image, entity) {
         return;
     }
-    store(desk, entity);
+    store(cx, entity);
     let (from, to) = (Address::Base(entity), Address::Cell(entity));
-    desk.call(from, to, desk.owner(), Call::DestroyCell);
+    cx.call(from, to, cx.owner(), Call::DestroyCell);
 }
 
 /// Whether the cell part has been told to cease and has not taken it yet.
@@ -251,12 +249,12 @@ fn is_ending(image: &Image, entity: EntityId) -> bool {
 }
 
 /// Has an entity of the database written, if its type's are stored at all: an account may be of any type.
-pub(crate) fn store(desk: &mut Desk, entity: EntityId) {
-    if desk.entity_type(entity).is_none_or(|found| !found.persistent) {
+pub(crate) fn store(cx: &mut OwnerContext, entity: EntityId) {
+    if cx.entity_type(entity).is_none_or(|found| !found.persistent) {
         return;
     }
-    let base = desk.image(entity).and_then(Image::base);
+    let base = cx.image(entity).and_then(Image::base);
     if let Some(database) = base.map(|base| base.database).filter(|database| database.0 != 0) {
-        desk.record_for(entity, false, Body::Stored { database });
+        cx.record_for(entity, false, Body::Stored { database });
     }
 }

@@ -4,7 +4,7 @@
 
 use annals_event::{Awaiting, Body, Image};
 use annals_ids::{Address, CallNumber, EntityId, WorldTime};
-use annals_node::Desk;
+use annals_node::OwnerContext;
 
 /// What an entity waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,15 +17,15 @@ pub(crate) enum Mark {
 
 impl Mark {
     /// Records that an entity waits for this.
-    pub(crate) fn set(self, desk: &mut Desk, entity: EntityId) {
-        let (to, number) = (Address::Owner(desk.owner()), self.number());
+    pub(crate) fn set(self, cx: &mut OwnerContext, entity: EntityId) {
+        let (to, number) = (Address::Owner(cx.owner()), self.number());
         let awaiting = Awaiting {
             // Only what it waits for ends the wait.
             deadline: WorldTime(u64::MAX),
             then: 0,
             note: Vec::new(),
         };
-        desk.record_for(entity, false, Body::Awaits { to, number, awaiting });
+        cx.record_for(entity, false, Body::Awaits { to, number, awaiting });
     }
 
     /// Whether a base part waits for this.
@@ -35,11 +35,11 @@ impl Mark {
     }
 
     /// Records that the wait is over. Returns whether there was one.
-    pub(crate) fn clear(self, desk: &mut Desk, entity: EntityId) -> bool {
-        let is_set = desk.image(entity).is_some_and(|image| self.is_set(image));
+    pub(crate) fn clear(self, cx: &mut OwnerContext, entity: EntityId) -> bool {
+        let is_set = cx.image(entity).is_some_and(|image| self.is_set(image));
         if is_set {
-            let (to, number) = (Address::Owner(desk.owner()), self.number());
-            desk.record_for(entity, false, Body::Resumed { to, number });
+            let (to, number) = (Address::Owner(cx.owner()), self.number());
+            cx.record_for(entity, false, Body::Resumed { to, number });
         }
         is_set
     }

@@ -5,28 +5,28 @@
 
 use annals_event::ledger::ORDERS_WAITING;
 use annals_ids::TransferId;
-use annals_node::{Desk, NotOrdered, Output};
+use annals_node::{NotOrdered, Output, OwnerContext};
 
 use crate::{input::OperatorOrder, role::BaseRole};
 
 impl BaseRole {
     /// An operator orders something for an entity of the database.
-    pub(crate) fn order(&mut self, desk: &mut Desk, wanted: &OperatorOrder) {
-        let ordered = try_order(desk, wanted);
+    pub(crate) fn order(&mut self, cx: &mut OwnerContext, wanted: &OperatorOrder) {
+        let ordered = try_order(cx, wanted);
         self.counters.ordered += u64::from(ordered.is_ok());
         let request = wanted.request;
-        desk.emit(Output::Ordered { request, ordered });
+        cx.emit(Output::Ordered { request, ordered });
     }
 }
 
-fn try_order(desk: &mut Desk, wanted: &OperatorOrder) -> Result<TransferId, NotOrdered> {
+fn try_order(cx: &mut OwnerContext, wanted: &OperatorOrder) -> Result<TransferId, NotOrdered> {
     let order = &wanted.order;
     let refused = |why: &str| NotOrdered::Refused(why.to_owned());
     let warrant = order.warrant().ok_or_else(|| refused("it names no operator"))?;
     order.check().map_err(|reason| refused(&reason.to_string()))?;
-    let entity = desk.state().databases.get(&wanted.database).copied();
+    let entity = cx.state().databases.get(&wanted.database).copied();
     let (asker, view) = entity
-        .and_then(|entity| Some((entity, desk.ledger(entity)?)))
+        .and_then(|entity| Some((entity, cx.ledger(entity)?)))
         .ok_or(NotOrdered::NotAlive)?;
     let is_of_action = |waiting: &annals_event::ledger::Order| {
         let known = waiting.warrant();
@@ -40,6 +40,6 @@ fn try_order(desk: &mut Desk, wanted: &OperatorOrder) -> Result<TransferId, NotO
     }
     let mut bytes = Vec::new();
     order.write(&mut bytes);
-    desk.needs(bytes.len()).map_err(|_| NotOrdered::NotNow)?;
-    desk.order(asker, order.clone()).ok_or(NotOrdered::NotAlive)
+    cx.needs(bytes.len()).map_err(|_| NotOrdered::NotNow)?;
+    cx.order(asker, order.clone()).ok_or(NotOrdered::NotAlive)
 }

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use annals_event::{Call, Event, OwnerState, Subject};
 use annals_ids::{Address, DatabaseId, EntityId, OwnerId, OwnerKind, Part, SessionId, Tick};
-use annals_node::{Caller, ClientNews, Denied, Desk, Moment, Nowhere, Output, Request, Role, ShutDown, time::Mono};
+use annals_node::{
+    Caller, ClientNews, Denied, Moment, Nowhere, Output, OwnerContext, Request, Role, ShutDown, time::Mono,
+};
 use annals_wire::{
     SpaceMap,
     bus::{GhostMessage, ViewMessage},
@@ -76,55 +78,60 @@ impl BaseRole {
     }
 
     /// The session that controls an entity from here.
-    pub(crate) fn session_of(&self, desk: &Desk, entity: EntityId) -> Option<SessionId> {
-        let session = desk.image(entity)?.client?.session;
+    pub(crate) fn session_of(&self, cx: &OwnerContext, entity: EntityId) -> Option<SessionId> {
+        let session = cx.image(entity)?.client?.session;
         self.sessions.get(session).map(|_| session)
     }
 
     /// Tells a session's client, if it is here.
-    pub(crate) fn tell_client(&self, desk: &mut Desk, session: SessionId, frame: &ToClient) {
+    pub(crate) fn tell_client(&self, cx: &mut OwnerContext, session: SessionId, frame: &ToClient) {
         if let Some(connection) = self.sessions.connection(session) {
             let mut bytes = Vec::new();
             frame.write(&mut bytes);
-            desk.emit(Output::Frame { connection, bytes });
+            cx.emit(Output::Frame { connection, bytes });
         }
     }
 
     /// Ends a session, and its connection with it: the entity has lost its client for good.
-    pub(crate) fn end_session(&mut self, desk: &mut Desk, session: SessionId, reason: CloseReason) {
-        let Some(ended) = self.drop_session(desk, session, reason) else {
+    pub(crate) fn end_session(&mut self, cx: &mut OwnerContext, session: SessionId, reason: CloseReason) {
+        let Some(ended) = self.drop_session(cx, session, reason) else {
             return;
         };
-        if desk.image(ended.entity).is_none() {
+        if cx.image(ended.entity).is_none() {
             return;
         }
-        self.set_client(desk, ended.entity, None);
-        desk.run(ended.entity, &Nowhere, |behaviour, context| {
+        self.set_client(cx, ended.entity, None);
+        cx.run(ended.entity, &Nowhere, |behaviour, context| {
             behaviour.client_lost(context);
         });
     }
 
     /// Ends a session because a later one takes its place at its entity. Of another account only behaviour can have made it:
     /// then nobody logged in elsewhere.
-    pub(crate) fn replace_session(&mut self, desk: &mut Desk, session: SessionId, by: Option<DatabaseId>) {
+    pub(crate) fn replace_session(&mut self, cx: &mut OwnerContext, session: SessionId, by: Option<DatabaseId>) {
         let Some(before) = self.sessions.get(session) else {
             return;
         };
         let account = before.account.as_ref().map(|(account, _)| *account);
         if account.zip(by).is_some_and(|(account, by)| account != by) {
-            self.drop_session(desk, session, CloseReason::Ended);
+            self.drop_session(cx, session, CloseReason::Ended);
             return;
         }
-        let tokens = [token(desk, before.entity), before.former_token];
+        let tokens = [token(cx, before.entity), before.former_token];
         self.sessions.remember_replaced(session, tokens);
-        self.drop_session(desk, session, CloseReason::LoggedInElsewhere);
+        self.drop_session(cx, session, CloseReason::LoggedInElsewhere);
     }
 
     /// Forgets a session and closes its connection.
-    pub(crate) fn drop_session(&mut self, desk: &mut Desk, session: SessionId, reason: CloseReason) -> Option<Session> {
+    pub(crate) fn drop_session(
+        &mut self,
+        cx: &mut OwnerContext,
+        session: SessionId,
+        reason: CloseReason,
+    ) -> Option<Session> {
         let dropped = self.sessions.remove(session)?;
         if let Some(connection) = dropped.phase.connection() {
-            desk.emit(Output::Close { connection, reason });
+            cx.emit(Output::Close { connection, reason });
         }
         Some(dropped)
     }
@@ -139,67 +146,67 @@ impl Role for BaseRole {
         matches!(input, BaseInput::Map(_) | BaseInput::Closed { .. })
     }
 
-    fn handle(&mut self, desk: &mut Desk, input: BaseInput) {
+    fn handle(&mut self, cx: &mut OwnerContext, input: BaseInput) {
         match input {
-            BaseInput::Map(map) => self.redraw(desk, map),
-            BaseInput::OpenSession(wanted) => self.open_session(desk, &wanted),
-            BaseInput::Begin(wanted) => self.begin(desk, &wanted),
-            BaseInput::Order(wanted) => self.order(desk, &wanted),
+            BaseInput::Map(map) => self.redraw(cx, map),
+            BaseInput::OpenSession(wanted) => self.open_session(cx, &wanted),
+            BaseInput::Begin(wanted) => self.begin(cx, &wanted),
+            BaseInput::Order(wanted) => self.order(cx, &wanted),
             BaseInput::Learned {
                 entity,
                 number,
                 outcome,
-            } => desk.inform(entity, number, &outcome),
+            } => cx.inform(entity, number, &outcome),
             BaseInput::Hello {
                 connection,
                 from,
                 hello,
                 fresh_token,
-            } => self.hello(desk, (connection, from), &hello, fresh_token),
+            } => self.hello(cx, (connection, from), &hello, fresh_token),
             BaseInput::Frame {
                 connection,
                 frame,
                 trace,
-            } => self.frame(desk, connection, frame, trace),
-            BaseInput::Datagram { connection, datagram } => self.datagram(desk, connection, datagram),
-            BaseInput::Closed { connection } => self.closed(desk, connection),
+            } => self.frame(cx, connection, frame, trace),
+            BaseInput::Datagram { connection, datagram } => self.datagram(cx, connection, datagram),
+            BaseInput::Closed { connection } => self.closed(cx, connection),
         }
     }
 
-    fn take(&mut self, desk: &mut Desk, caller: &Caller, call: Call) {
+    fn handle_call(&mut self, cx: &mut OwnerContext, caller: &Caller, call: Call) {
         match (call, caller.link.from) {
-            (Call::Placed(at), Address::Cell(entity)) => self.placed(desk, entity, at, caller.home),
-            (Call::Ledger { to, news }, Address::Owner(_)) => self.booked(desk, to, news),
+            (Call::Placed(at), Address::Cell(entity)) => self.placed(cx, entity, at, caller.home),
+            (Call::Ledger { to, news }, Address::Owner(_)) => self.booked(cx, to, news),
             _ => {}
         }
     }
 
-    fn request(&mut self, desk: &mut Desk, by: EntityId, request: Request) {
+    fn request(&mut self, cx: &mut OwnerContext, by: EntityId, request: Request) {
         let waits = matches!(request, Request::CreateCell { .. } | Request::OpenSpace { .. }) && self.map.is_none();
         if waits && self.unplaced.len() < UNPLACED_LIMIT {
             self.unplaced.push_back((by, request));
-        } else if let Err(why) = self.fulfil(desk, &request) {
+        } else if let Err(why) = self.fulfil(cx, &request) {
             self.counters.denied += 1;
-            desk.deny(by, &Nowhere, &request, &why);
+            cx.deny(by, &Nowhere, &request, &why);
         }
     }
 
     /// A base has no ghosts.
-    fn ghost(&mut self, _desk: &mut Desk, _from: OwnerId, _message: GhostMessage) {}
+    fn ghost(&mut self, _cx: &mut OwnerContext, _from: OwnerId, _message: GhostMessage) {}
 
-    fn view(&mut self, desk: &mut Desk, from: OwnerId, message: ViewMessage) {
+    fn view(&mut self, cx: &mut OwnerContext, from: OwnerId, message: ViewMessage) {
         match message {
             ViewMessage::Frames { session, frames } => {
-                let Some(connection) = self.witnessed(desk, from, session).map(|(_, connection)| connection) else {
+                let Some(connection) = self.witnessed(cx, from, session).map(|(_, connection)| connection) else {
                     return;
                 };
                 for bytes in frames {
-                    desk.emit(Output::Frame { connection, bytes });
+                    cx.emit(Output::Frame { connection, bytes });
                 }
             }
             ViewMessage::Datagram { session, bytes } => {
-                if let Some((entity, connection)) = self.witnessed(desk, from, session) {
-                    desk.emit_volatile(entity, Output::Datagram { connection, bytes });
+                if let Some((entity, connection)) = self.witnessed(cx, from, session) {
+                    cx.emit_volatile(entity, Output::Datagram { connection, bytes });
                 }
             }
             // Those are for witnesses.
@@ -207,23 +214,23 @@ impl Role for BaseRole {
         }
     }
 
-    fn told(&mut self, desk: &mut Desk, entity: EntityId, moment: Moment) {
+    fn on_lifecycle(&mut self, cx: &mut OwnerContext, entity: EntityId, moment: Moment) {
         match moment {
             Moment::ShutDown(ShutDown::Parting) => {
-                if let Some(session) = self.session_of(desk, entity) {
-                    self.end_session(desk, session, CloseReason::ShuttingDown);
+                if let Some(session) = self.session_of(cx, entity) {
+                    self.end_session(cx, session, CloseReason::ShuttingDown);
                 }
             }
-            Moment::ShutDown(ShutDown::Writing) => store(desk, entity),
+            Moment::ShutDown(ShutDown::Writing) => store(cx, entity),
             Moment::Ready { .. } | Moment::ShuttingDown | Moment::ShutDown(ShutDown::Written) => {}
         }
     }
 
-    fn to_client(&mut self, desk: &mut Desk, news: ClientNews) {
-        self.pass_news(desk, news);
+    fn to_client(&mut self, cx: &mut OwnerContext, news: ClientNews) {
+        self.pass_news(cx, news);
     }
 
-    fn show(&mut self, desk: &mut Desk, recorded: &[Event]) {
+    fn publish(&mut self, cx: &mut OwnerContext, recorded: &[Event]) {
         let mut entities: Vec<EntityId> = recorded
             .iter()
             .filter(|event| event.history.is_some())
@@ -232,18 +239,18 @@ impl Role for BaseRole {
         entities.sort_unstable();
         entities.dedup();
         for entity in entities {
-            self.show_entity(desk, entity, recorded);
+            self.show_entity(cx, entity, recorded);
         }
     }
 
-    fn tick(&mut self, desk: &mut Desk) {
+    fn tick(&mut self, cx: &mut OwnerContext) {
         if self.map.is_some()
             && let Some((by, request)) = self.unplaced.pop_front()
         {
-            desk.request(by, request);
-        } else if let Some(session) = self.sessions.overdue(desk.now().mono) {
+            cx.request(by, request);
+        } else if let Some(session) = self.sessions.overdue(cx.now().mono) {
             self.counters.expired += 1;
-            self.end_session(desk, session, CloseReason::Ended);
+            self.end_session(cx, session, CloseReason::Ended);
         }
     }
 
@@ -262,26 +269,26 @@ impl Role for BaseRole {
 
 impl BaseRole {
     /// Does what behaviour asked for. What is so already is done.
-    fn fulfil(&mut self, desk: &mut Desk, request: &Request) -> Result<(), Denied> {
+    fn fulfil(&mut self, cx: &mut OwnerContext, request: &Request) -> Result<(), Denied> {
         match request {
             Request::CreateCell {
                 entity,
                 place,
                 properties,
-            } => self.create_cell(desk, *entity, *place, properties),
-            Request::OpenSpace { entity, place } => self.open_space(desk, *entity, *place),
+            } => self.create_cell(cx, *entity, *place, properties),
+            Request::OpenSpace { entity, place } => self.open_space(cx, *entity, *place),
             Request::DestroyCell { entity } => {
-                destroy_cell(desk, *entity);
+                destroy_cell(cx, *entity);
                 Ok(())
             }
             Request::Destroy { entity } => {
-                self.destroy(desk, *entity);
+                self.destroy(cx, *entity);
                 Ok(())
             }
-            Request::GiveClient { from, to } => self.give_client(desk, *from, *to),
+            Request::GiveClient { from, to } => self.give_client(cx, *from, *to),
             Request::CloseClient { entity, reason } => {
-                if let Some(session) = self.session_of(desk, *entity) {
-                    self.end_session(desk, session, *reason);
+                if let Some(session) = self.session_of(cx, *entity) {
+                    self.end_session(cx, session, *reason);
                 }
                 Ok(())
             }
@@ -291,8 +298,8 @@ impl BaseRole {
         }
     }
 
-    fn show_entity(&mut self, desk: &mut Desk, entity: EntityId, recorded: &[Event]) {
-        let Some(id) = self.session_of(desk, entity) else {
+    fn show_entity(&mut self, cx: &mut OwnerContext, entity: EntityId, recorded: &[Event]) {
+        let Some(id) = self.session_of(cx, entity) else {
             return;
         };
         let Some(session) = self.sessions.get_mut(id) else {
@@ -301,16 +308,16 @@ impl BaseRole {
         let (Some(connection), Some(view)) = (session.phase.connection(), session.view.as_mut()) else {
             return;
         };
-        let schema = std::sync::Arc::clone(desk.schema());
-        let Some(seen) = desk
+        let schema = std::sync::Arc::clone(cx.schema());
+        let Some(seen) = cx
             .image(entity)
-            .and_then(|image| Seen::new(&schema, desk.tally(), entity, image))
+            .and_then(|image| Seen::new(&schema, cx.tally(), entity, image))
         else {
             return;
         };
         let frames = view.follow(&seen, recorded.iter().filter(|event| subject(event) == Some(entity)));
         for bytes in frames {
-            desk.emit(Output::Frame { connection, bytes });
+            cx.emit(Output::Frame { connection, bytes });
         }
     }
 }

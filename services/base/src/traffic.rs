@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use annals_event::{Link, Place, Trace};
 use annals_ids::{Address, EntityId, OwnerId, Part, SessionId, SpaceId};
-use annals_node::{ClientNews, ConnectionId, Desk, Output};
+use annals_node::{ClientNews, ConnectionId, Output, OwnerContext};
 use annals_wire::{
     bus::{CallMessage, Message, ViewMessage},
     client::{Call, CloseReason, Moved, Movements, Stamps, ToClient, ToServer, ToServerDatagram},
@@ -23,27 +23,27 @@ const BEGIN_EVERY: Duration = Duration::from_millis(100);
 const UNKNOWN_HOME: OwnerId = OwnerId(0);
 
 impl BaseRole {
-    pub(crate) fn frame(&mut self, desk: &mut Desk, connection: ConnectionId, frame: ToServer, trace: Trace) {
+    pub(crate) fn frame(&mut self, cx: &mut OwnerContext, connection: ConnectionId, frame: ToServer, trace: Trace) {
         // A frame that was under way when its connection was taken away from the session is nobody's.
         let Some(id) = self.sessions.at(connection) else { return };
         if let Some(session) = self.sessions.get_mut(id) {
             session.former_token = None;
         }
         match frame {
-            ToServer::Call(call) => self.call(desk, id, call, trace),
+            ToServer::Call(call) => self.call(cx, id, call, trace),
             ToServer::Stamps(stamps) => match stamps.source {
-                Part::Base => self.begin_view(desk, id, &stamps),
-                Part::Cell => self.pass_stamps(desk, id, stamps),
+                Part::Base => self.begin_view(cx, id, &stamps),
+                Part::Cell => self.pass_stamps(cx, id, stamps),
             },
-            ToServer::Bye => self.end_session(desk, id, CloseReason::Finished),
+            ToServer::Bye => self.end_session(cx, id, CloseReason::Finished),
         }
     }
 
-    pub(crate) fn datagram(&mut self, desk: &mut Desk, connection: ConnectionId, datagram: ToServerDatagram) {
+    pub(crate) fn datagram(&mut self, cx: &mut OwnerContext, connection: ConnectionId, datagram: ToServerDatagram) {
         let Some(session) = self.sessions.at(connection) else {
             return;
         };
-        let Some((entity, to)) = self.witness(desk, session) else {
+        let Some((entity, to)) = self.witness(cx, session) else {
             return;
         };
         let message = match datagram {
@@ -69,106 +69,107 @@ impl BaseRole {
                 heard,
             },
         };
-        desk.tell_volatile(entity, to, Message::View(message));
+        cx.tell_volatile(entity, to, Message::View(message));
     }
 
     /// The entity that a session controls and the owner that holds its cell part: where its witness is.
-    pub(crate) fn witness(&self, desk: &Desk, session: SessionId) -> Option<(EntityId, OwnerId)> {
+    pub(crate) fn witness(&self, cx: &OwnerContext, session: SessionId) -> Option<(EntityId, OwnerId)> {
         let entity = self.sessions.get(session)?.entity;
-        let owner = desk.image(entity)?.base()?.cell?;
+        let owner = cx.image(entity)?.base()?.cell?;
         Some((entity, owner))
     }
 
     /// The entity and connection of a session, if its witness is on `from`.
-    pub(crate) fn witnessed(&self, desk: &Desk, from: OwnerId, id: SessionId) -> Option<(EntityId, ConnectionId)> {
-        let (entity, owner) = self.witness(desk, id)?;
+    pub(crate) fn witnessed(
+        &self,
+        cx: &OwnerContext,
+        from: OwnerId,
+        id: SessionId,
+    ) -> Option<(EntityId, ConnectionId)> {
+        let (entity, owner) = self.witness(cx, id)?;
         let connection = self.sessions.connection(id)?;
         (owner == from).then_some((entity, connection))
     }
 
-    fn call(&mut self, desk: &mut Desk, session: SessionId, call: Call, trace: Trace) {
+    fn call(&mut self, cx: &mut OwnerContext, session: SessionId, call: Call, trace: Trace) {
         let (entity, part) = (call.entity, call.part);
         let to = match part {
-            Part::Base if self.may_reach(desk, session, entity) => Some(desk.owner()),
+            Part::Base if self.may_reach(cx, session, entity) => Some(cx.owner()),
             Part::Base => None,
-            Part::Cell => self.route(desk, session, &call),
+            Part::Cell => self.route(cx, session, &call),
         };
         let Some(to) = to else {
-            return self.tell_client(desk, session, &ToClient::Gone { entity, part });
+            return self.tell_client(cx, session, &ToClient::Gone { entity, part });
         };
-        let home = desk.owner();
+        let home = cx.owner();
         let message = CallMessage {
             link: Link {
                 from: Address::Client(session),
                 to: call.to(),
             },
             from_home: home,
-            to_home: if desk.image(entity).is_some() {
-                home
-            } else {
-                UNKNOWN_HOME
-            },
+            to_home: if cx.image(entity).is_some() { home } else { UNKNOWN_HOME },
             number: call.number,
             trace,
             call: annals_event::Call::Exposed { message: call.message },
         };
         if to == home {
-            desk.deliver(message);
+            cx.deliver(message);
         } else {
-            desk.tell(to, Message::Call(message));
+            cx.tell(to, Message::Call(message));
         }
     }
 
     /// Whether a client's call goes to the base part of this entity: its own, or one that was its own and took calls from
     /// it. Others are not looked at, so that no client can leave a trace in them.
-    fn may_reach(&self, desk: &Desk, session: SessionId, entity: EntityId) -> bool {
+    fn may_reach(&self, cx: &OwnerContext, session: SessionId, entity: EntityId) -> bool {
         let own = self.sessions.get(session).is_some_and(|found| found.entity == entity);
         let from = Address::Client(session);
-        desk.image(entity)
+        cx.image(entity)
             .is_some_and(|image| own || image.links.taken.contains_key(&from))
     }
 
     /// Where to look for a cell part that a client calls. What this owner is the home of it knows. Others are where they
     /// were last heard of; where that led nowhere, or nothing was heard, the owner of the client's witness knows, for it
     /// has at least a ghost of what the client sees.
-    fn route(&mut self, desk: &Desk, id: SessionId, call: &Call) -> Option<OwnerId> {
-        if let Some(image) = desk.image(call.entity) {
+    fn route(&mut self, cx: &OwnerContext, id: SessionId, call: &Call) -> Option<OwnerId> {
+        if let Some(image) = cx.image(call.entity) {
             return image.base()?.cell;
         }
-        let (_, witness) = self.witness(desk, id)?;
-        let heard_of = desk.placed(call.entity);
+        let (_, witness) = self.witness(cx, id)?;
+        let heard_of = cx.placed(call.entity);
         let session = self.sessions.get_mut(id)?;
         Some(session.pass_on(call.entity, call.number, heard_of, witness))
     }
 
-    fn begin_view(&mut self, desk: &mut Desk, id: SessionId, stamps: &Stamps) {
+    fn begin_view(&mut self, cx: &mut OwnerContext, id: SessionId, stamps: &Stamps) {
         let Some(session) = self.sessions.get_mut(id) else {
             return;
         };
         let Some(connection) = session.phase.connection() else {
             return;
         };
-        let now = desk.now().mono;
+        let now = cx.now().mono;
         let too_soon = session.begun.is_some_and(|begun| now.since(begun) < BEGIN_EVERY);
         if stamps.view <= session.last_view || too_soon {
             return;
         }
         (session.last_view, session.begun) = (stamps.view, Some(now));
-        let schema = std::sync::Arc::clone(desk.schema());
-        let image = desk.image(session.entity);
-        let Some(seen) = image.and_then(|image| Seen::new(&schema, desk.tally(), session.entity, image)) else {
+        let schema = std::sync::Arc::clone(cx.schema());
+        let image = cx.image(session.entity);
+        let Some(seen) = image.and_then(|image| Seen::new(&schema, cx.tally(), session.entity, image)) else {
             return;
         };
         let (view, frames) = View::begin(&seen, stamps, session.beginning.take());
         session.view = Some(view);
         for bytes in frames {
-            desk.emit(Output::Frame { connection, bytes });
+            cx.emit(Output::Frame { connection, bytes });
         }
     }
 
     /// The witness begins the cell's view. While there is none the client hears nothing; it is asked again when there is.
-    fn pass_stamps(&mut self, desk: &mut Desk, session: SessionId, stamps: Stamps) {
-        if let Some((entity, to)) = self.witness(desk, session) {
+    fn pass_stamps(&mut self, cx: &mut OwnerContext, session: SessionId, stamps: Stamps) {
+        if let Some((entity, to)) = self.witness(cx, session) {
             let Stamps { view, known, .. } = stamps;
             let movements = self.movements(session);
             let stamps = ViewMessage::Stamps {
@@ -178,7 +179,7 @@ impl BaseRole {
                 known,
                 movements,
             };
-            desk.tell(to, Message::View(stamps));
+            cx.tell(to, Message::View(stamps));
         }
     }
 
@@ -189,7 +190,7 @@ impl BaseRole {
             .map_or(Movements::Plain, |session| session.movements)
     }
 
-    pub(crate) fn pass_news(&mut self, desk: &mut Desk, news: ClientNews) {
+    pub(crate) fn pass_news(&mut self, cx: &mut OwnerContext, news: ClientNews) {
         let (ClientNews::Took(link, _)
         | ClientNews::Gap(link, _)
         | ClientNews::Gone(link)
@@ -213,6 +214,6 @@ impl BaseRole {
                 reason,
             },
         };
-        self.tell_client(desk, session, &frame);
+        self.tell_client(cx, session, &frame);
     }
 }

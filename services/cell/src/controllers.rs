@@ -15,13 +15,13 @@ use std::{
 
 use annals_event::{Body, Controller, ControllerEvent, Image, OwnerState, Place, TRAP_LIMIT, Task};
 use annals_ids::{ControllerId, EntityId};
-use annals_node::{ControllerNews, Desk, time::Mono};
+use annals_node::{ControllerNews, OwnerContext, time::Mono};
 use annals_space::Census;
 
 use crate::{
     role::CellRole,
     sampling::log_place,
-    surroundings::{Surroundings, spot},
+    spatial_query::{SpatialQuery, spot},
 };
 use steps::Course;
 
@@ -83,16 +83,16 @@ impl Controllers {
     }
 
     /// Takes note of what was recorded of an entity.
-    pub(crate) fn note(&mut self, desk: &Desk, entity: EntityId, body: &Body) {
+    pub(crate) fn note(&mut self, cx: &OwnerContext, entity: EntityId, body: &Body) {
         match body {
             Body::Onloaded { .. } | Body::Returned { .. } => {
-                if let Some(image) = desk.image(entity) {
-                    self.adopt(entity, image, desk.now().mono.after(AFTER_ARRIVAL));
+                if let Some(image) = cx.image(entity) {
+                    self.adopt(entity, image, cx.now().mono.after(AFTER_ARRIVAL));
                 }
             }
             Body::Offloaded { .. } | Body::Destroyed => self.forget(entity),
             Body::Controlled { controller, what } => match what {
-                ControllerEvent::Set(set) => self.begin((entity, *controller), set, desk.now().mono),
+                ControllerEvent::Set(set) => self.begin((entity, *controller), set, cx.now().mono),
                 ControllerEvent::Gone => self.end((entity, *controller)),
                 ControllerEvent::Advanced { .. } | ControllerEvent::Caught(_) | ControllerEvent::Released(_) => {}
             },
@@ -101,13 +101,13 @@ impl Controllers {
     }
 
     /// Logs how far the controllers of an entity have come, which is about to leave.
-    pub(crate) fn log_course(&self, desk: &mut Desk, entity: EntityId) {
+    pub(crate) fn log_course(&self, cx: &mut OwnerContext, entity: EntityId) {
         for ((_, controller), runner) in self.movers.range(all_of(entity)) {
             let Course { leg, pace } = runner.course;
-            let logged = running(desk, (entity, *controller)).map(course_of);
+            let logged = running(cx, (entity, *controller)).map(course_of);
             if logged.is_some_and(|logged| logged != runner.course) {
                 let (controller, what) = (*controller, ControllerEvent::Advanced { leg, pace });
-                desk.record_for(entity, false, Body::Controlled { controller, what });
+                cx.record_for(entity, false, Body::Controlled { controller, what });
             }
         }
     }
@@ -148,11 +148,11 @@ impl Controllers {
     }
 
     /// Moves everybody by one tick, and finds out what is to be told.
-    fn run(&mut self, desk: &mut Desk, around: Surroundings<'_>) {
-        let now = desk.now().mono;
+    fn run(&mut self, cx: &mut OwnerContext, around: SpatialQuery<'_>) {
+        let now = cx.now().mono;
         for runners in [&mut self.movers, &mut self.riders] {
             for (key, runner) in runners {
-                let news = advance(desk, around, (*key, runner), |waypoint| {
+                let news = advance(cx, around, (*key, runner), |waypoint| {
                     self.due.push_back((*key, ControllerNews::Passed { waypoint }));
                 });
                 self.due.extend(news.map(|news| (*key, news)));
@@ -161,9 +161,9 @@ impl Controllers {
         if self.traps.is_empty() {
             return;
         }
-        self.census.take(around.everybody(desk));
+        self.census.take(around.everybody(cx));
         for (key, runner) in &self.traps {
-            let Some((centre, Task::Watch { range, inside })) = at_work(desk, *key) else {
+            let Some((centre, Task::Watch { range, inside })) = at_work(cx, *key) else {
                 continue;
             };
             self.found.clear();
@@ -174,7 +174,7 @@ impl Controllers {
             }
             let is_patient = now < runner.patient;
             let is_left = |who: &&EntityId| {
-                let is_known = !is_patient || around.place(desk, **who).is_some();
+                let is_known = !is_patient || around.place(cx, **who).is_some();
                 is_known && self.found.binary_search(who).is_err()
             };
             let left = inside.iter().filter(is_left);
@@ -190,30 +190,30 @@ impl Controllers {
 
 impl CellRole {
     /// Begins a tick's work of the controllers. Returns whether something is to be told before the tick goes on.
-    pub(crate) fn run_controllers(&mut self, desk: &mut Desk) -> bool {
+    pub(crate) fn run_controllers(&mut self, cx: &mut OwnerContext) -> bool {
         // Where nobody is responsible nobody goes, and before the map is known that is everywhere.
         if self.territory.is_known() {
-            let around = Surroundings {
+            let around = SpatialQuery {
                 ghosts: &self.ghosts,
                 territory: &self.territory,
-                gazetteer: &self.gazetteer,
+                spatial_index: &self.spatial_index,
             };
-            self.controllers.run(desk, around);
+            self.controllers.run(cx, around);
         }
         let waits = !self.controllers.due.is_empty();
-        self.controllers.underway = waits.then_some(desk.now().mono);
+        self.controllers.underway = waits.then_some(cx.now().mono);
         waits
     }
 
     /// Tells the next of what is to be told in this tick, as an input of its own. Returns whether there was something.
-    pub(crate) fn tell_controllers(&mut self, desk: &mut Desk) -> bool {
+    pub(crate) fn tell_controllers(&mut self, cx: &mut OwnerContext) -> bool {
         let Some((key, news)) = self.controllers.due.pop_front() else {
             self.controllers.underway = None;
             return false;
         };
         let (entity, controller) = key;
         // What was told before may have ended it.
-        let Some(set) = running(desk, key) else { return true };
+        let Some(set) = running(cx, key) else { return true };
         let tag = set.tag;
         let runner = self.controllers.movers.get(&key);
         let pace = runner.map_or(set.pace, |runner| runner.course.pace);
@@ -221,12 +221,12 @@ impl CellRole {
             return true;
         };
         // So that after a crash it is where it was when this happened, and so is who came or went.
-        log_place(desk, entity);
+        log_place(cx, entity);
         if let ControllerNews::Entered { who } | ControllerNews::Left { who } = news {
-            log_place(desk, who);
+            log_place(cx, who);
         }
-        desk.record_for(entity, false, Body::Controlled { controller, what });
-        desk.run(entity, &self.surroundings(), |behaviour, context| {
+        cx.record_for(entity, false, Body::Controlled { controller, what });
+        cx.run(entity, &self.spatial_query(), |behaviour, context| {
             behaviour.controller(context, controller, tag, news);
         });
         true
@@ -235,15 +235,15 @@ impl CellRole {
 
 /// Moves an entity by one tick. Returns what is to be told at the end of it, unless the controller goes on.
 fn advance(
-    desk: &mut Desk,
-    around: Surroundings<'_>,
+    cx: &mut OwnerContext,
+    around: SpatialQuery<'_>,
     (key, runner): (Key, &mut Runner),
     passed: impl FnMut(u32),
 ) -> Option<ControllerNews> {
-    let (from, task) = at_work(desk, key)?;
+    let (from, task) = at_work(cx, key)?;
     let (mut to, before, course) = (from, runner.course, &mut runner.course);
-    let is_patient = desk.now().mono < runner.patient;
-    let find = |entity| match around.place(desk, entity) {
+    let is_patient = cx.now().mono < runner.patient;
+    let find = |entity| match around.place(cx, entity) {
         Some(other) if other.space == from.space => Other::At(other),
         None if is_patient => Other::Unheard,
         _ => Other::Gone,
@@ -284,7 +284,7 @@ fn advance(
     if !is_somewhere {
         return Some(ControllerNews::Failed);
     }
-    desk.move_to(key.0, to);
+    cx.move_to(key.0, to);
     news
 }
 
@@ -318,12 +318,12 @@ fn event_of(task: &Task, news: ControllerNews, pace: f32) -> Option<ControllerEv
 }
 
 /// Where the entity of a controller is, and what the controller is to do.
-fn at_work(desk: &Desk, key: Key) -> Option<(Place, &Task)> {
-    Some((desk.place(key.0)?, &running(desk, key)?.task))
+fn at_work(cx: &OwnerContext, key: Key) -> Option<(Place, &Task)> {
+    Some((cx.place(key.0)?, &running(cx, key)?.task))
 }
 
-fn running(desk: &Desk, (entity, controller): Key) -> Option<&Controller> {
-    desk.image(entity)?.cell()?.controllers.get(controller)
+fn running(cx: &OwnerContext, (entity, controller): Key) -> Option<&Controller> {
+    cx.image(entity)?.cell()?.controllers.get(controller)
 }
 
 /// How far a controller was when last logged.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use annals_event::{Body, Call, CellImage, Image, Place, SpaceEntry, Subject};
 use annals_ids::{Address, CallNumber, EntityId, OwnerId, Part};
-use annals_node::{Caller, Desk, Trouble, journal::INPUT_LIMIT, time::Mono};
+use annals_node::{Caller, OwnerContext, Trouble, journal::INPUT_LIMIT, time::Mono};
 use annals_wire::HANDOVER_DEPTH;
 
 use crate::{
@@ -80,113 +80,112 @@ impl Handover {
 
 impl CellRole {
     /// Hands over what has gone elsewhere. To be done when nothing waits for an entity within this input.
-    pub(crate) fn hand_over(&mut self, desk: &mut Desk) {
-        if !desk.is_idle() {
+    pub(crate) fn hand_over(&mut self, cx: &mut OwnerContext) {
+        if !cx.is_idle() {
             return;
         }
-        let now = desk.now().mono;
+        let now = cx.now().mono;
         self.handover.forget(now);
-        let gone: Vec<(EntityId, OwnerId)> = desk
+        let gone: Vec<(EntityId, OwnerId)> = cx
             .places()
             .filter(|(entity, place)| {
                 self.territory.outside(place) > HANDOVER_DEPTH && !self.handover.stays.contains_key(entity)
             })
             .filter_map(|(entity, place)| Some((entity, self.territory.owner_at(&place)?)))
-            .filter(|(_, to)| *to != desk.owner())
+            .filter(|(_, to)| *to != cx.owner())
             .take(AT_ONCE)
             .collect();
         if !gone.is_empty() {
             // What is known to be confirmed need not travel.
-            desk.log_confirmations();
+            cx.log_confirmations();
         }
         for (entity, to) in gone {
-            log_place(desk, entity);
-            self.controllers.log_course(desk, entity);
-            let Some(size) = desk.image(entity).map(size) else {
+            log_place(cx, entity);
+            self.controllers.log_course(cx, entity);
+            let Some(size) = cx.image(entity).map(size) else {
                 continue;
             };
             if size > LARGEST {
                 self.handover.stays.insert(entity, now.after(REFUSED_STAY));
-            } else if desk.needs(size).is_ok() {
-                self.offload(desk, entity, to, None);
+            } else if cx.needs(size).is_ok() {
+                self.offload(cx, entity, to, None);
             }
         }
     }
 
     /// H1: the commit point. `put` is where it is to stand then, if it is put somewhere (H9).
-    pub(crate) fn offload(&mut self, desk: &mut Desk, entity: EntityId, to: OwnerId, put: Option<Place>) {
-        let (from, receiver) = (Address::Owner(desk.owner()), Address::Owner(to));
-        let number = desk.next_call(from, receiver);
+    pub(crate) fn offload(&mut self, cx: &mut OwnerContext, entity: EntityId, to: OwnerId, put: Option<Place>) {
+        let (from, receiver) = (Address::Owner(cx.owner()), Address::Owner(to));
+        let number = cx.next_call(from, receiver);
         // Leaving takes a history number, so that whatever the next holder tells is newer than anything told from here.
-        desk.record_for(entity, true, Body::Offloaded { to, number });
-        let (_, image) = desk.state().departing[&(to, number)].clone();
-        if image.home == desk.owner() && !is_based(&image) {
+        cx.record_for(entity, true, Body::Offloaded { to, number });
+        let (_, image) = cx.state().departing[&(to, number)].clone();
+        if image.home == cx.owner() && !is_based(&image) {
             // The home must never take an entity that is under way, or has arrived and not said so yet, for gone.
-            desk.record(Subject::Entity(entity, Part::Cell), false, Body::Placed(Some(to)));
+            cx.record(Subject::Entity(entity, Part::Cell), false, Body::Placed(Some(to)));
         }
         let image = match put {
             Some(place) => put_at(image, place),
             None => {
-                self.keep_ghost(desk, (entity, &image), to);
+                self.keep_ghost(cx, (entity, &image), to);
                 image
             }
         };
         let image = Box::new(image);
-        let carried = desk.call(from, receiver, to, Call::Onload { entity, image });
+        let carried = cx.call(from, receiver, to, Call::Onload { entity, image });
         debug_assert_eq!(carried, number, "the event names the call that carries the entity");
         self.counters.offloaded += 1;
     }
 
-    fn keep_ghost(&mut self, desk: &Desk, (entity, image): (EntityId, &Image), holder: OwnerId) {
-        if image.cell().is_some_and(|cell| self.territory.is_haunted(&cell.place)) {
-            let at = self.moment(desk);
-            self.ghosts.leave(at, desk.schema(), (entity, image), holder);
+    fn keep_ghost(&mut self, cx: &OwnerContext, (entity, image): (EntityId, &Image), holder: OwnerId) {
+        if image.cell().is_some_and(|cell| self.territory.has_ghosts(&cell.place)) {
+            let at = self.moment(cx);
+            self.ghosts.leave(at, cx.schema(), (entity, image), holder);
         }
     }
 
     /// H3: takes an entity over, or refuses it.
-    pub(crate) fn onload(&mut self, desk: &mut Desk, caller: &Caller, entity: EntityId, image: Box<Image>) {
-        let (Address::Owner(from), own, number) = (caller.link.from, Address::Owner(desk.owner()), caller.number)
-        else {
+    pub(crate) fn onload(&mut self, cx: &mut OwnerContext, caller: &Caller, entity: EntityId, image: Box<Image>) {
+        let (Address::Owner(from), own, number) = (caller.link.from, Address::Owner(cx.owner()), caller.number) else {
             return;
         };
-        if desk.image(entity).is_some() {
-            self.alarm(desk, entity, "an entity was handed over that is real here already");
+        if cx.image(entity).is_some() {
+            self.alarm(cx, entity, "an entity was handed over that is real here already");
         }
-        if let Err(reason) = self.admits(desk, entity, &image) {
+        if let Err(reason) = self.admits(cx, entity, &image) {
             self.counters.refused += 1;
-            if let Some(cell) = image.cell().filter(|cell| is_gone_for(desk, cell)) {
-                self.tell_gone(desk, from, cell.place.space);
+            if let Some(cell) = image.cell().filter(|cell| is_gone_for(cx, cell)) {
+                self.tell_gone(cx, from, cell.place.space);
             }
-            desk.record(Subject::Owner, false, Body::Refused { from, number });
+            cx.record(Subject::Owner, false, Body::Refused { from, number });
             let reason = reason.to_owned();
-            desk.call(own, caller.link.from, from, Call::Refused { of: number, reason });
+            cx.call(own, caller.link.from, from, Call::Refused { of: number, reason });
             return;
         }
         self.counters.onloaded += 1;
         let place = image.cell().map(|cell| cell.place);
         if let Some((space, life)) = image.cell().and_then(|cell| Some((cell.place.space, cell.life?)))
-            && life > desk.state().life(space)
+            && life > cx.state().life(space)
         {
-            desk.record_space_data(space, SpaceEntry::of_life(life, from));
+            cx.record_space_data(space, SpaceEntry::of_life(life, from));
         }
         let is_tossed = place.and_then(|place| self.territory.owner_at(&place)) == Some(from);
-        desk.record_for(entity, false, Body::Onloaded { from, number, image });
-        desk.call(own, caller.link.from, from, Call::Arrived { of: number });
-        tell_home(desk, entity, Some(desk.owner()));
-        self.handover.arrived(desk.now().mono, entity, is_tossed);
-        self.haunts.may_be_on(desk.now().mono, [from]);
-        let of = (desk.owner(), number);
-        has_arrived(desk, self.surroundings(), entity, of);
+        cx.record_for(entity, false, Body::Onloaded { from, number, image });
+        cx.call(own, caller.link.from, from, Call::Arrived { of: number });
+        tell_home(cx, entity, Some(cx.owner()));
+        self.handover.arrived(cx.now().mono, entity, is_tossed);
+        self.ghost_sender.may_be_on(cx.now().mono, [from]);
+        let of = (cx.owner(), number);
+        has_arrived(cx, self.spatial_query(), entity, of);
     }
 
-    fn alarm(&mut self, desk: &mut Desk, entity: EntityId, what: &'static str) {
+    fn alarm(&mut self, cx: &mut OwnerContext, entity: EntityId, what: &'static str) {
         self.counters.alarms += 1;
-        desk.report(Trouble::Impossible { entity, what });
+        cx.report(Trouble::Impossible { entity, what });
     }
 
-    fn admits(&self, desk: &Desk, entity: EntityId, image: &Image) -> Result<(), &'static str> {
-        if desk.image(entity).is_some() {
+    fn admits(&self, cx: &OwnerContext, entity: EntityId, image: &Image) -> Result<(), &'static str> {
+        if cx.image(entity).is_some() {
             return Err("the entity is real here already");
         }
         let cell = image.cell().ok_or("it is no cell part")?;
@@ -194,16 +193,16 @@ impl CellRole {
         if self.territory.is_known() && !self.territory.has(place.space) {
             return Err("there is no such space");
         }
-        if is_gone_for(desk, cell) {
+        if is_gone_for(cx, cell) {
             return Err("the space is gone");
         }
         if !place.is_sound() {
             return Err("its place is none");
         }
-        if !desk.type_of(image.type_id).is_some_and(|found| found.parts.cell) {
+        if !cx.type_of(image.type_id).is_some_and(|found| found.parts.cell) {
             return Err("the schema has no such type with a cell part");
         }
-        if desk.needs(size(image)).is_err() {
+        if cx.needs(size(image)).is_err() {
             return Err("it is too large");
         }
         if self.closing {
@@ -213,53 +212,53 @@ impl CellRole {
     }
 
     /// H4: the entity is real at the other owner for good.
-    pub(crate) fn arrived(&mut self, desk: &mut Desk, caller: &Caller, of: CallNumber) {
-        if let Some((entity, to)) = departing(desk, caller, of) {
-            self.haunts.linger(desk, entity);
-            self.ghosts.arrive(desk.now().mono, entity, to);
-            desk.record_for(entity, false, Body::Departed { to, number: of });
+    pub(crate) fn arrived(&mut self, cx: &mut OwnerContext, caller: &Caller, of: CallNumber) {
+        if let Some((entity, to)) = departing(cx, caller, of) {
+            self.ghost_sender.linger(cx, entity);
+            self.ghosts.arrive(cx.now().mono, entity, to);
+            cx.record_for(entity, false, Body::Departed { to, number: of });
         }
     }
 
     /// H4: the entity was refused, and is real here again.
-    pub(crate) fn refused(&mut self, desk: &mut Desk, caller: &Caller, of: CallNumber, reason: String) {
-        let Some((entity, to)) = departing(desk, caller, of) else {
+    pub(crate) fn refused(&mut self, cx: &mut OwnerContext, caller: &Caller, of: CallNumber, reason: String) {
+        let Some((entity, to)) = departing(cx, caller, of) else {
             return;
         };
-        if desk.image(entity).is_some() {
-            return self.alarm(desk, entity, "an entity was refused that is real here again");
+        if cx.image(entity).is_some() {
+            return self.alarm(cx, entity, "an entity was refused that is real here again");
         }
         self.counters.returned += 1;
-        desk.record_for(entity, false, Body::Returned { to, number: of });
-        let space = desk.place(entity).map(|place| place.space);
+        cx.record_for(entity, false, Body::Returned { to, number: of });
+        let space = cx.place(entity).map(|place| place.space);
         space.into_iter().for_each(|space| self.spaces.is_back_in(space));
-        self.handover.stays.insert(entity, desk.now().mono.after(REFUSED_STAY));
-        has_returned(desk, self.surroundings(), entity, ((to, of), reason));
+        self.handover.stays.insert(entity, cx.now().mono.after(REFUSED_STAY));
+        has_returned(cx, self.spatial_query(), entity, ((to, of), reason));
     }
 }
 
-fn departing(desk: &Desk, caller: &Caller, of: CallNumber) -> Option<(EntityId, OwnerId)> {
+fn departing(cx: &OwnerContext, caller: &Caller, of: CallNumber) -> Option<(EntityId, OwnerId)> {
     let Address::Owner(to) = caller.link.from else {
         return None;
     };
-    let (entity, _) = desk.state().departing.get(&(to, of))?;
+    let (entity, _) = cx.state().departing.get(&(to, of))?;
     Some((*entity, to))
 }
 
 /// Whether the space is gone for a part that comes here: for all, or because it came in during an earlier life.
-fn is_gone_for(desk: &Desk, cell: &CellImage) -> bool {
+fn is_gone_for(cx: &OwnerContext, cell: &CellImage) -> bool {
     let space = cell.place.space;
     match cell.life {
         // Who is of a later life than is known here says that the space is there.
-        Some(life) => life < desk.state().life(space),
-        None => desk.is_gone(space),
+        Some(life) => life < cx.state().life(space),
+        None => cx.is_gone(space),
     }
 }
 
 /// Whether an entity can be handed over in the present input.
-pub(crate) fn fits(desk: &Desk, image: &Image) -> bool {
+pub(crate) fn fits(cx: &OwnerContext, image: &Image) -> bool {
     let size = size(image);
-    size <= LARGEST && desk.needs(size).is_ok()
+    size <= LARGEST && cx.needs(size).is_ok()
 }
 
 fn size(image: &Image) -> usize {

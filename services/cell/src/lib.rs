@@ -11,30 +11,28 @@
 
 mod budget;
 mod controllers;
+mod entity_view;
 mod existence;
-mod gazetteer;
-mod ghosts;
-mod glimpse;
+mod ghost_receiver;
+mod ghost_sender;
 mod handover;
-mod haunts;
+mod history;
 mod input;
-mod news;
+mod movement_encoder;
 mod physics;
 mod presence;
 mod role;
 mod sampling;
 mod searching;
 mod spaces;
-mod stamps;
-mod surroundings;
+mod spatial_query;
 mod survey;
 mod teleport;
-mod telling;
 mod territory;
 mod view;
 mod witness;
 
-pub use ghosts::{Ghost, Ghosts};
+pub use ghost_receiver::{Ghost, GhostReceiver};
 pub use input::{CellInput, Counters};
 pub use role::CellRole;
 pub use sampling::TICK;

@@ -10,11 +10,11 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use annals_event::{Body, Driver, OwnerState, Place, Reins};
+use annals_event::{Body, Driver, MovementControl, OwnerState, Place};
 use annals_ids::{EntityId, Position};
-use annals_node::{Desk, time::Mono};
+use annals_node::{OwnerContext, time::Mono};
 
-use crate::surroundings::Surroundings;
+use crate::spatial_query::SpatialQuery;
 
 /// By how much, seconds, one message may be longer under way than another.
 const JITTER: f32 = 0.5;
@@ -66,18 +66,23 @@ impl Physics {
     /// Whether a client can have moved its entity there, and whether the game lets it.
     pub(crate) fn allows(
         &mut self,
-        desk: &mut Desk,
-        around: Surroundings<'_>,
+        cx: &mut OwnerContext,
+        around: SpatialQuery<'_>,
         entity: EntityId,
         (from, to): (Place, Place),
     ) -> bool {
-        let now = desk.now().mono;
-        let Some(reins) = desk.image(entity).and_then(|image| image.cell()).map(|cell| cell.reins) else {
+        let now = cx.now().mono;
+        let Some(movement_control) = cx
+            .image(entity)
+            .and_then(|image| image.cell())
+            .map(|cell| cell.movement_control)
+        else {
             return false;
         };
-        let has_driven = reins.driver == Driver::Client && self.pays(now, entity, (from.position, to.position), &reins);
+        let has_driven = movement_control.driver == Driver::Client
+            && self.pays(now, entity, (from.position, to.position), &movement_control);
         has_driven
-            && desk
+            && cx
                 .run(entity, &around, |behaviour, context| {
                     behaviour.client_moves(context, to)
                 })
@@ -107,13 +112,19 @@ impl Physics {
         }
     }
 
-    fn pays(&mut self, now: Mono, entity: EntityId, (from, to): (Position, Position), reins: &Reins) -> bool {
-        if reins.top_speed <= 0.0 {
+    fn pays(
+        &mut self,
+        now: Mono,
+        entity: EntityId,
+        (from, to): (Position, Position),
+        movement_control: &MovementControl,
+    ) -> bool {
+        if movement_control.top_speed <= 0.0 {
             return true;
         }
         let account = self.accounts.entry(entity).or_insert(Account::beyond(0.0));
         account.hear(now);
-        account.pay(from, to, reins)
+        account.pay(from, to, movement_control)
     }
 }
 
@@ -139,13 +150,13 @@ impl Account {
     }
 
     /// Pays for a way, if there is enough for it.
-    fn pay(&mut self, from: Position, to: Position, reins: &Reins) -> bool {
+    fn pay(&mut self, from: Position, to: Position, movement_control: &MovementControl) -> bool {
         let (x, y, z) = (to.x - from.x, to.y - from.y, to.z - from.z);
-        let by_itself = reins.top_speed_y > 0.0;
+        let by_itself = movement_control.top_speed_y > 0.0;
         let way = if by_itself { x.hypot(z) } else { x.hypot(y).hypot(z) };
-        let cost = way / (reins.top_speed * TOLERANCE);
+        let cost = way / (movement_control.top_speed * TOLERANCE);
         let cost_y = if by_itself {
-            y.abs() / (reins.top_speed_y * TOLERANCE)
+            y.abs() / (movement_control.top_speed_y * TOLERANCE)
         } else {
             0.0
         };
@@ -178,8 +189,8 @@ mod tests {
         }
     }
 
-    fn reins(top_speed_y: f32) -> Reins {
-        Reins {
+    fn movement_control(top_speed_y: f32) -> MovementControl {
+        MovementControl {
             driver: Driver::Client,
             top_speed: SPEED,
             top_speed_y,
@@ -231,7 +242,7 @@ mod tests {
             let mut physics = Physics::default();
             let mut last = Position::default();
             for (heard, at) in walk(&mut dice) {
-                let allowed = physics.pays(Mono(heard), entity, (last, at), &reins(SPEED_Y));
+                let allowed = physics.pays(Mono(heard), entity, (last, at), &movement_control(SPEED_Y));
                 assert!(
                     allowed,
                     "seed {seed}: from {last:?} to {at:?} at {heard}, {:?}",
@@ -268,7 +279,7 @@ mod tests {
                 };
                 let (dx, dy, dz) = (to.x - at.x, to.y - at.y, to.z - at.z);
                 let silence = pause.min(SILENCE) + JITTER + SILENCE;
-                if !physics.pays(now, entity, (at, to), &reins(top_speed_y)) {
+                if !physics.pays(now, entity, (at, to), &movement_control(top_speed_y)) {
                     refused += 1;
                     continue;
                 }
@@ -298,10 +309,10 @@ mod tests {
         let (entity, at) = (EntityId(1), Position::default());
         let mut physics = Physics::default();
         for tick in 1..=600 {
-            assert!(physics.pays(Mono(tick * 100_000), entity, (at, at), &reins(0.0)));
+            assert!(physics.pays(Mono(tick * 100_000), entity, (at, at), &movement_control(0.0)));
         }
         let leap = Position { x: SPEED, ..at };
-        let leapt = physics.pays(Mono(60_100_000), entity, (at, leap), &reins(0.0));
+        let leapt = physics.pays(Mono(60_100_000), entity, (at, leap), &movement_control(0.0));
         assert!(!leapt, "a minute of standing is no second of way");
     }
 }

@@ -5,26 +5,26 @@ use std::collections::BTreeMap;
 use annals_def::{EntityType, Value};
 use annals_event::{Audience, Body, Cause, Event, Image};
 use annals_ids::{EntityId, HistoryNumber, MemberId, TypeId};
-use annals_node::Desk;
+use annals_node::OwnerContext;
 use annals_wire::bus::Shown;
 
 use crate::{
-    ghosts::{Ghost, Ghosts},
-    news::News,
+    ghost_receiver::{Ghost, GhostReceiver},
+    history::PropertyHistory,
+    history::RecentEvents,
     sampling::{Sampling, Whereabouts},
     spaces::Spaces,
-    stamps::Stamps,
     territory::Territory,
 };
 
 /// Everything there is on this owner.
 #[derive(Clone, Copy)]
 pub(crate) struct Scene<'a> {
-    pub(crate) desk: &'a Desk,
-    pub(crate) ghosts: &'a Ghosts,
-    pub(crate) news: &'a News,
+    pub(crate) cx: &'a OwnerContext,
+    pub(crate) ghosts: &'a GhostReceiver,
+    pub(crate) recent_events: &'a RecentEvents,
     pub(crate) sampling: &'a Sampling,
-    pub(crate) stamps: &'a Stamps,
+    pub(crate) property_history: &'a PropertyHistory,
     pub(crate) territory: &'a Territory,
     pub(crate) spaces: &'a Spaces,
 }
@@ -32,10 +32,10 @@ pub(crate) struct Scene<'a> {
 impl<'a> Scene<'a> {
     /// An entity, if there is anything of it here.
     pub(crate) fn presence(&self, entity: EntityId) -> Option<Presence<'a>> {
-        match self.desk.image(entity) {
+        match self.cx.image(entity) {
             Some(image) => Some(Presence::Real {
                 image,
-                news: self.news.of(entity),
+                news: self.recent_events.of(entity),
             }),
             None => self.ghosts.get(entity).map(Presence::Ghost),
         }
@@ -46,16 +46,16 @@ impl<'a> Scene<'a> {
         let presence = self.presence(entity)?;
         Some(Actor {
             presence,
-            entity_type: self.desk.type_of(presence.type_id())?,
+            entity_type: self.cx.type_of(presence.type_id())?,
             history: presence.history(),
             whereabouts: self.whereabouts(entity)?,
-            is_acknowledged: self.desk.is_acknowledged(entity),
+            is_acknowledged: self.cx.is_acknowledged(entity),
         })
     }
 
     /// Where an entity is.
     fn whereabouts(&self, entity: EntityId) -> Option<Whereabouts> {
-        match self.desk.place(entity) {
+        match self.cx.place(entity) {
             Some(place) => {
                 let known = self.sampling.whereabouts(entity).filter(|known| known.place == place);
                 // What has come or moved since the last tick was not looked at yet.
@@ -89,7 +89,7 @@ pub(crate) struct Cast<'a> {
 
 impl<'a> Cast<'a> {
     pub(crate) fn of(scene: &Scene<'a>) -> Self {
-        let real = scene.desk.places().map(|(entity, _)| entity);
+        let real = scene.cx.places().map(|(entity, _)| entity);
         let ghosts = scene.ghosts.iter().map(|(entity, _)| entity);
         let mut entities: Vec<EntityId> = real.chain(ghosts).collect();
         entities.sort_unstable();

@@ -9,7 +9,7 @@ use std::{
 use annals_def::Schema;
 use annals_event::{Body, Call, Event, OwnerState, Subject};
 use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, SpaceId, Tick};
-use annals_node::{Around, Caller, ClientNews, Denied, Desk, Request, Role, time::Mono};
+use annals_node::{Around, Caller, ClientNews, Denied, OwnerContext, Request, Role, time::Mono};
 use annals_space::Interest;
 use annals_wire::{
     bus::{GhostMessage, Message, Shown, SpaceMessage, ViewMessage},
@@ -19,16 +19,16 @@ use annals_wire::{
 use crate::{
     budget::Budget,
     controllers::Controllers,
-    gazetteer::Gazetteer,
-    ghosts::{Ghost, Ghosts, Hearing, Lack, Moment},
+    ghost_receiver::{Ghost, GhostReceiver, Hearing, Lack, Moment},
+    ghost_sender::GhostSender,
     handover::Handover,
-    haunts::Haunts,
+    history::PropertyHistory,
+    history::RecentEvents,
     input::{CellInput, Counters},
-    news::News,
     physics::Physics,
     sampling::{SECOND, Sampling},
     spaces::Spaces,
-    stamps::Stamps,
+    spatial_query::SpatialIndex,
     teleport::is_put,
     territory::Territory,
     witness::{Witness, client},
@@ -47,18 +47,18 @@ const _: () = assert!(BACKLOG * 2 <= annals_node::gate::WAITING_LIMIT);
 pub struct CellRole {
     pub(crate) territory: Territory,
     pub(crate) sampling: Sampling,
-    pub(crate) ghosts: Ghosts,
-    pub(crate) haunts: Haunts,
+    pub(crate) ghosts: GhostReceiver,
+    pub(crate) ghost_sender: GhostSender,
     pub(crate) handover: Handover,
     pub(crate) interest: Interest,
     pub(crate) witnesses: BTreeMap<EntityId, Witness>,
-    pub(crate) news: News,
-    pub(crate) stamps: Stamps,
+    pub(crate) recent_events: RecentEvents,
+    pub(crate) property_history: PropertyHistory,
     /// What a client is shown at most, bits per second.
     pub(crate) downstream: Option<NonZeroU32>,
     pub(crate) controllers: Controllers,
     pub(crate) spaces: Spaces,
-    pub(crate) gazetteer: RefCell<Gazetteer>,
+    pub(crate) spatial_index: RefCell<SpatialIndex>,
     pub(crate) physics: Physics,
     /// Whether no entity is taken in any more.
     pub(crate) closing: bool,
@@ -66,7 +66,7 @@ pub struct CellRole {
 }
 
 impl CellRole {
-    /// The role of an owner in this state. It hands nothing over, haunts nobody and shows nothing before it knows the map.
+    /// The role of an owner in this state. It hands nothing over, sends no ghosts and shows nothing before it knows the map.
     #[must_use]
     pub fn take_over(state: &OwnerState, now: Mono) -> Self {
         let witnesses = state.entities.iter().filter_map(|(entity, image)| {
@@ -76,17 +76,17 @@ impl CellRole {
         Self {
             territory: Territory::unknown(state.owner),
             sampling: Sampling::new(state.tick, now),
-            ghosts: Ghosts::default(),
-            haunts: Haunts::default(),
+            ghosts: GhostReceiver::default(),
+            ghost_sender: GhostSender::default(),
             handover: Handover::default(),
             interest: Interest::default(),
             witnesses: witnesses.collect(),
-            news: News::default(),
-            stamps: Stamps::default(),
+            recent_events: RecentEvents::default(),
+            property_history: PropertyHistory::default(),
             downstream: None,
             controllers: Controllers::take_over(state, now),
             spaces: Spaces::default(),
-            gazetteer: RefCell::default(),
+            spatial_index: RefCell::default(),
             physics: Physics::take_over(state),
             closing: false,
             counters: Counters::default(),
@@ -110,13 +110,13 @@ impl CellRole {
 
     /// The ghosts that are here.
     #[must_use]
-    pub fn ghosts(&self) -> &Ghosts {
+    pub fn ghosts(&self) -> &GhostReceiver {
         &self.ghosts
     }
 
     /// The entities that have a ghost on another owner.
-    pub fn haunts(&self, owner: OwnerId) -> impl Iterator<Item = EntityId> {
-        self.haunts.on(owner)
+    pub fn ghosts_on(&self, owner: OwnerId) -> impl Iterator<Item = EntityId> {
+        self.ghost_sender.on(owner)
     }
 
     /// How many clients are shown this cell.
@@ -125,16 +125,16 @@ impl CellRole {
         self.witnesses.len()
     }
 
-    pub(crate) fn moment(&self, desk: &Desk) -> Moment {
+    pub(crate) fn moment(&self, cx: &OwnerContext) -> Moment {
         Moment {
-            now: desk.now().mono,
+            now: cx.now().mono,
             beat: self.sampling.beat() + 1,
         }
     }
 
-    fn lacks(desk: &mut Desk, from: OwnerId, lacks: impl IntoIterator<Item = Lack>) {
+    fn lacks(cx: &mut OwnerContext, from: OwnerId, lacks: impl IntoIterator<Item = Lack>) {
         for (entity, have) in lacks {
-            desk.tell(from, Message::Ghost(GhostMessage::Ask { entity, have }));
+            cx.tell(from, Message::Ghost(GhostMessage::Ask { entity, have }));
         }
     }
 
@@ -145,45 +145,45 @@ impl CellRole {
         };
         for shown in events {
             if let Shown::Event(event) = shown {
-                self.stamps.note(schema, (entity, type_id), event);
+                self.property_history.note(schema, (entity, type_id), event);
             }
         }
     }
 
     /// Takes note of what has been recorded, and tells those who are told at once.
-    fn note(&mut self, desk: &mut Desk, recorded: &[Event]) {
-        self.news.note(recorded);
-        self.note_spaces(desk, recorded);
+    fn note(&mut self, cx: &mut OwnerContext, recorded: &[Event]) {
+        self.recent_events.note(recorded);
+        self.note_spaces(cx, recorded);
         let mut seen = BTreeSet::new();
         for event in recorded {
             let Subject::Entity(entity, Part::Cell) = event.subject else {
                 continue;
             };
-            self.controllers.note(desk, entity, &event.body);
+            self.controllers.note(cx, entity, &event.body);
             self.physics.note(entity, &event.body);
             match event.body {
                 Body::CellCreated(_) | Body::Onloaded { .. } | Body::Returned { .. } => {
                     self.ghosts.remove(entity);
-                    if let Some(image) = desk.image(entity) {
-                        self.stamps.begin_with(desk.schema(), entity, image);
+                    if let Some(image) = cx.image(entity) {
+                        self.property_history.begin_with(cx.schema(), entity, image);
                     }
-                    self.settle_witness(desk, entity);
-                    if is_put_by(desk.owner(), &event.body) {
+                    self.settle_witness(cx, entity);
+                    if is_put_by(cx.owner(), &event.body) {
                         self.witnesses.get_mut(&entity).into_iter().for_each(Witness::put_here);
                     }
                 }
-                Body::ClientSet(_) | Body::Destroyed | Body::Offloaded { .. } => self.settle_witness(desk, entity),
+                Body::ClientSet(_) | Body::Destroyed | Body::Offloaded { .. } => self.settle_witness(cx, entity),
                 _ => {}
             }
             if event.history.is_some() {
-                if let Some(image) = desk.image(entity) {
-                    self.stamps.note(desk.schema(), (entity, image.type_id), event);
+                if let Some(image) = cx.image(entity) {
+                    self.property_history.note(cx.schema(), (entity, image.type_id), event);
                 }
                 seen.insert(entity);
             }
         }
         for entity in seen {
-            self.show_own(desk, entity);
+            self.show_own(cx, entity);
         }
     }
 }
@@ -197,27 +197,27 @@ impl Role for CellRole {
         matches!(input, CellInput::Map(_) | CellInput::Close)
     }
 
-    fn handle(&mut self, desk: &mut Desk, input: CellInput) {
+    fn handle(&mut self, cx: &mut OwnerContext, input: CellInput) {
         match input {
             CellInput::Map(map) => {
                 if map.version > self.territory.version() {
-                    self.handover.redrawn(desk.now().mono);
+                    self.handover.redrawn(cx.now().mono);
                 }
                 let before = self.territory.own_spaces();
                 if self.territory.redraw(map) {
-                    self.haunts
-                        .may_be_on(desk.now().mono, self.territory.fellows().iter().copied());
+                    self.ghost_sender
+                        .may_be_on(cx.now().mono, self.territory.space_peers().iter().copied());
                     self.witnesses.values_mut().for_each(Witness::ask_again);
                 }
-                self.learn_spaces(desk, &before);
+                self.learn_spaces(cx, &before);
             }
             CellInput::Create {
                 type_id,
                 place,
                 properties,
             } => {
-                let around = self.surroundings();
-                if self.closing || desk.create_cell_only(type_id, place, properties, &around).is_err() {
+                let around = self.spatial_query();
+                if self.closing || cx.create_cell_only(type_id, place, properties, &around).is_err() {
                     self.counters.denied += 1;
                 }
             }
@@ -225,46 +225,46 @@ impl Role for CellRole {
         }
     }
 
-    fn take(&mut self, desk: &mut Desk, caller: &Caller, call: Call) {
+    fn handle_call(&mut self, cx: &mut OwnerContext, caller: &Caller, call: Call) {
         let (from, to) = (caller.link.from, caller.link.to);
         match (to, call) {
-            (Address::Owner(_), Call::CreateCell(creation)) => self.create(desk, *creation),
-            (Address::Owner(_), Call::Onload { entity, image }) => self.onload(desk, caller, entity, image),
-            (Address::Owner(_), Call::Arrived { of }) => self.arrived(desk, caller, of),
-            (Address::Owner(_), Call::Refused { of, reason }) => self.refused(desk, caller, of, reason),
-            (Address::Owner(_), Call::OpenSpace(space)) => self.open_space(desk, space),
-            (Address::Owner(_), Call::Placed(at)) => self.placed(desk, caller, at),
+            (Address::Owner(_), Call::CreateCell(creation)) => self.create(cx, *creation),
+            (Address::Owner(_), Call::Onload { entity, image }) => self.onload(cx, caller, entity, image),
+            (Address::Owner(_), Call::Arrived { of }) => self.arrived(cx, caller, of),
+            (Address::Owner(_), Call::Refused { of, reason }) => self.refused(cx, caller, of, reason),
+            (Address::Owner(_), Call::OpenSpace(space)) => self.open_space(cx, space),
+            (Address::Owner(_), Call::Placed(at)) => self.placed(cx, caller, at),
             // From its own base part, or from any cell part whose behaviour wants it to end.
-            (Address::Cell(entity), Call::DestroyCell) if from.entity().is_some() => self.destroy(desk, entity),
+            (Address::Cell(entity), Call::DestroyCell) if from.entity().is_some() => self.destroy(cx, entity),
             (Address::Cell(entity), Call::Witness(client)) if from == Address::Base(entity) => {
-                self.attach(desk, entity, client);
+                self.attach(cx, entity, client);
             }
             _ => {}
         }
     }
 
-    fn request(&mut self, desk: &mut Desk, by: EntityId, request: Request) {
+    fn request(&mut self, cx: &mut OwnerContext, by: EntityId, request: Request) {
         let done = match &request {
             Request::Destroy { entity } | Request::DestroyCell { entity } => {
-                self.destroy(desk, *entity);
+                self.destroy(cx, *entity);
                 Ok(())
             }
-            Request::Teleport { entity, place } => self.teleport(desk, *entity, *place),
-            Request::OpenSpace { entity, place } => self.ask_to_open(desk, *entity, place),
+            Request::Teleport { entity, place } => self.teleport(cx, *entity, *place),
+            Request::OpenSpace { entity, place } => self.ask_to_open(cx, *entity, place),
             Request::CreateCell { .. } | Request::GiveClient { .. } | Request::CloseClient { .. } => {
                 Err(Denied::BaseOnly { what: "ask for it" })
             }
         };
         if let Err(why) = done {
             self.counters.denied += 1;
-            desk.deny(by, &self.surroundings(), &request, &why);
+            cx.deny(by, &self.spatial_query(), &request, &why);
         }
     }
 
-    fn ghost(&mut self, desk: &mut Desk, from: OwnerId, message: GhostMessage) {
-        let at = self.moment(desk);
-        let schema = std::sync::Arc::clone(desk.schema());
-        let behaviour = std::sync::Arc::clone(desk.behaviour());
+    fn ghost(&mut self, cx: &mut OwnerContext, from: OwnerId, message: GhostMessage) {
+        let at = self.moment(cx);
+        let schema = std::sync::Arc::clone(cx.schema());
+        let behaviour = std::sync::Arc::clone(cx.behaviour());
         let hearing = Hearing {
             at,
             schema: &schema,
@@ -273,36 +273,38 @@ impl Role for CellRole {
         match message {
             GhostMessage::Image { entity, image } => {
                 let (type_id, newest) = (image.type_id, image.history);
-                if desk.image(entity).is_none() && self.ghosts.take_image(hearing, from, entity, *image) {
-                    desk.heard_of(entity, from);
-                    self.stamps.begin(&schema, (entity, type_id), newest);
+                if cx.image(entity).is_none() && self.ghosts.take_image(hearing, from, entity, *image) {
+                    cx.heard_of(entity, from);
+                    self.property_history.begin(&schema, (entity, type_id), newest);
                 }
             }
             GhostMessage::Events { entity, after, events } => {
-                if desk.image(entity).is_none() {
+                if cx.image(entity).is_none() {
                     self.note_shown(&schema, entity, &events);
                     let lack = self.ghosts.take_events(hearing, from, (entity, after), events);
                     if self.ghosts.get(entity).is_some_and(|ghost| ghost.holder() == from) {
-                        desk.heard_of(entity, from);
+                        cx.heard_of(entity, from);
                     }
-                    Self::lacks(desk, from, lack);
+                    Self::lacks(cx, from, lack);
                 }
             }
             GhostMessage::Moves(moves) => self.ghosts.take_moves(at, from, &moves),
             GhostMessage::Heads(heads) => {
-                let own = |entity| is_own(desk, entity);
+                let own = |entity| is_own(cx, entity);
                 let lacks = self.ghosts.take_heads(at, from, &heads, own);
-                Self::lacks(desk, from, lacks);
+                Self::lacks(cx, from, lacks);
             }
-            GhostMessage::Ask { entity, have } => self.haunts.answer(desk, &self.news, from, (entity, have)),
+            GhostMessage::Ask { entity, have } => {
+                self.ghost_sender.answer(cx, &self.recent_events, from, (entity, have));
+            }
         }
     }
 
-    fn space(&mut self, desk: &mut Desk, from: OwnerId, space: SpaceId, message: SpaceMessage) {
-        self.hear_of_space(desk, from, space, message);
+    fn space(&mut self, cx: &mut OwnerContext, from: OwnerId, space: SpaceId, message: SpaceMessage) {
+        self.hear_of_space(cx, from, space, message);
     }
 
-    fn view(&mut self, desk: &mut Desk, from: OwnerId, message: ViewMessage) {
+    fn view(&mut self, cx: &mut OwnerContext, from: OwnerId, message: ViewMessage) {
         match message {
             ViewMessage::Stamps {
                 session,
@@ -322,56 +324,56 @@ impl Role for CellRole {
                 entity,
                 sequence,
                 place,
-            } => self.client_moved(desk, client(session, from), entity, (sequence, place)),
+            } => self.client_moved(cx, client(session, from), entity, (sequence, place)),
             // Those are for proxies.
             ViewMessage::Frames { .. } | ViewMessage::Datagram { .. } => {}
         }
     }
 
     /// Clients are connected to bases.
-    fn to_client(&mut self, _desk: &mut Desk, _news: ClientNews) {}
+    fn to_client(&mut self, _cx: &mut OwnerContext, _news: ClientNews) {}
 
-    fn show(&mut self, desk: &mut Desk, recorded: &[Event]) {
-        self.note(desk, recorded);
+    fn publish(&mut self, cx: &mut OwnerContext, recorded: &[Event]) {
+        self.note(cx, recorded);
     }
 
-    fn tick(&mut self, desk: &mut Desk) {
-        let now = desk.now();
+    fn tick(&mut self, cx: &mut OwnerContext) {
+        let now = cx.now();
         if self.controllers.underway().is_some() {
             // The rest of the tick is an input of its own, as is each thing that is told before it.
-            if self.tell_controllers(desk) {
+            if self.tell_controllers(cx) {
                 return;
             }
-        } else if !self.sampling.begin(now) || self.run_controllers(desk) {
+        } else if !self.sampling.begin(now) || self.run_controllers(cx) {
             return;
         }
-        self.sampling.sample(desk);
-        self.leave_gone(desk);
-        self.hand_over(desk);
+        self.sampling.sample(cx);
+        self.leave_gone(cx);
+        self.hand_over(cx);
         // Whatever of this input is recorded by now must be among the news before anybody is told up to its number.
-        let recorded = desk.take_recorded();
-        self.note(desk, &recorded);
-        let may_show = self.territory.is_known() && desk.waiting() <= BACKLOG;
-        self.look(desk);
+        let recorded = cx.take_recorded();
+        self.note(cx, &recorded);
+        let may_show = self.territory.is_known() && cx.waiting() <= BACKLOG;
+        self.look(cx);
         if may_show {
-            self.haunts.settle(desk, &self.territory, &self.ghosts);
-            self.haunts.follow(desk, &self.news);
-            self.haunts.locate(desk, &self.sampling);
-            self.haunts.name(desk, &self.territory, self.sampling.beat());
-            self.exchange_spaces(desk);
-            self.show_views(desk);
-            self.search(desk);
+            self.ghost_sender.settle(cx, &self.territory, &self.ghosts);
+            self.ghost_sender.follow(cx, &self.recent_events);
+            self.ghost_sender.locate(cx, &self.sampling);
+            self.ghost_sender.name(cx, &self.territory, self.sampling.beat());
+            self.exchange_spaces(cx);
+            self.show_views(cx);
+            self.search(cx);
         }
-        self.news.forget();
+        self.recent_events.forget();
         if self.sampling.beat().is_multiple_of(SECOND) {
             let ghosts = &self.ghosts;
-            self.stamps
-                .forget(|entity| desk.image(entity).is_some() || ghosts.get(entity).is_some());
+            self.property_history
+                .forget(|entity| cx.image(entity).is_some() || ghosts.get(entity).is_some());
         }
-        self.ghosts.age(now.mono, |entity| is_own(desk, entity));
-        desk.clear_trail();
+        self.ghosts.age(now.mono, |entity| is_own(cx, entity));
+        cx.clear_trail();
         self.ghosts.clear_trail();
-        self.gazetteer.get_mut().forget();
+        self.spatial_index.get_mut().forget();
     }
 
     fn deadline(&self) -> Option<Mono> {
@@ -383,11 +385,11 @@ impl Role for CellRole {
     }
 
     fn around(&self) -> impl Around {
-        self.surroundings()
+        self.spatial_query()
     }
 
-    fn survey(&self, desk: &Desk) -> Option<Survey> {
-        Some(self.take_survey(desk))
+    fn survey(&self, cx: &OwnerContext) -> Option<Survey> {
+        Some(self.take_survey(cx))
     }
 }
 
@@ -397,7 +399,7 @@ fn is_put_by(owner: OwnerId, body: &Body) -> bool {
 }
 
 /// Whether an entity is real here, or on its way from here.
-fn is_own(desk: &Desk, entity: EntityId) -> bool {
-    let mut leaving = desk.state().departing.values();
-    desk.image(entity).is_some() || leaving.any(|(leaving, _)| *leaving == entity)
+fn is_own(cx: &OwnerContext, entity: EntityId) -> bool {
+    let mut leaving = cx.state().departing.values();
+    cx.image(entity).is_some() || leaving.any(|(leaving, _)| *leaving == entity)
 }

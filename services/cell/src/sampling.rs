@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 use annals_event::{Body, Place};
 use annals_ids::{EntityId, Tick};
 use annals_node::{
-    Desk,
+    OwnerContext,
     time::{Mono, Now},
 };
 
@@ -96,9 +96,9 @@ impl Sampling {
     }
 
     /// Looks where the real entities are, and logs where those are that moved, each once a second, spread over the ticks.
-    pub(crate) fn sample(&mut self, desk: &mut Desk) {
-        let places: Vec<(EntityId, Place)> = desk.places().collect();
-        self.reals.retain(|entity, _| desk.place(*entity).is_some());
+    pub(crate) fn sample(&mut self, cx: &mut OwnerContext) {
+        let places: Vec<(EntityId, Place)> = cx.places().collect();
+        self.reals.retain(|entity, _| cx.place(*entity).is_some());
         for (entity, place) in places {
             let known = self.reals.entry(entity);
             known
@@ -108,7 +108,7 @@ impl Sampling {
                 })
                 .note(place, self.beat);
             if (self.beat.wrapping_add(entity.0)).is_multiple_of(SECOND) {
-                log_place(desk, entity);
+                log_place(cx, entity);
             }
         }
     }
@@ -120,15 +120,15 @@ impl Sampling {
 }
 
 /// Logs where a real entity is, if it moved; one that the input has no room for is logged another time.
-pub(crate) fn log_place(desk: &mut Desk, entity: EntityId) {
-    if let Some(place) = desk.place(entity)
-        && logged(desk, entity) != Some(place)
-        && desk.needs(0).is_ok()
+pub(crate) fn log_place(cx: &mut OwnerContext, entity: EntityId) {
+    if let Some(place) = cx.place(entity)
+        && logged(cx, entity) != Some(place)
+        && cx.needs(0).is_ok()
     {
-        desk.record_for(entity, false, Body::Moved(place));
+        cx.record_for(entity, false, Body::Moved(place));
     }
 }
 
-fn logged(desk: &Desk, entity: EntityId) -> Option<Place> {
-    desk.image(entity)?.cell().map(|cell| cell.place)
+fn logged(cx: &OwnerContext, entity: EntityId) -> Option<Place> {
+    cx.image(entity)?.cell().map(|cell| cell.place)
 }

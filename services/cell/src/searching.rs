@@ -4,7 +4,7 @@
 //! that, by the newest map, need not be near any more; and that one may be taken over just then.
 
 use annals_ids::EntityId;
-use annals_node::Desk;
+use annals_node::OwnerContext;
 use annals_wire::bus::{GhostMessage, Message};
 
 use crate::{role::CellRole, sampling::SECOND, witness::Witness};
@@ -14,16 +14,16 @@ const SEARCHING: u64 = 3;
 const _: () = assert!(SEARCHING < SECOND);
 
 impl CellRole {
-    /// Once a second, if somebody is missed: asks all who have an area in a space of this owner. They tell what they haunt here.
-    pub(crate) fn search(&self, desk: &mut Desk) {
+    /// Once a second, if somebody is missed: asks all who have an area in a space of this owner. They answer with the list of their ghosts here.
+    pub(crate) fn search(&self, cx: &mut OwnerContext) {
         if self.sampling.beat() % SECOND != SEARCHING {
             return;
         }
         let missed: Option<EntityId> = self.witnesses.values().find_map(Witness::missed);
         let Some(entity) = missed else { return };
-        for owner in self.territory.fellows() {
+        for owner in self.territory.space_peers() {
             let have = None;
-            desk.tell(*owner, Message::Ghost(GhostMessage::Ask { entity, have }));
+            cx.tell(*owner, Message::Ghost(GhostMessage::Ask { entity, have }));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_ids::SpaceId;
-use annals_node::Desk;
+use annals_node::OwnerContext;
 use annals_wire::{
     HANDOVER_DEPTH,
     load::{ENTITY_UNITS, Levels, Survey, WITNESS_UNITS},
@@ -24,14 +24,14 @@ struct Standing {
 
 impl CellRole {
     /// How much stands here. What has just arrived counts as staying even where it is to go on.
-    pub(crate) fn take_survey(&self, desk: &Desk) -> Survey {
+    pub(crate) fn take_survey(&self, cx: &OwnerContext) -> Survey {
         let mut survey = Survey {
             map: self.territory.version(),
             ..Survey::default()
         };
         let mut standing: BTreeMap<SpaceId, Standing> = BTreeMap::new();
-        let stride = desk.state().entities.len().div_ceil(SAMPLE).max(1);
-        for (nth, (entity, place)) in desk.places().enumerate() {
+        let stride = cx.state().entities.len().div_ceil(SAMPLE).max(1);
+        for (nth, (entity, place)) in cx.places().enumerate() {
             let is_witness = self.witnesses.contains_key(&entity);
             let units = ENTITY_UNITS + if is_witness { WITNESS_UNITS } else { 0.0 };
             let space = survey.spaces.entry(place.space).or_default();
@@ -39,7 +39,7 @@ impl CellRole {
             space.witnesses += u64::from(is_witness);
             let is_outside = self.territory.outside(&place) > HANDOVER_DEPTH;
             let to = is_outside.then(|| self.territory.owner_at(&place)).flatten();
-            if let Some(to) = to.filter(|to| *to != desk.owner()) {
+            if let Some(to) = to.filter(|to| *to != cx.owner()) {
                 *space.leaving.entry(to).or_default() += units;
                 continue;
             }

@@ -8,28 +8,28 @@
 
 use annals_event::{Awaiting, Body, Image, PartImage, Place};
 use annals_ids::{Address, CallNumber, EntityId, OwnerId, SpaceId, WorldTime};
-use annals_node::{Denied, Desk, TeleportFailed};
+use annals_node::{Denied, OwnerContext, TeleportFailed};
 
-use crate::{handover::fits, role::CellRole, sampling::log_place, surroundings::Surroundings};
+use crate::{handover::fits, role::CellRole, sampling::log_place, spatial_query::SpatialQuery};
 
 impl CellRole {
     /// Puts an entity somewhere, or tells it why not.
     ///
     /// # Errors
     /// When it is not here any more.
-    pub(crate) fn teleport(&mut self, desk: &mut Desk, entity: EntityId, place: Place) -> Result<(), Denied> {
+    pub(crate) fn teleport(&mut self, cx: &mut OwnerContext, entity: EntityId, place: Place) -> Result<(), Denied> {
         let what = "be put somewhere";
-        let before = desk.place(entity).ok_or(Denied::Elsewhere { entity, what })?;
-        if let Err(why) = self.put(desk, entity, (before, place)) {
+        let before = cx.place(entity).ok_or(Denied::Elsewhere { entity, what })?;
+        if let Err(why) = self.put(cx, entity, (before, place)) {
             self.counters.denied += 1;
-            failed(desk, self.surroundings(), entity, &why);
+            failed(cx, self.spatial_query(), entity, &why);
         }
         Ok(())
     }
 
     fn put(
         &mut self,
-        desk: &mut Desk,
+        cx: &mut OwnerContext,
         entity: EntityId,
         (before, place): (Place, Place),
     ) -> Result<(), TeleportFailed> {
@@ -38,42 +38,42 @@ impl CellRole {
         }
         let to = self.territory.owner_at(&place);
         let to = to.ok_or(TeleportFailed::NoSpace(place.space))?;
-        if desk.is_gone(place.space) {
+        if cx.is_gone(place.space) {
             return Err(TeleportFailed::SpaceGone(place.space));
         }
-        if place.space == before.space || to == desk.owner() {
-            desk.needs(0).map_err(|_| TeleportFailed::TooLarge)?;
-            arrive(desk, self.surroundings(), entity, (place, before.space));
+        if place.space == before.space || to == cx.owner() {
+            cx.needs(0).map_err(|_| TeleportFailed::TooLarge)?;
+            arrive(cx, self.spatial_query(), entity, (place, before.space));
             return Ok(());
         }
-        if desk.has_requests(entity) {
+        if cx.has_requests(entity) {
             // What else behaviour has asked for it would find nobody.
             return Err(TeleportFailed::Superseded);
         }
-        if !desk.image(entity).is_some_and(|image| fits(desk, image)) {
+        if !cx.image(entity).is_some_and(|image| fits(cx, image)) {
             return Err(TeleportFailed::TooLarge);
         }
-        desk.log_confirmations();
-        log_place(desk, entity);
-        self.controllers.log_course(desk, entity);
-        let number = desk.next_call(Address::Owner(desk.owner()), Address::Owner(to));
-        desk.record_for(entity, false, mark(to, number, before.space));
-        self.offload(desk, entity, to, Some(place));
+        cx.log_confirmations();
+        log_place(cx, entity);
+        self.controllers.log_course(cx, entity);
+        let number = cx.next_call(Address::Owner(cx.owner()), Address::Owner(to));
+        cx.record_for(entity, false, mark(to, number, before.space));
+        self.offload(cx, entity, to, Some(place));
         Ok(())
     }
 }
 
 /// The entity stands there now: everybody who sees it is told for certain, and so is behaviour.
-fn arrive(desk: &mut Desk, around: Surroundings<'_>, entity: EntityId, (place, before): (Place, SpaceId)) {
-    desk.move_to(entity, place);
-    desk.record_for(entity, true, Body::Moved(place));
-    desk.run(entity, &around, |behaviour, context| {
+fn arrive(cx: &mut OwnerContext, around: SpatialQuery<'_>, entity: EntityId, (place, before): (Place, SpaceId)) {
+    cx.move_to(entity, place);
+    cx.record_for(entity, true, Body::Moved(place));
+    cx.run(entity, &around, |behaviour, context| {
         behaviour.teleported(context, before);
     });
 }
 
-fn failed(desk: &mut Desk, around: Surroundings<'_>, entity: EntityId, why: &TeleportFailed) {
-    desk.run(entity, &around, |behaviour, context| {
+fn failed(cx: &mut OwnerContext, around: SpatialQuery<'_>, entity: EntityId, why: &TeleportFailed) {
+    cx.run(entity, &around, |behaviour, context| {
         behaviour.teleport_failed(context, why);
     });
 }
@@ -109,35 +109,35 @@ pub(crate) fn put_at(mut image: Image, place: Place) -> Image {
 
 /// It was taken over by the call that was to put it there.
 pub(crate) fn has_arrived(
-    desk: &mut Desk,
-    around: Surroundings<'_>,
+    cx: &mut OwnerContext,
+    around: SpatialQuery<'_>,
     entity: EntityId,
     (to, number): (OwnerId, CallNumber),
 ) {
-    let Some(before) = desk.image(entity).and_then(|image| is_put(image, to, number)) else {
+    let Some(before) = cx.image(entity).and_then(|image| is_put(image, to, number)) else {
         return;
     };
-    end_mark(desk, entity, (to, number));
-    if let Some(place) = desk.place(entity) {
-        arrive(desk, around, entity, (place, before));
+    end_mark(cx, entity, (to, number));
+    if let Some(place) = cx.place(entity) {
+        arrive(cx, around, entity, (place, before));
     }
 }
 
 /// It was refused there and is real here again, where it was.
 pub(crate) fn has_returned(
-    desk: &mut Desk,
-    around: Surroundings<'_>,
+    cx: &mut OwnerContext,
+    around: SpatialQuery<'_>,
     entity: EntityId,
     ((to, number), reason): ((OwnerId, CallNumber), String),
 ) {
-    let image = desk.image(entity);
+    let image = cx.image(entity);
     if image.is_some_and(|image| is_put(image, to, number).is_some()) {
-        end_mark(desk, entity, (to, number));
-        failed(desk, around, entity, &TeleportFailed::Refused(reason));
+        end_mark(cx, entity, (to, number));
+        failed(cx, around, entity, &TeleportFailed::Refused(reason));
     }
 }
 
-fn end_mark(desk: &mut Desk, entity: EntityId, (to, number): (OwnerId, CallNumber)) {
+fn end_mark(cx: &mut OwnerContext, entity: EntityId, (to, number): (OwnerId, CallNumber)) {
     let to = Address::Owner(to);
-    desk.record_for(entity, false, Body::Resumed { to, number });
+    cx.record_for(entity, false, Body::Resumed { to, number });
 }

@@ -21,7 +21,7 @@ pub(crate) struct Territory {
     /// Owners that may hold ghosts of what is here.
     neighbours: BTreeSet<OwnerId>,
     /// All other owners of the spaces in which this one has an area.
-    fellows: BTreeSet<OwnerId>,
+    space_peers: BTreeSet<OwnerId>,
 }
 
 impl Territory {
@@ -30,7 +30,7 @@ impl Territory {
             owner,
             map: None,
             neighbours: BTreeSet::new(),
-            fellows: BTreeSet::new(),
+            space_peers: BTreeSet::new(),
         }
     }
 
@@ -40,7 +40,7 @@ impl Territory {
         if self.map.as_ref().is_none_or(|known| known.version < map.version) {
             self.neighbours = neighbours(self.owner, &map);
             self.map = Some(map);
-            self.fellows = fellows(self);
+            self.space_peers = space_peers(self);
         }
         first
     }
@@ -59,8 +59,8 @@ impl Territory {
     }
 
     /// All other owners of the spaces in which this one has an area.
-    pub(crate) fn fellows(&self) -> &BTreeSet<OwnerId> {
-        &self.fellows
+    pub(crate) fn space_peers(&self) -> &BTreeSet<OwnerId> {
+        &self.space_peers
     }
 
     /// Who is responsible for a place.
@@ -76,7 +76,7 @@ impl Territory {
 
     /// The owners that are to have a ghost of what stands at a place and draws attention from `appeal` metres further
     /// away. `held` says who has one.
-    pub(crate) fn haunted(&self, place: &Place, appeal: f32, held: impl Fn(OwnerId) -> bool) -> BTreeSet<OwnerId> {
+    pub(crate) fn ghost_owners(&self, place: &Place, appeal: f32, held: impl Fn(OwnerId) -> bool) -> BTreeSet<OwnerId> {
         let Some(space) = self.space(place.space) else {
             return BTreeSet::new();
         };
@@ -89,7 +89,7 @@ impl Territory {
     }
 
     /// Whether this owner is to keep a ghost of what stands there on another owner.
-    pub(crate) fn is_haunted(&self, place: &Place) -> bool {
+    pub(crate) fn has_ghosts(&self, place: &Place) -> bool {
         self.space(place.space)
             .is_some_and(|space| self.outside(place) <= space.ghost_distance + GHOST_HYSTERESIS)
     }
@@ -206,7 +206,7 @@ fn neighbours(owner: OwnerId, map: &SpaceMap) -> BTreeSet<OwnerId> {
     found
 }
 
-fn fellows(territory: &Territory) -> BTreeSet<OwnerId> {
+fn space_peers(territory: &Territory) -> BTreeSet<OwnerId> {
     let own = territory.own_spaces().into_iter();
     let owners = own.flat_map(|space| territory.owners(space));
     owners.filter(|owner| *owner != territory.owner).collect()
@@ -270,12 +270,18 @@ mod tests {
     #[test]
     fn an_entity_has_ghosts_on_every_owner_within_ghost_distance_and_loses_them_farther_out() {
         let territory = territory(2);
-        assert_eq!(owners(territory.haunted(&at(10.0), 0.0, |_| false)), [1, 3]);
-        assert_eq!(owners(territory.haunted(&at(-110.0), 0.0, |_| false)), [1]);
-        assert_eq!(owners(territory.haunted(&at(160.0), 0.0, |_| false)), [3]);
-        assert_eq!(owners(territory.haunted(&at(115.0), 0.0, |owner| owner.0 == 1)), [1, 3]);
-        assert_eq!(owners(territory.haunted(&at(125.0), 0.0, |owner| owner.0 == 1)), [3]);
-        assert_eq!(owners(territory.haunted(&at(125.0), 30.0, |_| false)), [1, 3]);
+        assert_eq!(owners(territory.ghost_owners(&at(10.0), 0.0, |_| false)), [1, 3]);
+        assert_eq!(owners(territory.ghost_owners(&at(-110.0), 0.0, |_| false)), [1]);
+        assert_eq!(owners(territory.ghost_owners(&at(160.0), 0.0, |_| false)), [3]);
+        assert_eq!(
+            owners(territory.ghost_owners(&at(115.0), 0.0, |owner| owner.0 == 1)),
+            [1, 3]
+        );
+        assert_eq!(
+            owners(territory.ghost_owners(&at(125.0), 0.0, |owner| owner.0 == 1)),
+            [3]
+        );
+        assert_eq!(owners(territory.ghost_owners(&at(125.0), 30.0, |_| false)), [1, 3]);
     }
 
     #[test]
@@ -316,7 +322,7 @@ mod tests {
         };
         assert_eq!(reach(None), (80.0, 5.0));
         assert_eq!(reach(Some((20.0, 1.0))), (20.0, 1.0));
-        // Ghosts are 100 m away, and an entity may be 5 m outside.
+        // GhostReceiver are 100 m away, and an entity may be 5 m outside.
         assert_eq!(territory.horizon(SpaceId(1)), Some(95.0));
         assert_eq!(reach(Some((90.0, 5.0))), (90.0, 5.0));
         assert_eq!(reach(Some((500.0, 5.0))), (90.0, 5.0));

@@ -10,10 +10,10 @@ use annals_wire::client::{Known, MAX_KEPT, Movements, Stamp, ViewItem, volatile:
 
 use crate::{
     budget::Budget,
-    ghosts::UNHEARD,
-    glimpse::{self, Glimpse, Had, Own, Sights, distance},
+    entity_view::{self, EntityView, Had, Own, Sights, distance},
+    ghost_receiver::UNHEARD,
+    movement_encoder::{MovementEncoder, Sighting},
     presence::{Actor, Cast, Scene},
-    telling::{Sighting, Telling},
 };
 
 /// How long entities that a client knows, and this owner does not yet, stay in a view that has just begun, once all
@@ -33,12 +33,12 @@ pub(crate) struct View {
     /// What the client has of its own entity.
     own: Option<Had>,
     /// Everybody else in view, ascending by entity.
-    glimpses: Vec<Glimpse>,
+    entity_views: Vec<EntityView>,
     /// Who has left and the client still has, in that order; at most [`MAX_KEPT`]. The client keeps the same.
     kept: VecDeque<(EntityId, Had)>,
     queue: PriorityQueue,
     /// How movements are told.
-    telling: Telling,
+    movement_encoder: MovementEncoder,
     /// The space that the client was told its entity is in.
     space: Option<SpaceId>,
     /// What the client has of a space's data: of which space, and which versions.
@@ -49,8 +49,8 @@ pub(crate) struct View {
     settling: Option<Settling>,
     /// When the last frame was made.
     spoke: Mono,
-    /// Empty between ticks: the vectors in which the next `glimpses` and the order of turns are made.
-    spare: Vec<Glimpse>,
+    /// Empty between ticks: the vectors in which the next `entity_views` and the order of turns are made.
+    spare: Vec<EntityView>,
     due: Vec<Due>,
     /// Whose movements are to be told at this tick, in the order of their turns.
     told: Vec<Told>,
@@ -74,7 +74,7 @@ struct Due {
     priority: f64,
     /// Metres.
     away: f32,
-    /// Its place among the glimpses.
+    /// Its place among the entity_views.
     at: usize,
 }
 
@@ -82,7 +82,7 @@ struct Due {
 /// none.
 #[derive(Clone, Copy, Debug)]
 struct Told {
-    /// Its place among the glimpses.
+    /// Its place among the entity_views.
     at: usize,
     priority: Priority,
     told: Option<u64>,
@@ -94,7 +94,7 @@ impl View {
         let queue = PriorityQueue::default();
         let is_own = known.seen.binary_search_by_key(&own, |stamp| stamp.entity);
         let known_own = is_own.ok().map(|at| known.seen.remove(at));
-        let glimpse = |Stamp { entity, upto, finer }| Glimpse {
+        let entity_view = |Stamp { entity, upto, finer }| EntityView {
             entity,
             priority: queue.enter(),
             had: Some(Had::said(upto, finer)),
@@ -104,10 +104,10 @@ impl View {
             frames: Frames::new(Part::Cell, number),
             is_open: false,
             own: known_own.map(|stamp| Had::said(stamp.upto, stamp.finer)),
-            glimpses: known.seen.into_iter().map(glimpse).collect(),
+            entity_views: known.seen.into_iter().map(entity_view).collect(),
             kept: known.kept.into_iter().map(kept).collect(),
             queue,
-            telling: Telling::begin(number, movements),
+            movement_encoder: MovementEncoder::begin(number, movements),
             space: None,
             data: known.space.take(),
             data_revision: None,
@@ -134,11 +134,11 @@ impl View {
     /// that of all who have an area in the space, for the one that holds it may have none nearby any more. One that nobody holds
     /// at the moment is waited for as long as ghosts of a silent holder are kept.
     pub(crate) fn is_settling(&mut self, scene: &Scene<'_>) -> bool {
-        let now = scene.desk.now().mono;
+        let now = scene.cx.now().mono;
         self.settling = self.settling.and_then(|mut settling| {
-            settling.missed = missed(&self.glimpses, scene);
+            settling.missed = missed(&self.entity_views, scene);
             let wanted = match settling.missed {
-                Some(_) => scene.territory.fellows(),
+                Some(_) => scene.territory.space_peers(),
                 None => scene.territory.neighbours(),
             };
             let heard = scene.ghosts.all_heard(now, wanted);
@@ -163,13 +163,13 @@ impl View {
 
     /// The entities around its own that the client has.
     pub(crate) fn known(&self) -> impl Iterator<Item = EntityId> {
-        let known = self.glimpses.iter().filter(|glimpse| glimpse.had.is_some());
-        known.map(|glimpse| glimpse.entity)
+        let known = self.entity_views.iter().filter(|entity_view| entity_view.had.is_some());
+        known.map(|entity_view| entity_view.entity)
     }
 
     /// The client has read so much of the movements of this view.
     pub(crate) fn heard(&mut self, heard: Heard) {
-        self.telling.heard(heard);
+        self.movement_encoder.heard(heard);
     }
 
     /// What the client is to be told at a tick, given who is around its entity, ascending: of its own entity, of who has
@@ -210,7 +210,7 @@ impl View {
         let told = (before != Some(space)).then_some(ViewItem::Space { entity, space });
         let (first, last) = if is_known { (told, None) } else { (None, told) };
         sights.items.extend(first);
-        glimpse::show(&mut self.own, scene, own, (entity, actor), sights);
+        entity_view::show(&mut self.own, scene, own, (entity, actor), sights);
         sights.items.extend(last);
     }
 
@@ -226,7 +226,7 @@ impl View {
             return;
         };
         let (before, mut bytes) = (sights.bytes_after(0), 0);
-        let entries = scene.desk.space_data(space).into_iter().flat_map(SpaceData::entries);
+        let entries = scene.cx.space_data(space).into_iter().flat_map(SpaceData::entries);
         for (key, version, value) in entries {
             if !had.is_news(key, version) {
                 continue;
@@ -246,53 +246,57 @@ impl View {
 
     /// The client's entity is in another space now: whoever was around it is out of view.
     fn leave_others(&mut self, sights: &mut Sights) {
-        let gone = self.glimpses.drain(..);
-        gone.for_each(|glimpse| leave(glimpse, &mut self.kept, sights));
+        let gone = self.entity_views.drain(..);
+        gone.for_each(|entity_view| leave(entity_view, &mut self.kept, sights));
     }
 
     /// Takes in who is around, and tells who has left.
     fn meet(&mut self, scene: &Scene<'_>, around: &[EntityId], sights: &mut Sights) {
         let settling = self.settling.is_some();
         let is_same = self
-            .glimpses
+            .entity_views
             .iter()
-            .map(|glimpse| glimpse.entity)
+            .map(|entity_view| entity_view.entity)
             .eq(around.iter().copied());
         if is_same {
             return;
         }
         let (queue, next, kept) = (&self.queue, &mut self.spare, &mut self.kept);
-        let mut known = self.glimpses.drain(..).peekable();
-        let mut dismiss = |glimpse: Glimpse, next: &mut Vec<Glimpse>| {
-            if settling && scene.presence(glimpse.entity).is_none() {
-                next.push(glimpse);
+        let mut known = self.entity_views.drain(..).peekable();
+        let mut dismiss = |entity_view: EntityView, next: &mut Vec<EntityView>| {
+            if settling && scene.presence(entity_view.entity).is_none() {
+                next.push(entity_view);
             } else {
-                leave(glimpse, kept, sights);
+                leave(entity_view, kept, sights);
             }
         };
         for &entity in around {
-            while let Some(glimpse) = known.next_if(|glimpse| glimpse.entity < entity) {
-                dismiss(glimpse, next);
+            while let Some(entity_view) = known.next_if(|entity_view| entity_view.entity < entity) {
+                dismiss(entity_view, next);
             }
-            let new = || Glimpse {
+            let new = || EntityView {
                 entity,
                 priority: queue.enter(),
                 had: None,
             };
-            next.push(known.next_if(|glimpse| glimpse.entity == entity).unwrap_or_else(new));
+            next.push(
+                known
+                    .next_if(|entity_view| entity_view.entity == entity)
+                    .unwrap_or_else(new),
+            );
         }
-        known.for_each(|glimpse| dismiss(glimpse, next));
-        std::mem::swap(&mut self.glimpses, &mut self.spare);
+        known.for_each(|entity_view| dismiss(entity_view, next));
+        std::mem::swap(&mut self.entity_views, &mut self.spare);
     }
 
     /// Tells of others, most urgent first.
     fn take_turns(&mut self, scene: &Scene<'_>, cast: &Cast<'_>, own: Own, budget: &Budget, sights: &mut Sights) {
-        for (at, glimpse) in self.glimpses.iter().enumerate() {
-            if self.queue.is_due(&glimpse.priority)
-                && let Some(actor) = cast.get(glimpse.entity)
+        for (at, entity_view) in self.entity_views.iter().enumerate() {
+            if self.queue.is_due(&entity_view.priority)
+                && let Some(actor) = cast.get(entity_view.entity)
             {
                 self.due.push(Due {
-                    priority: glimpse.priority.value(),
+                    priority: entity_view.priority.value(),
                     away: distance(own.position, actor.whereabouts.place.position),
                     at,
                 });
@@ -307,21 +311,21 @@ impl View {
         self.is_short = false;
         let (mut counted, mut items) = (sights.items.len(), sights.bytes_after(0));
         for due in self.due.drain(..) {
-            self.is_short = !budget.allows(items + self.telling.about_bytes(sights.moves.len()));
+            self.is_short = !budget.allows(items + self.movement_encoder.about_bytes(sights.moves.len()));
             if self.is_short {
                 break;
             }
-            let glimpse = &mut self.glimpses[due.at];
-            let (at, priority) = (due.at, glimpse.priority);
-            let told = glimpse.had.as_ref().and_then(|had| had.told);
+            let entity_view = &mut self.entity_views[due.at];
+            let (at, priority) = (due.at, entity_view.priority);
+            let told = entity_view.had.as_ref().and_then(|had| had.told);
             let moves = sights.moves.len();
-            if let Some(actor) = cast.get(glimpse.entity) {
-                if glimpse.had.is_none() {
-                    glimpse.had = take_back(&mut self.kept, glimpse.entity, (scene, actor), sights);
+            if let Some(actor) = cast.get(entity_view.entity) {
+                if entity_view.had.is_none() {
+                    entity_view.had = take_back(&mut self.kept, entity_view.entity, (scene, actor), sights);
                 }
-                glimpse::show(&mut glimpse.had, scene, own, (glimpse.entity, actor), sights);
+                entity_view::show(&mut entity_view.had, scene, own, (entity_view.entity, actor), sights);
             }
-            self.queue.turn(&mut glimpse.priority, due.away);
+            self.queue.turn(&mut entity_view.priority, due.away);
             if sights.moves.len() > moves {
                 self.told.push(Told { at, priority, told });
             }
@@ -333,17 +337,17 @@ impl View {
     /// Puts movements into datagrams, as many as fit into `left` bytes and into what they were expected to take, and ends the
     /// tick. Who did not fit stays due.
     pub(crate) fn tell(&mut self, tick: Tick, observer: Position, moves: &[Sighting], left: usize) -> Vec<Vec<u8>> {
-        let limit = left.max(self.telling.about_bytes(moves.len()));
-        let (datagrams, fit) = self.telling.tell(tick, observer, moves, limit);
+        let limit = left.max(self.movement_encoder.about_bytes(moves.len()));
+        let (datagrams, fit) = self.movement_encoder.tell(tick, observer, moves, limit);
         self.is_short |= fit < moves.len();
         for Told { at, priority, told } in self.told.drain(..).skip(fit) {
-            let glimpse = &mut self.glimpses[at];
-            glimpse.priority = priority;
-            if let Some(had) = &mut glimpse.had {
+            let entity_view = &mut self.entity_views[at];
+            entity_view.priority = priority;
+            if let Some(had) = &mut entity_view.had {
                 had.told = told;
             }
         }
-        let priorities = self.glimpses.iter().map(|glimpse| glimpse.priority.value());
+        let priorities = self.entity_views.iter().map(|entity_view| entity_view.priority.value());
         self.queue.end_tick(priorities.min_by(f64::total_cmp), self.is_short);
         datagrams
     }
@@ -359,7 +363,7 @@ impl View {
         }
         for item in &items {
             if let ViewItem::Leave { entity } = item {
-                self.telling.forget(*entity);
+                self.movement_encoder.forget(*entity);
             }
         }
         self.spoke = now;
@@ -369,15 +373,15 @@ impl View {
 }
 
 /// Somebody whom the client has, and of whom nothing is known here.
-fn missed(glimpses: &[Glimpse], scene: &Scene<'_>) -> Option<EntityId> {
-    let mut known = glimpses.iter().filter(|glimpse| glimpse.had.is_some());
-    let missed = known.find(|glimpse| scene.presence(glimpse.entity).is_none());
-    missed.map(|glimpse| glimpse.entity)
+fn missed(entity_views: &[EntityView], scene: &Scene<'_>) -> Option<EntityId> {
+    let mut known = entity_views.iter().filter(|entity_view| entity_view.had.is_some());
+    let missed = known.find(|entity_view| scene.presence(entity_view.entity).is_none());
+    missed.map(|entity_view| entity_view.entity)
 }
 
 /// Tells that somebody has left, if the client has it, and notes what it has.
-fn leave(glimpse: Glimpse, kept: &mut VecDeque<(EntityId, Had)>, sights: &mut Sights) {
-    let Glimpse { entity, had, .. } = glimpse;
+fn leave(entity_view: EntityView, kept: &mut VecDeque<(EntityId, Had)>, sights: &mut Sights) {
+    let EntityView { entity, had, .. } = entity_view;
     let Some(had) = had else { return };
     sights.items.push(ViewItem::Leave { entity });
     kept.push_back((entity, had));

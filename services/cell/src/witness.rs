@@ -6,7 +6,7 @@ use std::{borrow::Cow, time::Duration};
 
 use annals_event::{Body, ClientLink, Place};
 use annals_ids::{EntityId, OwnerId, Part, Position, SessionId};
-use annals_node::{Desk, time::Mono};
+use annals_node::{OwnerContext, time::Mono};
 use annals_space::{Interest, Observer};
 use annals_wire::{
     bus::{Message, ViewMessage},
@@ -15,10 +15,10 @@ use annals_wire::{
 
 use crate::{
     budget::Budget,
-    glimpse::{Own, Sights},
+    entity_view::{Own, Sights},
     presence::{Cast, Scene},
     role::CellRole,
-    surroundings::{Surroundings, spot},
+    spatial_query::{SpatialQuery, spot},
     view::View,
 };
 
@@ -64,7 +64,7 @@ struct Put {
 }
 
 /// What a witness has for its client.
-pub(crate) struct Letters {
+pub(crate) struct Outgoing {
     client: ClientLink,
     frames: Vec<Vec<u8>>,
     datagrams: Vec<Vec<u8>>,
@@ -121,8 +121,8 @@ impl Witness {
         cast: &Cast<'_>,
         interest: &mut Interest,
         entity: EntityId,
-    ) -> Letters {
-        let now = scene.desk.now().mono;
+    ) -> Outgoing {
+        let now = scene.cx.now().mono;
         if let Some(said) = self.said.take() {
             let mut view = View::begin(said.view, entity, said.known, said.movements, now);
             // Whoever was put here from another space has left those behind whom its client knows.
@@ -149,13 +149,13 @@ impl Witness {
         let around = joined(interest.seen(entity), &named);
         self.budget.refill();
         let Sights { items, moves } = view.show(scene, cast, own, &around, &self.budget);
-        let mut letters = self.letters(scene, entity, items);
+        let mut outgoing = self.outgoing(scene, entity, items);
         if let Some(view) = &mut self.view {
             let observer = own.position.unwrap_or_default();
-            letters.datagrams = view.tell(scene.sampling.tick(), observer, &moves, self.budget.left());
+            outgoing.datagrams = view.tell(scene.sampling.tick(), observer, &moves, self.budget.left());
         }
-        self.budget.spend(letters.datagrams.iter().map(Vec::len).sum());
-        letters
+        self.budget.spend(outgoing.datagrams.iter().map(Vec::len).sum());
+        outgoing
     }
 
     /// Somebody whom the client knows, and of whom nothing was known here at the last tick although that may still come.
@@ -164,16 +164,16 @@ impl Witness {
     }
 
     /// Shows the client what has just happened to its own entity.
-    pub(crate) fn show_own(&mut self, scene: &Scene<'_>, entity: EntityId) -> Option<Letters> {
+    pub(crate) fn show_own(&mut self, scene: &Scene<'_>, entity: EntityId) -> Option<Outgoing> {
         let own = self.own(scene, entity);
         let (view, actor) = (self.view.as_mut()?, scene.actor(entity)?);
         let mut sights = Sights::default();
         view.show_own(scene, own, &actor, &mut sights);
-        (!sights.items.is_empty()).then(|| self.letters(scene, entity, sights.items))
+        (!sights.items.is_empty()).then(|| self.outgoing(scene, entity, sights.items))
     }
 
     fn own(&self, scene: &Scene<'_>, entity: EntityId) -> Own {
-        let place = scene.desk.place(entity);
+        let place = scene.cx.place(entity);
         Own {
             entity,
             displaced: self.agreed != place,
@@ -181,18 +181,18 @@ impl Witness {
         }
     }
 
-    fn letters(&mut self, scene: &Scene<'_>, entity: EntityId, items: Vec<ViewItem>) -> Letters {
+    fn outgoing(&mut self, scene: &Scene<'_>, entity: EntityId, items: Vec<ViewItem>) -> Outgoing {
         let placed = |item: &ViewItem| matches!(item, ViewItem::Placed { entity: placed, .. } if *placed == entity);
         if items.iter().any(placed) {
-            self.put(scene.desk.place(entity));
+            self.put(scene.cx.place(entity));
         }
-        let (now, tick) = (scene.desk.now().mono, scene.sampling.tick());
+        let (now, tick) = (scene.cx.now().mono, scene.sampling.tick());
         let frames = self
             .view
             .as_mut()
             .map_or_else(Vec::new, |view| view.frames(now, tick, items));
         self.budget.spend(frames.iter().map(Vec::len).sum());
-        Letters {
+        Outgoing {
             client: self.client,
             frames,
             datagrams: Vec::new(),
@@ -213,7 +213,7 @@ impl Witness {
         });
     }
 
-    fn ask(&mut self, now: Mono) -> Letters {
+    fn ask(&mut self, now: Mono) -> Outgoing {
         let mut frames = Vec::new();
         if now >= self.ask {
             self.ask = now.after(ASKING);
@@ -221,7 +221,7 @@ impl Witness {
             ToClient::StampsWanted { source: Part::Cell }.write(&mut body);
             frames.push(body);
         }
-        Letters {
+        Outgoing {
             client: self.client,
             frames,
             datagrams: Vec::new(),
@@ -242,29 +242,29 @@ impl Witness {
     }
 }
 
-impl Letters {
+impl Outgoing {
     /// Sends them to the owner of the client's proxy.
-    pub(crate) fn send(self, desk: &mut Desk, entity: EntityId) {
+    pub(crate) fn send(self, cx: &mut OwnerContext, entity: EntityId) {
         let ClientLink { session, proxy } = self.client;
         for bytes in self.datagrams {
-            desk.tell_volatile(entity, proxy, Message::View(ViewMessage::Datagram { session, bytes }));
+            cx.tell_volatile(entity, proxy, Message::View(ViewMessage::Datagram { session, bytes }));
         }
         for frame in self.frames {
             let frames = vec![frame];
-            desk.tell(proxy, Message::View(ViewMessage::Frames { session, frames }));
+            cx.tell(proxy, Message::View(ViewMessage::Frames { session, frames }));
         }
     }
 }
 
 impl CellRole {
     /// Makes the witness of an entity be that of its client, if it has one.
-    pub(crate) fn settle_witness(&mut self, desk: &Desk, entity: EntityId) {
-        let client = desk.image(entity).and_then(|image| image.client);
+    pub(crate) fn settle_witness(&mut self, cx: &OwnerContext, entity: EntityId) {
+        let client = cx.image(entity).and_then(|image| image.client);
         let known = self.witnesses.get(&entity).map(Witness::client);
         match client {
             Some(client) if known != Some(client) => {
                 let budget = Budget::new(self.downstream);
-                let witness = Witness::new(client, budget, desk.now().mono, desk.place(entity));
+                let witness = Witness::new(client, budget, cx.now().mono, cx.place(entity));
                 self.witnesses.insert(entity, witness);
             }
             Some(_) => {}
@@ -297,14 +297,20 @@ impl CellRole {
     }
 
     /// A client has moved its entity.
-    pub(crate) fn client_moved(&mut self, desk: &mut Desk, client: ClientLink, entity: EntityId, moved: (u64, Place)) {
+    pub(crate) fn client_moved(
+        &mut self,
+        cx: &mut OwnerContext,
+        client: ClientLink,
+        entity: EntityId,
+        moved: (u64, Place),
+    ) {
         let (sequence, place) = moved;
-        let around = Surroundings {
+        let around = SpatialQuery {
             ghosts: &self.ghosts,
             territory: &self.territory,
-            gazetteer: &self.gazetteer,
+            spatial_index: &self.spatial_index,
         };
-        let (Some(witness), Some(before)) = (self.witnesses.get_mut(&entity), desk.place(entity)) else {
+        let (Some(witness), Some(before)) = (self.witnesses.get_mut(&entity), cx.place(entity)) else {
             return;
         };
         if witness.client != client || sequence <= witness.moved {
@@ -315,35 +321,35 @@ impl CellRole {
             ..place
         };
         // What was put elsewhere before this owner held it, its client may not know yet.
-        let jumped = witness.view.is_none() && desk.image(entity).is_some_and(has_jumped);
+        let jumped = witness.view.is_none() && cx.image(entity).is_some_and(has_jumped);
         if !place.is_sound() || jumped || self.territory.owner_at(&place).is_none() || !witness.believes(place.position)
         {
             self.counters.disbelieved += 1;
             return;
         }
         witness.moved = sequence;
-        if !self.physics.allows(desk, around, entity, (before, place)) {
+        if !self.physics.allows(cx, around, entity, (before, place)) {
             self.counters.disbelieved += 1;
-            if self.physics.puts_back(desk.now().mono, entity) {
+            if self.physics.puts_back(cx.now().mono, entity) {
                 // The client is told where it is at the next tick.
                 witness.agreed = None;
             }
             return;
         }
         witness.agreed = Some(place);
-        desk.move_to(entity, place);
+        cx.move_to(entity, place);
     }
 
     /// Who is in whose area of interest now.
-    pub(crate) fn look(&mut self, desk: &Desk) {
+    pub(crate) fn look(&mut self, cx: &OwnerContext) {
         let visible = |type_id| {
-            let found = desk.type_of(type_id)?;
+            let found = cx.type_of(type_id)?;
             (found.parts.client && !found.manual_aoi).then_some(found.appeal_radius)
         };
-        let real = desk
+        let real = cx
             .places()
-            .filter_map(|(entity, place)| Some((entity, visible(desk.image(entity)?.type_id)?, place)));
-        let elsewhere = self.ghosts.iter().filter(|(entity, _)| desk.image(*entity).is_none());
+            .filter_map(|(entity, place)| Some((entity, visible(cx.image(entity)?.type_id)?, place)));
+        let elsewhere = self.ghosts.iter().filter(|(entity, _)| cx.image(*entity).is_none());
         let ghosts = elsewhere.filter_map(|(entity, ghost)| Some((entity, visible(ghost.type_id())?, ghost.place())));
         let mut bodies: Vec<annals_space::Body> = real
             .chain(ghosts)
@@ -355,13 +361,13 @@ impl CellRole {
             .collect();
         bodies.sort_unstable_by_key(|body| body.entity);
         let observers = self.witnesses.keys().filter_map(|&entity| {
-            let place = desk.place(entity)?;
+            let place = cx.place(entity)?;
             Some(Observer {
                 entity,
                 spot: spot(&place),
                 reach: self
                     .territory
-                    .reach(place.space, desk.image(entity)?.cell()?.sight.area)?,
+                    .reach(place.space, cx.image(entity)?.cell()?.sight.area)?,
             })
         });
         // What clients are told follows from what they have been told, not from who came and went since the last tick.
@@ -369,42 +375,42 @@ impl CellRole {
     }
 
     /// Shows every client what is new to it.
-    pub(crate) fn show_views(&mut self, desk: &mut Desk) {
+    pub(crate) fn show_views(&mut self, cx: &mut OwnerContext) {
         let scene = Scene {
-            desk,
+            cx,
             ghosts: &self.ghosts,
-            news: &self.news,
+            recent_events: &self.recent_events,
             sampling: &self.sampling,
-            stamps: &self.stamps,
+            property_history: &self.property_history,
             spaces: &self.spaces,
             territory: &self.territory,
         };
-        let mut letters = Vec::new();
+        let mut outgoing = Vec::new();
         if !self.witnesses.is_empty() {
             let cast = Cast::of(&scene);
             for (entity, witness) in &mut self.witnesses {
-                letters.push((*entity, witness.show(&scene, &cast, &mut self.interest, *entity)));
+                outgoing.push((*entity, witness.show(&scene, &cast, &mut self.interest, *entity)));
             }
         }
-        for (entity, letters) in letters {
-            letters.send(desk, entity);
+        for (entity, outgoing) in outgoing {
+            outgoing.send(cx, entity);
         }
     }
 
     /// Shows an entity's own client at once what has happened to it: that is what the client waits for after a call.
-    pub(crate) fn show_own(&mut self, desk: &mut Desk, entity: EntityId) {
+    pub(crate) fn show_own(&mut self, cx: &mut OwnerContext, entity: EntityId) {
         let scene = Scene {
-            desk,
+            cx,
             ghosts: &self.ghosts,
-            news: &self.news,
+            recent_events: &self.recent_events,
             sampling: &self.sampling,
-            stamps: &self.stamps,
+            property_history: &self.property_history,
             spaces: &self.spaces,
             territory: &self.territory,
         };
         let witness = self.witnesses.get_mut(&entity);
-        if let Some(letters) = witness.and_then(|witness| witness.show_own(&scene, entity)) {
-            letters.send(desk, entity);
+        if let Some(outgoing) = witness.and_then(|witness| witness.show_own(&scene, entity)) {
+            outgoing.send(cx, entity);
         }
     }
 }
@@ -421,8 +427,8 @@ fn has_jumped(image: &annals_event::Image) -> bool {
 
 /// Whom a client sees wherever they are, as far as they are known here, ascending.
 fn named(scene: &Scene<'_>, cast: &Cast<'_>, own: EntityId) -> Vec<EntityId> {
-    let cell = scene.desk.image(own).and_then(|image| image.cell());
-    let Some((manual, place)) = cell.map(|cell| &cell.sight.manual).zip(scene.desk.place(own)) else {
+    let cell = scene.cx.image(own).and_then(|image| image.cell());
+    let Some((manual, place)) = cell.map(|cell| &cell.sight.manual).zip(scene.cx.place(own)) else {
         return Vec::new();
     };
     let is_shown = |entity: &&EntityId| {

@@ -12,8 +12,8 @@ use annals_audit::IndexError;
 use annals_host::{
     clock,
     config::{LogFilter, LogFormat},
+    log_source::{KeptRealm, NamedRealm, SourceError},
     process::stop_signal,
-    source::{KeptRealm, NamedRealm, SourceError},
     telemetry::Chain,
 };
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
@@ -21,14 +21,14 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 
 use crate::{
-    desk::Desk,
+    casework::Casework,
     people::{PASSWORD_BYTES, People, PeopleError, Role},
     serve::serve,
     site::{Parts, site},
     views::{Head, ViewLog, ViewsError, check},
 };
 
-/// The browser pages of a realm: the auditor's desk.
+/// The browser pages of a realm: the auditor's casework.
 #[derive(Debug, clap::Parser)]
 #[command(name = "annals-console", version)]
 pub struct Console {
@@ -218,12 +218,12 @@ impl Serving {
         }
         let stop = stop_signal();
         let source = self.kept.stored(&self.named.settings()).await?;
-        let desk = Desk::open(source, &folder.join("index")).await?;
+        let casework = Casework::open(source, &folder.join("index")).await?;
         let failed = |source| ConsoleError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let pages = site(Parts {
-            desk,
+            casework,
             people,
             views,
             behind_proxy: self.behind_proxy,

@@ -1,4 +1,4 @@
-//! The browser pages of a realm: the auditor's desk, for people who program nothing.
+//! The browser pages of a realm: the auditor's casework, for people who program nothing.
 //!
 //! Pages are rendered here and need no script. Whoever looks has logged in and has a role; each view is written down before it
 //! is shown. Nothing of the realm is changed, and the process holds nothing that is not elsewhere: it may be stopped at any time,
@@ -13,8 +13,8 @@
 
 mod access;
 pub mod cases;
+pub mod casework;
 pub mod command;
-pub mod desk;
 mod entrance;
 mod pages;
 pub mod people;

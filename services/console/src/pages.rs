@@ -19,7 +19,7 @@ use axum::{
 };
 use maud::{DOCTYPE, Markup, html};
 
-use crate::{access::Visitor, desk::Answered};
+use crate::{access::Visitor, casework::Answered};
 
 /// What is around a page.
 pub(crate) struct Page<'a> {

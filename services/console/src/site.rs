@@ -38,7 +38,7 @@ use axum::{
 
 use crate::{
     access::{self, Visitor},
-    desk::{Desk, NoAnswer},
+    casework::{Casework, NoAnswer},
     entrance,
     pages::{self, Page},
     sessions::Sessions,
@@ -53,7 +53,7 @@ const STYLE: &str = include_str!("style.css");
 
 /// What all pages share.
 pub struct Site {
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) casework: Arc<Casework>,
     pub(crate) people: PathBuf,
     pub(crate) views: ViewLog,
     pub(crate) behind_proxy: bool,
@@ -65,7 +65,7 @@ pub struct Site {
 /// What a console is made of.
 pub struct Parts {
     /// Who answers.
-    pub desk: Arc<Desk>,
+    pub casework: Arc<Casework>,
     /// The file of people.
     pub people: PathBuf,
     /// Where views are written down.
@@ -87,13 +87,13 @@ impl Site {
 /// All pages.
 pub fn site(parts: Parts) -> Router {
     let Parts {
-        desk,
+        casework,
         people,
         views,
         behind_proxy,
     } = parts;
     let site = Arc::new(Site {
-        desk,
+        casework,
         people,
         views,
         behind_proxy,

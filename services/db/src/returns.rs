@@ -15,7 +15,7 @@ use annals_event::{
     ledger::{Delivery, Notice},
 };
 use annals_ids::{Address, EntityId, MemberId, NoticeNumber, OwnerId, OwnerKind, Tick};
-use annals_node::{Answer, Behaviour, Caller, ClientNews, Context, Desk, Request, Role, time::Mono};
+use annals_node::{Answer, Behaviour, Caller, ClientNews, Context, OwnerContext, Request, Role, time::Mono};
 use annals_wire::{
     SpaceMap,
     bus::{GhostMessage, ViewMessage},
@@ -58,21 +58,20 @@ impl LedgerRole {
     }
 
     /// Takes a notice if it is the next and there is room for all of it; whether the one behind it may be tried.
-    fn enter(&mut self, desk: &mut Desk, number: NoticeNumber, notice: Notice) -> bool {
-        let last = desk.state().ledger.notice;
+    fn enter(&mut self, cx: &mut OwnerContext, number: NoticeNumber, notice: Notice) -> bool {
+        let last = cx.state().ledger.notice;
         if number <= last {
             return true;
         }
-        if number != last.next() || unconfirmed(desk) >= UNCONFIRMED_LIMIT || desk.needs(size(number, &notice)).is_err()
-        {
+        if number != last.next() || unconfirmed(cx) >= UNCONFIRMED_LIMIT || cx.needs(size(number, &notice)).is_err() {
             return false;
         }
         let Notice { entry, deliveries } = notice;
         let entered = Body::Entered { notice: number, entry };
-        desk.record(Subject::Owner, false, entered);
-        let from = Address::Owner(desk.owner());
+        cx.record(Subject::Owner, false, entered);
+        let from = Address::Owner(cx.owner());
         for Delivery { to, home, news } in deliveries {
-            desk.call(from, Address::Owner(home), home, Call::Ledger { to, news });
+            cx.call(from, Address::Owner(home), home, Call::Ledger { to, news });
         }
         self.taken += 1;
         true
@@ -84,12 +83,12 @@ impl Role for LedgerRole {
 
     const KIND: OwnerKind = OwnerKind::Ledger;
 
-    fn handle(&mut self, desk: &mut Desk, input: LedgerInput) {
+    fn handle(&mut self, cx: &mut OwnerContext, input: LedgerInput) {
         match input {
             LedgerInput::Map(_) => {}
             LedgerInput::Notices(notices) => {
                 for (number, notice) in notices {
-                    if !self.enter(desk, number, notice) {
+                    if !self.enter(cx, number, notice) {
                         break;
                     }
                 }
@@ -97,7 +96,7 @@ impl Role for LedgerRole {
             LedgerInput::Adoptions(adoptions) => {
                 for adoption in adoptions {
                     if self.adopted.insert(adoption.number) {
-                        desk.record(Subject::Owner, false, Body::Adopted(Box::new(adoption)));
+                        cx.record(Subject::Owner, false, Body::Adopted(Box::new(adoption)));
                     }
                 }
             }
@@ -106,19 +105,19 @@ impl Role for LedgerRole {
 
     // It holds no entities, has no client and no place: of what other owners hear, nothing concerns it.
 
-    fn take(&mut self, _desk: &mut Desk, _caller: &Caller, _call: Call) {}
+    fn handle_call(&mut self, _cx: &mut OwnerContext, _caller: &Caller, _call: Call) {}
 
-    fn request(&mut self, _desk: &mut Desk, _by: EntityId, _request: Request) {}
+    fn request(&mut self, _cx: &mut OwnerContext, _by: EntityId, _request: Request) {}
 
-    fn ghost(&mut self, _desk: &mut Desk, _from: OwnerId, _message: GhostMessage) {}
+    fn ghost(&mut self, _cx: &mut OwnerContext, _from: OwnerId, _message: GhostMessage) {}
 
-    fn view(&mut self, _desk: &mut Desk, _from: OwnerId, _message: ViewMessage) {}
+    fn view(&mut self, _cx: &mut OwnerContext, _from: OwnerId, _message: ViewMessage) {}
 
-    fn to_client(&mut self, _desk: &mut Desk, _message: ClientNews) {}
+    fn to_client(&mut self, _cx: &mut OwnerContext, _message: ClientNews) {}
 
-    fn show(&mut self, _desk: &mut Desk, _recorded: &[Event]) {}
+    fn publish(&mut self, _cx: &mut OwnerContext, _recorded: &[Event]) {}
 
-    fn tick(&mut self, _desk: &mut Desk) {}
+    fn tick(&mut self, _cx: &mut OwnerContext) {}
 
     fn deadline(&self) -> Option<Mono> {
         None
@@ -151,8 +150,8 @@ pub fn no_behaviour() -> Arc<dyn Behaviour> {
     Arc::new(Nobody)
 }
 
-fn unconfirmed(desk: &Desk) -> usize {
-    let links = desk.state().links.sent.values();
+fn unconfirmed(cx: &OwnerContext) -> usize {
+    let links = cx.state().links.sent.values();
     links.map(|sent| sent.unconfirmed.len()).sum()
 }
 

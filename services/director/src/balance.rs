@@ -17,10 +17,10 @@ use annals_wire::{
 };
 
 use crate::{
+    balancing::{Balancing, Momentum},
+    cell_scaling::{CellScaling, Change, Pace, Scene},
     division::{Bounds, CutId, Division, NotATree},
     loads::Loads,
-    settling::{Momentum, Settling},
-    staffing::{Change, Pace, Scene, Staff},
 };
 
 /// Least time between two maps: every cell has heard of the one before by then, and says how much is on it by that.
@@ -48,7 +48,7 @@ pub struct SpacePlan {
 struct Divided {
     division: Division,
     momenta: BTreeMap<CutId, Momentum>,
-    staff: Staff,
+    scaling: CellScaling,
     /// When the area of a cell was changed, if that was since this director leads.
     moved: BTreeMap<OwnerId, Duration>,
 }
@@ -197,7 +197,7 @@ impl Balance {
                     load: self.loads.load(area.owner),
                     entities: survey.map_or(0, |survey: &SpaceSurvey| survey.entities),
                     witnesses: survey.map_or(0, |survey| survey.witnesses),
-                    retires: divided.staff.retiring == Some(area.owner),
+                    retires: divided.scaling.retiring == Some(area.owner),
                     unmoved: moved.map(|moved| now.saturating_sub(*moved)),
                 });
             }
@@ -256,20 +256,20 @@ impl Balance {
             least_side: plan.least_side(),
             least_cells: plan.cells,
         };
-        let change = divided.staff.review(&scene, &mut divided.division);
+        let change = divided.scaling.review(&scene, &mut divided.division);
         self.changes.extend(change.map(|change| (plan.space, change)));
         if matches!(change, Some(Change::Added(_) | Change::Retired(_))) {
             let cuts: BTreeSet<CutId> = divided.division.cuts().iter().map(|cut| cut.id).collect();
             divided.momenta.retain(|cut, _| cuts.contains(cut));
             return;
         }
-        let mut settling = Settling {
+        let mut balancing = Balancing {
             weights,
             momenta: &mut divided.momenta,
-            retiring: divided.staff.retiring,
+            retiring: divided.scaling.retiring,
             least: plan.least_side(),
         };
-        settling.settle(&mut divided.division.root, Bounds::PLANE);
+        balancing.settle(&mut divided.division.root, Bounds::PLANE);
     }
 }
 
@@ -278,7 +278,7 @@ impl Divided {
         Self {
             division,
             momenta: BTreeMap::new(),
-            staff: Staff::new(now),
+            scaling: CellScaling::new(now),
             moved: BTreeMap::new(),
         }
     }

@@ -27,7 +27,7 @@ use crate::{
     edge::{Arrival, EdgeCommand, EdgeEvent, EdgeHandle, Serves},
     front::{Front, FrontError},
     holder::Notice,
-    keeper::{Holders, Keeper, NotTold, Trade},
+    holder_set::{HolderSet, Holders, NotTold, Trade},
     process::{self, JoinError, Process, Settings},
 };
 
@@ -83,8 +83,8 @@ pub async fn run(
         map: BaseInput::Map,
         address,
     };
-    let keeper = Keeper::new(Arc::clone(&process), trade, notices);
-    let holders = keeper.holders();
+    let holder_set = HolderSet::new(Arc::clone(&process), trade, notices);
+    let holders = holder_set.holders();
     let requests = process
         .bus
         .client()
@@ -102,7 +102,10 @@ pub async fn run(
         asked: BTreeMap::new(),
         next: 1,
     };
-    let (kept, ()) = tokio::join!(keeper.run(stop), service.run(arrivals, heard, requests, lives, orders));
+    let (kept, ()) = tokio::join!(
+        holder_set.run(stop),
+        service.run(arrivals, heard, requests, lives, orders)
+    );
     edge.shut_down().await;
     Ok(kept?)
 }
@@ -123,7 +126,7 @@ struct Service {
 }
 
 impl Service {
-    /// Serves until the keeper and its holders have ended and their last word is passed on.
+    /// Serves until the holder_set and its holders have ended and their last word is passed on.
     async fn run(
         mut self,
         mut arrivals: mpsc::Receiver<EdgeEvent>,

@@ -9,7 +9,7 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 
 use crate::{
-    keeper::{Keeper, Trade},
+    holder_set::{HolderSet, Trade},
     process::{self, JoinError, Process, Settings},
 };
 
@@ -57,8 +57,8 @@ pub async fn run(
         map,
         address: String::new(),
     };
-    let keeper = Keeper::new(process, trade, notices);
+    let holder_set = HolderSet::new(process, trade, notices);
     let unread = async { while unused.recv().await.is_some() {} };
-    let (kept, ()) = tokio::join!(keeper.run(stop), unread);
+    let (kept, ()) = tokio::join!(holder_set.run(stop), unread);
     Ok(kept?)
 }

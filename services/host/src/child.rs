@@ -47,7 +47,7 @@ impl Child {
     pub fn spawn(mut command: Command) -> io::Result<Self> {
         command.process_group(0);
         let (answer, wait) = sync_channel(1);
-        keeper()
+        spawner()
             .send((command, answer))
             .map_err(|_| io::Error::other("the thread that starts processes has ended"))?;
         let process = wait
@@ -134,9 +134,9 @@ type Order = (Command, SyncSender<io::Result<std::process::Child>>);
 
 /// The one thread that starts processes. The kernel ties a child to the *thread* that made it, so that thread has to live as
 /// long as this process does; a worker of the async runtime need not.
-fn keeper() -> &'static SyncSender<Order> {
-    static KEEPER: OnceLock<SyncSender<Order>> = OnceLock::new();
-    KEEPER.get_or_init(|| {
+fn spawner() -> &'static SyncSender<Order> {
+    static SPAWNER: OnceLock<SyncSender<Order>> = OnceLock::new();
+    SPAWNER.get_or_init(|| {
         let (orders, inbox) = sync_channel::<Order>(1);
         std::thread::spawn(move || {
             for (mut command, answer) in inbox {

@@ -111,7 +111,7 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, config: &Config) -> 
         return Err(DbError::Adopting(begun));
     }
     comparing::check((&bus, &subjects), &history, &store).await?;
-    let course = bus.client().subscribe(subjects.news("course")).await?;
+    let lifecycle = bus.client().subscribe(subjects.news("course")).await?;
     let stop = process::stop_signal();
     let metrics = Arc::new(Metrics::default());
     let (_announcement, readiness) = process::announce(&bus, settings, "db", &metrics).await?;
@@ -125,7 +125,7 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, config: &Config) -> 
     let (end, ending) = watch::channel(false);
     let holding = tokio::spawn(hold_ledger(settings.clone(), Arc::clone(schema), reached, ending));
     let stopping = async {
-        stopping(stop, course).await;
+        stopping(stop, lifecycle).await;
         end.send_replace(true);
         // What the ledger's owner did last is to be in the store, which is served until then.
         if let Err(error) = holding.await {
@@ -156,10 +156,10 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, config: &Config) -> 
 }
 
 /// Resolves when the process is to end: it is told to, or the realm is stopped and nobody needs it any more.
-async fn stopping(stop: watch::Receiver<bool>, mut course: async_nats::Subscriber) {
+async fn stopping(stop: watch::Receiver<bool>, mut lifecycle: async_nats::Subscriber) {
     tokio::select! {
         () = process::stopped(stop) => {}
-        () = course_ended(&mut course) => tracing::info!("the realm is stopped"),
+        () = course_ended(&mut lifecycle) => tracing::info!("the realm is stopped"),
     }
 }
 

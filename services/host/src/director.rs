@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use annals_def::Schema;
 use annals_director::{
-    Balance, Beat, Course, Decision, Desired, Grant, GrantError, Grants, Pace, Progress, Roster, SILENCE, SpacePlan,
-    Stage,
+    Balance, Beat, Decision, Desired, Grant, GrantError, Grants, Lifecycle, Membership, Pace, Progress, SILENCE,
+    SpacePlan, Stage,
 };
 use annals_ids::{Hash, OwnerId, OwnerKind, ProcessId};
 use annals_store::{Store, layout::director::Realm};
@@ -89,7 +89,7 @@ async fn direct(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Resul
         subjects: &subjects,
         store: &store,
     };
-    let mut course = bus.client().subscribe(subjects.news("course")).await?;
+    let mut lifecycle = bus.client().subscribe(subjects.news("course")).await?;
     let mut first = true;
     loop {
         readiness.send_replace(Readiness::Waiting {
@@ -97,7 +97,7 @@ async fn direct(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Resul
         });
         let grants = tokio::select! {
             grants = stand_by(&store, id, &mut first) => grants,
-            () = course_ended(&mut course) => return Ok(()),
+            () = course_ended(&mut lifecycle) => return Ok(()),
         };
         match lead(&reach, grants, schema, plan, &readiness).await {
             Err(DirectorError::Grant(GrantError::Superseded { leader, term })) => {
@@ -159,7 +159,7 @@ struct Leader {
     realm: Realm,
     /// The game time that processes are told when they register.
     clock: Clock,
-    roster: Roster,
+    membership: Membership,
     /// What was granted in this term, with the ids that came with it; an older grant whose holder is silent about it is
     /// granted anew.
     orders: BTreeMap<OwnerId, (GrantOrder, ProcessId)>,
@@ -167,7 +167,7 @@ struct Leader {
     unheld: BTreeMap<OwnerId, Duration>,
     map: SpaceMap,
     balance: Balance,
-    course: Course,
+    lifecycle: Lifecycle,
     /// Whether the stage that hangs was named.
     named: bool,
     /// Whether the store says that the realm is stopped in order.
@@ -211,7 +211,7 @@ async fn lead(
                 }
             }
             _ = beat.tick() => {
-                if leader.course.stage() == Stage::EndingDb {
+                if leader.lifecycle.stage() == Stage::EndingDb {
                     if !end_db(reach).await {
                         tracing::info!("the realm is stopped");
                         return Ok(());
@@ -219,10 +219,10 @@ async fn lead(
                 } else {
                     leader.beat().await?;
                 }
-                if leader.course.stage() > Stage::Running {
+                if leader.lifecycle.stage() > Stage::Running {
                     beat.reset_after(STOPPING_BEAT);
                 }
-                match leader.course.missing() {
+                match leader.lifecycle.missing() {
                     Some(reason) => missing.lasts(reason),
                     None => missing.ends(),
                 }
@@ -233,8 +233,8 @@ async fn lead(
 }
 
 /// Resolves when the realm is stopped and nobody needs a director any more.
-pub(crate) async fn course_ended(course: &mut async_nats::Subscriber) {
-    while let Some(message) = course.next().await {
+pub(crate) async fn course_ended(lifecycle: &mut async_nats::Subscriber) {
+    while let Some(message) = lifecycle.next().await {
         let news = control::decode::<CourseNews>(&message.payload).unwrap_or_default();
         if Stage::of_number(news.stage) >= Stage::EndingDb {
             return;
@@ -289,12 +289,12 @@ impl Leader {
             schema: schema.fingerprint(),
             clock: Clock::new(realm.began),
             realm,
-            roster: if closed {
-                Roster::reopened(held)
+            membership: if closed {
+                Membership::reopened(held)
             } else {
-                Roster::new(monotonic(), held)
+                Membership::new(monotonic(), held)
             },
-            course: Course::new(plan.desired, closed || owners.is_empty()),
+            lifecycle: Lifecycle::new(plan.desired, closed || owners.is_empty()),
             orders: orders.collect(),
             unheld: BTreeMap::new(),
             named: false,
@@ -309,7 +309,7 @@ impl Leader {
     async fn beat(&mut self) -> Result<(), GrantError> {
         self.grants.beat().await?;
         self.go_on().await?;
-        if !self.course.grants() {
+        if !self.lifecycle.grants() {
             return Ok(());
         }
         self.decide().await?;
@@ -320,15 +320,15 @@ impl Leader {
     /// Goes on with a stop, as far as it goes. The realm is closed in the store while db is there, and when nothing of it is
     /// held any more.
     async fn go_on(&mut self) -> Result<(), GrantError> {
-        if let Some(stage) = self.course.advance(monotonic()) {
+        if let Some(stage) = self.lifecycle.advance(monotonic()) {
             tracing::info!(%stage, "the realm stops");
-        } else if self.course.is_overdue(monotonic()) && !self.named {
-            for waiting in self.course.waiting() {
-                tracing::error!(stage = %self.course.stage(), %waiting, "the stop hangs");
+        } else if self.lifecycle.is_overdue(monotonic()) && !self.named {
+            for waiting in self.lifecycle.waiting() {
+                tracing::error!(stage = %self.lifecycle.stage(), %waiting, "the stop hangs");
             }
         }
-        self.named = self.course.is_overdue(monotonic());
-        if self.course.stage() >= Stage::EndingLogin && !self.closed {
+        self.named = self.lifecycle.is_overdue(monotonic());
+        if self.lifecycle.stage() >= Stage::EndingLogin && !self.closed {
             self.grants.close_realm(clock::wall()).await?;
             self.closed = true;
         }
@@ -337,10 +337,10 @@ impl Leader {
 
     /// Whether it does its work, for monitors.
     fn readiness(&self) -> Readiness {
-        if self.course.stage() > Stage::Running {
+        if self.lifecycle.stage() > Stage::Running {
             return Readiness::Draining;
         }
-        match self.course.missing() {
+        match self.lifecycle.missing() {
             Some(reason) => Readiness::Waiting { reason },
             None => Readiness::Ready,
         }
@@ -350,24 +350,24 @@ impl Leader {
     fn stop(&mut self, ask: &StopRealm) -> StopStage {
         let now = monotonic();
         if ask.stop {
-            let before = self.course.stage();
-            let stage = self.course.stop(now, Duration::from_millis(ask.delay));
+            let before = self.lifecycle.stage();
+            let stage = self.lifecycle.stop(now, Duration::from_millis(ask.delay));
             if before == Stage::Running {
                 tracing::info!(%stage, delay = ask.delay, "the realm is asked to stop");
             }
         }
         if ask.go_on > 0 {
             let stage = Stage::of_number(ask.go_on);
-            if stage == self.course.stage() {
+            if stage == self.lifecycle.stage() {
                 tracing::warn!(%stage, "going on without those that are waited for: the operator said so");
             }
-            self.course.go_on(now, stage);
+            self.lifecycle.go_on(now, stage);
         }
-        let waiting = self.course.waiting();
+        let waiting = self.lifecycle.waiting();
         StopStage {
-            stage: self.course.stage().number(),
+            stage: self.lifecycle.stage().number(),
             waiting: waiting.iter().map(ToString::to_string).collect(),
-            overdue: self.course.is_overdue(now),
+            overdue: self.lifecycle.is_overdue(now),
         }
     }
 
@@ -379,9 +379,9 @@ impl Leader {
         })
     }
 
-    /// Founds and grants what the roster says.
+    /// Founds and grants what the membership says.
     async fn decide(&mut self) -> Result<(), GrantError> {
-        for decision in self.roster.decide(monotonic()) {
+        for decision in self.membership.decide(monotonic()) {
             let (grant, process) = match decision {
                 Decision::Found { kind, process } => (self.grants.found(kind, SHARD, process).await?, process),
                 Decision::Grant { owner, process } => (self.grants.grant(owner, process).await?, process),
@@ -412,7 +412,7 @@ impl Leader {
 
     fn granted(&mut self, grant: &Grant, process: ProcessId) {
         tracing::info!(owner = %grant.owner, epoch = %grant.epoch, kind = %grant.kind, %process, "granted");
-        self.roster.granted(grant.owner, grant.kind, process);
+        self.membership.granted(grant.owner, grant.kind, process);
         self.orders.insert(grant.owner, (order(grant), process));
         self.unheld.insert(grant.owner, monotonic());
     }
@@ -420,14 +420,17 @@ impl Leader {
     /// Divides the spaces once there are enough cells, and moves their boundaries as loads change. Says on the same map on
     /// which base owner the realm begins, as soon as there is one.
     async fn draw(&mut self) -> Result<(), GrantError> {
-        let cells: Vec<OwnerId> = self.roster.live_owners(OwnerKind::Cell).collect();
+        let cells: Vec<OwnerId> = self.membership.live_owners(OwnerKind::Cell).collect();
         let drawn = self
             .balance
             .draw(monotonic(), &cells, self.plan.desired.cells, &self.map);
         for (space, change) in self.balance.changes() {
             tracing::info!(%space, %change, "the number of cells changes");
         }
-        let bootstrap = self.map.bootstrap.or_else(|| self.roster.first_owner(OwnerKind::Base));
+        let bootstrap = self
+            .map
+            .bootstrap
+            .or_else(|| self.membership.first_owner(OwnerKind::Base));
         let is_news = drawn.is_some() || (bootstrap != self.map.bootstrap && self.map.version > 0);
         if !is_news {
             return Ok(());
@@ -461,10 +464,10 @@ impl Leader {
             Some(DirectorAsk::Beat(beat)) if beat.leaving => {
                 let process = ProcessId(beat.process);
                 tracing::info!(%process, service = beat.service, "left");
-                self.roster.leave(process);
-                self.course.left(process);
+                self.membership.leave(process);
+                self.lifecycle.left(process);
                 // Nobody need wait for it to be silent.
-                if self.course.grants() {
+                if self.lifecycle.grants() {
                     self.decide().await?;
                 }
                 Some(control::encode(&Orders::default()))
@@ -478,7 +481,7 @@ impl Leader {
                 }))
             }
             Some(DirectorAsk::PlaceSession(_)) => {
-                let owner = self.roster.place(OwnerKind::Base);
+                let owner = self.membership.place(OwnerKind::Base);
                 Some(control::encode(&self.locate(owner)))
             }
             Some(DirectorAsk::Locate(locate)) => Some(control::encode(&self.locate(Some(OwnerId(locate.owner))))),
@@ -522,7 +525,7 @@ impl Leader {
         };
         let address = Some(beat.address.clone()).filter(|address| !address.is_empty());
         let owners = beat.holds.iter().map(|held| (OwnerId(held.owner), held.entities));
-        self.roster.hear(
+        self.membership.hear(
             monotonic(),
             Beat {
                 process,
@@ -537,7 +540,7 @@ impl Leader {
             done: Stage::of_number(beat.done),
             waits: beat.waits.clone(),
         };
-        self.course.hear(monotonic(), process, &beat.service, progress);
+        self.lifecycle.hear(monotonic(), process, &beat.service, progress);
         for held in &beat.holds {
             self.weigh(process, held);
         }
@@ -555,7 +558,7 @@ impl Leader {
             grants.push(order.clone());
         }
         let map = (self.map.version > beat.map).then(|| WireMap::from(&self.map));
-        let stage = self.course.stage().number();
+        let stage = self.lifecycle.stage().number();
         Orders { grants, map, stage }
     }
 
@@ -578,7 +581,7 @@ impl Leader {
         let epoch = self.orders.get(&owner).map_or(0, |(order, _)| order.epoch);
         let held = !self.unheld.contains_key(&owner);
         let address = self
-            .roster
+            .membership
             .address(owner)
             .filter(|_| held)
             .unwrap_or_default()

@@ -216,8 +216,8 @@ impl<R: Role> Drop for Held<R> {
 impl<R: Role> Held<R> {
     /// Takes what members of entity types have cost over into the process's figures.
     fn collect(&self) {
-        let desk = self.owner.desk();
-        self.metrics.costs.collect(desk.schema(), desk.tally());
+        let cx = self.owner.cx();
+        self.metrics.costs.collect(cx.schema(), cx.tally());
     }
 
     /// Gives the core an input, and measures how long it takes.
@@ -391,7 +391,7 @@ struct Troubles {
 impl Troubles {
     fn tell<R: Role>(&mut self, held: &mut Held<R>) {
         const EVERY: Duration = Duration::from_secs(1);
-        let count = held.owner.desk().troubles();
+        let count = held.owner.cx().troubles();
         held.metrics.troubles.add(count - self.counted);
         self.counted = count;
         let now = clock::mono();

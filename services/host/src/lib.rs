@@ -1,5 +1,6 @@
 //! The shells: clock, sockets, files and one thin binary per service.
 
+pub mod activation;
 pub mod base;
 pub mod cell;
 pub mod child;
@@ -14,9 +15,9 @@ pub mod front;
 mod gauge;
 pub mod health;
 pub mod holder;
-pub mod keeper;
-pub mod lives;
+pub mod holder_set;
 pub mod log;
+pub mod log_source;
 pub mod login;
 pub mod nats;
 pub mod passwords;
@@ -25,7 +26,6 @@ mod registry;
 pub mod room;
 pub mod service;
 pub mod signer;
-pub mod source;
 pub mod store;
 pub mod telemetry;
 pub mod waiting;

@@ -82,14 +82,14 @@ pub async fn run(settings: &Settings, config: &Config) -> Result<(), SignerError
         return Ok(());
     };
     let (bus, subjects) = joined?;
-    let mut course = bus.client().subscribe(subjects.news("course")).await?;
+    let mut lifecycle = bus.client().subscribe(subjects.news("course")).await?;
     let metrics = Arc::new(Metrics::default());
     let (_announcement, readiness) = process::announce(&bus, settings, "signer", &metrics).await?;
     let signer = Signer::begin(process::remote_store(&bus, &subjects), SHARD, folder, key)?;
     tokio::select! {
         () = sign_all(signer, &readiness) => unreachable!("invariant: signing does not end"),
         () = process::stopped(stop) => {}
-        () = course_ended(&mut course) => tracing::info!("the realm is stopped"),
+        () = course_ended(&mut lifecycle) => tracing::info!("the realm is stopped"),
     }
     Ok(())
 }

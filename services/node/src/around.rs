@@ -3,7 +3,7 @@
 use annals_def::Schema;
 use annals_ids::{EntityId, Position, SpaceId};
 
-use crate::{behaviour::GhostView, context::Denied, desk::Desk};
+use crate::{behaviour::GhostView, context::Denied, owner_context::OwnerContext};
 
 /// See the module. Whoever holds no cell parts knows nothing, and that is the default of everything here.
 pub trait Around {
@@ -16,7 +16,7 @@ pub trait Around {
     ///
     /// # Errors
     /// When some of it lies farther away than others are known.
-    fn find(&self, _desk: &Desk, _region: &Region, _found: &mut Vec<EntityId>) -> Result<(), Denied> {
+    fn find(&self, _cx: &OwnerContext, _region: &Region, _found: &mut Vec<EntityId>) -> Result<(), Denied> {
         Err(Denied::NoMap)
     }
 

@@ -5,10 +5,10 @@ mod creation;
 mod denied;
 mod inquiries;
 mod ledger;
+mod movement_control;
 mod others;
 mod personal;
 mod properties;
-mod reins;
 mod requests;
 mod sight;
 mod space;
@@ -22,7 +22,7 @@ pub use denied::Denied;
 pub use others::FOUND_LIMIT;
 use properties::fits;
 
-use crate::{around::Around, behaviour::Caller, desk::Desk, journal::INPUT_LIMIT, trouble::Trouble};
+use crate::{around::Around, behaviour::Caller, journal::INPUT_LIMIT, owner_context::OwnerContext, trouble::Trouble};
 
 /// Largest value, in bytes as the log writes it, that a property may hold or a call may carry. One input may record two of
 /// them.
@@ -34,16 +34,16 @@ pub const DEFAULT_TIMEOUT_MS: u64 = 5_000;
 
 /// See the module. Lives as long as one call of behaviour.
 pub struct Context<'a> {
-    desk: &'a mut Desk,
+    cx: &'a mut OwnerContext,
     around: &'a dyn Around,
     entity: EntityId,
 }
 
 impl<'a> Context<'a> {
-    /// For an entity that is real on the desk's owner.
-    pub(crate) fn new(desk: &'a mut Desk, around: &'a dyn Around, entity: EntityId) -> Option<Self> {
-        let is_real = desk.image(entity).is_some();
-        is_real.then_some(Self { desk, around, entity })
+    /// For an entity that is real on the owner context's owner.
+    pub(crate) fn new(cx: &'a mut OwnerContext, around: &'a dyn Around, entity: EntityId) -> Option<Self> {
+        let is_real = cx.image(entity).is_some();
+        is_real.then_some(Self { cx, around, entity })
     }
 
     /// Which entity.
@@ -55,13 +55,13 @@ impl<'a> Context<'a> {
     /// Which of its parts.
     #[must_use]
     pub fn part(&self) -> Part {
-        self.desk.journal.part()
+        self.cx.journal.part()
     }
 
     /// Its type.
     #[must_use]
     pub fn entity_type(&self) -> &EntityType {
-        self.desk
+        self.cx
             .entity_type(self.entity)
             .expect("invariant: a real entity has a type of the schema")
     }
@@ -69,12 +69,12 @@ impl<'a> Context<'a> {
     /// Game time.
     #[must_use]
     pub fn now(&self) -> WorldTime {
-        self.desk.now.world
+        self.cx.now.world
     }
 
     /// A random number.
     pub fn roll(&mut self) -> u64 {
-        self.desk.roll()
+        self.cx.roll()
     }
 
     /// The storable address of one of the entity's parts.
@@ -95,7 +95,7 @@ impl<'a> Context<'a> {
     /// When the receiver's type has no such method or the arguments do not fit.
     pub fn call(&mut self, to: Mailbox, method: &str, args: Vec<Value>) -> Result<(), Denied> {
         let (call, bytes) = self.prepare(to, method, args, false)?;
-        self.desk.needs(bytes)?;
+        self.cx.needs(bytes)?;
         let from = self.address();
         let link = Link { from, to: to.address() };
         let caller = Caller {
@@ -104,8 +104,8 @@ impl<'a> Context<'a> {
             number: annals_ids::CallNumber(0),
             wants_reply: false,
         };
-        if !self.desk.call_direct(self.entity, to.address(), &call, caller) {
-            self.desk.call(from, to.address(), to.home, call);
+        if !self.cx.call_direct(self.entity, to.address(), &call, caller) {
+            self.cx.call(from, to.address(), to.home, call);
         }
         Ok(())
     }
@@ -127,11 +127,11 @@ impl<'a> Context<'a> {
         if then == crate::teleport::LOCATED {
             return Err(self.unknown(format!("continuation {then}: the highest is {}", then - 1)));
         }
-        self.desk.needs(bytes.saturating_add(note.len()))?;
-        let number = self.desk.call(self.address(), to.address(), to.home, call);
+        self.cx.needs(bytes.saturating_add(note.len()))?;
+        let number = self.cx.call(self.address(), to.address(), to.home, call);
         let deadline = WorldTime(self.now().0.saturating_add(timeout_ms));
         let awaiting = Awaiting { deadline, then, note };
-        self.desk.record_for(
+        self.cx.record_for(
             self.entity,
             false,
             Body::Awaits {
@@ -145,8 +145,8 @@ impl<'a> Context<'a> {
 
     /// Answers a call that was answered with [`Answer::Later`](crate::Answer::Later).
     pub fn answer(&mut self, caller: &Caller, outcome: Outcome) {
-        match self.desk.needs(0) {
-            Ok(()) => self.desk.reply(caller, outcome),
+        match self.cx.needs(0) {
+            Ok(()) => self.cx.reply(caller, outcome),
             Err(spent) => self.report(spent),
         }
     }
@@ -154,7 +154,7 @@ impl<'a> Context<'a> {
     /// Says in the process's log that something was denied. For what behaviour does not expect and has no answer to.
     pub fn report(&mut self, denied: Denied) {
         let (entity, part, entity_type) = (self.entity, self.part(), self.entity_type().name.clone());
-        self.desk.report(Trouble::Denied {
+        self.cx.report(Trouble::Denied {
             entity,
             part,
             entity_type,
@@ -171,13 +171,13 @@ impl<'a> Context<'a> {
         let found = entity_type.client_method_named(method);
         let found = found.ok_or_else(|| self.unknown(format!("client method {method}")))?;
         let bytes = measure(entity_type, found, &args)?;
-        self.desk.needs(bytes)?;
+        self.cx.needs(bytes)?;
         let body = Body::Invoked {
             method: found.index,
             args,
             audience,
         };
-        self.desk.record_for(self.entity, true, body);
+        self.cx.record_for(self.entity, true, body);
         Ok(())
     }
 
@@ -185,7 +185,7 @@ impl<'a> Context<'a> {
     /// one may, none is set, and that is reported.
     pub fn set_timer(&mut self, after_ms: u64, every_ms: u64, tag: u32) -> TimerId {
         let timer = self.image().last_timer.next();
-        if let Err(spent) = self.desk.needs(0) {
+        if let Err(spent) = self.cx.needs(0) {
             self.report(spent);
             return timer;
         }
@@ -194,14 +194,14 @@ impl<'a> Context<'a> {
             every: every_ms,
             tag,
         };
-        self.desk.record_for(self.entity, false, Body::TimerSet { timer, at });
+        self.cx.record_for(self.entity, false, Body::TimerSet { timer, at });
         timer
     }
 
     /// Cancels a timer; one that is not set is none to cancel.
     pub fn cancel_timer(&mut self, timer: TimerId) {
         if self.image().timers.contains_key(&timer) {
-            self.desk.record_for(self.entity, false, Body::TimerGone { timer });
+            self.cx.record_for(self.entity, false, Body::TimerGone { timer });
         }
     }
 
@@ -219,12 +219,12 @@ impl<'a> Context<'a> {
             let entity_type = entity_type.name.clone();
             return Err(Denied::NotPersistent { entity_type });
         }
-        self.desk.needs(0)?;
+        self.cx.needs(0)?;
         let database = match base.database {
-            DatabaseId(0) => DatabaseId(self.desk.new_entity().ok_or(Denied::NoIds)?.0),
+            DatabaseId(0) => DatabaseId(self.cx.new_entity().ok_or(Denied::NoIds)?.0),
             known => known,
         };
-        self.desk.record_for(self.entity, false, Body::Stored { database });
+        self.cx.record_for(self.entity, false, Body::Stored { database });
         Ok(database)
     }
 
@@ -244,7 +244,7 @@ impl<'a> Context<'a> {
     /// Where the entity's cell part is now; only its cell part knows.
     #[must_use]
     pub fn place(&self) -> Option<Place> {
-        self.desk.place(self.entity)
+        self.cx.place(self.entity)
     }
 
     /// Moves the cell part within its space. Volatile: others see it at once, the log about once a second.
@@ -261,7 +261,7 @@ impl<'a> Context<'a> {
             let here = place.space;
             return Err(Denied::OtherSpace { here });
         }
-        self.desk.move_to(self.entity, to);
+        self.cx.move_to(self.entity, to);
         Ok(())
     }
 
@@ -270,12 +270,12 @@ impl<'a> Context<'a> {
     /// # Errors
     /// When a value does not fit, or no entity id is left.
     pub fn create_base(&mut self, entity_type: &str, properties: Vec<(MemberId, Value)>) -> Result<Mailbox, Denied> {
-        let type_id = self.desk.schema.type_named(entity_type).map(|found| found.id);
+        let type_id = self.cx.schema.type_named(entity_type).map(|found| found.id);
         let type_id = type_id.ok_or_else(|| self.unknown(format!("entity type {entity_type} beside it")))?;
-        let entity = self.desk.create_base(type_id, properties, Stored::default())?;
+        let entity = self.cx.create_base(type_id, properties, Stored::default())?;
         Ok(Mailbox {
             entity,
-            home: self.desk.owner(),
+            home: self.cx.owner(),
             type_id,
             part: Part::Base,
         })
@@ -291,21 +291,21 @@ impl<'a> Context<'a> {
         place: Place,
         properties: Vec<(MemberId, Value)>,
     ) -> Result<Mailbox, Denied> {
-        let entity = self.desk.create_cell_only(type_id, place, properties, self.around)?;
+        let entity = self.cx.create_cell_only(type_id, place, properties, self.around)?;
         Ok(Mailbox {
             entity,
-            home: self.desk.owner(),
+            home: self.cx.owner(),
             type_id,
             part: Part::Cell,
         })
     }
 
-    pub(crate) fn desk(&mut self) -> &mut Desk {
-        self.desk
+    pub(crate) fn cx(&mut self) -> &mut OwnerContext {
+        self.cx
     }
 
     fn image(&self) -> &Image {
-        self.desk
+        self.cx
             .image(self.entity)
             .expect("invariant: a context is of a real entity")
     }
@@ -322,7 +322,7 @@ impl<'a> Context<'a> {
 
     fn prepare(&self, to: Mailbox, method: &str, args: Vec<Value>, wants_reply: bool) -> Result<(Call, usize), Denied> {
         let receiver = self
-            .desk
+            .cx
             .type_of(to.type_id)
             .ok_or_else(|| self.unknown(format!("type {}", to.type_id)))?;
         let found = match to.part {

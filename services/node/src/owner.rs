@@ -21,15 +21,15 @@ use annals_wire::{
 use crate::{
     around::{Around, Nowhere},
     behaviour::{Answer, Behaviour, Caller},
+    call_links::Arrival,
     context::check_args,
-    desk::{Desk, DeskParts, Local},
     exposed,
     ids::IdBlocks,
     inquiry::{DATABASE, NotLearned},
     journal::Journal,
-    links::Arrival,
     moments::{Moment, Moments},
     output::{Output, Request},
+    owner_context::{Local, OwnerContext, OwnerContextParts},
     schedule::Due,
     tally::{Member, Way},
     teleport::LOCATED,
@@ -47,10 +47,10 @@ const TURNS: usize = 1_000;
 
 /// What an owner of one kind does that the others do not.
 pub trait Role {
-    /// What only this role is given.
+    /// Inputs of this role alone.
     type Input;
 
-    /// Of which kind its owner is.
+    /// The kind of its owner.
     const KIND: OwnerKind;
 
     /// Whether this input comes only once and is small, so that it is taken even while others are turned away because too
@@ -60,34 +60,34 @@ pub trait Role {
     }
 
     /// Handles an input of its own.
-    fn handle(&mut self, desk: &mut Desk, input: Self::Input);
+    fn handle(&mut self, cx: &mut OwnerContext, input: Self::Input);
 
-    /// Handles a call that is not a method: the desk has consumed it.
-    fn take(&mut self, desk: &mut Desk, caller: &Caller, call: Call);
+    /// Handles a call that is not a method call. It is already recorded as consumed.
+    fn handle_call(&mut self, cx: &mut OwnerContext, caller: &Caller, call: Call);
 
-    /// Does what the behaviour of entity `by` asked for, or tells it why not ([`Desk::deny`]).
-    fn request(&mut self, desk: &mut Desk, by: EntityId, request: Request);
+    /// Does what the behaviour of entity `by` asked for, or tells it why not ([`OwnerContext::deny`]).
+    fn request(&mut self, cx: &mut OwnerContext, by: EntityId, request: Request);
 
     /// Handles what another owner says of ghosts.
-    fn ghost(&mut self, desk: &mut Desk, from: OwnerId, message: GhostMessage);
+    fn ghost(&mut self, cx: &mut OwnerContext, from: OwnerId, message: GhostMessage);
 
     /// Handles what another owner says of a space's data.
-    fn space(&mut self, _desk: &mut Desk, _from: OwnerId, _space: SpaceId, _message: SpaceMessage) {}
+    fn space(&mut self, _cx: &mut OwnerContext, _from: OwnerId, _space: SpaceId, _message: SpaceMessage) {}
 
     /// Handles what passes between a witness and a proxy.
-    fn view(&mut self, desk: &mut Desk, from: OwnerId, message: ViewMessage);
+    fn view(&mut self, cx: &mut OwnerContext, from: OwnerId, message: ViewMessage);
 
-    /// Does its own part about a moment, after an entity's behaviour was told of it.
-    fn told(&mut self, _desk: &mut Desk, _entity: EntityId, _moment: Moment) {}
+    /// Handles a lifecycle event of the realm, after the entity's behaviour did.
+    fn on_lifecycle(&mut self, _cx: &mut OwnerContext, _entity: EntityId, _moment: Moment) {}
 
     /// Passes on to a client what became of its calls.
-    fn to_client(&mut self, desk: &mut Desk, message: ClientNews);
+    fn to_client(&mut self, cx: &mut OwnerContext, message: ClientNews);
 
-    /// Shows others what was recorded in the input that now ends.
-    fn show(&mut self, desk: &mut Desk, recorded: &[Event]);
+    /// Publishes the events that the input recorded, to ghosts and clients. Called once at the end of each input.
+    fn publish(&mut self, cx: &mut OwnerContext, recorded: &[Event]);
 
     /// Does the next thing that is due, as an input of its own; called until [`Role::deadline`] has not come yet.
-    fn tick(&mut self, desk: &mut Desk);
+    fn tick(&mut self, cx: &mut OwnerContext);
 
     /// When [`Role::tick`] has something to do again.
     fn deadline(&self) -> Option<Mono>;
@@ -101,7 +101,7 @@ pub trait Role {
     }
 
     /// How much stands on the owner and where, for the director; `None` for one that is not balanced by that.
-    fn survey(&self, _desk: &Desk) -> Option<Survey> {
+    fn survey(&self, _cx: &OwnerContext) -> Option<Survey> {
         None
     }
 }
@@ -160,7 +160,7 @@ pub struct Beginning {
 
 /// See the module.
 pub struct Owner<R: Role> {
-    desk: Desk,
+    cx: OwnerContext,
     role: R,
     writer: Writer,
     moments: Moments,
@@ -185,7 +185,7 @@ impl<R: Role> Owner<R> {
         let writer = Writer::take_over(state.owner, imprint.epoch, durability, chain);
         let restored: Vec<EntityId> = state.entities.keys().copied().collect();
         let journal = Journal::new(state, imprint);
-        let desk = Desk::new(DeskParts {
+        let cx = OwnerContext::new(OwnerContextParts {
             schema,
             behaviour,
             journal,
@@ -195,15 +195,15 @@ impl<R: Role> Owner<R> {
         });
         let moments = Moments::default();
         let mut owner = Self {
-            desk,
+            cx,
             role,
             writer,
             moments,
         };
         owner.begin(now);
         for entity in restored {
-            let desk = &mut owner.desk;
-            desk.run(entity, &owner.role.around(), |behaviour, context| {
+            let cx = &mut owner.cx;
+            cx.run(entity, &owner.role.around(), |behaviour, context| {
                 behaviour.restored(context);
             });
             owner.turn();
@@ -216,7 +216,7 @@ impl<R: Role> Owner<R> {
         self.begin(now);
         match input {
             Input::Log(input) => self.writer.handle(now.mono, input),
-            Input::Ids(granted) => self.desk.ids.add(granted),
+            Input::Ids(granted) => self.cx.ids.add(granted),
             Input::Moment(moment) => self.moments.come(moment),
             // While it is full the owner stands still, as a process that is frozen does, and catches up as one that wakes.
             Input::Time if self.is_full() => {}
@@ -225,7 +225,7 @@ impl<R: Role> Owner<R> {
             Input::Bus(_) if self.is_full() => {}
             Input::Role(input) if self.is_full() && !R::is_vital(&input) => {}
             Input::Bus(envelope) => self.hear(envelope),
-            Input::Role(input) => self.role.handle(&mut self.desk, input),
+            Input::Role(input) => self.role.handle(&mut self.cx, input),
         }
         self.finish();
     }
@@ -239,7 +239,7 @@ impl<R: Role> Owner<R> {
     /// What may leave now. Drain it after each input.
     pub fn poll_output(&mut self, now: Now) -> Option<Output> {
         let fresh = self.writer.is_fresh(now.mono);
-        self.desk.gate.release(self.writer.acknowledged(), fresh)
+        self.cx.gate.release(self.writer.acknowledged(), fresh)
     }
 
     /// When [`Input::Time`] is due at the latest.
@@ -251,10 +251,10 @@ impl<R: Role> Owner<R> {
         if self.moments.is_busy() {
             return Some(now.mono);
         }
-        let world = self.desk.schedule.next().map(|due| in_mono(now, due));
+        let world = self.cx.schedule.next().map(|due| in_mono(now, due));
         let due = [
             self.writer.deadline(now.mono),
-            self.desk.resends.next(),
+            self.cx.call_links.next(),
             world,
             self.role.deadline(),
         ];
@@ -269,27 +269,27 @@ impl<R: Role> Owner<R> {
 
     /// What went wrong and nobody else hears of: for the process's log. Drain it whenever there is time.
     pub fn poll_trouble(&mut self) -> Option<Trouble> {
-        self.desk.troubles.pop()
+        self.cx.troubles.pop()
     }
 
     /// Its state, for inspection.
     #[must_use]
     pub fn state(&self) -> &OwnerState {
-        self.desk.state()
+        self.cx.state()
     }
 
     /// The newest closed batch and the hash of the state at it; `None` while something is being gathered behind it.
     #[must_use]
     pub fn settled(&self) -> Option<(BatchNumber, Hash)> {
-        let state = self.desk.state();
-        (self.desk.journal.is_empty() && state.tail.batch.0 > 0).then(|| (state.tail.batch, state.hash()))
+        let state = self.cx.state();
+        (self.cx.journal.is_empty() && state.tail.batch.0 > 0).then(|| (state.tail.batch, state.hash()))
     }
 
     /// Whether all that it did is acknowledged, and all that it made has left: whoever takes it over now finds everything.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         let acknowledged = self.writer.acknowledged() >= self.writer.tip().number;
-        self.desk.journal.is_empty() && acknowledged && self.desk.gate.waiting() == 0
+        self.cx.journal.is_empty() && acknowledged && self.cx.gate.waiting() == 0
     }
 
     /// How many moments of the realm's course every part here was told of.
@@ -304,16 +304,16 @@ impl<R: Role> Owner<R> {
         self.role.ticks()
     }
 
-    /// The desk, for inspection.
+    /// The owner context, for inspection.
     #[must_use]
-    pub fn desk(&self) -> &Desk {
-        &self.desk
+    pub fn cx(&self) -> &OwnerContext {
+        &self.cx
     }
 
     /// How much stands here and where, if that is what the director places its kind by.
     #[must_use]
     pub fn survey(&self) -> Option<Survey> {
-        self.role.survey(&self.desk)
+        self.role.survey(&self.cx)
     }
 
     /// The writer, for inspection.
@@ -332,79 +332,76 @@ impl<R: Role> Owner<R> {
     /// nor does time pass.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.writer.is_full()
-            || self.writer.stopped().is_some()
-            || self.desk.gate.is_full()
-            || self.desk.journal.is_full()
+        self.writer.is_full() || self.writer.stopped().is_some() || self.cx.gate.is_full() || self.cx.journal.is_full()
     }
 
     /// Bytes that have been recorded and are in no closed batch yet.
     #[must_use]
     pub fn gathered(&self) -> usize {
-        self.desk.journal.length()
+        self.cx.journal.length()
     }
 
     fn begin(&mut self, now: Now) {
-        self.desk.now = now;
-        self.desk.trace = annals_event::Trace::default();
-        self.desk.acknowledged = self.writer.acknowledged();
-        self.desk.journal.begin();
+        self.cx.now = now;
+        self.cx.trace = annals_event::Trace::default();
+        self.cx.acknowledged = self.writer.acknowledged();
+        self.cx.journal.begin();
     }
 
     /// Ends an input, and begins another one at the same moment.
     fn turn(&mut self) {
         self.finish();
-        self.begin(self.desk.now);
+        self.begin(self.cx.now);
     }
 
     /// Ends an input: calls within the owner, what behaviour asked for, confirmations, and what others are shown.
     fn finish(&mut self) {
         for done in 0.. {
-            if self.desk.is_idle() {
+            if self.cx.is_idle() {
                 break;
             }
-            if done == LOCAL_LIMIT || self.desk.room() == 0 {
+            if done == LOCAL_LIMIT || self.cx.room() == 0 {
                 self.cut();
-            } else if let Some(local) = self.desk.local.pop_front() {
+            } else if let Some(local) = self.cx.local.pop_front() {
                 self.take_local(local);
-            } else if let Some((by, request)) = self.desk.requests.pop_front() {
-                self.role.request(&mut self.desk, by, request);
+            } else if let Some((by, request)) = self.cx.requests.pop_front() {
+                self.role.request(&mut self.cx, by, request);
             }
         }
-        for (link, upto) in self.desk.confirm_taken() {
-            self.role.to_client(&mut self.desk, ClientNews::Took(link, upto));
+        for (link, upto) in self.cx.confirm_taken() {
+            self.role.to_client(&mut self.cx, ClientNews::Took(link, upto));
         }
-        let recorded = self.desk.take_recorded();
+        let recorded = self.cx.take_recorded();
         if !recorded.is_empty() {
-            self.role.show(&mut self.desk, &recorded);
+            self.role.publish(&mut self.cx, &recorded);
         }
         if self.writer.stopped().is_some() {
-            self.desk.gate.shut();
+            self.cx.gate.shut();
         }
     }
 
-    /// Does not do what the input would have led to besides. Numbered calls in it come again from the resends.
+    /// Does not do what the input would have led to besides. Numbered calls in it come again from the call_links.
     fn cut(&mut self) {
-        let calls = self.desk.local.drain(..).count();
-        let requests = self.desk.requests.drain(..).count();
-        let left = self.desk.room();
-        self.desk.report(Trouble::Cut { calls, requests, left });
+        let calls = self.cx.local.drain(..).count();
+        let requests = self.cx.requests.drain(..).count();
+        let left = self.cx.room();
+        self.cx.report(Trouble::Cut { calls, requests, left });
     }
 
     fn close_batch(&mut self, now: Now) {
         let opens = match self.writer.wanted(now.mono) {
             Wanted::Nothing => return,
-            Wanted::Filled if self.desk.journal.is_empty() => return,
+            Wanted::Filled if self.cx.journal.is_empty() => return,
             // What came with the take-over itself is kept for the batch after the `Open`, which holds nothing.
             Wanted::Opening => true,
             Wanted::Filled | Wanted::Heartbeat => {
-                self.desk.now = now;
-                self.desk.journal.begin();
-                self.desk.log_confirmations();
+                self.cx.now = now;
+                self.cx.journal.begin();
+                self.cx.log_confirmations();
                 false
             }
         };
-        let frozen = self.desk.journal.freeze(self.role.ticks(), now.wall, opens);
+        let frozen = self.cx.journal.freeze(self.role.ticks(), now.wall, opens);
         self.writer.offer(now.mono, frozen);
     }
 
@@ -430,33 +427,33 @@ impl<R: Role> Owner<R> {
         }
         let is_due = |role: &R, now: Now| role.deadline().is_some_and(|due| due <= now.mono);
         for _ in 0..TURNS {
-            if self.is_full() || !is_due(&self.role, self.desk.now) {
+            if self.is_full() || !is_due(&self.role, self.cx.now) {
                 break;
             }
-            self.role.tick(&mut self.desk);
+            self.role.tick(&mut self.cx);
             self.turn();
         }
     }
 
     /// Tells the next part of a moment, if one is to be told.
     fn tell_next(&mut self) -> bool {
-        let state = self.desk.state();
+        let state = self.cx.state();
         let Some((moment, entity)) = self.moments.next(|| state.entities.keys().copied().collect()) else {
             return false;
         };
         // It may have ended since the moment came.
-        if self.desk.image(entity).is_some() {
-            self.desk.run(entity, &self.role.around(), |behaviour, context| {
+        if self.cx.image(entity).is_some() {
+            self.cx.run(entity, &self.role.around(), |behaviour, context| {
                 moment.tell(behaviour, context);
             });
-            self.role.told(&mut self.desk, entity, moment);
+            self.role.on_lifecycle(&mut self.cx, entity, moment);
         }
         true
     }
 
     /// Sends again what is due, and gives up the first link whose receiver does not exist, if there is one.
     fn lose_next(&mut self) -> bool {
-        let lost = self.desk.send_due();
+        let lost = self.cx.send_due();
         if let Some(link) = lost {
             self.lose(link);
         }
@@ -465,7 +462,7 @@ impl<R: Role> Owner<R> {
 
     /// Does the next thing that is due in game time, if there is one.
     fn do_next(&mut self) -> bool {
-        let due = self.desk.schedule.pop(self.desk.now.world);
+        let due = self.cx.schedule.pop(self.cx.now.world);
         match due {
             Some(Due::Timer(entity, timer)) => self.fire(entity, timer),
             Some(Due::Reply(entity, to, number)) => self.resume(entity, to, number, &Err(CallError::NoReply)),
@@ -476,61 +473,61 @@ impl<R: Role> Owner<R> {
 
     fn fire(&mut self, entity: EntityId, timer: annals_ids::TimerId) {
         let Some(at) = self
-            .desk
+            .cx
             .image(entity)
             .and_then(|image| image.timers.get(&timer))
             .copied()
         else {
             return;
         };
-        match self.desk.now.world.0.saturating_sub(at.due.0).checked_div(at.every) {
-            None => self.desk.record_for(entity, false, Body::TimerGone { timer }),
+        match self.cx.now.world.0.saturating_sub(at.due.0).checked_div(at.every) {
+            None => self.cx.record_for(entity, false, Body::TimerGone { timer }),
             // A timer that was late for several firings fires once and keeps its beat.
             Some(missed) => {
                 let past = at.every.saturating_mul(missed.saturating_add(1));
                 let due = WorldTime(at.due.0.saturating_add(past));
                 let at = Timer { due, ..at };
-                self.desk.record_for(entity, false, Body::TimerSet { timer, at });
+                self.cx.record_for(entity, false, Body::TimerSet { timer, at });
             }
         }
-        self.desk.run(entity, &self.role.around(), |behaviour, context| {
+        self.cx.run(entity, &self.role.around(), |behaviour, context| {
             behaviour.timer(context, timer, at.tag);
         });
     }
 
     fn hear(&mut self, envelope: Envelope) {
         let Envelope { from, epoch, message } = envelope;
-        if from != self.desk.owner() && !self.desk.routes.admits(from, epoch) {
+        if from != self.cx.owner() && !self.cx.routes.admits(from, epoch) {
             return;
         }
         match message {
             Message::Call(message) => self.take_call(from, message),
             Message::Took { link, upto } => match link.from {
-                Address::Client(_) => self.role.to_client(&mut self.desk, ClientNews::Took(link, upto)),
-                _ => self.desk.confirm(link, upto),
+                Address::Client(_) => self.role.to_client(&mut self.cx, ClientNews::Took(link, upto)),
+                _ => self.cx.confirm(link, upto),
             },
             Message::Gap { link, have } => match link.from {
-                Address::Client(_) => self.role.to_client(&mut self.desk, ClientNews::Gap(link, have)),
-                _ => self.desk.fill_gap(link, have),
+                Address::Client(_) => self.role.to_client(&mut self.cx, ClientNews::Gap(link, have)),
+                _ => self.cx.fill_gap(link, have),
             },
-            Message::Moved { entity, to } => self.desk.redirect(from, entity, to),
+            Message::Moved { entity, to } => self.cx.redirect(from, entity, to),
             Message::Gone { link } => match link.from {
-                Address::Client(_) => self.role.to_client(&mut self.desk, ClientNews::Gone(link)),
+                Address::Client(_) => self.role.to_client(&mut self.cx, ClientNews::Gone(link)),
                 _ => self.lose(link),
             },
             Message::Refused { link, number, reason } => {
                 let news = ClientNews::Refused(link, number, reason);
-                self.role.to_client(&mut self.desk, news);
+                self.role.to_client(&mut self.cx, news);
             }
-            Message::Ghost(message) => self.role.ghost(&mut self.desk, from, message),
-            Message::Space(space, message) => self.role.space(&mut self.desk, from, space, message),
-            Message::View(message) => self.role.view(&mut self.desk, from, message),
+            Message::Ghost(message) => self.role.ghost(&mut self.cx, from, message),
+            Message::Space(space, message) => self.role.space(&mut self.cx, from, space, message),
+            Message::View(message) => self.role.view(&mut self.cx, from, message),
         }
     }
 
     fn take_local(&mut self, local: Local) {
         match local {
-            Local::Numbered(message) => self.take_call(self.desk.owner(), message),
+            Local::Numbered(message) => self.take_call(self.cx.owner(), message),
             Local::Direct { to, call, caller } => {
                 if let Call::Method { method, args, .. } = call {
                     self.run_method(to, method, &args, &caller);
@@ -540,7 +537,7 @@ impl<R: Role> Owner<R> {
     }
 
     fn take_call(&mut self, sender: OwnerId, message: CallMessage) {
-        let Arrival::Taken(caller) = self.desk.arrive(sender, &message) else {
+        let Arrival::Taken(caller) = self.cx.arrive(sender, &message) else {
             return;
         };
         self.count_call(sender, &message.call, &caller);
@@ -551,10 +548,10 @@ impl<R: Role> Owner<R> {
                 self.resume(entity, caller.link.from, of, &outcome);
             }
             (Call::Locate, Some((entity, _))) => {
-                let outcome = self.desk.whereabouts(entity);
-                self.desk.reply(&caller, outcome);
+                let outcome = self.cx.whereabouts(entity);
+                self.cx.reply(&caller, outcome);
             }
-            (call, _) => self.role.take(&mut self.desk, &caller, call),
+            (call, _) => self.role.handle_call(&mut self.cx, &caller, call),
         }
     }
 
@@ -563,12 +560,12 @@ impl<R: Role> Owner<R> {
         let Some((entity, part)) = caller.link.to.entity() else {
             return;
         };
-        let Some(entity_type) = self.desk.entity_type(entity) else {
+        let Some(entity_type) = self.cx.entity_type(entity) else {
             return;
         };
         let method = match call {
             Call::Method { method, .. } => Some(*method),
-            Call::Exposed { message } => exposed::method(self.desk.schema(), entity_type, part, message),
+            Call::Exposed { message } => exposed::method(self.cx.schema(), entity_type, part, message),
             _ => None,
         };
         let Some(method) = method else { return };
@@ -576,9 +573,9 @@ impl<R: Role> Owner<R> {
             Part::Base => Member::BaseMethod(method),
             Part::Cell => Member::CellMethod(method),
         };
-        let tally = self.desk.tally();
+        let tally = self.cx.tally();
         tally.add(entity_type.id, member, Way::Changes, 1);
-        if sender != self.desk.owner() {
+        if sender != self.cx.owner() {
             let bytes = tally.weigh(|scale| call.write(scale));
             tally.add(entity_type.id, member, Way::Part, bytes);
         }
@@ -586,13 +583,13 @@ impl<R: Role> Owner<R> {
 
     fn run_method(&mut self, entity: EntityId, method: MemberId, args: &[annals_def::Value], caller: &Caller) {
         let answer = match self.admit(entity, method, args, caller) {
-            Ok(()) => self.desk.run(entity, &self.role.around(), |behaviour, context| {
+            Ok(()) => self.cx.run(entity, &self.role.around(), |behaviour, context| {
                 behaviour.call(context, method, args, caller)
             }),
             Err(error) => Some(Answer::Fail(error)),
         };
         if let Some(outcome) = answer.unwrap_or(Answer::Fail(CallError::NoSuchEntity)).outcome() {
-            self.desk.reply(caller, outcome);
+            self.cx.reply(caller, outcome);
         }
     }
 
@@ -601,17 +598,17 @@ impl<R: Role> Owner<R> {
         match self.read_exposed(entity, message, caller) {
             Ok((method, args)) => {
                 // A client is shown what comes of it, and is told nothing else.
-                self.desk.run(entity, &self.role.around(), |behaviour, context| {
+                self.cx.run(entity, &self.role.around(), |behaviour, context| {
                     behaviour.call(context, method, &args, caller)
                 });
             }
-            Err(reason) if sender == self.desk.owner() => {
+            Err(reason) if sender == self.cx.owner() => {
                 let news = ClientNews::Refused(caller.link, caller.number, reason);
-                self.role.to_client(&mut self.desk, news);
+                self.role.to_client(&mut self.cx, news);
             }
             Err(reason) => {
                 let (link, number) = (caller.link, caller.number);
-                self.desk.tell(sender, Message::Refused { link, number, reason });
+                self.cx.tell(sender, Message::Refused { link, number, reason });
             }
         }
     }
@@ -622,16 +619,11 @@ impl<R: Role> Owner<R> {
         message: &[u8],
         caller: &Caller,
     ) -> Result<(MemberId, Vec<annals_def::Value>), CallRefusal> {
-        let image = self.desk.image(entity).ok_or(CallRefusal::NoSuchMethod)?;
-        let entity_type = self.desk.entity_type(entity).ok_or(CallRefusal::NoSuchMethod)?;
+        let image = self.cx.image(entity).ok_or(CallRefusal::NoSuchMethod)?;
+        let entity_type = self.cx.entity_type(entity).ok_or(CallRefusal::NoSuchMethod)?;
         let session = caller.client().ok_or(CallRefusal::NotAllowed)?;
         let own = image.client.is_some_and(|client| client.session == session);
-        exposed::read(
-            self.desk.schema(),
-            entity_type,
-            (self.desk.journal.part(), own),
-            message,
-        )
+        exposed::read(self.cx.schema(), entity_type, (self.cx.journal.part(), own), message)
     }
 
     /// Whether a call may reach behaviour: it is no client's, the method exists, and the arguments fit.
@@ -642,8 +634,8 @@ impl<R: Role> Owner<R> {
         args: &[annals_def::Value],
         caller: &Caller,
     ) -> Result<(), CallError> {
-        let entity_type = self.desk.entity_type(entity).ok_or(CallError::NoSuchEntity)?;
-        let methods = match self.desk.journal.part() {
+        let entity_type = self.cx.entity_type(entity).ok_or(CallError::NoSuchEntity)?;
+        let methods = match self.cx.journal.part() {
             Part::Base => &entity_type.base_methods,
             Part::Cell => &entity_type.cell_methods,
         };
@@ -656,38 +648,38 @@ impl<R: Role> Owner<R> {
             );
             return Err(CallError::Authenticate(text));
         }
-        check_args(entity_type, found, args).map_err(|denied| Desk::denied(&denied))
+        check_args(entity_type, found, args).map_err(|denied| OwnerContext::denied(&denied))
     }
 
     fn resume(&mut self, entity: EntityId, to: Address, number: CallNumber, outcome: &annals_event::Outcome) {
         let awaiting = self
-            .desk
+            .cx
             .image(entity)
             .and_then(|image| image.links.awaiting.get(&(to, number)))
             .cloned();
         let Some(awaiting) = awaiting else { return };
         if to == DATABASE {
-            return self.desk.inform(entity, number, &Err(NotLearned::Late));
+            return self.cx.inform(entity, number, &Err(NotLearned::Late));
         }
-        self.desk.record_for(entity, false, Body::Resumed { to, number });
+        self.cx.record_for(entity, false, Body::Resumed { to, number });
         if awaiting.then == LOCATED {
-            return self.desk.located(entity, &self.role.around(), &awaiting.note, outcome);
+            return self.cx.located(entity, &self.role.around(), &awaiting.note, outcome);
         }
-        self.desk.run(entity, &self.role.around(), |behaviour, context| {
+        self.cx.run(entity, &self.role.around(), |behaviour, context| {
             behaviour.replied(context, awaiting.then, &awaiting.note, outcome);
         });
     }
 
     /// The receiver of calls is gone for good: whoever made them is told.
     fn lose(&mut self, link: Link) {
-        let (asked, lost) = self.desk.give_up(link);
+        let (asked, lost) = self.cx.give_up(link);
         let Some((entity, _)) = link.from.entity() else { return };
         let one_way = lost.saturating_sub(asked.len());
         for number in asked {
-            self.resume(entity, link.to, number, &Err(Desk::no_such(link.to)));
+            self.resume(entity, link.to, number, &Err(OwnerContext::no_such(link.to)));
         }
         if one_way > 0 {
-            self.desk.run(entity, &self.role.around(), |behaviour, context| {
+            self.cx.run(entity, &self.role.around(), |behaviour, context| {
                 behaviour.calls_lost(context, link.to);
             });
         }

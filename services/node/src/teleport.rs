@@ -8,8 +8,8 @@ use thiserror::Error;
 use crate::{
     around::Around,
     context::{Context, Denied},
-    desk::Desk,
     output::Request,
+    owner_context::OwnerContext,
 };
 
 /// What asks for the answer to [`Call::Locate`], as `then` of a wait. Behaviour has all numbers below.
@@ -67,22 +67,22 @@ impl Context<'_> {
         }
         let deadline = WorldTime(self.now().0.saturating_add(PATIENCE_MS));
         let entity = self.entity();
-        self.desk().needs(0)?;
+        self.cx().needs(0)?;
         let from = Address::Cell(entity);
-        let number = self.desk().call(from, beside.address(), beside.home, Call::Locate);
+        let number = self.cx().call(from, beside.address(), beside.home, Call::Locate);
         let awaiting = Awaiting {
             deadline,
             then: LOCATED,
             note: note(offset),
         };
         let to = beside.address();
-        self.desk()
+        self.cx()
             .record_for(entity, false, Body::Awaits { to, number, awaiting });
         Ok(())
     }
 }
 
-impl Desk {
+impl OwnerContext {
     /// The answer to [`Call::Locate`]: where the cell part is.
     pub(crate) fn whereabouts(&self, entity: EntityId) -> Outcome {
         let place = self.place(entity).ok_or(CallError::NoSuchCellEntity)?;

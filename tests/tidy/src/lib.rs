@@ -5,6 +5,7 @@
 //! them. Not responsible for: what the compiler, clippy, rustfmt and cargo-deny check already.
 
 pub mod attributes;
+pub mod citations;
 pub mod documents;
 pub mod layering;
 pub mod manifests;

@@ -5,7 +5,7 @@ use std::fs;
 use annals_tidy::documents::Existing;
 use annals_tidy::layering::{Nature, crates, nature};
 use annals_tidy::repository::{SourceFile, files, root, stray_at_top};
-use annals_tidy::{Violation, attributes, documents, layering, manifests, outsiders, purity, sizes, words};
+use annals_tidy::{Violation, attributes, citations, documents, layering, manifests, outsiders, purity, sizes, words};
 
 /// Fails with one line per violation.
 fn none(violations: impl IntoIterator<Item = Violation>) {
@@ -30,6 +30,14 @@ fn what_checks_evidence_consists_of_little() {
 #[test]
 fn files_and_functions_can_be_read() {
     none(files().iter().flat_map(sizes::check));
+}
+
+#[test]
+fn rules_that_are_cited_exist() {
+    let protocol = fs::read_to_string(root().join("docs/protocol.md")).expect("the protocol can be read");
+    let rules = citations::rules(&protocol);
+    assert!(rules.len() > 50, "the rules were found: {rules:?}");
+    none(files().iter().flat_map(|file| citations::check(file, &rules)));
 }
 
 #[test]

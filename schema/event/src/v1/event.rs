@@ -24,7 +24,7 @@ use super::{
     controller::{ControllerEvent, take_controller_id},
     image::Image,
     ledger::{Entry, News, Order},
-    reins::Reins,
+    movement_control::MovementControl,
     sight::SightChange,
     space_data::SpaceEntry,
     value::{put_values, take_values},
@@ -271,7 +271,7 @@ pub enum Body {
         what: ControllerEvent,
     },
     /// Who says where a cell part goes, and how fast, is this from now on.
-    Reined(Reins),
+    ControlChanged(MovementControl),
     /// What the client of a cell part is shown of others is otherwise from now on.
     Sighted(SightChange),
     /// A client came in, with a ticket or back again. It changes nothing in the state.
@@ -389,7 +389,7 @@ impl Body {
             Body::Restated { .. } => "restated",
             Body::Entered { .. } => "entered",
             Body::Controlled { what, .. } => what.name(),
-            Body::Reined(_) => "reined",
+            Body::ControlChanged(_) => "reined",
             Body::Sighted(_) => "sighted",
             Body::Admitted { .. } => "admitted",
             Body::Adopted(_) => "adopted",
@@ -426,7 +426,7 @@ impl Body {
             Body::Entered { .. } => 26,
             Body::Restated { .. } => 27,
             Body::Controlled { .. } => 28,
-            Body::Reined(_) => 29,
+            Body::ControlChanged(_) => 29,
             Body::Sighted(_) => 30,
             Body::Admitted { .. } => 31,
             Body::Adopted(_) => 32,
@@ -496,7 +496,7 @@ impl Body {
                 entry.write(out);
             }
             Body::Controlled { controller, what } => what.write(*controller, out),
-            Body::Reined(reins) => reins.write(out),
+            Body::ControlChanged(movement_control) => movement_control.write(out),
             Body::Sighted(change) => change.write(out),
             Body::Adopted(adoption) => adoption.write(out),
         }
@@ -594,7 +594,7 @@ impl Body {
                 controller: take_controller_id(reader)?,
                 what: ControllerEvent::read(reader)?,
             },
-            29 => Body::Reined(Reins::read(reader)?),
+            29 => Body::ControlChanged(MovementControl::read(reader)?),
             30 => Body::Sighted(SightChange::read(reader)?),
             31 => Self::read_admission(reader)?,
             32 => Body::Adopted(Box::new(Adoption::read(reader)?)),

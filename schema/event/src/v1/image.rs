@@ -20,7 +20,7 @@ use super::{
         Awaiting, Event, Timer, put_awaiting, put_events, put_timer, take_awaiting, take_events, take_timer,
         take_timer_id,
     },
-    reins::Reins,
+    movement_control::MovementControl,
     sight::Sight,
 };
 use crate::encoding::{Malformed, Reader, put_number};
@@ -81,7 +81,7 @@ pub struct CellImage {
     /// What moves it, or watches around it.
     pub controllers: Controllers,
     /// Who says where it goes, and how fast.
-    pub reins: Reins,
+    pub movement_control: MovementControl,
     /// What its client is shown of others.
     pub sight: Sight,
 }
@@ -229,8 +229,8 @@ impl Image {
                 if cell.kind() & CONTROLLED != 0 {
                     cell.controllers.write(out);
                 }
-                if cell.kind() & REINED != 0 {
-                    cell.reins.write(out);
+                if cell.kind() & HAS_MOVEMENT_CONTROL != 0 {
+                    cell.movement_control.write(out);
                 }
                 if cell.kind() & SIGHTED != 0 {
                     cell.sight.write(out);
@@ -283,7 +283,7 @@ impl PartImage {
                 token: take_option(reader, |reader| reader.array("token digest"))?,
                 ledger: LedgerView::read(reader)?,
             }),
-            kind if kind & !(CONTROLLED | REINED | SIGHTED | LATER) == CELL => {
+            kind if kind & !(CONTROLLED | HAS_MOVEMENT_CONTROL | SIGHTED | LATER) == CELL => {
                 PartImage::Cell(CellImage::read(kind, reader)?)
             }
             _ => return Err(wrong),
@@ -295,17 +295,21 @@ impl PartImage {
 /// when the part began takes no byte.
 const CELL: u8 = 1;
 const CONTROLLED: u8 = 2;
-const REINED: u8 = 4;
+const HAS_MOVEMENT_CONTROL: u8 = 4;
 const SIGHTED: u8 = 8;
 const LATER: u8 = 16;
 
 impl CellImage {
     fn kind(&self) -> u8 {
         let controlled = if self.controllers.is_unused() { 0 } else { CONTROLLED };
-        let reined = if self.reins == Reins::default() { 0 } else { REINED };
+        let movement_control = if self.movement_control == MovementControl::default() {
+            0
+        } else {
+            HAS_MOVEMENT_CONTROL
+        };
         let sighted = if self.sight == Sight::default() { 0 } else { SIGHTED };
         let later = if self.life == Some(0) { 0 } else { LATER };
-        CELL | controlled | reined | sighted | later
+        CELL | controlled | movement_control | sighted | later
     }
 
     fn read(kind: u8, reader: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -319,8 +323,8 @@ impl CellImage {
         if kind & CONTROLLED != 0 {
             cell.controllers = Controllers::read(reader)?;
         }
-        if kind & REINED != 0 {
-            cell.reins = Reins::read(reader)?;
+        if kind & HAS_MOVEMENT_CONTROL != 0 {
+            cell.movement_control = MovementControl::read(reader)?;
         }
         if kind & SIGHTED != 0 {
             cell.sight = Sight::read(reader)?;

@@ -11,8 +11,8 @@ use annals_host::{
     clock,
     comparing::{CompareError, compare, compare_one, is_any_held},
     log::{History, ReadError, Reader},
+    log_source::{About, KeptRealm, Source, SourceError},
     process::{SHARD, Settings},
-    source::{About, KeptRealm, Source, SourceError},
     telemetry::Chain,
 };
 use annals_ids::{BatchNumber, OwnerId};

@@ -14,7 +14,7 @@ use std::{
 
 use annals_db::ledger::{Report, audit, trace_account};
 use annals_evidence::Terms;
-use annals_host::source::Source;
+use annals_host::log_source::Source;
 use annals_ids::{AssetKind, DatabaseId, Slot};
 use annals_store::Store;
 

@@ -6,9 +6,9 @@ use std::{
 };
 
 use annals_host::{
+    log_source::KeptRealm,
     nats::ConnectError,
     process::{AskError, Settings, connect, request},
-    source::KeptRealm,
 };
 use annals_wire::{
     cells::{CellList, CellReport, WireCellList},

@@ -11,9 +11,9 @@ use std::{
 
 use annals_host::{
     health::{DiscoveryError, Instance, costs, discover},
+    log_source::KeptRealm,
     nats::ConnectError,
     process::{Settings, connect},
-    source::KeptRealm,
     telemetry::MemberCost,
 };
 use serde_json::json;

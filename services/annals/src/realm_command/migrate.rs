@@ -25,8 +25,8 @@ use annals_def::{Rename, Renames, Schema};
 use annals_director::read_owners;
 use annals_host::{
     log::{ReadError, Reading},
+    log_source::{BeyondError, KeptRealm, Source, SourceError},
     process::{SHARD, Settings},
-    source::{BeyondError, KeptRealm, Source, SourceError},
     telemetry::Chain,
 };
 use annals_ids::OwnerId;

@@ -14,9 +14,9 @@ use annals_def::{LedgerNames, nearest};
 use annals_event::ledger::{Assets, Entry, Goods, Holder, Order, Outcome, Place, Warrant};
 use annals_evidence::{Terms, words};
 use annals_host::{
+    log_source::{KeptRealm, Source, SourceError},
     nats::ConnectError,
     process::{self, Settings, connect, remote_store},
-    source::{KeptRealm, Source, SourceError},
     telemetry::Chain,
 };
 use annals_ids::{ActionId, AssetKind, Serial, Slot};

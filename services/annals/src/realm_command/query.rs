@@ -7,7 +7,7 @@ use std::{
 
 use annals_db::{Answer, Found, Query, QueryError, query};
 use annals_def::{DataType, EntityType, Property, Value};
-use annals_host::source::Source;
+use annals_host::log_source::Source;
 use serde_json::json;
 use thiserror::Error;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use annals_event::{Batch, Header};
 use annals_host::{
     log::Reader,
-    source::{Source, read_openings},
+    log_source::{Source, read_openings},
 };
 use annals_ids::OwnerId;
 use annals_node::{

@@ -8,7 +8,7 @@ use std::{
 use annals_audit::archive::{LogWalk, Step, of_recovery};
 use annals_db::{Kind, Migrations, RecoveryError, read_floor, read_horizon, read_position, recover};
 use annals_event::{Batch, Header, OwnerState, Reader, Subject, Tail, Thinned, latest::event::Event};
-use annals_host::source::{Source, read_openings};
+use annals_host::log_source::{Source, read_openings};
 use annals_ids::{BatchNumber, Epoch, EventNumber, Hash, LogPosition, OwnerId, Shard};
 use annals_store::{
     Store, StoreError,

@@ -14,7 +14,7 @@ use annals_audit::{
 use annals_db::read_archived;
 use annals_director::read_owners;
 use annals_event::{Batch, Header, Malformed, Tail, Thinned};
-use annals_host::{signer::KEPT, source::read_openings};
+use annals_host::{log_source::read_openings, signer::KEPT};
 use annals_ids::{BatchNumber, Epoch, Hash, LeafIndex, LogPosition, OwnerId, Shard};
 use annals_store::{
     ArchivedBatch, Store, StoreError, Transaction,

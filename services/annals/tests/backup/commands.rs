@@ -10,7 +10,7 @@ use std::{
 use annals_db::{StoredEntity, accounts};
 use annals_def::split_mix;
 use annals_director::read_owners;
-use annals_host::source::Source;
+use annals_host::log_source::Source;
 use annals_ids::{DatabaseId, OwnerId, ProcessId};
 use annals_store::{
     Store, Transaction,

@@ -11,7 +11,7 @@ use annals::{
     },
     verify::verify,
 };
-use annals_host::source::Source;
+use annals_host::log_source::Source;
 use annals_ids::{LogPosition, WallTime};
 use annals_store::{MemoryStore, Store, layout::archive};
 

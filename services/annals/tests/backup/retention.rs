@@ -11,7 +11,7 @@ use annals::{
     verify::verify,
 };
 use annals_db::{RestoreError, read_horizon};
-use annals_host::source::Source;
+use annals_host::log_source::Source;
 use annals_ids::WallTime;
 use annals_store::{MemoryStore, Store};
 

@@ -10,7 +10,7 @@ use annals_audit::replay::{Extent, replay};
 use annals_event::{Body, Event};
 use annals_host::{
     log::Lane,
-    source::{Source, SourceError},
+    log_source::{Source, SourceError},
 };
 use annals_ids::Epoch;
 use annals_store::MemoryStore;

@@ -6,7 +6,7 @@ use annals::{
 };
 use annals_audit::replay::{Extent, ReplayError, replay};
 use annals_db::{read_floor, read_horizon};
-use annals_host::source::Source;
+use annals_host::log_source::Source;
 use annals_ids::{BatchNumber, LogPosition};
 use annals_store::{KeyRange, MemoryStore, layout::retention as layout};
 

@@ -9,7 +9,7 @@ use annals::verify::{
 use annals_audit::archive::Fault;
 use annals_def::split_mix;
 use annals_event::{Batch, FrozenBatch};
-use annals_host::source::Source;
+use annals_host::log_source::Source;
 use annals_ids::{Hash, LeafIndex, LogPosition};
 use annals_proof::{Checkpoint, Frontier, KeyKind, KeyName, SignedNote, SignerKey, TreeHead, succession::KeyRecord};
 use annals_store::{

@@ -2,7 +2,7 @@
 
 use annals::tail::{Tail, TailError, TailPlan};
 use annals_event::{Audience, Body};
-use annals_host::source::Source;
+use annals_host::log_source::Source;
 use annals_ids::OwnerId;
 use annals_store::MemoryStore;
 

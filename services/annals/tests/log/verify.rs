@@ -10,7 +10,7 @@ use annals::{
 use annals_audit::archive::Fault;
 use annals_def::split_mix;
 use annals_event::{FrozenBatch, Subject};
-use annals_host::source::Source;
+use annals_host::log_source::Source;
 use annals_ids::{
     Address, BatchNumber, CallNumber, EntityId, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition, Part,
     WallTime,

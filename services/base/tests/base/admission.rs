@@ -37,7 +37,7 @@ fn a_ticket_lets_its_client_in_once() {
     assert_eq!(player.entrance, Entrance::Welcomed);
     assert_eq!(trail(&host, &player), "bA");
     assert_eq!(
-        host.owner.desk().state().databases[&DatabaseId(5)],
+        host.owner.cx().state().databases[&DatabaseId(5)],
         player.entity.unwrap().0
     );
 

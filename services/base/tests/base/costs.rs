@@ -36,7 +36,7 @@ fn what_is_counted_is_what_the_client_was_told() {
         let entity = player.entity.unwrap().0;
         host.call(entity, KEEP);
         host.settle();
-        let costs: Vec<_> = host.owner.desk().tally().take().collect();
+        let costs: Vec<_> = host.owner.cx().tally().take().collect();
         assert!(costs.iter().all(|(type_id, ..)| *type_id == ACCOUNT), "{costs:?}");
         let sum = |way: Way| costs.iter().map(|(.., cost)| cost.of(way)).sum::<u64>();
         assert_eq!(sum(Way::Own), player.weighed as u64, "seed {seed}: {costs:?}");

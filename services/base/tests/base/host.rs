@@ -264,7 +264,7 @@ impl Host {
     }
 
     pub(crate) fn image(&self, entity: annals_ids::EntityId) -> &Image {
-        self.owner.desk().image(entity).expect("the entity is here")
+        self.owner.cx().image(entity).expect("the entity is here")
     }
 }
 

@@ -112,7 +112,7 @@ fn trail(host: &Host, entity: EntityId) -> String {
 }
 
 fn coins(host: &Host, entity: EntityId) -> u64 {
-    let view = host.owner.desk().ledger(entity).expect("a base part");
+    let view = host.owner.cx().ledger(entity).expect("a base part");
     let holdings = view.holdings.as_ref().expect("a statement came");
     holdings.slots.get(&Slot(0)).map_or(0, |held| held.units[&COIN])
 }
@@ -188,7 +188,7 @@ fn what_was_reserved_is_posted_in_the_batch_that_says_it_has_left() {
     };
     ledger.tell(&mut host, entity, News::Booking(Box::new(booking)));
     host.settle();
-    let view = host.owner.desk().ledger(entity).unwrap();
+    let view = host.owner.cx().ledger(entity).unwrap();
     assert!(view.gifts.is_empty() && view.orders.is_empty());
     assert_eq!(host.folded().hash(), host.owner.state().hash());
 }
@@ -240,7 +240,7 @@ fn news_for_who_has_ended_are_taken_and_change_nothing() {
     let entity = player.entity.unwrap().0;
     player.call(&mut host, Part::Base, "leave", &[]);
     host.settle();
-    assert!(host.owner.desk().image(entity).is_none());
+    assert!(host.owner.cx().image(entity).is_none());
     host.sent.clear();
     Ledger::default().tell(&mut host, entity, News::Statement(Box::new(statement(10))));
     host.settle();
@@ -265,7 +265,7 @@ fn news_that_cannot_follow_are_an_alarm_and_cost_nobody_the_process() {
     let entity = player.entity.unwrap().0;
     let mut ledger = Ledger::default();
     ledger.tell(&mut host, entity, News::Statement(Box::new(statement(2))));
-    let troubles = host.owner.desk().troubles();
+    let troubles = host.owner.cx().troubles();
     for version in [3, 4, 5] {
         // The wrong version, or more than it holds.
         let booking = Booking {
@@ -275,7 +275,7 @@ fn news_that_cannot_follow_are_an_alarm_and_cost_nobody_the_process() {
         ledger.tell(&mut host, entity, News::Booking(Box::new(booking)));
     }
     host.settle();
-    assert_eq!(host.owner.desk().troubles(), troubles + 3);
+    assert_eq!(host.owner.cx().troubles(), troubles + 3);
     assert_eq!(coins(&host, entity), 2);
     host.role(BaseInput::Map(crate::host::map()));
     assert_eq!(host.folded().hash(), host.owner.state().hash());

@@ -80,7 +80,7 @@ fn an_order_is_said_to_be_recorded_once_it_is_logged_and_is_recorded_once() {
     let booking = ledger.booking(of(entity, 1), Outcome::Posted);
     ledger.tell(&mut host, entity, News::Booking(Box::new(booking)));
     host.settle();
-    let view = host.owner.desk().ledger(entity).expect("a base part");
+    let view = host.owner.cx().ledger(entity).expect("a base part");
     assert_eq!(view.orders.keys().map(|number| number.0).collect::<Vec<_>>(), [2]);
     assert_eq!(host.folded().hash(), host.owner.state().hash());
 }

@@ -117,7 +117,7 @@ fn counted(world: &World) -> Costs {
     const WAYS: [Way; 6] = [Way::Changes, Way::Log, Way::Own, Way::Others, Way::Ghosts, Way::Part];
     let mut costs = Costs::new();
     for id in world.cells.keys() {
-        for (type_id, member, cost) in world.desk(*id).tally().take() {
+        for (type_id, member, cost) in world.cx(*id).tally().take() {
             for way in WAYS {
                 note(&mut costs, (type_id, member), way, cost.of(way) as usize);
             }

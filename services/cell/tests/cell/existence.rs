@@ -158,7 +158,7 @@ fn a_cell_that_is_restored_has_everything_where_it_was() {
     world.start(WEST);
     world.run(1_000);
     assert_eq!(world.real(entity), &before);
-    let place: Place = world.desk(WEST).place(entity).expect("it is real here");
+    let place: Place = world.cx(WEST).place(entity).expect("it is real here");
     assert_eq!(
         place,
         self::place(-26.0, 3.0),

@@ -44,7 +44,7 @@ fn an_entity_near_a_boundary_has_ghosts_that_follow_it() {
         !ghost.properties().contains_key(&MemberId(1)),
         "what is the own client's stays at home"
     );
-    assert_eq!(world.role(MIDDLE).haunts(WEST).collect::<Vec<_>>(), [entity]);
+    assert_eq!(world.role(MIDDLE).ghosts_on(WEST).collect::<Vec<_>>(), [entity]);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_third_owner_keeps_its_ghost_of_an_entity_whose_new_holder_dies_before_it_sp
         world.walk(1, 30.0, 0.0);
         for _ in 0..2_000 {
             world.run(1);
-            if world.holders(walker) == [MIDDLE] && world.desk(WEST).state().departing.is_empty() {
+            if world.holders(walker) == [MIDDLE] && world.cx(WEST).state().departing.is_empty() {
                 break;
             }
         }
@@ -224,7 +224,7 @@ fn a_third_owner_keeps_its_ghost_of_an_entity_whose_new_holder_dies_before_it_sp
 /// What `from` says to `to`, with nothing in between.
 fn say(world: &mut World, from: OwnerId, to: OwnerId, message: Message) -> Vec<Output> {
     let now = world.at();
-    let epoch = world.desk(from).epoch();
+    let epoch = world.cx(from).epoch();
     let envelope = Envelope { from, epoch, message };
     let cell = world.cells.get_mut(&to).expect("it is there");
     cell.handle(now, Input::Bus(envelope), 1_000)
@@ -237,7 +237,7 @@ fn hear_next_holder(early: impl Fn(EntityId, HistoryNumber) -> Option<GhostMessa
     let walker = world.spawn(AVATAR, -3.0, Some(1));
     world.run(1_500);
     world.walk(1, 30.0, 0.0);
-    let is_under_way = |world: &World| !world.desk(WEST).state().departing.is_empty();
+    let is_under_way = |world: &World| !world.cx(WEST).state().departing.is_empty();
     for _ in 0..2_000 {
         world.run(1);
         if is_under_way(&world) {

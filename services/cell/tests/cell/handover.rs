@@ -145,7 +145,7 @@ fn an_entity_that_is_put_elsewhere_arrives_there_and_its_client_is_told() {
     world.walk(1, 141.0, 0.0);
     world.run(500);
     assert_eq!(
-        world.desk(EAST).place(entity),
+        world.cx(EAST).place(entity),
         Some(place(141.0, 0.0)),
         "it is believed again"
     );
@@ -176,7 +176,7 @@ fn a_client_that_never_heard_that_it_was_put_elsewhere_hears_it_from_the_next_ow
     world.run(1_000);
     let told = world.client(1).known[&entity].position;
     assert_eq!((told.x, told.z), (40.0, 0.0));
-    assert_eq!(world.desk(MIDDLE).place(entity), Some(place(40.0, 0.0)));
+    assert_eq!(world.cx(MIDDLE).place(entity), Some(place(40.0, 0.0)));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_home_that_is_a_cell_knows_where_its_entity_went_even_after_it_died() {
     world.run(500);
     world.start(WEST);
     world.run(1_000);
-    assert_eq!(world.desk(WEST).placed(entity), Some(MIDDLE));
+    assert_eq!(world.cx(WEST).placed(entity), Some(MIDDLE));
 }
 
 #[test]
@@ -389,7 +389,7 @@ fn a_home_is_not_sent_chasing_by_what_others_believe() {
     world.cut_off = Some(WEST);
     (0..20).for_each(|_| world.call(entity, NOTE, Vec::new()));
     world.run(20);
-    let (now, epoch) = (world.at(), world.desk(WEST).epoch());
+    let (now, epoch) = (world.at(), world.cx(WEST).epoch());
     for _ in 0..10 {
         let message = Message::Moved { entity, to: MIDDLE };
         let envelope = Envelope {

@@ -3,7 +3,7 @@
 use annals_def::Value;
 use annals_event::{Body, Call, CellCreation, ClientLink, Event, Place, Subject};
 use annals_ids::{Address, EntityId, MemberId, OwnerId, OwnerKind, Part, SessionId, Tick, TypeId};
-use annals_node::{Caller, ClientNews, ConnectionId, Desk, Output, Request, Role, time::Mono};
+use annals_node::{Caller, ClientNews, ConnectionId, Output, OwnerContext, Request, Role, time::Mono};
 use annals_wire::{
     SpaceMap,
     bus::{GhostMessage, Message, ViewMessage},
@@ -64,21 +64,21 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    fn create(&self, desk: &mut Desk, type_id: TypeId, place: Place, session: Option<SessionId>) {
-        let entity = desk
+    fn create(&self, cx: &mut OwnerContext, type_id: TypeId, place: Place, session: Option<SessionId>) {
+        let entity = cx
             .create_base(type_id, Vec::new(), annals_node::Stored::default())
             .expect("the type is known");
         let client = session.map(|session| ClientLink {
             session,
-            proxy: desk.owner(),
+            proxy: cx.owner(),
         });
         if client.is_some() {
-            desk.record_for(entity, false, Body::ClientSet(client));
+            cx.record_for(entity, false, Body::ClientSet(client));
         }
         let creation = CellCreation {
             entity,
             type_id,
-            home: desk.owner(),
+            home: cx.owner(),
             based: true,
             place,
             properties: Vec::new(),
@@ -88,20 +88,20 @@ impl Home {
             .map
             .owner_at(place.space, place.position)
             .expect("somebody is responsible");
-        desk.call(
+        cx.call(
             Address::Base(entity),
             Address::Owner(to),
             to,
             Call::CreateCell(Box::new(creation)),
         );
-        desk.record_for(entity, false, Body::Placed(Some(to)));
+        cx.record_for(entity, false, Body::Placed(Some(to)));
     }
 
-    fn attach(desk: &mut Desk, entity: EntityId, session: Option<SessionId>) {
-        let proxy = desk.owner();
+    fn attach(cx: &mut OwnerContext, entity: EntityId, session: Option<SessionId>) {
+        let proxy = cx.owner();
         let client = session.map(|session| ClientLink { session, proxy });
-        desk.record_for(entity, false, Body::ClientSet(client));
-        desk.call(
+        cx.record_for(entity, false, Body::ClientSet(client));
+        cx.call(
             Address::Base(entity),
             Address::Cell(entity),
             proxy,
@@ -109,9 +109,9 @@ impl Home {
         );
     }
 
-    fn call(desk: &mut Desk, entity: EntityId, method: MemberId, mut args: Vec<Value>) {
+    fn call(cx: &mut OwnerContext, entity: EntityId, method: MemberId, mut args: Vec<Value>) {
         let (from, to) = (Address::Base(entity), Address::Cell(entity));
-        let Some(image) = desk
+        let Some(image) = cx
             .image(entity)
             .filter(|image| image.base().is_some_and(|base| base.cell.is_some()))
         else {
@@ -127,33 +127,33 @@ impl Home {
             args,
             wants_reply,
         };
-        desk.call(from, to, desk.owner(), call);
+        cx.call(from, to, cx.owner(), call);
     }
 
     /// Tells the cell part of an entity what its client says.
-    fn create_baseless(&self, desk: &mut Desk, entity: EntityId, mut creation: Box<CellCreation>) {
+    fn create_baseless(&self, cx: &mut OwnerContext, entity: EntityId, mut creation: Box<CellCreation>) {
         creation.entity = entity;
         let place = creation.place;
         let to = self
             .map
             .owner_at(place.space, place.position)
             .expect("somebody is responsible");
-        let from = Address::Owner(desk.owner());
-        desk.call(from, Address::Owner(to), to, Call::CreateCell(creation));
+        let from = Address::Owner(cx.owner());
+        cx.call(from, Address::Owner(to), to, Call::CreateCell(creation));
     }
 
-    fn pass_on(desk: &mut Desk, entity: EntityId, message: ViewMessage) {
-        let Some(to) = Self::cell(desk, entity) else { return };
+    fn pass_on(cx: &mut OwnerContext, entity: EntityId, message: ViewMessage) {
+        let Some(to) = Self::cell(cx, entity) else { return };
         if matches!(message, ViewMessage::Moved { .. } | ViewMessage::Heard { .. }) {
-            desk.tell_volatile(entity, to, Message::View(message));
+            cx.tell_volatile(entity, to, Message::View(message));
         } else {
-            desk.tell(to, Message::View(message));
+            cx.tell(to, Message::View(message));
         }
     }
 
     /// Where the cell part of a client's entity is.
-    fn cell(desk: &Desk, entity: EntityId) -> Option<OwnerId> {
-        desk.image(entity)?.base()?.cell
+    fn cell(cx: &OwnerContext, entity: EntityId) -> Option<OwnerId> {
+        cx.image(entity)?.base()?.cell
     }
 }
 
@@ -162,30 +162,30 @@ impl Role for Home {
 
     const KIND: OwnerKind = OwnerKind::Base;
 
-    fn handle(&mut self, desk: &mut Desk, input: HomeInput) {
+    fn handle(&mut self, cx: &mut OwnerContext, input: HomeInput) {
         match input {
             HomeInput::Create {
                 type_id,
                 place,
                 session,
-            } => self.create(desk, type_id, place, session),
-            HomeInput::CreateBaseless { entity, creation } => self.create_baseless(desk, entity, creation),
+            } => self.create(cx, type_id, place, session),
+            HomeInput::CreateBaseless { entity, creation } => self.create_baseless(cx, entity, creation),
             HomeInput::Open(entity, place) => {
                 let to = self.map.owner_at(place.space, place.position);
                 let to = to.expect("somebody is responsible");
                 let call = Call::OpenSpace(place.space);
-                desk.call(Address::Base(entity), Address::Owner(to), to, call);
+                cx.call(Address::Base(entity), Address::Owner(to), to, call);
             }
-            HomeInput::Attach(entity, session) => Self::attach(desk, entity, session),
+            HomeInput::Attach(entity, session) => Self::attach(cx, entity, session),
             HomeInput::DestroyCell(entity) => {
-                desk.call(
+                cx.call(
                     Address::Base(entity),
                     Address::Cell(entity),
-                    desk.owner(),
+                    cx.owner(),
                     Call::DestroyCell,
                 );
             }
-            HomeInput::Call(entity, method, args) => Self::call(desk, entity, method, args),
+            HomeInput::Call(entity, method, args) => Self::call(cx, entity, method, args),
             HomeInput::Stamps {
                 session,
                 entity,
@@ -200,7 +200,7 @@ impl Role for Home {
                     known,
                     movements,
                 };
-                Self::pass_on(desk, entity, stamps);
+                Self::pass_on(cx, entity, stamps);
             }
             HomeInput::Heard {
                 session,
@@ -214,7 +214,7 @@ impl Role for Home {
                     view,
                     heard,
                 };
-                Self::pass_on(desk, entity, said);
+                Self::pass_on(cx, entity, said);
             }
             HomeInput::Moved {
                 session,
@@ -228,65 +228,65 @@ impl Role for Home {
                     sequence,
                     place,
                 };
-                Self::pass_on(desk, entity, moved);
+                Self::pass_on(cx, entity, moved);
             }
         }
     }
 
-    fn take(&mut self, desk: &mut Desk, caller: &Caller, call: Call) {
+    fn handle_call(&mut self, cx: &mut OwnerContext, caller: &Caller, call: Call) {
         let (Call::Placed(at), Address::Cell(entity)) = (call, caller.link.from) else {
             return;
         };
         if at.is_none() {
             self.lost.push(entity);
         }
-        if desk.image(entity).is_none() {
-            desk.record(Subject::Entity(entity, Part::Cell), false, Body::Placed(at));
+        if cx.image(entity).is_none() {
+            cx.record(Subject::Entity(entity, Part::Cell), false, Body::Placed(at));
             return;
         }
-        desk.record_for(entity, false, Body::Placed(at));
-        let client = desk.image(entity).and_then(|image| image.client);
+        cx.record_for(entity, false, Body::Placed(at));
+        let client = cx.image(entity).and_then(|image| image.client);
         if let (Some(client), Some(_)) = (client, at) {
             let mut bytes = Vec::new();
             ToClient::StampsWanted { source: Part::Cell }.write(&mut bytes);
             let connection = ConnectionId(client.session.0);
-            desk.emit(Output::Frame { connection, bytes });
+            cx.emit(Output::Frame { connection, bytes });
         }
     }
 
-    fn request(&mut self, _desk: &mut Desk, _by: EntityId, _request: Request) {}
+    fn request(&mut self, _cx: &mut OwnerContext, _by: EntityId, _request: Request) {}
 
-    fn ghost(&mut self, _desk: &mut Desk, _from: OwnerId, _message: GhostMessage) {}
+    fn ghost(&mut self, _cx: &mut OwnerContext, _from: OwnerId, _message: GhostMessage) {}
 
-    fn view(&mut self, desk: &mut Desk, from: OwnerId, message: ViewMessage) {
+    fn view(&mut self, cx: &mut OwnerContext, from: OwnerId, message: ViewMessage) {
         let (ViewMessage::Frames { session, .. } | ViewMessage::Datagram { session, .. }) = message else {
             return;
         };
-        let mut images = desk.state().entities.iter();
+        let mut images = cx.state().entities.iter();
         let entity = images.find(|(_, image)| image.client.is_some_and(|client| client.session == session));
         let Some(entity) = entity.map(|(entity, _)| *entity) else {
             return;
         };
-        if Self::cell(desk, entity) != Some(from) {
+        if Self::cell(cx, entity) != Some(from) {
             return;
         }
         let connection = ConnectionId(session.0);
         match message {
             ViewMessage::Frames { frames, .. } => {
                 for bytes in frames {
-                    desk.emit(Output::Frame { connection, bytes });
+                    cx.emit(Output::Frame { connection, bytes });
                 }
             }
-            ViewMessage::Datagram { bytes, .. } => desk.emit_volatile(entity, Output::Datagram { connection, bytes }),
+            ViewMessage::Datagram { bytes, .. } => cx.emit_volatile(entity, Output::Datagram { connection, bytes }),
             _ => {}
         }
     }
 
-    fn to_client(&mut self, _desk: &mut Desk, _news: ClientNews) {}
+    fn to_client(&mut self, _cx: &mut OwnerContext, _news: ClientNews) {}
 
-    fn show(&mut self, _desk: &mut Desk, _recorded: &[Event]) {}
+    fn publish(&mut self, _cx: &mut OwnerContext, _recorded: &[Event]) {}
 
-    fn tick(&mut self, _desk: &mut Desk) {}
+    fn tick(&mut self, _cx: &mut OwnerContext) {}
 
     fn deadline(&self) -> Option<Mono> {
         None

@@ -7,10 +7,10 @@
 //! orders, in all of which there must be as many ghosts made as there were lives, and in the end none, and nothing that waits
 //! for a message which never comes.
 //!
-//! In our words: whoever begins to haunt says how far the history is, and answers who asks; whoever gave an entity away goes
+//! In our words: a sender begins with the history number, and answers requests; an owner that gave an entity away goes
 //! on naming it up to the last number that it told; whoever ended it names it no more. Ids are never given again, so another
 //! life is another entity. An owner that is asked for what it does not hold any more says nothing. Afterwards all three name
-//! what they haunt there, nothing, as each does once a second.
+//! the ghosts that they have there, none, as each does once a second.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,7 +85,7 @@ struct Telling<'w> {
     pause: u64,
     /// The turn of each life that what has come implies; none once it has ended.
     turns: BTreeMap<EntityId, (OwnerId, Option<u64>)>,
-    /// What each owner haunts there, as it would name it now.
+    /// The list of its ghosts there that each owner would send now.
     named: BTreeMap<OwnerId, BTreeMap<EntityId, HistoryNumber>>,
     late: BTreeMap<OwnerId, Vec<GhostMessage>>,
     made: usize,
@@ -183,7 +183,7 @@ impl Telling<'_> {
         Some(have.map_or_else(image, events))
     }
 
-    /// Everybody has told everything: each names what it haunts there.
+    /// All messages were sent: each owner sends the list of its ghosts there.
     fn rest(&mut self, scripts: &BTreeMap<OwnerId, Vec<Word>>) {
         for (from, answers) in std::mem::take(&mut self.late) {
             answers.into_iter().for_each(|answer| self.deliver(from, answer));

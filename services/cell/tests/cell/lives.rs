@@ -64,7 +64,7 @@ fn who_is_in_a_space_that_is_destroyed_is_told_once_and_ends_and_nobody_else_doe
     assert_eq!(world.reals().into_keys().collect::<Vec<_>>(), [other]);
     assert_eq!(lost(&world), [west, middle, east], "their bases heard");
     for id in OWNERS {
-        assert!(world.desk(id).is_gone(SPACE));
+        assert!(world.cx(id).is_gone(SPACE));
     }
     // Nobody comes in any more, by whichever way.
     let late = world.spawn(AVATAR, 30.0, None);
@@ -427,7 +427,7 @@ fn a_space_is_gone_in_the_end_whoever_dies_meanwhile() {
         let wanted = logged(&world, SPACE);
         for id in OWNERS {
             assert_eq!(copy(&world, id, SPACE), wanted, "seed {seed}: owner {id}");
-            assert!(world.desk(id).state().departing.is_empty(), "seed {seed}: owner {id}");
+            assert!(world.cx(id).state().departing.is_empty(), "seed {seed}: owner {id}");
         }
         assert!(wanted.is_gone(), "seed {seed}");
     }

@@ -28,7 +28,7 @@ fn packing(world: &World) -> Packing {
 }
 
 fn positions(world: &World) -> BTreeMap<EntityId, Position> {
-    let places = world.desk(WEST).places();
+    let places = world.cx(WEST).places();
     places.map(|(entity, place)| (entity, place.position)).collect()
 }
 

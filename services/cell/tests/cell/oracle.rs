@@ -110,7 +110,7 @@ pub(crate) fn check_ghosts(world: &World) {
                 "ghost of {entity} on {id}"
             );
             assert_eq!(ghost.place(), *place, "ghost of {entity} on {id}");
-            let entity_type = world.desk(id).type_of(image.type_id).expect("it exists");
+            let entity_type = world.cx(id).type_of(image.type_id).expect("it exists");
             let held = image.properties.iter().filter(|(member, _)| {
                 entity_type
                     .property(**member)
@@ -205,7 +205,7 @@ fn coarsest(movements: Movements) -> f32 {
 pub(crate) fn within(world: &World, own: EntityId, entity: EntityId) -> (f32, f32) {
     let sight = &world.real(own).cell().expect("it is a cell part").sight;
     let holder = world.holders(own)[0];
-    let is_known = world.desk(holder).image(entity).is_some() || world.role(holder).ghosts().get(entity).is_some();
+    let is_known = world.cx(holder).image(entity).is_some() || world.role(holder).ghosts().get(entity).is_some();
     if entity == own || (is_known && sight.manual.contains(&entity)) {
         return (f32::MAX, f32::MAX);
     }
@@ -228,7 +228,7 @@ pub(crate) fn apart(one: &Place, other: &Place) -> f32 {
 /// What a client has of an entity, so many metres away, is what it may have of it.
 fn check_properties(world: &World, client: &Client, (entity, seen): (EntityId, &Seen), metres: f32) {
     let (image, session) = (world.real(entity), client.session);
-    let found = world.desk(world.holders(entity)[0]).type_of(image.type_id);
+    let found = world.cx(world.holders(entity)[0]).type_of(image.type_id);
     let entity_type = found.expect("it exists");
     let own = entity == client.entity;
     let level = seen.finer.len();
@@ -268,7 +268,7 @@ fn check_level(entity_type: &EntityType, level: usize, metres: f32) {
 pub(crate) fn check_shown(world: &World, client: &Client) {
     let histories = histories(world);
     let types = entity_types(world);
-    let schema: &Schema = world.desk(crate::world::WEST).schema();
+    let schema: &Schema = world.cx(crate::world::WEST).schema();
     for (entity, number, shown) in &client.shown {
         let eyes = if *entity == client.entity {
             Eyes::Own

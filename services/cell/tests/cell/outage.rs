@@ -68,13 +68,13 @@ fn a_cell_whose_log_is_away_gathers_no_more_than_the_log_can_take_and_goes_on_af
         let before = world.cells[&WEST].woken;
         let full = world.live(WEST).is_full();
         world.run(100);
-        let (west, desk) = (world.live(WEST), world.desk(WEST));
+        let (west, cx) = (world.live(WEST), world.cx(WEST));
         assert!(
             west.gathered() <= GATHERING_LIMIT + INPUT_LIMIT,
             "{} bytes after {step} tenths of a second",
             west.gathered()
         );
-        assert!(desk.waiting() < 20_000, "{} outputs wait", desk.waiting());
+        assert!(cx.waiting() < 20_000, "{} outputs wait", cx.waiting());
         if full && west.is_full() {
             stood_still += 1;
             woken += world.cells[&WEST].woken - before;
@@ -113,7 +113,7 @@ fn one_input_records_no_more_than_a_batch_can_hold_and_behaviour_is_told() {
     assert!(denied > 0, "12 texts of a mebibyte are too much for one input");
     let cell = world.cells.get_mut(&WEST).expect("there is such a cell");
     let owner = cell.owner.as_mut().expect("it is up");
-    assert_eq!(owner.desk().troubles(), denied, "what is reported is counted");
+    assert_eq!(owner.cx().troubles(), denied, "what is reported is counted");
     let trouble = owner.poll_trouble().expect("and can be read").to_string();
     assert!(trouble.contains("Avatar"), "{trouble}");
     for entity in avatars {
@@ -141,7 +141,7 @@ fn calls_in_a_circle_are_cut_and_reported_and_the_owner_goes_on() {
         ),
         "{trouble}"
     );
-    assert_eq!((owner.poll_trouble(), owner.desk().troubles()), (None, 1));
+    assert_eq!((owner.poll_trouble(), owner.cx().troubles()), (None, 1));
     world.call(avatars[0], NOTE, Vec::new());
     world.run(1_000);
     assert_eq!(heard(&world, avatars[0]), 1);
@@ -159,7 +159,7 @@ fn who_claims_to_have_taken_calls_that_nobody_made_does_no_harm() {
         from: Address::Cell(avatars[0]),
         to: Address::Cell(far),
     };
-    let links = world.desk(WEST).state().links(link.from).expect("it calls");
+    let links = world.cx(WEST).state().links(link.from).expect("it calls");
     assert!(!links.sent[&link.to].unconfirmed.is_empty(), "calls are under way");
     let (now, have) = (world.at(), CallNumber(u64::MAX));
     let gap = Envelope {

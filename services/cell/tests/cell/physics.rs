@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use annals_event::{Driver, Reins};
+use annals_event::{Driver, MovementControl};
 use annals_ids::EntityId;
 use annals_node::Denied;
 use annals_wire::client::ViewItem;
@@ -170,12 +170,15 @@ fn limits_survive_hand_over_and_death() {
     world.run(300);
     world.start(MIDDLE);
     world.run(5_000);
-    let held = Reins {
+    let held = MovementControl {
         driver: Driver::Client,
         top_speed: TOP,
         top_speed_y: 9.0,
     };
-    assert_eq!(world.real(entity).cell().expect("it is a cell part").reins, held);
+    assert_eq!(
+        world.real(entity).cell().expect("it is a cell part").movement_control,
+        held
+    );
     world.walk(1, 13.0, 0.0);
     world.run(300);
     assert!((x_of(&world, entity) - 13.0).abs() < 1e-3);
@@ -236,6 +239,11 @@ fn what_is_no_speed_is_denied() {
         for (top, top_y) in [(-1.0, 0.0), (1.0, f32::NAN), (f32::INFINITY, 0.0)] {
             assert!(matches!(context.set_top_speed(top, top_y), Err(Denied::Speed)));
         }
-        assert_eq!(context.reins().map(|reins| reins.top_speed), Some(TOP));
+        assert_eq!(
+            context
+                .movement_control()
+                .map(|movement_control| movement_control.top_speed),
+            Some(TOP)
+        );
     });
 }

@@ -26,7 +26,7 @@ fn known(world: &World, entity: EntityId) -> BTreeMap<EntityId, Place> {
     };
     let ghosts = world.role(id).ghosts().iter();
     let ghosts = ghosts.map(|(entity, ghost)| (entity, ghost.place()));
-    ghosts.chain(world.desk(id).places()).collect()
+    ghosts.chain(world.cx(id).places()).collect()
 }
 
 fn brute(known: &BTreeMap<EntityId, Place>, own: EntityId, shape: &Shape) -> Vec<EntityId> {
@@ -157,7 +157,7 @@ fn who_is_there_is_found_at_any_moment_and_nobody_else() {
                 assert_eq!(found, brute(&after, own, &shape), "seed {seed}: {shape:?}");
                 held += 1;
                 hits += found.len();
-                let is_ghost = |entity: &&EntityId| world.desk(*holder).image(**entity).is_none();
+                let is_ghost = |entity: &&EntityId| world.cx(*holder).image(**entity).is_none();
                 ghosts += found.iter().filter(is_ghost).count();
             }
         }

@@ -35,7 +35,7 @@ pub(crate) fn write(world: &mut World, who: EntityId, key: u16, value: &'static 
 
 /// What each owner that is up holds under a key.
 pub(crate) fn held(world: &World, key: u16) -> Vec<Option<Vec<u8>>> {
-    let data = OWNERS.iter().map(|id| world.desk(*id).space_data(SPACE));
+    let data = OWNERS.iter().map(|id| world.cx(*id).space_data(SPACE));
     data.map(|data| data.and_then(|data| data.get(key)).map(<[u8]>::to_vec))
         .collect()
 }
@@ -45,7 +45,7 @@ pub(crate) fn all(value: &[u8]) -> Vec<Option<Vec<u8>>> {
 }
 
 pub(crate) fn copy(world: &World, id: OwnerId, space: SpaceId) -> SpaceData {
-    world.desk(id).space_data(space).cloned().unwrap_or_default()
+    world.cx(id).space_data(space).cloned().unwrap_or_default()
 }
 
 /// What follows from all that was ever logged of a space, by whomever.

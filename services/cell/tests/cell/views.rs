@@ -261,8 +261,8 @@ fn what_a_client_cannot_mean_moves_nothing() {
         world.tell_home(nonsense);
         world.run(50);
     }
-    assert_eq!(world.desk(WEST).place(entity), Some(place(-21.0, 0.0)));
-    assert_eq!(world.desk(WEST).place(other), Some(place(-25.0, 0.0)));
+    assert_eq!(world.cx(WEST).place(entity), Some(place(-21.0, 0.0)));
+    assert_eq!(world.cx(WEST).place(other), Some(place(-25.0, 0.0)));
     // Nobody is responsible any more for what is north of here.
     let mut map = world.map.clone();
     map.version = 2;
@@ -272,10 +272,10 @@ fn what_a_client_cannot_mean_moves_nothing() {
     world.tell_cell(WEST, annals_cell::CellInput::Map(map));
     world.tell_home(moved(1, entity, 20, -22.0, 101.0));
     world.run(50);
-    assert_eq!(world.desk(WEST).place(entity), Some(place(-21.0, 0.0)));
+    assert_eq!(world.cx(WEST).place(entity), Some(place(-21.0, 0.0)));
     world.tell_home(moved(1, entity, 21, -22.0, 99.0));
     world.run(50);
-    assert_eq!(world.desk(WEST).place(entity), Some(place(-22.0, 99.0)));
+    assert_eq!(world.cx(WEST).place(entity), Some(place(-22.0, 99.0)));
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn a_view_survives_a_take_over_without_anybody_going_and_coming_back() {
             .for_each(|entity| act(&mut world, entity, what));
     }
     world.run(500);
-    // The neighbours name what they haunt here at one moment of each second; the take-overs come at several.
+    // The neighbours send their lists of ghosts at one moment of each second; the take-overs come at several.
     for (phase, victim) in (0..).zip([WEST, MIDDLE, WEST, WEST, WEST]) {
         world.crash(victim);
         world.run(2_000 + 230 * phase);
@@ -482,7 +482,7 @@ fn details_are_told_from_near_by_and_who_comes_closer_is_told_what_has_changed()
     world.run(500);
     let has = |world: &World| {
         let client = world.client(1);
-        let entity_type = world.desk(WEST).type_of(AVATAR).expect("it is there").clone();
+        let entity_type = world.cx(WEST).type_of(AVATAR).expect("it is there").clone();
         let held = |name| {
             let property = entity_type.property_named(name).expect("it is there").index;
             client.known[&other].property(&entity_type, property)

@@ -11,7 +11,7 @@ use annals_def::{Schema, Value};
 use annals_event::{CellCreation, Image, Place};
 use annals_ids::{EntityId, MemberId, OwnerId, SessionId, SpaceId, TypeId, WallTime, WorldTime};
 use annals_node::{
-    Desk, Input, Output,
+    Input, Output, OwnerContext,
     time::{Mono, Now},
 };
 use annals_wire::{
@@ -429,8 +429,8 @@ impl World {
         self.cells[&id].owner.as_ref().expect("the cell is up")
     }
 
-    pub(crate) fn desk(&self, id: OwnerId) -> &Desk {
-        self.live(id).desk()
+    pub(crate) fn cx(&self, id: OwnerId) -> &OwnerContext {
+        self.live(id).cx()
     }
 
     pub(crate) fn role(&self, id: OwnerId) -> &CellRole {
@@ -452,14 +452,14 @@ impl World {
     pub(crate) fn real(&self, entity: EntityId) -> &Image {
         let holders = self.holders(entity);
         assert_eq!(holders.len(), 1, "entity {entity} is real on {holders:?}");
-        self.desk(holders[0]).image(entity).expect("it is held")
+        self.cx(holders[0]).image(entity).expect("it is held")
     }
 
     /// All that is real anywhere, and where.
     pub(crate) fn reals(&self) -> BTreeMap<EntityId, (OwnerId, Place)> {
         let mut reals = BTreeMap::new();
         for id in self.cells.keys() {
-            for (entity, place) in self.desk(*id).places() {
+            for (entity, place) in self.cx(*id).places() {
                 let twice = reals.insert(entity, (*id, place));
                 assert_eq!(twice, None, "entity {entity} is real on {id} too");
             }

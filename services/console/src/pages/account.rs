@@ -6,7 +6,7 @@ use annals_ids::{Hash, TradeId};
 use maud::{Markup, html};
 
 use super::pieces::{self, Otherwise, Part};
-use crate::desk::OwnedShown;
+use crate::casework::OwnedShown;
 
 pub(crate) fn page(shown: &OwnedShown, wanted: Option<usize>, (form, cases): (&str, &Markup)) -> Markup {
     let OwnedShown { owned, known } = shown;

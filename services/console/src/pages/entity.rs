@@ -12,7 +12,7 @@ use annals_ids::{EntityId, Hash, WallTime};
 use maud::{Markup, html};
 
 use super::pieces;
-use crate::{access::escape, desk::EntityAt};
+use crate::{access::escape, casework::EntityAt};
 
 /// Characters of a value that are shown: properties may be as large as a game makes them.
 const VALUE_CHARS: usize = 400;

@@ -6,7 +6,7 @@ pub(crate) fn form(token: &str, next: &str, name: &str, said: Option<&str>) -> M
     html! {
         div.narrow {
             h1 { "Log in" }
-            p.quiet { "The auditor's desk: what happened in a realm, answered from its verified archive." }
+            p.quiet { "The auditor's casework: what happened in a realm, answered from its verified archive." }
             @if let Some(said) = said { p.alert role="alert" { (said) } }
             form action="/login" method="post" {
                 input type="hidden" name="form" value=(token);

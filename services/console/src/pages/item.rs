@@ -4,7 +4,7 @@ use annals_evidence::{Item, Span, Terms};
 use maud::{Markup, html};
 
 use super::pieces::{self, Otherwise, Part};
-use crate::desk::Known;
+use crate::casework::Known;
 
 pub(crate) fn page((item, known): &(Item, Known), wanted: Option<usize>, (form, cases): (&str, &Markup)) -> Markup {
     let part = Part::of(item.steps.len(), wanted, Otherwise::First);

@@ -9,7 +9,7 @@ use annals_evidence::{Cited, Terms, words};
 use annals_ids::{Address, AssetKind, DatabaseId, EntityId, Hash, LogPosition, Serial, Slot, TradeId, WallTime};
 use maud::{Markup, html};
 
-use crate::desk::Known;
+use crate::casework::Known;
 
 /// Steps on one page.
 pub(crate) const STEPS: usize = 50;

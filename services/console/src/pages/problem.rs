@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::{desk::NoAnswer, people::Role};
+use crate::{casework::NoAnswer, people::Role};
 
 pub(crate) fn missing() -> Markup {
     html! {

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::{case, pieces, problem, trade};
 use crate::{
     cases::Case,
-    desk::{Home, Meant, NoAnswer},
+    casework::{Home, Meant, NoAnswer},
     site::Found,
 };
 

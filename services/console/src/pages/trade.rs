@@ -6,7 +6,7 @@ use annals_ids::DatabaseId;
 use maud::{Markup, html};
 
 use super::pieces::{self, Otherwise, Part};
-use crate::desk::{Known, TradeShown};
+use crate::casework::{Known, TradeShown};
 
 const SETTLED: TradeStage = TradeStage::Begun(Stage::Settled);
 

@@ -5,7 +5,7 @@ use annals_proof::VerifierKey;
 use maud::{Markup, html};
 
 use super::pieces;
-use crate::desk::{Checked, Kept, Verification};
+use crate::casework::{Checked, Kept, Verification};
 
 pub(crate) fn page(found: &Verification, form: &str) -> Markup {
     let Extent { leaves, root, entry } = found.extent;

@@ -44,7 +44,7 @@ pub(super) async fn trade(
     let Some(id) = read_trade(&entity, &number) else {
         return unclear(&visitor, NO_TRADE);
     };
-    match site.desk.trade(id).await {
+    match site.casework.trade(id).await {
         Ok(answered) => {
             let page = Page::new(format!("Trade {id}"), Some(&visitor)).resting(&answered);
             let cases = cases::about(&site, &visitor, &format!("/trade/{id}"));
@@ -66,7 +66,7 @@ pub(super) async fn item(
     let Ok(serial) = serial.parse().map(Serial) else {
         return unclear(&visitor, NO_NUMBER);
     };
-    match site.desk.item(serial).await {
+    match site.casework.item(serial).await {
         Ok(answered) => {
             let page = Page::new(format!("Item {serial}"), Some(&visitor)).resting(&answered);
             let cases = cases::about(&site, &visitor, &format!("/item/{serial}"));
@@ -88,7 +88,7 @@ pub(super) async fn account(
     let Ok(holder) = number.parse().map(DatabaseId) else {
         return unclear(&visitor, NO_NUMBER);
     };
-    match site.desk.owned(holder).await {
+    match site.casework.owned(holder).await {
         Ok(answered) => {
             let page = Page::new(format!("Stored entity {holder}"), Some(&visitor)).resting(&answered);
             let cases = cases::about(&site, &visitor, &format!("/account/{holder}"));
@@ -111,7 +111,7 @@ pub(super) async fn entity(
         return unclear(&visitor, NO_NUMBER);
     };
     let at = part.at.map(|at| at.trim().to_owned()).filter(|at| !at.is_empty());
-    match site.desk.entity(number, at.clone()).await {
+    match site.casework.entity(number, at.clone()).await {
         Ok(answered) => {
             let page = Page::new(format!("Entity {number}"), Some(&visitor)).resting(&answered);
             page.show(
@@ -131,7 +131,7 @@ pub(super) async fn session(
     let Ok(number) = number.parse().map(SessionId) else {
         return unclear(&visitor, NO_NUMBER);
     };
-    match site.desk.session(number).await {
+    match site.casework.session(number).await {
         Ok(answered) => {
             let page = Page::new(format!("Session {number}"), Some(&visitor)).resting(&answered);
             page.show(StatusCode::OK, &session::page(number, &answered.answer))

@@ -16,7 +16,7 @@ use super::{Site, answers::NO_NUMBER, refused, unclear};
 use crate::{
     access::{self, Visitor},
     cases::{Act, CaseError},
-    desk::NoAnswer,
+    casework::NoAnswer,
     pages::{Page, case as page},
     sessions::same,
     views::Seen,

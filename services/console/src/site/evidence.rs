@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     access::Visitor,
-    desk::{NOTE_BYTES, NoAnswer},
+    casework::{NOTE_BYTES, NoAnswer},
     pages::{Page, verification as page},
     sessions::same,
 };
@@ -96,7 +96,7 @@ pub(super) async fn receipt(
     let Some(id) = read_trade(&entity, &number) else {
         return unclear(&visitor, NO_TRADE);
     };
-    match site.desk.receipt(id).await {
+    match site.casework.receipt(id).await {
         Ok(receipt) => file(
             "text/plain; charset=utf-8",
             &format!("receipt-{entity}-{number}.txt"),
@@ -118,7 +118,7 @@ pub(super) async fn verification_kept(State(site): At, Extension(visitor): By, s
 }
 
 async fn verify(site: &Site, visitor: &Visitor, kept: Option<Vec<u8>>) -> Response {
-    match site.desk.verification(kept).await {
+    match site.casework.verification(kept).await {
         Ok(answered) => {
             let title = Page::new("Verification", Some(visitor)).resting(&answered);
             title.show(StatusCode::OK, &page::page(&answered.answer, &visitor.form))
@@ -137,7 +137,7 @@ async fn bundle(site: &Site, visitor: &Visitor, question: Question, sent: Option
         }),
     };
     let made = match kept {
-        Ok(kept) => site.desk.bundle(question, kept).await,
+        Ok(kept) => site.casework.bundle(question, kept).await,
         Err(why) => Err(why),
     };
     match made {

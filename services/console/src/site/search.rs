@@ -16,7 +16,7 @@ use serde::Deserialize;
 use super::{Site, refused};
 use crate::{
     access::{SEARCH, Visitor},
-    desk::{Answered, Meant, NoAnswer},
+    casework::{Answered, Meant, NoAnswer},
     pages::{Page, search},
 };
 
@@ -34,7 +34,7 @@ pub(super) struct Typed {
 pub(super) async fn home(State(site): State<Arc<Site>>, Extension(visitor): Extension<Visitor>) -> Response {
     let cases = site.views.open_cases();
     let page = Page::new("The auditor's desk", Some(&visitor)).without_box();
-    let home = site.desk.home().await;
+    let home = site.casework.home().await;
     let status = match &home {
         Err(NoAnswer::Wrong(_)) => StatusCode::INTERNAL_SERVER_ERROR,
         // What cannot be listed now can be searched for nevertheless.
@@ -122,7 +122,7 @@ impl Found {
 }
 
 async fn look(site: &Site, typed: &str) -> Result<Answered<Vec<Found>>, NoAnswer> {
-    let existing = site.desk.existing(candidates(typed)).await?;
+    let existing = site.casework.existing(candidates(typed)).await?;
     let mut found: Vec<Found> = existing
         .answer
         .iter()
@@ -132,7 +132,7 @@ async fn look(site: &Site, typed: &str) -> Result<Answered<Vec<Found>>, NoAnswer
         })
         .collect();
     let name = typed.strip_prefix("account ").unwrap_or(typed);
-    if let Some(holder) = site.desk.named(name).await? {
+    if let Some(holder) = site.casework.named(name).await? {
         let (what, name) = (Meant::Account(holder), Some(name.to_owned()));
         found.retain(|found| found.what != what);
         found.push(Found { what, name });

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use annals_audit::Index;
 use annals_console::{
-    desk::Desk,
+    casework::Casework,
     people::{People, Role},
     site::{Parts, site},
     views::{View, ViewLog, check},
 };
 use annals_host::{
+    log_source::Source,
     signer::{Folder, Signer, make_key},
-    source::Source,
 };
 use annals_ids::{DatabaseId, WallTime};
 use annals_proof::{KeyName, SignedNote, SignerKey, VerifierKey};
@@ -49,9 +49,9 @@ impl Console {
         people.add("otto", Role::Operator, PASSWORD).expect("new");
         let file = folder.path().join("people.toml");
         people.write(&file).expect("written");
-        let desk = Desk::open(Source::archive(store.clone()), &folder.path().join("index")).await;
+        let casework = Casework::open(Source::archive(store.clone()), &folder.path().join("index")).await;
         let site = site(Parts {
-            desk: desk.expect("an index"),
+            casework: casework.expect("an index"),
             people: file,
             views,
             behind_proxy: false,

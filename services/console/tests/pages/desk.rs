@@ -245,8 +245,8 @@ async fn a_case_is_opened_noted_in_and_closed_by_auditors_alone() {
     assert!(!iris.get("/account/101").await.text().contains("Case 1 about"));
     let noted = iris.post("/case/1", FORM, sent("given+away", "&act=noted")).await;
     assert_eq!(noted.header("location"), "/case/1");
-    let desk = iris.get("/").await.text();
-    let open = between(&desk, "Open cases", "Recent trades");
+    let casework = iris.get("/").await.text();
+    let open = between(&casework, "Open cases", "Recent trades");
     let (first, second) = (open.find("Case 1 about"), open.find("Case 2"));
     assert!(first.is_some() && first < second, "the oldest first: {open}");
     let closed = iris.post("/case/1", FORM, sent("it+stands", "&act=closed")).await;
@@ -262,8 +262,8 @@ async fn a_case_is_opened_noted_in_and_closed_by_auditors_alone() {
     ] {
         assert!(case.contains(said), "{said}: {case}");
     }
-    let desk = iris.get("/").await.text();
-    assert!(!desk.contains("Case 1 about") && desk.contains("Case 2"));
+    let casework = iris.get("/").await.text();
+    assert!(!casework.contains("Case 1 about") && casework.contains("Case 2"));
     refusals(&console, &mut iris, &form).await;
     let written: Vec<String> = console.views().iter().map(ToString::to_string).collect();
     for said in [

@@ -21,7 +21,7 @@ use super::{
     log::Log,
 };
 use crate::adopting;
-use crate::ledger::{Ask, Breach, Desk, Failed, Life};
+use crate::ledger::{Ask, Breach, Failed, LedgerTransaction, Life};
 use crate::retention;
 use crate::stored::Written;
 
@@ -46,7 +46,7 @@ pub(super) struct Attempt {
     bytes: usize,
     /// How many batches it folds at most.
     most: usize,
-    ledger: Desk,
+    ledger: LedgerTransaction,
     /// Where the ledger was found to contradict itself: nothing is folded then.
     pub(super) breach: Option<(OwnerId, BatchNumber, Breach)>,
     /// Messages taken from those that wait, in order.
@@ -67,7 +67,7 @@ impl Attempt {
             tree: Frontier::new(),
             bytes: 0,
             most,
-            ledger: Desk::default(),
+            ledger: LedgerTransaction::default(),
             breach: None,
             taken: Vec::new(),
             entered: BTreeSet::new(),

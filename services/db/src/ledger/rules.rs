@@ -6,7 +6,7 @@ use annals_store::layout::ledger::Head;
 
 use super::{
     books::{Books, Breach, Halt, HolderRow, Life, Once, Open, Row, Stop},
-    deed::Deed,
+    entry_builder::EntryBuilder,
 };
 
 /// An order, and what is known of whoever asks.
@@ -182,12 +182,12 @@ impl Books {
         if let Some(first) = self.done(ask.once())? {
             return self.tell_again(ask, first);
         }
-        let mut deed = Deed::of(self, ask);
-        let number = match deed.carry_out(ask) {
-            Ok(outcome) => deed.finish(Some(ask.order.clone()), outcome)?,
+        let mut entry = EntryBuilder::of(self, ask);
+        let number = match entry.carry_out(ask) {
+            Ok(outcome) => entry.finish(Some(ask.order.clone()), outcome)?,
             Err(Stop::Refused(reason)) => {
                 self.forget();
-                Deed::of(self, ask).finish(Some(ask.order.clone()), Outcome::Refused(reason))?
+                EntryBuilder::of(self, ask).finish(Some(ask.order.clone()), Outcome::Refused(reason))?
             }
             Err(Stop::Halt(halt)) => return Err(halt),
         };
@@ -226,13 +226,13 @@ impl Books {
             Open::Gift(gift) => gift.from,
             Open::Trade(trade) => trade.proposer.holder,
         };
-        let mut deed = Deed::new(self, at, wall, id, holder);
+        let mut entry = EntryBuilder::new(self, at, wall, id, holder);
         let ended = match open {
-            Open::Gift(gift) => deed.return_gift(gift, Stage::Expired),
-            Open::Trade(trade) => deed.return_trade(trade, Stage::Expired),
+            Open::Gift(gift) => entry.return_gift(gift, Stage::Expired),
+            Open::Trade(trade) => entry.return_trade(trade, Stage::Expired),
         };
         match ended {
-            Ok(()) => deed.finish(None, Outcome::Expired).map(drop),
+            Ok(()) => entry.finish(None, Outcome::Expired).map(drop),
             Err(Stop::Halt(halt)) => Err(halt),
             Err(Stop::Refused(_)) => Err(Breach {
                 row,

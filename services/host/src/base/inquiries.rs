@@ -19,8 +19,8 @@ use annals_store::{
 use tokio::sync::Semaphore;
 
 use crate::{
-    keeper::Holders,
-    lives::{self, NotBegun},
+    activation::{self, NotBegun},
+    holder_set::Holders,
     process::Process,
     telemetry::Chain,
 };
@@ -127,7 +127,7 @@ async fn begin(process: &Process, owner: OwnerId, wanted: Wanted) -> Result<Lear
     // Only what is there may be checked out.
     let stored = accounts::load(&process.store, database).await.map_err(refused)?;
     stored.ok_or(NotLearned::Absent)?;
-    match lives::begin(&process.bus, &process.subjects, database, owner).await {
+    match activation::begin(&process.bus, &process.subjects, database, owner).await {
         Ok(Begun { mailbox, was_active }) => Ok(Learned::Begun {
             database,
             mailbox,

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 
 use crate::{
-    keeper::{Holders, Keeper, Trade},
+    holder_set::{HolderSet, Holders, Trade},
     process::Process,
     telemetry::Chain,
     waiting::Wait,
@@ -40,10 +40,10 @@ pub(super) async fn hold(process: Process, stop: watch::Receiver<bool>) -> Resul
         map: LedgerInput::Map,
         address: String::new(),
     };
-    let keeper = Keeper::new(Arc::new(process), trade, notices);
-    let holders = keeper.holders();
+    let holder_set = HolderSet::new(Arc::new(process), trade, notices);
+    let holders = holder_set.holders();
     let unread = async { while unused.recv().await.is_some() {} };
-    let keeping = async { tokio::join!(keeper.run(stop), unread).0 };
+    let keeping = async { tokio::join!(holder_set.run(stop), unread).0 };
     tokio::select! {
         kept = keeping => kept,
         () = carry(&store, &holders) => Ok(()),

@@ -28,7 +28,7 @@ pub(crate) enum Shown {
     /// A numbered call was taken: must be in the log.
     Taken(u64),
     /// Something volatile.
-    Glimpse,
+    Volatile,
 }
 
 /// What one actor has shown, in order.
@@ -229,7 +229,7 @@ impl<B: Openings> Core<B> {
                     let (from, to) = (Address::Client(SessionId(1)), Address::Owner(OWNER));
                     gathering.consume(from, to, CallNumber(number), [0; 16]);
                     gate.push(tail.batch.next(), Shown::Taken(number));
-                    gate.push_volatile(acknowledged, Shown::Glimpse);
+                    gate.push_volatile(acknowledged, Shown::Volatile);
                 }
                 Some(Order::Fill(number)) = self.inbox.recv() => {
                     let kept = driver.writer().kept(number).expect("the hole is ours to fill");

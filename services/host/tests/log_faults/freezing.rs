@@ -101,7 +101,7 @@ async fn child() {
     let stop = core
         .live(|shown| match shown {
             Shown::Taken(number) => print(format!("taken {number}\n")),
-            Shown::Glimpse => print("glimpse\n".to_owned()),
+            Shown::Volatile => print("volatile\n".to_owned()),
         })
         .await;
     print(format!("stopped: {stop}\n"));

@@ -1,5 +1,5 @@
 //! Log before show: with a log that withholds its answer nothing leaves, with one that fails the process stops, and nothing was
-//! shown (P10).
+//! shown.
 
 use std::time::Duration;
 

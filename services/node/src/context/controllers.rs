@@ -86,7 +86,7 @@ impl Context<'_> {
     /// nothing is known of it here.
     pub fn board(&mut self, vehicle: EntityId, seat: Seat, tag: u32) -> Result<ControllerId, Denied> {
         let rides = self
-            .desk
+            .cx
             .image(vehicle)
             .and_then(|image| image.cell())
             .is_some_and(|cell| {
@@ -116,7 +116,7 @@ impl Context<'_> {
     pub fn cancel_controller(&mut self, controller: ControllerId) {
         if self.controllers().any(|(running, _)| running == controller) {
             let what = ControllerEvent::Gone;
-            self.desk
+            self.cx
                 .record_for(self.entity, false, Body::Controlled { controller, what });
         }
     }
@@ -169,12 +169,12 @@ impl Context<'_> {
             Task::Follow { path, .. } => path.len(),
             _ => 0,
         };
-        self.desk.needs(path * 12)?;
+        self.cx.needs(path * 12)?;
         replaced
             .into_iter()
             .for_each(|controller| self.cancel_controller(controller));
         let what = ControllerEvent::Set(Box::new(Controller { tag, pace: 0.0, task }));
-        self.desk
+        self.cx
             .record_for(self.entity, false, Body::Controlled { controller, what });
         Ok(controller)
     }

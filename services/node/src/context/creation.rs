@@ -10,7 +10,7 @@ use super::{Context, Denied, properties::fits};
 use crate::{
     around::{Around, Nowhere},
     behaviour::{Bootstrap, Caller},
-    desk::Desk,
+    owner_context::OwnerContext,
 };
 
 /// What the database knows of an entity that begins; of one that it does not know, nothing.
@@ -24,7 +24,7 @@ pub struct Stored {
     pub cell_properties: Vec<(MemberId, Value)>,
 }
 
-impl Desk {
+impl OwnerContext {
     /// What the game has the realm begin with.
     #[must_use]
     pub fn bootstrap(&self) -> Option<Bootstrap> {

@@ -46,7 +46,7 @@ pub enum Denied {
         /// What it shows.
         account: AccountView,
     },
-    /// The value does not fit (P1). The old one stays.
+    /// The value does not fit. The old one stays.
     #[error("{member}: {source}")]
     Mismatch {
         /// Type and member, and where in it.

@@ -7,9 +7,9 @@ use annals_ids::{CallNumber, DatabaseId, EntityId, WorldTime};
 use super::{Context, Denied, properties::fits};
 use crate::{
     around::Nowhere,
-    desk::Desk,
     inquiry::{DATABASE, Inquiry, Learned, NotLearned, Wanted},
     output::Output,
+    owner_context::OwnerContext,
 };
 
 impl Context<'_> {
@@ -20,11 +20,11 @@ impl Context<'_> {
     /// As [`Context::store`].
     pub fn store_then(&mut self, timeout_ms: u64, (then, note): (u32, Vec<u8>)) -> Result<DatabaseId, Denied> {
         self.needs_base("store_then")?;
-        self.desk.needs(note.len())?;
+        self.cx.needs(note.len())?;
         let database = self.store()?;
         let inquiry = Inquiry::Written {
             database,
-            batch: self.desk.journal.label(),
+            batch: self.cx.journal.label(),
         };
         self.inquire(inquiry, timeout_ms, (then, note))?;
         Ok(database)
@@ -48,7 +48,7 @@ impl Context<'_> {
             entity_type: entity_type.to_owned(),
             what: format!("stored property {property} with an index"),
         };
-        let found = self.desk.schema.type_named(entity_type).ok_or_else(named)?;
+        let found = self.cx.schema.type_named(entity_type).ok_or_else(named)?;
         let indexed = found.property_named(property).ok_or_else(named)?;
         if !indexed.persistent || indexed.indexed == annals_def::Index::None {
             return Err(named());
@@ -76,7 +76,7 @@ impl Context<'_> {
     ) -> Result<(), Denied> {
         self.needs_base("begin_stored")?;
         if let Wanted::Named { type_id, identifier } = &wanted {
-            let found = self.desk.type_of(*type_id);
+            let found = self.cx.type_of(*type_id);
             let property = found.and_then(|found| found.identifier());
             let property = property.ok_or_else(|| Denied::Unknown {
                 entity_type: found.map_or_else(|| format!("type {type_id}"), |found| found.name.clone()),
@@ -96,9 +96,9 @@ impl Context<'_> {
 
     /// Records the wait, and lets the inquiry leave through the gate.
     fn inquire(&mut self, inquiry: Inquiry, timeout_ms: u64, (then, note): (u32, Vec<u8>)) -> Result<(), Denied> {
-        self.desk.needs(note.len())?;
+        self.cx.needs(note.len())?;
         // Like an entity's id it is never given again, so that a late answer is nobody else's.
-        let number = CallNumber(self.desk.new_entity().ok_or(Denied::NoIds)?.0);
+        let number = CallNumber(self.cx.new_entity().ok_or(Denied::NoIds)?.0);
         let deadline = WorldTime(self.now().0.saturating_add(timeout_ms));
         let awaiting = Awaiting { deadline, then, note };
         let body = Body::Awaits {
@@ -107,8 +107,8 @@ impl Context<'_> {
             awaiting,
         };
         let entity = self.entity();
-        self.desk.record_for(entity, false, body);
-        self.desk.emit(Output::Inquire {
+        self.cx.record_for(entity, false, body);
+        self.cx.emit(Output::Inquire {
             entity,
             number,
             inquiry,
@@ -117,7 +117,7 @@ impl Context<'_> {
     }
 }
 
-impl Desk {
+impl OwnerContext {
     /// The database has answered an entity that waits for it, or will not. Nothing happens if it does not wait any more.
     pub fn inform(&mut self, entity: EntityId, number: CallNumber, outcome: &Result<Learned, NotLearned>) {
         let image = self.image(entity);

@@ -7,9 +7,9 @@ use annals_event::{
 use annals_ids::{DatabaseId, EntityId, OfferVersion, Slot, TradeId, TransferId, WallTime};
 
 use super::{Context, Denied};
-use crate::desk::Desk;
+use crate::owner_context::OwnerContext;
 
-impl Desk {
+impl OwnerContext {
     /// What the base part of an entity knows of the ledger.
     #[must_use]
     pub fn ledger(&self, entity: EntityId) -> Option<&LedgerView> {
@@ -30,13 +30,13 @@ impl Context<'_> {
     /// the same time. `None` for a cell part.
     #[must_use]
     pub fn ledger(&self) -> Option<&LedgerView> {
-        self.desk.ledger(self.entity)
+        self.cx.ledger(self.entity)
     }
 
     /// Wall-clock time: in this the ledger's deadlines are.
     #[must_use]
     pub fn wall(&self) -> WallTime {
-        self.desk.now.wall
+        self.cx.now.wall
     }
 
     /// Asks something of the ledger. It is executed once, even if either side dies; what came of it is told to
@@ -64,8 +64,8 @@ impl Context<'_> {
         order.check().map_err(Denied::Order)?;
         let mut bytes = Vec::new();
         order.write(&mut bytes);
-        self.desk.needs(bytes.len())?;
-        let ordered = self.desk.order(self.entity, order);
+        self.cx.needs(bytes.len())?;
+        let ordered = self.cx.order(self.entity, order);
         Ok(ordered.expect("invariant: the entity has a base part"))
     }
 

@@ -42,7 +42,7 @@ impl Context<'_> {
         let wanted = match entity_type {
             None => None,
             Some(name) => {
-                let found = self.desk.schema().type_named(name);
+                let found = self.cx.schema().type_named(name);
                 Some(
                     found
                         .ok_or_else(|| self.unknown(format!("entity type {name} beside it")))?
@@ -51,7 +51,7 @@ impl Context<'_> {
             }
         };
         let mut found = Vec::new();
-        self.around.find(self.desk, &Region { space, shape }, &mut found)?;
+        self.around.find(self.cx, &Region { space, shape }, &mut found)?;
         found.retain(|entity| {
             let is_wanted = || {
                 self.look_at(*entity)
@@ -69,14 +69,14 @@ impl Context<'_> {
     /// known of it on this cell.
     #[must_use]
     pub fn look_at(&self, entity: EntityId) -> Option<GhostView<'_>> {
-        let Some(image) = self.desk.image(entity) else {
-            return self.around.ghost(self.desk.schema(), entity);
+        let Some(image) = self.cx.image(entity) else {
+            return self.around.ghost(self.cx.schema(), entity);
         };
         Some(GhostView {
             entity,
-            entity_type: self.desk.entity_type(entity)?,
+            entity_type: self.cx.entity_type(entity)?,
             home: image.home,
-            place: self.desk.place(entity)?,
+            place: self.cx.place(entity)?,
             held: &image.properties,
         })
     }

@@ -29,7 +29,7 @@ impl Context<'_> {
         let person = self
             .database()
             .ok_or_else(|| unread("its entity is not stored".to_owned()))?;
-        let key = self.desk.key(person);
+        let key = self.cx.key(person);
         let key = key.ok_or_else(|| unread("there is no key for its entity".to_owned()))?;
         let plain = open(key, person, sealed).map_err(|error| unread(error.to_string()))?;
         let mut reader = Reader::new(&plain);
@@ -55,18 +55,18 @@ impl Context<'_> {
         }
         let mut plain = Vec::new();
         put_value(&mut plain, value);
-        let sealed = self.database().and_then(|person| self.desk.seal(person, &plain));
+        let sealed = self.database().and_then(|person| self.cx.seal(person, &plain));
         let Some(sealed) = sealed else {
             return Err(Denied::NoKey { member });
         };
         let sealed = Value::Bytes(sealed);
         let bytes = fits(&sealed).map_err(|bytes| Denied::TooLarge { member, bytes })?;
-        self.desk.needs(bytes)?;
+        self.cx.needs(bytes)?;
         let body = Body::Changed {
             member: index,
             change: Located::whole(sealed),
         };
-        self.desk.record_for(self.entity, false, body);
+        self.cx.record_for(self.entity, false, body);
         Ok(())
     }
 

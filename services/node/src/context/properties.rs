@@ -69,11 +69,11 @@ impl Context<'_> {
     }
 
     /// Changes a property. What changes nothing is not recorded. A change within a property that is `SendLatestOnly` is
-    /// recorded as one of the whole, so that any event of it says all there is to know (P4).
+    /// recorded as one of the whole, so that any event of it says all there is to know.
     ///
     /// # Errors
     /// When it is not held here, it is the view of an account, there is no such place in it, the value does not fit, or the
-    /// property would be larger than any may be; it stays as it was (P1).
+    /// property would be larger than any may be; it stays as it was.
     pub fn change(&mut self, name: &str, change: Change) -> Result<(), Denied> {
         let property = self.property(name)?;
         let held = self.held(name)?;
@@ -104,12 +104,12 @@ impl Context<'_> {
             )
         };
         let (index, shown) = (property.index, property.distribution.is_shown());
-        self.desk.needs(bytes)?;
+        self.cx.needs(bytes)?;
         let body = Body::Changed {
             member: index,
             change: located,
         };
-        self.desk.record_for(self.entity, shown, body);
+        self.cx.record_for(self.entity, shown, body);
         Ok(())
     }
 

@@ -21,13 +21,13 @@ impl Context<'_> {
         if let Request::Destroy { entity } | Request::DestroyCell { entity } = request
             && let Some(home) = self.forwards_to(entity)
         {
-            self.desk.needs(0)?;
+            self.cx.needs(0)?;
             let (from, to) = (self.address(), Address::Cell(entity));
-            self.desk.call(from, to, home, Call::DestroyCell);
+            self.cx.call(from, to, home, Call::DestroyCell);
             return Ok(());
         }
         self.check_request(&request)?;
-        self.desk.request(self.entity, request);
+        self.cx.request(self.entity, request);
         Ok(())
     }
 
@@ -37,9 +37,9 @@ impl Context<'_> {
         if self.part() == Part::Base || entity == self.entity {
             return None;
         }
-        match self.desk.image(entity) {
-            Some(image) => (!self.desk.is_settled(self.address(), Address::Cell(entity))).then_some(image.home),
-            None => Some(self.around.ghost(self.desk.schema(), entity)?.home),
+        match self.cx.image(entity) {
+            Some(image) => (!self.cx.is_settled(self.address(), Address::Cell(entity))).then_some(image.home),
+            None => Some(self.around.ghost(self.cx.schema(), entity)?.home),
         }
     }
 
@@ -55,7 +55,7 @@ impl Context<'_> {
             _ => None,
         };
         for entity in std::iter::once(request.entity()).chain(other) {
-            if self.desk.image(entity).is_none() {
+            if self.cx.image(entity).is_none() {
                 return Err(Denied::Elsewhere { entity, what });
             }
         }

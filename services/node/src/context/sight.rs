@@ -92,8 +92,8 @@ impl Context<'_> {
 
     fn change_sight(&mut self, is_so: bool, change: SightChange) -> Result<(), Denied> {
         if !is_so {
-            self.desk.needs(0)?;
-            self.desk.record_for(self.entity, false, Body::Sighted(change));
+            self.cx.needs(0)?;
+            self.cx.record_for(self.entity, false, Body::Sighted(change));
         }
         Ok(())
     }

@@ -10,9 +10,9 @@ use annals_event::{
 use annals_ids::{EntityId, SpaceId};
 
 use super::{Context, Denied};
-use crate::{desk::Desk, output::Request};
+use crate::{output::Request, owner_context::OwnerContext};
 
-impl Desk {
+impl OwnerContext {
     /// What is held here of a space's data.
     #[must_use]
     pub fn space_data(&self, space: SpaceId) -> Option<&SpaceData> {
@@ -173,13 +173,13 @@ impl Context<'_> {
     /// When this is no cell part, the space was opened anew since it came in, or the input has recorded as much as one may.
     pub fn destroy_space(&mut self) -> Result<(), Denied> {
         let space = self.own_space()?;
-        if self.desk.is_gone(space) {
+        if self.cx.is_gone(space) {
             return Ok(());
         }
         if self.is_left_over() {
             return Err(Denied::SpaceGone);
         }
-        self.desk.destroy_space(space)
+        self.cx.destroy_space(space)
     }
 
     /// The space at a place is open anew, be it gone or not: without any data, and whoever is still in it is told that it is gone.
@@ -194,11 +194,11 @@ impl Context<'_> {
     }
 
     fn is_left_over(&self) -> bool {
-        self.desk.is_left_over(self.entity())
+        self.cx.is_left_over(self.entity())
     }
 
     fn known_data(&self) -> Option<&SpaceData> {
-        self.desk.space_data(self.place()?.space)
+        self.cx.space_data(self.place()?.space)
     }
 
     fn own_space(&self) -> Result<SpaceId, Denied> {
@@ -213,10 +213,10 @@ impl Context<'_> {
         if value.len() > SPACE_VALUE_BYTES {
             return Err(Denied::SpaceValue { bytes: value.len() });
         }
-        if self.desk.is_gone(space) || self.is_left_over() {
+        if self.cx.is_gone(space) || self.is_left_over() {
             return Err(Denied::SpaceGone);
         }
         // What is so already is written as well: another cell may have written something else that is not heard here yet.
-        self.desk.write_space_data(space, key, value)
+        self.cx.write_space_data(space, key, value)
     }
 }

@@ -8,8 +8,8 @@ use annals_director::Grants;
 use annals_event::Header;
 use annals_host::{
     log::{Lane, ReadError},
+    log_source::Source,
     process::Settings,
-    source::Source,
 };
 use annals_ids::{Epoch, OwnerId, ProcessId};
 

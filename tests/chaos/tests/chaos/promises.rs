@@ -20,7 +20,7 @@ use annals_db::{
     read_cursor,
 };
 use annals_def::Schema;
-use annals_host::{process::request, source::Source, telemetry::Chain};
+use annals_host::{log_source::Source, process::request, telemetry::Chain};
 use annals_ids::{BatchNumber, OwnerId};
 use annals_store::Store;
 use annals_wire::control::Inspected;

@@ -13,7 +13,7 @@ use std::{fs, path::PathBuf, time::Instant};
 use annals_host::nats::ServerCount;
 
 use crate::{
-    operators::Desk,
+    operators::Operator,
     played::{Played, are_built, repository},
 };
 
@@ -37,11 +37,11 @@ impl Case {
     }
 
     /// Asks the questions, and holds the answers against what they were.
-    async fn settle(&self, desk: &Desk<'_>) {
+    async fn settle(&self, operator: &Operator<'_>) {
         let mut report = String::new();
         for question in &self.questions {
             let words: Vec<&str> = question.iter().map(String::as_str).collect();
-            let answer = desk.ends(0, &words).await;
+            let answer = operator.ends(0, &words).await;
             report.push_str(&format!("$ annals {}\n{answer}\n", shell(&words)));
         }
         let report = names::told(&report);
@@ -80,7 +80,7 @@ async fn the_case_library_is_settled_by_the_commands_of_the_handbook() {
     // A base that has too little of the machine is taken over, and then another address is not known than in the reports.
     let mut realm = Played::start_alone(ServerCount::One, &[]).await;
     let folder = tempfile::tempdir().expect("a folder");
-    let desk = Desk {
+    let operator = Operator {
         folder: folder.path(),
         nats: realm.realm.nats(),
     };
@@ -90,16 +90,16 @@ async fn the_case_library_is_settled_by_the_commands_of_the_handbook() {
     let cases = futures::join!(
         scripts::swapped_offer(&realm),
         scripts::duplicated_sword(&realm),
-        scripts::stolen_account(&realm, &desk),
-        scripts::wrong_grant(&realm, &desk),
+        scripts::stolen_account(&realm, &operator),
+        scripts::wrong_grant(&realm, &operator),
     );
     let crashed = scripts::lost_at_a_crash(&mut realm).await;
     println!("acted out: {:.1} s", began.elapsed().as_secs_f32());
     for case in [cases.0, cases.1, cases.2, cases.3, crashed] {
-        case.settle(&desk).await;
+        case.settle(&operator).await;
     }
     let expired = waiting.when_it_is_over(&realm).await;
-    expired.settle(&desk).await;
+    expired.settle(&operator).await;
     println!("settled: {:.1} s", began.elapsed().as_secs_f32());
     realm.prove().await;
 }

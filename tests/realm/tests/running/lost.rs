@@ -12,9 +12,9 @@ use annals_db::read_cursor;
 use annals_event::Header;
 use annals_host::{
     log::{Entry, History, Lane},
+    log_source::Source,
     nats::ServerCount,
     process::{Settings, request},
-    source::Source,
 };
 use annals_ids::{BatchNumber, Hash, OwnerId};
 use annals_store::Store;

@@ -13,12 +13,12 @@ use crate::{
 };
 
 /// `annals` of the realm, run in a folder.
-pub(crate) struct Desk<'a> {
+pub(crate) struct Operator<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) nats: String,
 }
 
-impl Desk<'_> {
+impl Operator<'_> {
     /// Runs a command; it has to end like that.
     pub(crate) async fn ends(&self, code: i32, line: &[&str]) -> String {
         let mut command = Command::new(binary("annals").expect("it is built"));
@@ -47,15 +47,15 @@ async fn what_an_operator_does_is_done_once_and_said_to_be_theirs() {
     let realm = Played::start(ServerCount::One, &[]).await;
     let (ann, mut bob) = (Hand::come(&realm, "ann").await, Hand::come(&realm, "bob").await);
     let folder = tempfile::tempdir().expect("a folder");
-    let desk = Desk {
+    let operator = Operator {
         folder: folder.path(),
         nats: realm.realm.nats(),
     };
-    let granted = granted_once(&desk, &ann).await;
+    let granted = granted_once(&operator, &ann).await;
     let sword = ann.carried().items[0];
-    bob = passed_on(&desk, &realm, (&ann, bob), sword).await;
-    is_said_to_be_theirs(&desk, sword, &granted).await;
-    is_proven_to_be_theirs(&desk, sword).await;
+    bob = passed_on(&operator, &realm, (&ann, bob), sword).await;
+    is_said_to_be_theirs(&operator, sword, &granted).await;
+    is_proven_to_be_theirs(&operator, sword).await;
     for hand in [ann, bob] {
         hand.leave().await;
     }
@@ -63,10 +63,10 @@ async fn what_an_operator_does_is_done_once_and_said_to_be_theirs() {
 }
 
 /// Who plays sees it at once, and asked again it is done once.
-async fn granted_once(desk: &Desk<'_>, ann: &Hand) -> Value {
+async fn granted_once(operator: &Operator<'_>, ann: &Hand) -> Value {
     let coins = ann.carried().coins + 50;
     let unknown = ["realm", "grant", "ann", "--units", "coins=50"];
-    let unknown = desk.ends(2, &[&unknown[..], &WORD].concat()).await;
+    let unknown = operator.ends(2, &[&unknown[..], &WORD].concat()).await;
     assert!(
         unknown.contains(
             "name no kind \"coins\" (did you mean coin?); write its number, or one of these names: coin, sword"
@@ -77,18 +77,18 @@ async fn granted_once(desk: &Desk<'_>, ann: &Hand) -> Value {
     let grant = [
         "realm", "grant", "ann", "--units", "coin=50", "--new", "2=1", "--slot", "carried",
     ];
-    let granted = desk.object(0, &[&grant[..], &WORD].concat()).await;
+    let granted = operator.object(0, &[&grant[..], &WORD].concat()).await;
     ann.until("for what was granted", |hand| hand.carried().coins == coins)
         .await;
     let action = granted["action"].as_str().expect("it has a number");
     let again = [&grant[..], &WORD, &["--action", action]].concat();
-    let again = desk.object(0, &again).await;
+    let again = operator.object(0, &again).await;
     assert_eq!(
         (&again["entry"], &again["wasBefore"]),
         (&granted["entry"], &Value::Bool(true))
     );
     let other = ["realm", "grant", "bob", "--units", "1=50", "--action", action];
-    let other = desk.ends(2, &[&other[..], &WORD].concat()).await;
+    let other = operator.ends(2, &[&other[..], &WORD].concat()).await;
     assert!(other.contains("something else already"), "{other}");
     ann.settle().await;
     assert_eq!(ann.carried().coins, coins);
@@ -96,22 +96,22 @@ async fn granted_once(desk: &Desk<'_>, ann: &Hand) -> Value {
 }
 
 /// Taken from one who plays, and given back to one who does not.
-async fn passed_on(desk: &Desk<'_>, realm: &Played, (ann, bob): (&Hand, Hand), sword: u64) -> Hand {
+async fn passed_on(operator: &Operator<'_>, realm: &Played, (ann, bob): (&Hand, Hand), sword: u64) -> Hand {
     let serial = sword.to_string();
     let take = ["realm", "take", "ann", "--item", &serial];
     let take = [&take[..], &WORD].concat();
-    desk.ends(0, &take).await;
+    operator.ends(0, &take).await;
     ann.until("for what was taken", |hand| !hand.carried().items.contains(&sword))
         .await;
-    let gone = desk.ends(2, &take).await;
+    let gone = operator.ends(2, &take).await;
     assert!(gone.contains("is not there"), "{gone}");
     let id = bob.id();
     bob.leave().await;
     let back = ["realm", "grant", "bob", "--item", &serial];
-    let back = desk.object(0, &[&back[..], &WORD].concat()).await;
+    let back = operator.object(0, &[&back[..], &WORD].concat()).await;
     assert_eq!(back["stored"], id);
     let poor = ["realm", "take", "bob", "--units", "1=1000000"];
-    let said = desk
+    let said = operator
         .ends(
             1,
             &[
@@ -122,7 +122,7 @@ async fn passed_on(desk: &Desk<'_>, realm: &Played, (ann, bob): (&Hand, Hand), s
         )
         .await;
     assert!(said.contains("refused"), "{said}");
-    let poor = desk.object(1, &[&poor[..], &WORD].concat()).await;
+    let poor = operator.object(1, &[&poor[..], &WORD].concat()).await;
     assert_eq!(poor["isRefused"], true, "{poor}");
     // Who has lived for that alone is at rest again, and comes back to what was given.
     let bob = Hand::come(realm, "bob").await;
@@ -132,16 +132,16 @@ async fn passed_on(desk: &Desk<'_>, realm: &Played, (ann, bob): (&Hand, Hand), s
 }
 
 /// Somebody without the realm is told as much.
-async fn is_proven_to_be_theirs(desk: &Desk<'_>, sword: u64) {
+async fn is_proven_to_be_theirs(operator: &Operator<'_>, sword: u64) {
     if binary("annals-verify").is_none() {
         return;
     }
-    let running = ["--realm", "played", "--nats", &desk.nats];
-    evidence::bundle(desk.folder, ["item", &sword.to_string()], &running).await;
-    let keys = desk.ends(0, &["checkpoint", "show", "--keys"]).await;
+    let running = ["--realm", "played", "--nats", &operator.nats];
+    evidence::bundle(operator.folder, ["item", &sword.to_string()], &running).await;
+    let keys = operator.ends(0, &["checkpoint", "show", "--keys"]).await;
     let key = keys.trim().strip_prefix("0 ").expect("one key");
-    evidence::ends(desk.folder, 0, &["annals-verify", "item.zip", "--key", key]).await;
-    let bundle = fs::read(desk.folder.join("item.zip")).expect("it was written");
+    evidence::ends(operator.folder, 0, &["annals-verify", "item.zip", "--key", key]).await;
+    let bundle = fs::read(operator.folder.join("item.zip")).expect("it was written");
     // Nothing in it is compressed, and the report is what was checked.
     let report = String::from_utf8_lossy(&bundle);
     for said in [
@@ -153,8 +153,8 @@ async fn is_proven_to_be_theirs(desk: &Desk<'_>, sword: u64) {
     }
 }
 
-async fn is_said_to_be_theirs(desk: &Desk<'_>, sword: u64, granted: &Value) {
-    let item = desk.ends(0, &["audit", "item", &sword.to_string()]).await;
+async fn is_said_to_be_theirs(operator: &Operator<'_>, sword: u64, granted: &Value) {
+    let item = operator.ends(0, &["audit", "item", &sword.to_string()]).await;
     for said in [
         "taken by an operator: case 7: lost at a crash",
         "given back by an operator: case 7: lost at a crash",
@@ -167,13 +167,13 @@ async fn is_said_to_be_theirs(desk: &Desk<'_>, sword: u64, granted: &Value) {
         let steps = said[list].as_array().expect("a list").iter().map(of);
         steps.filter(|by| !by.is_null()).cloned().collect()
     };
-    let account = desk.object(0, &["audit", "account", "ann"]).await;
+    let account = operator.object(0, &["audit", "account", "ann"]).await;
     let by = operators(&account, "steps", |step| &step["asked"]["operator"]);
     let (asker, _) = granted["order"]
         .as_str()
         .and_then(|order| order.split_once('/'))
         .expect("an order");
-    let entity = desk.object(0, &["audit", "entity", asker]).await;
+    let entity = operator.object(0, &["audit", "entity", asker]).await;
     assert_eq!(operators(&entity, "events", |event| &event["operator"]), by);
     let [grant, take] = &by[..] else { panic!("{account}") };
     assert_eq!(grant["action"], granted["action"]);

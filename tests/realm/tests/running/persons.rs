@@ -34,13 +34,13 @@ fn stands_in(folder: &Path, text: &[u8]) -> bool {
 const NAME: &str = "ann-of-a-name-that-stands-nowhere";
 
 /// A realm in which she has traded, and how it is asked.
-struct Desk {
+struct Operator {
     folder: tempfile::TempDir,
     running: [String; 4],
     trade: String,
 }
 
-impl Desk {
+impl Operator {
     /// Runs a command about the realm: how it ended, and what it said.
     async fn says(&self, line: &[&str]) -> (Option<i32>, String) {
         let running = self.running.iter().map(String::as_str);
@@ -121,22 +121,22 @@ async fn who_came_in_is_known_until_they_are_forgotten() {
     let (ann, bob) = (Hand::come(&realm, NAME).await, Hand::come(&realm, "bob").await);
     let (asker, number) = exchange(&ann, &bob).await;
     let named = ["--realm", "played", "--nats", &realm.realm.nats()];
-    let desk = Desk {
+    let operator = Operator {
         folder: tempfile::tempdir().expect("a folder"),
         running: named.map(str::to_owned),
         trade: format!("{asker}/{number}"),
     };
     let stored = ann.id();
-    desk.ask(stored).await;
+    operator.ask(stored).await;
 
     // Who is there cannot be forgotten.
-    let (code, said) = desk.forget().await;
+    let (code, said) = operator.forget().await;
     assert!(code == Some(1) && said.contains("lives"), "{said}");
-    desk.answers(&["annals", "person", "export", "before"]).await;
+    operator.answers(&["annals", "person", "export", "before"]).await;
     ann.leave().await;
     within(ENDS, "the life to end", async {
         loop {
-            match desk.forget().await {
+            match operator.forget().await {
                 (Some(0), _) => break,
                 (Some(1), _) => tokio::time::sleep(LOOK).await,
                 (_, said) => panic!("{said}"),
@@ -144,13 +144,13 @@ async fn who_came_in_is_known_until_they_are_forgotten() {
         }
     })
     .await;
-    desk.ask_again(stored).await;
+    operator.ask_again(stored).await;
 
     // Nothing that is proven has changed, and keys that are brought back do not bring her back.
-    desk.answers(&["annals", "log", "verify"]).await;
-    let said = desk.answers(&["annals", "person", "import", "before"]).await;
+    operator.answers(&["annals", "log", "verify"]).await;
+    let said = operator.answers(&["annals", "person", "import", "before"]).await;
     assert!(said.contains("0 keys brought back"), "{said}");
-    let said = desk
+    let said = operator
         .answers(&["annals", "person", "show", &format!("stored:{stored}")])
         .await;
     assert!(said.contains("is forgotten since"), "{said}");

@@ -21,9 +21,9 @@ use annals_db::ledger::audit;
 use annals_def::Schema;
 use annals_host::{
     health::{Instance, Readiness, discover},
+    log_source::Source,
     nats::{Bus, ServerCount},
     process::{Settings, connect, remote_store, request},
-    source::Source,
     world::compile,
 };
 use annals_ids::{BatchNumber, OwnerId};

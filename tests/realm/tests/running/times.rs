@@ -14,7 +14,7 @@ use annals::{
 };
 use annals_db::ledger::audit;
 use annals_def::Schema;
-use annals_host::{nats::ServerCount, source::Source, store, world::compile};
+use annals_host::{log_source::Source, nats::ServerCount, store, world::compile};
 use tokio::process::Command;
 
 use crate::{

@@ -48,11 +48,8 @@ pub fn check(world: &World, _archive: &Archive) -> Vec<String> {
         }
     }
     for holder in &cells {
-        for (entity, place) in holder.desk().places() {
-            let appeal = holder
-                .desk()
-                .entity_type(entity)
-                .map_or(0.0, |found| found.appeal_radius);
+        for (entity, place) in holder.cx().places() {
+            let appeal = holder.cx().entity_type(entity).map_or(0.0, |found| found.appeal_radius);
             for neighbour in near(world, holder.state().owner, (place, appeal)) {
                 let there = cells.iter().find(|owner| owner.state().owner == neighbour);
                 if there.is_some_and(|owner| owner.role().ghosts().get(entity).is_none()) {

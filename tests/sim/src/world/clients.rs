@@ -656,7 +656,12 @@ impl World {
     }
 
     fn any_base(&mut self) -> Option<OwnerId> {
-        let owners: Vec<OwnerId> = self.director.as_ref()?.roster.live_owners(OwnerKind::Base).collect();
+        let owners: Vec<OwnerId> = self
+            .director
+            .as_ref()?
+            .membership
+            .live_owners(OwnerKind::Base)
+            .collect();
         let choice = self.roll();
         owners
             .get(usize::try_from(choice % owners.len().max(1) as u64).ok()?)

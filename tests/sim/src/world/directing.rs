@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use annals_director::{Balance, Beat, Decision, Grant, Grants, Pace, Roster, SILENCE, SpacePlan};
+use annals_director::{Balance, Beat, Decision, Grant, Grants, Membership, Pace, SILENCE, SpacePlan};
 use annals_ids::{OwnerId, OwnerKind, ProcessId};
 use annals_store::{immediate, layout::owners::OwnerRecord};
 use annals_wire::{
@@ -34,7 +34,7 @@ pub struct Directing {
     /// Its transactions.
     pub grants: Grants,
     /// Who lives.
-    pub roster: Roster,
+    pub membership: Membership,
     /// Who was granted what in this term.
     granted: BTreeMap<OwnerId, (Grant, ProcessId)>,
     /// Since when a live holder does not hold what it was granted.
@@ -62,7 +62,7 @@ impl World {
             .iter()
             .map(|(owner, record)| (*owner, (record.kind, record.process)))
             .collect();
-        let roster = Roster::new(now, held);
+        let membership = Membership::new(now, held);
         let granted = owners.iter().map(|(owner, record)| {
             let grant = Grant {
                 owner: *owner,
@@ -75,7 +75,7 @@ impl World {
         });
         self.director = Some(Directing {
             grants,
-            roster,
+            membership,
             granted: granted.collect(),
             unheld: BTreeMap::new(),
             balance,
@@ -155,7 +155,7 @@ impl World {
             });
             let entities = |held: &Held| held.core.as_ref().map_or(0, |core| core.state().entities.len() as u64);
             let owners = host.owners.iter().map(|(owner, held)| (*owner, entities(held)));
-            director.roster.hear(
+            director.membership.hear(
                 now,
                 Beat {
                     process: *process,
@@ -166,7 +166,7 @@ impl World {
                 },
             );
         }
-        for decision in director.roster.decide(now) {
+        for decision in director.membership.decide(now) {
             let done = match decision {
                 Decision::Found { kind, process } => {
                     immediate(director.grants.found(kind, SHARD, process)).map(|grant| (grant, process))
@@ -176,7 +176,7 @@ impl World {
                 }
             };
             let Ok((grant, process)) = done else { return false };
-            director.roster.granted(grant.owner, grant.kind, process);
+            director.membership.granted(grant.owner, grant.kind, process);
             director.granted.insert(grant.owner, (grant, process));
         }
         if !self.regrant(director) {
@@ -263,7 +263,7 @@ impl World {
     /// Draws the map, and stores it. Once nobody plays any more boundaries stay where they are, so that the realm comes to
     /// rest. Whether the store took it.
     fn draw(&mut self, director: &mut Directing) -> bool {
-        let cells: Vec<OwnerId> = director.roster.live_owners(OwnerKind::Cell).collect();
+        let cells: Vec<OwnerId> = director.membership.live_owners(OwnerKind::Cell).collect();
         let enough = usize::try_from(self.plan.shape.cells).expect("few cells");
         let now = Duration::from_micros(self.now);
         let moves = self.is_playing() || self.map.version == 0;
@@ -273,7 +273,7 @@ impl World {
         let bootstrap = self
             .map
             .bootstrap
-            .or_else(|| director.roster.first_owner(OwnerKind::Base));
+            .or_else(|| director.membership.first_owner(OwnerKind::Base));
         let is_named = bootstrap != self.map.bootstrap && self.map.version > 0;
         if drawn.is_none() && !is_named {
             return true;

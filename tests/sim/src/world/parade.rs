@@ -150,13 +150,13 @@ impl World {
     fn bodies(&self) -> Vec<(EntityId, Spot, f32, Option<Sight>)> {
         let held = self.processes.values().flat_map(|process| process.owners.values());
         let cells = held.filter_map(|held| match &held.core {
-            Some(Core::Cell(owner)) if owner.stopped().is_none() => Some(owner.desk()),
+            Some(Core::Cell(owner)) if owner.stopped().is_none() => Some(owner.cx()),
             _ => None,
         });
-        let bodies = cells.flat_map(|desk| {
-            desk.places().filter_map(|(entity, place)| {
-                let entity_type = desk.entity_type(entity)?;
-                let area = desk.image(entity)?.cell()?.sight.area;
+        let bodies = cells.flat_map(|cx| {
+            cx.places().filter_map(|(entity, place)| {
+                let entity_type = cx.entity_type(entity)?;
+                let area = cx.image(entity)?.cell()?.sight.area;
                 let sight = area.map(|area| Sight {
                     radius: area.radius,
                     hysteresis: area.hysteresis,

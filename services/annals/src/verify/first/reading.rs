@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use annals_audit::archive::{of_recovery, read_tree};
 use annals_db::{read_cursor, read_floor_batch};
 use annals_director::read_owners;
-use annals_host::source::read_openings;
+use annals_host::log_source::read_openings;
 use annals_ids::{BatchNumber, Hash, LeafIndex, OwnerId, Shard};
 use annals_proof::TreeHead;
 use annals_store::{

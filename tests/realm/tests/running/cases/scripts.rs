@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::Case;
 use crate::{
     hands::{Assets, Hand, TradeId, written},
-    operators::Desk,
+    operators::Operator,
     played::Played,
 };
 
@@ -105,7 +105,7 @@ pub(super) async fn duplicated_sword(realm: &Played) -> Case {
 }
 
 /// Somebody logs in by another's name and gives away what is there; an operator brings it back.
-pub(super) async fn stolen_account(realm: &Played, desk: &Desk<'_>) -> Case {
+pub(super) async fn stolen_account(realm: &Played, operator: &Operator<'_>) -> Case {
     let (gus, hal) = come(realm, ["gus", "hal"]).await;
     let sword = gus.carried().items[0];
     gus.leave().await;
@@ -114,7 +114,7 @@ pub(super) async fn stolen_account(realm: &Played, desk: &Desk<'_>) -> Case {
     hal.until("for the sword", |hand| hand.carried().items.contains(&sword))
         .await;
     thief.leave().await;
-    let session = last_session(desk, "gus").await;
+    let session = last_session(operator, "gus").await;
     let serial = sword.to_string();
     let word = |reason: &'static str| ["--item", serial.as_str(), "--by", OPERATOR, "--reason", reason];
     let take = [
@@ -122,9 +122,9 @@ pub(super) async fn stolen_account(realm: &Played, desk: &Desk<'_>) -> Case {
         &word("case 412: it is gus's, whose account was stolen"),
     ]
     .concat();
-    desk.ends(0, &take).await;
+    operator.ends(0, &take).await;
     let back = [&["realm", "grant", "gus"][..], &word("case 412: back to its owner")].concat();
-    desk.ends(0, &back).await;
+    operator.ends(0, &back).await;
     Case::new(
         "stolen-account",
         &[
@@ -137,8 +137,8 @@ pub(super) async fn stolen_account(realm: &Played, desk: &Desk<'_>) -> Case {
 }
 
 /// The last session that has ordered something for an account.
-async fn last_session(desk: &Desk<'_>, name: &str) -> String {
-    let account = desk.object(0, &["audit", "account", name]).await;
+async fn last_session(operator: &Operator<'_>, name: &str) -> String {
+    let account = operator.object(0, &["audit", "account", name]).await;
     let steps = account["steps"].as_array().expect("steps");
     let mut sessions = steps
         .iter()
@@ -148,7 +148,7 @@ async fn last_session(desk: &Desk<'_>, name: &str) -> String {
 }
 
 /// An operator means one account and names another.
-pub(super) async fn wrong_grant(realm: &Played, desk: &Desk<'_>) -> Case {
+pub(super) async fn wrong_grant(realm: &Played, operator: &Operator<'_>) -> Case {
     let (ivan, ivana) = come(realm, ["ivan", "ivana"]).await;
     let coins = ivan.carried().coins;
     let word = |reason: &'static str| ["--units", "1=50", "--by", OPERATOR, "--reason", reason];
@@ -157,17 +157,17 @@ pub(super) async fn wrong_grant(realm: &Played, desk: &Desk<'_>) -> Case {
         &word("case 98: for the quest that broke off"),
     ]
     .concat();
-    desk.ends(0, &wrong).await;
+    operator.ends(0, &wrong).await;
     ivan.until("for what is not his", |hand| hand.carried().coins == coins + 50)
         .await;
     let back = [&["realm", "take", "ivan"][..], &word("case 98: was meant for ivana")].concat();
-    desk.ends(0, &back).await;
+    operator.ends(0, &back).await;
     let right = [
         &["realm", "grant", "ivana"][..],
         &word("case 98: for the quest that broke off"),
     ]
     .concat();
-    desk.ends(0, &right).await;
+    operator.ends(0, &right).await;
     ivana
         .until("for what is hers", |hand| hand.carried().coins == coins + 50)
         .await;

@@ -1,0 +1,269 @@
+//! The view of one entity by one client (BigWorld: entity cache): what the client has, and the items to send next.
+
+use std::cmp::Ordering;
+
+use annals_def::LodLevel;
+use annals_event::Body;
+use annals_ids::{EntityId, HistoryNumber, Position};
+use annals_node::{Eyes, Showing, shown_upto};
+use annals_space::Priority;
+use annals_wire::client::{Move, ViewItem};
+
+use crate::{
+    movement_encoder::{Parts, Sighting},
+    presence::{Actor, Scene},
+};
+
+/// A client that has seen nothing of an entity for so many history numbers, because all concerned others, is told that
+/// time has passed, so that its stamp does not fall out of the history that is kept. Half of that history.
+const QUIET: u64 = annals_event::HISTORY_KEPT as u64 / 2;
+
+/// An entity in the view, or one that is about to enter it.
+#[derive(Clone, Debug)]
+pub(crate) struct EntityView {
+    pub(crate) entity: EntityId,
+    /// When its turn comes.
+    pub(crate) priority: Priority,
+    /// `None` until its first turn.
+    pub(crate) had: Option<Had>,
+}
+
+/// What a client has of an entity.
+#[derive(Clone, Debug)]
+pub(crate) struct Had {
+    /// The history number up to which it was shown it.
+    pub(crate) upto: HistoryNumber,
+    /// The beat at which it was last told where it is; `None` if it was not in this view.
+    pub(crate) told: Option<u64>,
+    /// For each level of detail finer than the one on which it is shown, the nearest first, the history number for which the
+    /// client has the properties of that level.
+    pub(crate) finer: Vec<HistoryNumber>,
+}
+
+impl Had {
+    /// What a client says it has, before it was told anything in this view.
+    pub(crate) fn said(upto: HistoryNumber, finer: Vec<HistoryNumber>) -> Self {
+        Self {
+            upto,
+            told: None,
+            finer,
+        }
+    }
+
+    /// The level of detail on which it is shown.
+    fn level(&self) -> u8 {
+        u8::try_from(self.finer.len()).unwrap_or(u8::MAX)
+    }
+}
+
+/// The entity whose client looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Own {
+    /// Which entity.
+    pub(crate) entity: EntityId,
+    /// Whether it was moved by somebody else than its client.
+    pub(crate) displaced: bool,
+    /// Where it is.
+    pub(crate) position: Option<Position>,
+}
+
+/// What there is to be told to a client.
+#[derive(Debug, Default)]
+pub(crate) struct Sights {
+    /// What must arrive.
+    pub(crate) items: Vec<ViewItem>,
+    /// What is only worth having now.
+    pub(crate) moves: Vec<Sighting>,
+}
+
+impl Sights {
+    /// About how many bytes the items take, without so many of the first.
+    pub(crate) fn bytes_after(&self, items: usize) -> usize {
+        self.items[items..].iter().map(ViewItem::about_bytes).sum()
+    }
+}
+
+/// Tells of an entity what is new to a client.
+pub(crate) fn show(
+    had: &mut Option<Had>,
+    scene: &Scene<'_>,
+    own: Own,
+    (entity, actor): (EntityId, &Actor<'_>),
+    sights: &mut Sights,
+) {
+    let eyes = if entity == own.entity { Eyes::Own } else { Eyes::Others };
+    let Some(showing) = Showing::new(scene.cx.schema(), entity, actor.entity_type.id, eyes) else {
+        return;
+    };
+    let (beat, place) = (scene.sampling.beat(), actor.whereabouts.place);
+    let away = distance(own.position, place.position);
+    let showing = showing.from_afar(away).counted_by(scene.cx.tally());
+    let levels = match eyes {
+        Eyes::Own => &[][..],
+        Eyes::Others => &actor.entity_type.lod_levels,
+    };
+    let Some(had) = had else {
+        let level = level(levels, levels.len(), away);
+        let finer = vec![HistoryNumber(0); level];
+        let (upto, told) = (actor.history, Some(beat));
+        let entered = had.insert(Had { upto, told, finer });
+        enter(&showing.on_level(entered.level()), actor, &mut sights.items);
+        return;
+    };
+    let jumped = catch_up(&showing, actor, had, &mut sights.items);
+    let level = level(levels, had.finer.len(), away);
+    change_level(&showing, scene, actor, (had, level), &mut sights.items);
+    let news = had.told.is_none_or(|told| told < actor.whereabouts.news(beat));
+    let moved = match eyes {
+        Eyes::Own => jumped || own.displaced,
+        Eyes::Others => {
+            let since = actor.whereabouts.since;
+            let untold = had.told.is_none_or(|told| told < since);
+            // Where movements are worth only having now they are told as such; those of others for certain.
+            jumped || had.told.is_none() || (untold && !actor.entity_type.volatile.is_any())
+        }
+    };
+    if moved {
+        sights.items.push(ViewItem::Placed {
+            entity,
+            position: place.position,
+            direction: place.direction,
+        });
+    }
+    if moved || had.told.is_none() {
+        had.told = Some(beat);
+    } else if eyes == Eyes::Others
+        && news
+        && actor.is_acknowledged
+        && let Some(parts) = Parts::due(&actor.entity_type.volatile, away)
+        && place.position.is_finite()
+        && place.direction.is_finite()
+    {
+        had.told = Some(beat);
+        let movement = Move {
+            entity,
+            position: place.position,
+            direction: place.direction,
+        };
+        sights.moves.push(Sighting { movement, parts });
+    }
+}
+
+/// Tells of an entity that the client did not have.
+fn enter(showing: &Showing<'_>, actor: &Actor<'_>, items: &mut Vec<ViewItem>) {
+    let (entity, place) = (showing.entity(), actor.whereabouts.place);
+    items.push(ViewItem::Enter {
+        entity,
+        type_id: showing.client_type(),
+        place: Some((place.position, place.direction)),
+    });
+    let refresh = showing.refresh(actor.history, actor.presence.properties());
+    let nothing = ViewItem::Refresh {
+        entity,
+        upto: HistoryNumber(0),
+        level: 0,
+        properties: Vec::new(),
+    };
+    if refresh != nothing {
+        items.push(refresh);
+    }
+}
+
+/// The level of detail on which something so far away is shown that was shown on `before`: a coarser one only beyond the
+/// hysteresis.
+fn level(levels: &[LodLevel], before: usize, away: f32) -> usize {
+    let mut level = before.min(levels.len());
+    while level > 0 && away < levels[level - 1].radius {
+        level -= 1;
+    }
+    while levels
+        .get(level)
+        .is_some_and(|found| away > found.radius + found.hysteresis)
+    {
+        level += 1;
+    }
+    level
+}
+
+/// Goes over to another level of detail, if it is another one. On a finer one the client is told what has changed since it
+/// had the levels between.
+fn change_level(
+    showing: &Showing<'_>,
+    scene: &Scene<'_>,
+    actor: &Actor<'_>,
+    (had, wanted): (&mut Had, usize),
+    items: &mut Vec<ViewItem>,
+) {
+    let (entity, before) = (showing.entity(), had.level());
+    let properties = match wanted.cmp(&had.finer.len()) {
+        Ordering::Equal => return,
+        Ordering::Greater => {
+            had.finer.resize(wanted, had.upto);
+            Vec::new()
+        }
+        Ordering::Less => {
+            // What these properties went through before is not told after it.
+            items.extend(pass_over(showing, actor, had));
+            let finer = had.finer.clone();
+            had.finer.truncate(wanted);
+            let is_news = |member, level: u8| {
+                scene
+                    .property_history
+                    .has_changed(entity, member, finer[usize::from(level)])
+            };
+            showing
+                .on_level(had.level())
+                .details(actor.presence.properties(), before, is_news)
+        }
+    };
+    let level = had.level();
+    items.push(ViewItem::Level {
+        entity,
+        level,
+        properties,
+    });
+}
+
+/// Tells that what has happened since concerns others, if something has.
+fn pass_over(showing: &Showing<'_>, actor: &Actor<'_>, had: &mut Had) -> Option<ViewItem> {
+    let from = had.upto;
+    had.upto = from.max(actor.history);
+    (had.upto > from).then_some(ViewItem::Update {
+        entity: showing.entity(),
+        from,
+        upto: had.upto,
+        events: Vec::new(),
+    })
+}
+
+/// Tells what happened since, or everything if that is not known any more. Returns whether the entity was put somewhere
+/// meanwhile.
+fn catch_up(showing: &Showing<'_>, actor: &Actor<'_>, had: &mut Had, items: &mut Vec<ViewItem>) -> bool {
+    let (newest, presence) = (actor.history, &actor.presence);
+    if newest == had.upto {
+        return false;
+    }
+    let showing = showing.on_level(had.level());
+    let Some(events) = presence.since(had.upto) else {
+        items.push(showing.refresh(newest, presence.properties()));
+        had.upto = newest;
+        had.finer.fill(HistoryNumber(0));
+        return true;
+    };
+    let happened = events.iter().filter_map(|(_, event)| *event);
+    let jumped = happened.into_iter().any(|event| matches!(event.body, Body::Moved(_)));
+    let shown = showing.update(had.upto, events.into_iter());
+    if let Some(last) = shown_upto(&shown) {
+        had.upto = last;
+    }
+    items.extend(shown);
+    if jumped || newest.0.saturating_sub(had.upto.0) >= QUIET {
+        items.extend(pass_over(&showing, actor, had));
+    }
+    jumped
+}
+
+/// How far away something is seen, metres: nothing, from nowhere.
+pub(crate) fn distance(from: Option<Position>, to: Position) -> f32 {
+    from.map_or(0.0, |from| from.distance(to))
+}

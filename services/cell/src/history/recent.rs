@@ -1,0 +1,51 @@
+//! Events of real entities since the last tick.
+//!
+//! An image keeps only the newest part of its history. This reaches back to the last tick, however many events there were, so
+//! that a receiver that is sent events at every tick misses none.
+
+use std::collections::BTreeMap;
+
+use annals_event::{Body, Event, Subject};
+use annals_ids::EntityId;
+
+/// Most events kept. Beyond that they are forgotten, and whoever lacks more than an image holds is given the whole state.
+const LIMIT: usize = 20_000;
+
+/// Events since the last tick, per entity.
+#[derive(Debug, Default)]
+pub(crate) struct RecentEvents {
+    events: BTreeMap<EntityId, Vec<Event>>,
+    count: usize,
+}
+
+impl RecentEvents {
+    /// Notes what an input recorded.
+    pub(crate) fn note(&mut self, recorded: &[Event]) {
+        for event in recorded {
+            let Subject::Entity(entity, _) = event.subject else {
+                continue;
+            };
+            if matches!(event.body, Body::Onloaded { .. }) {
+                self.events.remove(&entity);
+            }
+            if event.history.is_some() {
+                self.events.entry(entity).or_default().push(event.clone());
+                self.count += 1;
+            }
+        }
+        if self.count > LIMIT {
+            self.forget();
+        }
+    }
+
+    /// What happened to an entity, dense, up to its newest history number.
+    pub(crate) fn of(&self, entity: EntityId) -> &[Event] {
+        self.events.get(&entity).map_or(&[], Vec::as_slice)
+    }
+
+    /// Drops all: they were sent.
+    pub(crate) fn forget(&mut self) {
+        self.events.clear();
+        self.count = 0;
+    }
+}

@@ -1,0 +1,74 @@
+//! Index for queries by region in the middle of a tick.
+//!
+//! The first query of a tick builds the index; later ones also look at the entities that have moved since. So an answer is
+//! current, and a tick without queries builds no index.
+
+use annals_ids::{EntityId, Position};
+use annals_node::{OwnerContext, Region};
+use annals_space::Census;
+
+use crate::spatial_query::SpatialQuery;
+
+/// When so many have moved, a further census is less work than to look at them at each question.
+const MOVED: usize = 512;
+
+/// What a coordinate may be off by rounding, as a share of the numbers that it was made of.
+const ROUNDING: f32 = 4.0 * f32::EPSILON;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct SpatialIndex {
+    census: Census,
+    /// How long the trails of what is real here and of ghosts were then; `None` if there was none in this tick.
+    taken: Option<[usize; 2]>,
+}
+
+impl SpatialIndex {
+    /// The trails are begun anew.
+    pub(crate) fn forget(&mut self) {
+        self.taken = None;
+    }
+
+    /// Adds who is in a region, ascending.
+    pub(crate) fn find(
+        &mut self,
+        cx: &OwnerContext,
+        around: SpatialQuery<'_>,
+        region: &Region,
+        found: &mut Vec<EntityId>,
+    ) {
+        let moved = |taken: [usize; 2]| {
+            let real = cx.trail().since(taken[0])?;
+            let ghosts = around.ghosts.trail().since(taken[1])?;
+            (real.len() + ghosts.len() <= MOVED).then(|| [real, ghosts].concat())
+        };
+        let moved = self.taken.and_then(moved).unwrap_or_else(|| {
+            self.census.take(around.everybody(cx));
+            self.taken = Some([cx.trail().length(), around.ghosts.trail().length()]);
+            Vec::new()
+        });
+        let (least, most) = region.shape.ground();
+        let slack = least
+            .iter()
+            .chain(&most)
+            .map(|at| at.abs() * ROUNDING)
+            .fold(0.0, f32::max);
+        let corner = |[x, z]: [f32; 2], slack: f32, y: f32| Position {
+            x: x + slack,
+            y,
+            z: z + slack,
+        };
+        let (least, most) = (
+            corner(least, -slack, f32::NEG_INFINITY),
+            corner(most, slack, f32::INFINITY),
+        );
+        self.census.cuboid(region.space, least, most, found);
+        found.extend(moved);
+        found.sort_unstable();
+        found.dedup();
+        found.retain(|entity| {
+            let place = around.place(cx, *entity);
+            place.is_some_and(|place| place.space == region.space && region.shape.holds(place.position))
+        });
+    }
+}

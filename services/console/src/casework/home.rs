@@ -1,0 +1,152 @@
+//! What the desk begins with: what was traded last, and what an operator should be told of.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use annals_audit::{Extent, Index};
+use annals_event::ledger::Stage;
+use annals_evidence::{Lexicon, Span, TradeStage};
+use annals_host::{
+    config::Realm,
+    health::{Instance, discover},
+    telemetry::Chain,
+};
+use annals_ids::{DatabaseId, TradeId, WallTime};
+use annals_store::{
+    Order, Page, Store, Transaction,
+    layout::archive::{Hole, holes},
+};
+
+use super::{Casework, NoAnswer, Verification};
+
+/// Trades that are listed.
+const TRADES: usize = 10;
+
+/// Holes in logs that are listed.
+const HOLES: usize = 20;
+
+/// How long the processes of a realm may take to say how they are.
+const SAID_WITHIN: Duration = Duration::from_millis(300);
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Home {
+    /// The trades in which something was done last, the oldest first.
+    pub trades: Vec<TradeLine>,
+    /// What is not as it should be.
+    pub alarms: Vec<Alarm>,
+    /// What the parties are called.
+    pub lexicon: Lexicon,
+}
+
+/// A trade in a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TradeLine {
+    /// Which.
+    pub id: TradeId,
+    /// Who proposed it, and to whom.
+    pub parties: [DatabaseId; 2],
+    /// How it stands.
+    pub stage: TradeStage,
+    /// When something was done in it last.
+    pub last: WallTime,
+}
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alarm {
+    /// What.
+    pub what: String,
+    /// What to do.
+    pub advice: &'static str,
+}
+
+impl Home {
+    pub(super) async fn of(casework: &Casework, index: &Index) -> Result<Self, NoAnswer> {
+        let mut trades = Vec::new();
+        for id in index.recent_trades(TRADES).await? {
+            let trade = index.trade(casework.store(), id).await?;
+            let last = trade.steps.last().map_or(WallTime(0), |step| step.cited.entry.wall);
+            trades.push(TradeLine {
+                id,
+                parties: [trade.proposer, trade.partner],
+                stage: trade
+                    .stage_within(&Span::default())
+                    .unwrap_or(TradeStage::Begun(Stage::Open)),
+                last,
+            });
+        }
+        let parties: BTreeSet<DatabaseId> = trades.iter().flat_map(|trade| trade.parties).collect();
+        let mut alarms = unsigned(casework.store(), index.extent()?).await?;
+        alarms.extend(holes_in(casework.store()).await?);
+        alarms.extend(of_processes(casework).await?);
+        Ok(Self {
+            trades,
+            alarms,
+            lexicon: casework.lexicon(index, parties).await?,
+        })
+    }
+}
+
+/// Whether the archive is signed, and is what was signed.
+async fn unsigned(store: &Store, extent: Extent) -> Result<Vec<Alarm>, NoAnswer> {
+    let found = match Verification::of(store, extent, None).await {
+        Ok(Verification { newest: Some(_), .. }) => None,
+        Ok(_) => Some(Alarm {
+            what: "Nothing of the archive is signed.".to_owned(),
+            advice: "Without a signed checkpoint there is no evidence, and somebody with the files can have written them anew. \
+                     Have annals-signer run.",
+        }),
+        Err(NoAnswer::Wrong(what)) => Some(Alarm {
+            what: format!("The archive is not what was signed: {what}."),
+            advice: "Leave everything as it is, and have somebody run annals log verify.",
+        }),
+        Err(other) => return Err(other),
+    };
+    Ok(Vec::from_iter(found))
+}
+
+/// The holes that db has named.
+async fn holes_in(store: &Store) -> Result<Vec<Alarm>, NoAnswer> {
+    let read = |transaction: Transaction| async move {
+        transaction.snapshot().get_range(&holes(), HOLES, Order::Forward).await
+    };
+    let page: Page = store.read(read).await?;
+    let mut alarms = Vec::new();
+    for (key, value) in &page.rows {
+        let ((owner, first), hole) = (Hole::place(key)?, Hole::decode(value)?);
+        alarms.push(Alarm {
+            what: format!("The log of owner {owner} has a hole: batch {first} is missing, and batch {} follows.", hole.until),
+            advice: "What was logged there is not in the archive. annals log verify says more, and an operator decides.",
+        });
+    }
+    Ok(alarms)
+}
+
+/// What the processes of a realm that runs say of themselves.
+async fn of_processes(casework: &Casework) -> Result<Vec<Alarm>, NoAnswer> {
+    let Some((bus, subjects)) = &casework.source.live else {
+        return Ok(Vec::new());
+    };
+    let realm = subjects.realm().parse::<Realm>();
+    let realm = realm.map_err(|_| NoAnswer::Unavailable("the realm's name cannot be read".to_owned()))?;
+    let found = discover(bus, &realm, SAID_WITHIN, |_| false).await;
+    let found = found.map_err(|error| NoAnswer::Unavailable(Chain(&error).to_string()))?;
+    Ok(found.iter().filter_map(of_process).collect())
+}
+
+fn of_process(process: &Instance) -> Option<Alarm> {
+    let (service, report) = (&process.service, &process.report);
+    let findings = report.metrics.ledger_findings;
+    if findings > 0 {
+        return Some(Alarm {
+            what: format!("The audit of the ledger, which {service} runs, has {findings} findings."),
+            advice: "annals realm audit-ledger names them.",
+        });
+    }
+    // Who stands by for the director that leads waits, as it should.
+    let is_expected = report.ready || service == "director";
+    (!is_expected).then(|| Alarm {
+        what: format!("A process of {service} does not do its work: {}.", report.readiness),
+        advice: "Its log says more; whoever looks after the realm sees to it.",
+    })
+}

@@ -1,0 +1,525 @@
+//! The course of a realm from its start to its stop (rules D5 and D6): which stage it is in, and what that stage waits for.
+//! Pure: time is an input.
+//!
+//! A start waits until the desired number of processes is there. A stop goes through its stages one by one; each is over when
+//! every process that it concerns has said so or is gone. The shell passes on what processes say ([`Lifecycle::hear`]), tells
+//! them the stage in its answers, and asks [`Lifecycle::advance`] at each beat.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use annals_ids::ProcessId;
+
+use crate::SILENCE;
+
+/// How long a stage of a stop may take before it is named as hanging.
+pub const STAGE_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Longest time that a stop leaves the game between its announcement and the parting of clients.
+pub const MOST_DELAY: Duration = Duration::from_secs(3_600);
+
+/// Where a realm is in its lifecycle. The order is that of the documented shutdown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// It runs, or gets ready to.
+    #[default]
+    Running,
+    /// Log-ins are refused, and the game is told that the realm is about to stop (`onAppShuttingDown`).
+    Announced,
+    /// The game is told (`onAppShutDown(0)`), and clients are sent away.
+    Parting,
+    /// The game is told (`onAppShutDown(1)`), and entities of the database are written.
+    Writing,
+    /// The game is told for the last time (`onAppShutDown(2)`).
+    Written,
+    /// Owners are given up: all that they did is in the log, and db has folded it.
+    Closing,
+    /// The realm is closed in the store, and login processes end.
+    EndingLogin,
+    /// Base processes end.
+    EndingBase,
+    /// Cell processes end.
+    EndingCell,
+    /// db ends, and after it the director.
+    EndingDb,
+}
+
+impl Stage {
+    /// All stages, in their order.
+    pub const ALL: [Stage; 10] = [
+        Stage::Running,
+        Stage::Announced,
+        Stage::Parting,
+        Stage::Writing,
+        Stage::Written,
+        Stage::Closing,
+        Stage::EndingLogin,
+        Stage::EndingBase,
+        Stage::EndingCell,
+        Stage::EndingDb,
+    ];
+
+    /// Its number in messages.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self as u32
+    }
+
+    /// The stage of that number. One of a newer release is the last one known here.
+    #[must_use]
+    pub fn of_number(number: u32) -> Self {
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        Self::ALL.get(index).copied().unwrap_or(Stage::EndingDb)
+    }
+
+    /// The stage in which the processes of a service end.
+    #[must_use]
+    pub fn ending(service: &str) -> Option<Self> {
+        match service {
+            "login" => Some(Stage::EndingLogin),
+            "base" => Some(Stage::EndingBase),
+            "cell" => Some(Stage::EndingCell),
+            "db" => Some(Stage::EndingDb),
+            _ => None,
+        }
+    }
+
+    fn next(self) -> Self {
+        Self::of_number(self.number() + 1)
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Stage::Running => "running",
+            Stage::Announced => "log-ins are refused, and the game is told",
+            Stage::Parting => "clients are sent away",
+            Stage::Writing => "entities are written",
+            Stage::Written => "the game is told for the last time",
+            Stage::Closing => "the logs are closed and folded",
+            Stage::EndingLogin => "login processes end",
+            Stage::EndingBase => "base processes end",
+            Stage::EndingCell => "cell processes end",
+            Stage::EndingDb => "db and the director end",
+        })
+    }
+}
+
+/// How far a process says that it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The stage that it was told.
+    pub told: Stage,
+    /// The last stage that it is through with.
+    pub done: Stage,
+    /// What it waits for, for an operator; empty if it waits for nothing.
+    pub waits: String,
+}
+
+/// How many processes a start waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Desired {
+    /// Base processes.
+    pub bases: usize,
+    /// Cell processes.
+    pub cells: usize,
+}
+
+/// A process for which a stage waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Which.
+    pub process: ProcessId,
+    /// Its service.
+    pub service: String,
+    /// For what, in its own words.
+    pub waits: String,
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            process,
+            service,
+            waits,
+        } = self;
+        let waits = if waits.is_empty() {
+            "it has not said so yet"
+        } else {
+            waits
+        };
+        write!(f, "{service} process {process}: {waits}")
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Hand {
+    service: String,
+    progress: Progress,
+    heard: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Starting,
+    Running,
+    Stopping {
+        stage: Stage,
+        since: Duration,
+        delay: Duration,
+    },
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Lifecycle {
+    phase: Phase,
+    desired: Desired,
+    crew: BTreeMap<ProcessId, Hand>,
+}
+
+impl Lifecycle {
+    /// The course of a realm whose director begins to lead. `starts` says that the realm itself starts: it is new or was
+    /// stopped in order, so that nobody holds anything, and everything can wait for everybody.
+    #[must_use]
+    pub fn new(desired: Desired, starts: bool) -> Self {
+        Self {
+            phase: if starts { Phase::Starting } else { Phase::Running },
+            desired,
+            crew: BTreeMap::new(),
+        }
+    }
+
+    /// A process of a service was heard at `now`. A director that has only begun to lead learns from it that the realm stops.
+    pub fn hear(&mut self, now: Duration, process: ProcessId, service: &str, progress: Progress) {
+        if progress.told > self.stage() {
+            self.phase = stopping(progress.told, now, Duration::ZERO);
+        }
+        let hand = Hand {
+            service: service.to_owned(),
+            progress,
+            heard: now,
+        };
+        self.crew.insert(process, hand);
+        if self.missing().is_none()
+            && let Phase::Starting = self.phase
+        {
+            self.phase = Phase::Running;
+        }
+    }
+
+    /// A process said that it ends.
+    pub fn left(&mut self, process: ProcessId) {
+        self.crew.remove(&process);
+    }
+
+    /// The stage, for processes and operators.
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        match self.phase {
+            Phase::Starting | Phase::Running => Stage::Running,
+            Phase::Stopping { stage, .. } => stage,
+        }
+    }
+
+    /// Whether owners are founded and granted: neither before everybody is there, nor when the realm stops.
+    #[must_use]
+    pub fn grants(&self) -> bool {
+        matches!(self.phase, Phase::Running)
+    }
+
+    /// What a start still waits for.
+    #[must_use]
+    pub fn missing(&self) -> Option<String> {
+        let Phase::Starting = self.phase else { return None };
+        let count = |service: &str| self.crew.values().filter(|hand| hand.service == service).count();
+        let (bases, cells) = (count("base"), count("cell"));
+        let Desired {
+            bases: most_bases,
+            cells: most_cells,
+        } = self.desired;
+        (bases < most_bases || cells < most_cells).then(|| {
+            format!("{bases} of {most_bases} base processes and {cells} of {most_cells} cell processes are there")
+        })
+    }
+
+    /// Begins to stop, leaving the game so long before clients are sent away. While the realm stops already this changes
+    /// nothing; either way the stage is said.
+    pub fn stop(&mut self, now: Duration, delay: Duration) -> Stage {
+        if !matches!(self.phase, Phase::Stopping { .. }) {
+            self.phase = stopping(Stage::Announced, now, delay.min(MOST_DELAY));
+        }
+        self.stage()
+    }
+
+    /// Goes on to the next stage without those for which `stage` waits, if that is the stage still: an operator's decision,
+    /// which counts once however often it is sent.
+    pub fn go_on(&mut self, now: Duration, stage: Stage) {
+        if let Phase::Stopping { stage: present, .. } = self.phase
+            && present == stage
+        {
+            self.phase = stopping(stage.next(), now, Duration::ZERO);
+        }
+    }
+
+    /// Goes on to the next stage if the present one is over. Whoever was silent for [`SILENCE`] counts as gone.
+    pub fn advance(&mut self, now: Duration) -> Option<Stage> {
+        self.crew.retain(|_, hand| now.saturating_sub(hand.heard) < SILENCE);
+        let Phase::Stopping { stage, since, delay } = self.phase else {
+            return None;
+        };
+        let early = stage == Stage::Announced && now.saturating_sub(since) < delay;
+        if early || stage == Stage::EndingDb || self.waited_for(stage).next().is_some() {
+            return None;
+        }
+        self.phase = stopping(stage.next(), now, Duration::ZERO);
+        Some(self.stage())
+    }
+
+    /// For whom the present stage of a stop waits.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<Waiting> {
+        let waited_for = self.waited_for(self.stage()).map(|(process, hand)| Waiting {
+            process: *process,
+            service: hand.service.clone(),
+            waits: hand.progress.waits.clone(),
+        });
+        waited_for.collect()
+    }
+
+    /// Whether the present stage of a stop has taken longer than [`STAGE_PATIENCE`] and what the game was left.
+    #[must_use]
+    pub fn is_overdue(&self, now: Duration) -> bool {
+        match self.phase {
+            Phase::Stopping { since, delay, .. } => now.saturating_sub(since) >= STAGE_PATIENCE + delay,
+            Phase::Starting | Phase::Running => false,
+        }
+    }
+
+    fn waited_for(&self, stage: Stage) -> impl Iterator<Item = (&ProcessId, &Hand)> {
+        self.crew.iter().filter(move |(_, hand)| match stage {
+            Stage::Running => false,
+            // Login processes hold nothing, but must not let anybody in any more.
+            Stage::Announced => hand.progress.done < stage,
+            Stage::Parting | Stage::Writing | Stage::Written | Stage::Closing => {
+                hand.service != "login" && hand.progress.done < stage
+            }
+            Stage::EndingLogin | Stage::EndingBase | Stage::EndingCell | Stage::EndingDb => {
+                Stage::ending(&hand.service) == Some(stage)
+            }
+        })
+    }
+}
+
+fn stopping(stage: Stage, since: Duration, delay: Duration) -> Phase {
+    Phase::Stopping { stage, since, delay }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: Duration = Duration::ZERO;
+
+    fn at(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn done(stage: Stage) -> Progress {
+        Progress {
+            told: stage,
+            done: stage,
+            waits: String::new(),
+        }
+    }
+
+    /// A realm with one process of each service that is heard.
+    fn crew() -> [(ProcessId, &'static str); 3] {
+        [(ProcessId(1), "login"), (ProcessId(2), "base"), (ProcessId(3), "cell")]
+    }
+
+    fn running() -> Lifecycle {
+        let mut lifecycle = Lifecycle::new(Desired::default(), false);
+        for (process, service) in crew() {
+            lifecycle.hear(NONE, process, service, Progress::default());
+        }
+        lifecycle
+    }
+
+    #[test]
+    fn a_start_waits_for_everybody_and_a_new_director_of_a_running_realm_for_nobody() {
+        let desired = Desired { bases: 2, cells: 1 };
+        let mut lifecycle = Lifecycle::new(desired, true);
+        assert!(!lifecycle.grants());
+        lifecycle.hear(NONE, ProcessId(1), "base", Progress::default());
+        lifecycle.hear(NONE, ProcessId(3), "cell", Progress::default());
+        assert!(!lifecycle.grants());
+        let missing = lifecycle.missing().expect("a base is missing");
+        assert!(missing.starts_with("1 of 2 base"), "{missing}");
+        lifecycle.hear(NONE, ProcessId(2), "base", Progress::default());
+        assert!(lifecycle.grants());
+        lifecycle.left(ProcessId(2));
+        lifecycle.advance(at(10_000));
+        assert!(
+            lifecycle.grants(),
+            "a realm that has started goes on with whoever is left"
+        );
+        assert!(Lifecycle::new(desired, false).grants());
+    }
+
+    #[test]
+    fn a_start_waits_for_cells_when_all_bases_are_there() {
+        let mut lifecycle = Lifecycle::new(Desired { bases: 1, cells: 2 }, true);
+        lifecycle.hear(NONE, ProcessId(1), "base", Progress::default());
+        lifecycle.hear(NONE, ProcessId(2), "cell", Progress::default());
+        assert!(!lifecycle.grants());
+        let missing = lifecycle.missing().expect("a cell is missing");
+        assert!(missing.contains("1 of 2 cell"), "{missing}");
+        lifecycle.hear(NONE, ProcessId(3), "cell", Progress::default());
+        assert!(lifecycle.grants());
+    }
+
+    /// Log-in processes hold nothing: no stage in which owners' holders have something to do waits for them.
+    #[test]
+    fn a_login_process_is_waited_for_only_where_it_has_something_to_do() {
+        let mut lifecycle = running();
+        lifecycle.stop(NONE, NONE);
+        let (login, holders) = crew()
+            .into_iter()
+            .partition::<Vec<_>, _>(|(_, service)| *service == "login");
+        for (process, service) in login.into_iter().chain(holders.clone()) {
+            lifecycle.hear(NONE, process, service, done(Stage::Announced));
+        }
+        assert_eq!(lifecycle.advance(NONE), Some(Stage::Parting));
+        for (process, service) in holders {
+            assert_eq!(lifecycle.advance(NONE), None, "{service} is at work");
+            lifecycle.hear(NONE, process, service, done(Stage::Parting));
+        }
+        assert_eq!(
+            lifecycle.advance(NONE),
+            Some(Stage::Writing),
+            "login has said nothing of parting"
+        );
+    }
+
+    #[test]
+    fn a_stop_goes_through_all_stages_in_order_and_each_waits_for_those_it_concerns() {
+        let mut lifecycle = running();
+        assert_eq!(lifecycle.stop(NONE, NONE), Stage::Announced);
+        assert!(!lifecycle.grants());
+        let mut passed = vec![lifecycle.stage()];
+        let mut now = NONE;
+        while lifecycle.stage() != Stage::EndingDb {
+            let stage = lifecycle.stage();
+            let concerned = lifecycle.waiting();
+            assert!(!concerned.is_empty(), "{stage:?} concerns nobody");
+            for Waiting { process, service, .. } in concerned {
+                now += at(10);
+                assert_eq!(lifecycle.advance(now), None, "{stage:?} waits for {service}");
+                if Stage::ending(&service) == Some(stage) {
+                    lifecycle.left(process);
+                } else {
+                    lifecycle.hear(now, process, &service, done(stage));
+                }
+            }
+            passed.extend(lifecycle.advance(now));
+        }
+        assert_eq!(passed, Stage::ALL[1..], "every stage, once, in order");
+        assert_eq!(lifecycle.advance(now), None, "after the last there is none");
+    }
+
+    #[test]
+    fn a_second_stop_says_the_stage_and_changes_nothing() {
+        let mut lifecycle = running();
+        lifecycle.stop(NONE, at(500));
+        for (process, service) in crew() {
+            lifecycle.hear(at(100), process, service, done(Stage::Announced));
+        }
+        assert_eq!(lifecycle.advance(at(400)), None, "the game is left its time");
+        assert_eq!(lifecycle.stop(at(450), at(60_000)), Stage::Announced);
+        assert_eq!(
+            lifecycle.advance(at(500)),
+            Some(Stage::Parting),
+            "not put off by the second"
+        );
+        assert_eq!(lifecycle.stop(at(600), NONE), Stage::Parting);
+    }
+
+    #[test]
+    fn a_stage_that_hangs_is_named_and_passed_over_once() {
+        let mut lifecycle = running();
+        lifecycle.stop(NONE, NONE);
+        let hears = |lifecycle: &mut Lifecycle, now: Duration| {
+            for (process, service) in crew() {
+                let waits = "the log stands still".to_owned();
+                let progress = match service {
+                    "base" => Progress {
+                        told: lifecycle.stage(),
+                        waits,
+                        ..Progress::default()
+                    },
+                    _ => done(lifecycle.stage()),
+                };
+                lifecycle.hear(now, process, service, progress);
+            }
+        };
+        for second in 0..20 {
+            hears(&mut lifecycle, at(second * 1_000));
+            assert_eq!(lifecycle.advance(at(second * 1_000)), None);
+            assert!(!lifecycle.is_overdue(at(second * 1_000)), "after {second} s");
+        }
+        hears(&mut lifecycle, STAGE_PATIENCE);
+        assert!(lifecycle.is_overdue(STAGE_PATIENCE));
+        let waiting: Vec<String> = lifecycle.waiting().iter().map(Waiting::to_string).collect();
+        assert_eq!(waiting, ["base process 2: the log stands still"]);
+        lifecycle.go_on(STAGE_PATIENCE, Stage::Announced);
+        lifecycle.go_on(STAGE_PATIENCE, Stage::Announced);
+        assert_eq!(lifecycle.stage(), Stage::Parting);
+    }
+
+    #[test]
+    fn who_dies_is_not_waited_for_and_a_new_director_goes_on_where_the_last_one_was() {
+        let mut lifecycle = running();
+        lifecycle.stop(NONE, NONE);
+        for (process, service) in [crew()[0], crew()[2]] {
+            lifecycle.hear(at(2_900), process, service, done(Stage::Announced));
+        }
+        assert_eq!(
+            lifecycle.advance(at(2_900)),
+            None,
+            "the base is silent for less than three seconds"
+        );
+        assert_eq!(lifecycle.advance(SILENCE), Some(Stage::Parting));
+
+        let mut next = Lifecycle::new(Desired { bases: 9, cells: 9 }, false);
+        next.hear(at(5_000), ProcessId(3), "cell", done(Stage::Writing));
+        assert_eq!(next.stage(), Stage::Writing);
+        assert!(!next.grants());
+        assert_eq!(next.advance(at(5_000)), Some(Stage::Written));
+    }
+
+    #[test]
+    fn each_service_ends_in_its_own_stage_and_db_in_the_last() {
+        let mut lifecycle = running();
+        lifecycle.hear(NONE, ProcessId(4), "db", Progress::default());
+        lifecycle.stop(NONE, NONE);
+        let mut ended = Vec::new();
+        for stage in &Stage::ALL[1..] {
+            if *stage > Stage::Closing {
+                ended.extend(lifecycle.waiting().into_iter().map(|waiting| waiting.service));
+            }
+            lifecycle.go_on(NONE, *stage);
+        }
+        assert_eq!(ended, ["login", "base", "cell", "db"]);
+    }
+
+    #[test]
+    fn stages_cross_the_wire_by_number() {
+        for stage in Stage::ALL {
+            assert_eq!(Stage::of_number(stage.number()), stage);
+        }
+        assert_eq!(Stage::of_number(99), Stage::EndingDb);
+    }
+}

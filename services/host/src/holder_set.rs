@@ -1,0 +1,505 @@
+//! The owners that a process holds, as the director orders: one holder task per owner, started by a grant and ended by a
+//! revocation.
+
+mod closing;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{
+    Arc, PoisonError, RwLock,
+    atomic::{AtomicU64, Ordering},
+};
+use std::time::Duration;
+
+use annals_director::Stage as LifecycleStage;
+use annals_event::OwnerState;
+use annals_ids::{Epoch, OwnerId};
+use annals_node::{
+    Behaviour, Input, Moment, Role,
+    time::Mono,
+    writer::{self, Durability, Tip},
+};
+use annals_wire::{
+    SpaceMap,
+    control::{self, CursorNews, GrantOrder, Holding, Want},
+    load::{Load, WireLoad},
+};
+use futures::StreamExt;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::health::Readiness;
+use crate::holder::{COMMANDS, Command, Notice, Notices, Stage, Terms, Wires, hold};
+use crate::process::{self, BEAT, Presence, Process};
+use crate::waiting::Wait;
+
+/// How long what is held may take to be ended in order. A log that works needs milliseconds.
+const DRAIN_WITHIN: Duration = Duration::from_secs(4);
+
+/// How soon a process has work as a rule: sooner than this there is nothing to report.
+const WORK_WITHIN: Duration = Duration::from_secs(5);
+
+/// How often a process speaks with the director while the realm stops: each stage takes about two of these.
+const STOPPING_BEAT: Duration = Duration::from_millis(50);
+
+/// How often ending holders are looked at.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Makes the role of an owner from the state with which its epoch begins.
+pub type Make<R> = Arc<dyn Fn(&OwnerState, Mono) -> R + Send + Sync>;
+
+/// What is the same for all owners of a service.
+pub struct Trade<R: Role> {
+    /// The game.
+    pub behaviour: Arc<dyn Behaviour>,
+    /// When a batch counts as acknowledged.
+    pub durability: Durability,
+    /// Makes the role of an owner in this state, at this moment.
+    pub make: Make<R>,
+    /// Makes the role's input of a map.
+    pub map: fn(SpaceMap) -> R::Input,
+    /// Where clients reach this process, if they do.
+    pub address: String,
+}
+
+/// The way to the holders of a process, for the rest of its service.
+pub struct Holders<I> {
+    commands: Arc<RwLock<BTreeMap<OwnerId, mpsc::Sender<Command<I>>>>>,
+}
+
+impl<I> Clone for Holders<I> {
+    fn clone(&self) -> Self {
+        Self {
+            commands: Arc::clone(&self.commands),
+        }
+    }
+}
+
+/// Why an input was not passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotTold {
+    /// The owner is not held here.
+    NotHeld,
+    /// Its holder is behind.
+    Full,
+}
+
+impl<I> Holders<I> {
+    /// Tells the holder of an owner something, without waiting.
+    ///
+    /// # Errors
+    /// When it is not held here, or its holder is too far behind to take it.
+    pub fn tell(&self, owner: OwnerId, input: I) -> Result<(), NotTold> {
+        let commands = self.commands.read().unwrap_or_else(PoisonError::into_inner);
+        let commands = commands.get(&owner).ok_or(NotTold::NotHeld)?;
+        commands
+            .try_send(Command::Core(Input::Role(input)))
+            .map_err(|error| match error {
+                mpsc::error::TrySendError::Full(_) => NotTold::Full,
+                mpsc::error::TrySendError::Closed(_) => NotTold::NotHeld,
+            })
+    }
+
+    /// The owners that are held here and know the map.
+    pub fn owners(&self) -> Vec<OwnerId> {
+        let commands = self.commands.read().unwrap_or_else(PoisonError::into_inner);
+        commands.keys().copied().collect()
+    }
+
+    fn set(&self, owner: OwnerId, commands: Option<mpsc::Sender<Command<I>>>) {
+        let mut held = self.commands.write().unwrap_or_else(PoisonError::into_inner);
+        match commands {
+            Some(commands) => held.insert(owner, commands),
+            None => held.remove(&owner),
+        };
+    }
+}
+
+/// See the module.
+pub struct HolderSet<R: Role> {
+    process: Arc<Process>,
+    trade: Trade<R>,
+    notices: Notices,
+    holders: Holders<R::Input>,
+    held: BTreeMap<OwnerId, Held<R::Input>>,
+    /// Grants that were held and ended by themselves: only a new epoch begins them again.
+    ended: BTreeSet<(OwnerId, Epoch)>,
+    map: SpaceMap,
+    /// How far the realm's stop is, as the director says.
+    stage: LifecycleStage,
+    /// While the director is not heard.
+    director: Wait,
+    /// While something else keeps this process from its work.
+    work: Wait,
+}
+
+struct Held<I> {
+    epoch: Epoch,
+    commands: mpsc::Sender<Command<I>>,
+    entities: Arc<AtomicU64>,
+    load: watch::Receiver<Option<Load>>,
+    stage: watch::Receiver<Stage>,
+    task: JoinHandle<()>,
+    /// The version of the map that it was told.
+    map: u64,
+    /// How many moments of the realm's course it was sent, and how many everybody there was told of.
+    moments_sent: u64,
+    moments: Arc<AtomicU64>,
+    /// Up to which stage of a stop it was sent everything.
+    stage_told: LifecycleStage,
+}
+
+impl<R> HolderSet<R>
+where
+    R: Role + Send + 'static,
+    R::Input: Clone + Send + 'static,
+{
+    /// Keeps nothing yet.
+    pub fn new(process: Arc<Process>, trade: Trade<R>, notices: Notices) -> Self {
+        let holders = Holders {
+            commands: Arc::default(),
+        };
+        Self {
+            process,
+            trade,
+            notices,
+            holders,
+            held: BTreeMap::new(),
+            ended: BTreeSet::new(),
+            map: SpaceMap::default(),
+            stage: LifecycleStage::Running,
+            director: Wait::new(
+                "the director",
+                "what is held goes on, and nothing new is granted; check that annals-director runs with the same --realm and --nats",
+            ),
+            work: Wait::new(
+                "work",
+                "this process is in nobody's way; if that lasts, see the director's log, which says what it waits for",
+            )
+            .after(WORK_WITHIN),
+        }
+    }
+
+    /// The way to what is held.
+    pub fn holders(&self) -> Holders<R::Input> {
+        self.holders.clone()
+    }
+
+    /// Keeps what is ordered until the process is asked to stop, and then ends it in order.
+    ///
+    /// # Errors
+    /// When the bus does not let us listen to db.
+    pub async fn run(mut self, stop: watch::Receiver<bool>) -> Result<(), async_nats::SubscribeError> {
+        let mut news = News::listen(&self.process).await?;
+        let stopped = process::stopped(stop);
+        tokio::pin!(stopped);
+        let mut beat = tokio::time::interval(BEAT);
+        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = &mut stopped => break,
+                _ = beat.tick() => {
+                    self.beat().await;
+                    if self.ends() {
+                        break;
+                    }
+                    if self.stage > LifecycleStage::Running {
+                        beat.reset_after(STOPPING_BEAT);
+                    }
+                    self.say_ready();
+                }
+                item = news.next() => self.spread(item),
+            }
+        }
+        self.drain(news).await;
+        Ok(())
+    }
+
+    /// Ends everything in order, so that others can go on at once: what has happened is logged and shown, the director
+    /// hears that what was granted is to be another's, and only then the rest of the service, which sends clients there.
+    async fn drain(mut self, mut news: News) {
+        self.process.readiness.send_replace(Readiness::Draining);
+        tracing::info!(owners = self.held.len(), "draining");
+        for held in self.held.values() {
+            let asked = *held.stage.borrow() != Stage::Taking && held.commands.try_send(Command::Finish).is_ok();
+            if !asked {
+                // Nothing has happened under an epoch that is not open; and who is far behind would take too long.
+                held.task.abort();
+            }
+        }
+        let patience = tokio::time::Instant::now() + DRAIN_WITHIN;
+        self.say(Presence::Drains).await;
+        while !self.held.values().all(|held| held.task.is_finished()) {
+            tokio::select! {
+                item = news.next() => self.spread(item),
+                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep_until(patience) => {
+                    tracing::warn!("not everything could be logged in time; whoever takes over goes by what is");
+                    break;
+                }
+            }
+        }
+        self.say(Presence::Leaves).await;
+        while let Some((&owner, _)) = self.held.first_key_value() {
+            self.end(owner).await;
+        }
+    }
+
+    /// Tells the director of a change; if it does not hear it, it will notice the silence.
+    async fn say(&self, presence: Presence) {
+        let holds = if presence == Presence::Leaves {
+            BTreeMap::new()
+        } else {
+            self.holds()
+        };
+        let said = self
+            .process
+            .beat(presence, &holds, &self.trade.address, self.map.version);
+        if let Err(error) = said.await {
+            tracing::warn!(%error, "the director was not heard");
+        }
+    }
+
+    fn holds(&self) -> BTreeMap<OwnerId, Holding> {
+        let held = self.held.iter();
+        held.map(|(owner, held)| (*owner, held.holding(*owner))).collect()
+    }
+
+    /// Says whether it does its work: to monitors, and in its log if it does not for long.
+    fn say_ready(&mut self) {
+        let Some(reason) = self.obstacle() else {
+            self.work.ends();
+            self.process.readiness.send_replace(Readiness::Ready);
+            return;
+        };
+        self.work.lasts(&reason);
+        let readiness = match *self.process.readiness.borrow() {
+            Readiness::Starting => Readiness::Starting,
+            _ => Readiness::Waiting { reason },
+        };
+        self.process.readiness.send_replace(readiness);
+    }
+
+    /// What keeps it from holding all that it is to hold, and showing what happens there.
+    fn obstacle(&self) -> Option<String> {
+        let count = |stage| self.held.values().filter(|held| *held.stage.borrow() == stage).count();
+        match (self.held.len(), count(Stage::Taking), count(Stage::Stuck)) {
+            (0, ..) => Some("nothing is granted to it".to_owned()),
+            _ if self.map.version == 0 => Some("no space is divided yet".to_owned()),
+            (_, 0, 0) => None,
+            (_, 0, stuck) => Some(format!("the logs of {stuck} owners stand still")),
+            (_, taking, _) => Some(format!("{taking} owners are being taken over")),
+        }
+    }
+
+    /// One beat: tells the director what is held, and does what it orders.
+    async fn beat(&mut self) {
+        self.sweep().await;
+        self.follow_stop();
+        let (holds, presence) = (self.holds(), Presence::Stays);
+        let beat = self
+            .process
+            .beat(presence, &holds, &self.trade.address, self.map.version);
+        let orders = match beat.await {
+            Ok(orders) => orders,
+            Err(error) => {
+                // Owners run on; epochs and the gate see to it that nothing wrong is shown.
+                self.director.lasts(error);
+                return;
+            }
+        };
+        self.director.ends();
+        self.enter(LifecycleStage::of_number(orders.stage));
+        match orders.map.as_ref().map(SpaceMap::try_from) {
+            Some(Ok(map)) => self.map = map,
+            Some(Err(error)) => tracing::error!(%error, "the director's map is none; the one before it is kept"),
+            None => {}
+        }
+        let granted: BTreeMap<OwnerId, &GrantOrder> = orders
+            .grants
+            .iter()
+            .map(|grant| (OwnerId(grant.owner), grant))
+            .collect();
+        let is_granted = |owner: &OwnerId, held: &Held<R::Input>| {
+            granted.get(owner).is_some_and(|grant| Epoch(grant.epoch) == held.epoch)
+        };
+        let lost: Vec<OwnerId> = self
+            .held
+            .iter()
+            .filter(|(owner, held)| !is_granted(owner, held))
+            .map(|(owner, _)| *owner)
+            .collect();
+        for owner in lost {
+            self.end(owner).await;
+        }
+        for (owner, grant) in granted {
+            let begun = self.held.contains_key(&owner) || self.ended.contains(&(owner, Epoch(grant.epoch)));
+            // Without ids it was granted in an earlier term of the director: whoever lost it gets it anew.
+            if !begun && grant.ids_to > grant.ids_from && self.stage < LifecycleStage::Closing {
+                self.begin(owner, grant);
+            }
+        }
+        self.tell_map();
+    }
+
+    /// Passes db's news on to those they concern.
+    fn spread(&mut self, item: NewsItem) {
+        match item {
+            NewsItem::Cursors(news) => {
+                for (owner, number, hash, epoch) in news.cursors.iter().filter_map(control::CursorMoved::position) {
+                    if let Some(held) = self.held.get(&owner) {
+                        let input = writer::Input::Archived {
+                            upto: Tip { number, hash },
+                            epoch,
+                        };
+                        // Who is behind or has just ended learns it from later news.
+                        let _ = held.commands.try_send(Command::Core(Input::Log(input)));
+                    }
+                }
+            }
+            NewsItem::Want(want) => {
+                if let Some(held) = self.held.get(&OwnerId(want.owner)) {
+                    // db asks again for what it does not get.
+                    let _ = held.commands.try_send(Command::Refill(want.first..want.until));
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, owner: OwnerId, grant: &GrantOrder) {
+        let Some((_, kind, shard, epoch)) = grant.terms().filter(|(_, kind, ..)| *kind == R::KIND) else {
+            tracing::error!(%owner, kind = grant.kind, "granted to a process that cannot hold it");
+            return;
+        };
+        let (commands, receiver) = mpsc::channel(COMMANDS);
+        let entities = Arc::new(AtomicU64::new(0));
+        let moments = Arc::new(AtomicU64::new(0));
+        let (says, stage) = watch::channel(Stage::Taking);
+        let (weighs, load) = watch::channel(None);
+        let (behaviour, durability) = (Arc::clone(&self.trade.behaviour), self.trade.durability);
+        let terms = Terms {
+            owner,
+            kind,
+            shard,
+            epoch,
+            ids: grant.ids_from..grant.ids_to,
+            behaviour,
+            durability,
+        };
+        let wires = Wires {
+            commands: receiver,
+            own: commands.clone(),
+            notices: self.notices.clone(),
+            entities: Arc::clone(&entities),
+            load: weighs,
+            moments: Arc::clone(&moments),
+            stage: says,
+        };
+        let make = Arc::clone(&self.trade.make);
+        let make = move |state: &OwnerState, now| make(state, now);
+        let task = tokio::spawn(hold(Arc::clone(&self.process), terms, make, wires));
+        self.held.insert(
+            owner,
+            Held {
+                epoch,
+                commands,
+                entities,
+                load,
+                stage,
+                task,
+                map: 0,
+                moments_sent: 0,
+                moments,
+                stage_told: LifecycleStage::Running,
+            },
+        );
+    }
+
+    async fn end(&mut self, owner: OwnerId) {
+        if let Some(held) = self.held.remove(&owner) {
+            tracing::info!(%owner, epoch = %held.epoch, "given up");
+            held.task.abort();
+            self.holders.set(owner, None);
+            // The service has ended: nobody needs to know.
+            let _ = self.notices.send(Notice::Ended(owner)).await;
+        }
+    }
+
+    /// Takes away what ended by itself.
+    async fn sweep(&mut self) {
+        let finished = self.held.iter().filter(|(_, held)| held.task.is_finished());
+        let finished: Vec<(OwnerId, Epoch)> = finished.map(|(owner, held)| (*owner, held.epoch)).collect();
+        for (owner, epoch) in finished {
+            self.ended.insert((owner, epoch));
+            self.end(owner).await;
+        }
+    }
+
+    /// Tells the map to those that do not know it yet; whoever is behind gets it with a later beat. Only who knows the map can
+    /// be told anything else by the rest of the service: a player who came in before there is a world would not get into it.
+    fn tell_map(&mut self) {
+        let uninformed = self.held.iter_mut().filter(|(_, held)| held.map < self.map.version);
+        for (owner, held) in uninformed {
+            let input = Input::Role((self.trade.map)(self.map.clone()));
+            if held.commands.try_send(Command::Core(input)).is_ok() {
+                if held.map == 0 {
+                    let is_bootstrap = self.map.bootstrap == Some(*owner);
+                    let ready = Input::Moment(Moment::Ready { is_bootstrap });
+                    // Room is there: the map was the first that it was told.
+                    let sent = held.commands.try_send(Command::Core(ready)).is_ok();
+                    held.moments_sent += u64::from(sent);
+                }
+                held.map = self.map.version;
+                self.holders.set(*owner, Some(held.commands.clone()));
+            }
+        }
+    }
+}
+
+impl<I> Held<I> {
+    fn holding(&self, owner: OwnerId) -> Holding {
+        Holding {
+            owner: owner.0,
+            epoch: self.epoch.0,
+            entities: self.entities.load(Ordering::Relaxed),
+            load: self.load.borrow().as_ref().map(WireLoad::from),
+        }
+    }
+}
+
+/// What db announces to everybody.
+struct News {
+    cursors: async_nats::Subscriber,
+    wants: async_nats::Subscriber,
+}
+
+/// One announcement.
+enum NewsItem {
+    /// Logs are archived further (rule F6).
+    Cursors(CursorNews),
+    /// Batches are missing (rule F4).
+    Want(Want),
+}
+
+impl News {
+    async fn listen(process: &Process) -> Result<Self, async_nats::SubscribeError> {
+        let client = process.bus.client();
+        Ok(Self {
+            cursors: client.subscribe(process.subjects.news("cursors")).await?,
+            wants: client.subscribe(process.subjects.news("wants")).await?,
+        })
+    }
+
+    async fn next(&mut self) -> NewsItem {
+        loop {
+            let item = tokio::select! {
+                Some(message) = self.cursors.next() => control::decode(&message.payload).map(NewsItem::Cursors),
+                Some(message) = self.wants.next() => control::decode(&message.payload).map(NewsItem::Want),
+                else => std::future::pending().await,
+            };
+            match item {
+                Ok(item) => return item,
+                Err(error) => tracing::warn!(%error, "news that were not understood"),
+            }
+        }
+    }
+}

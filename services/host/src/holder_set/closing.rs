@@ -1,0 +1,112 @@
+//! A process's part in the stop of its realm (rule D6): tells its owners each moment, and says how far they are.
+
+use std::sync::atomic::Ordering;
+
+use annals_director::{Progress, Stage};
+use annals_ids::OwnerId;
+use annals_node::{Input, Moment, Role, ShutDown};
+
+use super::{Held, HolderSet};
+use crate::holder::{self, Command};
+
+/// What owners are told in a stage, if anything.
+fn moment_of(stage: Stage) -> Option<Moment> {
+    match stage {
+        Stage::Announced => Some(Moment::ShuttingDown),
+        Stage::Parting => Some(Moment::ShutDown(ShutDown::Parting)),
+        Stage::Writing => Some(Moment::ShutDown(ShutDown::Writing)),
+        Stage::Written => Some(Moment::ShutDown(ShutDown::Written)),
+        Stage::Running
+        | Stage::Closing
+        | Stage::EndingLogin
+        | Stage::EndingBase
+        | Stage::EndingCell
+        | Stage::EndingDb => None,
+    }
+}
+
+impl<I> Held<I> {
+    /// Tells the owner of every stage up to `stage` of which it was not told yet, as far as its holder takes it.
+    fn tell_stages(&mut self, stage: Stage) {
+        for next in Stage::ALL {
+            if next <= self.stage_told || next > stage {
+                continue;
+            }
+            let command = match moment_of(next) {
+                Some(moment) => Some(Command::Core(Input::Moment(moment))),
+                None => (next == Stage::Closing).then_some(Command::Close),
+            };
+            if let Some(command) = command {
+                let is_moment = matches!(command, Command::Core(_));
+                if self.commands.try_send(command).is_err() {
+                    // Who is far behind is told at the next beat.
+                    return;
+                }
+                self.moments_sent += u64::from(is_moment);
+            }
+            self.stage_told = next;
+        }
+    }
+
+    /// What the owner has still to do before it is through with `stage`.
+    fn lacks(&self, owner: OwnerId, stage: Stage) -> Option<String> {
+        if *self.stage.borrow() == holder::Stage::Taking {
+            return Some(format!("owner {owner} is being taken over"));
+        }
+        if *self.stage.borrow() == holder::Stage::Stuck {
+            return Some(format!("the log of owner {owner} stands still"));
+        }
+        let told = self.stage_told >= stage && self.moments.load(Ordering::Relaxed) >= self.moments_sent;
+        if stage >= Stage::Closing {
+            Some(format!("the log of owner {owner} is not folded to its end"))
+        } else if told {
+            None
+        } else {
+            Some(format!("owner {owner} has not told all its entities"))
+        }
+    }
+}
+
+impl<R> HolderSet<R>
+where
+    R: Role + Send + 'static,
+    R::Input: Clone + Send + 'static,
+{
+    /// Takes the stage that the director says. It never goes back: a director that has only begun to lead learns it from us.
+    pub(super) fn enter(&mut self, stage: Stage) {
+        if stage > self.stage {
+            tracing::info!(%stage, "the realm stops");
+            self.stage = stage;
+        }
+    }
+
+    /// Does what the stage asks for, and notes for the next beat how far that is.
+    pub(super) fn follow_stop(&mut self) {
+        if self.stage == Stage::Running {
+            return;
+        }
+        for held in self.held.values_mut() {
+            held.tell_stages(self.stage);
+        }
+        let lacks: Vec<String> = self
+            .held
+            .iter()
+            .filter_map(|(owner, held)| held.lacks(*owner, self.stage))
+            .collect();
+        let done = if lacks.is_empty() {
+            self.stage
+        } else {
+            self.process.progress.borrow().done
+        };
+        self.process.progress.send_replace(Progress {
+            told: self.stage,
+            done,
+            waits: lacks.join(", "),
+        });
+    }
+
+    /// Whether this process is to end now.
+    pub(super) fn ends(&self) -> bool {
+        self.process.ends_at().is_some_and(|stage| self.stage >= stage)
+    }
+}

@@ -1,0 +1,543 @@
+//! The source of a realm's log: a live realm, or an offline data directory.
+//!
+//! Nothing is changed by reading. Of a data directory's nats-server, whose store holds what db has not archived, a copy is
+//! started: the server itself would tidy up what it finds.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use crate::{
+    claim::{Claim, ClaimError},
+    config::{Advice, Realm, StoreKind},
+    log::{History, ReadError, Reading},
+    nats::{Bus, ConnectError, ServerCount, ServerError, ServerOptions, Servers, StreamError},
+    process::{SHARD, Settings, connect, remote_store},
+    store::{self, OpenError},
+};
+use annals_db::{RecoveryError, read_archived, read_records, read_schema};
+use annals_def::Schema;
+use annals_director::read_owners;
+use annals_event::{FrozenBatch, Header};
+use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, WallTime};
+use annals_node::{
+    chain::{Hole, assemble},
+    writer::{Opening, Tip},
+};
+use annals_store::{
+    Order, Store, StoreError, Transaction, embedded,
+    layout::{
+        director,
+        lineage::{self, Lineage},
+        owners::{self, Cursor, OpeningRecord},
+    },
+};
+use annals_wire::Subjects;
+use tempfile::TempDir;
+use thiserror::Error;
+
+/// How often a log is read that loses its tail meanwhile, or whose server has no leader or is busy.
+const READINGS: usize = 10;
+
+/// Between two readings.
+const AGAIN_AFTER: Duration = Duration::from_millis(250);
+
+/// Which realm a command is about.
+#[derive(Clone, Debug, clap::Args)]
+pub struct NamedRealm {
+    /// Name of the realm
+    #[arg(long, global = true, env = "ANNALS_REALM", default_value = "annals")]
+    realm: Realm,
+    /// The realm's nats-server
+    #[arg(long, global = true, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
+    nats: String,
+}
+
+impl NamedRealm {
+    /// What is needed to speak to it. Streams are not made by those who look into a realm, so replicas are not asked for.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        Settings {
+            realm: self.realm.clone(),
+            nats: self.nats.clone(),
+            replicas: 1,
+        }
+    }
+}
+
+/// Where a realm that does not run has kept what it has, if it is to be read there.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct KeptRealm {
+    /// Read the data directory of a realm that does not run, instead of a realm that does
+    #[arg(long, global = true)]
+    pub data: Option<PathBuf>,
+    /// What that realm's store is in: embedded, or fdb:FILE for the FoundationDB cluster of a cluster file; what
+    /// ANNALS_STORE says, if that is set, else embedded
+    #[arg(long, global = true, value_name = "WHERE")]
+    pub store: Option<StoreKind>,
+}
+
+impl KeptRealm {
+    /// The realm as it is kept, or the running one that `settings` name.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read.
+    pub async fn source(&self, settings: &Settings) -> Result<Source, SourceError> {
+        match &self.data {
+            Some(data) => Source::directory(data, &self.place()?, &settings.realm).await,
+            None => self.running(settings).await,
+        }
+    }
+
+    /// The realm as it is kept, with the log of the running nats-servers that `settings` name where the data directory has
+    /// none of its own: the log of a realm of which no process runs.
+    ///
+    /// # Errors
+    /// As [`Self::source`].
+    pub async fn source_with_log(&self, settings: &Settings) -> Result<Source, SourceError> {
+        let mut source = self.source(settings).await?;
+        if source.history.is_none() {
+            let (bus, _) = connect(settings, "log").await?;
+            source.history = History::find(&bus, settings.realm.as_str(), SHARD).await?;
+        }
+        Ok(source)
+    }
+
+    /// As [`Self::source`], of which only the store is to be read.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn stored(&self, settings: &Settings) -> Result<Source, SourceError> {
+        match &self.data {
+            Some(data) => Source::stored(data, &self.place()?, &settings.realm).await,
+            None => self.running(settings).await,
+        }
+    }
+
+    /// A realm that runs has db say what its store holds, wherever that is.
+    async fn running(&self, settings: &Settings) -> Result<Source, SourceError> {
+        match self.store {
+            None | Some(StoreKind::Embedded) => Source::running(settings).await,
+            Some(StoreKind::FoundationDb(_)) => Err(SourceError::StoreWithoutData),
+        }
+    }
+
+    /// Whether what is to be read lies on a cluster, and is not read by way of db.
+    ///
+    /// # Errors
+    /// When the environment says nothing that can be used.
+    pub fn is_on_cluster(&self) -> Result<bool, SourceError> {
+        let is = |place: &StoreKind| matches!(place, StoreKind::FoundationDb(_));
+        match &self.data {
+            Some(_) => self.place().map(|place| is(&place)),
+            None => Ok(self.store.as_ref().is_some_and(is)),
+        }
+    }
+
+    /// Where the realm's services were told to have its store. The variable says nothing of a realm that runs.
+    fn place(&self) -> Result<StoreKind, SourceError> {
+        match (&self.store, std::env::var("ANNALS_STORE")) {
+            (Some(named), _) => Ok(named.clone()),
+            (None, Ok(said)) => said.parse().map_err(SourceError::Variable),
+            (None, Err(_)) => Ok(StoreKind::default()),
+        }
+    }
+}
+
+/// Why there is no log to read.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// A store was named, and no data directory.
+    #[error("--store says where a realm that does not run has its store: name its data directory too, with --data")]
+    StoreWithoutData,
+    /// The environment is wrong.
+    #[error("ANNALS_STORE cannot be used")]
+    Variable(#[source] Advice),
+    /// No connection.
+    #[error("the realm cannot be reached; for one that does not run, name its data directory with --data")]
+    Connect(#[from] ConnectError),
+    /// The stream does not answer.
+    #[error("the realm's log cannot be read")]
+    Stream(#[from] StreamError),
+    /// The server has no such realm.
+    #[error("the nats-server on {nats} has no log of a realm {realm}: name the realm with --realm")]
+    NoLog {
+        /// Where.
+        nats: String,
+        /// The realm.
+        realm: Realm,
+    },
+    /// The folder is none of a realm.
+    #[error("{} is not the data directory of a realm: there is no store in it", .0.display())]
+    NoRealm(PathBuf),
+    /// The cluster has no such realm.
+    #[error("there is no realm {realm} on {store}: name the realm with --realm")]
+    NoSuchRealm {
+        /// The realm.
+        realm: Realm,
+        /// Where.
+        store: StoreKind,
+    },
+    /// A realm runs on it.
+    #[error("{} is in use by a realm that runs; read its log with --nats {nats} instead of --data", data.display())]
+    InUse {
+        /// The data directory.
+        data: PathBuf,
+        /// The address of the realm's nats-server, as far as the directory tells.
+        nats: String,
+    },
+    /// Nobody can be kept from starting a realm on it meanwhile.
+    #[error(transparent)]
+    Claim(ClaimError),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The store cannot be read.
+    #[error("the store cannot be read")]
+    Store(#[from] StoreError),
+    /// The archive cannot be read.
+    #[error("the archive cannot be read")]
+    Archive(#[from] RecoveryError),
+    /// The nats-server's store cannot be copied.
+    #[error("the nats-server's store in {} cannot be copied to a temporary folder (TMPDIR says where)", path.display())]
+    Copy {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The copy cannot be served.
+    #[error("no nats-server could be started on a copy of {}", path.display())]
+    Serve {
+        /// Of what.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: ServerError,
+    },
+}
+
+/// Why what lies beyond the archive could not be had.
+#[derive(Debug, Error)]
+pub enum BeyondError {
+    /// The stream.
+    #[error("the log beyond the archive could not be read")]
+    Log(#[from] ReadError),
+    /// The store.
+    #[error("the openings could not be read")]
+    Store(#[from] StoreError),
+    /// Batches are missing.
+    #[error(transparent)]
+    Hole(#[from] Hole),
+}
+
+/// What a realm is, as its store says.
+#[derive(Debug)]
+pub struct About {
+    /// When it began.
+    pub began: WallTime,
+    /// The definitions that it has.
+    pub schema: Schema,
+    /// Those that it had before: batches name those under which they were written.
+    pub former: Vec<Schema>,
+}
+
+impl About {
+    /// All definitions that it has had, by their fingerprints.
+    #[must_use]
+    pub fn schemas(self) -> BTreeMap<Hash, Schema> {
+        let all = self.former.into_iter().chain([self.schema]);
+        all.map(|schema| (schema.fingerprint(), schema)).collect()
+    }
+}
+
+/// A realm's log, open for reading.
+pub struct Source {
+    /// The archive and all that belongs to it.
+    pub store: Store,
+    /// What the log holds, where there is something beyond the archive.
+    pub history: Option<History>,
+    /// The realm's bus, where it runs.
+    pub live: Option<(Bus, Subjects)>,
+    /// Up to where this reaches, if that is less than one would think.
+    pub note: Option<String>,
+    /// Serves the history for as long as it is read.
+    _copy: Option<ServedCopy>,
+    /// Keeps realms from starting on a data directory that is read.
+    _claim: Option<Claim>,
+}
+
+/// Nats-servers on copies of others' stores. They are stopped before the copies are removed.
+struct ServedCopy {
+    servers: Servers,
+    _folder: TempDir,
+}
+
+impl Source {
+    /// The archive in a store, and nothing else.
+    #[must_use]
+    pub fn archive(store: Store) -> Self {
+        Self {
+            store,
+            history: None,
+            live: None,
+            note: None,
+            _copy: None,
+            _claim: None,
+        }
+    }
+
+    /// A realm that runs.
+    ///
+    /// # Errors
+    /// When it cannot be reached.
+    pub async fn running(settings: &Settings) -> Result<Self, SourceError> {
+        let (bus, subjects) = connect(settings, "log").await?;
+        let Some(history) = History::find(&bus, settings.realm.as_str(), SHARD).await? else {
+            return Err(SourceError::NoLog {
+                nats: settings.nats.clone(),
+                realm: settings.realm.clone(),
+            });
+        };
+        Ok(Self {
+            history: Some(history),
+            live: Some((bus.clone(), subjects.clone())),
+            ..Self::archive(remote_store(&bus, &subjects))
+        })
+    }
+
+    /// The data directory of a realm that does not run: its store, and what its private nats-server's store holds beyond.
+    /// Which realm that is, an embedded store tells as soon as something is archived; a cluster has to be told.
+    ///
+    /// # Errors
+    /// When it is none, when a realm runs on it, or when it cannot be read.
+    pub async fn directory(data: &Path, store: &StoreKind, realm: &Realm) -> Result<Self, SourceError> {
+        let mut source = Self::stored(data, store, realm).await?;
+        let kept = data.join("nats");
+        let Some(count) = ServerCount::kept_in(&kept) else {
+            source.note = Some("there is no nats-server's store beside it: this is the archive alone".to_owned());
+            return Ok(source);
+        };
+        let (copy, history) = match serve_copy(&kept, count, &source.realm_name(realm).await?).await {
+            Ok(served) => served,
+            Err(SourceError::Serve { source: reason, .. }) if is_without_program(&reason) => {
+                source.note = Some(format!("this is the archive alone: {reason}"));
+                return Ok(source);
+            }
+            Err(other) => return Err(other),
+        };
+        if history.is_none() {
+            source.note = Some("its nats-server's store has no log of the realm: this is the archive alone".to_owned());
+        }
+        source.history = history;
+        source._copy = Some(copy);
+        Ok(source)
+    }
+
+    /// The store alone of a realm that does not run.
+    ///
+    /// # Errors
+    /// As [`Self::directory`].
+    pub async fn stored(data: &Path, store: &StoreKind, realm: &Realm) -> Result<Self, SourceError> {
+        // Opening would make it.
+        if *store == StoreKind::Embedded && !data.join("store/rows").is_dir() {
+            return Err(SourceError::NoRealm(data.to_owned()));
+        }
+        let in_use = || SourceError::InUse {
+            data: data.to_owned(),
+            nats: served_at(data),
+        };
+        let claim = Claim::take(data).map_err(|error| match error {
+            ClaimError::Taken { .. } => in_use(),
+            other => SourceError::Claim(other),
+        })?;
+        let opened = match store::open(store, data, realm).await {
+            Ok(opened) => opened,
+            Err(OpenError::Embedded(embedded::OpenError::Held { .. })) => return Err(in_use()),
+            Err(other) => return Err(other.into()),
+        };
+        let mut source = Self::archive(opened);
+        source._claim = Some(claim);
+        // On a cluster whatever name is given has its place, with nothing in it.
+        if matches!(store, StoreKind::FoundationDb(_)) && source.about().await?.is_none() {
+            return Err(SourceError::NoSuchRealm {
+                realm: realm.clone(),
+                store: store.clone(),
+            });
+        }
+        Ok(source)
+    }
+
+    /// What the realm is; `None` if nobody ever began it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn about(&self) -> Result<Option<About>, SourceError> {
+        let read = |transaction: Transaction| async move { transaction.snapshot().get(&director::realm_key()).await };
+        let Some(value) = self.store.read(read).await? else {
+            return Ok(None);
+        };
+        let realm = director::Realm::decode(&value)?;
+        let schema = read_schema(&self.store, realm.schema).await?;
+        let mut former = Vec::new();
+        for record in read_records(&self.store).await? {
+            former.push(read_schema(&self.store, record.from).await?);
+        }
+        Ok(Some(About {
+            began: realm.began,
+            schema,
+            former,
+        }))
+    }
+
+    /// Reads an owner's log to its end, if there is one beside the archive. Read on with the same `reading` later.
+    ///
+    /// # Errors
+    /// When the stream does not answer.
+    pub async fn read_log(&self, owner: OwnerId, reading: &mut Reading) -> Result<(), ReadError> {
+        let Some(history) = &self.history else { return Ok(()) };
+        for _ in 1..READINGS {
+            match history.read(owner, reading).await {
+                Err(ReadError::Shrunk { .. }) => *reading = Reading::default(),
+                Err(ReadError::Silent { .. } | ReadError::Failed { .. }) => {}
+                Ok(()) => return Ok(()),
+            }
+            tokio::time::sleep(AGAIN_AFTER).await;
+        }
+        history.read(owner, reading).await
+    }
+
+    /// What an owner's log holds beyond its archive, as its taker would find it (rule E1): `archived` is where the archive
+    /// ended after the log was read, so that whatever was trimmed meanwhile is in it.
+    ///
+    /// # Errors
+    /// When something is missing, or the store does not answer.
+    pub async fn beyond(
+        &self,
+        owner: OwnerId,
+        archived: Cursor,
+        reading: &Reading,
+    ) -> Result<Vec<FrozenBatch>, BeyondError> {
+        let tip = Tip {
+            number: archived.batch,
+            hash: archived.hash,
+        };
+        let openings: Vec<Opening> = read_openings(&self.store, owner)
+            .await?
+            .into_iter()
+            .map(|OpeningRecord { epoch, number, hash }| Opening { epoch, number, hash })
+            .collect();
+        let chain = assemble(owner, tip, &openings, reading.batches.iter().cloned(), reading.last)?;
+        Ok(chain.beyond)
+    }
+
+    /// The name of the realm: as it was restored last, else as its first archived batch gives it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn realm_name(&self, otherwise: &Realm) -> Result<Realm, SourceError> {
+        let last = |transaction: Transaction| async move {
+            let range = lineage::restorations();
+            let page = transaction.get_range(&range, 1, Order::Reverse).await?;
+            page.rows.first().map(|(_, value)| Lineage::decode(value)).transpose()
+        };
+        let restored: Option<Lineage> = self.store.read(last).await?;
+        if let Some(name) = restored.and_then(|lineage| lineage.to.parse().ok()) {
+            return Ok(name);
+        }
+        for (owner, record) in read_owners(&self.store).await? {
+            let first = match read_archived(&self.store, record.shard, owner, BatchNumber(0), 1).await {
+                Ok(first) => first,
+                // What is wrong with the archive is for others to say.
+                Err(RecoveryError::Missing { .. }) => continue,
+                Err(other) => return Err(other.into()),
+            };
+            let header = first.first().and_then(|(_, bytes)| Header::read(bytes.header()).ok());
+            if let Some(name) = header.and_then(|(header, _)| header.realm.parse().ok()) {
+                return Ok(name);
+            }
+        }
+        Ok(otherwise.clone())
+    }
+}
+
+/// All openings of an owner that the store holds, by epoch.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn read_openings(store: &Store, owner: OwnerId) -> Result<Vec<OpeningRecord>, StoreError> {
+    store
+        .read(|transaction| async move { owners::read_openings(&transaction, owner, Epoch(0)).await })
+        .await
+}
+
+/// Starts nats-servers on copies of the stores in `kept`, and looks for the realm's log there.
+async fn serve_copy(
+    kept: &Path,
+    count: ServerCount,
+    realm: &Realm,
+) -> Result<(ServedCopy, Option<History>), SourceError> {
+    let failed = |source| SourceError::Copy {
+        path: kept.to_owned(),
+        source,
+    };
+    let folder = TempDir::with_prefix("annals-log-").map_err(failed)?;
+    for store in stores(count) {
+        copy_folder(&kept.join(&store), &folder.path().join(&store)).map_err(failed)?;
+    }
+    let servers = Servers::start(&ServerOptions::new(folder.path()), count).await;
+    let servers = servers.map_err(|source| SourceError::Serve {
+        path: kept.to_owned(),
+        source,
+    })?;
+    let copy = ServedCopy {
+        servers,
+        _folder: folder,
+    };
+    let bus = Bus::connect(&copy.servers.url(), "annals-log").await?;
+    let history = History::find(&bus, realm.as_str(), SHARD).await?;
+    Ok((copy, history))
+}
+
+/// The folders of so many nats-servers' stores, below the folder of all of them.
+fn stores(count: ServerCount) -> Vec<PathBuf> {
+    match count {
+        ServerCount::One => vec![PathBuf::from("store")],
+        ServerCount::Three => ["n1", "n2", "n3"].map(|name| Path::new(name).join("store")).into(),
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_without_program(error: &ServerError) -> bool {
+    matches!(error, ServerError::Binary(_))
+}
+
+/// The addresses of a data directory's own nats-servers, as their configurations say; else what an operator has to put there.
+fn served_at(data: &Path) -> String {
+    let kept = data.join("nats");
+    let port = |store: PathBuf| {
+        let configuration = fs::read_to_string(kept.join(store.with_file_name("nats.conf"))).ok()?;
+        let port = configuration.lines().find_map(|line| line.strip_prefix("port: "))?;
+        Some(format!("nats://127.0.0.1:{port}"))
+    };
+    let stores = stores(ServerCount::kept_in(&kept).unwrap_or_default());
+    let addresses: Option<Vec<String>> = stores.into_iter().map(port).collect();
+    addresses.map_or_else(|| "nats://HOST:PORT".to_owned(), |addresses| addresses.join(","))
+}

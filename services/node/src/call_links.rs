@@ -1,0 +1,557 @@
+//! Calls between addresses: sending, taking, confirming and sending again (rules C1 to C9).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use annals_event::{Body, Call, CallError, Link, Links, Subject};
+use annals_ids::{Address, CallNumber, EntityId, OwnerId};
+use annals_wire::bus::{CallMessage, Message};
+
+use crate::{
+    behaviour::Caller,
+    owner_context::{Local, OwnerContext},
+    time::Mono,
+};
+
+/// How long an unconfirmed call waits before it is sent again the first time; doubled each time.
+const FIRST_RESEND: Duration = Duration::from_millis(500);
+
+/// The longest it waits.
+const LAST_RESEND: Duration = Duration::from_secs(8);
+
+/// How many calls of one link are sent again at once.
+const RESEND_BURST: usize = 64;
+
+/// At least so long between two times that the calls of a link are sent again because of what a receiver said. Each of many
+/// calls that went wrong is answered; if each answer sent all of them again, answers would breed answers.
+const HEEDING: Duration = Duration::from_millis(50);
+
+/// Most confirmations logged in one batch: some tens of bytes each.
+const CONFIRMATIONS: usize = 4_096;
+
+/// After so many attempts a cell part is looked for at its home again.
+const ATTEMPTS_BEFORE_HOME: u32 = 2;
+
+/// Call links with unconfirmed calls: when to send them again, and confirmations that are not logged yet.
+#[derive(Debug, Default)]
+pub(crate) struct CallLinks {
+    links: BTreeMap<Link, Attempt>,
+    due: BTreeSet<(Mono, Link)>,
+    /// Confirmations that came and are not logged yet; they wait for a batch that is closed anyway (rule C3).
+    confirmed: BTreeMap<Link, CallNumber>,
+    /// Links on which a call was taken or repeated in the present input, and who is to be told.
+    taken: BTreeMap<Link, OwnerId>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Attempt {
+    due: Mono,
+    made: u32,
+    /// When they were last sent again because of what a receiver said.
+    heeded: Option<Mono>,
+    /// The newest call when some were sent again: up to here more may have to be.
+    behind: CallNumber,
+}
+
+impl Attempt {
+    fn first(due: Mono) -> Self {
+        Self {
+            due,
+            made: 0,
+            heeded: None,
+            behind: CallNumber(0),
+        }
+    }
+}
+
+impl CallLinks {
+    /// Watches over the calls of an address that has become real here; they are sent at once.
+    pub(crate) fn adopt(&mut self, from: Address, links: &Links) {
+        for (to, sent) in &links.sent {
+            if !sent.unconfirmed.is_empty() {
+                self.schedule(Link { from, to: *to }, Attempt::first(Mono(0)));
+            }
+        }
+    }
+
+    /// Leaves the calls of an address that has gone elsewhere to its new owner.
+    pub(crate) fn forget(&mut self, from: Address) {
+        let gone: Vec<Link> = self.links.keys().filter(|link| link.from == from).copied().collect();
+        for link in gone {
+            self.stop(link);
+        }
+        self.confirmed.retain(|link, _| link.from != from);
+    }
+
+    /// Watches over a call that has just been sent.
+    pub(crate) fn watch(&mut self, link: Link, now: Mono) {
+        if !self.links.contains_key(&link) {
+            self.schedule(link, Attempt::first(now.after(FIRST_RESEND)));
+        }
+    }
+
+    /// When the next is to be sent again.
+    pub(crate) fn next(&self) -> Option<Mono> {
+        self.due.first().map(|(due, _)| *due)
+    }
+
+    fn schedule(&mut self, link: Link, attempt: Attempt) {
+        self.stop(link);
+        self.due.insert((attempt.due, link));
+        self.links.insert(link, attempt);
+    }
+
+    fn stop(&mut self, link: Link) {
+        if let Some(old) = self.links.remove(&link) {
+            self.due.remove(&(old.due, link));
+        }
+    }
+
+    /// Whether the calls of a link are to be sent again now because of what a receiver says; if it said so a moment ago, they
+    /// are due soon instead.
+    fn heeds(&mut self, link: Link, now: Mono) -> bool {
+        let Some(attempt) = self.links.get(&link).copied() else {
+            return false;
+        };
+        match attempt.heeded.map(|last| last.after(HEEDING)) {
+            Some(again) if now < again => {
+                let due = attempt.due.min(again);
+                self.schedule(link, Attempt { due, ..attempt });
+                false
+            }
+            _ => {
+                let heeded = Some(now);
+                self.schedule(link, Attempt { heeded, ..attempt });
+                true
+            }
+        }
+    }
+
+    /// The receiver's home has said where it is: that is to be tried before the home is asked again.
+    fn begin_anew(&mut self, link: Link) {
+        if let Some(attempt) = self.links.get_mut(&link) {
+            attempt.made = 0;
+        }
+    }
+
+    /// Whether more calls of a link are to be sent again now that those up to `upto` were taken.
+    fn goes_on(&mut self, link: Link, upto: CallNumber, now: Mono) -> bool {
+        let attempt = self.links.get(&link).copied();
+        let Some(attempt) = attempt.filter(|attempt| upto < attempt.behind) else {
+            return false;
+        };
+        // Whoever takes calls is there: what is lost now is worth trying again soon.
+        let due = attempt.due.min(now.after(FIRST_RESEND));
+        self.schedule(
+            link,
+            Attempt {
+                due,
+                made: 0,
+                ..attempt
+            },
+        );
+        self.heeds(link, now)
+    }
+
+    fn pop(&mut self, now: Mono) -> Option<(Link, Attempt)> {
+        let (due, link) = *self.due.first()?;
+        if due > now {
+            return None;
+        }
+        let attempt = self.links[&link];
+        self.stop(link);
+        Some((link, attempt))
+    }
+}
+
+/// What became of a call that came.
+pub(crate) enum Arrival {
+    /// It is the next on its link and was consumed: do what it asks.
+    Taken(Caller),
+    /// It was taken before, is too early, or its receiver is not here.
+    Settled,
+}
+
+impl OwnerContext {
+    /// Puts a call on its way that is already in the state: to the bus, or to a receiver on this very owner.
+    pub(crate) fn dispatch(&mut self, link: Link, number: CallNumber) {
+        let Some((message, home)) = self.message(link, number) else {
+            return;
+        };
+        if self.is_here(link.to) {
+            self.local.push_back(Local::Numbered(message));
+        } else if let Some(to) = self.route(link.to, home) {
+            self.tell(to, Message::Call(message));
+        }
+    }
+
+    /// Sends a one-way call within the owner without a number, if that keeps the order of calls (rule C5).
+    pub(crate) fn call_direct(&mut self, from: EntityId, to: Address, call: &Call, caller: Caller) -> bool {
+        let Some((receiver, _)) = to.entity().filter(|_| self.is_here(to)) else {
+            return false;
+        };
+        let settled = self.is_settled(self.journal.address(from), to);
+        if settled {
+            self.local.push_back(Local::Direct {
+                to: receiver,
+                call: call.clone(),
+                caller,
+            });
+        }
+        settled
+    }
+
+    /// Whether no call from one address to another is unconfirmed, so that a further one may do without the link.
+    pub(crate) fn is_settled(&self, from: Address, to: Address) -> bool {
+        let sent = self.state().links(from).and_then(|links| links.sent.get(&to));
+        sent.is_none_or(|sent| sent.unconfirmed.is_empty())
+    }
+
+    /// Takes a call that came from `sender`, if it is the next on its link.
+    pub(crate) fn arrive(&mut self, sender: OwnerId, message: &CallMessage) -> Arrival {
+        let link = message.link;
+        if !self.is_here(link.to) {
+            self.absent(sender, message);
+            return Arrival::Settled;
+        }
+        // A home is told where its cell parts are, and that they are no more; what they say last must not bring them back.
+        if let Address::Cell(entity) = link.from
+            && message.from_home != self.owner()
+        {
+            self.routes.moved(entity, sender);
+        }
+        let taken = self
+            .state()
+            .links(link.to)
+            .and_then(|links| links.taken.get(&link.from));
+        let taken = taken.copied().unwrap_or_default();
+        if message.number <= taken {
+            self.call_links.taken.insert(link, sender);
+            return Arrival::Settled;
+        }
+        if message.number > taken.next() {
+            self.tell(sender, Message::Gap { link, have: taken });
+            return Arrival::Settled;
+        }
+        self.journal.consume(link, message.number, message.trace);
+        self.trace = message.trace;
+        self.call_links.taken.insert(link, sender);
+        let wants_reply = matches!(message.call, Call::Method { wants_reply: true, .. } | Call::Locate);
+        Arrival::Taken(Caller {
+            link,
+            home: message.from_home,
+            number: message.number,
+            wants_reply,
+        })
+    }
+
+    /// Ends an input: tells senders what was taken.
+    pub(crate) fn confirm_taken(&mut self) -> Vec<(Link, CallNumber)> {
+        let mut clients = Vec::new();
+        for (link, sender) in std::mem::take(&mut self.call_links.taken) {
+            let taken = self
+                .state()
+                .links(link.to)
+                .and_then(|links| links.taken.get(&link.from))
+                .copied();
+            let Some(upto) = taken else { continue };
+            if sender != self.owner() {
+                self.tell(sender, Message::Took { link, upto });
+            } else if matches!(link.from, Address::Client(_)) {
+                clients.push((link, upto));
+            } else {
+                self.confirm(link, upto);
+            }
+        }
+        clients
+    }
+
+    /// The receiver has taken calls of ours.
+    pub(crate) fn confirm(&mut self, link: Link, upto: CallNumber) {
+        let Some(sent) = self.state().links(link.from).and_then(|links| links.sent.get(&link.to)) else {
+            return;
+        };
+        let Some((&oldest, _)) = sent.unconfirmed.first_key_value() else {
+            return;
+        };
+        let (last, upto) = (sent.last, upto.min(sent.last));
+        if upto < oldest {
+            return;
+        }
+        let confirmed = self.call_links.confirmed.entry(link).or_default();
+        *confirmed = upto.max(*confirmed);
+        if *confirmed == last {
+            self.call_links.stop(link);
+        } else if self.call_links.goes_on(link, upto, self.now.mono) {
+            self.repeat(link, upto.next());
+        }
+    }
+
+    /// Logs the confirmations that came, as many as a batch has room for; the others wait for the next one. To be done before
+    /// a batch is closed, and before an entity leaves.
+    pub fn log_confirmations(&mut self) {
+        for _ in 0..CONFIRMATIONS {
+            let Some((link, upto)) = self.call_links.confirmed.pop_first() else {
+                return;
+            };
+            let known = self.state().links(link.from).and_then(|links| links.sent.get(&link.to));
+            if known.is_some_and(|sent| sent.unconfirmed.range(..=upto).next().is_some()) {
+                self.record(
+                    subject_of(link.from),
+                    false,
+                    Body::Confirmed {
+                        to: link.to,
+                        upto,
+                        lost: false,
+                    },
+                );
+            }
+        }
+    }
+
+    /// The receiver lacks calls of ours after `have`.
+    pub(crate) fn fill_gap(&mut self, link: Link, have: CallNumber) {
+        if self.call_links.heeds(link, self.now.mono) {
+            self.repeat(link, CallNumber(have.0.saturating_add(1)));
+        }
+    }
+
+    /// A cell part is elsewhere, says `from`: calls to it follow, unless this owner knows better because it is its home.
+    pub(crate) fn redirect(&mut self, from: OwnerId, entity: EntityId, to: OwnerId) {
+        if to == self.owner() {
+            return;
+        }
+        let before: Vec<(Link, Option<OwnerId>)> = self
+            .links_to(entity)
+            .into_iter()
+            .map(|link| (link, self.way(link)))
+            .collect();
+        self.routes.moved(entity, to);
+        for (link, way) in before {
+            if self.way(link) == way {
+                continue;
+            }
+            if self.home(link) == Some(from) {
+                self.call_links.begin_anew(link);
+            }
+            if self.call_links.heeds(link, self.now.mono) {
+                self.repeat(link, CallNumber(0));
+            }
+        }
+    }
+
+    /// A cell part has told its home, which is here, where it is: what waits for it goes there at once.
+    pub(crate) fn follow(&mut self, entity: EntityId) {
+        for link in self.links_to(entity) {
+            self.repeat(link, CallNumber(0));
+        }
+    }
+
+    /// The links to a cell part on which calls wait.
+    fn links_to(&self, entity: EntityId) -> Vec<Link> {
+        let links = self.call_links.links.keys();
+        links.filter(|link| link.to == Address::Cell(entity)).copied().collect()
+    }
+
+    /// Where the calls of a link are sent.
+    fn way(&self, link: Link) -> Option<OwnerId> {
+        self.route(link.to, self.home(link)?)
+    }
+
+    /// The home of a link's receiver.
+    fn home(&self, link: Link) -> Option<OwnerId> {
+        Some(self.state().links(link.from)?.sent.get(&link.to)?.home)
+    }
+
+    /// The receiver is gone for good. Returns the calls that waited for a reply; the others are only counted.
+    pub(crate) fn give_up(&mut self, link: Link) -> (Vec<CallNumber>, usize) {
+        let Some(links) = self.state().links(link.from) else {
+            return (Vec::new(), 0);
+        };
+        let Some(sent) = links.sent.get(&link.to) else {
+            return (Vec::new(), 0);
+        };
+        let asked: Vec<CallNumber> = links
+            .awaiting
+            .range((link.to, CallNumber(0))..)
+            .take_while(|((to, _), _)| *to == link.to)
+            .map(|((_, n), _)| *n)
+            .collect();
+        let lost = sent.unconfirmed.len();
+        let upto = sent.last;
+        self.call_links.stop(link);
+        self.call_links.confirmed.remove(&link);
+        if lost > 0 {
+            self.record(
+                subject_of(link.from),
+                false,
+                Body::Confirmed {
+                    to: link.to,
+                    upto,
+                    lost: true,
+                },
+            );
+        }
+        (asked, lost)
+    }
+
+    /// Sends again what has been unconfirmed for long enough, as long as anything can wait at the gate. Returns the first
+    /// link whose receiver, as its home knows, does not exist.
+    pub(crate) fn send_due(&mut self) -> Option<Link> {
+        while !self.gate.is_full()
+            && let Some((link, attempt)) = self.call_links.pop(self.now.mono)
+        {
+            let home = self
+                .state()
+                .links(link.from)
+                .and_then(|links| links.sent.get(&link.to))
+                .map(|sent| sent.home);
+            let at_home = home == Some(self.owner()) && link.to.entity().is_some();
+            if at_home
+                && !self.is_here(link.to)
+                && self.route(link.to, self.owner()).is_none_or(|to| to == self.owner())
+            {
+                return Some(link);
+            }
+            if attempt.made >= ATTEMPTS_BEFORE_HOME
+                && let Address::Cell(entity) = link.to
+            {
+                self.routes.forget(entity);
+            }
+            let pause = FIRST_RESEND.saturating_mul(1 << attempt.made.min(4)).min(LAST_RESEND);
+            if let Some(behind) = self.send_again(link, CallNumber(0)) {
+                let next = Attempt {
+                    due: self.now.mono.after(pause),
+                    made: attempt.made.saturating_add(1),
+                    heeded: Some(self.now.mono),
+                    behind,
+                };
+                self.call_links.schedule(link, next);
+            }
+        }
+        None
+    }
+
+    /// The error for a call whose receiver does not exist.
+    pub(crate) fn no_such(to: Address) -> CallError {
+        match to {
+            Address::Cell(_) => CallError::NoSuchCellEntity,
+            _ => CallError::NoSuchEntity,
+        }
+    }
+
+    /// Whether an address is real here.
+    #[must_use]
+    pub fn is_here(&self, address: Address) -> bool {
+        match address {
+            Address::Owner(owner) => owner == self.owner(),
+            Address::Client(_) => false,
+            Address::Base(entity) | Address::Cell(entity) => {
+                self.image(entity).is_some() && self.journal.address(entity) == address
+            }
+        }
+    }
+
+    /// Sends calls of a link that is watched again, and remembers how far that has to go.
+    fn repeat(&mut self, link: Link, from: CallNumber) {
+        if let Some(behind) = self.send_again(link, from)
+            && let Some(attempt) = self.call_links.links.get_mut(&link)
+        {
+            attempt.behind = behind;
+        }
+    }
+
+    /// Sends the first unconfirmed calls from `from` on again. Returns the link's newest call, if any is unconfirmed.
+    fn send_again(&mut self, link: Link, from: CallNumber) -> Option<CallNumber> {
+        let first = self
+            .call_links
+            .confirmed
+            .get(&link)
+            .map_or(from, |confirmed| from.max(confirmed.next()));
+        let sent = self.state().links(link.from).and_then(|links| links.sent.get(&link.to));
+        let sent = sent.filter(|sent| !sent.unconfirmed.is_empty())?;
+        let newest = sent.last;
+        let numbers: Vec<CallNumber> = sent
+            .unconfirmed
+            .range(first..)
+            .map(|(n, _)| *n)
+            .take(RESEND_BURST)
+            .collect();
+        for number in numbers {
+            self.dispatch(link, number);
+        }
+        Some(newest)
+    }
+
+    fn message(&self, link: Link, number: CallNumber) -> Option<(CallMessage, OwnerId)> {
+        let sent = self.state().links(link.from)?.sent.get(&link.to)?;
+        let call = sent.unconfirmed.get(&number)?.clone();
+        let from_home = match link.from.entity() {
+            Some((entity, _)) => self.image(entity).map_or(self.owner(), |image| image.home),
+            None => self.owner(),
+        };
+        let message = CallMessage {
+            link,
+            from_home,
+            to_home: sent.home,
+            number,
+            trace: self.trace,
+            call,
+        };
+        Some((message, sent.home))
+    }
+
+    /// Where to send for an address; `None` while nobody can know.
+    fn route(&self, to: Address, home: OwnerId) -> Option<OwnerId> {
+        match to {
+            Address::Owner(owner) => Some(owner),
+            Address::Base(_) => Some(home),
+            Address::Client(_) => None,
+            Address::Cell(entity) if home == self.owner() => self.placed(entity),
+            Address::Cell(entity) => Some(self.routes.cell(entity).unwrap_or(home)),
+        }
+    }
+
+    /// Where a cell part is, as far as this owner knows: exactly if it is its home, else where it was last heard of.
+    #[must_use]
+    pub fn placed(&self, entity: EntityId) -> Option<OwnerId> {
+        if let Some(base) = self.image(entity).and_then(|image| image.base()) {
+            return base.cell;
+        }
+        let elsewhere = self.state().placed.get(&entity).copied();
+        elsewhere.or_else(|| self.routes.cell(entity))
+    }
+
+    /// A call came for somebody who is not here.
+    fn absent(&mut self, sender: OwnerId, message: &CallMessage) {
+        let link = message.link;
+        let Some((entity, _)) = link.to.entity() else { return };
+        if self
+            .state()
+            .departing
+            .values()
+            .any(|(departing, _)| *departing == entity)
+        {
+            return;
+        }
+        let is_home = message.to_home == self.owner();
+        let known = match link.to {
+            Address::Cell(_) if is_home => self.placed(entity),
+            Address::Cell(_) => self.routes.cell(entity),
+            _ => None,
+        };
+        match known {
+            Some(owner) if owner != self.owner() => self.tell(sender, Message::Moved { entity, to: owner }),
+            _ if is_home => self.tell(sender, Message::Gone { link }),
+            _ => {}
+        }
+    }
+}
+
+pub(crate) fn subject_of(address: Address) -> Subject {
+    address
+        .entity()
+        .map_or(Subject::Owner, |(entity, part)| Subject::Entity(entity, part))
+}
