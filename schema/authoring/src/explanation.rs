@@ -1,32 +1,32 @@
-//! What is said about a rule at length: why it is one, files that break it, and the same files as they should be.
+//! Explanations of rules: the reason, files that break the rule, and the same files corrected.
 //!
 //! An explanation is a file in `explain/`, named like its rule. Its examples are sections begun by `=== path`, like the
-//! cases of the tests, and are compiled by a test, so they say what really happens. What an example leaves out is a list
-//! with one type, `Avatar`, and its empty definition. In examples
+//! cases of the tests, and are compiled by a test, so their output is real. An example without a list gets one with the
+//! type `Avatar` and its empty definition. In examples
 //! - `… × 5` at the end of a line repeats the line, with `{n}` counting from 0,
 //! - `\xff` is a byte,
-//! - `(not there)` behind a path takes the file away, `(cannot be read)` makes it unreadable.
+//! - `(not there)` behind a path removes the file, `(cannot be read)` makes it unreadable.
 
 use std::fmt::Write as _;
 
 use annals_def::{Rule, Style, Tree, render, survey};
 
-/// A rule at length.
+/// The explanation of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// What it is about, in paragraphs.
+    /// The explanation, in paragraphs.
     pub text: &'static str,
-    /// Files that break it.
+    /// Files that break the rule.
     pub wrong: Example,
-    /// Files that do not.
+    /// Files that follow it.
     pub right: Example,
 }
 
-/// Files as a text: each behind a line with its path.
+/// Files as one text: each behind a line with its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Example(pub &'static str);
 
-/// Repeats the line that it ends.
+/// The mark that repeats its line.
 const REPEAT: &str = " … × ";
 
 impl Explanation {
@@ -36,7 +36,7 @@ impl Explanation {
         Self::parse(text_of(rule))
     }
 
-    /// Takes the text of an explanation apart.
+    /// Parses the text of an explanation.
     fn parse(text: &'static str) -> Self {
         let (text, examples) = text.split_once("# Wrong\n").unwrap_or((text, ""));
         let (wrong, right) = examples.split_once("# Right\n").unwrap_or((examples, ""));
@@ -76,7 +76,7 @@ impl Example {
     }
 }
 
-/// The content of a file with its abbreviations written out.
+/// The content of a file with its abbreviations expanded.
 fn bytes(content: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     for line in content.lines() {
@@ -108,7 +108,7 @@ fn push_line(line: &str, bytes: &mut Vec<u8>) {
     bytes.push(b'\n');
 }
 
-/// A rule at length, as a terminal shows it: the text, the wrong example with what is said about it, the right one.
+/// An explanation as shown on a terminal: the text, the wrong example with its diagnostics, the right one.
 #[must_use]
 pub fn explain(rule: Rule, style: Style) -> String {
     let Explanation { text, wrong, right } = Explanation::of(rule);
@@ -136,7 +136,7 @@ fn indented(text: &str) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Names every rule once: one without a file, or a rule that is left out, does not compile.
+/// Lists every rule once: a missing rule, or one without a file, does not compile.
 macro_rules! texts {
     ($($rule:ident)*) => {
         fn text_of(rule: Rule) -> &'static str {

@@ -1,18 +1,18 @@
-//! What people who write definitions, or programs against them, ask of a schema.
+//! Tools for authors of definitions, and of programs that use them.
 //!
-//! Responsible for: what a schema costs and how it looks ([`describe`], pages, tables), what a change of it does to whom
-//! ([`diff`]), what could be written at a cursor ([`editor`]), schemas for XML tools, rules explained at length, findings for
-//! programs, and generated code ([`codegen`]). Not responsible for: what definitions mean, which `annals-def` says. No
-//! server needs any of this; what a server needs to read old data under new definitions is `annals_def::Plan`.
+//! Responsible for: the costs and the presentation of a schema ([`describe`], pages, tables), the effects of a change
+//! ([`diff`]), editor support ([`editor`]), schemas for XML tools, explanations of rules, diagnostics for programs, and
+//! generated code ([`codegen`]). Not responsible for: the meaning of definitions, which is in `annals-def`. No server
+//! needs this crate; a server that reads old data under new definitions uses `annals_def::Plan`.
 //!
 //! | modules | what they do |
 //! |---|---|
 //! | `describe` | a schema with sizes, ids and origins: as a table, as a page, as JSON |
-//! | `diff` | a migration plan in words: what a change does to stored data, log, peers and clients |
-//! | `editor` | definitions while they are written: findings, completion, hover, where something is declared |
+//! | `diff` | a migration plan in words: effects of a change on stored data, log, peers and clients |
+//! | `editor` | editor support: diagnostics, completion, hover texts, places of declarations |
 //! | `codegen` | typed Rust and TypeScript |
 //! | `xml_schema` | the grammar as XSD and RELAX NG |
-//! | `explanation`, `report` | rules at length with examples; findings as JSON and SARIF |
+//! | `explanation`, `report` | rules explained with examples; diagnostics as JSON and SARIF |
 
 pub mod codegen;
 mod describe;

@@ -1,14 +1,15 @@
-//! Diagnostics for programs: as JSON of our own, and as SARIF 2.1.0, which code hosts and editors read.
+//! Diagnostics for programs: as our own JSON, and as SARIF 2.1.0, which code hosts and editors read.
 
 use annals_def::{Compiled, Diagnostic, Place, Rule, Severity};
 use serde_json::{Value as Json, json};
 
 use crate::explanation::Explanation;
 
-/// What compiling found as one JSON object: `problems`, each with its code, severity, file, line, columns, message, why, help
-/// and related places; and `counts` by severity. Lines and columns count from 1; `endColumn` is the first behind the place.
-/// Columns count characters. What concerns the folder as a whole has `null` for its place. `dialect` is that in which the files were read,
-/// `because` what spoke for it; `compiles` is true or false, and `verdict` says why; `schema`, if there is one, has its fingerprint and how many types there are of each kind.
+/// The result of compiling as one JSON object: `problems`, each with its code, severity, file, line, columns, message,
+/// why, help and related places; and `counts` by severity. Lines and columns count from 1, columns in characters;
+/// `endColumn` is the first behind the place. A problem of the whole folder has `null` for its place. `dialect` is the
+/// dialect of the files, `because` the sign that decided it; `compiles` is true or false, and `verdict` says why;
+/// `schema`, if there is one, has its fingerprint and the number of types of each kind.
 #[must_use]
 pub fn to_json(found: &Compiled) -> String {
     let diagnostics = &found.diagnostics;
@@ -58,7 +59,7 @@ fn problem(diagnostic: &Diagnostic) -> Json {
 
 fn place(place: &Place) -> Json {
     if place.file.is_empty() {
-        // The folder: it has no lines.
+        // The folder itself has no lines.
         return json!({ "file": null, "line": null, "column": null, "endColumn": null, "text": null });
     }
     json!({
@@ -70,8 +71,8 @@ fn place(place: &Place) -> Json {
     })
 }
 
-/// All diagnostics as a SARIF 2.1.0 log with one run. `folder` is the game's folder as it is to be named in the log: a
-/// path below the root of the sources, or a `file:` URI; empty if it is that root.
+/// All diagnostics as a SARIF 2.1.0 log with one run. `folder` is the game's folder in the log: a path below the root
+/// of the sources, or a `file:` URI; empty if it is that root.
 #[must_use]
 pub fn to_sarif(diagnostics: &[Diagnostic], folder: &str) -> String {
     let log = json!({
@@ -102,7 +103,7 @@ fn sarif_rule(rule: &Rule) -> Json {
     })
 }
 
-/// The word that the standard has for a severity.
+/// The SARIF term for a severity.
 fn level(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
@@ -156,8 +157,8 @@ fn location(place: &Place, folder: &str) -> Json {
     location
 }
 
-/// A path as a URI writes it: everything but letters, digits and the marks that mean themselves becomes `%` and two
-/// hexadecimal digits. The scheme of a URI stays.
+/// A path in a URI: all characters except letters, digits and unreserved marks become `%` and two hexadecimal digits.
+/// The scheme of a URI is kept.
 fn escaped(path: &str) -> String {
     let (scheme, path) = match path.strip_prefix("file://") {
         Some(path) => ("file://", path),

@@ -1,4 +1,4 @@
-//! Generated code goes by the client numbers of the schema, those that a header size orders among them.
+//! Generated code uses the client numbers of the schema, including those that a header size reorders.
 
 use annals_authoring::codegen::{CodeParts, Model};
 use annals_def::Tree;
@@ -25,7 +25,7 @@ fn model() -> Model {
     Model::compile(&tree).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-/// The text up to the end of the block that begins there.
+/// The text between `begin` and the next `end`.
 fn block<'t>(text: &'t str, begin: &str, end: &str) -> &'t str {
     let (_, behind) = text
         .split_once(begin)

@@ -1,5 +1,5 @@
-//! What is said about the cost of a schema: ids against an oracle, sizes against the bytes, and the sample world as it is
-//! shown.
+//! The reported costs of a schema: ids against an oracle, sizes against the encoded bytes, and the output for the
+//! sample world.
 
 use std::{fs, path::Path};
 
@@ -21,7 +21,7 @@ fn random_method(name: String, dice: &mut dyn FnMut() -> u64) -> Method {
     method
 }
 
-/// A schema of one type with more members than fit into single-byte ids now and then.
+/// A schema of one type, which sometimes has more members than single-byte ids.
 fn random_schema(seed: u64) -> Schema {
     let mut dice = split_mix(seed);
     let mut one = EntityType::new("Thing");
@@ -40,8 +40,8 @@ fn random_schema(seed: u64) -> Schema {
     Schema::new(vec![one], Vec::new(), Vec::new())
 }
 
-/// The rule as it is told: fixed sizes ascending, then the others, equal ones in their order. Worked out by picking the
-/// least that is left again and again.
+/// Oracle for the order of ids: fixed sizes ascending, then the others, equal sizes in declaration order. Repeatedly
+/// picks the least remaining member.
 fn in_id_order(members: impl Iterator<Item = (String, Option<usize>)>) -> Vec<(String, Option<usize>)> {
     let mut left: Vec<_> = members.collect();
     let mut order = Vec::new();
@@ -60,7 +60,7 @@ fn in_id_order(members: impl Iterator<Item = (String, Option<usize>)>) -> Vec<(S
     order
 }
 
-/// Bytes of a method's arguments where every one has a fixed size.
+/// Bytes of a method's arguments, if every argument has a fixed size.
 fn size_of(method: &Method) -> Option<usize> {
     method.args.iter().map(|arg| arg.data_type.stream_size()).sum()
 }
@@ -173,7 +173,7 @@ fn totals_are_the_sums_of_what_each_receiver_has() {
     }
 }
 
-/// A type with so many properties that clients see.
+/// Describes a type with `count` properties that clients see.
 fn with_client_properties(count: usize) -> Description {
     let mut one = EntityType::new("Thing");
     let property = |i| Property::new(format!("p{i}"), DataType::Int8, Distribution::AllClients);
@@ -189,7 +189,7 @@ fn what_exceeds_a_single_byte_is_counted() {
     }
 }
 
-/// A type with so many properties, client methods and exposed cell methods that clients know.
+/// A type with this many properties that clients see, client methods and exposed cell methods.
 fn crowded(properties: u16, methods: u16) -> Schema {
     let mut one = EntityType::new("Thing");
     let property = |i| Property::new(format!("p{i}"), DataType::Int8, Distribution::AllClients);
@@ -241,7 +241,7 @@ fn sample() -> Description {
     Description::of_survey(&survey_dir(&folder)).expect("the sample world has no errors")
 }
 
-/// `UPDATE_EXPECT=1 cargo test -p annals-def --test describe` writes the expectations anew.
+/// `UPDATE_EXPECT=1 cargo test -p annals-authoring --test describe` rewrites the expectations.
 fn compare(said: &str, name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("test_data").join(name);
     #[expect(clippy::disallowed_methods, reason = "a test may look at its environment")]

@@ -1,9 +1,9 @@
-//! Cases: two worlds, and what is said of the step from one to the other.
+//! Golden cases: two worlds, and the report on the changes between them.
 //!
-//! `test_data/diff` holds a case for every kind of change. A case begins with the kind and a title, then a line for each
-//! rename, then sections, each begun by `=== side/path`, where the side is `old`, `new` or `both`. Beside it stands what is
-//! said. The table in `docs/changing-definitions.md` is made of the cases. `UPDATE_EXPECT=1 cargo test -p annals-authoring --test
-//! diff_golden` writes both anew; read the difference.
+//! `test_data/diff` holds a case for every kind of change. A case begins with the kind and a title, then a line for
+//! each rename, then sections, each begun by `=== side/path`, where the side is `old`, `new` or `both`. The expected
+//! report is in a file next to it. The table in `docs/changing-definitions.md` is generated from the cases.
+//! `UPDATE_EXPECT=1 cargo test -p annals-authoring --test diff_golden` rewrites both; review the difference.
 
 use std::{
     collections::BTreeSet,
@@ -17,10 +17,10 @@ use annals_def::{
     DataType, Distribution, EntityType, Property, Rename, Renames, Schema, Severity, Style, Tree, compile, render,
 };
 
-/// A case as it was read.
+/// A parsed case.
 struct Case {
     path: PathBuf,
-    /// The kind that it is an example of, as in the table.
+    /// The kind of change that it is an example of, as in the table.
     kind: String,
     title: String,
     diff: Diff,
@@ -79,7 +79,7 @@ fn schema(path: &Path, tree: &Tree) -> Schema {
     compiled.schema.expect("nothing is wrong")
 }
 
-/// The kind of a change as the table has it.
+/// A change's kind, as named in the table.
 fn kind_of(change: &SchemaChange) -> String {
     match &change.kind {
         ChangeKind::PropertyType(difference) => format!("property-type/{}", difference.change.word()),
@@ -109,7 +109,7 @@ fn what_is_said_of_each_case_is_expected() {
     assert!(differences.is_empty(), "{}", differences.join("\n\n"));
 }
 
-/// Kinds of cases that are no kinds of changes: nothing changed, or several things.
+/// Kinds of cases that are not kinds of changes: no change, or several.
 const OTHERS: [&str; 2] = ["nothing", "a-release"];
 
 #[test]
@@ -127,7 +127,7 @@ fn every_kind_of_change_has_a_case_that_shows_it() {
     assert_eq!(shown, listed);
 }
 
-/// The kinds in the order of the table.
+/// The kinds, in the order of the table.
 fn kinds() -> impl Iterator<Item = &'static str> {
     ChangeKind::WORDS.into_iter().flat_map(|word| match word {
         "property-type" => TYPE_KINDS.to_vec(),
@@ -135,7 +135,7 @@ fn kinds() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// How the type of a property can differ.
+/// Kinds of differences between types of a property.
 const TYPE_KINDS: [&str; 24] = [
     "property-type/widened",
     "property-type/narrowed",
@@ -163,7 +163,7 @@ const TYPE_KINDS: [&str; 24] = [
     "property-type/replaced",
 ];
 
-/// A row for each case: its kind, its title, and the class of that change for each audience.
+/// A row for each case: its kind, its title, and the class of the change for each audience.
 fn table(cases: &[Case]) -> String {
     let mut table =
         String::from("| kind | of which | stored data | log | running peers | clients |\n|---|---|---|---|---|---|\n");
@@ -190,7 +190,7 @@ fn table(cases: &[Case]) -> String {
     table.replace("|  |", "| |").replace("|  |", "| |")
 }
 
-/// Around the table in the page.
+/// Markers around the table in the page.
 const MARKS: [&str; 2] = ["<!-- the table begins -->\n", "<!-- the table ends -->"];
 
 #[test]

@@ -1,5 +1,5 @@
-//! What editors are told about definitions that are being written: at a `|` in a file of a small world, and at every place
-//! of files that are broken in every way.
+//! Editor support for unfinished definitions: at a `|` in a file of a small world, and at every position of files that
+//! are broken in many ways.
 
 use annals_authoring::editor::{Completion, Draft, Symbol};
 use annals_def::{Dice, Tree, split_mix};
@@ -24,7 +24,7 @@ const AVATAR: &str = "\
 </root>
 ";
 
-/// A small world, in which `file` holds something else.
+/// A small world in which `file` has the content `text`.
 fn world(file: &str, text: &str) -> Tree {
     let mut tree = Tree::new();
     tree.insert("scripts/entities.xml", "<root> <Avatar/> <Monster/> </root>");
@@ -47,7 +47,7 @@ fn world(file: &str, text: &str) -> Tree {
     tree
 }
 
-/// The draft of the small world with a text in place of a file, and the place of the `|` in it.
+/// The draft of the small world with `text` in place of `file`, and the position of the `|` in it.
 fn draft(file: &str, text: &str) -> (Draft, usize) {
     let at = text.find('|').expect("a cursor");
     let mut draft = Draft::new(world("scripts/unread.txt", ""));
@@ -70,7 +70,7 @@ fn labels(completions: &[Completion]) -> Vec<&str> {
     completions.iter().map(|one| one.label.as_str()).collect()
 }
 
-/// The text once a completion is taken, with `|` where the cursor is then.
+/// The text after accepting the completion `label`, with `|` at the new cursor.
 fn taken(text: &str, completions: &[Completion], label: &str) -> String {
     let one = completions
         .iter()
@@ -85,10 +85,10 @@ fn taken(text: &str, completions: &[Completion], label: &str) -> String {
     )
 }
 
-/// What is written in a file, and in short what must be offered at its `|` and, behind a `-`, what must not. A text
-/// without a root element stands in a property of Avatar.
+/// File, its text, and labels that must be offered at the `|` or, with a `-` before them, must not. A text without a
+/// root element is placed inside a property of Avatar.
 const OFFERED: &[(&str, &str, &str)] = &[
-    // Words in what is complete, half typed, and not closed.
+    // Words in complete, half-typed and unclosed elements.
     (
         FILE,
         "<Flags> | </Flags>",
@@ -111,12 +111,12 @@ const OFFERED: &[(&str, &str, &str)] = &[
     ),
     (FILE, "<Type> FIXED_DICT <Parent> | </Parent> </Type>", "ITEM -GOLD"),
     (FILE, "<Persistent> | </Persistent>", "true false"),
-    // Tags of a property: those that are not there.
+    // Tags that a property does not have yet.
     (FILE, "<Type> INT8 </Type> <|", "Flags Persistent -Type -Widget -Args"),
     (FILE, "<Type> INT8 </Type> |", "Flags -Type"),
     (FILE, "<Fl|>ALL_CLIENTS</Fl>", "Flags"),
     (FILE, "<Type> INT8 </|", "Type -hp"),
-    // Sections, methods, and what they name.
+    // Sections, methods, and the names that they refer to.
     (
         FILE,
         "<root> <| </root>",
@@ -168,7 +168,7 @@ const OFFERED: &[(&str, &str, &str)] = &[
     ),
     (LIST, "<root> <Avatar h|/> </root>", "hasBase hasCell hasClient"),
     (ALIASES, "<root> <X> | </X> </root>", "UINT8 ARRAY -Flags"),
-    // Nothing at all.
+    // Places without completions.
     (FILE, "<root> <!-- <| --> </root>", ""),
     ("scripts/readme.xml", "<root> <|", ""),
 ];
@@ -243,7 +243,7 @@ fn a_completion_writes_the_whole_tag_and_no_more() {
     }
 }
 
-/// The small world's file with the cursor in the middle of the first `word` behind `behind`.
+/// The small world's file with the cursor in the middle of the first `word` after `behind`.
 fn cursor_in(text: &str, behind: &str, word: &str) -> String {
     let from = text.find(behind).expect("there") + behind.len();
     let at = from + text[from..].find(word).expect("there") + 1;
@@ -253,7 +253,7 @@ fn cursor_in(text: &str, behind: &str, word: &str) -> String {
 const FIGHTER: &str =
     "<root> <Properties> <hp> <Type> INT32 </Type> <Flags> ALL_CLIENTS </Flags> </hp> </Properties> </root>";
 
-/// A file, where in it something is, what it is, and what is told of it.
+/// Hover cases: file, text to search after, word under the cursor, and texts that the hover must contain.
 const TOLD: &[(&str, &str, &str, &[&str])] = &[
     (
         FILE,
@@ -353,7 +353,7 @@ fn what_something_means_and_costs_is_told() {
 
 #[test]
 fn an_id_costs_as_many_bytes_as_it_has() {
-    // Beside so many methods, properties have 127 slots, which two bytes share among 32 511 of them.
+    // With this many methods, properties have 127 slots left, enough for 32 511 of them in two bytes.
     for (properties, bytes) in [(300, 2), (32_511, 2), (32_512, 3)] {
         let property = |i| format!("<p{i}> <Type> INT8 </Type> <Flags> ALL_CLIENTS </Flags> </p{i}>\n");
         let mut declared: String = (0..properties - 1).map(property).collect();
@@ -501,7 +501,7 @@ fn what_was_meant_can_be_written_by_a_program() {
     }
 }
 
-/// Something that is typed, pasted or lost at a random place.
+/// The text after a random edit: text typed, pasted or deleted at a random position.
 fn broken(text: &str, dice: &mut Dice<'_>) -> String {
     let at = text.floor_char_boundary(dice() as usize % (text.len() + 1));
     let end = text.floor_char_boundary((at + dice() as usize % 40).min(text.len()));

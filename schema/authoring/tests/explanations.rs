@@ -1,11 +1,11 @@
-//! Every rule is explained, and its examples do what the explanation says.
+//! Every rule has an explanation, and its examples behave as the explanation says.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 use annals_authoring::{Explanation, explain};
 use annals_def::{Compiled, Rule, Severity, Style, Survey, Tree, compile, render, survey};
 
-/// From this number on rules are advice, or about it.
+/// Rules from this number on are advice, or about advice.
 const FIRST_ADVICE: u16 = 700;
 
 fn with_advice(tree: &Tree) -> Compiled {
@@ -27,7 +27,7 @@ fn the_wrong_example_breaks_its_rule_and_the_right_one_breaks_none() {
     let mut wrong = Vec::new();
     for rule in Rule::ALL {
         let explanation = Explanation::of(*rule);
-        // Advice is told to those who ask; what is right without it may be wasteful.
+        // Advice is reported on request only; the right example of another rule may be wasteful.
         let look = if rule.text().number >= FIRST_ADVICE {
             with_advice
         } else {

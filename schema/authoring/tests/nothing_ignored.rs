@@ -1,5 +1,5 @@
-//! Nothing in a file is ignored in silence: whatever is put anywhere into a good file changes what is said about the game,
-//! or the game itself.
+//! Nothing in a file is silently ignored: anything inserted anywhere into a valid file changes the diagnostics or the
+//! compiled game.
 
 #[path = "../../def/tests/support/mod.rs"]
 mod support;
@@ -10,7 +10,7 @@ use annals_authoring::Explanation;
 use annals_def::{Compiled, Rule, Tree, compile};
 use support::tree_of;
 
-/// Where each start tag is: behind its name, and behind its `>`.
+/// Offsets of each start tag: after its name, and after its `>`.
 fn start_tags(text: &str) -> Vec<(usize, usize)> {
     let mut tags = Vec::new();
     let mut at = 0;
@@ -33,7 +33,7 @@ fn start_tags(text: &str) -> Vec<(usize, usize)> {
     tags
 }
 
-/// The text with something put into the element of a start tag.
+/// The text with `content` inserted into the element of a start tag.
 fn with_content(text: &str, (_, end): (usize, usize), content: &str) -> String {
     if !text[..end].ends_with("/>") {
         return format!("{}{content}{}", &text[..end], &text[end..]);
@@ -46,7 +46,7 @@ fn with_content(text: &str, (_, end): (usize, usize), content: &str) -> String {
     format!("{}>{content}</{name}>{}", &text[..end - 2], &text[end..])
 }
 
-/// Good games: the cases that load without a word, and what the explanations call right.
+/// Valid games: the cases that compile without diagnostics, and the right examples of the explanations.
 fn good_games() -> Vec<(String, Tree)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../def/test_data/ok");
     let entries = folder.read_dir().expect("readable");
@@ -63,7 +63,7 @@ fn good_games() -> Vec<(String, Tree)> {
     games
 }
 
-/// Whether two games are the same and the same is said about them; places aside, since they move.
+/// Whether two games and their diagnostics are equal, except for positions, which move.
 fn is_same(a: &Compiled, b: &Compiled) -> bool {
     let said = |compiled: &Compiled| {
         let mut said: Vec<_> = compiled

@@ -1,4 +1,4 @@
-//! The page: whole, safe, without need of anything else.
+//! The generated page: well-formed, safe and self-contained.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +11,7 @@ use annals_def::{
     generate_type, split_mix, survey, survey_dir,
 };
 
-/// A tag: its name with `/` before it if it closes, and its attributes.
+/// A tag: its name, after a `/` if it is an end tag, and its attributes.
 #[derive(Debug)]
 struct Tag {
     name: String,
@@ -21,14 +21,14 @@ struct Tag {
 /// Elements without an end tag.
 const VOID: [&str; 2] = ["meta", "input"];
 
-/// All elements that the page is made of.
+/// All elements that the page uses.
 const ELEMENTS: [&str; 39] = [
     "!DOCTYPE", "a", "b", "body", "code", "dd", "details", "div", "dl", "dt", "h1", "h2", "h3", "head", "header",
     "html", "input", "li", "main", "meta", "nav", "output", "p", "script", "section", "small", "span", "style",
     "summary", "table", "tbody", "td", "th", "thead", "title", "tr", "ul", "kbd", "label",
 ];
 
-/// All attributes that it uses: none of them runs anything.
+/// All attributes that it uses. None of them can run code.
 const ATTRIBUTES: [&str; 25] = [
     "aria-describedby",
     "aria-label",
@@ -57,7 +57,7 @@ const ATTRIBUTES: [&str; 25] = [
     "type",
 ];
 
-/// The tags of a page as a browser would read them; the script and the style sheet are passed over.
+/// The tags of a page as a browser reads them, except the contents of the script and the style sheet.
 fn tags(page: &str) -> Vec<Tag> {
     let mut tags = Vec::new();
     let mut rest = page;
@@ -100,7 +100,7 @@ fn one_tag(text: &str) -> (Tag, &str) {
     }
 }
 
-/// Everything that holds for every page.
+/// Checks that apply to every page; returns the tags.
 fn check(page: &str) -> Vec<Tag> {
     let tags = tags(page);
     let mut open: Vec<&str> = Vec::new();
@@ -227,7 +227,7 @@ fn members_are_found_by_name_type_flag_receiver_and_advice() {
     );
 }
 
-/// What somebody would write who wants the page to do something.
+/// Texts that would inject markup or scripts if the page did not escape them.
 const HOSTILE: [&str; 6] = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror=alert(1)>",
@@ -303,7 +303,7 @@ fn only_this_script_and_this_style_sheet_may_do_anything() {
     assert_eq!(page.matches(" style=").count(), 0, "a style in a tag would be refused");
 }
 
-/// Bytes of a page beside its members, and most bytes of a member, on average.
+/// Maximum bytes of a page without its members, and maximum bytes per member on average.
 const FRAME: usize = 32_000;
 const MEMBER: usize = 2_500;
 

@@ -1,5 +1,5 @@
-//! The schemas for XML tools hold what the compiler holds: a real validator accepts with them every file that the
-//! compiler reads without a word, and refuses the wrong ones as far as the notation can say so.
+//! The schemas for XML tools agree with the compiler: with them, a real validator accepts every file that compiles
+//! without diagnostics, and rejects wrong files as far as the schema language can express the rules.
 
 #[path = "../../def/tests/support/mod.rs"]
 mod support;
@@ -18,7 +18,7 @@ use annals_def::{
 };
 use support::tree_of;
 
-/// A notation of schemas.
+/// A schema language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Notation {
     Xsd,
@@ -43,18 +43,18 @@ impl Notation {
     }
 }
 
-/// A file to be validated.
+/// A file to validate.
 struct Sample {
-    /// Where it is from.
+    /// Its origin.
     name: String,
     dialect: Dialect,
     kind: FileKind,
     text: String,
-    /// What the compiler says about it.
+    /// The rules that the compiler reports for it.
     rules: BTreeSet<Rule>,
 }
 
-/// Whether the validator is there; says so if it is not.
+/// Whether the validator is installed; prints a message if it is not.
 fn can_validate() -> bool {
     let is_there = Command::new("xmllint").arg("--version").output().is_ok();
     if !is_there {
@@ -63,7 +63,7 @@ fn can_validate() -> bool {
     is_there
 }
 
-/// The samples that a validator accepts, by name; and what it says about the others.
+/// The names of the samples that the validator accepts, and its messages about the others.
 fn validated(notation: Notation, samples: &[Sample], folder: &str) -> (BTreeSet<String>, BTreeMap<String, String>) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     let mut accepted = BTreeSet::new();
@@ -108,7 +108,7 @@ fn validated(notation: Notation, samples: &[Sample], folder: &str) -> (BTreeSet<
     (accepted, refused)
 }
 
-/// The files of a game that are of a kind which has a schema, as text.
+/// The files of a game for which a schema exists, as text.
 fn samples_of(name: &str, tree: &Tree) -> Vec<Sample> {
     let dialect = dialect_of(tree);
     let diagnostics = compile(tree).diagnostics;
@@ -165,7 +165,7 @@ fn golden() -> Vec<Sample> {
     samples
 }
 
-/// The files of the published games, if they are there.
+/// The files of the published games, if they are available.
 fn corpus() -> Vec<Sample> {
     let folder = std::env::var_os("ANNALS_CORPUS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
@@ -182,7 +182,7 @@ fn corpus() -> Vec<Sample> {
     games.iter().flat_map(sample).collect()
 }
 
-/// Whether XSD can describe the file at all: it lists the names of root elements.
+/// Whether XSD can describe the file: it must list the names of root elements.
 fn has_listed_root(sample: &Sample) -> bool {
     sample.text.contains("<root")
 }
@@ -209,8 +209,8 @@ fn what_the_compiler_reads_without_a_word_validates() {
     }
 }
 
-/// What RELAX NG can say: what a tag is called, where it stands and how often, and what its text is if that is all it
-/// has.
+/// Rules that RELAX NG can express: names of tags, their places and counts, and the text of an element without child
+/// elements.
 const SAID_BY_RELAX_NG: [Rule; 12] = [
     Rule::UnknownTag,
     Rule::TagCase,
@@ -226,7 +226,7 @@ const SAID_BY_RELAX_NG: [Rule; 12] = [
     Rule::Domain,
 ];
 
-/// What XSD can say, too: not which tags a member has, but what is in those that it knows.
+/// Rules that XSD can express too: not which tags a member has, but the content of the known ones.
 const SAID_BY_XSD: [Rule; 6] = [
     Rule::Boolean,
     Rule::UnknownFlags,

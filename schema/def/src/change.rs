@@ -1,8 +1,8 @@
-//! A change of a member's value: the whole of it, a part of it, or a slice of an array in it.
+//! Changes of a member's value: the whole value, a part of it, or a slice of an array in it.
 //!
-//! [`apply`] is how values change wherever there is a schema; [`Change::make`] does the same where the log is folded, which
-//! knows no types because everything in it was checked before it was written. [`difference`] finds the changes that lead
-//! from one value to another. [`Located`] is a change with what others need to read it who do not hold the value.
+//! [`apply`] changes values wherever there is a schema. [`Change::make`] does the same where the log is folded: there
+//! are no types there, as everything in a log was checked before it was written. [`difference`] computes the changes
+//! between two values. [`Located`] is a change with the sizes that a reader without the value needs.
 
 mod bits;
 mod difference;
@@ -20,69 +20,70 @@ use crate::{
     value::Value,
 };
 
-/// What to do at which place of a value.
+/// An edit at one place of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Where: an element or field at each step, empty for the whole value. For [`Edit::Splice`] the way to the array.
+    /// The place: an element or field at each step, empty for the whole value. For [`Edit::Splice`] the path of the
+    /// array.
     pub path: Path,
-    /// What.
+    /// The edit at that place.
     pub edit: Edit,
 }
 
-/// What to do at a place.
+/// An edit of the value at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edit {
-    /// Put this value there.
+    /// Replaces the value.
     Set(Value),
-    /// Take elements out of an `ARRAY` and put others in their place. One of a fixed size keeps its length.
+    /// Removes elements of an `ARRAY` and inserts others at the same index. An array of fixed size keeps its length.
     Splice {
-        /// The index of the first element taken out, and of the first put in.
+        /// Index of the first removed element, and of the first inserted one.
         at: u32,
-        /// How many are taken out.
+        /// Number of removed elements.
         removed: u32,
-        /// What is put in.
+        /// The inserted elements.
         inserted: Vec<Value>,
     },
 }
 
-/// What a change has replaced, and where: what callbacks are told.
+/// What a change replaced, and where: the arguments of callbacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Replaced {
     /// The whole value: `set_x(old)`.
     Whole {
-        /// What was there.
+        /// The old value.
         old: Value,
     },
-    /// A part of it: `setNested_x(path, old)`.
+    /// A part of the value: `setNested_x(path, old)`.
     Nested {
-        /// Where.
+        /// The path of the part.
         path: Path,
-        /// What was there.
+        /// The old value of the part.
         old: Value,
     },
-    /// Elements of an array in it: `setSlice_x(path, old)`.
+    /// Elements of an array in the value: `setSlice_x(path, old)`.
     Slice {
-        /// Which array.
+        /// The path of the array.
         path: Path,
-        /// Where in it the new elements are.
+        /// The range of the new elements.
         range: Range<u32>,
-        /// The elements that were there.
+        /// The old elements.
         old: Vec<Value>,
     },
 }
 
-/// Why nothing was changed.
+/// Why a change was not applied. The value is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     /// The new value or elements do not fit.
     #[error("the value does not fit what is declared at {path}")]
     Mismatch {
-        /// Where it was to be put.
+        /// The path of the change.
         path: Path,
-        /// What does not fit.
+        /// The first part that does not fit.
         source: Box<Mismatch>,
     },
-    /// The path leads into something that has no parts.
+    /// The path leads into a value without parts.
     #[error("{path} leads nowhere: {found} has no parts that can be assigned, from step {step}")]
     NoParts {
         /// The whole path.
@@ -92,46 +93,46 @@ pub enum ChangeError {
         /// The type that has no parts.
         found: String,
     },
-    /// The path names an element or field that is not there.
+    /// The path names an element or field that does not exist.
     #[error("{path} leads nowhere: step {step} is beyond the {length} parts there")]
     OutOfRange {
         /// The whole path.
         path: Path,
-        /// The step that cannot be taken, from 0.
+        /// The step that does not exist, from 0.
         step: usize,
-        /// How many parts there are.
+        /// The number of parts at that step.
         length: usize,
     },
-    /// Elements were to be put into something that is no array.
+    /// The path of a splice leads to a value that is not an array.
     #[error("{path} leads to {found}: only the elements of an ARRAY can be inserted, removed or replaced together")]
     NotAnArray {
         /// The whole path.
         path: Path,
-        /// The type that is there.
+        /// The type at the path.
         found: String,
     },
-    /// The slice to be replaced is not there.
+    /// The array does not have the slice to be replaced.
     #[error("the array at {path} has {length} elements, and no slice from {at} to {end}")]
     NoSlice {
-        /// Which array.
+        /// The path of the array.
         path: Path,
-        /// The first of them.
+        /// Index of the first element of the slice.
         at: u32,
-        /// The one after the last.
+        /// Index behind the last element of the slice.
         end: u64,
-        /// How many elements there are.
+        /// The length of the array.
         length: usize,
     },
 }
 
 impl Change {
-    /// The whole value becomes this one.
+    /// A change that replaces the whole value.
     #[must_use]
     pub fn whole(value: Value) -> Self {
         Self::part(Path::WHOLE, value)
     }
 
-    /// The part at `path` becomes this value.
+    /// A change that replaces the part at `path`.
     #[must_use]
     pub fn part(path: Path, value: Value) -> Self {
         Self {
@@ -140,7 +141,7 @@ impl Change {
         }
     }
 
-    /// In the array at `path`, `removed` elements from `at` on give way to others.
+    /// A change that replaces `removed` elements from `at` on in the array at `path`.
     #[must_use]
     pub fn splice(path: Path, at: u32, removed: u32, inserted: Vec<Value>) -> Self {
         Self {
@@ -155,7 +156,7 @@ impl Change {
         self.path.0.is_empty() && matches!(self.edit, Edit::Set(_))
     }
 
-    /// Whether the value is the same after the change as before.
+    /// Whether the change leaves the value as it is.
     #[must_use]
     pub fn is_vain(&self, value: &Value) -> bool {
         let there = self.path.find(value);
@@ -168,10 +169,10 @@ impl Change {
         }
     }
 
-    /// Whether the change can be made to a value of this type.
+    /// Checks whether the change can be applied to a value of this type.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If the path does not exist, or the new value or elements do not fit there.
     pub fn check(&self, data_type: &DataType, value: &Value) -> Result<(), ChangeError> {
         let (data_type, value) = self.find(data_type, value)?;
         match &self.edit {
@@ -187,10 +188,10 @@ impl Change {
         }
     }
 
-    /// Makes the change, which was checked when it was decided on: only whether the value has such a place matters.
+    /// Applies the change without a check of types, which was done when the change was decided.
     ///
     /// # Errors
-    /// If it has none; `value` is then as before.
+    /// If the value does not have the place; `value` is then unchanged.
     pub fn make(&self, value: &mut Value) -> Result<Replaced, ChangeError> {
         let mut place = value;
         for (step, &index) in self.path.0.iter().enumerate() {
@@ -282,23 +283,23 @@ impl Change {
     }
 }
 
-/// Makes a change to a value of type `data_type`, and returns what it replaced. A `TUPLE` has no parts that can be changed,
-/// only the whole of it.
+/// Applies a change to a value of type `data_type`, and returns what it replaced. A `TUPLE` can only be replaced as a
+/// whole.
 ///
 /// # Errors
-/// If there is no such place, or what is new does not fit there; `value` is then as before.
+/// If the place does not exist, or the new value or elements do not fit there; `value` is then unchanged.
 pub fn apply(data_type: &DataType, value: &mut Value, change: &Change) -> Result<Replaced, ChangeError> {
     change.check(data_type, value)?;
     change.make(value)
 }
 
-/// The elements of a slice, if they are there.
+/// The elements of a slice; `None` if it is out of bounds.
 fn slice(values: &[Value], at: u32, removed: u32) -> Option<&[Value]> {
     let start = at as usize;
     values.get(start..start.checked_add(removed as usize)?)
 }
 
-/// Whether these elements fit an array from `at` on, which then has this length.
+/// Checks that these elements can be inserted at `at` into an array whose length is then `length`.
 fn check_elements(sequence: &Sequence, at: u32, inserted: &[Value], length: usize) -> Result<(), Mismatch> {
     if let Some(wanted) = sequence.size.filter(|&size| size as usize != length) {
         return Err(Problem::Size { wanted, found: length }.here());

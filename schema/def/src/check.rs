@@ -1,4 +1,4 @@
-//! Whether a value fits a type, and where it does not.
+//! Type checks: whether a value fits a type, and where it does not.
 
 use std::fmt;
 
@@ -7,25 +7,25 @@ use crate::{
     value::Value,
 };
 
-/// A value does not fit its type. The value it was to replace is to be kept.
+/// A value that does not fit its type. The caller keeps the old value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Where in the value, from the outside in; empty for the value itself.
+    /// The path of the mismatch, from the outside in; empty for the value itself.
     pub at: Vec<Step>,
-    /// What was wanted there and what was found.
+    /// The problem there.
     pub problem: Problem,
 }
 
 /// One step into a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Into an element of a sequence.
+    /// An element of a sequence.
     Element(usize),
-    /// Into a field of a dictionary.
+    /// A field of a dictionary.
     Field(String),
 }
 
-/// What is wrong with a value at one place.
+/// A mismatch at one place of a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The value is of another kind.
@@ -36,19 +36,19 @@ pub enum Problem {
         /// The kind of the value.
         found: &'static str,
     },
-    /// The number is too small or too large.
+    /// The number is out of range.
     #[error("{found} does not fit {wanted}, which holds {low} to {high}")]
     Range {
         /// The declared type.
         wanted: String,
-        /// The number given.
+        /// The number in the value.
         found: i128,
-        /// The least number allowed.
+        /// The lowest number allowed.
         low: i128,
-        /// The greatest number allowed.
+        /// The highest number allowed.
         high: i128,
     },
-    /// A sequence of fixed size has another length.
+    /// A sequence of fixed size has a different length.
     #[error("{found} elements were given where exactly {wanted} are declared")]
     Size {
         /// The declared size.
@@ -56,7 +56,7 @@ pub enum Problem {
         /// The length of the value.
         found: usize,
     },
-    /// The length cannot be written.
+    /// The length is too long to be encoded.
     #[error("the length {found} is above the limit of {limit}")]
     TooLong {
         /// The length of the value.
@@ -64,7 +64,7 @@ pub enum Problem {
         /// The greatest length allowed.
         limit: usize,
     },
-    /// A dictionary has another number of fields.
+    /// A dictionary has a different number of fields.
     #[error("{found} fields were given where {wanted} are declared")]
     FieldCount {
         /// The declared number of fields.
@@ -80,7 +80,7 @@ pub enum Problem {
 /// Checks that the value fits the type.
 ///
 /// # Errors
-/// The first part that does not fit, in the order of elements and fields.
+/// The first mismatch, in the order of elements and fields.
 pub fn check(data_type: &DataType, value: &Value) -> Result<(), Mismatch> {
     match (data_type, value) {
         (DataType::Int8, Value::Int(found)) => in_range(data_type, *found, i8::MIN, i8::MAX),
@@ -132,7 +132,7 @@ fn check_sequence(sequence: &Sequence, values: &[Value]) -> Result<(), Mismatch>
     Ok(())
 }
 
-/// The greatest length of a sequence that any form of it can carry.
+/// The greatest length of a sequence that every encoding can carry.
 pub(crate) fn longest(sequence: &Sequence) -> usize {
     if sequence.size.is_none() && sequence.of.may_be_empty(Form::Stored) {
         MAX_EMPTY_ELEMENTS
@@ -141,7 +141,7 @@ pub(crate) fn longest(sequence: &Sequence) -> usize {
     }
 }
 
-/// The greatest number of elements of this type that can follow a count.
+/// The greatest number of elements of this type that a count may announce.
 pub(crate) fn longest_counted(of: &DataType) -> usize {
     if of.may_be_empty(Form::Whole) {
         MAX_EMPTY_ELEMENTS
@@ -199,7 +199,7 @@ impl Problem {
 }
 
 impl Mismatch {
-    /// The same mismatch as seen from one level further out.
+    /// The same mismatch with `step` prepended to its path.
     pub(crate) fn inside(mut self, step: Step) -> Self {
         self.at.insert(0, step);
         self

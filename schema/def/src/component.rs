@@ -1,8 +1,8 @@
-//! Components: plain structs that stand for some of an entity's properties, and two ways to find what changed in them (P8).
+//! Components: plain structs for some of an entity's properties, and two ways to detect their changes (P8).
 //!
-//! [`Shadowed`] keeps a copy of what was last recorded and compares: nothing has to be remembered by whoever changes the
-//! struct, at the price of the copy and of looking at every field. [`Tracked`] is told which field is about to change and
-//! keeps only what that one held: it costs nothing for what nobody touches, and its setters must be used. Both give the
+//! [`Shadowed`] keeps a copy of what was last recorded and compares: code that changes the struct has no duty, at the
+//! cost of the copy and of comparing every field. [`Tracked`] must be told which field is about to change, and keeps
+//! only the old value of that field: untouched fields cost nothing, but all changes must use its setters. Both give the
 //! same changes in the same order, by field and then as [`difference`] orders them; a field that was changed back gives
 //! none.
 
@@ -15,55 +15,55 @@ use crate::{
     value::Value,
 };
 
-/// A plain struct, each field of which stands for a property.
+/// A plain struct, each field of which is the value of a property.
 pub trait Component: Sized {
-    /// The properties' names in the order of the fields.
+    /// The names of the properties, in field order.
     const MEMBERS: &'static [&'static str];
 
-    /// The struct from the properties' values, as many as there are members and in their order.
+    /// Builds the struct from the values of the properties, one per member, in member order.
     ///
     /// # Errors
-    /// Where a value is of another type.
+    /// If a value is of another type.
     fn from_values(values: &[&Value]) -> Result<Self, Mismatch>;
 
-    /// What a field holds, by its position among the members; None where there is no such field.
+    /// The value of a field, by its position among the members; `None` if there is no such field.
     fn value(&self, field: usize) -> Option<Value>;
 }
 
 /// A change of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldChange {
-    /// The field's position among the component's members.
+    /// The field's position among the members.
     pub field: usize,
-    /// What changes in it.
+    /// The change of its value.
     pub change: Change,
 }
 
-/// A component whose changes are recorded some way or other.
+/// A component whose changes can be recorded.
 pub trait Synchronised {
-    /// What it synchronises.
+    /// The component type.
     type Of: Component;
 
-    /// What has changed since it was last recorded. `types` are those of the members, in their order.
+    /// The changes since the last recorded state. `types` are the types of the members, in order.
     fn changes(&self, types: &[DataType]) -> Vec<FieldChange>;
 
-    /// All that has changed is recorded.
+    /// Marks all changes as recorded.
     fn recorded(&mut self);
 
-    /// These values are recorded, by field: what differs from them is to be.
+    /// Sets the recorded values, by field; a difference from them is a change.
     fn resume(&mut self, recorded: Vec<Value>);
 }
 
-/// A component that is compared with what was last recorded of it.
+/// A component compared with a copy of its last recorded state.
 #[derive(Clone, Debug)]
 pub struct Shadowed<T> {
-    /// The component, to be changed at will.
+    /// The component; may be changed freely.
     pub now: T,
     shadow: Vec<Value>,
 }
 
 impl<T: Component> Shadowed<T> {
-    /// A component as it is recorded now.
+    /// A component in its recorded state.
     #[must_use]
     pub fn new(now: T) -> Self {
         let shadow = values(&now);
@@ -88,29 +88,29 @@ impl<T: Component> Synchronised for Shadowed<T> {
     }
 }
 
-/// A component whose setters mark what they change.
+/// A component whose setters mark the fields they change.
 #[derive(Clone, Debug)]
 pub struct Tracked<T> {
     now: T,
-    /// What the marked fields held when they were last recorded.
+    /// The last recorded values of the marked fields.
     marked: BTreeMap<usize, Value>,
 }
 
 impl<T: Component> Tracked<T> {
-    /// A component as it is recorded now.
+    /// A component in its recorded state.
     #[must_use]
     pub fn new(now: T) -> Self {
         let marked = BTreeMap::new();
         Self { now, marked }
     }
 
-    /// The component as it is.
+    /// The current component.
     #[must_use]
     pub fn now(&self) -> &T {
         &self.now
     }
 
-    /// Marks a field, and gives the component to change that one: what setters are made of.
+    /// Marks a field, and returns the component so that the caller changes this field: the base of setters.
     pub fn mark(&mut self, field: usize) -> &mut T {
         if let Some(value) = self.now.value(field) {
             self.marked.entry(field).or_insert(value);
@@ -143,7 +143,7 @@ fn values<T: Component>(component: &T) -> Vec<Value> {
         .collect()
 }
 
-/// What leads from the old values of some fields, in their order, to what they hold now.
+/// The changes from the old values of some fields, in order, to their current values.
 fn changes<'v, T: Component>(
     now: &T,
     old: impl Iterator<Item = (usize, &'v Value)>,

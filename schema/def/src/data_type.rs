@@ -1,28 +1,29 @@
-//! What a declared member can hold: the types of the language, aliases resolved.
+//! The types of members, with aliases resolved.
 //!
-//! A [`DataType`] is a finite tree without names to look up, so two types are the same type when they are equal. Every
-//! default that an alias gave to an inner type is kept where the inner type is used.
+//! A [`DataType`] is a finite tree without names, so types can be compared with `==`. A default that an alias gives to
+//! an inner type is kept where the inner type is used.
 
 use std::{fmt, sync::Arc};
 
 use crate::value::Value;
 
-/// Longest string, blob or opaque value in bytes, and longest sequence in elements: what a three-byte length can say.
+/// Maximum length of a string, blob or opaque value in bytes, and of a sequence in elements: the limit of a three-byte
+/// length.
 pub const MAX_LENGTH: usize = (1 << 24) - 1;
 
-/// Deepest nesting of types in types. The deepest in a published game seen so far is 5; the bound keeps every walk over
-/// a type or a value within a small stack.
+/// Maximum nesting of types. The deepest in a published game so far is 5; the limit keeps every walk over a type or a
+/// value within a small stack.
 pub const MAX_TYPE_DEPTH: usize = 32;
 
-/// Most nodes in one type, all aliases expanded. Aliases of aliases double with every line, so a short file can ask for
-/// a type that fills the memory; a generous hand-written one has a few hundred.
+/// Maximum nodes of one type, all aliases expanded. Nested aliases can double the type with every line, so a short file
+/// could ask for a type that fills the memory; a large hand-written type has a few hundred.
 pub const MAX_TYPE_NODES: usize = 4_096;
 
-/// Most values in a default value: fixed-size sequences are filled, and sizes multiply when they are nested.
+/// Maximum values in a default value: fixed-size sequences are filled, and nested sizes multiply.
 pub const MAX_DEFAULT_VALUES: usize = 16_384;
 
-/// Longest sequence whose elements take no bytes (possible only where all members are left out of the stored form), as
-/// a count of three bytes would otherwise stand for sixteen million values.
+/// Maximum length of a sequence whose elements take no bytes (possible only where the stored form leaves out all
+/// members): without it, a count of three bytes could stand for sixteen million values.
 pub const MAX_EMPTY_ELEMENTS: usize = 1_024;
 
 /// Bytes of a mailbox: entity (8), home owner (4), type (2), part (1), presence (1).
@@ -31,7 +32,7 @@ pub const MAILBOX_SIZE: usize = 16;
 /// Bytes of a reference to a user data object: its GUID.
 pub const UDO_REF_SIZE: usize = 16;
 
-/// A type of the language with aliases resolved. What has parts is shared, so that a copy costs nothing.
+/// A type with aliases resolved. Types with parts are reference-counted, so a clone is cheap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataType {
     /// `INT8`
@@ -70,11 +71,11 @@ pub enum DataType {
     Mailbox,
     /// `UDO_REF`: the GUID of a user data object
     UdoRef,
-    /// `PYTHON` and its kin: bytes that only the script host understands
+    /// `PYTHON` and similar types: bytes that only the script host interprets
     Python(PythonKind),
-    /// `USER_TYPE`: bytes that only the named implementation understands
+    /// `USER_TYPE`: bytes that only the named implementation interprets
     UserType(String),
-    /// `ARRAY`: can change its length unless a size is given
+    /// `ARRAY`: of variable length unless a size is given
     Array(Arc<Sequence>),
     /// `TUPLE`: replaced as a whole
     Tuple(Arc<Sequence>),
@@ -82,7 +83,7 @@ pub enum DataType {
     FixedDict(Arc<FixedDict>),
 }
 
-/// What kind of object a script host is to expect in an opaque value.
+/// The kind of object that a script host expects in an opaque value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PythonKind {
     /// `PYTHON`: anything
@@ -100,9 +101,9 @@ pub enum PythonKind {
 pub struct Sequence {
     /// The type of each element.
     pub of: DataType,
-    /// The one length allowed, if the declaration gives a `size`.
+    /// The fixed length, if the declaration gives a `size`.
     pub size: Option<u32>,
-    /// What a new element holds: the default of the element's alias, else of its type.
+    /// The value of a new element: the default of the element's alias, else of its type.
     pub element_default: Value,
     /// Stored as one blob instead of a table of its own.
     pub persist_as_blob: bool,
@@ -111,7 +112,7 @@ pub struct Sequence {
 /// The shape of a `FIXED_DICT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixedDict {
-    /// Fields in declaration order, a parent's first. The order is that of the values.
+    /// Fields in declaration order, a parent's first. Values are in the same order.
     pub fields: Vec<Field>,
     /// Whether the whole value may be `None`.
     pub allow_none: bool,
@@ -124,24 +125,24 @@ pub struct FixedDict {
 pub struct Field {
     /// Its key.
     pub name: String,
-    /// What it holds.
+    /// Its type.
     pub data_type: DataType,
-    /// What it holds at first: the default of its alias, else of its type.
+    /// Its initial value: the default of its alias, else of its type.
     pub default: Value,
-    /// Whether it is stored where the whole is stored.
+    /// Whether it is stored with the dictionary.
     pub persistent: bool,
-    /// Characters or bytes that the database makes room for.
+    /// Characters or bytes reserved in the database.
     pub database_length: Option<u32>,
 }
 
-/// What of a value is written.
+/// Which form of a value is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Everything, as it travels between processes.
+    /// All fields: between processes.
     Whole,
-    /// Without the fields that are not persistent; sequences marked `persistAsBlob` behind their length in bytes.
+    /// Without non-persistent fields; sequences marked `persistAsBlob` are prefixed with their length in bytes.
     Stored,
-    /// Everything, as it travels between server and client: a mailbox is None.
+    /// All fields: between server and client. Mailboxes are None.
     Shown,
 }
 
@@ -168,7 +169,7 @@ impl DataType {
         Self::UdoRef,
     ];
 
-    /// Bytes of a value of this type in [`Form::Whole`] when every value takes the same number of bytes, else `None`.
+    /// Bytes of a value of this type in [`Form::Whole`] if all values take the same number of bytes, else `None`.
     #[must_use]
     pub fn stream_size(&self) -> Option<usize> {
         match self {
@@ -186,7 +187,7 @@ impl DataType {
         }
     }
 
-    /// The default of the type itself (D4), without any default that an alias or a property gives.
+    /// The default of the type itself (D4), without a default that an alias or a property gives.
     #[must_use]
     pub fn default_value(&self) -> Value {
         match self {
@@ -211,7 +212,7 @@ impl DataType {
         }
     }
 
-    /// What comes back of a value that was stored: fields that are not persistent hold their defaults.
+    /// The value after it has been stored and read back: non-persistent fields have their defaults.
     #[must_use]
     pub fn stored_value(&self, value: &Value) -> Value {
         match (self, value) {
@@ -254,7 +255,7 @@ impl DataType {
         )
     }
 
-    /// Whether a value can have parts that change by themselves.
+    /// Whether parts of a value can change separately.
     #[must_use]
     pub fn has_parts(&self) -> bool {
         match self {
@@ -264,7 +265,7 @@ impl DataType {
         }
     }
 
-    /// Whether a value can have an array in it of which a slice can change by itself.
+    /// Whether a value can contain an array of which a slice can change separately.
     #[must_use]
     pub fn has_slices(&self) -> bool {
         match self {
@@ -284,7 +285,7 @@ impl DataType {
             }
     }
 
-    /// Nodes of the type's tree, itself included.
+    /// Number of nodes of the type's tree, itself included.
     #[must_use]
     pub fn node_count(&self) -> usize {
         match self {
@@ -300,7 +301,7 @@ impl DataType {
         }
     }
 
-    /// What it takes once it is written out, roughly, in nodes of types and values of defaults.
+    /// Approximate size when written out, in nodes of types and values of defaults.
     pub(crate) fn cost(&self) -> usize {
         match self {
             Self::Array(sequence) | Self::Tuple(sequence) => 1 + sequence.of.cost() + sequence.element_default.cost(),
@@ -315,7 +316,7 @@ impl DataType {
         }
     }
 
-    /// Values in [`DataType::default_value`], counted without building it; `None` if the count itself overflows.
+    /// Number of values in [`DataType::default_value`], computed without building it; `None` on overflow.
     #[must_use]
     pub fn default_count(&self) -> Option<usize> {
         match self {
@@ -335,7 +336,7 @@ impl DataType {
         }
     }
 
-    /// Levels of the type's tree, itself included.
+    /// Depth of the type's tree, itself included.
     #[must_use]
     pub fn depth(&self) -> usize {
         match self {
@@ -352,7 +353,7 @@ impl DataType {
         }
     }
 
-    /// Whether a value can take no bytes at all in this form.
+    /// Whether a value can be encoded in zero bytes in this form.
     pub(crate) fn may_be_empty(&self, form: Form) -> bool {
         match self {
             Self::FixedDict(dict) => {
@@ -372,7 +373,7 @@ impl DataType {
 }
 
 impl Sequence {
-    /// A sequence of any length whose new elements hold the element type's own default.
+    /// A sequence of variable length whose new elements have the element type's own default.
     #[must_use]
     pub fn of(of: DataType) -> Self {
         let element_default = of.default_value();
@@ -384,7 +385,7 @@ impl Sequence {
         }
     }
 
-    /// The same with one length only.
+    /// The same with a fixed length.
     #[must_use]
     pub fn sized(of: DataType, size: u32) -> Self {
         Self {
@@ -416,7 +417,7 @@ impl FixedDict {
         Value::Dict(self.fields.iter().map(|field| field.default.clone()).collect())
     }
 
-    /// The field of this name with its position.
+    /// The field of this name, with its position.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<(usize, &Field)> {
         self.fields.iter().enumerate().find(|(_, field)| field.name == name)
@@ -433,7 +434,7 @@ impl FixedDict {
 }
 
 impl Field {
-    /// A persistent field that holds its type's own default at first.
+    /// A persistent field whose initial value is its type's default.
     #[must_use]
     pub fn of(name: impl Into<String>, data_type: DataType) -> Self {
         let default = data_type.default_value();

@@ -1,7 +1,7 @@
-//! Types, valid values and changes made from dice: for tests, and for driving a world whose game code is not there.
+//! Random types, valid values and changes: for tests, and for driving a world without its game code.
 //!
-//! The same dice give the same value. Values are small, with the bounds of each type more often than chance would bring
-//! them.
+//! The same dice give the same value. Values are small, and contain the bounds of each type more often than a uniform
+//! choice would.
 
 use std::sync::Arc;
 
@@ -17,25 +17,25 @@ use crate::{
 /// A source of 64 random bits; the caller owns its state.
 pub type Dice<'a> = dyn FnMut() -> u64 + 'a;
 
-/// Most elements given to a sequence without a size.
+/// Maximum elements given to a sequence without a size.
 const MAX_ELEMENTS: u64 = 5;
 
-/// Most characters or bytes given to a string or blob, except now and then.
+/// Maximum characters or bytes given to a string or blob, with rare exceptions.
 const MAX_TEXT: u64 = 12;
 
 /// One value in this many is a bound of its type.
 const EDGE_ODDS: u64 = 8;
 
-/// One string in this many is as long as a short length can say, or a little longer.
+/// One string in this many has a length around 255, where the short form of a length ends.
 const LONG_ODDS: u64 = 64;
 
-/// One walk into a value in this many stops at each step.
+/// A walk into a value stops at each step with a chance of one in this many.
 const STOP_ODDS: u64 = 4;
 
-/// Letters that strings are made of: one, two, three and four bytes of UTF-8.
+/// Letters of generated strings: one, two, three and four bytes of UTF-8.
 const LETTERS: [char; 8] = ['a', 'k', 'Z', '7', ' ', 'é', '龙', '🐉'];
 
-/// The SplitMix64 generator from a seed: dice good enough for tests and demonstrations.
+/// The SplitMix64 generator: random enough for tests and demonstrations.
 pub fn split_mix(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed;
     move || {
@@ -128,7 +128,8 @@ pub fn generate(data_type: &DataType, dice: &mut Dice<'_>) -> Value {
     }
 }
 
-/// A change that can be made to the value, which fits the type: of the whole, of a part, or of a slice of an array in it.
+/// A change that can be applied to the value, which fits the type: of the whole value, of a part, or of a slice of an
+/// array.
 pub fn generate_change(data_type: &DataType, value: &Value, dice: &mut Dice<'_>) -> Change {
     let (mut data_type, mut place, mut path) = (data_type, value, Path::WHOLE);
     loop {
@@ -155,7 +156,7 @@ pub fn generate_change(data_type: &DataType, value: &Value, dice: &mut Dice<'_>)
     Change::part(path, generate(data_type, dice))
 }
 
-/// What a client reads of a value: no address of a mailbox.
+/// The value as a client reads it: without addresses of mailboxes.
 #[must_use]
 pub fn as_shown(value: Value) -> Value {
     let each = |values: Vec<Value>| values.into_iter().map(as_shown).collect();
@@ -167,7 +168,7 @@ pub fn as_shown(value: Value) -> Value {
     }
 }
 
-/// What a client reads of a change.
+/// The change as a client reads it.
 #[must_use]
 pub fn change_as_shown(change: Change) -> Change {
     let edit = match change.edit {
@@ -181,9 +182,9 @@ pub fn change_as_shown(change: Change) -> Change {
     Change { edit, ..change }
 }
 
-/// A value that has, if the type allows it, parts and slices that can change.
+/// A value that has parts and slices that can change, if the type allows it.
 pub fn generate_with_parts(data_type: &DataType, dice: &mut Dice<'_>) -> Value {
-    /// After so many tries any value will do: one in two has parts.
+    /// After so many tries any value is taken: one in two has parts.
     const TRIES: usize = 64;
     let does = |value: &Value| {
         let places = places(data_type, value);
@@ -200,7 +201,7 @@ pub fn generate_with_parts(data_type: &DataType, dice: &mut Dice<'_>) -> Value {
     value
 }
 
-/// A change of some part of the value, if it has any.
+/// A change of a part of the value, if it has any.
 pub fn generate_nested(data_type: &DataType, value: &Value, dice: &mut Dice<'_>) -> Option<Change> {
     let mut places = places(data_type, value);
     places.retain(Place::is_part);
@@ -210,7 +211,7 @@ pub fn generate_nested(data_type: &DataType, value: &Value, dice: &mut Dice<'_>)
     Some(Change::part(place.path, new))
 }
 
-/// A change of a slice of some array in the value, if it has any: elements are added unless its size is fixed.
+/// A change of a slice of an array in the value, if it has any: elements are added unless its size is fixed.
 pub fn generate_slice(data_type: &DataType, value: &Value, dice: &mut Dice<'_>) -> Option<Change> {
     let mut places = places(data_type, value);
     places.retain(Place::is_sliced);
@@ -242,7 +243,7 @@ impl Place<'_> {
     }
 }
 
-/// All the places in a value that changes can be made to.
+/// All places in a value that can be changed.
 fn places<'a>(data_type: &'a DataType, value: &'a Value) -> Vec<Place<'a>> {
     let mut places = vec![Place {
         path: Path::WHOLE,
@@ -272,7 +273,7 @@ fn places<'a>(data_type: &'a DataType, value: &'a Value) -> Vec<Place<'a>> {
     places
 }
 
-/// A change of some neighbouring elements; of none, now and then.
+/// A change of some neighbouring elements; sometimes an empty one.
 fn splice(sequence: &Sequence, values: &[Value], path: Path, dice: &mut Dice<'_>) -> Change {
     let at = below(values.len() as u64 + 1, dice);
     let removed = below((values.len() as u64 - at + 1).min(MAX_ELEMENTS), dice);
@@ -291,7 +292,7 @@ fn elements(sequence: &Sequence, dice: &mut Dice<'_>) -> Value {
     Value::Sequence((0..count).map(|_| generate(&sequence.of, dice)).collect())
 }
 
-/// A number below `bound`; slightly uneven, which does not matter here.
+/// A number below `bound`; the slight bias does not matter here.
 fn below(bound: u64, dice: &mut Dice<'_>) -> u64 {
     dice() % bound
 }
@@ -314,7 +315,7 @@ fn unsigned(high: u64, dice: &mut Dice<'_>) -> Value {
     Value::UInt(if high == u64::MAX { dice() } else { dice() % (high + 1) })
 }
 
-/// A finite number that 32 bits hold exactly.
+/// A finite number that 32 bits represent exactly.
 fn float(dice: &mut Dice<'_>) -> f32 {
     if below(EDGE_ODDS, dice) == 0 {
         let edges = [0.0, -0.0, 1.0, f32::MAX, f32::MIN, f32::MIN_POSITIVE];

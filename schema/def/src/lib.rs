@@ -1,20 +1,20 @@
-//! The .def language: parse, check and compile entity descriptions; types and values.
+//! The `.def` language: parses, checks and compiles entity definitions; types and values.
 //!
-//! Responsible for: what designers write, every mistake in it explained at once, the immutable [`Schema`] that comes out,
-//! and the values that members of its entities hold: checked, changed as a whole or in parts, written as bytes and read
-//! back. Not responsible for: what happens to values: events, snapshots and messages are other crates; and what people who
-//! write definitions ask of a schema: `annals-authoring` answers them.
+//! Responsible for: the definitions that designers write, diagnostics for all mistakes in them at once, the immutable
+//! [`Schema`] compiled from them, and the values of members: checked, changed as a whole or in parts, encoded and
+//! decoded. Not responsible for: how values are logged, stored and sent, which other crates do; and tools for the
+//! authors of definitions, which are in `annals-authoring`.
 //!
 //! | modules | what they do |
 //! |---|---|
-//! | `grammar`, `source`, `element`, `read` | the words of the language; files of XML, read by these words |
-//! | `compile`, `schema`, `survey`, `names` | from what files say to the [`Schema`], and beside it where each thing was said |
-//! | `diagnostic` | what is wrong or wasteful, and how it is told |
+//! | `grammar`, `source`, `element`, `read` | the vocabulary; XML files; the reader of definitions |
+//! | `compile`, `schema`, `survey`, `names` | from declarations to the [`Schema`], and where each thing is declared |
+//! | `diagnostic` | mistakes and waste, and how they are reported |
 //! | `data_type`, `value`, `check`, `notation`, `stream` | types and values, as text and as bytes |
-//! | `path`, `change`, `component`, `message_range`, `typed` | how values change, are told of and are held by games |
-//! | `size`, `member_ids` | how many bytes values and the numbers of members take |
-//! | `migrate` | how data of one schema becomes data of another |
-//! | `generate` | types, values and changes made of dice, for tests and puppets |
+//! | `path`, `change`, `component`, `message_range`, `typed` | how values change, are sent and are held by games |
+//! | `size`, `member_ids` | bytes of values and of member ids |
+//! | `migrate` | conversion of data between schemas |
+//! | `generate` | random types, values and changes, for tests and puppets |
 
 mod change;
 mod check;

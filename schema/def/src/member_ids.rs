@@ -1,15 +1,15 @@
-//! How many bytes the number of a member takes in a message.
+//! Sizes of member ids in messages.
 
 use annals_ids::{MemberId, Part};
 
 use crate::{message_range::MessageRange, schema::EntityType};
 
-/// Members that clients know by a number.
+/// Members with client numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ids {
-    /// The members; an id is a position here.
+    /// The members; the position is the id.
     pub members: Vec<MemberId>,
-    /// How many of the ids take one byte; those from here on take more.
+    /// Number of ids that take one byte; the later ones take more.
     pub single_byte: usize,
     range: MessageRange,
 }
@@ -25,7 +25,7 @@ impl Ids {
         Self::within(members, MessageRange::of_calls(one, part))
     }
 
-    /// The properties and the methods that clients are shown.
+    /// The properties and methods that clients receive.
     #[must_use]
     pub fn shown(one: &EntityType) -> (Self, Self) {
         let (properties, methods) = MessageRange::of_shown(one);
@@ -43,13 +43,13 @@ impl Ids {
         }
     }
 
-    /// How many bytes this id takes, which there is: 1 to 3.
+    /// Bytes of this id, which must exist: 1 to 3.
     #[must_use]
     pub fn length(&self, id: u16) -> usize {
         self.range.id_length(id)
     }
 
-    /// How many members have an id of more than one byte.
+    /// Number of members whose id takes more than one byte.
     #[must_use]
     pub fn overflowing(&self) -> usize {
         self.members.len() - self.single_byte

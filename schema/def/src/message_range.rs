@@ -1,15 +1,16 @@
 //! Message ids: one byte that says which member a message is about.
 //!
-//! Members have client numbers, those of fixed size first. Each kind of member has a range of *slots*, values of that byte.
-//! While there are no more members than slots, each has a slot of its own. Otherwise the last slots of the range are shared:
-//! with `n` slots for more members, `(members - n) / 255 + 1` of them, each by 256 members, and a second byte says which of
-//! these is meant. Where not even that reaches, only the last slot is shared, and two bytes, little-endian, follow it.
+//! Members have client numbers, those of fixed size first. Each kind of member has a range of *slots*: values of that
+//! byte. While there are no more members than slots, each member has its own slot. Otherwise the last slots of the
+//! range are shared: with `n` slots for more members, `(members - n) / 255 + 1` of them, each by 256 members,
+//! distinguished by a second byte. If that is not enough, only the last slot is shared, followed by two bytes,
+//! little-endian.
 //!
-//! Of the 256 values of a message that a client is shown, 0, 1 and 2 are changes of a part, changes of a slice, and gaps
-//! in the numbers. Properties have the slots from 3 on, and the methods those behind. If there are more members than slots,
-//! neither kind has to make do with less than half of them, as long as it has so many members.
+//! Of the 256 values of a message to a client, 0, 1 and 2 are changes of a part, changes of a slice, and gaps in the
+//! numbers. Properties have the slots from 3 on, followed by those of methods. If there are more members than slots,
+//! each kind gets at least half of the slots if it has that many members.
 //!
-//! A client's call has all 256 values as slots of the exposed methods of the part that is called.
+//! In a client's call all 256 values are slots of the exposed methods of the called part.
 
 use annals_ids::{MemberId, Part};
 
@@ -18,7 +19,7 @@ use crate::schema::EntityType;
 /// Values of a byte.
 const BYTES: u32 = 256;
 
-/// The slots that are left for properties and methods in what a client is shown.
+/// Slots for properties and methods in messages to a client.
 const SHOWN_SLOTS: u32 = BYTES - FIRST_SHOWN;
 
 /// The first slot of a property.
@@ -29,16 +30,16 @@ const FIRST_SHOWN: u32 = 3;
 pub struct MessageRange {
     first: u32,
     members: u32,
-    /// Slots with one member each.
+    /// Number of slots with one member each.
     direct: u32,
-    /// Slots that are shared.
+    /// Number of shared slots.
     shared: u32,
     /// Bytes that follow a shared slot.
     width: u32,
 }
 
 impl MessageRange {
-    /// For so many members, from slot `first` on.
+    /// The range of this many members, from slot `first` on.
     #[must_use]
     pub fn new(first: u8, slots: u16, members: u16) -> Self {
         let (first, slots, members) = (u32::from(first), u32::from(slots), u32::from(members));
@@ -60,7 +61,7 @@ impl MessageRange {
         }
     }
 
-    /// The exposed methods of a part, as a client calls them that knows the entity as one of this type.
+    /// The exposed methods of a part, as called by a client that knows the entity as one of this type.
     #[must_use]
     pub fn of_calls(entity_type: &EntityType, part: Part) -> Self {
         let exposed = match part {
@@ -70,7 +71,7 @@ impl MessageRange {
         Self::new(0, 256, count(exposed))
     }
 
-    /// The client properties and the client methods of a type, as clients are shown them.
+    /// The client properties and client methods of a type, in messages to clients.
     #[must_use]
     pub fn of_shown(entity_type: &EntityType) -> (Self, Self) {
         let (properties, methods) = (
@@ -80,7 +81,7 @@ impl MessageRange {
         Self::shared_by(properties, methods)
     }
 
-    /// The ranges of so many client properties and client methods.
+    /// The ranges for this many client properties and client methods.
     #[must_use]
     pub fn shared_by(properties: u16, methods: u16) -> (Self, Self) {
         let least = SHOWN_SLOTS - SHOWN_SLOTS / 2;
@@ -98,13 +99,13 @@ impl MessageRange {
         )
     }
 
-    /// How many members have an id of a single byte.
+    /// Number of members whose id takes a single byte.
     #[must_use]
     pub fn single_byte(&self) -> usize {
         self.direct.min(self.members) as usize
     }
 
-    /// How many bytes the id of the member with this client number takes, which there is: 1 to 3.
+    /// Bytes of the id of the member with this client number, which must exist: 1 to 3.
     #[must_use]
     pub fn id_length(&self, member: u16) -> usize {
         if usize::from(member) < self.single_byte() {
@@ -114,7 +115,7 @@ impl MessageRange {
         }
     }
 
-    /// Appends the id of the member with this client number, which there is.
+    /// Appends the id of the member with this client number, which must exist.
     pub fn put(&self, member: u16, out: &mut Vec<u8>) {
         let member = u32::from(member);
         let Some(beyond) = member.checked_sub(self.direct) else {
@@ -130,14 +131,14 @@ impl MessageRange {
         }
     }
 
-    /// Whether a message that begins with this byte belongs to the range.
+    /// Whether a message with this first byte belongs to the range.
     #[must_use]
     pub fn contains(&self, id: u8) -> bool {
         let end = self.first + self.direct + self.shared;
         (self.first..end).contains(&u32::from(id))
     }
 
-    /// The client number of the member that a message is about, and what follows its id; `None` when no member has it.
+    /// The client number of a message's member, and the bytes behind the id; `None` if no member has that id.
     #[must_use]
     pub fn take<'m>(&self, message: &'m [u8]) -> Option<(u16, &'m [u8])> {
         let (&id, rest) = message.split_first()?;

@@ -1,11 +1,11 @@
-//! Names in an order in which they are quickly found.
+//! Names in an order that makes lookup fast.
 //!
-//! Names are compared by length first: that needs no look at their letters, and tells most of them apart. The order is for
-//! finding only and shows nowhere.
+//! Names are compared by length first: that does not read their letters, and distinguishes most of them. The order is
+//! used for lookup only and is not visible outside.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
-/// Shorter before longer, equally long ones by their letters.
+/// Shorter names first; names of equal length by their letters.
 pub(crate) fn by_length(a: &str, b: &str) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
@@ -26,20 +26,20 @@ impl PartialOrd for Name<'_> {
     }
 }
 
-/// How many names a sorted list holds before a tree takes its place: putting one in moves all that follow.
+/// Maximum names in a sorted list before a tree replaces it: an insertion moves all that follow.
 const MAX_LISTED: usize = 128;
 
-/// Names that must differ, each leading to a position in a list. Most lists have a few dozen names, which a tree would
-/// spread over the memory.
+/// Unique names, each with its position in a list. Most lists have a few dozen names, which a tree would spread over
+/// the memory.
 #[derive(Debug, Default)]
 pub(crate) struct Names<'s> {
-    /// Sorted; empty once there are too many.
+    /// Sorted; empty once a tree replaces it.
     few: Vec<(Name<'s>, usize)>,
     many: BTreeMap<Name<'s>, usize>,
 }
 
 impl<'s> Names<'s> {
-    /// Room for so many names.
+    /// Reserves capacity for this many names.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self {
             few: Vec::with_capacity(capacity.min(MAX_LISTED)),
@@ -47,7 +47,7 @@ impl<'s> Names<'s> {
         }
     }
 
-    /// Adds a name, or gives the position of the same name that is there already.
+    /// Adds a name, or returns the position of the name that is already present.
     pub(crate) fn insert(&mut self, name: &'s str, position: usize) -> Result<(), usize> {
         let name = Name(name);
         if self.many.is_empty() {

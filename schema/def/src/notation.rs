@@ -1,6 +1,7 @@
-//! Values as text, as `<Default>` and data files share them: numbers, vectors and bytes, both ways.
+//! Values as text, the notation that `<Default>` and data files share: numbers, vectors and bytes, parsed and
+//! formatted.
 //!
-//! What is written here reads back as the same value, to the bit.
+//! Formatted values parse to the same value, to the bit.
 
 use std::fmt::{Display, Write as _};
 use std::str::FromStr;
@@ -8,14 +9,14 @@ use std::str::FromStr;
 /// The 64 digits of base 64 (RFC 4648).
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// An integer, decimal or after `0x`.
+/// Parses an integer, decimal or hexadecimal after `0x`.
 #[must_use]
 pub fn integer(text: &str) -> Option<i128> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let Some(digits) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) else {
         return text.parse().ok();
     };
-    // The digits have no sign of their own.
+    // No sign is allowed behind `0x`.
     let number = u64::from_str_radix(digits, 16)
         .ok()
         .filter(|_| !digits.starts_with('+'));
@@ -23,7 +24,7 @@ pub fn integer(text: &str) -> Option<i128> {
     Some(if text.starts_with('-') { -number } else { number })
 }
 
-/// A finite number. The words for what is not finite are none.
+/// Parses a finite number; words such as `inf` and `nan` are rejected.
 #[must_use]
 pub fn number<F: FromStr + Into<f64> + Copy>(text: &str) -> Option<F> {
     let is_number = text.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c));
@@ -31,7 +32,7 @@ pub fn number<F: FromStr + Into<f64> + Copy>(text: &str) -> Option<F> {
     number.filter(|&number: &F| number.into().is_finite())
 }
 
-/// Numbers with blanks or commas between them, in parentheses or not.
+/// Parses numbers separated by blanks or commas, with or without parentheses.
 #[must_use]
 pub fn vector<const N: usize>(text: &str) -> Option<[f32; N]> {
     let inner = text.trim_matches(['(', ')', '[', ']']);
@@ -45,7 +46,7 @@ pub fn vector<const N: usize>(text: &str) -> Option<[f32; N]> {
     words.next().is_none().then_some(parts)
 }
 
-/// Bytes in base 64 (RFC 4648), blanks anywhere, the padding present or not.
+/// Parses bytes in base 64 (RFC 4648), with blanks anywhere and optional padding.
 #[must_use]
 pub fn base64(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -66,18 +67,18 @@ pub fn base64(text: &str) -> Option<Vec<u8>> {
             bytes.push((bits >> held).to_le_bytes()[0]);
         }
     }
-    // Six bits left over would be a character that began no byte.
+    // Six remaining bits would be a character that begins no byte.
     (held < 6).then_some(bytes)
 }
 
-/// A finite number with six digits behind its point, as the predecessors write it; if that would read back as another,
-/// with as many as it takes. `None` if it is not finite.
+/// Formats a finite number with six digits behind the point, as the predecessors do; with more digits if six would
+/// parse to another number. `None` if it is not finite.
 #[must_use]
 pub fn float32(number: f32) -> Option<String> {
     number.is_finite().then(|| with_digits(number, 6))
 }
 
-/// The same with 17 digits behind its point.
+/// The same with 17 digits behind the point.
 #[must_use]
 pub fn float64(number: f64) -> Option<String> {
     number.is_finite().then(|| with_digits(number, 17))
@@ -91,14 +92,14 @@ fn with_digits<F: Display + FromStr + PartialEq + Copy>(number: F, digits: usize
     }
 }
 
-/// The parts of a vector with blanks between them. `None` if one is not finite.
+/// Formats the parts of a vector with blanks between them. `None` if one is not finite.
 #[must_use]
 pub fn parts(vector: &[f32]) -> Option<String> {
     let parts: Option<Vec<String>> = vector.iter().map(|&part| float32(part)).collect();
     parts.map(|parts| parts.join(" "))
 }
 
-/// Bytes in base 64 with padding, in one line.
+/// Formats bytes in base 64 with padding, on one line.
 #[must_use]
 pub fn to_base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -106,7 +107,7 @@ pub fn to_base64(bytes: &[u8]) -> String {
         let bits = three.iter().fold(0_u32, |bits, &byte| bits << 8 | u32::from(byte)) << (8 * (3 - three.len()));
         for place in 0..4 {
             let digit = DIGITS[(bits >> (18 - 6 * place) & 0x3f) as usize];
-            // As many digits as have bits of these bytes in them.
+            // One digit for each that contains bits of these bytes.
             let c = if place <= three.len() { char::from(digit) } else { '=' };
             let _ = text.write_char(c);
         }

@@ -1,11 +1,11 @@
-//! Where a change inside a value is.
+//! The path of a change inside a value.
 
 use std::fmt;
 
 use crate::{check::Step, data_type::DataType, value::Value};
 
-/// The way from a member's value to a part of it: the element of a sequence or the field of a dictionary at each level.
-/// Empty for the whole value.
+/// The path from a member's value to a part of it: the element of a sequence or the field of a dictionary at each
+/// level. Empty for the whole value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(pub Vec<u32>);
 
@@ -13,7 +13,7 @@ impl Path {
     /// The path to the whole value.
     pub const WHOLE: Path = Path(Vec::new());
 
-    /// The part of the value that the path leads to.
+    /// The part of the value at the path.
     #[must_use]
     pub fn find<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         self.0.iter().try_fold(value, |value, &step| match value {
@@ -22,7 +22,7 @@ impl Path {
         })
     }
 
-    /// The type of the part that the path leads to; indices of elements are taken as given.
+    /// The type of the part at the path; indices of elements are not checked.
     #[must_use]
     pub fn find_type<'a>(&self, data_type: &'a DataType) -> Option<&'a DataType> {
         self.0.iter().try_fold(data_type, |data_type, &step| match data_type {
@@ -35,8 +35,8 @@ impl Path {
         })
     }
 
-    /// The steps as scripts name them: elements by index, fields by name (`[3, 'a', 5]`). `None` if the type has no such
-    /// place.
+    /// The steps as scripts write them: elements by index, fields by name (`[3, 'a', 5]`). `None` if the type does not
+    /// have the path.
     #[must_use]
     pub fn steps(&self, mut data_type: &DataType) -> Option<Vec<Step>> {
         let mut steps = Vec::with_capacity(self.0.len());

@@ -1,4 +1,4 @@
-//! How many bytes values take.
+//! Encoded sizes of values.
 
 use std::{fmt, iter};
 
@@ -8,22 +8,22 @@ use crate::{
     value::Value,
 };
 
-/// The bytes of a value on the wire.
+/// The size of a value on the wire, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// Every value takes as many.
+    /// All values take the same number of bytes.
     Fixed(usize),
     /// It depends on the value.
     Variable {
-        /// The least that any value takes.
+        /// The minimum of all values.
         least: usize,
-        /// What the default takes.
+        /// The size of the default.
         of_default: usize,
     },
 }
 
 impl Size {
-    /// The size of values of a type, the type's own default among them.
+    /// The size of values of a type; `of_default` is that of the type's own default.
     #[must_use]
     pub fn of(data_type: &DataType) -> Self {
         match data_type.stream_size() {
@@ -32,7 +32,7 @@ impl Size {
         }
     }
 
-    /// The size of values of a type, one of which is known.
+    /// The size of values of a type, with `of_default` from this value.
     #[must_use]
     pub fn of_value(data_type: &DataType, default: &Value) -> Self {
         if let Some(fixed) = data_type.stream_size() {
@@ -42,13 +42,13 @@ impl Size {
         let least = least(data_type);
         let of_default = match encode(data_type, default, Form::Whole, &mut bytes) {
             Ok(()) => bytes.len(),
-            // A schema put together by hand can have a default that does not fit.
+            // A schema built by hand can have a default that does not fit.
             Err(_) => least,
         };
         Self::Variable { least, of_default }
     }
 
-    /// The bytes, if there are always as many.
+    /// The size, if it is fixed.
     #[must_use]
     pub fn fixed(self) -> Option<usize> {
         match self {
@@ -57,7 +57,7 @@ impl Size {
         }
     }
 
-    /// The least bytes that any value takes.
+    /// The minimum size.
     #[must_use]
     pub fn least(self) -> usize {
         match self {
@@ -66,7 +66,7 @@ impl Size {
         }
     }
 
-    /// The bytes that the default takes.
+    /// The size of the default.
     #[must_use]
     pub fn of_default(self) -> usize {
         match self {
@@ -76,7 +76,7 @@ impl Size {
     }
 }
 
-/// The least bytes that a value of a type takes.
+/// The minimum size of a value of a type.
 fn least(data_type: &DataType) -> usize {
     if let Some(fixed) = data_type.stream_size() {
         return fixed;
@@ -90,12 +90,12 @@ fn least(data_type: &DataType) -> usize {
             .fields
             .iter()
             .fold(0_usize, |sum, field| sum.saturating_add(least(&field.data_type))),
-        // The length of nothing, or the mark of None.
+        // A length of zero, or the mark of None.
         _ => 1,
     }
 }
 
-/// Arguments one after the other.
+/// Concatenated arguments.
 impl iter::Sum for Size {
     fn sum<I: Iterator<Item = Self>>(sizes: I) -> Self {
         sizes.fold(Self::Fixed(0), |sum, size| match (sum, size) {

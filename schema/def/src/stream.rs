@@ -1,4 +1,4 @@
-//! The bytes of a value.
+//! The encoding of values.
 //!
 //! ```text
 //! value     = integer | float | vector | bytes | mailbox | udo_ref | sequence | dict
@@ -13,9 +13,10 @@
 //! dict      = [00 | 01] value{fields}          the byte if None is allowed; 00 is None and ends the value
 //! ```
 //!
-//! [`Form::Stored`] leaves out fields that are not persistent, and writes a sequence marked `persistAsBlob` as `bytes`
-//! that hold it. [`Form::Shown`] writes None for every mailbox, and reads nothing else: an address is of no use to a client,
-//! and none of a client's is believed. A value has one encoding only: what decodes also encodes to the same bytes.
+//! [`Form::Stored`] omits fields that are not persistent, and writes a sequence marked `persistAsBlob` as `bytes` that
+//! contain it. [`Form::Shown`] writes None for every mailbox, and accepts nothing else: clients have no use for an
+//! address, and addresses from clients are not trusted. The encoding is canonical: decoded bytes encode to the same
+//! bytes.
 
 use annals_ids::{EntityId, Mailbox, OwnerId, Part, TypeId};
 
@@ -28,31 +29,31 @@ use crate::{
 /// First byte of a length of 255 or more.
 const LONG_LENGTH: u8 = 0xff;
 
-/// Why a value could not be written.
+/// Why a value could not be encoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// The value does not fit its type.
     #[error("the value does not fit its type")]
     Mismatch(#[from] Mismatch),
-    /// A sequence stored as one blob takes more bytes than a blob can have.
+    /// A sequence stored as one blob exceeds the maximum length of a blob.
     #[error(
         "a sequence stored as one blob takes {found} bytes, above the limit of {MAX_LENGTH}; leave out persistAsBlob"
     )]
     BlobTooLong {
-        /// The bytes it takes.
+        /// Its bytes.
         found: usize,
     },
 }
 
-/// Why bytes are not a value of the type.
+/// Why bytes are not an encoded value of the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The bytes end too early.
     #[error("{wanted} more bytes were expected where {left} are left")]
     Truncated {
-        /// Bytes or elements of at least a byte that should follow.
+        /// Number of missing bytes, or of elements of at least a byte.
         wanted: usize,
-        /// Bytes that follow.
+        /// Number of bytes left.
         left: usize,
     },
     /// A length below 255 in the long form.
@@ -64,18 +65,18 @@ pub enum DecodeError {
     /// A marker byte that is neither 0 nor 1.
     #[error("the byte {0:#04x} stands where 00 or 01 marks None or a value")]
     BadMarker(u8),
-    /// An absent mailbox with bytes set, an unknown part, or an address between server and client.
+    /// A null mailbox with non-zero bytes, an unknown part, or an address between server and client.
     #[error("the 16 bytes of a mailbox are neither all zero nor an address that may stand here")]
     BadMailbox,
-    /// More elements that take no bytes than allowed.
+    /// Too many elements that take no bytes.
     #[error("{0} elements that take no bytes are above the limit")]
     TooManyEmpty(usize),
-    /// Bytes follow the value.
+    /// Trailing bytes.
     #[error("{0} bytes follow the value")]
     Trailing(usize),
 }
 
-/// Appends the value's bytes to `out`, which stays as it was on error.
+/// Appends the value's bytes to `out`, which is unchanged on error.
 ///
 /// # Errors
 /// If the value does not fit the type, or a sequence stored as a blob is too long for one.
@@ -85,11 +86,11 @@ pub fn encode(data_type: &DataType, value: &Value, form: Form, out: &mut Vec<u8>
     put(data_type, value, form, out).inspect_err(|_| out.truncate(start))
 }
 
-/// Reads one value from the front of `bytes` and leaves what follows. Never allocates more than a fixed multiple of the
-/// bytes that are there.
+/// Decodes one value from the front of `bytes` and advances behind it. Never allocates more than a fixed multiple of
+/// the available bytes.
 ///
 /// # Errors
-/// If the bytes are no value of this type; `bytes` is then left somewhere in the middle.
+/// If the bytes are not a value of this type; `bytes` is then somewhere in the middle.
 pub fn decode(data_type: &DataType, form: Form, bytes: &mut &[u8]) -> Result<Value, DecodeError> {
     match data_type {
         DataType::Int8 => Ok(Value::Int(i8::from_le_bytes(take(bytes)?).into())),
@@ -121,10 +122,10 @@ pub fn decode(data_type: &DataType, form: Form, bytes: &mut &[u8]) -> Result<Val
     }
 }
 
-/// Reads one value that takes all of `bytes`.
+/// Decodes one value that takes all of `bytes`.
 ///
 /// # Errors
-/// If the bytes are not one value of this type and nothing else.
+/// If the bytes are not exactly one value of this type.
 pub fn decode_all(data_type: &DataType, form: Form, mut bytes: &[u8]) -> Result<Value, DecodeError> {
     let value = decode(data_type, form, &mut bytes)?;
     if bytes.is_empty() {
@@ -134,10 +135,10 @@ pub fn decode_all(data_type: &DataType, form: Form, mut bytes: &[u8]) -> Result<
     }
 }
 
-/// Appends elements behind their count, as a slice of a sequence travels. `out` stays as it was on error.
+/// Appends elements with their count, the encoding of a slice. `out` is unchanged on error.
 ///
 /// # Errors
-/// If an element does not fit the type, or they are more than can be counted.
+/// If an element does not fit the type, or there are more than a count allows.
 pub fn encode_elements(of: &DataType, values: &[Value], form: Form, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let (found, limit) = (values.len(), longest_counted(of));
     if found > limit {
@@ -150,11 +151,11 @@ pub fn encode_elements(of: &DataType, values: &[Value], form: Form, out: &mut Ve
     values.iter().try_for_each(|value| put(of, value, form, out))
 }
 
-/// Reads elements behind their count from the front of `bytes` and leaves what follows. Never allocates more than a fixed
-/// multiple of the bytes that are there.
+/// Decodes elements with their count from the front of `bytes` and advances behind them. Never allocates more than a
+/// fixed multiple of the available bytes.
 ///
 /// # Errors
-/// If the bytes are no elements of this type; `bytes` is then left somewhere in the middle.
+/// If the bytes are not elements of this type; `bytes` is then somewhere in the middle.
 pub fn decode_elements(of: &DataType, form: Form, bytes: &mut &[u8]) -> Result<Vec<Value>, DecodeError> {
     let count = take_length(bytes)?;
     if count > longest_counted(of) {
@@ -185,12 +186,12 @@ pub(crate) fn stream_length(data_type: &DataType, value: &Value) -> usize {
     }
 }
 
-/// Bytes of a length.
+/// Bytes of an encoded length.
 fn length_length(length: usize) -> usize {
     if length < LONG_LENGTH as usize { 1 } else { 4 }
 }
 
-/// Appends the bytes of a value that has been checked.
+/// Appends the bytes of a checked value.
 fn put(data_type: &DataType, value: &Value, form: Form, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     match value {
         Value::Int(number) => put_low_bytes(data_type, &number.to_le_bytes(), out),
@@ -219,7 +220,7 @@ fn put(data_type: &DataType, value: &Value, form: Form, out: &mut Vec<u8>) -> Re
     Ok(())
 }
 
-/// Appends as many of the eight little-endian bytes of an integer as its type has.
+/// Appends the low bytes of an integer, as many as its type has, of eight in little-endian order.
 fn put_low_bytes(data_type: &DataType, bytes: &[u8; 8], out: &mut Vec<u8>) {
     let size = data_type.stream_size().expect("invariant: integers have a fixed size");
     out.extend(&bytes[..size]);
@@ -298,7 +299,7 @@ fn put_dict(dict: &FixedDict, values: &[Value], form: Form, out: &mut Vec<u8>) -
     Ok(())
 }
 
-/// Takes `N` bytes off the front.
+/// Takes `N` bytes from the front.
 fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], DecodeError> {
     let (front, rest) = bytes.split_first_chunk::<N>().ok_or(DecodeError::Truncated {
         wanted: N,

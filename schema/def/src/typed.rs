@@ -1,9 +1,10 @@
-//! Values as Rust types: what generated code is made of.
+//! Values as Rust types: the base of generated code.
 //!
-//! Each type of the language has one Rust type: integers and floats their own, `UNICODE_STRING` is a [`String`], `MAILBOX`
-//! an `Option<Mailbox>`, a sequence a [`Vec`], an array or [`Exactly`], a `FIXED_DICT` a generated struct, and an [`Option`]
-//! of it where the type allows None. The others have a newtype here, because several types share their Rust shape and a
-//! value must lead back to the one variant that fits it. Nothing is lost either way, floats keep their bits.
+//! Each type of the language has one Rust type: integers and floats their own, `UNICODE_STRING` is a [`String`],
+//! `MAILBOX` an `Option<Mailbox>`, a sequence a [`Vec`], an array or [`Exactly`], a `FIXED_DICT` a generated struct,
+//! and an [`Option`] of it where the type allows None. The others have a newtype here, because several types share
+//! their Rust shape and a value must convert back to the one variant that fits it. Both conversions are lossless;
+//! floats keep their bits.
 
 use annals_ids::Mailbox;
 
@@ -12,30 +13,31 @@ use crate::{
     value::Value,
 };
 
-/// A Rust type that stands for a type of the language.
+/// The Rust type of a type of the language.
 pub trait Typed: Sized {
-    /// Reads a value.
+    /// Converts a value.
     ///
     /// # Errors
-    /// Where the value is not of the type.
+    /// If the value is not of the type.
     fn from_value(value: &Value) -> Result<Self, Mismatch>;
 
-    /// The value again. One that is longer than its type allows is found by [`crate::check`], as for every assignment.
+    /// Converts back to a value. [`crate::check`] finds a value that is longer than its type allows, as in every
+    /// assignment.
     fn into_value(self) -> Value;
 }
 
-/// A generated struct that stands for a `FIXED_DICT`; an [`Option`] of it stands for one that allows None.
+/// The generated struct of a `FIXED_DICT`; an [`Option`] of it is one that allows None.
 pub trait Dict: Typed {}
 
 /// `STRING` and `BLOB`: bytes in no particular encoding.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub Vec<u8>);
 
-/// `PYTHON` and its kin, `USER_TYPE`: bytes that only the script host understands.
+/// `PYTHON` and similar types, `USER_TYPE`: bytes that only the script host interprets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Opaque(pub Vec<u8>);
 
-/// `UDO_REF`: the GUID of a user data object; all zeroes refer to nothing.
+/// `UDO_REF`: the GUID of a user data object; all zeroes are a null reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UdoRef(pub [u8; 16]);
 
@@ -51,15 +53,15 @@ pub struct Vector3(pub [f32; 3]);
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Vector4(pub [f32; 4]);
 
-/// A sequence of one length that is too long for a Rust array. Its elements can be changed, their number cannot.
+/// A sequence of fixed length that is too long for a Rust array. Its elements can be changed, but not their number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Exactly<T, const N: usize>(Vec<T>);
 
 impl<T, const N: usize> Exactly<T, N> {
-    /// These elements.
+    /// A sequence of these elements.
     ///
     /// # Errors
-    /// When there are more or fewer than `N`.
+    /// If their number is not `N`.
     pub fn new(elements: Vec<T>) -> Result<Self, Mismatch> {
         if elements.len() == N {
             Ok(Self(elements))
@@ -83,7 +85,7 @@ impl<T, const N: usize> Exactly<T, N> {
         &self.0
     }
 
-    /// The elements, to be changed.
+    /// The elements, mutable.
     #[must_use]
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         &mut self.0
@@ -105,7 +107,7 @@ impl<T, const N: usize> From<[T; N]> for Exactly<T, N> {
 /// The values of a dictionary's fields.
 ///
 /// # Errors
-/// When it is none, or has another number of fields.
+/// If the value is not a dictionary, or has another number of fields.
 pub fn fields<const N: usize>(value: &Value) -> Result<&[Value; N], Mismatch> {
     match value {
         Value::Dict(values) => values.as_slice().try_into().map_err(|_| {
@@ -120,7 +122,7 @@ pub fn fields<const N: usize>(value: &Value) -> Result<&[Value; N], Mismatch> {
 /// The values of a component's members.
 ///
 /// # Errors
-/// When there are more or fewer.
+/// If their number is not `N`.
 pub fn members<'v, const N: usize>(values: &[&'v Value]) -> Result<[&'v Value; N], Mismatch> {
     values.try_into().map_err(|_| {
         let (wanted, found) = (N, values.len());
@@ -128,10 +130,10 @@ pub fn members<'v, const N: usize>(values: &[&'v Value]) -> Result<[&'v Value; N
     })
 }
 
-/// Values in a list, if there are as many as declared.
+/// The values in a list of declared length.
 ///
 /// # Errors
-/// When there are more or fewer.
+/// If their number is not `N`.
 pub fn members_of<const N: usize>(values: &[Value]) -> Result<&[Value; N], Mismatch> {
     values.try_into().map_err(|_| {
         let (wanted, found) = (N, values.len());
@@ -142,7 +144,7 @@ pub fn members_of<const N: usize>(values: &[Value]) -> Result<&[Value; N], Misma
 /// One field of a dictionary.
 ///
 /// # Errors
-/// Where the value is not of the field's type.
+/// If the value is not of the field's type.
 pub fn field<T: Typed>(name: &str, value: &Value) -> Result<T, Mismatch> {
     T::from_value(value).map_err(|mismatch| mismatch.inside(Step::Field(name.to_owned())))
 }
@@ -153,7 +155,7 @@ fn kind(value: &Value, wanted: &str) -> Mismatch {
 }
 
 fn wrong_size<const N: usize>(found: usize) -> Mismatch {
-    // No declared size is beyond 32 bits.
+    // No declared size exceeds 32 bits.
     let wanted = u32::try_from(N).unwrap_or(u32::MAX);
     Problem::Size { wanted, found }.here()
 }

@@ -1,8 +1,8 @@
-//! What a member holds at run time.
+//! Values of members at run time.
 //!
-//! A [`Value`] does not know its type; [`crate::check`] says whether it fits one. Each type has exactly one variant that
-//! fits, so equal values have equal bytes. Floating-point numbers are compared by their bits: a NaN equals itself, and
-//! `0.0` differs from `-0.0`, because replay must give the same bits.
+//! A [`Value`] does not know its type; [`crate::check`] checks it against one. Exactly one variant fits each type, so
+//! equal values have equal bytes. Floating-point numbers are compared by their bits: a NaN equals itself, and `0.0`
+//! differs from `-0.0`, because replay must give the same bits.
 
 use std::{fmt, hash};
 
@@ -31,10 +31,10 @@ pub enum Value {
     Vector4([f32; 4]),
     /// `MAILBOX`, and `None`
     Mailbox(Option<Mailbox>),
-    /// `UDO_REF`: a GUID; all zeroes refer to nothing
+    /// `UDO_REF`: a GUID; all zeroes are a null reference
     UdoRef([u8; 16]),
     /// `PYTHON`, `PY_DICT`, `PY_LIST`, `PY_TUPLE` and `USER_TYPE`: bytes for the script host; empty is its `None`. A
-    /// default that a file gives is kept as written there.
+    /// default from a file is kept as written there.
     Opaque(Vec<u8>),
     /// `ARRAY` and `TUPLE`: the elements
     Sequence(Vec<Value>),
@@ -45,7 +45,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// What it is in a few words, where members begin with it: of an opaque value what its file says.
+    /// A short form of an initial value; an opaque value as written in its file.
     #[must_use]
     pub fn in_words(&self) -> String {
         match self {
@@ -55,7 +55,7 @@ impl Value {
         }
     }
 
-    /// The name of the variant in the words of the language, for messages.
+    /// The name of the variant in terms of the language, for messages.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -83,7 +83,7 @@ impl Value {
         Self::Bytes(text.as_bytes().to_vec())
     }
 
-    /// What a copy takes in memory, roughly, in values.
+    /// Approximate memory of a copy, in values.
     pub(crate) fn cost(&self) -> usize {
         match self {
             Self::Bytes(bytes) | Self::Opaque(bytes) => 1 + bytes.len() / size_of::<Self>(),
@@ -93,7 +93,7 @@ impl Value {
         }
     }
 
-    /// Values in this one, itself included.
+    /// Number of values in this one, itself included.
     #[must_use]
     pub fn value_count(&self) -> usize {
         match self {
@@ -151,10 +151,10 @@ fn same_bits(a: &[f32], b: &[f32]) -> bool {
     a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits()))
 }
 
-/// Bytes shown of a long string or blob.
+/// Maximum bytes shown of a string or blob.
 const SHOWN_BYTES: usize = 32;
 
-/// Elements shown of a long sequence.
+/// Maximum elements shown of a sequence.
 const SHOWN_ELEMENTS: usize = 8;
 
 /// A short form for messages and logs; long parts end in an ellipsis.

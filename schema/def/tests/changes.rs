@@ -1,4 +1,4 @@
-//! Changes of values against brute force: what they make of a value, what is refused, and what leads from one to another.
+//! Changes of values against a brute-force model: their result, what is rejected, and differences between values.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use annals_def::{
 
 const SEEDS: u64 = 3_000;
 
-/// A random type whose values have parts that can be changed.
+/// A random type whose values have changeable parts.
 fn type_with_parts(dice: &mut Dice<'_>) -> DataType {
     loop {
         let data_type = generate_type(4, dice);
@@ -19,7 +19,7 @@ fn type_with_parts(dice: &mut Dice<'_>) -> DataType {
     }
 }
 
-/// What a change should make of a value: built from its parts, without looking at how changes are made.
+/// The expected result of a change: built from the value's parts, independent of the production code.
 fn expected(data_type: &DataType, value: &Value, path: &[u32], edit: &Edit) -> Option<Value> {
     let [first, rest @ ..] = path else {
         let new = match (edit, value, data_type) {
@@ -53,7 +53,7 @@ fn expected(data_type: &DataType, value: &Value, path: &[u32], edit: &Edit) -> O
     }
 }
 
-/// What a change should say that it replaced.
+/// The expected replaced value of a change.
 fn replaced(value: &Value, change: &Change) -> Replaced {
     let path = change.path.clone();
     let there = path.find(value).expect("there").clone();
@@ -69,7 +69,7 @@ fn replaced(value: &Value, change: &Change) -> Replaced {
     }
 }
 
-/// Makes a change that is right into one that may not be.
+/// Turns a valid change into a possibly invalid one.
 fn spoil(change: &mut Change, dice: &mut Dice<'_>) {
     let other = generate_type(2, dice);
     match (dice() % 6, &mut change.edit) {
@@ -141,7 +141,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
                 wanted.unwrap_or_else(|| value.clone()),
                 "seed {seed}: {data_type}"
             );
-            // Without the type only the place is looked for; what has none changes nothing either.
+            // Without the type only the path is checked; a change without a place changes nothing either.
             let mut held = value.clone();
             if change.make(&mut held).is_err() {
                 assert_eq!(held, value, "seed {seed}: {data_type}");
@@ -245,13 +245,13 @@ fn differences_are_as_small_as_a_designer_would_expect() {
             "{change:?}: {found:?}"
         );
     }
-    // Two places of one element cost less than its neighbours would.
+    // Two places of one element cost less than a slice that spans them.
     let mut new = value.clone();
     for (path, to) in [(vec![4, 0, 0], Value::Int(1)), (vec![4, 1], Value::string("x"))] {
         apply(&data_type, &mut new, &Change::part(Path(path), to)).expect("it fits");
     }
     assert_eq!(difference(&data_type, &value, &new).len(), 2);
-    // All of a short array at once costs less than element by element.
+    // Replacing all of a short array costs less than element by element.
     let (short, old) = (
         DataType::Array(Arc::new(Sequence::of(DataType::Int8))),
         Value::Sequence(ints(&[1, 2, 3])),

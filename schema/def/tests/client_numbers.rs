@@ -1,17 +1,17 @@
-//! The order of client numbers, as other implementations are tested with it: `test_data/client_numbers.txt`.
+//! The order of client numbers, against the test vectors for other implementations: `test_data/client_numbers.txt`.
 
 use std::fmt::Write as _;
 
 use annals_def::{EntityType, Schema, Severity, Tree, compile};
 use annals_ids::MemberId;
 
-/// Writes what stands in a member: its types and its header.
+/// Writes the content of a member: its types and its header.
 type Write = fn(&mut String, &[&str], &str);
 
 /// The names of members by client number.
 type NamesOf = fn(&EntityType) -> Vec<String>;
 
-/// A kind of members: where they stand, how one is written, and their names by client number.
+/// A kind of members: where they are declared, how one is written, and their names by client number.
 struct Kind {
     section: &'static str,
     write: Write,

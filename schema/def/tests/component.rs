@@ -27,7 +27,7 @@ impl Component for Four {
     }
 }
 
-/// The changes as bytes that tell any two apart.
+/// The changes as distinct bytes.
 fn bytes(changes: &[FieldChange]) -> Vec<u8> {
     format!("{changes:?}").into_bytes()
 }
@@ -70,7 +70,7 @@ fn marks_and_comparison_give_the_same_changes() {
     assert!(changes_seen > 1_000, "{changes_seen}");
 }
 
-/// Changes a value, now and then into what it is.
+/// Changes a value, sometimes to the same value.
 fn edit(data_type: &DataType, value: &mut Value, dice: &mut annals_def::Dice<'_>) {
     if dice().is_multiple_of(3) {
         *value = generate(data_type, dice);

@@ -1,4 +1,4 @@
-//! Published games, where they are at hand: each must load.
+//! Published games, if present on this machine: each must load.
 
 use std::path::{Path, PathBuf};
 

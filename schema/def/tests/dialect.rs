@@ -1,4 +1,4 @@
-//! Which dialect a game is read in, and because of what.
+//! Detection of a game's dialect, and the reported reason.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Folders as they are on disks: links, loops, and what is no file.
+//! Folders on disk: links, loops, and special files.
 #![cfg(unix)]
 #![allow(
     clippy::disallowed_methods,
@@ -9,7 +9,7 @@ use std::{fs, os::unix::fs::symlink, path::Path, process::Command, sync::mpsc, t
 
 use annals_def::{Compiled, Diagnostic, Rule, Severity, Tree, compile};
 
-/// How long a small folder may take, far more than it does.
+/// Time limit for a small folder, far more than it needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const CLEAN: &str =
@@ -24,7 +24,7 @@ fn world() -> tempfile::TempDir {
     dir
 }
 
-/// Compiles a folder, which must come to an end.
+/// Compiles a folder, which must terminate.
 fn compiled(dir: &Path) -> Compiled {
     let (done, result) = mpsc::channel();
     let dir = dir.to_owned();
@@ -34,7 +34,7 @@ fn compiled(dir: &Path) -> Compiled {
     result.recv_timeout(PATIENCE).expect("reading a folder comes to an end")
 }
 
-/// The one problem of a folder, as its file and its message; an error if it stops the world.
+/// The only problem of a folder, as its file and its message; an error if there is no schema.
 fn problem(dir: &Path, severity: Severity) -> (String, String) {
     let compiled = compiled(dir);
     assert_eq!(compiled.schema.is_none(), severity == Severity::Error);
@@ -45,7 +45,7 @@ fn problem(dir: &Path, severity: Severity) -> (String, String) {
     (problem.place.file.clone(), problem.message.clone())
 }
 
-/// Whether a world stops once a type is listed that cannot be read.
+/// Whether there is no schema once an unreadable type is listed.
 fn stops_if_listed(dir: &Path, name: &str) -> bool {
     let list = format!("<root> <Avatar/> <{name}/> </root>");
     fs::write(dir.join("entities.xml"), list).expect("a file");
@@ -104,7 +104,7 @@ fn a_world_may_share_its_definitions_by_a_link() {
     let (shared, dir) = (world(), tempfile::tempdir().expect("a folder"));
     fs::write(dir.path().join("entities.xml"), "<root> <Avatar/> <Twin/> </root>").expect("a file");
     symlink(shared.path().join("entity_defs"), dir.path().join("entity_defs")).expect("a link");
-    // A link within what is shared.
+    // A link within the shared folder.
     symlink("Avatar.def", shared.path().join("entity_defs/Twin.def")).expect("a link");
     let compiled = compiled(dir.path());
     assert_eq!(compiled.diagnostics, []);

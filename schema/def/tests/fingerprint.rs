@@ -1,4 +1,4 @@
-//! The fingerprint names what files mean, not how they are written.
+//! The fingerprint depends on the meaning of files, not on their spelling.
 
 use annals_def::{Schema, Tree, compile};
 
@@ -50,7 +50,7 @@ fn spelling_does_not_matter() {
         ],
         // Tags and sections in another order.
         [LIST, MONSTER, NAMED, ALIAS, ("entity_defs/Avatar.def", REORDERED)],
-        // Below another folder. Files have no order: a tree keeps them by their paths.
+        // Below another folder. The order of files does not matter: a tree keeps them by path.
         [
             ("scripts/entity_defs/Avatar.def", AVATAR),
             ("scripts/entity_defs/alias.xml", ALIAS.1),
@@ -58,7 +58,7 @@ fn spelling_does_not_matter() {
             ("scripts/entity_defs/Monster.def", MONSTER.1),
             ("scripts/entities.xml", LIST.1),
         ],
-        // What is not used.
+        // Unused declarations.
         [
             LIST,
             MONSTER,
@@ -103,7 +103,7 @@ fn meaning_does() {
     );
 }
 
-/// Names of kinds are for people: nothing is stored or sent under them, and a client need not know them.
+/// Names of kinds are for people: nothing is stored or sent by them, and clients need not know them.
 #[test]
 fn names_of_the_ledger_are_of_the_schema_and_not_of_its_clients() {
     let named = |text: &str| {

@@ -1,8 +1,9 @@
-//! Cases: definitions and what is said about them.
+//! Golden cases: definitions and their diagnostics.
 //!
-//! `test_data/ok` holds what loads, `test_data/err` what must not, `test_data/lint` what loads and could be better. A case is a file of sections, each begun by
-//! `=== path`, or a folder where the bytes matter. Beside it stands what is expected: the diagnostics, and of what loads
-//! the schema. `UPDATE_EXPECT=1 cargo test -p annals-def --test golden` writes the expectations anew; read the difference.
+//! `test_data/ok` has cases that load, `test_data/err` cases that must not, `test_data/lint` cases that load and could
+//! be better. A case is a file of sections, each begun by `=== path`, or a folder where the bytes matter. Beside it is
+//! the expectation: the diagnostics, and the schema if it loads. `UPDATE_EXPECT=1 cargo test -p annals-def --test
+//! golden` updates the expectations; review the difference.
 
 mod support;
 
@@ -38,7 +39,7 @@ fn compiled(case: &Path) -> (Compiled, String) {
     (compiled, said)
 }
 
-/// Whatever is wrong, somebody has to know what to write instead.
+/// Every diagnostic must say what to write instead.
 fn everything_has_help(case: &Path, diagnostics: &[Diagnostic]) {
     for found in diagnostics {
         let help = found.help.as_deref().unwrap_or_default();
@@ -46,7 +47,7 @@ fn everything_has_help(case: &Path, diagnostics: &[Diagnostic]) {
     }
 }
 
-/// Compares what is said with what is expected; gives the name of a case where they differ.
+/// Compares the output with the expectation; returns the case's name if they differ.
 fn compare(case: &Path, said: &str) -> Option<String> {
     let beside = case.with_extension("expected");
     #[expect(clippy::disallowed_methods, reason = "a test may look at its environment")]
@@ -58,7 +59,7 @@ fn compare(case: &Path, said: &str) -> Option<String> {
     (expected != said).then(|| format!("{}\nexpected:\n{expected}\nsaid:\n{said}", case.display()))
 }
 
-/// The rule that a case's name begins with, if it names one.
+/// The rule at the start of a case's name, if there is one.
 fn rule_of(case: &Path) -> Option<Rule> {
     let name = case.file_name()?.to_str()?;
     name.get(..4).and_then(|digits| Rule::with_code(&format!("D{digits}")))
@@ -133,7 +134,7 @@ fn what_could_be_better_is_told_to_those_who_ask() {
     assert!(differences.is_empty(), "{}", differences.join("\n\n"));
 }
 
-/// Rules that need more than a small case; `hostile.rs` breaks them.
+/// Rules whose cases would be too large; `hostile.rs` breaks them.
 const LARGE: [Rule; 4] = [Rule::Unreadable, Rule::TooLarge, Rule::TooMany, Rule::MoreFindings];
 
 #[test]

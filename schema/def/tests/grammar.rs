@@ -1,5 +1,5 @@
-//! The reader and the tables of the grammar agree: what a table has is read, what it does not have is reported, and the
-//! reader asks for nothing that no table has.
+//! The reader and the tables of the grammar agree: all that a table has is read, all else is reported, and the reader
+//! asks for nothing that no table has.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -10,7 +10,7 @@ use annals_def::{
 
 const DIALECTS: [Dialect; 2] = [Dialect::BigWorld, Dialect::KBEngine];
 
-/// A place in a file: what comes before, and what comes behind.
+/// A place in a file: the text before and the text behind it.
 #[derive(Clone)]
 struct Spot {
     before: String,
@@ -18,7 +18,7 @@ struct Spot {
 }
 
 impl Spot {
-    /// Inside of an element here, beside what else is needed where it stands.
+    /// The place inside an element at this place, with the other content that the element requires.
     fn inside(&self, content: &Content, name: &str, text: &str) -> Self {
         let needed = content
             .tags
@@ -33,13 +33,13 @@ impl Spot {
         }
     }
 
-    /// The file with something in a line of its own here, and the number of that line.
+    /// The file with a line inserted here, and the number of that line.
     fn with(&self, what: &str) -> (String, u32) {
         (format!("{}\n{what}\n{}", self.before, self.behind), 2)
     }
 }
 
-/// A world in which the dialect is certain, and where its files of a kind are.
+/// A world of a certain dialect, with its files of a kind.
 fn world(dialect: Dialect) -> Tree {
     let mut tree = Tree::new();
     tree.insert("entities.xml", "<root> <Avatar/> </root>");
@@ -62,7 +62,7 @@ fn path_of(kind: FileKind, dialect: Dialect) -> &'static str {
     }
 }
 
-/// Every place at which a table says what may stand there, each table once.
+/// All places for which a table defines the content, each table once.
 fn places(kind: FileKind, dialect: Dialect) -> Vec<(Spot, &'static Content)> {
     let root = Spot {
         before: "<root> ".to_owned(),
@@ -95,7 +95,7 @@ fn places(kind: FileKind, dialect: Dialect) -> Vec<(Spot, &'static Content)> {
     found
 }
 
-/// A text that fits.
+/// A text that is valid.
 fn sample(content: &Content) -> &'static str {
     match content.text {
         Text::Boolean | Text::BooleanOrNothing => "true",
@@ -136,7 +136,7 @@ fn what_a_table_has_is_read_and_what_it_has_not_is_reported() {
                     );
                     tried += 1;
                 }
-                // Of a type that is not known nothing else is known either.
+                // With an unknown type, the rest is unknown too.
                 let is_open = matches!(content.text, Text::Value | Text::Anything | Text::Name(Noun::DictAlias));
                 let is_closed = content.named.is_none() && !is_open;
                 if is_closed {
@@ -194,7 +194,7 @@ fn every_word_of_the_tables_is_read_as_they_say() {
     }
 }
 
-/// Every tag of every table.
+/// All tags of all tables.
 fn all_tags() -> Vec<&'static Tag> {
     let places = DIALECTS
         .into_iter()
@@ -217,7 +217,7 @@ fn the_reader_asks_for_what_the_tables_have() {
         assert!(all_tags().iter().any(|tag| tag.name == name), "`{name}` is in no table");
     }
     assert!(asked.len() > 20, "{asked:?}");
-    // What stands in a list of its own is asked for by that list.
+    // Tags of a list are looked up by that list.
     let listed = ["level", "Interface", "interface", "Type", "type", "Arg"];
     let by_position = ["NEAR", "MEDIUM", "FAR", "ClientServerEntities", "ServerOnlyEntities"];
     for tag in all_tags() {

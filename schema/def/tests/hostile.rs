@@ -1,4 +1,4 @@
-//! Files made to exhaust or to break: each must end quickly with a diagnostic.
+//! Hostile files, made to exhaust or to crash: each must end quickly with a diagnostic.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -60,7 +60,7 @@ fn a_hundred_thousand_levels_are_refused_at_the_limit() {
     refused(&tree(&[("entity_defs/Avatar.def", &deep)]), Rule::TooDeep);
 }
 
-/// Files that repeat one thing as often as fits, and what is said about them; `None` where they load.
+/// Files that repeat one thing as often as possible, with the expected rule; `None` if they load.
 fn repetitions() -> Vec<(&'static str, String, Option<Rule>)> {
     let properties = repeat(30_000, |i, text| {
         let _ = write!(text, "<p{i}/>");
@@ -149,7 +149,7 @@ fn a_file_full_of_mistakes_is_cut_short() {
         &format!("<root> {tags} <Volatile> <roll/> </Volatile> </root>"),
     )]);
     let compiled = refused(&tree, Rule::MoreFindings);
-    // All in one line, of which each place shows only a part.
+    // All on one line; each place shows only a part of it.
     assert!(
         compiled
             .diagnostics
@@ -158,7 +158,7 @@ fn a_file_full_of_mistakes_is_cut_short() {
     );
 }
 
-/// Many types, each with a hundred tags that mean nothing, and the last one with a slip.
+/// Many types, each with a hundred unknown tags, and the last one with a misspelling.
 fn slip_behind_odd_tags(comment: &str) -> Tree {
     let mut tree = Tree::new();
     let list = repeat(60, |i, text| {
@@ -188,7 +188,7 @@ fn no_number_of_warnings_hides_an_error() {
         more.map(|d| d.message.as_str()),
         Some("1000 more warnings are not shown")
     );
-    // The first ones in the order of files are those that stay.
+    // The findings that are kept are the first in the order of files.
     let last = compiled.diagnostics.iter().rfind(|d| d.severity == Severity::Warning);
     assert_eq!(last.map(|d| d.place.file.as_str()), Some("entity_defs/T49.def"));
 }

@@ -1,4 +1,4 @@
-//! What a migration plan says and refuses, in single cases.
+//! Single cases of migration plans: what they contain and what they reject.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -24,7 +24,7 @@ fn schema(types: Vec<EntityType>) -> Schema {
     Schema::new(types, Vec::new(), Vec::new())
 }
 
-/// Schemas of an avatar with one property that has another type.
+/// A plan between schemas of an avatar whose one property changes its type.
 fn retyped(from: DataType, to: DataType) -> Plan {
     let [old, new] = [from, to].map(|data_type| schema(vec![avatar(vec![property("bag", data_type)])]));
     Plan::new(&old, &new, &Renames::default())

@@ -1,4 +1,4 @@
-//! Personal members: what they are in a schema, what they cannot be, and that none becomes one or ceases to be.
+//! Personal members: their schema, their restrictions, and that no member becomes or ceases to be personal.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `docs/def-language.md` says what the compiler does.
+//! `docs/def-language.md` describes what the compiler does.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The sample world in `defs/` is what a designer would learn from: nothing in it may need an excuse.
+//! The sample world in `defs/` is an example for designers: it must have no diagnostics.
 
 mod support;
 
@@ -21,7 +21,7 @@ fn sample() -> Schema {
     schema.expect("nothing is wrong")
 }
 
-/// `UPDATE_EXPECT=1 cargo test -p annals-def --test sample_world` writes the expectation anew.
+/// `UPDATE_EXPECT=1 cargo test -p annals-def --test sample_world` updates the expectation.
 #[test]
 fn it_compiles_without_a_word_to_what_is_expected() {
     let said = describe(&sample());

@@ -1,11 +1,11 @@
-//! No mistake hides another: single mistakes in one member, put together in pairs, are each found.
+//! No mistake hides another: single mistakes in one member, combined in pairs, are each found.
 
 use std::collections::BTreeMap;
 
 use annals_def::{Rule, Tree, compile};
 
-/// A mistake: in the place of which part of the good member it is written, and how. `needs` are the parts without which
-/// nobody can tell that it is one.
+/// A mistake: the part of the good member that it replaces, and its text. `needs` are the parts without which it cannot
+/// be recognised.
 struct Mistake {
     part: &'static str,
     text: &'static str,
@@ -20,7 +20,7 @@ const fn dependent(part: &'static str, text: &'static str, needs: &'static [&'st
     Mistake { part, text, needs }
 }
 
-/// A good member as its parts, in the order in which they are written.
+/// A good member as its parts, in file order.
 type Good = [(&'static str, &'static str)];
 
 const PROPERTY: &Good = &[
@@ -143,7 +143,7 @@ const SEQUENCE_MISTAKES: &[Mistake] = &[
     mistake("other", "<Colour> red </Colour>"),
 ];
 
-/// The member with some of its parts replaced, its name left out of the content.
+/// The member with some of its parts replaced; its name is separate from the content.
 fn member(good: &Good, mistakes: &[&Mistake]) -> (String, String) {
     let mut name = String::new();
     let mut content = String::new();
@@ -181,7 +181,7 @@ fn with_sequence((_, content): (String, String)) -> String {
     with_property(("all".to_owned(), format!("{data_type} <Flags> BASE </Flags>")))
 }
 
-/// How often each rule is broken in a game of this one definition.
+/// Number of violations of each rule in a game with only this definition.
 fn broken(definition: &str) -> BTreeMap<Rule, usize> {
     let mut tree = Tree::new();
     tree.insert("entities.xml", "<root> <Avatar/> </root>");

@@ -1,4 +1,4 @@
-//! The stored form of a schema: exact, deterministic, and safe to read from anywhere.
+//! The stored form of a schema: exact, deterministic, and safe to decode from untrusted bytes.
 
 mod support;
 
@@ -26,7 +26,7 @@ fn random_schema(dice: &mut Dice<'_>) -> Schema {
     Schema::new(types, services, objects).with_ledger_names(random_names(dice))
 }
 
-/// Names of some kinds and slots; of none every now and then.
+/// Names of some kinds and slots; sometimes none.
 fn random_names(dice: &mut Dice<'_>) -> LedgerNames {
     let kinds = (0..dice() % 4).map(|i| (AssetKind(dice() as u32), format!("kind{i}")));
     let kinds = kinds.collect();

@@ -1,8 +1,9 @@
-//! The bytes of values, as the predecessors write them: `test_data/stream_vectors.txt`, driven through the language.
+//! The encoding of values against vectors in the predecessors' format, `test_data/stream_vectors.txt`, declared in the
+//! language.
 
 use annals_def::{DataType, Form, Tree, Value, check, compile, decode_all, encode};
 
-/// The type and the value that a declaration gives.
+/// The type and value of a declaration.
 fn declared(data_type: &str, value: &str) -> (DataType, Value) {
     let mut tree = Tree::new();
     tree.insert("entities.xml", "<root> <Avatar/> </root>");

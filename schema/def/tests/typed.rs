@@ -1,4 +1,4 @@
-//! Values as Rust types and back: nothing is lost, and what is of another type is refused with its place.
+//! Values as Rust types and back: lossless, and a value of another type is rejected with its path.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -11,7 +11,7 @@ use annals_ids::Mailbox;
 /// Values of each type.
 const ROUNDS: u64 = 200;
 
-/// Reads generated values of a type and writes them back. Returns them.
+/// Converts generated values of a type to Rust and back. Returns them.
 fn returns<T: Typed + Debug>(data_type: &DataType) -> Vec<Value> {
     let mut dice = split_mix(7);
     let values = (0..ROUNDS).map(|round| {
@@ -23,7 +23,7 @@ fn returns<T: Typed + Debug>(data_type: &DataType) -> Vec<Value> {
     values.collect()
 }
 
-/// A dictionary of a sequence and of one that may be None.
+/// A dictionary with a sequence and a dictionary that may be None.
 #[derive(Debug, PartialEq)]
 struct Outer {
     list: Vec<u16>,

@@ -1,4 +1,4 @@
-//! Values against types: what fits, what its bytes are, and what hostile bytes do.
+//! Values against types: what fits, the encoding, and hostile bytes.
 
 use std::sync::Arc;
 

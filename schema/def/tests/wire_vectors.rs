@@ -1,4 +1,4 @@
-//! Packed paths and message ids, as other implementations are tested with them: `test_data/packed_paths.txt` and
+//! Packed paths and message ids, against the test vectors for other implementations: `test_data/packed_paths.txt` and
 //! `test_data/message_ids.txt`.
 
 use annals_def::{Change, Located, MessageRange, Path, Value, unpack_path};
@@ -43,7 +43,7 @@ fn packed_paths_have_the_bits_in_the_file() {
         located.pack(*property, &mut written);
         assert_eq!(written, bytes(expected), "{line}");
 
-        // What has that shape.
+        // A value of that shape.
         let held = parts.iter().enumerate().rev();
         let held = held.fold(Value::None, |inside, (step, length)| {
             let mut values = vec![Value::None; *length as usize];

@@ -1,27 +1,27 @@
 //! The primitives of the log's encodings: little-endian integers, LEB128 numbers, length-prefixed bytes.
 //!
-//! Every value has exactly one encoding, because hashes are taken over it; the reader refuses the others.
+//! Every value has exactly one encoding, because hashes are computed over it; the reader rejects all others.
 
 use std::collections::BTreeMap;
 
 use annals_ids::Hash;
 use thiserror::Error;
 
-/// Why bytes could not be read.
+/// Why bytes could not be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("malformed {what} at byte {offset}")]
 pub struct Malformed {
-    /// What was expected there.
+    /// What was expected at that offset.
     pub what: &'static str,
-    /// Where reading stopped, from the start of the bytes given.
+    /// Offset of the error, from the start of the given bytes.
     pub offset: usize,
 }
 
-/// Below this is every number that counts one by one: calls, history, lives of a space. No life is long enough to reach it, and
-/// from any number below it one can count on as long.
+/// Upper bound (exclusive) of every 64-bit number that is counted up by one: calls, history, lives of a space. It
+/// cannot be reached by counting, and from any number below it there are as many numbers left.
 pub const ORDINALS: u64 = 1 << 63;
 
-/// The same of timers and controllers, which are counted in 32 bits.
+/// The same bound for timers and controllers, which are counted in 32 bits.
 const SHORT_ORDINALS: u32 = 1 << 31;
 
 /// Appends `value` as an unsigned LEB128 number.
@@ -33,25 +33,25 @@ pub fn put_number(out: &mut Vec<u8>, mut value: u64) {
     out.push(value.to_le_bytes()[0]);
 }
 
-/// Bytes that [`put_number`] appends.
+/// Number of bytes that [`put_number`] appends.
 #[must_use]
 pub(crate) fn number_length(value: u64) -> usize {
     let bits = u64::BITS - (value | 1).leading_zeros();
     bits.div_ceil(7) as usize
 }
 
-/// Appends `bytes` behind their length.
+/// Appends `bytes`, prefixed with their length.
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_number(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Reads what the `put` functions wrote.
+/// Decodes what the `put` functions encode.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
     offset: usize,
-    /// By how many bits ordinals are below their limits.
+    /// By how many bits the bound on ordinals is lowered.
     spare: u32,
 }
 
@@ -66,8 +66,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The same of what another process says: ordinals are refused from half of their limit on. What is counted on from them,
-    /// and logged, is then below the limit, so that it can be read again.
+    /// As [`Reader::new`], for a message from another process: ordinals are rejected from half of their bound on.
+    /// Numbers counted on from them, and logged, are then below the bound, so they can be decoded again.
     #[must_use]
     pub fn of_message(bytes: &'a [u8]) -> Self {
         Self {
@@ -76,19 +76,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many bytes were read.
+    /// Number of bytes read.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// How many bytes are left: the bound for anything that a count in the input would allocate.
+    /// Number of bytes left: the bound for anything that a count in the input would allocate.
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.offset
     }
 
-    /// The error for something at the present place.
+    /// An error at the current offset.
     #[must_use]
     pub fn malformed(&self, what: &'static str) -> Malformed {
         Malformed {
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
     /// Takes one byte.
     ///
     /// # Errors
-    /// When none is left.
+    /// When no byte is left.
     pub fn byte(&mut self, what: &'static str) -> Result<u8, Malformed> {
         Ok(self.array::<1>(what)?[0])
     }
@@ -157,7 +157,7 @@ impl<'a> Reader<'a> {
         Err(wrong)
     }
 
-    /// Takes a number that counts one by one, and that can therefore be followed by as many more.
+    /// Takes a number that is counted up by one, and that as many more can therefore follow.
     ///
     /// # Errors
     /// As [`Reader::number`], and when it is not below [`ORDINALS`], or half of that in a message.
@@ -171,10 +171,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes a 32-bit number that counts one by one.
+    /// Takes a 32-bit number that is counted up by one.
     ///
     /// # Errors
-    /// As [`Reader::narrow`], and when it cannot be followed by as many more.
+    /// As [`Reader::narrow`], and when as many more cannot follow it.
     pub fn short_ordinal(&mut self, what: &'static str) -> Result<u32, Malformed> {
         let offset = self.offset;
         let value: u32 = self.narrow(what)?;
@@ -195,10 +195,11 @@ impl<'a> Reader<'a> {
         T::try_from(value).map_err(|_| Malformed { what, offset })
     }
 
-    /// Takes a count of things that occupy at least `least` bytes each, so that a hostile count cannot allocate.
+    /// Takes a count of elements that occupy at least `least` bytes each, so a hostile count cannot cause an
+    /// allocation.
     ///
     /// # Errors
-    /// When so many cannot follow.
+    /// When the remaining bytes cannot hold that many elements.
     pub fn count(&mut self, least: usize, what: &'static str) -> Result<usize, Malformed> {
         let offset = self.offset;
         let count: usize = self.narrow(what)?;
@@ -217,11 +218,11 @@ impl<'a> Reader<'a> {
         self.take(length, what)
     }
 
-    /// Takes pairs of key and value behind their count. Each takes at least `least` bytes; the keys ascend, as a map gives
-    /// them, because two orders would be two encodings.
+    /// Takes key-value pairs, prefixed with their count. Each takes at least `least` bytes; keys ascend, as in an
+    /// ordered map, because two orders would be two encodings.
     ///
     /// # Errors
-    /// When so many cannot follow, one is malformed, or a key is not above the one before.
+    /// When the remaining bytes cannot hold that many pairs, one is malformed, or a key is not above the previous one.
     pub fn map<K: Ord, V>(
         &mut self,
         least: usize,
@@ -241,10 +242,10 @@ impl<'a> Reader<'a> {
         Ok(map)
     }
 
-    /// Checks that nothing is left.
+    /// Checks that no bytes are left.
     ///
     /// # Errors
-    /// When something is.
+    /// When bytes are left.
     pub fn finish(&self, what: &'static str) -> Result<(), Malformed> {
         if self.remaining() == 0 {
             Ok(())

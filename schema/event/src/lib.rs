@@ -1,10 +1,11 @@
-//! What is remembered: events, batches, chain hashes, and the state they fold into.
+//! What the log records: events, batches, chain hashes, and the state they fold into.
 //!
-//! Responsible for: the bytes of the log ([`latest`], versioned by module), their hashes, and the one way in which
-//! they change an owner's state ([`OwnerState`]). Not responsible for: when a batch is closed or appended (the log writer),
-//! what an event means to a game (behaviour), or who may see it (the schema).
+//! Responsible for: the bytes of the log ([`latest`], versioned by module), their hashes, and how they change an
+//! owner's state ([`OwnerState`]). Not responsible for: when a batch is closed or appended (the log writer), what an
+//! event means to a game (behaviour), or who may see it (the schema).
 //!
-//! Formats are written down as grammars at the top of their modules. Nothing in here panics on bytes from outside.
+//! Formats are written down as grammars at the top of their modules. Nothing in this crate panics on bytes from
+//! outside.
 
 mod encoding;
 mod migration;

@@ -1,9 +1,10 @@
-//! What an owner's state becomes when the definitions of its realm change (rules M1 to M4 of `docs/protocol.md`).
+//! Conversion of an owner's state when the definitions of its realm change (rules M1 to M4 of `docs/protocol.md`).
 //!
-//! Whoever folds a log folds each batch on a state of the batch's own definitions. Where a log goes over to other ones, with an `Open`,
-//! the state before is converted: always to the same, as nothing but the state and the [`Migration`] goes into it.
+//! A reader of a log folds each batch on a state of the batch's own definitions. Where the log changes definitions,
+//! with an `Open`, the state is converted first. The conversion is deterministic: it depends on the state and the
+//! [`Migration`] alone.
 //!
-//! History events are not taken over, and numbers of events are: views that are older begin with the whole state (rule V3).
+//! History events and history numbers are not carried over: older views restart with the whole state (rule V3).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,8 +21,8 @@ use crate::{
     state::{Impossible, OwnerState},
 };
 
-/// The types, under the old definitions, of entities to which calls were under way when the definitions changed; `None` for
-/// one that is no more. A call does not say it, and its method's number means nothing without.
+/// The types, under the old definitions, of the receivers of calls under way when the definitions changed; `None` for
+/// an entity that no longer exists. A call does not contain the type, and its method number means nothing without it.
 pub type Receivers = BTreeMap<EntityId, Option<TypeId>>;
 
 /// One change of a realm's definitions.
@@ -31,20 +32,20 @@ pub struct Migration {
     pub from: Hash,
     /// The fingerprint of the new ones.
     pub to: Hash,
-    /// What becomes of values and calls.
+    /// How values and calls are converted.
     pub plan: Plan,
-    /// To whom calls were under way.
+    /// The receivers of calls under way.
     pub receivers: Receivers,
 }
 
-/// Whose links are converted: an address, and its type if it is an entity that is.
+/// The address whose links are converted: its entity type, if it is an entity, and the kind of its methods.
 type End = (Option<TypeId>, Option<MethodKind>);
 
 impl Migration {
     /// Converts a state.
     ///
     /// # Errors
-    /// If something of it has no counterpart, or it is not of the old definitions; it is unchanged then.
+    /// If part of it has no counterpart, or it is not of the old definitions; the state is then unchanged.
     pub fn convert(&self, state: &mut OwnerState) -> Result<(), Impossible> {
         if state.schema != self.from {
             let why = format!(
@@ -79,10 +80,10 @@ impl Migration {
         Ok(())
     }
 
-    /// What one part of an entity becomes.
+    /// Converts one part of an entity.
     ///
     /// # Errors
-    /// If something of it has no counterpart.
+    /// If part of it has no counterpart.
     pub fn image(&self, image: &Image) -> Result<Image, MigrationError> {
         let part = part_of(image);
         let (type_id, properties) = self.plan.convert_held(image.type_id, part, &image.properties)?;
@@ -168,7 +169,7 @@ impl Migration {
         })
     }
 
-    /// A call of a method. One to an entity that is no more stays as it is: nobody will take it.
+    /// Converts a method call. A call to an entity that no longer exists is left as it is: it is never taken.
     fn method(&self, to: Address, method: MemberId, args: &[Value]) -> Result<(MemberId, Vec<Value>), MigrationError> {
         let Some((entity, part)) = to.entity() else {
             return Ok((method, args.to_vec()));
@@ -186,7 +187,7 @@ impl Migration {
         }
     }
 
-    /// An answer under way. One of which nobody can say what it becomes is an error to whoever waits for it.
+    /// Converts an answer under way. An answer whose conversion is unknown becomes an error for the waiting caller.
     fn answer(&self, outcome: &Outcome, (of, kind): End) -> Outcome {
         let values = outcome.as_ref().map_err(Clone::clone)?;
         if values.is_empty() {
@@ -209,11 +210,11 @@ impl Migration {
 }
 
 impl OwnerState {
-    /// Whether a batch goes over to other definitions, as only an `Open` may: then this state is to be converted before it
-    /// can be folded.
+    /// Whether a batch changes to other definitions, as only an `Open` may: then this state must be converted before
+    /// the batch can be folded.
     ///
     /// # Errors
-    /// When the batch goes over to other definitions and is no `Open`.
+    /// When the batch changes definitions and is not an `Open`.
     pub fn goes_over(&self, header: &Header) -> Result<bool, Impossible> {
         if self.tail.batch.0 == 0 || self.schema == header.schema {
             return Ok(false);
@@ -226,7 +227,7 @@ impl OwnerState {
     }
 }
 
-/// All unconfirmed calls that a state holds, and to whom.
+/// All unconfirmed calls in a state, with their receivers.
 pub fn calls_of(state: &OwnerState) -> impl Iterator<Item = (Address, &Call)> {
     let images = state
         .entities
@@ -235,7 +236,7 @@ pub fn calls_of(state: &OwnerState) -> impl Iterator<Item = (Address, &Call)> {
     let links = images.map(|image| &image.links).chain(state.estates.values());
     let direct = links.chain([&state.links]).flat_map(calls_on);
     direct.flat_map(|(to, call)| {
-        // What is under way to another owner has calls of its own.
+        // A part under way to another owner has calls of its own.
         let carried = match call {
             Call::Onload { image, .. } => Some(&image.links),
             _ => None,
@@ -244,7 +245,7 @@ pub fn calls_of(state: &OwnerState) -> impl Iterator<Item = (Address, &Call)> {
     })
 }
 
-/// The types of all entities that a state knows: those that are here, on their way, or about to be made.
+/// The types of all entities that a state knows: those held here, in hand-over, or about to be created.
 pub fn types_of(state: &OwnerState) -> impl Iterator<Item = (EntityId, TypeId)> {
     let real = state.entities.iter().map(|(entity, image)| (*entity, image.type_id));
     let departing = state.departing.values().map(|(entity, image)| (*entity, image.type_id));

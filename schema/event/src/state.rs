@@ -1,7 +1,7 @@
 //! What a log folds into: the state of its owner.
 //!
-//! The cores run on this state, db folds the log into it, recovery and replay rebuild it; all of them change it through
-//! [`OwnerState::apply`] and [`OwnerState::consume`] alone, so that replay equals live by construction.
+//! The cores run on this state, db folds the log into it, recovery and replay rebuild it. All of them change it only
+//! through [`OwnerState::apply`] and [`OwnerState::consume`], so replay equals live execution by construction.
 
 use std::{
     borrow::Cow,
@@ -25,41 +25,41 @@ use crate::{
     },
 };
 
-/// How many ended check-outs are remembered: far more lives than end while the fold lags behind. Their numbers are those
-/// of the whole realm, so the lowest are the oldest.
+/// Maximum number of ended check-outs that are remembered: far more than the activations that end while the fold lags
+/// behind. Check-out numbers are realm-wide, so the lowest are the oldest.
 pub const ENDED_KEPT: usize = 100_000;
 
-/// An event that cannot have happened in this state: the log is not that of one run of one core.
+/// An event that cannot have happened in this state: the log was not written by one run of one core.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("owner {owner}: \"{event}\" of {subject} cannot follow event {after}: {why}")]
 pub struct Impossible {
-    /// Whose log.
+    /// The owner of the log.
     pub owner: OwnerId,
-    /// The event before.
+    /// The preceding event.
     pub after: EventNumber,
-    /// What it is about.
+    /// The subject of the event.
     pub subject: String,
-    /// What was to be applied.
+    /// The name of the event.
     pub event: &'static str,
-    /// What stands against it.
+    /// Why it is impossible.
     pub why: Cow<'static, str>,
 }
 
-/// How far an owner of kind [`OwnerKind::Ledger`] has come.
+/// Progress of an owner of kind [`OwnerKind::Ledger`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LedgerTail {
-    /// The newest notice that it took from the outbox.
+    /// The newest notice taken from the outbox.
     pub notice: NoticeNumber,
-    /// The newest entry among them.
+    /// The newest entry among those notices.
     pub entry: EntryNumber,
 }
 
 /// The state of one owner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnerState {
-    /// Whose.
+    /// The owner.
     pub owner: OwnerId,
-    /// What it holds.
+    /// The kind of owner.
     pub kind: OwnerKind,
     /// The epoch of the newest batch.
     pub epoch: Epoch,
@@ -67,29 +67,29 @@ pub struct OwnerState {
     pub tail: Tail,
     /// The tick of the newest batch.
     pub tick: Tick,
-    /// The fingerprint of the definitions by whose numbers it names types and members: those of the newest batch, or those
-    /// to which it was [converted](crate::Migration::convert) since.
+    /// The fingerprint of the definitions by whose numbers the state refers to types and members: those of the newest
+    /// batch, or those to which it was [converted](crate::Migration::convert) since.
     pub schema: Hash,
-    /// The parts that are real here.
+    /// The real parts on this owner.
     pub entities: BTreeMap<EntityId, Image>,
-    /// The parts that are on their way to another owner, by the call that carries them.
+    /// The parts in hand-over to another owner, by the call that carries them.
     pub departing: BTreeMap<(OwnerId, CallNumber), (EntityId, Image)>,
     /// The owner's own calls.
     pub links: Links,
     /// The unconfirmed calls of parts that were destroyed (rule C9).
     pub estates: BTreeMap<EntityId, Links>,
-    /// Where the cell parts are whose home this is and that have no base.
+    /// The owner that has the cell part of each entity without a base whose home this owner is.
     pub placed: BTreeMap<EntityId, OwnerId>,
-    /// The live entity that stands for an entity of the database.
+    /// The live entity of each stored entity.
     pub databases: BTreeMap<DatabaseId, EntityId>,
-    /// The check-outs of lives that ended since the snapshot that this state was built from, at most [`ENDED_KEPT`]. The
-    /// database may not have folded that yet, so it may still give them out.
+    /// The check-outs of activations that ended since the snapshot that this state was built from, at most
+    /// [`ENDED_KEPT`]. The database may not have folded those ends yet, so it may still return these check-outs.
     pub ended: BTreeSet<u64>,
-    /// What is held of the data of spaces.
+    /// The space data held here.
     pub spaces: BTreeMap<SpaceId, SpaceData>,
-    /// The entity with which the realm began, if it began here. It is remembered when that entity is long gone.
+    /// The first entity of the realm, if it was created here. Remembered after that entity is destroyed.
     pub bootstrap: Option<EntityId>,
-    /// How far it has told the ledger's news, if it is the ledger's owner.
+    /// Progress of ledger delivery, if this is the ledger's owner.
     pub ledger: LedgerTail,
 }
 
@@ -120,12 +120,12 @@ impl OwnerState {
     /// Folds a batch that [follows](Batch::follows) the tail.
     ///
     /// # Errors
-    /// When the batch does not follow, or holds what cannot have happened; the state is then not to be used any more.
+    /// When the batch does not follow, or contains an impossible event; the state must then be discarded.
     pub fn fold(&mut self, batch: &Batch) -> Result<(), Impossible> {
         self.fold_with(batch, |_, _| {})
     }
 
-    /// As [`OwnerState::fold`]; `before` sees each event and the state that it is about to change.
+    /// As [`OwnerState::fold`]; `before` receives each event and the state before it is applied.
     ///
     /// # Errors
     /// As [`OwnerState::fold`].
@@ -156,7 +156,7 @@ impl OwnerState {
     /// Records that a call was taken.
     ///
     /// # Errors
-    /// When its receiver is not here, or it is not the next on its link.
+    /// When its receiver is not here, or the call is not the next on its link.
     pub fn consume(&mut self, call: &Consumed) -> Result<(), Impossible> {
         let unknown = |state: &Self| state.impossible(subject_of(call.to), "consumed", "its receiver is not here");
         let skipped = self.impossible(subject_of(call.to), "consumed", "it is not the next call on its link");
@@ -171,10 +171,10 @@ impl OwnerState {
         Ok(())
     }
 
-    /// Changes the state as the event says.
+    /// Applies the event to the state.
     ///
     /// # Errors
-    /// When it cannot have happened; the state is then not to be used any more.
+    /// When the event is impossible in this state; the state must then be discarded.
     pub fn apply(&mut self, event: &Event) -> Result<(), Impossible> {
         let why = match event.subject {
             Subject::Owner => self.apply_to_owner(&event.body),
@@ -183,13 +183,13 @@ impl OwnerState {
         why.map_err(|why| self.impossible(event.subject, event.body.name(), why))
     }
 
-    /// Which parts of entities it holds, if it holds any.
+    /// The entity parts that this owner holds, if any.
     #[must_use]
     pub fn part(&self) -> Option<Part> {
         self.kind.part()
     }
 
-    /// The calls of an address, if its end of them is kept here.
+    /// The links of an address, if that end is kept here.
     #[must_use]
     pub fn links(&self, address: Address) -> Option<&Links> {
         match address {
@@ -203,7 +203,7 @@ impl OwnerState {
         }
     }
 
-    /// A digest of everything that replay must reproduce: all but where things stand.
+    /// A digest of everything that replay must reproduce: all but positions and directions.
     #[must_use]
     pub fn hash(&self) -> Hash {
         let mut bytes = Vec::new();
@@ -219,7 +219,7 @@ impl OwnerState {
         Hash(digest.finalize().into())
     }
 
-    /// Appends all but the entities, which a snapshot keeps one by one.
+    /// Appends everything except the entities, which a snapshot stores one by one.
     pub fn write_own(&self, out: &mut Vec<u8>) {
         put_number(out, u64::from(self.owner.0));
         out.push(self.kind.number());
@@ -256,7 +256,7 @@ impl OwnerState {
         put_number(out, self.ledger.entry.0);
     }
 
-    /// Takes what [`OwnerState::write_own`] wrote; the entities are to be [added](OwnerState::restore).
+    /// Takes what [`OwnerState::write_own`] wrote; the entities must be [added](OwnerState::restore) afterwards.
     ///
     /// # Errors
     /// When the bytes are not in their one encoding.
@@ -460,7 +460,7 @@ impl OwnerState {
         Ok(())
     }
 
-    /// In which life a space is, as far as is known here.
+    /// The current life of a space, as far as this owner knows.
     #[must_use]
     pub fn life(&self, space: SpaceId) -> u64 {
         self.spaces.get(&space).map_or(0, SpaceData::life)
@@ -527,7 +527,7 @@ fn database_of(image: &Image) -> Option<DatabaseId> {
         .filter(|database| database.0 != 0)
 }
 
-/// Puts an event that others may see into the entity's history.
+/// Appends an event that others may see to the entity's history.
 fn remember(image: &mut Image, event: &Event) -> Result<(), &'static str> {
     let Some(number) = event.history else { return Ok(()) };
     if number != image.history.next() {
@@ -610,13 +610,13 @@ fn apply_to_base(entity: EntityId, base: &mut BaseImage, body: &Body) -> Result<
         Body::Placed(at) => {
             base.cell = *at;
             if at.is_some() {
-                // From here on the cell part has them.
+                // From here on the cell part holds them.
                 base.cell_properties.clear();
             }
         }
         Body::Ordered { number, order } => base.ledger.order(*number, order)?,
         Body::Booked(news) => base.ledger.book(entity, news)?,
-        // The value follows from what was booked.
+        // The value is derived from the booking.
         Body::Restated { .. } => {}
         _ => return Err("it is not about a base part"),
     }

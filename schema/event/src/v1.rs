@@ -1,4 +1,4 @@
-//! Version 1 of what is written.
+//! Version 1 of the log's formats.
 
 pub mod adoption;
 pub mod batch;

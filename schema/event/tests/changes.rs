@@ -1,4 +1,4 @@
-//! Changes as the log keeps them: `test_data/changes.txt`, generated ones, and hostile bytes.
+//! Encoding of changes: `test_data/changes.txt`, generated changes, and hostile bytes.
 
 use annals_def::{Change, Located, Path, Value, generate, generate_change, generate_type, split_mix};
 use annals_event::{

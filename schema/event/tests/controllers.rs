@@ -1,4 +1,4 @@
-//! Controllers and movement_control of a cell part: what can become of them, and how they are written.
+//! Controllers and movement control of a cell part: their transitions and encodings.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ fn uncontrolled() -> OwnerState {
     state
 }
 
-/// An entity with one controller, as the first event leaves it.
+/// An entity with one controller, as its first event creates it.
 fn controlled(task: Task) -> OwnerState {
     let mut state = uncontrolled();
     let (tag, pace) = (0, 0.0);
@@ -202,7 +202,7 @@ fn controllers_that_cannot_be_are_not_read() {
     }
 }
 
-/// What never had a controller takes no byte for them, and is written as before there were any.
+/// An image without any controllers ever takes no bytes for them, and has the encoding from before controllers existed.
 #[test]
 fn an_image_has_one_encoding_with_and_without_controllers() {
     let without = uncontrolled().entities[&EntityId(1)].clone();
@@ -214,7 +214,7 @@ fn an_image_has_one_encoding_with_and_without_controllers() {
         bytes
     };
     let (plain, used) = (bytes(&without), bytes(&with.entities[&EntityId(1)]));
-    // The highest number and that there is none now.
+    // The highest number, and a count of zero.
     assert_eq!(used.len(), plain.len() + 2);
     let differs = plain
         .iter()

@@ -1,5 +1,5 @@
-//! The ledger's words are read back as they were written, whatever is done to their bytes is noticed or harmless, and what
-//! a base part makes of news is refused where it does not follow.
+//! Ledger types survive a round trip, any change of their bytes is rejected or harmless, and a base part rejects news
+//! that does not follow the earlier news.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use annals_ids::{
     WallTime,
 };
 
-/// Generated words of each sort.
+/// Number of generated values of each type.
 const CASES: u64 = 300;
 
 struct Dice(Box<dyn FnMut() -> u64>);
@@ -28,7 +28,7 @@ impl Dice {
         (self.0)() % sides
     }
 
-    /// Small numbers and those at the edges of a byte.
+    /// Small numbers, and numbers at the edges of a byte.
     fn number(&mut self) -> u64 {
         [0, 1, 127, 128, 300, u64::from(u32::MAX), 1 << 62][self.roll(7) as usize]
     }
@@ -325,7 +325,7 @@ fn calls_and_notices_are_read_back() {
     }
 }
 
-/// A player says what an order is about: whatever that is, the log can be read afterwards.
+/// Players choose the ids in an order: whatever they choose, the log can be decoded afterwards.
 #[test]
 fn what_passes_for_an_order_is_read_back_whatever_it_names() {
     let mut passed = 0;
@@ -355,7 +355,7 @@ fn what_passes_for_an_order_is_read_back_whatever_it_names() {
     assert!(passed > CASES / 4, "{passed} orders passed");
 }
 
-/// A base that holds entity 4, of the database's entity 9.
+/// A base owner that holds entity 4, which stands for stored entity 9.
 fn base() -> OwnerState {
     let mut state = OwnerState::new(OwnerId(1), Part::Base);
     let creation = BaseCreation {
@@ -582,7 +582,7 @@ fn an_operators_order_says_whose_it_is() {
 fn no_statement_takes_more_than_is_counted_for_one() {
     let kind = |number: usize| AssetKind(u32::MAX - u32::try_from(number).expect("few"));
     let slot = |number: usize| Slot(u16::MAX - u16::try_from(number).expect("few"));
-    // Whatever takes the most: each thing in a slot of its own, under the largest numbers.
+    // The largest encoding: each asset in a slot of its own, with the largest numbers.
     let alone = |most: usize| -> Slots {
         let item = |number: usize| Assets {
             items: [(Serial(u64::MAX - number as u64), kind(number))].into(),

@@ -1,4 +1,4 @@
-//! The log's format and its folding, on generated logs of one owner.
+//! Encoding and folding of the log, on generated logs of one owner.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use annals_ids::{
 const OWNER: OwnerId = OwnerId(7);
 const PEER: OwnerId = OwnerId(8);
 
-/// A run of one cell owner: whatever its state allows next, chosen by the seed.
+/// A run of one cell owner: each step is one that its state allows, chosen by the seed.
 struct Run {
     state: OwnerState,
     gathering: Gathering,
@@ -101,7 +101,7 @@ impl Run {
         }
     }
 
-    /// An element changes, or a slice grows or shrinks.
+    /// Changes an element, or grows or shrinks a slice.
     fn change_within(&mut self, subject: Subject, image: &Image) {
         let member = MemberId(2);
         let held = &image.properties[&member];
@@ -172,7 +172,7 @@ impl Run {
         self.record(subject, None, Body::TimerGone { timer });
     }
 
-    /// A controller begins, or something becomes of one that is there.
+    /// Sets a controller, or changes an existing one.
     fn control(&mut self, subject: Subject, image: &Image) {
         let controllers = &image.cell().expect("it is a cell part").controllers;
         let chosen = self.roll(controllers.iter().len() as u64 + 1);
@@ -373,7 +373,7 @@ fn replay_of_the_bytes_gives_the_live_state() {
         let mut live = run.state.clone();
         (live.epoch, live.tail, live.tick) = (replayed.epoch, replayed.tail, replayed.tick);
         live.schema = replayed.schema;
-        // Compared as bytes, since the generated values hold a NaN.
+        // Compared as bytes, because the generated values include NaN.
         assert_eq!(written(&replayed), written(&live), "seed {seed}");
         assert_eq!(replayed.hash(), live.hash(), "seed {seed}");
         assert_eq!(replayed.tail, run.tail, "seed {seed}");
@@ -431,7 +431,7 @@ fn numbers_that_nothing_comes_before_or_after_are_refused() {
         schema: Hash::ZERO,
     };
     let first = Gathering::default().freeze(&imprint, &mut Tail::default(), Tick(1), WallTime(1), true);
-    // Version, flags, the realm's name behind its length, owner and epoch come before the two numbers.
+    // Version, flags, the realm's name after its length, owner and epoch come before the two numbers.
     let number = 2 + 1 + imprint.realm.len() + 4 + 8;
     for (place, bad) in [(number, 0), (number, u64::MAX), (number + 8, 0)] {
         let mut bytes = first.bytes.clone();

@@ -1,5 +1,5 @@
-//! A log that was written under one schema, read under another: it folds to the same state whatever the schema is, and
-//! what that state means is for a migration plan to say.
+//! A log written under one schema and read under another: it folds to the same state whatever the schema is; the
+//! meaning of that state is up to a migration plan.
 
 #[path = "../../authoring/tests/diff/worlds.rs"]
 mod worlds;
@@ -15,7 +15,7 @@ use annals_event::{
 use annals_ids::{DatabaseId, EntityId, MemberId, OwnerId, Part};
 use worlds::{Pair, pair, sample};
 
-/// Pairs of schemas tried, and edits between them at most.
+/// Number of schema pairs, and maximum number of edits between them.
 const PAIRS: u64 = 400;
 const EDITS: u64 = 6;
 
@@ -49,7 +49,7 @@ fn on_base(entity_type: &EntityType) -> impl Iterator<Item = &annals_def::Proper
         .filter(|property| property.is_held_by(Part::Base))
 }
 
-/// The state of a log in which an entity was made and each of its properties was set.
+/// The state of a log in which an entity was created and each of its properties was set.
 fn lived(old: &EntityType, dice: &mut dyn FnMut() -> u64) -> (OwnerState, BTreeMap<MemberId, Value>) {
     let mut state = OwnerState::new(OwnerId(1), Part::Base);
     let creation = BaseCreation {
@@ -78,14 +78,14 @@ fn lived(old: &EntityType, dice: &mut dyn FnMut() -> u64) -> (OwnerState, BTreeM
     (state, held)
 }
 
-/// The image as a snapshot keeps it.
+/// The image after a round trip through a snapshot.
 fn kept(state: &OwnerState) -> Image {
     let mut bytes = Vec::new();
     state.entities[&ENTITY].write(&mut bytes);
     Image::read(&mut Reader::new(&bytes)).expect("its own bytes")
 }
 
-/// What the log's class says of a type and its properties.
+/// The diff's classification of a type and its properties.
 fn class_of(found: &Diff, new: &EntityType) -> Class {
     let concerns = |subject: &Subject, kind: &ChangeKind| match subject {
         Subject::Types => true,
@@ -109,7 +109,7 @@ fn class_of(found: &Diff, new: &EntityType) -> Class {
         .unwrap_or(Class::Unaffected)
 }
 
-/// Whether every property of the part is there, fits, and can be set.
+/// Whether every property of the part exists, fits its type, and can be set.
 fn lives(schema: &Schema, image: &Image) -> bool {
     let Some(entity_type) = schema.entity_type(image.type_id) else {
         return false;
@@ -158,7 +158,7 @@ fn what_a_log_folds_to_lives_on_as_its_class_says() {
             matches!((&change.subject, &change.kind), (Subject::Property(on, name), ChangeKind::PropertyAdded)
                 if *on == new.name && new.property_named(name).is_some_and(|property| property.is_held_by(Part::Base)))
         });
-        // What is missing is missed, unless another was held under its number.
+        // A missing property is detected, unless another was held under its number.
         if has_added && type_id == image.type_id && held.len() < on_base(new).count() {
             assert!(!lives(&pair.new, &image), "without a plan: {about}");
         }

@@ -1,4 +1,4 @@
-//! What a cell part's client is shown of others: what can become of it, and how it is written.
+//! What a cell part's client is shown of other entities: transitions and encodings.
 
 use annals_event::{
     AreaOfInterest, Body, Cause, CellCreation, Event, Image, MANUAL_LIMIT, OwnerState, Place, Reader, SightChange,
@@ -93,7 +93,7 @@ fn whoever_is_added_is_there_until_removed_and_no_more_than_so_many_are() {
     let read = Image::read(&mut Reader::new(&written)).expect("what was written");
     assert_eq!(read, state.entities[&WHO]);
     assert_ne!(state.hash(), self::state().hash(), "the hash covers it");
-    // What is as it was takes no byte.
+    // Unchanged defaults take no bytes.
     for change in [
         SightChange::Area(None),
         SightChange::Removed(one),

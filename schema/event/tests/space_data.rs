@@ -1,4 +1,4 @@
-//! Data of spaces: copies that have heard the same are the same, and what is said of a day.
+//! Space data: copies that have received the same entries are equal; and the day cycle.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,8 @@ fn event(entry: SpaceEntry) -> Event {
     }
 }
 
-/// Entries of a few keys, lives and versions, each version with one value, so that many meet. In odd lives nothing is written.
+/// Entries with few distinct keys, lives and versions, each version with one value, so that many collide. No entries
+/// are written in odd lives.
 fn entries(seed: u64) -> Vec<SpaceEntry> {
     let mut dice = split_mix(seed);
     let mut roll = |sides: u64| dice() % sides;
@@ -55,7 +56,7 @@ fn entries(seed: u64) -> Vec<SpaceEntry> {
     some.collect()
 }
 
-/// What should be held of all that was heard, by the rule itself.
+/// The expected result of these entries, straight from the rule.
 fn oracle(entries: &[SpaceEntry]) -> Vec<SpaceEntry> {
     let is_sound = |entry: &&SpaceEntry| entry.key == LIFE || entry.version.life.is_multiple_of(2);
     let life = entries.iter().filter(is_sound).map(|entry| entry.version.life).max();
@@ -155,7 +156,7 @@ fn what_is_written_is_above_all_that_is_held_and_not_below_the_time() {
         (4, false),
         "it is another one, though it was not gone"
     );
-    // Who knows nothing of that opens it later.
+    // An owner that does not know of that opens it later.
     let late = SpaceData::default().opened(WorldTime(70), by);
     assert_eq!(late.version.life, 140);
     assert!(data.take(data.destroyed(by).expect("it is there")) && data.take(late));
@@ -208,7 +209,7 @@ fn a_day_goes_on_from_when_it_was_set() {
     };
     let at = |now| day.at(WorldTime(now));
     assert!((at(5_000) - 82_800.0).abs() < 1e-9);
-    // An hour of the day goes by in a minute.
+    // An hour of the day passes in a minute.
     assert!((at(35_000) - 84_600.0).abs() < 1e-9);
     assert!((at(65_000) - 0.0).abs() < 1e-9, "midnight");
     assert!((at(95_000) - 1_800.0).abs() < 1e-9);
@@ -247,8 +248,8 @@ fn geometry_is_listed_by_its_number() {
     assert_eq!(found, [(0, geometry.clone()), (127, geometry)]);
 }
 
-/// Another process may say anything. What is taken from a message can be counted on, in lives and in stamps, and what is then
-/// logged can be read again.
+/// Another process may send anything. Lives and stamps accepted from a message can be counted on from, and what is then
+/// logged can be decoded.
 #[test]
 fn what_is_counted_on_from_a_message_can_be_read_in_the_log() {
     let read = |entry: &SpaceEntry, of_message: bool| {

@@ -1,20 +1,21 @@
-//! The evidence bundle: an answer and all that it rests on, in one file.
+//! The evidence bundle: an answer and everything that proves it, in one file.
 //!
-//! A zip of the form that [`crate::zip`] has, with these files in this order:
+//! A zip of the form of [`crate::zip`], with these files in this order:
 //!
 //! | file | what |
 //! |---|---|
-//! | `report.txt` | the answer in words, for whoever has to decide |
-//! | `question.txt` | `annals evidence v1`, or `v2` if the definitions name kinds or slots; and the [`Question`] in a line |
+//! | `report.txt` | the answer in words, for a reader who has to decide |
+//! | `question.txt` | `annals evidence v1`, or `v2` if the definitions name kinds or slots; and the [`Question`] |
 //! | `checkpoint.txt` | a signed checkpoint of the archive, with its cosignatures |
 //! | `keys/0001.txt` … | the log's keys up to the one that signed it, from the first on, as [`KeyRecord`]s |
-//! | `consistency/SIZE.txt` … | that the checkpoint continues the tree of that size, as [`Continuation`]s, ascending |
+//! | `consistency/SIZE.txt` … | proofs that it continues the tree of that size, as [`Continuation`]s, ascending |
 //! | `events/000001.tlog-proof` … | the events, each a C2SP tlog-proof whose `extra` is an [`Excerpt`] |
 //! | `schemas/FINGERPRINT` … | the definitions under which their batches were written, as the realm stores them |
 //! | `manifest.txt` | SHA-256 and name of each file before it, as `sha256sum` writes them |
 //!
-//! The events are, for each entry of the ledger that answers the question, in the order of their numbers: the entry, and the
-//! order that asked for it if somebody did. Sizes in names have 20 digits. What is the same gives the same bytes.
+//! The events are, for each ledger entry that answers the question, in the order of their numbers: the entry, and the
+//! order that it answers, if any. The question is one line. Sizes in names have 20 digits. The encoding is
+//! deterministic.
 
 use std::collections::BTreeMap;
 
@@ -35,11 +36,12 @@ use crate::{
     zip::{self, File, TooMuch, ZipError},
 };
 
-/// Most events in one. With its proof one takes some three kilobytes, and a report of as many steps is still read by somebody.
+/// Maximum number of events in a bundle. One takes some three kilobytes with its proof, and a report of this many steps
+/// can still be read.
 pub const EVENTS: usize = 10_000;
 
-/// Most assets that one tells of, each counted in each step in which it is held: what is held is told again in each step, and a
-/// few entries could otherwise ask for more memory than there is. This many take some hundred megabytes.
+/// Maximum number of assets in an answer, each counted in each step in which it is held: every step lists all holdings,
+/// so a few entries could otherwise require more memory than there is. This many take some hundred megabytes.
 pub const TOLD: usize = 500_000;
 
 /// The first line of a question whose report has numbers only, and of one whose report has names of kinds and slots.
@@ -49,12 +51,12 @@ const QUESTION: &str = "question.txt";
 const CHECKPOINT: &str = "checkpoint.txt";
 const MANIFEST: &str = "manifest.txt";
 
-/// An answer and all that it rests on. Nothing of it is believed before [`crate::check()`].
+/// An answer and everything that proves it. Not verified until [`crate::check()`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bundle {
-    /// What was asked.
+    /// The question.
     pub question: Question,
-    /// The signed checkpoint that the events are in.
+    /// The signed checkpoint whose tree contains the events.
     pub checkpoint: SignedNote,
     /// The log's keys, from the first one to the one that has signed the checkpoint.
     pub keys: Vec<KeyRecord>,
@@ -62,11 +64,11 @@ pub struct Bundle {
     pub continued: BTreeMap<u64, Vec<Hash>>,
     /// Definitions by their fingerprints, as they are stored.
     pub schemas: BTreeMap<Hash, Vec<u8>>,
-    /// The events: entries of the ledger, each followed by the order that asked for it.
+    /// The events: entries of the ledger, each followed by the order that it answers.
     pub events: Vec<Proven>,
 }
 
-/// An event, and what shows that it is in the archive.
+/// An event with the proof that it is in the archive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proven {
     /// The event.
@@ -77,34 +79,34 @@ pub struct Proven {
     pub path: Vec<Hash>,
 }
 
-/// Why something is no bundle, or contradicts itself. The first file is named that is not as it should be.
+/// Why bytes are not a bundle, or a bundle contradicts itself. Names the first file with an error.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BundleError {
-    /// The zip.
+    /// The zip is malformed.
     #[error("the bundle is not whole")]
     Zip(#[from] ZipError),
-    /// It would be too large.
+    /// The zip would be too large.
     #[error("the bundle would be too large")]
     TooMuch(#[from] TooMuch),
-    /// Too many events.
+    /// There are too many events.
     #[error("the answer rests on {events} events, and a bundle has at most {EVENTS}")]
     Events {
-        /// How many.
+        /// Number of events.
         events: usize,
     },
-    /// Too much is held in too many steps.
+    /// Too many assets are held in too many steps.
     #[error("what was held in all the steps comes to more than {TOLD} assets, which is the most that a bundle tells")]
     Told,
-    /// A file is missing, or another one in its place.
+    /// A file is missing, or another one is in its place.
     #[error("{name} is not where it belongs in the bundle: it was removed, or another file put in")]
     Missing {
-        /// Which should be there.
+        /// The expected file.
         name: String,
     },
-    /// A file is not what the manifest says.
+    /// A file does not match the manifest.
     #[error("{name} is not what {MANIFEST} says it is: one of the two was changed")]
     Changed {
-        /// Which.
+        /// The file.
         name: String,
     },
     /// The question cannot be read.
@@ -113,86 +115,86 @@ pub enum BundleError {
     /// The checkpoint cannot be read.
     #[error("{CHECKPOINT} is no signed note")]
     Note(#[from] NoteError),
-    /// The note is none of a checkpoint.
+    /// The note is not a checkpoint.
     #[error("{CHECKPOINT} is no checkpoint")]
     Checkpoint(#[from] CheckpointError),
     /// A key's record cannot be read.
     #[error("{name} is no record of a key")]
     Key {
-        /// Which file.
+        /// The file.
         name: String,
-        /// Why.
+        /// The reason.
         source: RecordError,
     },
     /// A proof cannot be read.
     #[error("{name} is no proof")]
     Proof {
-        /// Which file.
+        /// The file.
         name: String,
-        /// Why.
+        /// The reason.
         source: FileError,
     },
-    /// The event in a proof is not shown to be its batch's.
+    /// The event in a proof is not shown to be in its batch.
     #[error("the event in {name} was changed, or the batch that it is said to be of")]
     Excerpt {
-        /// Which file.
+        /// The file.
         name: String,
-        /// Why.
+        /// The reason.
         source: ExcerptError,
     },
-    /// A proof names another checkpoint.
+    /// A proof has another checkpoint.
     #[error("{name} is about another checkpoint than {CHECKPOINT}: it is of another bundle")]
     OtherCheckpoint {
-        /// Which file.
+        /// The file.
         name: String,
     },
-    /// An entry has nothing to do with the question.
+    /// An entry is unrelated to the question.
     #[error("entry {entry} of the ledger, in {name}, is not about {question}: it was put in")]
     Stray {
-        /// Which file.
+        /// The file.
         name: String,
-        /// Which entry.
+        /// The number of the entry.
         entry: u64,
-        /// What was asked.
+        /// The question.
         question: String,
     },
-    /// An event stands in the wrong place.
+    /// An event is in the wrong place.
     #[error("the event in {name} does not belong there: {why}")]
     Misplaced {
-        /// Which file.
+        /// The file.
         name: String,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
     /// The events contradict one another.
     #[error("the event in {name} and those before it contradict one another")]
     Contradiction {
-        /// Which file.
+        /// The file.
         name: String,
-        /// How.
+        /// The contradiction.
         source: Contradiction,
     },
     /// The events contradict one another as a whole.
     #[error("the events contradict one another")]
     Contradictory(#[source] Contradiction),
-    /// There is no answer.
+    /// The events give no answer.
     #[error("the events do not answer the question: the first of them are missing")]
     Unanswered,
     /// Definitions cannot be read.
     #[error("{name} cannot be read by this version: check the bundle with the annals-verify of the realm's version")]
     Schema {
-        /// Which file.
+        /// The file.
         name: String,
-        /// Why.
+        /// The reason.
         source: SchemaDecodeError,
     },
-    /// The report is another one.
+    /// The report differs from the one that follows from the events.
     #[error("{REPORT} is not what follows from the events: it was written or changed by somebody else")]
     Report,
 }
 
 impl Proven {
-    /// The event where the archive has it.
+    /// The event with its place in the archive.
     pub(crate) fn found(&self) -> Found<'_> {
         Found {
             leaf: self.leaf,
@@ -202,7 +204,7 @@ impl Proven {
         }
     }
 
-    /// The file that stands for it.
+    /// The file that encodes it.
     #[must_use]
     pub fn file(&self, checkpoint: &SignedNote) -> ProofFile {
         ProofFile {
@@ -213,7 +215,7 @@ impl Proven {
         }
     }
 
-    /// Reads the file that stands for it, and the checkpoint that it names.
+    /// Reads the file that encodes it, and the checkpoint in that file.
     pub(crate) fn read(name: &str, bytes: &[u8]) -> Result<(Self, SignedNote), BundleError> {
         let proof = |source| BundleError::Proof {
             name: name.to_owned(),
@@ -231,10 +233,10 @@ impl Proven {
 }
 
 impl Bundle {
-    /// What follows from its events.
+    /// The answer that follows from its events.
     ///
     /// # Errors
-    /// The first event that does not belong there, or contradicts those before it; or that nothing follows.
+    /// The first event that does not belong there, or contradicts those before it; or that there is no answer.
     pub fn answer(&self) -> Result<Answer, BundleError> {
         let mut entries: Vec<Cited> = Vec::new();
         let mut sieve = self.question.sieve();
@@ -292,24 +294,24 @@ impl Bundle {
         })
     }
 
-    /// The realm's name, as its batches have it.
+    /// The realm's name, as in its batches.
     #[must_use]
     pub fn realm(&self) -> &str {
         self.events.first().map_or("", |event| &event.excerpt.header().realm)
     }
 
-    /// What the checkpoint says, which is not believed yet.
+    /// The content of the checkpoint, not verified.
     ///
     /// # Errors
-    /// When it says nothing.
+    /// When the note is not a checkpoint.
     pub fn claimed(&self) -> Result<Checkpoint, CheckpointError> {
         self.checkpoint.text().parse()
     }
 
-    /// The file.
+    /// Encodes the file.
     ///
     /// # Errors
-    /// When nothing follows from the events, or they are too many.
+    /// When the events give no answer, or are too many.
     pub fn write(&self) -> Result<Vec<u8>, BundleError> {
         if self.events.len() > EVENTS {
             return Err(BundleError::Events {
@@ -345,7 +347,7 @@ impl Bundle {
         Ok(zip::write(&files)?)
     }
 
-    /// The first line of the question: the words of the report follow from it.
+    /// The first line of the question, which determines the wording of the report.
     fn form(&self) -> Result<&'static str, BundleError> {
         Ok(FORMS[usize::from(!self.lexicon()?.schemas().is_empty())])
     }
@@ -360,7 +362,7 @@ impl Bundle {
         ))
     }
 
-    /// The names that the definitions in it give to kinds and slots.
+    /// The names of kinds and slots in its definitions.
     pub(crate) fn lexicon(&self) -> Result<Lexicon, BundleError> {
         let named = self.schemas.iter().map(|(fingerprint, bytes)| {
             let names = LedgerNames::of_stored(bytes).map_err(|source| BundleError::Schema {
@@ -372,11 +374,11 @@ impl Bundle {
         Ok(Lexicon::new(named.collect::<Result<Vec<_>, BundleError>>()?))
     }
 
-    /// Reads the file: whether all of it is there, can be read, and is what the manifest and the events say. No proof and no
-    /// signature is looked at.
+    /// Reads the file: checks that it is complete and can be decoded, and that it agrees with its manifest and events.
+    /// Proofs and signatures are not checked.
     ///
     /// # Errors
-    /// The first thing that is not as it should be.
+    /// The first error found.
     pub fn read(bytes: &[u8]) -> Result<(Self, Answer), BundleError> {
         let mut files = zip::read(bytes)?;
         check_manifest(&files)?;
@@ -412,7 +414,7 @@ impl Bundle {
     }
 }
 
-/// The files that are still to be read.
+/// The files that remain to be read.
 struct Files {
     rest: std::iter::Peekable<std::vec::IntoIter<File>>,
 }
@@ -490,7 +492,7 @@ impl Files {
     }
 }
 
-/// The last file names each of the others, with its hash.
+/// Checks that the last file lists each of the others, with its hash.
 fn check_manifest(files: &[File]) -> Result<(), BundleError> {
     let missing = || BundleError::Missing {
         name: MANIFEST.to_owned(),

@@ -1,4 +1,4 @@
-//! Checking a bundle: every hash, proof and signature, and that the answer is what follows from the events.
+//! Verification of a bundle: every hash, proof and signature, and that the answer follows from the events.
 
 use std::collections::BTreeSet;
 
@@ -20,110 +20,110 @@ use crate::{
     zip::ZipError,
 };
 
-/// What whoever checks knows from elsewhere. With nothing of it, only what belongs together can be shown.
+/// What the verifier knows from other sources. Without any of it, only internal consistency can be proven.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Anchors {
-    /// Keys of the log that are believed.
+    /// Trusted keys of the log.
     pub keys: Vec<VerifierKey>,
-    /// Keys of witnesses that are believed.
+    /// Trusted keys of witnesses.
     pub witnesses: Vec<VerifierKey>,
-    /// How many of the witnesses must have cosigned.
+    /// Number of witnesses that must have cosigned.
     pub quorum: usize,
-    /// Checkpoints of the log that were kept outside of it.
+    /// Checkpoints of the log that were stored outside of it.
     pub kept: Vec<SignedNote>,
 }
 
-/// Why something does not verify. The first thing is named that is not as it should be.
+/// Why verification failed. Names the first error found.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Wrong {
-    /// The bundle is not whole, or contradicts itself.
+    /// The bundle is incomplete, or contradicts itself.
     #[error(transparent)]
     Bundle(#[from] BundleError),
-    /// The receipt is not whole, or contradicts itself.
+    /// The receipt is incomplete, or contradicts itself.
     #[error(transparent)]
     Receipt(#[from] ReceiptError),
-    /// A key was not named by the one before.
+    /// A key was not named by the previous one.
     #[error("{name} is not shown to be of the log's next key")]
     Key {
-        /// Which file.
+        /// The file.
         name: String,
-        /// Why.
+        /// The reason.
         source: NotNamed,
     },
     /// A key's record does not belong there.
     #[error("{name} does not belong there: {why}")]
     KeyOrder {
-        /// Which file.
+        /// The file.
         name: String,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// None of the believed keys is the log's.
+    /// None of the trusted keys is the log's.
     #[error(
         "the checkpoint is signed by {found}, which none of the keys given is, or has named as the one to follow it"
     )]
     Stranger {
-        /// Who has signed.
+        /// The signing key.
         found: String,
     },
-    /// The checkpoint is not signed as it should be.
+    /// The checkpoint is not signed as required.
     #[error("the checkpoint is not to be believed")]
     Untrusted(#[from] Untrusted),
     /// An event is not in the log.
     #[error("the event in {name} is not shown to be in the log")]
     Event {
-        /// Which file.
+        /// The file.
         name: String,
-        /// Why.
+        /// The reason.
         source: Unproven,
     },
     /// The checkpoint is not shown to continue an earlier one.
     #[error("the checkpoint is not shown to continue what was signed of {size} batches ({name})")]
     Continued {
-        /// Which file.
+        /// The file.
         name: String,
-        /// Of how many batches.
+        /// Size of the earlier tree (batches).
         size: u64,
-        /// Why.
+        /// The reason.
         source: Unproven,
     },
-    /// Definitions are missing or were put in.
+    /// Definitions are missing, or not needed.
     #[error("{name} is missing, or is of definitions that no event needs")]
     Schema {
-        /// Which file.
+        /// The file.
         name: String,
     },
-    /// What was kept cannot be believed.
+    /// A checkpoint stored outside is not trusted.
     #[error("the checkpoint that was kept is not one of this log")]
     Kept(#[source] Untrusted),
-    /// Two signed checkpoints contradict one another.
+    /// Two signed checkpoints contradict each other.
     #[error(
         "of {size} batches the checkpoint that was kept says the root {kept}, and this one {found}: the log has signed two histories"
     )]
     Forked {
-        /// Of how many batches.
+        /// Size of the tree (batches).
         size: u64,
-        /// The root that was kept.
+        /// The root in the checkpoint stored outside.
         kept: Hash,
-        /// The other one.
+        /// The other root.
         found: Hash,
     },
-    /// Nothing connects what was kept with this.
+    /// No proof connects the checkpoint stored outside with this one.
     #[error(
         "nothing here leads from the checkpoint of {kept} batches that was kept to this one of {size}: have the evidence made \
          with --kept and that checkpoint, and nothing else says whether they belong together"
     )]
     Unlinked {
-        /// Batches of the one that was kept.
+        /// Size of the tree of the former (batches).
         kept: u64,
-        /// Batches of this one.
+        /// Size of the tree of the latter (batches).
         size: u64,
     },
 }
 
 impl Wrong {
-    /// Whether nothing was found wrong, and nothing could be said either: what was given is no evidence at all, or what was
-    /// asked for cannot be told from it.
+    /// Whether there is no verdict either way: the input is not evidence at all, or the question cannot be answered
+    /// from it.
     #[must_use]
     pub fn is_no_verdict(&self) -> bool {
         matches!(
@@ -135,10 +135,10 @@ impl Wrong {
     }
 }
 
-/// Checks a bundle, and says what it proves.
+/// Verifies a bundle, and returns what it proves.
 ///
 /// # Errors
-/// What does not verify.
+/// The first error found.
 pub fn check(bytes: &[u8], anchors: &Anchors) -> Result<Verdict, Wrong> {
     let (bundle, answer) = Bundle::read(bytes)?;
     let keys = history(&bundle.keys)?;
@@ -170,12 +170,12 @@ pub fn check(bytes: &[u8], anchors: &Anchors) -> Result<Verdict, Wrong> {
     })
 }
 
-/// That an event's batch is in a tree.
+/// Verifies that an event's batch is in a tree.
 pub(crate) fn included(event: &Proven, head: TreeHead) -> Result<(), Unproven> {
     verify_inclusion(event.excerpt.hash(), event.leaf.0, head, &event.path)
 }
 
-/// The log's keys: each was named by the one before.
+/// The log's keys, verified to be named each by the previous one.
 fn history(records: &[KeyRecord]) -> Result<Vec<VerifierKey>, Wrong> {
     let mut keys: Vec<VerifierKey> = Vec::new();
     for (at, record) in records.iter().enumerate() {
@@ -201,14 +201,14 @@ fn history(records: &[KeyRecord]) -> Result<Vec<VerifierKey>, Wrong> {
     Ok(keys)
 }
 
-/// A checkpoint, and the keys of its log up to the one that has to have signed it.
+/// A checkpoint, and the keys of its log up to the one that must have signed it.
 pub(crate) struct Signed<'a> {
     pub(crate) note: &'a SignedNote,
     pub(crate) keys: &'a [VerifierKey],
 }
 
 impl Signed<'_> {
-    /// Whether it is to be believed, and by whose word.
+    /// Checks whether it is trusted, and by which keys and witnesses.
     pub(crate) fn check(&self, anchors: &Anchors) -> Result<(Trusted, KeyTrust), Wrong> {
         for (keys, kind, role) in [
             (&anchors.keys, KeyKind::Note, "log"),
@@ -245,7 +245,7 @@ impl Signed<'_> {
         }
     }
 
-    /// Holds it against what was kept: the sizes and roots of that.
+    /// Compares it with the checkpoints stored outside; returns their sizes and roots.
     pub(crate) fn compare<'p>(
         &self,
         anchors: &Anchors,
@@ -285,7 +285,7 @@ impl Signed<'_> {
     }
 }
 
-/// What was signed at each change of keys is what the checkpoint continues.
+/// Verifies that the checkpoint continues the tree signed at each change of keys.
 fn continues(bundle: &Bundle, head: TreeHead) -> Result<(), Wrong> {
     for (at, record) in bundle.keys.iter().enumerate() {
         let Some(change) = &record.change else { continue };
@@ -309,7 +309,8 @@ fn continues(bundle: &Bundle, head: TreeHead) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// The definitions of each batch that an event is of, and no others. Reading has seen that they are what they are named after.
+/// Checks that the definitions of each event's batch are there, and no others. Reading has already verified their
+/// fingerprints.
 fn check_schemas(bundle: &Bundle) -> Result<(), Wrong> {
     let needed: BTreeSet<Hash> = schemas_of(&bundle.events);
     let held: BTreeSet<Hash> = bundle.schemas.keys().copied().collect();

@@ -1,5 +1,5 @@
-//! What an answer rests on: an entry of the ledger where its log has it, and the order that asked for it where the log of
-//! the asker has that.
+//! The evidence for an answer: a ledger entry with its place in the ledger's log, and the order that it answers with
+//! its place in the requester's log.
 
 use annals_event::{
     Body, Consumed, Event, Header, Subject,
@@ -10,44 +10,44 @@ use annals_ids::{
 };
 use thiserror::Error;
 
-/// An entry of the ledger, with where the archive has it.
+/// An entry of the ledger, with its place in the archive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cited {
     /// The entry.
     pub entry: Entry,
-    /// The batch of the ledger's log in which it is told.
+    /// The batch of the ledger's log that contains it.
     pub at: LogPosition,
     /// That batch's leaf.
     pub leaf: LeafIndex,
-    /// Its number in that log.
+    /// The event's number in that log.
     pub event: EventNumber,
-    /// The definitions under which that batch was written: names of kinds and slots are theirs.
+    /// The definitions under which that batch was written, with the names of kinds and slots.
     pub schema: Hash,
-    /// The order; `None` where nobody asked, and time was over.
+    /// The order; `None` for an expiry.
     pub asked: Option<Asked>,
 }
 
-/// The event with which a base part asked for something.
+/// The event with which a base part made an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// Its batch.
     pub at: LogPosition,
     /// That batch's leaf.
     pub leaf: LeafIndex,
-    /// Its number in that log.
+    /// The event's number in that log.
     pub event: EventNumber,
-    /// The call that led to it; `None` where a timer or the like did.
+    /// The call that caused it; `None` for a timer or the like.
     pub call: Option<Consumed>,
 }
 
-/// An event where an archive has it.
+/// An event with its place in an archive.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
     /// The leaf of its batch.
     pub leaf: LeafIndex,
     /// The header of its batch.
     pub header: &'a Header,
-    /// How many of the batch's events are before it.
+    /// Number of the batch's events before it.
     pub place: u32,
     /// The event.
     pub event: &'a Event,
@@ -56,59 +56,59 @@ pub struct Found<'a> {
 /// What entries can be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
-    /// They move this item.
+    /// Entries that move this item.
     Item(Serial),
-    /// They belong to this transfer or trade.
+    /// Entries that belong to this transfer or trade.
     Transfer(TransferId),
-    /// They were asked for this entity of the database, or concern what it holds.
+    /// Entries that were ordered by this stored entity, or that affect its holdings.
     Holder(DatabaseId),
 }
 
-/// Why what is cited cannot be the truth.
+/// Why the cited entries cannot all be true.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Contradiction {
-    /// An entry should be there.
+    /// The event should be an entry.
     #[error("event {event} of batch {at} is not an entry of the ledger")]
     NoEntry {
-        /// Which batch.
+        /// The batch.
         at: LogPosition,
-        /// Which event.
+        /// The event.
         event: EventNumber,
     },
-    /// An entry and the log of whoever asked for it contradict one another.
+    /// An entry does not match the log of its requester.
     #[error("entry {entry} says that batch {asked} asked for it, and that batch does not: one of the two was made up")]
     NotAsked {
-        /// Which entry.
+        /// The entry.
         entry: EntryNumber,
-        /// Which batch it names.
+        /// The batch that it refers to.
         asked: LogPosition,
     },
-    /// The way of an item has a gap.
+    /// The path of an item has a gap.
     #[error("entry {entry} moves item {serial} from where it was not: an entry before it is missing, or was changed")]
     Astray {
-        /// Which item.
+        /// The item.
         serial: Serial,
-        /// Which entry.
+        /// The entry.
         entry: EntryNumber,
     },
-    /// A trade cannot have come to where an entry says.
+    /// An entry does not fit the state of its trade.
     #[error(
         "entry {entry} does to trade {trade} what cannot be done to it: an entry before it is missing, or was changed"
     )]
     Unfounded {
-        /// Which trade.
+        /// The trade.
         trade: TradeId,
-        /// Which entry.
+        /// The entry.
         entry: EntryNumber,
     },
-    /// Somebody gives what they do not have.
+    /// A holder gives assets that it does not hold.
     #[error(
         "entry {entry} takes from entity {holder} of the database what that does not have: an entry before it is missing, or was changed"
     )]
     Overdrawn {
-        /// Who.
+        /// The holder.
         holder: DatabaseId,
-        /// Which entry.
+        /// The entry.
         entry: EntryNumber,
     },
 }
@@ -129,10 +129,10 @@ impl<'a> Found<'a> {
         EventNumber(self.header.first_event.0 + u64::from(self.place))
     }
 
-    /// The entry that it tells.
+    /// The entry in this event.
     ///
     /// # Errors
-    /// When it tells none.
+    /// When it has none.
     pub fn entry(&self) -> Result<&'a Entry, Contradiction> {
         match &self.event.body {
             Body::Entered { entry: Some(entry), .. } => Ok(entry),
@@ -144,7 +144,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Whether an event is the order that an entry says to answer.
+/// Whether an event is the order that an entry answers.
 #[must_use]
 pub fn asks(event: &Event, entry: &Entry) -> bool {
     let is_it = match &event.body {
@@ -155,10 +155,10 @@ pub fn asks(event: &Event, entry: &Entry) -> bool {
 }
 
 impl Cited {
-    /// Holds an entry and the order that it answers against one another. An entry without an order has none before it.
+    /// Pairs an entry with the order that it answers, and checks that they match. An entry of an expiry has no order.
     ///
     /// # Errors
-    /// When it is no entry, or the order is another one.
+    /// When the event is not an entry, or the order is another one.
     pub fn of(told: &Found<'_>, asked: Option<&Found<'_>>) -> Result<Self, Contradiction> {
         let entry = told.entry()?;
         let not_asked = || Contradiction::NotAsked {
@@ -192,7 +192,7 @@ impl Cited {
     }
 }
 
-/// Whatever an entry is about. Some of it may be named twice.
+/// Everything that an entry is about, possibly with duplicates.
 #[must_use]
 pub fn concerns(entry: &Entry) -> Vec<About> {
     let mut found = vec![About::Transfer(entry.of), About::Holder(entry.holder)];

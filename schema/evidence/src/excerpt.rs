@@ -1,11 +1,12 @@
-//! One event of a batch, with what shows that it is one of that batch's, and without the others.
+//! One event of a batch, with the proof that it is in that batch, without the other events.
 //!
 //! ```text
 //! excerpt = header:bytes place:number event:bytes count:number hash*
 //! ```
-//! `header` is the batch's, byte for byte as it is archived: its RFC 6962 leaf hash is the batch's hash, the leaf of the
-//! archive's tree. `place` counts the batch's events before this one, `event` is its bytes as they are archived, and the hashes
-//! are the RFC 6962 inclusion proof of it in the tree over the batch's events, from its sibling up; the header names the root.
+//! `header` is the batch's, byte for byte as archived: its RFC 6962 leaf hash is the batch's hash, the leaf of the
+//! archive's tree. `place` is the number of the batch's events before this one, `event` is its bytes as archived, and
+//! the hashes are its RFC 6962 inclusion proof in the tree over the batch's events, from its sibling up; the header has
+//! the root.
 
 use annals_event::{Event, Header, Malformed, Reader, put_bytes, put_number};
 use annals_ids::{EventNumber, Hash, LogPosition};
@@ -18,7 +19,7 @@ use annals_proof::{
 };
 use thiserror::Error;
 
-/// See the module. Whatever there is of one fits together.
+/// An event with its batch's header and inclusion proof. A value of this type is always consistent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Excerpt {
     header: Header,
@@ -30,24 +31,24 @@ pub struct Excerpt {
     path: Vec<Hash>,
 }
 
-/// Why that is no excerpt.
+/// Why bytes are not an excerpt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ExcerptError {
-    /// The bytes are none.
+    /// They are malformed.
     #[error("it is no excerpt of a batch")]
     Malformed(#[from] Malformed),
-    /// Something follows the header where that alone should be.
+    /// There are bytes after the header.
     #[error("something follows the batch's header in it")]
     Header,
-    /// The event is not one of that batch's.
+    /// The event is not in that batch.
     #[error("the event is not the one that the batch's header names")]
     Event(#[from] Unproven),
 }
 
-/// Why nothing can be taken from a batch.
+/// Why no event can be taken from a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TakeError {
-    /// The bytes are no batch.
+    /// The bytes are not a batch.
     #[error("the batch cannot be read")]
     Malformed(#[from] Malformed),
     /// It has no such event.
@@ -56,7 +57,7 @@ pub enum TakeError {
 }
 
 impl Excerpt {
-    /// Takes the event from an archived batch before which there are `place` others.
+    /// Takes the event of an archived batch that has `place` events before it.
     ///
     /// # Errors
     /// When the batch cannot be read, or has no such event.
@@ -116,7 +117,7 @@ impl Excerpt {
         }
     }
 
-    /// How many of the batch's events are before it.
+    /// Number of the batch's events before it.
     #[must_use]
     pub fn place(&self) -> u32 {
         self.place
@@ -134,7 +135,7 @@ impl Excerpt {
         &self.event
     }
 
-    /// The bytes that stand for it in files.
+    /// Encodes it for a file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -146,11 +147,11 @@ impl Excerpt {
         out
     }
 
-    /// Reads one, and sees that the event is of the batch whose header is with it. That this is a batch of any archive is for
-    /// the caller to see, by [`Self::hash`].
+    /// Decodes an excerpt, and verifies that the event is in the batch of the header. That the batch is in an archive
+    /// must be verified by the caller, with [`Self::hash`].
     ///
     /// # Errors
-    /// When the bytes are none, or not in their one encoding; or the event is not that batch's.
+    /// When the bytes are not in their one encoding, or the event is not in that batch.
     pub fn decode(bytes: &[u8]) -> Result<Self, ExcerptError> {
         let mut reader = Reader::new(bytes);
         let header_bytes = reader.bytes("header of a batch")?.to_vec();

@@ -1,9 +1,9 @@
-//! What is held somewhere, entry by entry.
+//! Holdings, entry by entry.
 
 use annals_event::ledger::{Assets, Entry, Holder, Slots};
 use annals_ids::Slot;
 
-/// What somebody held before and after a step, by slot. What is on the table of a trade is in neither.
+/// What a holder held before and after a step, by slot. Assets on the table of a trade are in neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
     /// Before.
@@ -12,12 +12,12 @@ pub struct Inventory {
     pub after: Slots,
 }
 
-/// How many assets are held. A slot that was made for nothing takes its room too.
+/// Number of assets held. An empty slot in the map counts too, because it takes memory.
 pub(crate) fn kept(slots: &Slots) -> usize {
     slots.values().map(|assets| assets.count().max(1)).sum()
 }
 
-/// Does to what a holder has what an entry says; `None` if it does not have what the entry takes.
+/// Applies an entry to the holdings of a holder; `None` if they lack what the entry takes.
 pub fn apply(slots: &mut Slots, holder: Holder, entry: &Entry) -> Option<()> {
     let (mut gone, mut come) = (Vec::new(), Vec::new());
     for posting in &entry.postings {

@@ -1,37 +1,37 @@
-//! Who owned an item, when, and why.
+//! The owners of an item over time, with the causes of each change.
 
 use annals_event::ledger::{Holder, Place};
 use annals_ids::{AssetKind, Serial};
 
 use crate::{Cited, Contradiction, Span};
 
-/// The whole way of an item, from where it was made.
+/// The whole path of an item, from its making.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// Which item.
+    /// The item.
     pub serial: Serial,
-    /// Of which kind.
+    /// Its kind.
     pub kind: AssetKind,
-    /// Where it went, in order; never empty.
+    /// Its moves, in order; never empty.
     pub steps: Vec<ItemStep>,
 }
 
 /// One move of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ItemStep {
-    /// What moved it.
+    /// The entry that moved it.
     pub cited: Cited,
-    /// From where.
+    /// Its former place.
     pub from: Place,
-    /// To where.
+    /// Its new place.
     pub to: Place,
 }
 
 impl Item {
-    /// Follows an item through the entries that have moved it, all of them and in their order. `None` if there are none.
+    /// Follows an item through all entries that moved it, in order. `None` if there are none.
     ///
     /// # Errors
-    /// When a step does not begin where the one before ended, or an entry does not move the item once.
+    /// When a step does not begin where the previous one ended, or an entry does not move the item exactly once.
     pub fn follow(serial: Serial, entries: Vec<Cited>) -> Result<Option<Self>, Contradiction> {
         let mut steps: Vec<ItemStep> = Vec::new();
         let mut kind = None;
@@ -57,7 +57,7 @@ impl Item {
         Ok(kind.map(|kind| Self { serial, kind, steps }))
     }
 
-    /// Where it was at the end of a span; `None` before it was made.
+    /// Its place at the end of a span; `None` before it was made.
     #[must_use]
     pub fn place_within(&self, span: &Span) -> Option<Place> {
         let last = self.steps.iter().rev().find(|step| span.had_come_to(&step.cited));

@@ -1,13 +1,14 @@
-//! What a statement about the past rests on, and how both are handed on to somebody who trusts nobody.
+//! Statements about the past with their evidence, and the files in which both are passed on to a reader who need not
+//! trust the sender.
 //!
-//! Responsible for: what follows from entries of the ledger ([`Question`], [`Answer`]), each held against the order that asked
-//! for it ([`Cited`]); the files in which an answer is handed on with all that is needed to check it ([`Bundle`], [`Receipt`]);
-//! and that check, which says what is proven and what is not ([`Verdict`]). Not responsible for: where entries are found and
-//! proofs are made, which is the business of whoever has the archive. It knows no store, no bus and no clock, so that whoever
-//! checks a file needs little else.
+//! Responsible for: the conclusions from ledger entries ([`Question`], [`Answer`]), each entry checked against the
+//! order that it answers ([`Cited`]); the files that hold an answer with everything needed to check it ([`Bundle`],
+//! [`Receipt`]); and that check, which lists what is proven and what is not ([`Verdict`]). Not responsible for: finding
+//! entries and making proofs, which needs the archive. It depends on no store, bus or clock, so a program that checks a
+//! file needs little else.
 //!
-//! Reading order: [`Cited`], then [`Question`] with [`Item`], [`Trade`] and [`Owned`]; [`Excerpt`], [`Bundle`], [`check()`],
-//! [`Receipt`].
+//! Reading order: [`Cited`], then [`Question`] with [`Item`], [`Trade`] and [`Owned`]; [`Excerpt`], [`Bundle`],
+//! [`check()`], [`Receipt`].
 
 mod bundle;
 mod check;

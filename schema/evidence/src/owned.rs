@@ -1,4 +1,4 @@
-//! What somebody has had, and what they did with it.
+//! The holdings of a stored entity over time, and its orders.
 
 use annals_event::ledger::{Holder, Slots};
 use annals_ids::DatabaseId;
@@ -8,29 +8,29 @@ use crate::{
     holdings::{apply, kept},
 };
 
-/// All that a stored entity has had, through all its lives.
+/// The history of a stored entity's holdings, through all its activations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Owned {
-    /// Which stored entity.
+    /// The stored entity.
     pub holder: DatabaseId,
-    /// What it asked for, and what others did that concerned what it had; what was refused included. Never empty.
+    /// Its orders, refused ones included, and entries of others that affected its holdings. Never empty.
     pub steps: Vec<OwnedStep>,
 }
 
-/// One thing that was done, or was to be.
+/// One entry, and the holdings around it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnedStep {
-    /// What.
+    /// The entry.
     pub cited: Cited,
     /// What the entity held.
     pub held: Inventory,
 }
 
 impl Owned {
-    /// Adds up what somebody had over the entries that concern it, all of them and in their order. `None` if there are none.
+    /// Computes the holdings over all entries that concern a stored entity, in order. `None` if there are none.
     ///
     /// # Errors
-    /// When somebody gives what they do not have.
+    /// When it gives assets that it does not hold.
     pub fn follow(holder: DatabaseId, entries: Vec<Cited>) -> Result<Option<Self>, Contradiction> {
         let mut slots = Slots::new();
         let mut steps = Vec::new();
@@ -47,8 +47,8 @@ impl Owned {
         Ok(some)
     }
 
-    /// How many assets somebody had, each counted after each step after which they did; counting ends once they are more than
-    /// `most`, or a step cannot be done.
+    /// Number of assets held, each counted after each step after which it is held; counting ends above `most`, or when
+    /// a step is not possible.
     pub(crate) fn told(holder: DatabaseId, entries: &[Cited], most: usize) -> usize {
         let (mut slots, mut told) = (Slots::new(), 0usize);
         for cited in entries {
@@ -61,7 +61,7 @@ impl Owned {
         told
     }
 
-    /// The last that had been done at the end of a span; `None` before anything was.
+    /// The last step at the end of a span; `None` before the first.
     #[must_use]
     pub fn within(&self, span: &Span) -> Option<&OwnedStep> {
         self.steps.iter().rev().find(|step| span.had_come_to(&step.cited))

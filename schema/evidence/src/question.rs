@@ -1,4 +1,4 @@
-//! What was asked, and what follows from the entries about it.
+//! Questions, and the answers that follow from the entries about them.
 
 use std::{fmt, str::FromStr};
 
@@ -8,43 +8,43 @@ use thiserror::Error;
 
 use crate::{About, Cited, Contradiction, Item, Owned, Trade, cited::concerns, trade::Parties};
 
-/// What can be asked.
+/// The kinds of questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Where an item was made, who has had it since, and why.
+    /// Where an item was made, its owners since, and the reasons.
     Item(Serial),
-    /// What was done in a trade.
+    /// The steps of a trade.
     Trade(TradeId),
-    /// What a stored entity has had, and what was done with it.
+    /// The holdings of a stored entity over time.
     Account(DatabaseId),
 }
 
-/// What follows.
+/// The answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// The way of an item.
+    /// The path of an item.
     Item(Item),
     /// A trade, step by step.
     Trade(Trade),
-    /// What somebody has had.
+    /// The holdings of a stored entity.
     Account(Owned),
 }
 
-/// Takes the entries that answer a question, and leaves those that only name what is asked about.
+/// Selects the entries that answer a question from those that only refer to its subject.
 #[derive(Clone, Debug)]
 pub struct Sieve {
     about: About,
-    /// Of the trade that is asked about.
+    /// The parties of the trade in question.
     parties: Option<Parties>,
 }
 
-/// That is no question.
+/// The text is not a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a question is \"item SERIAL\", \"trade ENTITY/NUMBER\" or \"account stored:NUMBER\"")]
 pub struct NoQuestion;
 
 impl Question {
-    /// What the entries are about that answer it.
+    /// What the entries that answer it are about.
     #[must_use]
     pub fn about(&self) -> About {
         match *self {
@@ -54,7 +54,7 @@ impl Question {
         }
     }
 
-    /// Tells apart which entries answer it.
+    /// The selection of the entries that answer it.
     #[must_use]
     pub fn sieve(&self) -> Sieve {
         let parties = match *self {
@@ -65,7 +65,7 @@ impl Question {
         Sieve { about, parties }
     }
 
-    /// How many assets an answer tells of, each counted in each step in which it is held; of those beyond `most` not all.
+    /// Number of assets in an answer, each counted in each step in which it is held; counting may end above `most`.
     pub(crate) fn told(&self, entries: &[Cited], most: usize) -> usize {
         match *self {
             Self::Item(_) => 0,
@@ -74,10 +74,10 @@ impl Question {
         }
     }
 
-    /// What follows from the entries about it, all of them and in their order. `None` if there is no such thing.
+    /// The answer from all entries about the question, in order. `None` if its subject does not exist.
     ///
     /// # Errors
-    /// When the entries contradict one another.
+    /// When the entries contradict each other.
     pub fn answer(&self, entries: Vec<Cited>) -> Result<Option<Answer>, Contradiction> {
         Ok(match *self {
             Self::Item(serial) => Item::follow(serial, entries)?.map(Answer::Item),
@@ -88,7 +88,7 @@ impl Question {
 }
 
 impl Sieve {
-    /// Whether an entry answers the question; all that may are to be put to it, in the order of their numbers.
+    /// Whether an entry answers the question. All candidates must be passed in, in the order of their numbers.
     pub fn takes(&mut self, entry: &Entry) -> bool {
         let is_named = concerns(entry).contains(&self.about);
         is_named && self.parties.as_mut().is_none_or(|parties| parties.concerns(entry))
@@ -96,7 +96,7 @@ impl Sieve {
 }
 
 impl Answer {
-    /// The entries that it cites, in their order.
+    /// The entries that it cites, in order.
     #[must_use]
     pub fn cited(&self) -> Vec<&Cited> {
         match self {
@@ -121,7 +121,7 @@ impl FromStr for Question {
     type Err = NoQuestion;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // A question has one form, so it is read leniently and compared.
+        // A question has exactly one form, so it is parsed leniently and compared.
         read(text)
             .filter(|question| question.to_string() == text)
             .ok_or(NoQuestion)
@@ -138,7 +138,7 @@ fn read(text: &str) -> Option<Question> {
     })
 }
 
-/// A trade as it is written: `ENTITY/NUMBER`.
+/// Parses a trade's text form: `ENTITY/NUMBER`.
 #[must_use]
 pub fn read_trade(text: &str) -> Option<TradeId> {
     let (asker, number) = text.split_once('/')?;

@@ -1,4 +1,4 @@
-//! A receipt for whoever has traded: what was exchanged, between whom and when, in a text that proves it.
+//! A receipt for the parties of a trade: what was exchanged, between whom and when, with the proof, as text.
 //!
 //! ```text
 //! receipt  = "annals trade receipt v1\n"
@@ -9,9 +9,9 @@
 //!            "signed by " verifier "\n"
 //!            "\n" proof "\n" proof
 //! ```
-//! The proofs are C2SP tlog-proofs of two entries of the ledger, the proposal and the exchange, each with an [`Excerpt`] as its
-//! `extra`; the lines above say what follows from them and nothing else. Of anybody else there is nothing in it but what the
-//! headers of those two batches have: numbers of who called the ledger's owner.
+//! The proofs are C2SP tlog-proofs of two entries of the ledger, the proposal and the exchange, each with an
+//! [`Excerpt`] as its `extra`; the lines above state only what follows from them. The only data of other entities in it
+//! is in the headers of those two batches: the ids of entities that called the ledger's owner.
 
 use annals_event::ledger::{Assets, Entry, Holder, Order, Outcome, Side};
 use annals_ids::{DatabaseId, TradeId, WallTime};
@@ -25,36 +25,36 @@ use crate::{
     words,
 };
 
-/// Longest receipt that is read, in bytes: some lines, and two proofs whose notes may have many signatures.
+/// Maximum size of a receipt that is read (bytes): some lines, and two proofs whose notes may have many signatures.
 pub(crate) const RECEIPT_BYTES: usize = 4 << 20;
 
 const FIRST_LINE: &str = "annals trade receipt v1\n";
 const SIGNED: &str = "signed by ";
 const PROOF: &str = "\nc2sp.org/tlog-proof@v1\n";
 
-/// A receipt. Nothing of it is believed before [`check_receipt`].
+/// A receipt. Not verified until [`check_receipt`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Receipt {
     /// The key that has signed the checkpoint.
     pub key: VerifierKey,
-    /// The checkpoint that both entries are in.
+    /// The checkpoint whose tree contains both entries.
     pub checkpoint: SignedNote,
-    /// The entry with which the trade began.
+    /// The entry that proposed the trade.
     pub proposed: Proven,
-    /// The entry with which it was settled.
+    /// The entry that settled it.
     pub settled: Proven,
 }
 
-/// Why something is no receipt, or contradicts itself.
+/// Why bytes are not a receipt, or a receipt contradicts itself.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReceiptError {
-    /// Something else.
+    /// They are of another kind.
     #[error("this is no receipt of a trade: its first line is another one")]
     Kind,
-    /// Longer than a receipt can be.
+    /// They are longer than a receipt can be.
     #[error("a receipt has at most {RECEIPT_BYTES} bytes; this has {bytes}")]
     Size {
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
     /// Parts are missing.
@@ -69,18 +69,18 @@ pub enum ReceiptError {
     /// The checkpoint cannot be read.
     #[error("the checkpoint in the receipt cannot be read")]
     Checkpoint(#[from] CheckpointError),
-    /// The two proofs are about different checkpoints.
+    /// The two proofs have different checkpoints.
     #[error("the two proofs in the receipt are about different checkpoints")]
     OtherCheckpoint,
-    /// They prove no exchange.
+    /// The entries are not an exchange.
     #[error("the two entries in the receipt are not the proposal of a trade and the exchange that settled it")]
     NoExchange,
-    /// The words are others than what follows.
+    /// The statement differs from what follows from the entries.
     #[error("what the receipt says is not what follows from its proofs: one of the two was changed")]
     Words,
 }
 
-/// What was exchanged.
+/// The exchange.
 struct Exchange {
     trade: TradeId,
     parties: [DatabaseId; 2],
@@ -89,7 +89,7 @@ struct Exchange {
 }
 
 impl Receipt {
-    /// The text.
+    /// Encodes the text.
     ///
     /// # Errors
     /// When its entries are not those of an exchange.
@@ -102,10 +102,11 @@ impl Receipt {
         ))
     }
 
-    /// Reads the text: whether all of it is there, and says what follows. No proof and no signature is looked at.
+    /// Reads the text: checks that it is complete and that its statement follows from the entries. Proofs and
+    /// signatures are not checked.
     ///
     /// # Errors
-    /// What is not as it should be.
+    /// The first error found.
     pub fn read(bytes: &[u8]) -> Result<Self, ReceiptError> {
         if bytes.len() > RECEIPT_BYTES {
             return Err(ReceiptError::Size { bytes: bytes.len() });
@@ -155,7 +156,7 @@ impl Receipt {
 }
 
 impl Exchange {
-    /// What was exchanged; `None` if the one entry does not propose a trade, or the other does not settle it.
+    /// The exchange; `None` if the one entry does not propose a trade, or the other does not settle it.
     fn of(proposed: &Entry, settled: &Entry) -> Option<Self> {
         let trade = TradeId(proposed.of);
         let Some(Order::Propose { with, .. }) = proposed.order else {
@@ -198,7 +199,8 @@ impl Exchange {
         })
     }
 
-    /// In words, the last line without its end. Kinds are told by number: nothing in a receipt proves what they are called.
+    /// The exchange in words, without the last line end. Kinds are given by number: a receipt does not prove their
+    /// names.
     fn said(&self) -> String {
         let [proposer, partner] = self.parties;
         let (trade, when) = (self.trade, words::date(self.settled));
@@ -210,7 +212,7 @@ impl Exchange {
     }
 }
 
-/// What an entry takes from a holder, or with `sign` 1 what it brings; `None` if it does the other as well.
+/// The assets that an entry takes from a holder, or with `sign` 1 adds; `None` if it does both.
 fn moved(entry: &Entry, holder: Holder, sign: i64) -> Option<Assets> {
     let mut assets = Assets::default();
     for posting in entry
@@ -239,10 +241,10 @@ fn moved(entry: &Entry, holder: Holder, sign: i64) -> Option<Assets> {
     Some(assets)
 }
 
-/// Checks a receipt, and says what it proves.
+/// Verifies a receipt, and returns what it proves.
 ///
 /// # Errors
-/// What does not verify.
+/// The first error found.
 pub fn check_receipt(bytes: &[u8], anchors: &Anchors) -> Result<Verdict, Wrong> {
     let receipt = Receipt::read(bytes)?;
     let keys = vec![receipt.key.clone()];

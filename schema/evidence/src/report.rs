@@ -1,4 +1,4 @@
-//! The answer in words, for whoever has to decide and has never seen this before.
+//! The answer in words, for a reader who has to decide and does not know the system.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use annals_proof::Checkpoint;
 
 use crate::{Answer, Bundle, Cited, Lexicon, Span, Terms, words};
 
-/// Columns that a text may have.
+/// Maximum line length (columns).
 const WIDTH: usize = 100;
 
-/// What the words in it mean.
+/// Explanations of the terms in it.
 const MEANINGS: &[&str] = &[
     "An entry is a line of the realm's ledger: what moves assets, or was asked to and was refused. Times are those of the clock \
      of the process that was asked, in UTC.",
@@ -24,17 +24,17 @@ const MEANINGS: &[&str] = &[
      version, which nobody has accepted yet.",
 ];
 
-/// What an operator is, where one has done something.
+/// Explanation of operators, added if the answer has an action of one.
 const OF_OPERATORS: &str = "An operator is somebody who looks after the realm, under the name that they gave. What they grant \
      or take is written down with that name, the command they used, the number of the action, and their reason; it is an \
      order of the account whose it was, and the ledger executes one action once.";
 
-/// What names of kinds and slots are, where some are given.
+/// Explanation of the names of kinds and slots, added if there are any.
 const OF_NAMES: &str = "Names of kinds and slots are those that the world gave them when the entry was made; they stand in the \
      definitions that are with it, in the folder schemas, and what they are called at another time is not said here. The numbers \
      never change their meaning.";
 
-/// The report: the same for the same bundle.
+/// The report; deterministic for a bundle.
 pub(crate) fn render(
     (answer, lexicon): (&Answer, &Lexicon),
     bundle: &Bundle,
@@ -96,7 +96,7 @@ pub(crate) fn render(
     out
 }
 
-/// The answer in a sentence.
+/// The answer in one sentence.
 pub(crate) fn said(answer: &Answer, lexicon: &Lexicon) -> String {
     let terms = |cited: Option<&Cited>| cited.map_or_else(Terms::default, |cited| lexicon.under(cited.schema));
     match answer {
@@ -127,7 +127,7 @@ pub(crate) fn said(answer: &Answer, lexicon: &Lexicon) -> String {
 
 type Lines = Vec<(&'static str, String)>;
 
-/// What each step cites, and what is to be said of it besides.
+/// The entry of each step, and further remarks on it.
 fn steps<'a>(answer: &'a Answer, lexicon: &Lexicon) -> Vec<(&'a Cited, Lines)> {
     match answer {
         Answer::Item(item) => {
@@ -170,7 +170,7 @@ fn place(at: annals_ids::LogPosition, event: annals_ids::EventNumber, leaf: u64,
     format!("{}: batch {at} #{event}, leaf {leaf}", file.unwrap_or_default())
 }
 
-/// An empty line, and a text in lines of a width that can be read and printed.
+/// Appends an empty line, and a text wrapped to a width that can be read and printed.
 fn paragraph(out: &mut String, text: &str) {
     out.push('\n');
     let mut width = 0;

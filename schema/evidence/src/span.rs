@@ -1,41 +1,41 @@
-//! Which part of the past is asked about.
+//! The part of the past that a question covers.
 
 use annals_ids::{LeafIndex, WallTime};
 
 use crate::Cited;
 
-/// Up to when.
+/// The end of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// What was done up to this moment, by the clock of whoever was asked.
+    /// Everything done up to this moment, by the recorded wall time.
     Wall(WallTime),
-    /// What is in the archive up to this leaf, the order in which all happened that depends on one another.
+    /// Everything in the archive up to this leaf, in the order of the archive, which is causal.
     Leaf(LeafIndex),
 }
 
-/// From when to when; everything, if neither is said.
+/// A time span; unbounded on a side that is not given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// From this moment on.
+    /// The beginning, inclusive.
     pub since: Option<WallTime>,
-    /// Up to there.
+    /// The end, inclusive.
     pub until: Option<Until>,
 }
 
 impl Span {
-    /// Whether something had happened by the end of the span.
+    /// Whether an entry had happened by the end of the span.
     #[must_use]
     pub fn had_come_to(&self, cited: &Cited) -> bool {
         self.ends_after(cited.leaf, cited.entry.wall)
     }
 
-    /// Whether something happened within it.
+    /// Whether an entry happened within it.
     #[must_use]
     pub fn holds(&self, cited: &Cited) -> bool {
         self.covers(cited.leaf, cited.entry.wall)
     }
 
-    /// Whether what is in that leaf, and was done then, is within it.
+    /// Whether an event in that leaf, at that time, is within it.
     #[must_use]
     pub fn covers(&self, leaf: LeafIndex, wall: WallTime) -> bool {
         self.ends_after(leaf, wall) && self.since.is_none_or(|since| wall >= since)

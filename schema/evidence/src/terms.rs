@@ -1,5 +1,5 @@
-//! Assets, places and orders in words, with the names that a world gives to kinds and slots, and with those of accounts. The
-//! number always stands beside the name.
+//! Assets, places and orders in words, with a world's names for kinds and slots, and the names of accounts. The number
+//! is always given with the name.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use annals_ids::{AssetKind, DatabaseId, Hash, Serial, Slot};
 
 use crate::{Cited, words::text};
 
-/// What numbers of the ledger are called.
+/// The names for numbers of the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lexicon {
-    /// Kinds and slots, by the definitions under which something was written.
+    /// Kinds and slots, by the definitions under which an entry was written.
     schemas: BTreeMap<Hash, LedgerNames>,
-    /// Stored entities; each name as it is to be shown.
+    /// Stored entities; each name in its display form.
     stored: BTreeMap<DatabaseId, String>,
 }
 
-/// The names under some definitions.
+/// The names under particular definitions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms<'a> {
     ledger: Option<&'a LedgerNames>,
@@ -35,13 +35,13 @@ impl Lexicon {
         }
     }
 
-    /// The same with names of stored entities, each as it is to be shown.
+    /// Adds names of stored entities, each in its display form.
     #[must_use]
     pub fn with_stored(self, stored: BTreeMap<DatabaseId, String>) -> Self {
         Self { stored, ..self }
     }
 
-    /// The names in force where something was written under these definitions.
+    /// The names for an entry that was written under these definitions.
     #[must_use]
     pub fn under(&self, schema: Hash) -> Terms<'_> {
         Terms {
@@ -50,7 +50,7 @@ impl Lexicon {
         }
     }
 
-    /// The names of kinds and slots, by the definitions that give any.
+    /// The names of kinds and slots, by the definitions that have any.
     #[must_use]
     pub fn schemas(&self) -> &BTreeMap<Hash, LedgerNames> {
         &self.schemas
@@ -85,7 +85,7 @@ impl<'a> Terms<'a> {
         self.ledger.and_then(|names| names.slot(slot))
     }
 
-    /// The name of a stored entity, as it is to be shown.
+    /// The name of a stored entity, in its display form.
     #[must_use]
     pub fn stored_name(&self, stored: DatabaseId) -> Option<&'a str> {
         self.stored.and_then(|names| names.get(&stored)).map(String::as_str)
@@ -145,7 +145,7 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// Where something is.
+    /// A place in words.
     #[must_use]
     pub fn place(&self, place: Place) -> String {
         match place.holder {
@@ -157,7 +157,7 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// What was asked for.
+    /// An order in words.
     #[must_use]
     pub fn order(&self, cited: &Cited) -> String {
         let Some(order) = &cited.entry.order else {
@@ -196,7 +196,7 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// What an entry did to assets.
+    /// The effects of an entry on assets.
     #[must_use]
     pub fn moved(&self, entry: &Entry) -> String {
         let units = entry.postings.iter().map(|posting| {
@@ -217,7 +217,7 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// What somebody has, by slot.
+    /// Holdings, by slot.
     #[must_use]
     pub fn slots(&self, slots: &Slots) -> String {
         let held = slots.iter().filter(|(_, assets)| !assets.is_empty());
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(terms.place(place(17)), "anna (stored entity 17), slot 1 (bank)");
         assert_eq!(terms.place(place(18)), "stored entity 18, slot 1 (bank)");
         assert_eq!(terms.subject(Serial(9), AssetKind(1)), "item 9 (gold, kind 1)");
-        // Under other definitions, before the name was given, there is none.
+        // Earlier definitions, before the name was given, have none.
         let before = lexicon.under(Hash([9; 32]));
         assert_eq!(before.place(place(17)), "anna (stored entity 17), slot 1");
         assert_eq!(before.subject(Serial(9), AssetKind(1)), "item 9 of kind 1");

@@ -1,4 +1,4 @@
-//! What happened in a trade, step by step.
+//! The history of a trade, step by step.
 
 use annals_event::ledger::{Entry, Holder, Order, Outcome, RefusalReason, Side, Slots, Stage};
 use annals_ids::{DatabaseId, OfferVersion, TradeId};
@@ -11,24 +11,24 @@ use crate::{
 /// A trade from its proposal on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trade {
-    /// Which.
+    /// Its id.
     pub id: TradeId,
-    /// Who proposed it.
+    /// The stored entity that proposed it.
     pub proposer: DatabaseId,
-    /// With whom.
+    /// The other party.
     pub partner: DatabaseId,
-    /// What was done, in order, what a party was refused included; never empty.
+    /// Its steps in order, including refused orders of the parties; never empty.
     pub steps: Vec<TradeStep>,
 }
 
-/// One thing that was done in a trade, or was to be.
+/// One step of a trade, executed or refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TradeStep {
-    /// What.
+    /// The entry.
     pub cited: Cited,
-    /// How the trade stands after it.
+    /// The stage after it.
     pub stage: TradeStage,
-    /// Which offers are on the table after it.
+    /// The version of the offers after it.
     pub version: OfferVersion,
     /// The proposer's side after it.
     pub proposer: TradeSide,
@@ -36,16 +36,16 @@ pub struct TradeStep {
     pub partner: TradeSide,
 }
 
-/// How a trade stands.
+/// The stage of a trade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TradeStage {
-    /// It never began: the ledger has refused its proposal.
+    /// It never began: the ledger refused the proposal.
     Refused(RefusalReason),
-    /// It was begun, and is open or has ended.
+    /// It began, and is open or has ended.
     Begun(Stage),
 }
 
-/// Who takes part in a trade, as its entries tell it one after the other.
+/// The parties of a trade, determined from its entries in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parties {
     trade: TradeId,
@@ -55,13 +55,13 @@ pub(crate) struct Parties {
 /// One side of a trade after a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TradeSide {
-    /// What is on the table, by the slot it came from.
+    /// The assets on the table, by the slot they came from.
     pub table: Slots,
-    /// Whether what is on the table is accepted.
+    /// Whether it has accepted what is on the table.
     pub accepted: bool,
 }
 
-/// A trade as it stands between two steps.
+/// The state of a trade between two steps.
 struct Standing {
     id: TradeId,
     stage: TradeStage,
@@ -71,11 +71,10 @@ struct Standing {
 }
 
 impl Trade {
-    /// Follows a trade through the entries that are about it, all of them and in their order. `None` if they do not begin with
-    /// its proposal.
+    /// Follows a trade through all entries about it, in order. `None` if they do not begin with its proposal.
     ///
     /// # Errors
-    /// When one of them does what cannot be done then.
+    /// When one of them is not possible at that point.
     pub fn follow(id: TradeId, entries: Vec<Cited>) -> Result<Option<Self>, Contradiction> {
         let Some(parties) = entries.first().and_then(|first| proposal(id, &first.entry)) else {
             return Ok(None);
@@ -105,15 +104,15 @@ impl Trade {
         }))
     }
 
-    /// How it stood at the end of a span; `None` before it was proposed.
+    /// Its stage at the end of a span; `None` before it was proposed.
     #[must_use]
     pub fn stage_within(&self, span: &Span) -> Option<TradeStage> {
         let last = self.steps.iter().rev().find(|step| span.had_come_to(&step.cited));
         last.map(|step| step.stage)
     }
 
-    /// How many assets lie on the tables, each counted after each step after which it does; counting ends once they are more
-    /// than `most`, or a step cannot be done.
+    /// Number of assets on the tables, each counted after each step after which it is there; counting ends above
+    /// `most`, or when a step is not possible.
     pub(crate) fn told(id: TradeId, entries: &[Cited], most: usize) -> usize {
         let parties = entries.first().and_then(|first| proposal(id, &first.entry));
         let (mut standing, mut told) = (Standing::new(id), 0usize);
@@ -128,7 +127,7 @@ impl Trade {
     }
 }
 
-/// The parties of a trade, if that is the entry with which it was proposed.
+/// The parties of a trade, if the entry is its proposal.
 fn proposal(id: TradeId, entry: &Entry) -> Option<[DatabaseId; 2]> {
     match entry.order {
         Some(Order::Propose { with, .. }) if entry.of == id.0 => Some([entry.holder, with]),
@@ -137,13 +136,13 @@ fn proposal(id: TradeId, entry: &Entry) -> Option<[DatabaseId; 2]> {
 }
 
 impl Parties {
-    /// Of a trade of which no entry is known yet.
+    /// For a trade without entries so far.
     pub(crate) fn of(trade: TradeId) -> Self {
         Self { trade, known: None }
     }
 
-    /// Whether the next of the entries that name the trade is about it. What was refused before the trade began, or to somebody
-    /// who is no party, is not: anybody can name any trade, even one that will be.
+    /// Whether the next entry that refers to the trade belongs to it. Refused orders from before the trade began, or of
+    /// an entity that is not a party, do not: an order can refer to any trade, even a future one.
     pub(crate) fn concerns(&mut self, entry: &Entry) -> bool {
         let is_refused = matches!(entry.outcome, Outcome::Refused(_));
         if let Some(parties) = proposal(self.trade, entry) {
@@ -165,7 +164,7 @@ impl Standing {
         }
     }
 
-    /// The next thing that was done.
+    /// Applies the next step.
     fn take(&mut self, cited: &Cited, parties: [DatabaseId; 2]) -> Result<(), Contradiction> {
         let entry = &cited.entry;
         if let Outcome::Refused(reason) = entry.outcome {
@@ -183,7 +182,7 @@ impl Standing {
         })
     }
 
-    /// Does what an entry says was done; `None` if that cannot be done now.
+    /// Applies an entry; `None` if it is not possible now.
     fn follow(&mut self, entry: &Entry, parties: [DatabaseId; 2]) -> Option<()> {
         if self.stage != TradeStage::Begun(Stage::Open) {
             return None;
@@ -203,7 +202,7 @@ impl Standing {
                 if self.accepted == [true; 2] {
                     self.stage = TradeStage::Begun(Stage::Settled);
                 } else if !(entry.postings.is_empty() && entry.passages.is_empty()) {
-                    // The other's acceptance is missing.
+                    // The other side has not accepted.
                     return None;
                 }
             }

@@ -6,25 +6,25 @@ use annals_proof::{TreeHead, Trusted, VerifierKey};
 
 use crate::{Answer, Lexicon, Question, Span, TradeStage, report, words};
 
-/// What a bundle or a receipt proves to somebody who knew what they were given.
+/// What a bundle or a receipt proves to a verifier with the given anchors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// What it is about.
+    /// Its subject.
     pub(crate) subject: Subject,
-    /// The realm's name, as its batches have it.
+    /// The realm's name, as in its batches.
     pub(crate) realm: String,
-    /// The leaves of the events that are in it.
+    /// The leaves of its events.
     pub(crate) leaves: Vec<LeafIndex>,
     /// What is known of the checkpoint.
     pub(crate) believed: Believed,
 }
 
-/// What something is about.
+/// The subject of a verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Subject {
     /// A bundle.
     Answer(Question, Answer, Lexicon),
-    /// A receipt: what was exchanged, in words.
+    /// A receipt: the exchange, in words.
     Exchange(String),
 }
 
@@ -32,30 +32,30 @@ pub(crate) enum Subject {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Believed {
     pub(crate) trusted: Trusted,
-    /// The log's keys, the last of which has signed.
+    /// The log's keys; the last one has signed.
     pub(crate) keys: Vec<VerifierKey>,
     pub(crate) key_trust: KeyTrust,
-    /// What was kept outside, and is continued by it.
+    /// Checkpoints stored outside that it continues.
     pub(crate) kept: Vec<TreeHead>,
-    /// Witnesses whose keys were given.
+    /// Number of witness keys that were given.
     pub(crate) witnesses: usize,
-    /// Signatures on it, whoever's.
+    /// Number of signatures on it, by any key.
     pub(crate) signatures: usize,
 }
 
-/// By whose word a key is the log's.
+/// Why a key is taken to be the log's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyTrust {
-    /// By nobody's but its own.
+    /// Only because the evidence says so.
     Unknown,
-    /// It was given by whoever checks.
+    /// The verifier provided it.
     Given,
-    /// One that was given has named it, by way of those between them.
+    /// A key that the verifier provided has named it, directly or through the keys between them.
     Named,
 }
 
 impl Verdict {
-    /// What it is about, in a line.
+    /// The subject, in a line.
     #[must_use]
     pub fn subject(&self) -> String {
         let realm = words::text(&self.realm);
@@ -65,7 +65,7 @@ impl Verdict {
         }
     }
 
-    /// What is stated, in a line or a few.
+    /// The statement, in a line or a few.
     #[must_use]
     pub fn statement(&self) -> String {
         match &self.subject {
@@ -74,7 +74,7 @@ impl Verdict {
         }
     }
 
-    /// What is proven, each in a sentence.
+    /// What is proven, one sentence each.
     #[must_use]
     pub fn proven(&self) -> Vec<String> {
         let mut said = Vec::new();
@@ -124,7 +124,7 @@ impl Verdict {
         said
     }
 
-    /// What is not proven, each in a sentence, and what would prove it where something would.
+    /// What is not proven, one sentence each, with what would prove it, where possible.
     #[must_use]
     pub fn open(&self) -> Vec<String> {
         let mut open = Vec::new();
@@ -191,7 +191,8 @@ impl Verdict {
     }
 }
 
-/// What could be left out of an answer unnoticed. Tests leave out all of it, and find everything else.
+/// What could be omitted from an answer without being noticed. Tests omit all of it, and show that any other omission
+/// is found.
 fn left_out(answer: &Answer) -> Option<&'static str> {
     let stage = match answer {
         Answer::Item(_) => {
@@ -218,7 +219,7 @@ fn left_out(answer: &Answer) -> Option<&'static str> {
             "Whatever left a table had come to it. But other offers, what was offered and withdrawn again, acceptances, and orders \
              that were refused could be left out unnoticed.",
         ),
-        // It has this one step.
+        // It has only this one step.
         TradeStage::Refused(_) => None,
     }
 }

@@ -1,5 +1,5 @@
-//! Outcomes, callers and moments in the words of an auditor; assets and places are [terms](crate::Terms). What players or games
-//! have written is shown so that it cannot pass for anything else.
+//! Outcomes, callers and times in words; assets and places are in [terms](crate::Terms). Text written by players or
+//! games is escaped, so that it cannot pass for anything else.
 
 use annals_event::{
     Consumed,
@@ -10,10 +10,10 @@ pub use annals_proof::shown as text;
 
 use crate::{Asked, Cited, TradeStage};
 
-/// Milliseconds of a day.
+/// Length of a day (ms).
 const DAY: u64 = 24 * 3600 * 1000;
 
-/// What came of it.
+/// An outcome in words.
 #[must_use]
 pub fn outcome(outcome: Outcome) -> String {
     match outcome {
@@ -25,7 +25,7 @@ pub fn outcome(outcome: Outcome) -> String {
     }
 }
 
-/// Who asked, and by which call.
+/// The requester, and the call that caused the order.
 #[must_use]
 pub fn asker(cited: &Cited) -> String {
     let Some(Asked { at, event, call, .. }) = &cited.asked else {
@@ -40,20 +40,20 @@ pub fn asker(cited: &Cited) -> String {
     format!("{by}; {at} #{event}")
 }
 
-/// An operator, and which of their actions it was.
+/// An operator, and the action.
 #[must_use]
 pub fn operator(warrant: &Warrant) -> String {
     let (operator, tool, action) = (text(&warrant.operator), text(&warrant.tool), warrant.action);
     format!("operator {operator} with {tool}, action {action}")
 }
 
-/// The same, and why.
+/// An operator, the action, and the reason.
 #[must_use]
 pub fn warrant(warrant: &Warrant) -> String {
     format!("by {}: {}", operator(warrant), text(&warrant.reason))
 }
 
-/// Who called, and which call it was.
+/// The caller, and the call.
 #[must_use]
 pub fn caller(call: &Consumed) -> String {
     let number = call.number;
@@ -65,7 +65,7 @@ pub fn caller(call: &Consumed) -> String {
     }
 }
 
-/// How a trade stands.
+/// The stage of a trade in words.
 #[must_use]
 pub fn stage(stage: TradeStage) -> String {
     match stage {
@@ -77,7 +77,7 @@ pub fn stage(stage: TradeStage) -> String {
     }
 }
 
-/// A wall clock's time with its date, in UTC.
+/// A wall-clock time with its date, in UTC.
 #[must_use]
 pub fn date(wall: WallTime) -> String {
     // Days are counted from the first of March of the year 0, so that a leap day is the last of its year.
@@ -91,7 +91,7 @@ pub fn date(wall: WallTime) -> String {
         0..=9 => (era * 400 + year, month + 3),
         _ => (era * 400 + year + 1, month - 9),
     };
-    // Later it has no such form.
+    // Later dates do not fit this form.
     if year > 9_999 {
         return format!("@{} ms", wall.0);
     }

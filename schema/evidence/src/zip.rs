@@ -1,5 +1,5 @@
-//! A zip file in one form: files one after the other, as they are and not compressed, with nothing between them. Any program
-//! that reads zip files reads it; what is read here has this form and no other, so a byte that was changed anywhere shows.
+//! A zip file in one canonical form: files one after the other, uncompressed, with nothing between them. Any zip
+//! program can read it; the reader here accepts only this form, so any changed byte is detected.
 //!
 //! ```text
 //! zip     = local* central* end
@@ -8,28 +8,28 @@
 //! shared  = 20:u16 0x0800:u16 0:u16 0:u16 0x0021:u16 crc32:u32 length:u32 length:u32 name_length:u16 0:u16
 //! end     = "PK\5\6" 0:u16 0:u16 files:u16 files:u16 central_length:u32 central_offset:u32 0:u16
 //! ```
-//! Integers are little-endian. All files are of midnight on 1 January 1980, the first moment that zip can tell. The format's own
-//! description is PKWARE's `APPNOTE.TXT`, 6.3.
+//! Integers are little-endian. All files are dated midnight on 1 January 1980, the earliest time in the format. The
+//! format is described in PKWARE's `APPNOTE.TXT`, 6.3.
 
 use thiserror::Error;
 
-/// Longest zip that is written or read, in bytes: what some ten thousand events with their proofs take.
+/// Maximum size of a zip that is written or read (bytes): some ten thousand events with their proofs.
 pub const ZIP_BYTES: usize = 64 << 20;
 
-/// Most files in one: what the format can count.
+/// Maximum number of files: the limit of the format.
 pub const ZIP_FILES: usize = 0xfffe;
 
-/// Longest name, in bytes.
+/// Maximum length of a name (bytes).
 pub const NAME_BYTES: usize = 128;
 
 const LOCAL: &[u8; 4] = b"PK\x03\x04";
 const CENTRAL: &[u8; 4] = b"PK\x01\x02";
 const END: &[u8; 4] = b"PK\x05\x06";
 
-/// Bytes of a local entry before its name.
+/// Size of a local entry before its name (bytes).
 const LOCAL_BYTES: usize = 30;
 
-/// Version 2.0, and that names are UTF-8.
+/// Version 2.0; and the flag that names are UTF-8.
 const VERSION: u16 = 20;
 const UTF_8: u16 = 0x0800;
 
@@ -41,66 +41,66 @@ const FIRST_DAY: u16 = 0x0021;
 pub struct File {
     /// Its name.
     pub name: String,
-    /// What is in it.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
 /// Why files cannot be put into a zip.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TooMuch {
-    /// Too many.
+    /// There are too many.
     #[error("{files} files are needed, and at most {ZIP_FILES} can be in one")]
     Files {
-        /// How many.
+        /// Number of files.
         files: usize,
     },
-    /// Too long together.
+    /// They are too long together.
     #[error("it takes more than {} MiB, which is the most", ZIP_BYTES >> 20)]
     Bytes,
 }
 
-/// Why that is no such zip.
+/// Why bytes are not such a zip.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ZipError {
-    /// Something else.
+    /// They are of another kind.
     #[error("this is no zip file")]
     Kind,
-    /// More than is read.
+    /// They are longer than the limit.
     #[error("it has {bytes} bytes, and at most {ZIP_BYTES} are read")]
     Size {
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
-    /// It ends too early.
+    /// The zip is truncated.
     #[error("it ends in the middle{}: it was cut off, or changed there", within(.name))]
     Cut {
-        /// Of which file, if one has begun.
+        /// The file that is incomplete, if one has begun.
         name: Option<String>,
     },
-    /// A file's entry is not of the one form.
+    /// A file's entry is not in the canonical form.
     #[error(
         "what stands in front of file {place}{} is not as it is written here: it was changed, or packed by another program",
         within(.name)
     )]
     Entry {
-        /// Which file, from 1.
+        /// The position of the file, from 1.
         place: usize,
-        /// Its name, where that can be told.
+        /// Its name, if known.
         name: Option<String>,
     },
     /// A file is there twice.
     #[error("the file {name} is in it twice")]
     Twice {
-        /// Which.
+        /// The file.
         name: String,
     },
-    /// A file's bytes are not those its entry names.
+    /// A file's content does not match the checksum in its entry.
     #[error("the file {name} was changed: its checksum is another one")]
     Changed {
-        /// Which.
+        /// The file.
         name: String,
     },
-    /// What stands behind the files is not of the one form.
+    /// The directory after the files is not in the canonical form.
     #[error("the table of contents behind the files is not as it is written here: it was changed")]
     Contents,
 }
@@ -112,7 +112,7 @@ fn within(name: &Option<String>) -> String {
 /// Puts files into a zip, in this order.
 ///
 /// # Errors
-/// When there are too many of them, or they are too long. Names are the caller's: unequal, of ASCII, and short.
+/// When there are too many of them, or they are too long. The caller must provide unique, short ASCII names.
 pub fn write(files: &[File]) -> Result<Vec<u8>, TooMuch> {
     if files.len() > ZIP_FILES {
         return Err(TooMuch::Files { files: files.len() });
@@ -164,10 +164,10 @@ fn narrow(length: usize) -> u32 {
     length.try_into().expect("invariant: a zip is far shorter than 4 GiB")
 }
 
-/// Reads a zip. Takes no more memory than the bytes have.
+/// Reads a zip. Uses no more memory than the size of the input.
 ///
 /// # Errors
-/// When it is none of this form, or anything in it was changed.
+/// When it is not in this form, or was modified.
 pub fn read(bytes: &[u8]) -> Result<Vec<File>, ZipError> {
     if bytes.len() > ZIP_BYTES {
         return Err(ZipError::Size { bytes: bytes.len() });
@@ -190,13 +190,13 @@ pub fn read(bytes: &[u8]) -> Result<Vec<File>, ZipError> {
     let (whole, shown) = (written.len(), bytes.len());
     match written == bytes {
         true => Ok(files),
-        // Whatever is in front of the table of contents was read.
+        // Everything before the central directory was read.
         false if shown < whole && written.starts_with(bytes) => Err(ZipError::Cut { name: None }),
         false => Err(ZipError::Contents),
     }
 }
 
-/// The file at the front, and what follows it.
+/// The first file, and the bytes after it.
 fn read_local(bytes: &[u8], place: usize) -> Result<(File, &[u8]), ZipError> {
     let (header, rest) = bytes
         .split_at_checked(LOCAL_BYTES)
@@ -227,7 +227,7 @@ fn read_local(bytes: &[u8], place: usize) -> Result<(File, &[u8]), ZipError> {
     if header[4..] == shared {
         return Ok((file, rest));
     }
-    // All but the checksum, which is of what is in it.
+    // All but the checksum, which depends on the content.
     let is_only_changed = header[4..14] == shared[..10] && header[18..] == shared[14..];
     Err(if is_only_changed {
         ZipError::Changed { name: file.name }

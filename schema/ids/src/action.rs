@@ -1,8 +1,8 @@
-//! The number of what an operator does.
+//! The identifier of an operator's action.
 
 use std::{fmt, str::FromStr};
 
-/// One action of an operator: chosen at random by the tool that asks for it, so that asking again has the effect of once.
+/// One operator action. The requesting tool picks it at random, so a repeated request takes effect once.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActionId(pub u128);
 

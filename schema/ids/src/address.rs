@@ -1,4 +1,4 @@
-//! Who can be called: entity parts, owners and clients.
+//! Addresses of calls: entity parts, owners and clients.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use crate::{EntityId, OwnerId, SessionId, TypeId};
 /// The two server parts an entity can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// Not in space; holds what persists and talks to the client's connection.
+    /// Not in a space; holds persistent properties and talks to the client's connection.
     Base,
-    /// In space; moves between cells.
+    /// In a space; moves between cells.
     Cell,
 }
 
@@ -22,14 +22,14 @@ impl fmt::Display for Part {
     }
 }
 
-/// What an owner holds. Its log, epochs and calls are the same whatever that is.
+/// What an owner holds. Logs, epochs and calls work the same for every kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OwnerKind {
     /// Base parts.
     Base,
     /// Cell parts.
     Cell,
-    /// No entity: the results of the ledger, on their way to those concerned. A realm has one such owner.
+    /// No entities: delivers the ledger's results to the base parts concerned. A realm has one such owner.
     Ledger,
 }
 
@@ -37,7 +37,7 @@ impl OwnerKind {
     /// Every kind.
     pub const ALL: [OwnerKind; 3] = [OwnerKind::Base, OwnerKind::Cell, OwnerKind::Ledger];
 
-    /// Which parts of entities it holds, if any.
+    /// The entity parts that owners of this kind hold, if any.
     #[must_use]
     pub fn part(self) -> Option<Part> {
         match self {
@@ -53,7 +53,7 @@ impl OwnerKind {
         self == OwnerKind::Ledger
     }
 
-    /// The number that stands for it where it is written.
+    /// The number that encodes this kind.
     #[must_use]
     pub fn number(self) -> u8 {
         match self {
@@ -63,7 +63,7 @@ impl OwnerKind {
         }
     }
 
-    /// The kind that a number stands for.
+    /// The kind that a number encodes.
     #[must_use]
     pub fn of_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
@@ -71,7 +71,7 @@ impl OwnerKind {
 }
 
 impl From<Part> for OwnerKind {
-    /// The owners that hold these parts.
+    /// The kind of owner that holds this part.
     fn from(part: Part) -> Self {
         match part {
             Part::Base => OwnerKind::Base,
@@ -90,10 +90,10 @@ impl fmt::Display for OwnerKind {
     }
 }
 
-/// An end of a link: whatever can send or take numbered calls.
+/// An end of a link: anything that can send or receive numbered calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
-    /// The owner itself: creation, hand-over and the like.
+    /// The owner itself: creation, hand-over and similar calls.
     Owner(OwnerId),
     /// The base part of an entity.
     Base(EntityId),
@@ -135,22 +135,22 @@ impl fmt::Display for Address {
     }
 }
 
-/// The storable address of an entity part. It stays valid for the entity's whole life, wherever the part moves.
+/// The storable address of an entity part. It stays valid for the entity's lifetime, wherever the part moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mailbox {
-    /// Whom it reaches.
+    /// The addressed entity.
     pub entity: EntityId,
     /// The owner that always knows where the entity's parts are: its base's owner, or for an entity without a base the
     /// owner on which it was created.
     pub home: OwnerId,
-    /// The entity's type, so that a call can be checked before it is sent.
+    /// The entity's type, used to check a call before it is sent.
     pub type_id: TypeId,
-    /// Which part it reaches.
+    /// The addressed part.
     pub part: Part,
 }
 
 impl Mailbox {
-    /// The address this mailbox stands for.
+    /// The address that this mailbox stands for.
     #[must_use]
     pub fn address(&self) -> Address {
         Address::of(self.entity, self.part)

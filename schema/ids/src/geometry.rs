@@ -1,6 +1,6 @@
-//! Where an entity is and where it looks.
+//! Positions and directions.
 
-/// A point in a space, metres. `y` is up; areas of interest look at `x` and `z` alone.
+/// A point in a space (m). `y` is up; areas of interest use only `x` and `z`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Position {
     /// East.
@@ -12,13 +12,13 @@ pub struct Position {
 }
 
 impl Position {
-    /// Whether all three coordinates are finite; nothing else may enter a core.
+    /// Whether all three coordinates are finite. Cores accept only finite positions.
     #[must_use]
     pub fn is_finite(self) -> bool {
         self.x.is_finite() && self.y.is_finite() && self.z.is_finite()
     }
 
-    /// How far another position is away, metres; infinite where that is more than can be told.
+    /// Distance to another position (m); infinite on overflow.
     #[must_use]
     pub fn distance(self, other: Self) -> f32 {
         let (dx, dy, dz) = (self.x - other.x, self.y - other.y, self.z - other.z);
@@ -26,14 +26,14 @@ impl Position {
     }
 }
 
-/// A direction, radians.
+/// A direction (rad).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Direction {
-    /// About the vertical axis.
+    /// Rotation about the vertical axis.
     pub yaw: f32,
-    /// Up and down.
+    /// Rotation up or down.
     pub pitch: f32,
-    /// About the line of sight.
+    /// Rotation about the line of sight.
     pub roll: f32,
 }
 

@@ -2,12 +2,12 @@
 
 use std::{fmt, str::FromStr};
 
-/// A SHA-256 value. All zeroes stands for "nothing before", the hash that the first batch of a log names.
+/// A SHA-256 value. All zeroes means "no predecessor": the previous hash in the first batch of a log.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// The hash before the first batch of a log.
+    /// The previous hash in the first batch of a log.
     pub const ZERO: Hash = Hash([0; 32]);
 }
 

@@ -1,8 +1,8 @@
-//! Identifiers and units: newtypes for everything that is counted, named or hashed.
+//! Identifiers and units: newtypes for everything that is counted, identified or hashed.
 //!
-//! Responsible for: giving each kind of number its own type, so that an epoch cannot be passed where a batch number
-//! is wanted. Not responsible for: allotting ids (the director grants blocks of them) or encoding them in messages
-//! (each format does that for itself).
+//! Responsible for: giving each kind of number its own type, so that an epoch cannot be passed where a batch number is
+//! expected. Not responsible for: allocating ids (the director grants blocks of them) or encoding them in messages
+//! (each format does that itself).
 
 mod action;
 mod address;

@@ -1,8 +1,8 @@
-//! The newtypes around plain numbers.
+//! Newtypes for plain numbers.
 
 use std::fmt;
 
-/// Declares one newtype around an unsigned integer, ordered and printable as that integer.
+/// Declares a newtype around an unsigned integer, ordered and printed as that integer.
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
         $(#[$doc])*
@@ -10,10 +10,10 @@ macro_rules! number {
         pub struct $name(pub $inner);
 
         impl $name {
-            /// The number that follows this one.
+            /// The next number.
             ///
             /// # Panics
-            /// When the integer is exhausted, which for the widths chosen here means a broken counter, not a long life.
+            /// When the integer is exhausted; at these widths that means a broken counter, not a long lifetime.
             #[must_use]
             pub fn next(self) -> Self {
                 Self(self.0.checked_add(1).expect(concat!(stringify!($name), " has run out")))
@@ -29,7 +29,8 @@ macro_rules! number {
 }
 
 number! {
-    /// One life of one entity, in every log, for ever. Base and cell part share it. Allotted from blocks granted with an epoch.
+    /// One incarnation of one entity, in every log, for ever. Base and cell part share it. Allocated from blocks
+    /// granted with an epoch.
     EntityId(u64)
 }
 number! {
@@ -37,19 +38,21 @@ number! {
     OwnerId(u32)
 }
 number! {
-    /// One holding of an owner. Granted by the director, in the store, strictly increasing per owner; 0 is before the first.
+    /// One holding of an owner. Granted by the director, in the store, strictly increasing per owner; 0 is before the
+    /// first.
     Epoch(u64)
 }
 number! {
-    /// Position of a batch in its owner's log, dense from 1, running on through all epochs.
+    /// Position of a batch in its owner's log, dense from 1, continuous across epochs.
     BatchNumber(u64)
 }
 number! {
-    /// Position of an event in its owner's log, dense from 1, running on through all epochs.
+    /// Position of an event in its owner's log, dense from 1, continuous across epochs.
     EventNumber(u64)
 }
 number! {
-    /// Position of an event in what others may see of one entity part, dense from 1. The only number that leaves the realm.
+    /// Position of an event in the history that others may see of one entity part, dense from 1. The only number that
+    /// leaves the realm.
     HistoryNumber(u64)
 }
 number! {
@@ -85,23 +88,24 @@ number! {
     MemberId(u16)
 }
 number! {
-    /// An entity of the database, across its lives; 0 is none.
+    /// A stored entity, across its activations; 0 is none.
     DatabaseId(u64)
 }
 number! {
-    /// A sub-account of a holder in the ledger: 0 is the inventory, what the others are is the game's (equipment, a bank).
+    /// A sub-account of a holder in the ledger: 0 is the inventory; the game defines the others (equipment, a bank).
     Slot(u16)
 }
 number! {
-    /// A kind of asset in the ledger, either counted in units or made of items with serials, never both. The game's.
+    /// A kind of asset in the ledger, defined by the game: either counted in units or made of items with serials, never
+    /// both.
     AssetKind(u32)
 }
 number! {
-    /// One item of the ledger, for ever; never used again when the item is gone. Dense from 1.
+    /// One item of the ledger; never reused, even when the item is destroyed. Dense from 1.
     Serial(u64)
 }
 number! {
-    /// What one entity has asked of the ledger, dense from 1 within its life.
+    /// Number of an entity's order to the ledger, dense from 1 within its activation.
     TransferNumber(u64)
 }
 number! {
@@ -113,19 +117,19 @@ number! {
     NoticeNumber(u64)
 }
 number! {
-    /// How often a holder's holdings have changed.
+    /// Number of changes to a holder's holdings.
     HoldingsVersion(u64)
 }
 number! {
-    /// How often the offers of a trade have changed.
+    /// Number of changes to the offers of a trade.
     OfferVersion(u64)
 }
 number! {
-    /// A timer of one entity part, unique within that part's life.
+    /// A timer of one entity part, unique within that part's lifetime.
     TimerId(u32)
 }
 number! {
-    /// A controller of one cell part, unique within that part's life.
+    /// A controller of one cell part, unique within that part's lifetime.
     ControllerId(u32)
 }
 number! {
@@ -137,16 +141,16 @@ number! {
     WorldTime(u64)
 }
 number! {
-    /// Milliseconds since the Unix epoch, as the writer's wall clock told; recorded, never compared to decide anything.
+    /// Milliseconds since the Unix epoch, by the writer's wall clock; recorded, never used in a decision.
     WallTime(u64)
 }
 
-/// One transfer of the ledger: who asked for it, and which of the things it asked for it is.
+/// A ledger transfer: its requester, and the number of the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransferId {
-    /// The entity that asked, by its base part.
+    /// The requesting entity, through its base part.
     pub asker: EntityId,
-    /// Which of its orders.
+    /// The number of its order.
     pub number: TransferNumber,
 }
 
@@ -169,7 +173,7 @@ impl fmt::Display for TradeId {
 /// A point in one owner's log: everything up to and including this batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogPosition {
-    /// Whose log.
+    /// The owner of the log.
     pub owner: OwnerId,
     /// The last batch included; 0 is before the first.
     pub batch: BatchNumber,

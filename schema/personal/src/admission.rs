@@ -1,4 +1,4 @@
-//! What is sealed when a client comes in: who it is, and from where.
+//! What is sealed when a client is admitted: its account name and its address.
 //!
 //! ```text
 //! admission = known:u8 (0 or 1) length:u16 name address
@@ -7,26 +7,26 @@
 
 use thiserror::Error;
 
-/// Longest name or address, in bytes; what is longer is cut at a character.
+/// Maximum length of a name or address (bytes); longer text is cut at a character boundary.
 pub const NAME_LIMIT: usize = 256;
 
-/// Who came in, and from where.
+/// The account name and address of an admitted client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission {
-    /// The name with which the session was opened. `None` where a client came back to a process that has taken the session
-    /// over: an earlier admission of that session says it.
+    /// The account name with which the session was opened. `None` if the client reconnected to a process that has taken
+    /// the session over: an earlier admission of that session has the name.
     pub account: Option<String>,
     /// The address of the client's end of the connection, as the base saw it.
     pub address: String,
 }
 
-/// Bytes that are no admission.
+/// The bytes are not an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("it does not say who came in, and from where")]
 pub struct AdmissionMalformed;
 
 impl Admission {
-    /// The form that is sealed.
+    /// Encodes the form that is sealed.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let name = cut(self.account.as_deref().unwrap_or_default());
@@ -36,10 +36,10 @@ impl Admission {
         [&[known][..], &length.to_le_bytes(), name, address].concat()
     }
 
-    /// Reads that form.
+    /// Decodes that form.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the bytes are not of that form.
     pub fn decode(bytes: &[u8]) -> Result<Self, AdmissionMalformed> {
         let (head, texts) = bytes.split_first_chunk::<3>().ok_or(AdmissionMalformed)?;
         let &[known, low, high] = head;

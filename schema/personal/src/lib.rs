@@ -1,8 +1,9 @@
-//! What is known of persons: sealed under a key of their own before it comes into a log, so that it is gone with the key while
-//! everything that was hashed stays as it is (rules P5 to P8, docs/personal-data.md).
+//! Personal data, sealed under a key per person before it enters a log: destroying the key erases the data, while
+//! everything that was hashed stays unchanged (rules P5 to P8, docs/personal-data.md).
 //!
-//! Responsible for: keys, the sealed form, and what is sealed of a log-in. Not responsible for: where keys are kept, who may
-//! have one, and where random bytes come from. It is a crate so that whoever only checks proofs does without a cipher.
+//! Responsible for: keys, the sealed form, and what is sealed of a log-in. Not responsible for: where keys are stored,
+//! who may have one, and the source of random bytes. It is a crate of its own so that a program that only checks proofs
+//! needs no cipher.
 
 mod admission;
 mod key;

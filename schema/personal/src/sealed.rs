@@ -4,10 +4,11 @@
 //! sealed = form:u8 (1) key id:8 nonce:24 ciphertext tag:16
 //! ```
 //!
-//! XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03). The nonce is a hash of key, salt and text, so that nothing depends on how good
-//! the salt's randomness is: the same salt twice gives away, at worst, that the same was sealed twice. The id of the person is
-//! authenticated with it, so that nobody's data can be passed off as another's. Before it is encrypted a text is padded as ISO/IEC 7816-4 does, to a
-//! multiple of 32 bytes: what is left when the key is gone does not say how long a name was.
+//! XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03). The nonce is a hash of key, salt and text, so security does not
+//! depend on the quality of the salt's randomness: a repeated salt reveals at worst that the same text was sealed
+//! twice. The id of the person is authenticated too, so one person's data cannot be presented as another's. Before
+//! encryption, the text is padded as in ISO/IEC 7816-4 to a multiple of 32 bytes, so what remains after the key is
+//! destroyed does not reveal the length of a name.
 
 use annals_ids::DatabaseId;
 use chacha20poly1305::{
@@ -19,10 +20,10 @@ use thiserror::Error;
 
 use crate::key::{KeyId, PersonalKey};
 
-/// Bytes of a nonce.
+/// Size of a nonce (bytes).
 const NONCE_BYTES: usize = 24;
 
-/// Most bytes that the sealed form has beyond what is sealed.
+/// Maximum number of bytes by which the sealed form exceeds the plain text.
 pub const OVERHEAD_LIMIT: usize = HEAD + TAG + BLOCK;
 
 const FORM: u8 = 1;
@@ -31,21 +32,21 @@ const TAG: usize = 16;
 const BLOCK: usize = 32;
 const MARK: u8 = 0x80;
 
-/// Why something sealed cannot be read.
+/// Why sealed data cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NotOpened {
-    /// These bytes are not of the sealed form.
+    /// The bytes are not of the sealed form.
     #[error("it is not of the form in which personal data is sealed")]
     Malformed,
-    /// It is sealed under another key than the one at hand.
+    /// The data is sealed under another key than the one provided.
     #[error("it is sealed under another key ({theirs:02x?}) than the one that is kept ({ours:02x?})", theirs = .0.0, ours = .1.0)]
     OtherKey(KeyId, KeyId),
-    /// It was changed, or is of another person.
+    /// The data was modified, or belongs to another person.
     #[error("it was changed since it was sealed, or is of another person")]
     Changed,
 }
 
-/// Seals `plain`, which is known of `person`. The salt should be random.
+/// Seals `plain`, which is data of `person`. The salt should be random.
 #[must_use]
 pub fn seal(key: &PersonalKey, person: DatabaseId, salt: u128, plain: &[u8]) -> Vec<u8> {
     let nonce = nonce(key, salt, plain);
@@ -62,10 +63,10 @@ pub fn seal(key: &PersonalKey, person: DatabaseId, salt: u128, plain: &[u8]) -> 
     [&[FORM][..], &key.id().0, &nonce, &ciphertext].concat()
 }
 
-/// Reads what was sealed of `person`.
+/// Opens sealed data of `person`.
 ///
 /// # Errors
-/// When it is not of the sealed form, was sealed under another key, or was changed.
+/// When the data is not of the sealed form, was sealed under another key, or was modified.
 pub fn open(key: &PersonalKey, person: DatabaseId, sealed: &[u8]) -> Result<Vec<u8>, NotOpened> {
     let theirs = sealed_with(sealed).ok_or(NotOpened::Malformed)?;
     if theirs != key.id() {
@@ -88,7 +89,7 @@ pub fn open(key: &PersonalKey, person: DatabaseId, sealed: &[u8]) -> Result<Vec<
     Ok(plain)
 }
 
-/// Under which key something is sealed; `None` if it is not of the sealed form.
+/// The id of the key that sealed the data; `None` if it is not of the sealed form.
 #[must_use]
 pub fn sealed_with(sealed: &[u8]) -> Option<KeyId> {
     let is_whole = sealed.len() >= HEAD + BLOCK + TAG && (sealed.len() - HEAD - TAG).is_multiple_of(BLOCK);

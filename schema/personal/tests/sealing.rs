@@ -1,4 +1,4 @@
-//! What is sealed is read with its key alone, and any change is noticed.
+//! Sealed data can be opened with its key only, and any modification is detected.
 
 use annals_ids::DatabaseId;
 use annals_personal::{Admission, KeyId, NotOpened, OVERHEAD_LIMIT, PersonalKey, open, seal, sealed_with};
@@ -65,7 +65,8 @@ fn its_length_says_little() {
     assert_eq!(seal(&key, PERSON, 3, &[b'x'; 32]).len(), lengths[0] + 32);
 }
 
-/// What was sealed years ago has to be read: this must never change. libsodium's XChaCha20-Poly1305 gave these bytes.
+/// Data sealed years ago must stay readable, so the form must never change. libsodium's XChaCha20-Poly1305 gave these
+/// bytes.
 #[test]
 fn the_form_stays() {
     let key = PersonalKey::new(std::array::from_fn(|place| place as u8));

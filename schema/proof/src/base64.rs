@@ -1,4 +1,4 @@
-//! Base64 as RFC 4648, section 4, has it: padded, and each value with one encoding.
+//! Base64 as in RFC 4648, section 4: padded, and one encoding for each value.
 
 use annals_ids::Hash;
 use base64ct::{Base64, Encoding};

@@ -1,5 +1,5 @@
-//! Checkpoints: what a log says its tree is, as C2SP tlog-checkpoint has it (<https://c2sp.org/tlog-checkpoint>), and when to
-//! believe it.
+//! Checkpoints: a log's statement of its tree, as in C2SP tlog-checkpoint (<https://c2sp.org/tlog-checkpoint>), and the
+//! conditions for trusting it.
 //!
 //! ```text
 //! checkpoint = origin "\n" size "\n" base64(root) "\n" (extension "\n")*
@@ -15,93 +15,93 @@ use crate::note::{NoteError, SignedNote};
 use crate::shown::shown;
 use crate::verify::TreeHead;
 
-/// A log's tree at one moment, as the log says.
+/// A log's tree at one moment, as stated by the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Which log.
+    /// The log.
     pub origin: String,
     /// Its tree.
     pub head: TreeHead,
-    /// Further lines, which have no meaning here.
+    /// Further lines, without meaning here.
     pub extensions: Vec<String>,
 }
 
-/// Why that is no checkpoint.
+/// Why a text is not a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CheckpointError {
     /// A line is missing, or empty.
     #[error("a checkpoint is three lines or more, none of them empty: origin, size and root; line {line} is not there")]
     Missing {
-        /// Which, from 1.
+        /// The line number, from 1.
         line: usize,
     },
-    /// No number.
+    /// The size is not a number.
     #[error("the second line of a checkpoint is the tree's size, a decimal number without leading zeros below 2^64")]
     Size,
-    /// No hash.
+    /// The root is not a hash.
     #[error("the third line of a checkpoint is the tree's root: 32 bytes in base64")]
     Root,
 }
 
-/// Whom to believe about a log.
+/// Which keys to trust for a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trust {
-    /// Which log: the first line of its checkpoints.
+    /// The log: the first line of its checkpoints.
     pub origin: String,
     /// Keys of the log: one of them must have signed.
     pub keys: Vec<VerifierKey>,
     /// Keys of witnesses.
     pub witnesses: Vec<VerifierKey>,
-    /// How many of the witnesses must have cosigned.
+    /// Number of witnesses that must have cosigned.
     pub quorum: usize,
 }
 
-/// A checkpoint that is to be believed, and why.
+/// A trusted checkpoint, with its valid signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trusted {
-    /// What it says.
+    /// The checkpoint.
     pub checkpoint: Checkpoint,
     /// The log's keys that have signed.
     pub signed: Vec<VerifierKey>,
-    /// The witnesses that have cosigned, and when, in seconds since 1970.
+    /// The witnesses that have cosigned, with the times (seconds since 1970).
     pub cosigned: Vec<(KeyName, u64)>,
 }
 
-/// Why a checkpoint is not to be believed.
+/// Why a checkpoint is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Untrusted {
-    /// No note, or not signed by the log.
+    /// It is not a note, or not signed by the log.
     #[error("the checkpoint cannot be believed")]
     Note(#[from] NoteError),
-    /// The note is about something else.
+    /// The note is not a checkpoint.
     #[error("the signed note is no checkpoint")]
     Checkpoint(#[from] CheckpointError),
-    /// Of another log.
+    /// It is of another log.
     #[error(
         "the checkpoint is of the log \"{}\", and not of \"{}\"",
         shown(found),
         shown(expected)
     )]
     Origin {
-        /// The log that it is of.
+        /// The log in the checkpoint.
         found: String,
-        /// The log that it was to be of.
+        /// The expected log.
         expected: String,
     },
     /// Too few witnesses.
     #[error("{cosigned} of the known witnesses have cosigned the checkpoint, and {quorum} must have")]
     Quorum {
-        /// How many have.
+        /// Number of cosignatures.
         cosigned: usize,
-        /// How many must have.
+        /// Number required.
         quorum: usize,
     },
-    /// A log's key where a witness's belongs, or the other way round.
+    /// A log's key given as a witness's, or the other way round.
     #[error("the key {name} is given as a {role}'s, and is of the other kind")]
     Role {
-        /// Which key.
+        /// The name of the key.
         name: KeyName,
-        /// What it is given as.
+        /// The role in which it was given.
         role: &'static str,
     },
 }
@@ -140,25 +140,25 @@ impl FromStr for Checkpoint {
     }
 }
 
-/// A decimal number in its one form.
+/// Reads a decimal number in its one form.
 pub(crate) fn read_decimal(text: &str) -> Option<u64> {
     let number: u64 = text.parse().ok()?;
     (number.to_string() == text).then_some(number)
 }
 
 impl Trust {
-    /// Reads a signed checkpoint, and says why it is to be believed.
+    /// Reads a signed checkpoint and checks that it can be trusted.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Why it cannot.
     pub fn open(&self, bytes: &[u8]) -> Result<Trusted, Untrusted> {
         self.check(&SignedNote::parse(bytes)?)
     }
 
-    /// Says why a signed checkpoint is to be believed.
+    /// Checks that a signed checkpoint can be trusted.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Why it cannot.
     pub fn check(&self, note: &SignedNote) -> Result<Trusted, Untrusted> {
         expect_kind(&self.keys, KeyKind::Note, "log")?;
         expect_kind(&self.witnesses, KeyKind::Cosignature, "witness")?;

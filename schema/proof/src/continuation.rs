@@ -1,5 +1,5 @@
-//! That a tree continues an earlier one, in a file: the body with which C2SP tlog-witness (<https://c2sp.org/tlog-witness>) has a
-//! log ask for a cosignature.
+//! A file which proves that a tree continues an earlier one: the body with which a log requests a cosignature in C2SP
+//! tlog-witness (<https://c2sp.org/tlog-witness>).
 //!
 //! ```text
 //! continuation = "old " decimal "\n" (base64(hash) "\n")* "\n" checkpoint
@@ -14,10 +14,10 @@ use crate::base64;
 use crate::file::{FILE_BYTES, FileError, Lines};
 use crate::note::SignedNote;
 
-/// See the module.
+/// A consistency proof from an earlier tree to that of a signed checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Continuation {
-    /// How many leaves the earlier tree has.
+    /// Number of leaves of the earlier tree.
     pub old: u64,
     /// The consistency proof.
     pub path: Vec<Hash>,
@@ -26,10 +26,10 @@ pub struct Continuation {
 }
 
 impl Continuation {
-    /// Reads one, and believes nothing of it.
+    /// Parses a continuation without verifying it.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the bytes are not one.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
         if bytes.len() > FILE_BYTES {
             return Err(FileError::Size { bytes: bytes.len() });

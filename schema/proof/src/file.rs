@@ -1,8 +1,9 @@
-//! A proof in a file: that something is in a log, with all that is needed to check it but the keys. The format is C2SP
-//! tlog-proof (<https://c2sp.org/tlog-proof>), as that page stood in 2026.
+//! A proof in a file: it shows that a leaf is in a log, and has all that is needed to check it except the keys. The
+//! format is C2SP tlog-proof (<https://c2sp.org/tlog-proof>), as that page stood in 2026.
 //!
 //! ```text
-//! file  = "c2sp.org/tlog-proof@v1\n" ["extra " base64(bytes) "\n"] "index " decimal "\n" (base64(hash) "\n")* "\n" checkpoint
+//! file  = "c2sp.org/tlog-proof@v1\n" ["extra " base64(bytes) "\n"]
+//!         "index " decimal "\n" (base64(hash) "\n")* "\n" checkpoint
 //! ```
 //! The hashes are the inclusion proof of the leaf `index`, from its sibling up; the checkpoint is a signed note.
 
@@ -16,23 +17,23 @@ use crate::checkpoint::{Trust, Trusted, Untrusted, read_decimal};
 use crate::note::{NOTE_BYTES, NoteError, SignedNote};
 use crate::verify::{PATH_HASHES, Unproven, verify_inclusion};
 
-/// Most bytes that a file may have beside what the log has signed: a batch's header with all calls that it names is some
+/// Maximum size of the unsigned extra data of a file (bytes): a batch's header with all its consumed calls is some
 /// hundred kilobytes at worst.
 pub const EXTRA_BYTES: usize = 1 << 20;
 
-/// Longest file that is read: all its parts at their limits, and base64 is four bytes for three.
+/// Maximum size of a file that is read: all its parts at their limits, and base64 is four bytes for three.
 pub const FILE_BYTES: usize = EXTRA_BYTES / 3 * 4 + NOTE_BYTES + PATH_HASHES * 45 + 256;
 
 const FIRST_LINE: &str = "c2sp.org/tlog-proof@v1";
 
 const EXTRA: &str = "extra ";
 
-/// That something is in a log.
+/// A proof that a leaf is in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProofFile {
-    /// What the file has besides, which nobody has signed.
+    /// Extra data, which is not signed.
     pub extra: Option<Vec<u8>>,
-    /// Which leaf.
+    /// The index of the leaf.
     pub index: u64,
     /// The inclusion proof.
     pub path: Vec<Hash>,
@@ -40,52 +41,52 @@ pub struct ProofFile {
     pub checkpoint: SignedNote,
 }
 
-/// Why that is no such file.
+/// Why bytes are not such a file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FileError {
-    /// Something else.
+    /// They are of another kind.
     #[error("this is no proof: its first line is not \"{FIRST_LINE}\"")]
     Kind,
-    /// Longer than a proof can be.
+    /// They are longer than a proof can be.
     #[error("a proof has at most {FILE_BYTES} bytes; this has {bytes}")]
     Size {
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
-    /// A line is not what belongs there.
+    /// A line is not as expected.
     #[error("line {line} of the proof should be {expected}")]
     Line {
-        /// Which, from 1.
+        /// The line number, from 1.
         line: usize,
-        /// What belongs there.
+        /// The expected content.
         expected: &'static str,
     },
-    /// The checkpoint is no signed note.
+    /// The checkpoint is not a signed note.
     #[error("the checkpoint in the proof cannot be read")]
     Checkpoint(#[from] NoteError),
 }
 
-/// Why a proof in a file proves nothing.
+/// Why a proof in a file is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FileUnproven {
-    /// Its checkpoint is not to be believed.
+    /// Its checkpoint is not trusted.
     #[error(transparent)]
     Checkpoint(#[from] Untrusted),
-    /// What it is about is not in the tree that the checkpoint is of.
+    /// The leaf is not in the checkpoint's tree.
     #[error("it is not shown that leaf {index} is in the log")]
     Inclusion {
-        /// Which leaf.
+        /// The index of the leaf.
         index: u64,
-        /// Why.
+        /// The reason.
         source: Unproven,
     },
 }
 
 impl ProofFile {
-    /// Reads a file, and believes nothing of it.
+    /// Parses a file without verifying it.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the bytes are not such a file.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
         if bytes.len() > FILE_BYTES {
             return Err(FileError::Size { bytes: bytes.len() });
@@ -112,10 +113,10 @@ impl ProofFile {
         })
     }
 
-    /// Checks that the leaf with this hash is in the log at this file's index, and says who says so.
+    /// Checks that the leaf with this hash is in the log at this file's index, and returns the trusted checkpoint.
     ///
     /// # Errors
-    /// Why that is not shown.
+    /// Why that is not proven.
     pub fn verify(&self, leaf: Hash, trust: &Trust) -> Result<Trusted, FileUnproven> {
         let trusted = trust.check(&self.checkpoint)?;
         let index = self.index;
@@ -125,7 +126,7 @@ impl ProofFile {
     }
 }
 
-/// The file.
+/// The file's text.
 impl fmt::Display for ProofFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{FIRST_LINE}")?;
@@ -140,7 +141,7 @@ impl fmt::Display for ProofFile {
     }
 }
 
-/// The lines in front of the checkpoint.
+/// The lines before the checkpoint.
 pub(crate) struct Lines<'a> {
     rest: &'a [u8],
     number: usize,
@@ -151,12 +152,12 @@ impl<'a> Lines<'a> {
         Self { rest: bytes, number: 0 }
     }
 
-    /// What follows the lines that were read.
+    /// The bytes after the lines that were read.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The next line that is ended, if it is text.
+    /// The next complete line, if it is text.
     fn next(&mut self) -> Option<&'a str> {
         self.number += 1;
         let end = self.rest.iter().position(|byte| *byte == b'\n')?;
@@ -165,7 +166,7 @@ impl<'a> Lines<'a> {
         Some(line)
     }
 
-    /// A number behind its name.
+    /// A number after its label.
     pub(crate) fn number(&mut self, name: &str, expected: &'static str) -> Result<u64, FileError> {
         let number = self
             .next()
@@ -174,7 +175,7 @@ impl<'a> Lines<'a> {
         number.ok_or_else(|| self.expected(expected))
     }
 
-    /// The hashes of a proof, and the empty line behind them.
+    /// The hashes of a proof, and the empty line after them.
     pub(crate) fn path(&mut self) -> Result<Vec<Hash>, FileError> {
         let mut path = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! Keys that sign notes, and how they are written down.
+//! Keys that sign notes, and their text forms.
 //!
 //! ```text
 //! verifier = name "+" id "+" base64(kind key)               C2SP signed-note
@@ -18,25 +18,25 @@ use thiserror::Error;
 use crate::base64;
 use crate::shown::{is_unseen, shown};
 
-/// Most bytes of a key's name. The specification has no limit; names are meant to be short addresses.
+/// Maximum length of a key's name (bytes). The specification has no limit; names are meant to be short addresses.
 pub const NAME_BYTES: usize = 255;
 
-/// Longest key that is read: name, id, and what 33 bytes make.
+/// Maximum length of a key that is read: name, id, and the text of 33 bytes.
 const KEY_TEXT_BYTES: usize = SIGNER_PREFIX.len() + NAME_BYTES + 1 + 8 + 1 + 44;
 
 const SIGNER_PREFIX: &str = "PRIVATE+KEY+";
 
-/// The first line of what a cosigner signs: nothing else that the key signs begins like that.
+/// The first line of the text that a cosigner signs: no other text that the key signs begins with it.
 const COSIGNATURE_HEADER: &str = "cosignature/v1";
 
-/// Bytes of the time in front of a cosignature.
+/// Size of the time in front of a cosignature (bytes).
 const TIME_BYTES: usize = 8;
 
 /// The name of a key: part of every line that it signs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyName(String);
 
-/// Tells keys of one name apart. It is short, and proves nothing.
+/// Distinguishes keys of one name. It is short, and proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyId(pub [u8; 4]);
 
@@ -45,11 +45,11 @@ pub struct KeyId(pub [u8; 4]);
 pub enum KeyKind {
     /// A note's text: the key of a log.
     Note,
-    /// A checkpoint and when it was seen, as C2SP tlog-cosignature has it for Ed25519: the key of a witness.
+    /// A checkpoint and the time at which it was seen, as in C2SP tlog-cosignature for Ed25519: the key of a witness.
     Cosignature,
 }
 
-/// What is needed to check what a key has signed.
+/// A key that verifies signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifierKey {
     name: KeyName,
@@ -57,61 +57,62 @@ pub struct VerifierKey {
     key: VerifyingKey,
 }
 
-/// A key that signs. It has no `Debug`, so that it is in no log by mistake.
+/// A key that signs. It has no `Debug`, so it is not logged by mistake.
 pub struct SignerKey {
     name: KeyName,
     kind: KeyKind,
     key: SigningKey,
 }
 
-/// Why that is no key.
+/// Why a text or value is not a key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum KeyError {
-    /// The name cannot be one.
+    /// The name is not valid.
     #[error(
         "a key's name is 1 to {NAME_BYTES} bytes without white space, characters that are not seen, and +, \
          such as example.com/realm; this is \"{name}\""
     )]
     Name {
-        /// What it was to be, as it can be shown, and cut short where it is long.
+        /// The rejected name, escaped for display, and truncated if long.
         name: String,
     },
-    /// Not of the form that keys have.
+    /// It is not of the form of a key.
     #[error("this is no {what} key: {form}")]
     Form {
-        /// Which kind of key was to be read.
+        /// The kind of key that was expected.
         what: &'static str,
-        /// What one looks like.
+        /// The expected form.
         form: &'static str,
     },
-    /// A signature type that we do not know.
+    /// The signature type is unknown.
     #[error("this key is of signature type {0:#04x}; known are 0x01 (Ed25519) and 0x04 (Ed25519 cosignatures)")]
     Kind(u8),
-    /// The id is another key's.
+    /// The id is that of another key.
     #[error("the key's id is {found}, and the key itself has {expected}: one of the two was changed")]
     Id {
-        /// What stands there.
+        /// The id found.
         found: KeyId,
-        /// What it is by the key.
+        /// The id computed from the key.
         expected: KeyId,
     },
-    /// No point of the curve, or one that anybody can sign for.
+    /// The bytes are not a point of the curve, or a weak one for which anybody can sign.
     #[error("these 32 bytes are no public key of Ed25519 that proves anything")]
     Weak,
 }
 
-/// What a signature says.
+/// The content of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// When a cosigner had seen nothing newer, in seconds since 1970; `None` of a key that signs the text alone.
+    /// The time at which the cosigner had seen nothing newer (seconds since 1970); `None` for a key that signs only the
+    /// text.
     pub time: Option<u64>,
 }
 
 impl KeyName {
-    /// Takes a name.
+    /// Creates a name.
     ///
     /// # Errors
-    /// When it cannot be one.
+    /// When it is not valid.
     pub fn new(name: &str) -> Result<Self, KeyError> {
         let is_allowed = |c: char| !c.is_whitespace() && !is_unseen(c) && c != '+';
         if name.is_empty() || name.len() > NAME_BYTES || !name.chars().all(is_allowed) {
@@ -170,7 +171,7 @@ impl VerifierKey {
         self.kind
     }
 
-    /// Its id, beside the name.
+    /// Its id, which complements the name.
     #[must_use]
     pub fn id(&self) -> KeyId {
         let digest = Sha256::new()
@@ -181,7 +182,8 @@ impl VerifierKey {
         KeyId([a, b, c, d])
     }
 
-    /// What a signature of this key says of a note's text; `None` if the signature is not of this key over this text.
+    /// The statement of this key's signature of a note's text; `None` if the signature is not by this key for this
+    /// text.
     #[must_use]
     pub fn verify(&self, text: &str, signature: &[u8]) -> Option<Statement> {
         let (time, signed, signature) = match self.kind {
@@ -226,14 +228,14 @@ impl FromStr for VerifierKey {
 }
 
 impl SignerKey {
-    /// The key of 32 random bytes, which nobody else is to know.
+    /// Creates a key from 32 random bytes, which must be kept secret.
     #[must_use]
     pub fn from_seed(name: KeyName, kind: KeyKind, seed: &[u8; 32]) -> Self {
         let key = SigningKey::from_bytes(seed);
         Self { name, kind, key }
     }
 
-    /// What others check its signatures with.
+    /// The key that verifies its signatures.
     #[must_use]
     pub fn verifier(&self) -> VerifierKey {
         VerifierKey {
@@ -243,7 +245,8 @@ impl SignerKey {
         }
     }
 
-    /// Signs a note's text; a key that cosigns says with it that this is the newest it saw at `now`, in seconds since 1970.
+    /// Signs a note's text; a cosigning key thereby states that this is the newest it had seen at `now` (seconds since
+    /// 1970).
     pub(crate) fn sign(&self, text: &str, now: u64) -> Vec<u8> {
         match self.kind {
             KeyKind::Note => self.key.sign(text.as_bytes()).to_bytes().to_vec(),
@@ -254,7 +257,7 @@ impl SignerKey {
         }
     }
 
-    /// The text of the file that keeps it: whoever reads it can sign.
+    /// The text of the file that stores it: with it, anybody can sign.
     #[must_use]
     pub fn to_secret_text(&self) -> String {
         let bytes = [&[self.kind.byte()], &self.key.to_bytes()[..]].concat();
@@ -279,7 +282,7 @@ impl FromStr for SignerKey {
     }
 }
 
-/// What a cosigner signs.
+/// The text that a cosigner signs.
 fn cosigned(text: &str, time: u64) -> String {
     format!("{COSIGNATURE_HEADER}\ntime {time}\n{text}")
 }
@@ -290,12 +293,12 @@ fn expect_id(found: KeyId, expected: KeyId) -> Result<(), KeyError> {
         .ok_or(KeyError::Id { found, expected })
 }
 
-/// Name, id, kind and 32 bytes.
+/// Reads name, id, kind and 32 bytes.
 fn read_key(text: &str, form: KeyError) -> Result<(KeyName, KeyId, KeyKind, [u8; 32]), KeyError> {
     if text.len() > KEY_TEXT_BYTES {
         return Err(form);
     }
-    // The second part of the key may have a + of its own, being base64.
+    // The third part is base64 and may contain a + of its own.
     let mut parts = text.splitn(3, '+');
     let (Some(name), Some(id), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
         return Err(form);

@@ -1,12 +1,12 @@
-//! What an outsider needs to check a proof, and what is needed to make one.
+//! Verification of proofs, and the parts needed to make them.
 //!
-//! Responsible for: tree hashes and proofs as RFC 6962 and RFC 9162 define them, and the formats in which others read them, all
-//! of C2SP: tiles, signed notes, checkpoints, cosignatures of witnesses, proof files. Not responsible for: where hashes come
-//! from, what a leaf means, or when something is signed. It knows nothing of realms, stores or buses, so that a verifier of
-//! proofs consists of little beside it.
+//! Responsible for: tree hashes and proofs as in RFC 6962 and RFC 9162, and their interchange formats, all of C2SP:
+//! tiles, signed notes, checkpoints, cosignatures of witnesses, proof files. Not responsible for: the source of hashes,
+//! the meaning of a leaf, or when something is signed. It does not depend on realms, stores or buses, so a verifier of
+//! proofs needs little besides this crate.
 //!
-//! Whatever reads bytes in here takes any bytes, and answers with a value or with an error for the reader. Whatever is read has
-//! one encoding, these bytes.
+//! Every decoder accepts any bytes, and returns a value or an error for the reader. Every value has exactly one
+//! encoding.
 
 mod base64;
 pub mod checkpoint;

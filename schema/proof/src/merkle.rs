@@ -1,8 +1,8 @@
-//! Tree hashing as RFC 6962, section 2.1, defines it.
+//! Tree hashing as in RFC 6962, section 2.1.
 //!
-//! A [`Frontier`] keeps only the right edge of a tree, so that appending a leaf costs a logarithmic number of hashes at worst
-//! and one or two on average. One kind serves both trees of a log: the one over a batch's events and the one over a shard's
-//! archived batches.
+//! A [`Frontier`] keeps only the right edge of a tree, so that appending a leaf costs a logarithmic number of hashes at
+//! worst and one or two on average. It serves both trees of a log: the tree of a batch's events and the tree of a
+//! shard's archived batches.
 
 use std::slice;
 
@@ -12,13 +12,13 @@ use sha2::{Digest, Sha256, compress256, digest::generic_array::GenericArray};
 const LEAF: u8 = 0;
 const NODE: u8 = 1;
 
-/// Bytes that SHA-256 takes at a time.
+/// Block size of SHA-256 (bytes).
 const BLOCK: usize = 64;
 
-/// What SHA-256 adds to a message at least: a bit and the length.
+/// Minimum padding that SHA-256 adds to a message (bytes): a bit and the length.
 const PADDING: usize = 9;
 
-/// With what SHA-256 begins (FIPS 180-4, section 5.3.3).
+/// Initial state of SHA-256 (FIPS 180-4, section 5.3.3).
 const INITIAL: [u32; 8] = [
     0x6a09_e667,
     0xbb67_ae85,
@@ -46,8 +46,8 @@ pub fn node_hash(left: Hash, right: Hash) -> Hash {
     short::<2>([&[NODE], &left.0, &right.0])
 }
 
-/// SHA-256 of a message that is known to fit into so many blocks. Most events and all nodes do, and for them the buffering that
-/// a message of any length needs takes a good part of the time.
+/// SHA-256 of a message that is known to fit into this many blocks. Most events and all nodes do, and for them the
+/// buffering for messages of arbitrary length takes a good part of the time.
 fn short<const BLOCKS: usize>(message: [&[u8]; 3]) -> Hash {
     let mut blocks = [[0; BLOCK]; BLOCKS];
     let bytes = blocks.as_flattened_mut();
@@ -71,7 +71,8 @@ fn short<const BLOCKS: usize>(message: [&[u8]; 3]) -> Hash {
     Hash(hash)
 }
 
-/// An append-only tree, reduced to what appending and the root need: the roots of its complete subtrees, largest first.
+/// An append-only tree, reduced to the data for appending and for the root: the roots of its complete subtrees, largest
+/// first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frontier {
     size: u64,
@@ -85,7 +86,7 @@ impl Frontier {
         Self::default()
     }
 
-    /// Takes up a stored tree again.
+    /// Resumes a stored tree.
     ///
     /// `None` if a tree of `size` leaves does not have that many peaks.
     #[must_use]
@@ -98,8 +99,8 @@ impl Frontier {
         self.push_and_tell(leaf, |_, _| {});
     }
 
-    /// Appends a leaf by its hash, and tells of each subtree that it completes: how high it is, from the leaf itself, which is 0
-    /// high, and its root.
+    /// Appends a leaf by its hash, and calls `tell` for each subtree that it completes, with its height (0 for the leaf
+    /// itself) and its root.
     pub fn push_and_tell(&mut self, leaf: Hash, mut tell: impl FnMut(u32, Hash)) {
         let mut hash = leaf;
         tell(0, hash);
@@ -115,19 +116,19 @@ impl Frontier {
         self.size += 1;
     }
 
-    /// How many leaves there are.
+    /// Number of leaves.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// The roots of the complete subtrees, largest first: with the size, all there is to store.
+    /// The roots of the complete subtrees, largest first: together with the size, all that must be stored.
     #[must_use]
     pub fn peaks(&self) -> &[Hash] {
         &self.peaks
     }
 
-    /// The tree's root; of an empty tree, the hash of nothing.
+    /// The tree's root; for an empty tree, the hash of no bytes.
     #[must_use]
     pub fn root(&self) -> Hash {
         let mut peaks = self.peaks.iter().rev();
@@ -142,7 +143,7 @@ impl Frontier {
 mod tests {
     use super::*;
 
-    /// RFC 6962's definition, word for word: the oracle.
+    /// The definition of RFC 6962, used as the oracle.
     fn tree_hash(leaves: &[Vec<u8>]) -> Hash {
         match leaves {
             [] => Hash(Sha256::digest([]).into()),

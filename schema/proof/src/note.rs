@@ -1,11 +1,12 @@
-//! Signed notes, as C2SP signed-note has them (<https://c2sp.org/signed-note>).
+//! Signed notes, as in C2SP signed-note (<https://c2sp.org/signed-note>).
 //!
 //! ```text
 //! note      = text "\n" signature+
-//! text      = lines, each ended by "\n", the last line of the file's last empty one not among them
+//! text      = lines, each ended by "\n", up to the last empty line of the file
 //! signature = "— " name " " base64(id signature) "\n"
 //! ```
-//! It is UTF-8 without control characters other than line ends. Nothing in a note is true before [`SignedNote::verify`].
+//! It is UTF-8 without control characters other than line ends. No content of a note is trusted before
+//! [`SignedNote::verify`].
 
 use std::fmt;
 
@@ -14,78 +15,78 @@ use thiserror::Error;
 use crate::base64;
 use crate::key::{KeyError, KeyId, KeyName, SignerKey, Statement, VerifierKey};
 
-/// Longest note that is read: 64 signatures of the longest kind that is in use, and a long text.
+/// Maximum size of a note that is read (bytes): 64 signatures of the longest kind in use, and a long text.
 pub const NOTE_BYTES: usize = 512 << 10;
 
-/// Most signatures of a note: a log's keys at a change of keys, and more witnesses than anybody asks. The specification
-/// wants 16 at least.
+/// Maximum number of signatures of a note: a log's keys at a change of keys, and more witnesses than any policy
+/// requires. The specification requires at least 16.
 pub const SIGNATURES: usize = 64;
 
 const DASH: &str = "\u{2014} ";
 
-/// A text and who says to have signed it.
+/// A text with signatures, not verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedNote {
     text: String,
     signatures: Vec<NoteSignature>,
 }
 
-/// A signature, by a key that may be anybody's.
+/// A signature, by a key that may be unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteSignature {
     /// The key's name.
     pub name: KeyName,
     /// The key's id.
     pub id: KeyId,
-    /// What the key made of the text.
+    /// The signature bytes of the key.
     bytes: Vec<u8>,
 }
 
-/// A signature of a known key that is one.
+/// A valid signature of a known key.
 #[derive(Clone, Copy, Debug)]
 pub struct Signed<'a> {
     /// The key.
     pub key: &'a VerifierKey,
-    /// What it says.
+    /// Its statement.
     pub statement: Statement,
 }
 
-/// Why that is no note, or none to be believed.
+/// Why bytes are not a note, or a note is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoteError {
-    /// More than anybody writes.
+    /// It is too long.
     #[error("a note has at most {NOTE_BYTES} bytes; this has {bytes}")]
     Size {
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
-    /// It has what a note does not have.
+    /// It has characters that a note must not have.
     #[error("a note is UTF-8 text without control characters; this has others at byte {at}")]
     Characters {
-        /// Where.
+        /// Their offset.
         at: usize,
     },
-    /// Text and signatures are not told apart.
+    /// Text and signatures are not separated.
     #[error("a note is text, an empty line, and lines of signatures, each of them ended; this is not")]
     Form,
-    /// A line among the signatures is none.
+    /// A signature line is malformed.
     #[error("line {line} of the signatures is not of the form \"— NAME BASE64\"")]
     Signature {
-        /// Which of them, from 1.
+        /// Its number, from 1.
         line: usize,
     },
-    /// The name of a key cannot be one.
+    /// The name of a key is not valid.
     #[error("line {line} of the signatures names no key")]
     Name {
-        /// Which of them, from 1.
+        /// Number of the signature, from 1.
         line: usize,
-        /// Why.
+        /// The reason.
         source: KeyError,
     },
-    /// Too many.
+    /// There are too many signatures.
     #[error("a note has at most {SIGNATURES} signatures")]
     Many,
-    /// A known key has not signed what it is said to have signed.
+    /// A signature in the name of a known key is not valid.
     #[error(
         "the signature in the name of {name} (key {id}) is not of that key over this text: one of the two was changed"
     )]
@@ -95,19 +96,19 @@ pub enum NoteError {
         /// Its id.
         id: KeyId,
     },
-    /// Nobody whom one knows has signed.
+    /// No known key has signed.
     #[error("none of the keys that are believed has signed it; the keys that have: {others}")]
     Unsigned {
-        /// The names and ids of those who say that they have.
+        /// The names and ids in the signatures.
         others: String,
     },
 }
 
 impl SignedNote {
-    /// A note that nobody has signed yet, and that can be read once somebody has.
+    /// Creates a note without signatures, which can be parsed once it is signed.
     ///
     /// # Errors
-    /// When the text cannot be one.
+    /// When the text is not valid for a note.
     pub fn new(text: String) -> Result<Self, NoteError> {
         check_characters(&text)?;
         if text.len() > NOTE_BYTES {
@@ -120,10 +121,10 @@ impl SignedNote {
         Ok(Self { text, signatures })
     }
 
-    /// Reads a note, and believes nothing of it.
+    /// Parses a note without verifying it.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the bytes are not one.
     pub fn parse(bytes: &[u8]) -> Result<Self, NoteError> {
         if bytes.len() > NOTE_BYTES {
             return Err(NoteError::Size { bytes: bytes.len() });
@@ -146,20 +147,20 @@ impl SignedNote {
         Ok(Self { text, signatures })
     }
 
-    /// What was signed.
+    /// The signed text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Who says to have signed.
+    /// The signatures, not verified.
     #[must_use]
     pub fn signatures(&self) -> &[NoteSignature] {
         &self.signatures
     }
 
-    /// Adds a signature, in the place of an earlier one of the same key. A key that cosigns says with it that this is the
-    /// newest it saw at `now`, in seconds since 1970.
+    /// Adds a signature, replacing an earlier one of the same key. A cosigning key thereby states that this is the
+    /// newest it had seen at `now` (seconds since 1970).
     pub fn sign(&mut self, key: &SignerKey, now: u64) {
         let verifier = key.verifier();
         self.add(NoteSignature {
@@ -169,17 +170,17 @@ impl SignedNote {
         });
     }
 
-    /// Adds a signature that somebody else has made, in the place of an earlier one of the same key.
+    /// Adds a signature made elsewhere, replacing an earlier one of the same key.
     pub fn add(&mut self, signature: NoteSignature) {
         let same = |held: &NoteSignature| (&held.name, held.id) == (&signature.name, signature.id);
         self.signatures.retain(|held| !same(held));
         self.signatures.push(signature);
     }
 
-    /// Which of these keys have signed, each once. What unknown keys have signed is passed over.
+    /// The keys among these that have signed, each once. Signatures of unknown keys are ignored.
     ///
     /// # Errors
-    /// When what is said to be signed by one of these keys is not, or none of them has signed.
+    /// When a signature in the name of one of these keys is not valid, or none of them has signed.
     pub fn verify<'a>(&self, keys: &'a [VerifierKey]) -> Result<Vec<Signed<'a>>, NoteError> {
         let mut signed: Vec<Signed<'a>> = Vec::new();
         for NoteSignature { name, id, bytes } in &self.signatures {
@@ -206,7 +207,7 @@ impl SignedNote {
     }
 }
 
-/// The note as it is kept and sent.
+/// The note as it is stored and sent.
 impl fmt::Display for SignedNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.text)?;

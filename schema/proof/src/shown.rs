@@ -1,9 +1,9 @@
-//! Showing what somebody else has written, so that it cannot pass for anything else.
+//! Display of untrusted text, so that it cannot pass for anything else.
 
 use std::fmt::Write as _;
 
-/// What somebody has written, in one line, and with nothing in it that is not seen: what would end the line or turn it round
-/// is written out as `\u{...}`.
+/// Untrusted text on one line, without invisible characters: those that would end the line or reverse its direction are
+/// escaped as `\u{...}`.
 #[must_use]
 pub fn shown(written: &str) -> String {
     let mut shown = String::with_capacity(written.len());
@@ -18,8 +18,8 @@ pub fn shown(written: &str) -> String {
     shown
 }
 
-/// Control characters, and those that look like nothing or change the direction of others. The list is part of the form of what
-/// is handed on, and so is none that grows with Unicode.
+/// Control characters, and those that are invisible or change the direction of others. The list is part of the format
+/// of files that are passed on, so it is fixed and does not grow with Unicode.
 #[must_use]
 pub fn is_unseen(c: char) -> bool {
     matches!(u32::from(c),

@@ -1,8 +1,8 @@
-//! The keys of a log, one after the other. At a change both keys sign a checkpoint, and a line of its text names the new key:
-//! whoever believes the old key has its word for the new one.
+//! The succession of a log's keys. At a change both keys sign a checkpoint, and a line of its text names the new key:
+//! trust in the old key extends to the new one.
 //!
 //! ```text
-//! record = verifier "\n" [checkpoint]       the checkpoint by which the key before has named this one; the first has none
+//! record = verifier "\n" [checkpoint]       the checkpoint in which the previous key named it; the first has none
 //! ```
 
 use std::fmt;
@@ -13,28 +13,28 @@ use crate::checkpoint::{Checkpoint, Trust, Untrusted};
 use crate::key::{KeyError, VerifierKey};
 use crate::note::{NoteError, SignedNote};
 
-/// What an extension line of a checkpoint begins with that names the log's next key.
+/// Prefix of the extension line of a checkpoint that names the log's next key.
 const NEXT: &str = "next-key ";
 
-/// A key of a log, and how it came to be one.
+/// A key of a log, with the proof of its succession.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
     /// The key.
     pub key: VerifierKey,
-    /// The checkpoint by which the key before it has named it; `None` of a log's first key.
+    /// The checkpoint in which the previous key has named it; `None` for a log's first key.
     pub change: Option<SignedNote>,
 }
 
-/// Why that is no record.
+/// Why bytes are not a record.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RecordError {
-    /// Its first line is no key.
+    /// The first line is not a key.
     #[error("the record of a key does not begin with one")]
     Key(#[from] KeyError),
-    /// What follows is no signed note.
+    /// The rest is not a signed note.
     #[error("what follows the key is not the checkpoint by which the key before it has named it")]
     Change(#[from] NoteError),
-    /// A first line is all there is, and it is not ended; or nothing is there.
+    /// There is only an unterminated first line, or nothing at all.
     #[error("the record of a key is a line with the key, ended, and at most a checkpoint")]
     Form,
 }
@@ -42,7 +42,7 @@ pub enum RecordError {
 /// Why a key is not the successor of another.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotNamed {
-    /// Nothing says so.
+    /// There is no checkpoint that names it.
     #[error("nothing says that {key} follows another key: it can only be believed by itself")]
     Alone {
         /// The key.
@@ -66,10 +66,10 @@ pub fn naming(next: &VerifierKey) -> String {
 }
 
 impl KeyRecord {
-    /// Checks that a key of the log `origin` has named this one, and says from which size of the tree on it signs.
+    /// Checks that a key of the log `origin` has named this one, and returns the tree size from which on it signs.
     ///
     /// # Errors
-    /// Why it is not shown to have.
+    /// Why that is not proven.
     pub fn follows(&self, before: &VerifierKey, origin: &str) -> Result<u64, NotNamed> {
         let key = self.key.to_string();
         let Some(change) = &self.change else {
@@ -92,10 +92,10 @@ impl KeyRecord {
         }
     }
 
-    /// Reads a record, and believes nothing of it.
+    /// Parses a record without verifying it.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the bytes are not one.
     pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
         let end = bytes.iter().position(|byte| *byte == b'\n').ok_or(RecordError::Form)?;
         let key = str::from_utf8(&bytes[..end]).map_err(|_| RecordError::Form)?.parse()?;

@@ -1,4 +1,4 @@
-//! Tiles: a tree cut into files of up to 256 hashes, as C2SP tlog-tiles has it (<https://c2sp.org/tlog-tiles>).
+//! Tiles: a tree divided into files of up to 256 hashes, as in C2SP tlog-tiles (<https://c2sp.org/tlog-tiles>).
 //!
 //! ```text
 //! path     = "tile/" level "/" index [".p/" width]
@@ -7,7 +7,7 @@
 //! width    = 1 … 255, in decimal: how many hashes a tile has that is not full
 //! contents = hash{width}, 32 bytes each
 //! ```
-//! A tile of level 0 has leaf hashes; one of the level above has, for each full tile, the root of the tree over it.
+//! A tile of level 0 has leaf hashes; a tile of the level above has, for each full tile, the root of the tree over it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,27 +20,27 @@ use thiserror::Error;
 
 use crate::tree::{Node, Span};
 
-/// Hashes of a full tile.
+/// Number of hashes of a full tile.
 pub const TILE_WIDTH: u16 = 256;
 
-/// How many levels of a tree one level of tiles spans: log2 of [`TILE_WIDTH`].
+/// Number of tree levels that one level of tiles spans: log2 of [`TILE_WIDTH`].
 pub const TILE_HEIGHT: u8 = 8;
 
-/// Levels of tiles: those of the largest tree.
+/// Number of levels of tiles, for the largest tree.
 pub const TILE_LEVELS: u8 = 8;
 
 const _: () = assert!(1 << TILE_HEIGHT == TILE_WIDTH && TILE_LEVELS as u32 * TILE_HEIGHT as u32 == u64::BITS);
 
-/// Bytes of a hash.
+/// Size of a hash (bytes).
 const HASH_BYTES: usize = 32;
 
-/// Each part of a path has three digits of the index.
+/// Number range of one part of a path: three digits of the index.
 const PART: u64 = 1_000;
 
-/// Longest path: of an index of 2^56 − 1, six parts.
+/// Maximum length of a path: index 2^56 − 1, six parts.
 const PATH_BYTES: usize = "tile/0/x072/x057/x594/x037/x927/935.p/255".len();
 
-/// Which tile, and how much of it.
+/// Identifies a tile, and how many of its hashes exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tile {
     level: u8,
@@ -48,23 +48,23 @@ pub struct Tile {
     width: u16,
 }
 
-/// Why that is no tile.
+/// Why a path or contents are not a tile's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TileError {
-    /// No path.
+    /// The text is not a path of a tile.
     #[error("\"{path}\" is no path of a tile, such as tile/0/x001/234 or tile/1/000.p/17")]
     Path {
-        /// What it was to be read from, cut short where it is long.
+        /// The rejected text, truncated if long.
         path: String,
     },
-    /// The contents have another length than the tile.
+    /// The contents differ in length from the tile.
     #[error("{tile} has {expected} bytes, and this has {bytes}")]
     Length {
-        /// Which tile.
+        /// The tile.
         tile: Tile,
-        /// How many bytes it has.
+        /// The expected number of bytes.
         expected: usize,
-        /// How many there are.
+        /// The actual number of bytes.
         bytes: usize,
     },
 }
@@ -77,7 +77,7 @@ impl Tile {
         (index <= last && (1..=TILE_WIDTH).contains(&width)).then_some(Self { level, index, width })
     }
 
-    /// As much of a tile as a tree of `size` leaves has; `None` if that is nothing.
+    /// The part of a tile that a tree of `size` leaves has; `None` if it has none.
     #[must_use]
     pub fn within(size: u64, level: u8, index: u64) -> Option<Self> {
         let hashes = size.checked_shr(u32::from(level) * u32::from(TILE_HEIGHT))?;
@@ -86,8 +86,8 @@ impl Tile {
         Self::new(level, index, width.try_into().ok()?)
     }
 
-    /// The tile that a complete subtree is worked out from, as much of it as a tree of `size` leaves has; `None` if the subtree
-    /// is not in the tree.
+    /// The tile from which a complete subtree is computed, as far as a tree of `size` leaves has it; `None` if the
+    /// subtree is not in the tree.
     #[must_use]
     pub fn holding(node: Node, size: u64) -> Option<Self> {
         let within = node.level % TILE_HEIGHT;
@@ -105,40 +105,40 @@ impl Tile {
         })
     }
 
-    /// How high it stands: 0 for leaf hashes.
+    /// Its level: 0 for leaf hashes.
     #[must_use]
     pub fn level(self) -> u8 {
         self.level
     }
 
-    /// How many of its level are left of it.
+    /// Its index within its level.
     #[must_use]
     pub fn index(self) -> u64 {
         self.index
     }
 
-    /// How many hashes it has.
+    /// Number of its hashes.
     #[must_use]
     pub fn width(self) -> u16 {
         self.width
     }
 
-    /// Whether it will never grow.
+    /// Whether it is full, and thus final.
     #[must_use]
     pub fn is_full(self) -> bool {
         self.width == TILE_WIDTH
     }
 
-    /// Its contents.
+    /// Encodes its contents.
     #[must_use]
     pub fn encode(hashes: &[Hash]) -> Vec<u8> {
         hashes.iter().flat_map(|hash| hash.0).collect()
     }
 
-    /// Reads its contents.
+    /// Decodes its contents.
     ///
     /// # Errors
-    /// When they are not as long as they have to be.
+    /// When their length does not match.
     pub fn decode(self, bytes: &[u8]) -> Result<Vec<Hash>, TileError> {
         let expected = usize::from(self.width) * HASH_BYTES;
         if bytes.len() != expected {
@@ -177,7 +177,7 @@ impl FromStr for Tile {
     type Err = TileError;
 
     fn from_str(path: &str) -> Result<Self, Self::Err> {
-        // One tile has one path, so it is read leniently and compared.
+        // A tile has exactly one path, so the path is parsed leniently and compared.
         read_path(path)
             .filter(|tile| tile.to_string() == path)
             .ok_or_else(|| TileError::Path {
@@ -202,13 +202,13 @@ fn read_path(path: &str) -> Option<Tile> {
     Tile::new(level.parse().ok()?, index, width)
 }
 
-/// Tiles of a tree that were fetched, to hash spans from.
+/// Fetched tiles of a tree, from which spans are hashed.
 #[derive(Clone, Debug, Default)]
 pub struct Tiles {
     held: BTreeMap<(u8, u64), Vec<Hash>>,
 }
 
-/// A tile was not fetched, or has not enough hashes, or no tree has what was asked for.
+/// A tile was not provided or has too few hashes, or the requested subtree is in no tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no tile that was given has the subtree {index} of level {level}")]
 pub struct NotHeld {
@@ -217,14 +217,14 @@ pub struct NotHeld {
 }
 
 impl Tiles {
-    /// Which tiles of a tree of `size` leaves spans are hashed from.
+    /// The tiles needed to hash these spans of a tree of `size` leaves.
     #[must_use]
     pub fn needed(spans: &[Span], size: u64) -> BTreeSet<Tile> {
         let nodes = spans.iter().flat_map(|span| span.nodes());
         nodes.filter_map(|node| Tile::holding(node, size)).collect()
     }
 
-    /// Takes the hashes of a tile: those of a wider one of its kind serve as well.
+    /// Adds the hashes of a tile: those of a wider version of it serve as well.
     pub fn insert(&mut self, tile: Tile, hashes: Vec<Hash>) {
         self.held.insert((tile.level, tile.index), hashes);
     }
@@ -232,7 +232,7 @@ impl Tiles {
     /// The root of a complete subtree.
     ///
     /// # Errors
-    /// When the tile that has it was not given.
+    /// When the tile that has it was not provided.
     pub fn node(&self, node: Node) -> Result<Hash, NotHeld> {
         let Node { level, index } = node;
         self.find(node).ok_or(NotHeld { level, index })
@@ -247,16 +247,16 @@ impl Tiles {
         Some(root_of(hashes))
     }
 
-    /// The hashes of spans, as a proof has them.
+    /// The hashes of spans, in the form of a proof.
     ///
     /// # Errors
-    /// When a tile is missing that they need.
+    /// When a required tile is missing.
     pub fn hash_all(&self, spans: &[Span]) -> Result<Vec<Hash>, NotHeld> {
         spans.iter().map(|span| span.hash(|node| self.node(node))).collect()
     }
 }
 
-/// The root of the tree over a tile's hashes, or over some that make a complete subtree of it.
+/// The root of the tree over a tile's hashes, or over a range of them that forms a complete subtree.
 #[must_use]
 pub fn root_of(hashes: &[Hash]) -> Hash {
     let mut tree = crate::merkle::Frontier::new();

@@ -1,8 +1,8 @@
-//! What a proof is made of: which runs of leaves, and of which complete subtrees each run.
+//! The structure of proofs: the runs of leaves in a proof, and the complete subtrees of each run.
 //!
-//! A proof (RFC 6962, sections 2.1.1 and 2.1.2) is a list of tree hashes, each over a [`Span`] of the leaves. Which spans,
-//! follows from the numbers alone; so whoever makes one first asks for the spans, fetches what they consist of (tiles, as a
-//! rule), and then has them hashed. Nothing in here reads anything by itself.
+//! A proof (RFC 6962, sections 2.1.1 and 2.1.2) is a list of tree hashes, each over a [`Span`] of the leaves. The spans
+//! follow from the numbers alone; so a program that makes a proof first asks for the spans, fetches the data for them
+//! (usually tiles), and then hashes them. Nothing in this module reads data by itself.
 
 use annals_ids::Hash;
 use sha2::{Digest, Sha256};
@@ -11,12 +11,12 @@ use thiserror::Error;
 use crate::merkle::node_hash;
 use crate::tile::Tile;
 
-/// A subtree of which no leaf is missing: 2^`level` leaves, the first of them `index` · 2^`level`.
+/// A complete subtree: 2^`level` leaves, the first of them `index` · 2^`level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Node {
-    /// How high it stands; a leaf is at level 0.
+    /// Its height; a leaf is at level 0.
     pub level: u8,
-    /// How many of its level are left of it.
+    /// Its index within its level.
     pub index: u64,
 }
 
@@ -28,7 +28,7 @@ pub struct Span {
     end: u64,
 }
 
-/// What was to be proven does not lie in the tree.
+/// The subject of a proof is not in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum OutsideTree {
     /// There is no such leaf.
@@ -36,23 +36,23 @@ pub enum OutsideTree {
     Leaf {
         /// The leaf's index.
         leaf: u64,
-        /// Leaves of the tree.
+        /// Number of leaves of the tree.
         size: u64,
     },
-    /// There is no such tile, or not as much of it.
+    /// There is no such tile, or less of it.
     #[error("a tree of {size} leaves has no {tile}")]
     Tile {
         /// The tile.
         tile: Tile,
-        /// Leaves of the tree.
+        /// Number of leaves of the tree.
         size: u64,
     },
     /// The later tree is the smaller one.
     #[error("a tree of {new} leaves cannot be a later state of one of {old}")]
     Shrunk {
-        /// Leaves of the earlier tree.
+        /// Number of leaves of the earlier tree.
         old: u64,
-        /// Leaves of the later one.
+        /// Number of leaves of the later one.
         new: u64,
     },
 }
@@ -78,7 +78,7 @@ impl Span {
         })
     }
 
-    /// Its tree hash, from those of its complete subtrees.
+    /// Its tree hash, computed from those of its complete subtrees.
     ///
     /// # Errors
     /// Those of `read`.
@@ -91,7 +91,7 @@ impl Span {
         })
     }
 
-    /// Where the tree over it divides; it has two leaves or more.
+    /// The two spans into which the tree divides it; it must have two leaves or more.
     fn split(self) -> (Self, Self) {
         let left = 1u64 << (self.end - self.start - 1).ilog2();
         let middle = self.start + left;
@@ -120,8 +120,8 @@ pub fn inclusion(leaf: u64, size: u64) -> Result<Vec<Span>, OutsideTree> {
     Ok(path)
 }
 
-/// The spans whose hashes prove that a tree of `new` leaves begins with the leaves of one of `old`. None are needed for trees
-/// of one size, or for an empty old one.
+/// The spans whose hashes prove that a tree of `new` leaves begins with the leaves of one of `old`. None are needed if
+/// both have the same size, or the old one is empty.
 ///
 /// # Errors
 /// When the later tree is the smaller one.
@@ -140,7 +140,7 @@ pub fn consistency(old: u64, new: u64) -> Result<Vec<Span>, OutsideTree> {
         path.push(beside);
         within = towards;
     }
-    // Whoever checks has the old root: where that is this very subtree, it need not be told.
+    // A verifier has the old root: where it is the root of this very subtree, it is omitted.
     if within.start != 0 {
         path.push(within);
     }

@@ -1,4 +1,4 @@
-//! Checking proofs, as RFC 9162 says it step by step: section 2.1.3.2 for inclusion, 2.1.4.2 for consistency.
+//! Verification of proofs, following RFC 9162 step by step: section 2.1.3.2 for inclusion, 2.1.4.2 for consistency.
 
 use annals_ids::Hash;
 use thiserror::Error;
@@ -6,52 +6,53 @@ use thiserror::Error;
 use crate::merkle::{Frontier, node_hash};
 use crate::tree::OutsideTree;
 
-/// Most hashes that a proof may have: the height of the largest tree, and one more that a consistency proof begins with.
+/// Maximum number of hashes in a proof: the height of the largest tree, and one more with which a consistency proof
+/// begins.
 pub const PATH_HASHES: usize = 65;
 
-/// Why a proof proves nothing.
+/// Why a proof is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Unproven {
     /// The numbers are of no tree.
     #[error(transparent)]
     Outside(#[from] OutsideTree),
-    /// Too few hashes, or too many.
+    /// It has too few hashes, or too many.
     #[error("the proof has {hashes} hashes, which is not as many as one for these numbers has")]
     Length {
-        /// How many it has.
+        /// Number of hashes.
         hashes: usize,
     },
-    /// It leads elsewhere than to the root that is to be shown.
+    /// It does not lead to the expected root.
     #[error("the proof leads to the root {found}, and not to {expected}")]
     Root {
-        /// Where it leads.
+        /// The root computed from it.
         found: Hash,
-        /// Where it was to lead.
+        /// The expected root.
         expected: Hash,
     },
-    /// It does not begin at the tree that is to be continued.
+    /// It does not begin at the earlier tree.
     #[error("the proof continues a tree with the root {found}, and not the one with {expected}")]
     OldRoot {
         /// The root that it continues.
         found: Hash,
-        /// The one that it was to continue.
+        /// The root that it should continue.
         expected: Hash,
     },
 }
 
-/// A tree, as it is known: how many leaves it has, and its root.
+/// A tree, by its number of leaves and its root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeHead {
-    /// How many leaves.
+    /// Number of leaves.
     pub size: u64,
     /// The RFC 6962 root over them.
     pub root: Hash,
 }
 
-/// Checks that the leaf with this hash and index is in a tree.
+/// Verifies that the leaf with this hash and index is in a tree.
 ///
 /// # Errors
-/// Why that is not shown.
+/// Why that is not proven.
 pub fn verify_inclusion(leaf: Hash, index: u64, head: TreeHead, path: &[Hash]) -> Result<(), Unproven> {
     if index >= head.size {
         let size = head.size;
@@ -72,10 +73,10 @@ pub fn verify_inclusion(leaf: Hash, index: u64, head: TreeHead, path: &[Hash]) -
     expect_root(root, head.root)
 }
 
-/// Checks that one tree begins with all leaves of another: that nothing was changed, taken out or put in between.
+/// Verifies that one tree begins with all leaves of another: that nothing was changed, removed or inserted.
 ///
 /// # Errors
-/// Why that is not shown.
+/// Why that is not proven.
 pub fn verify_consistency(old: TreeHead, new: TreeHead, path: &[Hash]) -> Result<(), Unproven> {
     if old.size > new.size {
         let (old, new) = (old.size, new.size);
@@ -129,7 +130,7 @@ fn expect_old_root(found: Hash, expected: Hash) -> Result<(), Unproven> {
         .ok_or(Unproven::OldRoot { found, expected })
 }
 
-/// Where the next hash of a proof stands.
+/// The side of the next hash of a proof.
 enum Side {
     Left,
     Right,
@@ -157,7 +158,7 @@ impl Place {
         self.last = self.last.checked_shr(levels).unwrap_or(0);
     }
 
-    /// One hash up: where its sibling stands; `None` at the top.
+    /// Goes one hash up and returns the side of its sibling; `None` at the top.
     fn climb(&mut self) -> Option<Side> {
         if self.is_top() {
             return None;
@@ -165,7 +166,7 @@ impl Place {
         let is_right_child = self.node & 1 == 1;
         let side = if is_right_child || self.node == self.last {
             if !is_right_child {
-                // A last node without a sibling stands for its parent too.
+                // A last node without a sibling also represents its parent.
                 let levels = self.node.trailing_zeros().min(63);
                 self.node >>= levels;
                 self.last >>= levels;

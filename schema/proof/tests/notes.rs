@@ -1,4 +1,5 @@
-//! Notes, keys, checkpoints, cosignatures and proof files: the examples of their specifications, and every change to ours.
+//! Notes, keys, checkpoints, cosignatures and proof files: the examples of their specifications, and every change to
+//! our own.
 
 use annals_ids::Hash;
 use annals_proof::{
@@ -41,7 +42,7 @@ fn trust(quorum: usize) -> Trust {
     }
 }
 
-/// A tree of two leaves, and what is proven of the second.
+/// A tree of two leaves; the proofs are for the second.
 fn head() -> TreeHead {
     let root = node_hash(leaf_hash(b"one"), leaf_hash(b"two"));
     TreeHead { size: 2, root }
@@ -82,7 +83,7 @@ fn keys_and_notes_of_others_are_read_and_made_alike() {
     let keys = [verifier];
     let signed = note.verify(&keys).expect("signed");
     assert_eq!(signed.len(), 1);
-    // Ed25519 has one signature of a text by a key.
+    // Ed25519 is deterministic: one signature of a text per key.
     let mut again = SignedNote::new(note.text().to_owned()).expect("a text");
     again.sign(&signer, 0);
     assert_eq!(again.to_string(), GO_NOTE);
@@ -129,7 +130,7 @@ fn changed_keys_are_refused() {
             "name",
         ),
         ("+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW", "name"),
-        // The neutral element, for which anything is a signature.
+        // The neutral element, for which any signature is valid.
         ("x+00000000+AQEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "weak"),
     ];
     for (text, why) in changes {
@@ -148,7 +149,7 @@ fn changed_keys_are_refused() {
     assert!(format!("{GO_SIGNER}=").parse::<SignerKey>().is_err());
     assert!(KeyName::new(&"x".repeat(255)).is_ok() && KeyName::new(&"x".repeat(256)).is_err());
     assert!(KeyName::new("drachentöter.example/龍").is_ok());
-    // What is not seen, or is seen as a blank, would let a name pass for more than a word.
+    // Invisible characters, or those that look like blanks, would let a name look like several words.
     for unseen in
         "\0\n\u{ad}\u{34f}\u{115f}\u{1160}\u{200b}\u{200e}\u{202e}\u{2066}\u{2800}\u{3000}\u{3164}\u{fe0f}\u{ffa0}"
             .chars()
@@ -236,14 +237,14 @@ fn unknown_keys_are_passed_over_and_known_ones_must_be_right() {
     let nobody = [signer("nobody.example", KeyKind::Note, 3).verifier()];
     assert!(matches!(note.verify(&nobody), Err(NoteError::Unsigned { others }) if others.contains(ORIGIN)));
 
-    // A signature of another text in the name of a known key spoils the note, whoever else has signed.
+    // A wrong signature in the name of a known key invalidates the note, even if other keys have signed.
     let mut other = SignedNote::new("another text\n".to_owned()).expect("a text");
     other.sign(&signer(ORIGIN, KeyKind::Note, 2), 0);
     let mut spoiled = checkpoint();
     spoiled.add(other.signatures()[0].clone());
     assert!(spoiled.verify(&keys).is_ok());
     assert!(matches!(spoiled.verify(&both), Err(NoteError::Forged { .. })));
-    // Who signs again has signed once.
+    // Signing twice with a key leaves one signature.
     note.clone().sign(&log_key(), 0);
     let mut again = note.clone();
     again.sign(&log_key(), 0);
@@ -306,14 +307,14 @@ fn a_checkpoint_is_believed_if_its_log_and_enough_witnesses_have_signed() {
         [(witness(12).verifier().name().clone(), 1_700_000_000)]
     );
     assert_eq!(trusted.signed, [log_key().verifier()]);
-    // Later is instead of earlier.
+    // A later signature replaces an earlier one.
     note.sign(&witness(12), 1_700_000_060);
     assert_eq!(open(&note, 1).expect("cosigned").cosigned[0].1, 1_700_000_060);
     assert_eq!(open(&note, 2), Err(Untrusted::Quorum { cosigned: 1, quorum: 2 }));
     note.sign(&witness(11), 1_700_000_061);
     assert_eq!(open(&note, 2).expect("cosigned").cosigned.len(), 2);
 
-    // Witnesses make no checkpoint.
+    // Witnesses alone do not make a checkpoint.
     let mut unsigned = SignedNote::new(checkpoint().text().to_owned()).expect("a text");
     unsigned.sign(&witness(11), 1);
     unsigned.sign(&witness(12), 1);
@@ -388,7 +389,7 @@ fn the_time_of_a_cosignature_is_signed() {
             "{length} bytes"
         );
     }
-    // A time that no signed number of 64 bits can be.
+    // A time beyond the range of a signed 64-bit number.
     let mut late = checkpoint();
     late.sign(&witness(11), 1 << 63);
     assert!(matches!(late.verify(&witnesses), Err(NoteError::Forged { .. })));

@@ -1,4 +1,5 @@
-//! What we write, read by another implementation (the crates `tlog_tiles` and `signed_note`), and what it writes, read by us.
+//! Interoperability with another implementation (the crates `tlog_tiles` and `signed_note`): each side reads what the
+//! other writes.
 
 use annals_ids::Hash;
 use annals_proof::{
@@ -47,7 +48,7 @@ impl Theirs {
     }
 }
 
-/// A log as we have it: tiles, as they are in files.
+/// A log in our form: tiles, as in files.
 struct Ours {
     files: Vec<(Tile, Vec<u8>)>,
 }
@@ -166,7 +167,7 @@ fn others_read_our_tiles_and_we_theirs() {
     for size in [1, 200, 256, 257, 512, LEAVES] {
         let (log, tiles) = (Theirs::of(size), Ours::of(size));
         let root = log.root(size);
-        // They check each tile that they read against the root.
+        // They verify each tile that they read against the root.
         let reader = tlog_tiles::TileHashReader::new(size, theirs(root), &tiles);
         for index in [0, size / 2, size - 1] {
             let proof = tlog_tiles::prove_record(size, index, &reader).expect("a proof from our tiles");
@@ -218,7 +219,7 @@ fn others_read_our_notes_and_we_theirs() {
 
     let mut our_note = SignedNote::new(checkpoint.to_string()).expect("a text");
     our_note.sign(&key, 0);
-    // A witness, whom they do not know.
+    // A witness that they do not know.
     let witness = SignerKey::from_seed(
         KeyName::new("witness.example").expect("a name"),
         KeyKind::Cosignature,

@@ -1,4 +1,4 @@
-//! One key of a log after the other: who believes the first believes the last, and nobody else's.
+//! The succession of a log's keys: trust in the first key extends to the last, and to no others.
 
 use annals_ids::Hash;
 use annals_proof::{
@@ -49,7 +49,7 @@ fn a_key_follows_the_one_that_has_named_it() {
     ));
     let alone = record(&new, None);
     assert!(matches!(alone.follows(&before, ORIGIN), Err(NotNamed::Alone { .. })));
-    // The old key's word for another key, for none, or no word of its own; and a key that has not taken it.
+    // The old key names another key, or none, or has not signed; and a new key that has not signed.
     for (named, signers) in [(Some(&other), vec![&old, &new]), (None, vec![&old, &new])] {
         let wrong = record(&new, Some(change(ORIGIN, named, &signers)));
         assert!(matches!(wrong.follows(&before, ORIGIN), Err(NotNamed::Other { .. })));

@@ -1,4 +1,4 @@
-//! Proofs and tiles of generated trees, against the definitions of RFC 6962 word for word, and its published tree.
+//! Proofs and tiles of generated trees, against the definitions in RFC 6962, and its published tree.
 
 use std::{cell::RefCell, collections::BTreeMap};
 
@@ -10,7 +10,8 @@ use annals_proof::{
     verify_consistency, verify_inclusion,
 };
 
-/// Leaves of the largest tree of which every pair is proven. Beyond the width of a tile, so that all shapes are met.
+/// Number of leaves of the largest tree for which every pair is proven. More than the width of a tile, so that all
+/// shapes occur.
 const LEAVES: u64 = 300;
 
 fn leaf(i: u64) -> Hash {
@@ -63,7 +64,7 @@ impl Definition {
         below
     }
 
-    /// SUBPROOF of D[start:end], of which the old tree has those before `m`, section 2.1.2.
+    /// SUBPROOF of D[start:end], where the old tree has the leaves before `m`, section 2.1.2.
     fn subproof(&self, m: usize, start: usize, end: usize, is_known: bool) -> Vec<Hash> {
         if m == end {
             let hash = self.tree_hash(start, end);
@@ -170,7 +171,8 @@ fn every_tree_is_proven_to_continue_every_earlier_one() {
     }
 }
 
-/// Calls with every proof that differs from `proof` in one bit, or in one element too many, too few, twice or out of order.
+/// Calls `refused` with every proof that differs from `proof` in one bit, or has one element too many, missing,
+/// repeated or out of order.
 fn for_each_change(proof: &[Hash], mut refused: impl FnMut(&[Hash])) {
     for element in 0..proof.len() {
         for bit in 0..256 {
@@ -265,7 +267,7 @@ fn the_largest_numbers_have_proofs_of_a_bounded_length() {
 
 #[test]
 fn proofs_are_hashed_from_tiles() {
-    // Three levels of tiles would be 65,536 leaves and more; so a few sizes around where tiles begin and end.
+    // Three levels of tiles need 65,536 leaves or more; so a few sizes around the edges of tiles.
     let count = 66_000;
     let leaves = leaves(count);
     let subtrees = Subtrees::of(&leaves);
@@ -307,7 +309,7 @@ fn a_tree_has_the_tiles_that_the_specification_names() {
     assert_eq!(paths(0), [""; 0]);
     assert_eq!(paths(1), ["tile/0/000.p/1"]);
     assert_eq!(paths(256), ["tile/0/000", "tile/1/000.p/1"]);
-    // Its own example: 273 full tiles and one of 112 hashes, one full and one of 17, one of 1.
+    // The specification's own example: 273 full tiles and one of 112 hashes, one full and one of 17, one of 1.
     let tiles = paths(70_000);
     assert_eq!(tiles.len(), 273 + 1 + 1 + 1 + 1);
     assert_eq!(
@@ -370,7 +372,7 @@ fn hex(digits: &str) -> Hash {
     digits.parse().expect("64 hexadecimal digits")
 }
 
-/// The tree of eight leaves by which implementations of Certificate Transparency are tested.
+/// The tree of eight leaves with which implementations of Certificate Transparency are tested.
 fn reference_leaves() -> Vec<Hash> {
     let leaves: [&[u8]; 8] = [
         b"",
@@ -424,7 +426,7 @@ fn the_published_tree_has_the_published_roots_and_proofs() {
         hex(REFERENCE_ROOTS[3]),
     );
 
-    // The index counts from 0 here; from 1 in the list that was published.
+    // The index counts from 0 here; in the published list, from 1.
     let inclusions = [
         (0, 1, vec![]),
         (0, 8, vec![b, cd, efgh]),

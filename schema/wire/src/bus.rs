@@ -1,5 +1,5 @@
-//! What owners tell each other. Nothing here is kept: whatever must survive is in a log, and the bus may lose, repeat,
-//! delay and reorder all of it.
+//! Messages between owners. They are not stored: whatever must survive is in a log, and the bus may lose, repeat, delay
+//! and reorder all messages.
 
 mod codec;
 
@@ -12,219 +12,220 @@ use crate::client::{CallRefusal, Known, Movements, volatile::Heard};
 
 pub use codec::EnvelopeError;
 
-/// A message and who sent it (rule E7).
+/// A message and its sender (rule E7).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {
     /// The sending owner.
     pub from: OwnerId,
-    /// Under which holding it was sent. Receivers drop what comes from a lower one than they have seen.
+    /// The epoch of the sender. Receivers drop messages of a lower epoch than they have seen.
     pub epoch: Epoch,
-    /// What is said.
+    /// The message.
     pub message: Message,
 }
 
-/// What one owner says to another.
+/// A message from one owner to another.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     /// A numbered call (C1).
     Call(CallMessage),
-    /// Calls up to this number were taken (C3). Goes to whoever holds the link's sending end.
+    /// Calls up to this number were taken (C3). Sent to the holder of the link's sending end.
     Took {
-        /// Which link.
+        /// The link.
         link: Link,
         /// The highest number taken.
         upto: CallNumber,
     },
     /// Calls after this one are missing (C2).
     Gap {
-        /// Which link.
+        /// The link.
         link: Link,
         /// The highest number taken.
         have: CallNumber,
     },
-    /// The cell part is not here but, as far as this owner knows, there (C6).
+    /// The cell part is not here but, as far as this owner knows, on that owner (C6).
     Moved {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// Where.
+        /// The owner of its cell part.
         to: OwnerId,
     },
-    /// The link's receiver does not exist any more; only its home says so (C6).
+    /// The link's receiver no longer exists; only its home sends this (C6).
     Gone {
-        /// Which link.
+        /// The link.
         link: Link,
     },
     /// A client's call was taken but not run.
     Refused {
-        /// Which link.
+        /// The link.
         link: Link,
-        /// Which call.
+        /// The number of the call.
         number: CallNumber,
-        /// Why.
+        /// The reason.
         reason: CallRefusal,
     },
-    /// Between cells: what keeps ghosts alike (V2).
+    /// Between cells: keeps ghosts equal to their real entities (V2).
     Ghost(GhostMessage),
-    /// Between cells: what keeps copies of a space's data alike (S2).
+    /// Between cells: keeps copies of a space's data equal (S2).
     Space(SpaceId, SpaceMessage),
     /// Between a witness and the proxy of its client (V3).
     View(ViewMessage),
 }
 
-/// A call on its way.
+/// A call in transit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallMessage {
-    /// Which link.
+    /// The link.
     pub link: Link,
     /// The sender's home, so that it can be answered and called back.
     pub from_home: OwnerId,
-    /// The receiver's home, so that it knows that it is the one to say [`Message::Gone`].
+    /// The receiver's home; that owner knows from this that it is responsible for sending [`Message::Gone`].
     pub to_home: OwnerId,
     /// Its number on the link.
     pub number: CallNumber,
-    /// Which request it belongs to.
+    /// The request that it belongs to.
     pub trace: Trace,
-    /// What is asked.
+    /// The call.
     pub call: Call,
 }
 
-/// All that a ghost is made of, at one history number.
+/// The whole state of a ghost, at one history number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GhostImage {
     /// Its type.
     pub type_id: TypeId,
     /// Its home.
     pub home: OwnerId,
-    /// Whose client's entity it is.
+    /// The session of the client whose entity it is.
     pub session: Option<SessionId>,
-    /// The history number that the image stands for.
+    /// The history number of the image.
     pub history: HistoryNumber,
-    /// Where it is.
+    /// Its place.
     pub place: Place,
     /// The properties that ghosts have.
     pub properties: Vec<(MemberId, Value)>,
 }
 
-/// What keeps ghosts alike.
+/// Messages that keep ghosts equal to their real entities.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GhostMessage {
-    /// Make this ghost, or replace it.
+    /// Create this ghost, or replace it.
     Image {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// What it is.
+        /// The image.
         image: Box<GhostImage>,
     },
-    /// What happened to the real one: dense history events, property changes that ghosts do not hold taken out of their
-    /// bodies by [`Shown::Hidden`].
+    /// Changes of the real entity: dense history events, in which property changes that ghosts do not hold are replaced
+    /// by [`Shown::Hidden`].
     Events {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
         /// The history number before the first.
         after: HistoryNumber,
-        /// In order.
+        /// The events, in order.
         events: Vec<Shown>,
     },
-    /// Where the real ones are; volatile.
+    /// The places of real entities; volatile.
     Moves(Vec<GhostMove>),
-    /// The newest history numbers of all ghosts that the sender has there, once a second.
+    /// The newest history numbers of all ghosts that the sender has on the receiver, once a second.
     Heads(Vec<(EntityId, HistoryNumber)>),
-    /// A ghost lacks what follows this number; `None`: all of it.
+    /// A ghost lacks the events after this number; `None`: the whole image.
     Ask {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// The newest it has.
+        /// The newest history number it has.
         have: Option<HistoryNumber>,
     },
 }
 
-/// Most bytes of values in one [`SpaceMessage::Entries`]: what is beyond that goes into another one.
+/// Maximum size of the values in one [`SpaceMessage::Entries`] (bytes); larger sets are split.
 pub const SPACE_MESSAGE_BYTES: usize = 64 << 10;
 
-/// What keeps copies of a space's data alike.
+/// Messages that keep copies of a space's data equal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SpaceMessage {
-    /// What the sender has, once a second to one other owner of the space in turn. Who has something newer sends it.
+    /// The versions that the sender has, once a second to one other owner of the space in turn. A receiver with newer
+    /// entries sends them.
     Versions {
-        /// Which versions.
+        /// The versions.
         have: SpaceVersions,
-        /// Whether it is the answer to such a message, and gets none.
+        /// Whether it answers such a message; an answer is not answered.
         is_answer: bool,
     },
-    /// What the receiver lacks, as far as is known; values of at most [`SPACE_MESSAGE_BYTES`].
+    /// Entries that the receiver lacks, as far as is known; values of at most [`SPACE_MESSAGE_BYTES`].
     Entries(Vec<SpaceEntry>),
 }
 
-/// Where a real entity is.
+/// The place of a real entity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GhostMove {
-    /// Which entity.
+    /// The entity.
     pub entity: EntityId,
     /// Counts its movements, so that older ones are dropped.
     pub sequence: u64,
-    /// Where.
+    /// The place.
     pub place: Place,
 }
 
 /// A history event as it leaves its owner.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shown {
-    /// The receiver has no copy of what changed; only the number is told.
+    /// The receiver has no copy of the changed property; only the number is sent.
     Hidden,
-    /// What happened.
+    /// The event.
     Event(Box<Event>),
 }
 
-/// Between a witness and the proxy of its client.
+/// Messages between a witness and the proxy of its client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ViewMessage {
-    /// Frames for the client's stream, encoded as `client` says, in the order of the view's numbers.
+    /// Frames for the client's stream, encoded as in `client`, in the order of the view's numbers.
     Frames {
-        /// Whose.
+        /// The session.
         session: SessionId,
         /// One encoded frame each.
         frames: Vec<Vec<u8>>,
     },
     /// A datagram for the client; volatile.
     Datagram {
-        /// Whose.
+        /// The session.
         session: SessionId,
         /// The encoded datagram.
         bytes: Vec<u8>,
     },
-    /// The client begins anew and names what it has (V3).
+    /// The client restarts its view and lists what it has (V3).
     Stamps {
-        /// Which client.
+        /// The session.
         session: SessionId,
-        /// The entity whose witness is meant.
+        /// The entity whose witness is addressed.
         entity: EntityId,
-        /// Counts the client's beginnings, so that frames of an earlier view are told apart.
+        /// Counts the client's view restarts, to tell frames of earlier views apart.
         view: u64,
-        /// What it has.
+        /// What the client has.
         known: Known,
-        /// How it is told of movements.
+        /// How movements are encoded for it.
         movements: Movements,
     },
     /// The client moved the entity it controls; volatile.
     Moved {
-        /// Which client.
+        /// The session.
         session: SessionId,
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
         /// Counts the client's movements.
         sequence: u64,
-        /// Where to.
+        /// The new place.
         place: Place,
     },
-    /// The client says what it has read of movements; volatile.
+    /// The client acknowledges movements that it has read; volatile.
     Heard {
-        /// Which client.
+        /// The session.
         session: SessionId,
-        /// The entity whose witness is meant.
+        /// The entity whose witness is addressed.
         entity: EntityId,
-        /// Of which view.
+        /// The view.
         view: u64,
-        /// What it has read.
+        /// The acknowledgement.
         heard: Heard,
     },
 }

@@ -1,4 +1,4 @@
-//! What the director tells an operator of the cells of a realm.
+//! The director's report to operators on the cells of a realm.
 
 use std::time::Duration;
 
@@ -15,26 +15,26 @@ use crate::{
 pub struct CellList {
     /// The version of the map; 0 before spaces are divided.
     pub map: u64,
-    /// By space, in each from west and south on.
+    /// By space; within a space from west and south on.
     pub cells: Vec<CellReport>,
 }
 
 /// A cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellReport {
-    /// In which space.
+    /// The space.
     pub space: SpaceId,
-    /// Whose, and where.
+    /// The owner, and its area.
     pub area: CellArea,
-    /// The load of its owner, in all spaces: 1 is all that a core can do.
+    /// The load of its owner, in all spaces; 1 is the capacity of a core.
     pub load: f64,
-    /// Real entities.
+    /// Number of real entities.
     pub entities: u64,
-    /// Those of them that are a client's.
+    /// Number of those that have a client.
     pub witnesses: u64,
-    /// Whether it is being given up.
+    /// Whether it is being retired.
     pub retires: bool,
-    /// For how long its boundaries have been where they are; `None` if they were so before this director began to lead.
+    /// Time since its boundaries last moved; `None` if they have not moved since this director became leader.
     pub unmoved: Option<Duration>,
 }
 
@@ -52,10 +52,10 @@ pub struct WireCellList {
 /// See [`CellReport`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct WireCellReport {
-    /// Which space.
+    /// The space.
     #[prost(uint32, tag = "1")]
     pub space: u32,
-    /// Whose, and where.
+    /// The owner, and its area.
     #[prost(message, optional, tag = "2")]
     pub area: Option<WireCell>,
     /// [`CellReport::load`].
@@ -70,7 +70,7 @@ pub struct WireCellReport {
     /// [`CellReport::retires`].
     #[prost(bool, tag = "6")]
     pub retires: bool,
-    /// [`CellReport::unmoved`], milliseconds.
+    /// [`CellReport::unmoved`] (ms).
     #[prost(uint64, optional, tag = "7")]
     pub unmoved: Option<u64>,
 }

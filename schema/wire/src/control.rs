@@ -1,7 +1,7 @@
-//! Requests between processes, beside the links between owners: registration and grants, accounts, sessions.
+//! Requests between processes, apart from the links between owners: registration and grants, accounts, sessions.
 //!
-//! Protocol Buffers, so that processes of neighbouring versions understand each other. Each request has one answer type;
-//! an answer that is lost is asked for again.
+//! Protocol Buffers, so that processes of adjacent versions understand each other. Each request has one answer type; if
+//! an answer is lost, the request is repeated.
 
 use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard, SpaceId};
 use prost::Message;
@@ -9,36 +9,36 @@ use thiserror::Error;
 
 use crate::{CellArea, Space, SpaceMap, load::WireLoad};
 
-/// Why a control message was not understood.
+/// Why a control message could not be decoded.
 #[derive(Debug, Error)]
 pub enum ControlError {
-    /// The bytes are no such message.
+    /// The bytes are not such a message.
     #[error("the message is not of the expected kind")]
     Shape(#[from] prost::DecodeError),
-    /// A distance of a space is no number, without end, or below zero.
+    /// A distance of a space is not finite, or negative.
     #[error("space {space}: the {what} is {metres} m, which is no distance")]
     Distance {
-        /// In which space.
+        /// The space.
         space: SpaceId,
-        /// Which distance.
+        /// The name of the distance.
         what: &'static str,
-        /// What it is said to be.
+        /// The value.
         metres: f32,
     },
-    /// What is said of a load is no number, or is below zero.
+    /// A load is not finite, or negative.
     #[error("a load that is none: {0}")]
     Load(&'static str),
-    /// Somebody's area holds no place, or has an edge that is no number.
+    /// An area is empty, or has an edge that is NaN.
     #[error("space {space}: the area of {owner} is none")]
     Area {
-        /// In which space.
+        /// The space.
         space: SpaceId,
-        /// Whose.
+        /// The owner.
         owner: OwnerId,
     },
 }
 
-/// What a process asks the director.
+/// A request from a process to the director.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DirectorRequest {
     /// The request.
@@ -46,25 +46,25 @@ pub struct DirectorRequest {
     pub ask: Option<DirectorAsk>,
 }
 
-/// The director's requests.
+/// The requests to the director.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum DirectorAsk {
-    /// A process begins and wants an id. Answer: [`Registered`].
+    /// A process starts and asks for an id. Answer: [`Registered`].
     #[prost(message, tag = "1")]
     Register(Register),
-    /// A process lives, and says what it holds. Answer: [`Orders`].
+    /// A heartbeat of a process, with the owners it holds. Answer: [`Orders`].
     #[prost(message, tag = "2")]
     Beat(ProcessBeat),
     /// A process needs entity ids. Answer: [`IdBlock`].
     #[prost(message, tag = "3")]
     MoreIds(MoreIds),
-    /// Which owner is to take a new session? Answer: [`Place`].
+    /// Asks which owner is to take a new session. Answer: [`Place`].
     #[prost(message, tag = "4")]
     PlaceSession(PlaceSession),
-    /// Where do clients reach this owner? Answer: [`Place`].
+    /// Asks for the client address of this owner. Answer: [`Place`].
     #[prost(message, tag = "5")]
     Locate(Locate),
-    /// An operator stops the realm, or asks how far that is. Answer: [`StopStage`].
+    /// An operator stops the realm, or asks for the progress of that. Answer: [`StopStage`].
     #[prost(message, tag = "8")]
     Stop(StopRealm),
     /// An operator asks how spaces are divided. Answer: [`crate::cells::WireCellList`].
@@ -72,20 +72,20 @@ pub enum DirectorAsk {
     Cells(ListCells),
 }
 
-/// See [`DirectorAsk::Cells`].
+/// The request [`DirectorAsk::Cells`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ListCells {}
 
-/// See [`DirectorAsk::Stop`].
+/// The request [`DirectorAsk::Stop`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct StopRealm {
-    /// Whether the realm is to stop; without it this only asks. While it stops already it changes nothing.
+    /// Whether to stop the realm; if not set, this only asks. Has no effect while the realm is stopping.
     #[prost(bool, tag = "1")]
     pub stop: bool,
-    /// What the game is left before clients are sent away, milliseconds.
+    /// Time for the game before clients are disconnected (ms).
     #[prost(uint64, tag = "2")]
     pub delay: u64,
-    /// The number of the stage that is to be left without those that it waits for; 0 for none.
+    /// The number of the stage to skip, without waiting for its processes; 0 for none.
     #[prost(uint32, tag = "3")]
     pub go_on: u32,
 }
@@ -93,18 +93,18 @@ pub struct StopRealm {
 /// The answer to [`DirectorAsk::Stop`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct StopStage {
-    /// The number of the stage; 0 while the realm does not stop.
+    /// The number of the stage; 0 unless the realm is stopping.
     #[prost(uint32, tag = "1")]
     pub stage: u32,
-    /// For which processes it waits, and what they wait for.
+    /// The processes it waits for, with what each still has to do.
     #[prost(string, repeated, tag = "2")]
     pub waiting: Vec<String>,
-    /// Whether that has taken too long.
+    /// Whether the stage has taken too long.
     #[prost(bool, tag = "3")]
     pub overdue: bool,
 }
 
-/// What the director announces when db is to end: that the realm is closed and nobody else is left.
+/// The director's announcement that the realm is stopped and only db is left, so db is to end.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CourseNews {
     /// The number of the stage.
@@ -112,7 +112,7 @@ pub struct CourseNews {
     pub stage: u32,
 }
 
-/// See [`DirectorAsk::Register`].
+/// The request [`DirectorAsk::Register`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Register {
     /// The service: `base`, `cell`, `login`, `db`.
@@ -129,90 +129,90 @@ pub struct Registered {
     /// The process's id.
     #[prost(uint64, tag = "1")]
     pub process: u64,
-    /// The game time, milliseconds.
+    /// The game time (ms).
     #[prost(uint64, tag = "2")]
     pub world: u64,
-    /// Why not, for the reader; empty if it was registered.
+    /// Why it was refused, for the reader; empty if it was registered.
     #[prost(string, tag = "3")]
     pub refused: String,
 }
 
-/// See [`DirectorAsk::Beat`].
+/// The request [`DirectorAsk::Beat`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ProcessBeat {
-    /// Which process.
+    /// The process.
     #[prost(uint64, tag = "1")]
     pub process: u64,
     /// The service.
     #[prost(string, tag = "2")]
     pub service: String,
-    /// Where clients reach it: `address certificate`, or empty.
+    /// Its client address: `address certificate`, or empty.
     #[prost(string, tag = "3")]
     pub address: String,
-    /// What it holds.
+    /// The owners it holds.
     #[prost(message, repeated, tag = "4")]
     pub holds: Vec<Holding>,
     /// Whether it takes no new owners.
     #[prost(bool, tag = "5")]
     pub draining: bool,
-    /// The map's version that it has.
+    /// The map version that it has.
     #[prost(uint64, tag = "6")]
     pub map: u64,
-    /// It stops after this beat.
+    /// Whether it stops after this heartbeat.
     #[prost(bool, tag = "7")]
     pub leaving: bool,
-    /// The number of the stage of the realm's stop that it was told; 0 while the realm runs.
+    /// The number of the stop stage that it was notified of; 0 while the realm runs.
     #[prost(uint32, tag = "8")]
     pub told: u32,
-    /// The number of the last stage that it is through with.
+    /// The number of the last stop stage that it has completed.
     #[prost(uint32, tag = "9")]
     pub done: u32,
-    /// What it waits for in the stage after that, for an operator.
+    /// What it still has to do in the next stage, for an operator.
     #[prost(string, tag = "10")]
     pub waits: String,
 }
 
-/// An owner held, and how much is on it.
+/// An owner that a process holds, and its load.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Holding {
-    /// Which owner.
+    /// The owner.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
-    /// Under which epoch.
+    /// The epoch.
     #[prost(uint64, tag = "2")]
     pub epoch: u64,
-    /// How many entities are real there.
+    /// Number of real entities there.
     #[prost(uint64, tag = "3")]
     pub entities: u64,
-    /// How much is on it, if it is a cell.
+    /// Its load, if it is a cell.
     #[prost(message, optional, tag = "4")]
     pub load: Option<WireLoad>,
 }
 
-/// The answer to a beat: all that the process is to hold, and the map if it has an older one.
+/// The answer to a heartbeat: all owners that the process is to hold, and the map if the process has an older one.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Orders {
-    /// What it is to hold. What it holds beside this it gives up.
+    /// The owners to hold. The process gives up all others.
     #[prost(message, repeated, tag = "1")]
     pub grants: Vec<GrantOrder>,
     /// The map, if it is newer.
     #[prost(message, optional, tag = "2")]
     pub map: Option<WireMap>,
-    /// The number of the stage of the realm's stop; 0 while it runs.
+    /// The number of the stage of the realm's stop; 0 while the realm runs.
     #[prost(uint32, tag = "3")]
     pub stage: u32,
 }
 
-/// One owner to hold.
+/// An owner to hold.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct GrantOrder {
-    /// Which owner.
+    /// The owner.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
-    /// [`OwnerKind::number`]: what it holds.
+    /// The kind of owner, as [`OwnerKind::number`].
     #[prost(uint32, tag = "2")]
     pub kind: u32,
-    /// The stream of its log.
+    /// The shard of its log.
     #[prost(uint32, tag = "3")]
     pub shard: u32,
     /// The epoch.
@@ -226,10 +226,10 @@ pub struct GrantOrder {
     pub ids_to: u64,
 }
 
-/// See [`DirectorAsk::MoreIds`].
+/// The request [`DirectorAsk::MoreIds`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct MoreIds {
-    /// For which owner.
+    /// The owner that needs them.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
 }
@@ -245,28 +245,28 @@ pub struct IdBlock {
     pub to: u64,
 }
 
-/// See [`DirectorAsk::PlaceSession`].
+/// The request [`DirectorAsk::PlaceSession`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct PlaceSession {}
 
-/// See [`DirectorAsk::Locate`].
+/// The request [`DirectorAsk::Locate`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Locate {
-    /// Which owner.
+    /// The owner.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
 }
 
-/// Where an owner is reached.
+/// The client address of an owner.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Place {
-    /// Which owner; 0 if there is none.
+    /// The owner; 0 if there is none.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
     /// Its epoch.
     #[prost(uint64, tag = "2")]
     pub epoch: u64,
-    /// Where clients reach it: `address certificate`; empty while it is not held.
+    /// The address: `address certificate`; empty while it is not held.
     #[prost(string, tag = "3")]
     pub address: String,
 }
@@ -280,24 +280,24 @@ pub struct WireMap {
     /// The spaces.
     #[prost(message, repeated, tag = "2")]
     pub spaces: Vec<WireSpace>,
-    /// The base owner on which the realm begins; 0 if that is open.
+    /// The base owner on which the realm begins; 0 if not decided yet.
     #[prost(uint32, tag = "3")]
     pub bootstrap: u32,
-    /// How the director came to the areas. For itself alone: it is in what is stored, and not in what is sent to others.
+    /// How the areas were divided. For the director alone: stored, but not sent to other processes.
     #[prost(message, repeated, tag = "4")]
     pub trees: Vec<WireTree>,
 }
 
-/// The tree by which a space is divided: each cut divides an area into two.
+/// The tree that divides a space: each cut divides an area into two.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct WireTree {
-    /// Of which space.
+    /// The space.
     #[prost(uint32, tag = "1")]
     pub space: u32,
-    /// The number that the next cut gets.
+    /// The number of the next cut.
     #[prost(uint32, tag = "2")]
     pub next: u32,
-    /// From the root on: each cut, then all that lies west or south of it, then all that lies east or north of it.
+    /// In preorder: each cut, then everything west or south of it, then everything east or north of it.
     #[prost(message, repeated, tag = "3")]
     pub nodes: Vec<WireNode>,
 }
@@ -305,16 +305,16 @@ pub struct WireTree {
 /// A cut, or a cell.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct WireNode {
-    /// Whose cell it is; 0 for a cut.
+    /// The owner of the cell; 0 for a cut.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
-    /// The number of the cut, which it keeps wherever it goes.
+    /// The number of the cut, which it keeps when it moves.
     #[prost(uint32, tag = "2")]
     pub cut: u32,
-    /// Whether it divides south from north, instead of west from east.
+    /// Whether it divides south from north, rather than west from east.
     #[prost(bool, tag = "3")]
     pub along_z: bool,
-    /// Where it is, metres.
+    /// Its coordinate (m).
     #[prost(float, tag = "4")]
     pub at: f32,
 }
@@ -322,16 +322,16 @@ pub struct WireNode {
 /// A space.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct WireSpace {
-    /// Which.
+    /// The space.
     #[prost(uint32, tag = "1")]
     pub space: u32,
-    /// Metres.
+    /// In metres.
     #[prost(float, tag = "2")]
     pub aoi_radius: f32,
-    /// Metres.
+    /// In metres.
     #[prost(float, tag = "3")]
     pub aoi_hysteresis: f32,
-    /// Metres.
+    /// In metres.
     #[prost(float, tag = "4")]
     pub ghost_distance: f32,
     /// Its cells.
@@ -342,7 +342,7 @@ pub struct WireSpace {
 /// A cell.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct WireCell {
-    /// Who is responsible.
+    /// The responsible owner.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
     /// West edge.
@@ -359,7 +359,7 @@ pub struct WireCell {
     pub north: f32,
 }
 
-/// What a process asks db.
+/// A request from a process to db.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DbRequest {
     /// The request.
@@ -367,21 +367,21 @@ pub struct DbRequest {
     pub ask: Option<DbAsk>,
 }
 
-/// db's requests.
+/// The requests to db.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum DbAsk {
-    /// The account of this name. Answer: [`AccountFound`].
+    /// Finds the account of this name. Answer: [`AccountFound`].
     #[prost(message, tag = "1")]
     FindAccount(FindAccount),
-    /// Make an account. Answer: [`AccountFound`], which may be another's who came first.
+    /// Creates an account. Answer: [`AccountFound`], which may be an account that another request created first.
     #[prost(message, tag = "2")]
     CreateAccount(CreateAccount),
-    /// Check an entity out, and what is stored of it. Answer: [`CheckedOut`].
+    /// Checks an entity out, and reads its stored data. Answer: [`CheckedOut`].
     #[prost(message, tag = "3")]
     CheckOut(CheckOut),
 }
 
-/// See [`DbAsk::FindAccount`].
+/// The request [`DbAsk::FindAccount`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct FindAccount {
     /// The keyed hash of the name.
@@ -389,7 +389,7 @@ pub struct FindAccount {
     pub name: Vec<u8>,
 }
 
-/// See [`DbAsk::CreateAccount`].
+/// The request [`DbAsk::CreateAccount`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CreateAccount {
     /// The keyed hash of the name.
@@ -406,7 +406,7 @@ pub struct CreateAccount {
 /// An account, if there is one.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct AccountFound {
-    /// Its entity in the database; 0 if there is no such account.
+    /// Its stored entity; 0 if there is no such account.
     #[prost(uint64, tag = "1")]
     pub database: u64,
     /// The password's hash, as a PHC string.
@@ -417,13 +417,13 @@ pub struct AccountFound {
     pub failed: String,
 }
 
-/// See [`DbAsk::CheckOut`].
+/// The request [`DbAsk::CheckOut`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CheckOut {
-    /// Which entity of the database.
+    /// The stored entity.
     #[prost(uint64, tag = "1")]
     pub database: u64,
-    /// Where it is to live if it does not live yet.
+    /// The owner on which to activate it if it is not active yet.
     #[prost(uint32, tag = "2")]
     pub preferred: u32,
 }
@@ -431,7 +431,7 @@ pub struct CheckOut {
 /// The answer to [`DbAsk::CheckOut`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CheckedOut {
-    /// Where it lives or is to.
+    /// The owner on which it is, or is to be, active.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
     /// The number of the check-out.
@@ -440,30 +440,31 @@ pub struct CheckedOut {
     /// The type.
     #[prost(uint32, tag = "3")]
     pub type_id: u32,
-    /// The stored properties of both parts, as the log writes properties.
+    /// The stored properties of both parts, in the log's encoding.
     #[prost(bytes = "vec", tag = "4")]
     pub properties: Vec<u8>,
     /// Why there is no answer, for the reader; empty if there is one.
     #[prost(string, tag = "5")]
     pub failed: String,
-    /// The key under which what is known of this person is sealed; empty if it was forgotten.
+    /// The key that seals this person's data; empty if it was destroyed.
     #[prost(bytes = "vec", tag = "6")]
     pub key: Vec<u8>,
 }
 
-/// What login asks the holder of a base owner: open a session. Answer: [`SessionOpened`].
+/// A request from login to the holder of a base owner: open a session. Answer: [`SessionOpened`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct OpenSession {
-    /// The account's entity, which begins to live unless it does.
+    /// The account's entity, which is activated if it is not active.
     #[prost(message, optional, tag = "1")]
     pub account: Option<BeginLife>,
-    /// SHA-256 of the ticket with which the client will come.
+    /// SHA-256 of the ticket that the client will present.
     #[prost(bytes = "vec", tag = "2")]
     pub ticket: Vec<u8>,
     /// The name with which the client logged in.
     #[prost(string, tag = "3")]
     pub name: String,
-    /// Whether it is refused while another client of the account is connected, instead of taking its place.
+    /// Whether the log-in is refused while another client of the account is connected, instead of replacing that
+    /// client.
     #[prost(bool, tag = "4")]
     pub refuse_duplicate: bool,
 }
@@ -474,7 +475,7 @@ pub struct SessionOpened {
     /// The session; 0 if there is none.
     #[prost(uint64, tag = "1")]
     pub session: u64,
-    /// The epoch under which it was opened.
+    /// The epoch in which it was opened.
     #[prost(uint64, tag = "2")]
     pub epoch: u64,
     /// The check-out is out of date: check out again.
@@ -488,10 +489,10 @@ pub struct SessionOpened {
     pub in_use: bool,
 }
 
-/// What a base asks the holder of a base owner: let an entity of the database live. Answer: [`LifeBegun`].
+/// A request from a base to the holder of a base owner: activate a stored entity. Answer: [`LifeBegun`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct BeginLife {
-    /// Which entity of the database.
+    /// The stored entity.
     #[prost(uint64, tag = "1")]
     pub database: u64,
     /// The number of its check-out.
@@ -500,13 +501,13 @@ pub struct BeginLife {
     /// Its type.
     #[prost(uint32, tag = "3")]
     pub type_id: u32,
-    /// The stored properties of both parts, as the log writes properties.
+    /// The stored properties of both parts, in the log's encoding.
     #[prost(bytes = "vec", tag = "4")]
     pub properties: Vec<u8>,
     /// The epoch of the base owner, as the director named it before the check-out was made or read.
     #[prost(uint64, tag = "5")]
     pub epoch: u64,
-    /// The key under which what is known of this person is sealed; empty if it was forgotten.
+    /// The key that seals this person's data; empty if it was destroyed.
     #[prost(bytes = "vec", tag = "6")]
     pub key: Vec<u8>,
 }
@@ -517,7 +518,7 @@ pub struct LifeBegun {
     /// The entity; 0 if there is none.
     #[prost(uint64, tag = "1")]
     pub entity: u64,
-    /// Whether it lived before it was asked for.
+    /// Whether it was active before the request.
     #[prost(bool, tag = "2")]
     pub was_active: bool,
     /// The check-out is out of date: check out again.
@@ -528,14 +529,14 @@ pub struct LifeBegun {
     pub refused: String,
 }
 
-/// What an operator's tool asks the holder of a base owner: have an entity of the database that lives there order something of
-/// the ledger. Answer: [`OperatorOrdered`].
+/// A request from an operator's tool to the holder of a base owner: an active stored entity is to send an order to the
+/// ledger. Answer: [`OperatorOrdered`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct OperatorOrder {
-    /// Which entity of the database.
+    /// The stored entity.
     #[prost(uint64, tag = "1")]
     pub database: u64,
-    /// The order, as the log writes orders, with the operator's warrant in it.
+    /// The order, in the log's encoding, including the operator's warrant.
     #[prost(bytes = "vec", tag = "2")]
     pub order: Vec<u8>,
 }
@@ -543,16 +544,16 @@ pub struct OperatorOrder {
 /// The answer to [`OperatorOrder`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct OperatorOrdered {
-    /// The entity in whose log the order is; 0 if it is not.
+    /// The entity whose log has the order; 0 if it was not recorded.
     #[prost(uint64, tag = "1")]
     pub asker: u64,
-    /// Which of its orders it is.
+    /// The number of the order.
     #[prost(uint64, tag = "2")]
     pub number: u64,
-    /// It may be another time: ask again, once the entity lives.
+    /// It may succeed later: retry once the entity is active.
     #[prost(bool, tag = "3")]
     pub again: bool,
-    /// Why it is not, for the reader.
+    /// Why it was not recorded, for the reader.
     #[prost(string, tag = "4")]
     pub refused: String,
 }
@@ -560,7 +561,7 @@ pub struct OperatorOrdered {
 /// The state of an owner at a batch, as its holder has it.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Inspected {
-    /// Which batch.
+    /// The batch.
     #[prost(uint64, tag = "1")]
     pub batch: u64,
     /// The state's hash.
@@ -568,10 +569,10 @@ pub struct Inspected {
     pub state: Vec<u8>,
 }
 
-/// News from db: the logs' cursors (rule F6).
+/// Notification from db: the logs' cursors (rule F6).
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CursorNews {
-    /// Those that have moved on.
+    /// The cursors that have advanced.
     #[prost(message, repeated, tag = "1")]
     pub cursors: Vec<CursorMoved>,
 }
@@ -579,7 +580,7 @@ pub struct CursorNews {
 /// A log's cursor.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CursorMoved {
-    /// Whose log.
+    /// The owner of the log.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
     /// The newest archived batch.
@@ -593,40 +594,41 @@ pub struct CursorMoved {
     pub epoch: u64,
 }
 
-/// News from db: a batch is missing, and whoever has it is to publish it to the log's fill subject (rule F4).
+/// Notification from db: batches are missing, and a process that has them is to publish them to the log's fill subject
+/// (rule F4).
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Want {
-    /// Whose log.
+    /// The owner of the log.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
-    /// The first that is missing.
+    /// The first missing batch.
     #[prost(uint64, tag = "2")]
     pub first: u64,
-    /// The first that is there again.
+    /// The first batch after the gap.
     #[prost(uint64, tag = "3")]
     pub until: u64,
 }
 
-/// The bytes of a control message.
+/// Encodes a control message.
 #[must_use]
 pub fn encode(message: &impl Message) -> Vec<u8> {
     message.encode_to_vec()
 }
 
-/// Reads a control message.
+/// Decodes a control message.
 ///
 /// # Errors
-/// When the bytes are no such message.
+/// When the bytes are not such a message.
 pub fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M, ControlError> {
     Ok(M::decode(bytes)?)
 }
 
 impl GrantOrder {
-    /// What is granted: owner, kind, shard, epoch; `None` if this process does not know such a kind.
+    /// The granted owner, kind, shard and epoch; `None` if this process does not know the kind.
     #[must_use]
     pub fn terms(&self) -> Option<(OwnerId, OwnerKind, Shard, Epoch)> {
         let kind = OwnerKind::of_number(u8::try_from(self.kind).ok()?)?;
-        // A shard's number never exceeds 16 bits; a larger one is another realm's.
+        // A shard's number never exceeds 16 bits; a larger one is of another realm.
         let shard = Shard(u16::try_from(self.shard).unwrap_or(u16::MAX));
         Some((OwnerId(self.owner), kind, shard, Epoch(self.epoch)))
     }
@@ -641,7 +643,7 @@ impl Registered {
 }
 
 impl CursorMoved {
-    /// Owner, batch, hash and epoch; `None` if the hash is none.
+    /// Owner, batch, hash and epoch; `None` if the hash is malformed.
     #[must_use]
     pub fn position(&self) -> Option<(OwnerId, BatchNumber, Hash, Epoch)> {
         let hash = Hash(self.hash.as_slice().try_into().ok()?);
@@ -713,7 +715,7 @@ impl From<&CellArea> for WireCell {
 }
 
 impl WireCell {
-    /// An area of this space. It has to hold a place: comparing with an edge that is no number finds none.
+    /// Decodes an area of this space. It must not be empty: comparisons with an edge that is NaN are never true.
     pub(crate) fn read(&self, space: SpaceId) -> Result<CellArea, ControlError> {
         let area = CellArea {
             owner: OwnerId(self.owner),

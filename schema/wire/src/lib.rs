@@ -1,7 +1,7 @@
-//! What is sent: bus messages, subjects and client frames.
+//! Bus messages, subjects and client frames.
 //!
-//! Responsible for: the shape and bytes of everything that passes between processes and between a client and the realm.
-//! Not responsible for: sending it, or what has to be in the log before it may be sent.
+//! Responsible for: the shape and bytes of everything sent between processes and between a client and the realm. Not
+//! responsible for: sending it, or what must be in the log before it may be sent.
 
 pub mod bus;
 pub mod cells;

@@ -1,7 +1,7 @@
-//! How much is on an owner, as it tells the director: what the boundaries of cells follow.
+//! The load of an owner, as reported to the director, which places the boundaries of cells by it.
 //!
-//! The director knows no entity's position. What it needs to move a boundary by the right distance is where, along each
-//! axis, which share of an owner's load stands: [`Levels`].
+//! The director does not know the positions of entities. To move a boundary by the right distance it needs the
+//! distribution of an owner's load along each axis: [`Levels`].
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,14 @@ use annals_ids::{OwnerId, SpaceId};
 
 use crate::control::ControlError;
 
-/// The load of a real entity, in units.
+/// The load of a real entity (units).
 pub const ENTITY_UNITS: f64 = 1.0;
 
-/// The load that a client adds to the entity it watches the world by, in units: most of what a cell does is done for
-/// witnesses.
+/// Additional load of an entity with a client (units): most of the work of a cell is for witnesses.
 pub const WITNESS_UNITS: f64 = 10.0;
 
-/// The shares of the load at which [`Levels`] name positions, in 2,048ths: dense near both edges, where boundaries are.
-/// Whoever gives away a little learns as exactly where that ends as who gives away half.
+/// The shares of the load for which [`Levels`] contain positions, in 2,048ths: dense near both edges, where boundaries
+/// are. The boundary of a small share is thus as precise as that of a half.
 const SHARES: [u16; 39] = {
     let half = [
         0, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768,
@@ -34,47 +33,48 @@ const SHARES: [u16; 39] = {
 
 const WHOLE: u16 = 2_048;
 
-/// Positions along an axis below which given shares of a load stand.
+/// Positions along an axis below which given shares of a load lie.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Levels(Vec<f32>);
 
-/// What an owner says of its load.
+/// An owner's report of its load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
-    /// The share of its time that its core works, from 0 to 1.
+    /// The share of time during which its core works, from 0 to 1.
     pub busy: f64,
-    /// What stands on it.
+    /// The distribution of its load.
     pub survey: Survey,
 }
 
-/// What stands on an owner.
+/// The entities on an owner.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Survey {
-    /// The version of the map by which this is said.
+    /// The version of the map that the survey is based on.
     pub map: u64,
     /// By space.
     pub spaces: BTreeMap<SpaceId, SpaceSurvey>,
 }
 
-/// What stands on an owner in one space.
+/// The entities on an owner in one space.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SpaceSurvey {
-    /// How many entities are real there.
+    /// Number of real entities there.
     pub entities: u64,
-    /// How many of those are a client's.
+    /// Number of those that have a client.
     pub witnesses: u64,
-    /// The load of what stays there, in units.
+    /// The load that stays there (units).
     pub units: f64,
-    /// The load of what is to be handed over, in units, by where it goes.
+    /// The load that is to be handed over (units), by receiving owner.
     pub leaving: BTreeMap<OwnerId, f64>,
-    /// Where what stays stands from west to east.
+    /// The distribution of the staying load from west to east.
     pub x: Levels,
-    /// Where what stays stands from south to north.
+    /// The distribution of the staying load from south to north.
     pub z: Levels,
 }
 
 impl Levels {
-    /// Of positions, each with its load. Those that are no numbers are left out.
+    /// The levels of these positions, each with its load. Positions that are not finite are ignored, and so are those
+    /// without load.
     #[must_use]
     pub fn of(mut points: Vec<(f32, f64)>) -> Self {
         points.retain(|(at, load)| at.is_finite() && *load > 0.0);
@@ -93,12 +93,12 @@ impl Levels {
             points[place].0
         };
         let mut levels: Vec<f32> = SHARES.into_iter().map(level).collect();
-        // Rounding may leave the sum of all a little above the whole.
+        // Rounding may leave the sum of all slightly above the whole.
         levels[SHARES.len() - 1] = last;
         Self(levels)
     }
 
-    /// Levels that were sent; `None` unless they ascend and are as many as there are shares, or none.
+    /// Decodes received levels; `None` unless they ascend and are as many as there are shares, or none.
     #[must_use]
     pub fn read(levels: &[f32]) -> Option<Self> {
         let complete = levels.is_empty() || levels.len() == SHARES.len();
@@ -106,19 +106,19 @@ impl Levels {
         (complete && ascend && levels.iter().all(|level| level.is_finite())).then(|| Self(levels.to_vec()))
     }
 
-    /// As they are sent.
+    /// The form in which they are sent.
     #[must_use]
     pub fn as_slice(&self) -> &[f32] {
         &self.0
     }
 
-    /// The least and the greatest position; `None` where nothing stands.
+    /// The least and the greatest position; `None` if there are none.
     #[must_use]
     pub fn ends(&self) -> Option<(f32, f32)> {
         Some((*self.0.first()?, *self.0.last()?))
     }
 
-    /// The share of the load that stands below a position.
+    /// The share of the load below a position.
     #[must_use]
     pub fn below(&self, position: f32) -> f64 {
         let above = self.0.partition_point(|level| *level < position);
@@ -136,7 +136,7 @@ impl Levels {
 }
 
 impl SpaceSurvey {
-    /// The load of what is to be handed over, in units.
+    /// The load that is to be handed over (units).
     #[must_use]
     pub fn leaving_units(&self) -> f64 {
         self.leaving.values().sum()
@@ -160,19 +160,19 @@ pub struct WireLoad {
 /// See [`SpaceSurvey`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct WireSpaceLoad {
-    /// Which space.
+    /// The space.
     #[prost(uint32, tag = "1")]
     pub space: u32,
-    /// Real entities.
+    /// Number of real entities.
     #[prost(uint64, tag = "2")]
     pub entities: u64,
-    /// Those of them that are a client's.
+    /// Number of those that have a client.
     #[prost(uint64, tag = "3")]
     pub witnesses: u64,
-    /// Units that stay.
+    /// The load that stays (units).
     #[prost(double, tag = "4")]
     pub units: f64,
-    /// Units that leave.
+    /// The load that leaves.
     #[prost(message, repeated, tag = "5")]
     pub leaving: Vec<WireLeaving>,
     /// [`Levels`] from west to east.
@@ -183,13 +183,13 @@ pub struct WireSpaceLoad {
     pub z: Vec<f32>,
 }
 
-/// What leaves for an owner.
+/// The load that leaves for one owner.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct WireLeaving {
-    /// For which.
+    /// The receiving owner.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
-    /// Units.
+    /// The load (units).
     #[prost(double, tag = "2")]
     pub units: f64,
 }

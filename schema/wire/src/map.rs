@@ -1,23 +1,23 @@
-//! The map: which cell owner is responsible for which part of each space, and which base owner the realm begins on. The
-//! director draws it, everybody else follows the newest version they have heard of; nothing depends on all having the same
-//! one.
+//! The map: which cell owner is responsible for which area of each space, and on which base owner the realm begins. The
+//! director creates it, all others follow the newest version they have received; correctness does not require that all
+//! have the same one.
 
 use std::collections::BTreeMap;
 
 use annals_ids::{OwnerId, Position, SpaceId};
 
-/// How far inside another owner's area an entity must be to be handed over, metres: two steps of a runner, so that one that
-/// walks on the boundary is not handed to and fro.
+/// How far inside another owner's area an entity must be to be handed over (m): two steps of a runner, so an entity
+/// that walks along the boundary is not handed over back and forth.
 pub const HANDOVER_DEPTH: f32 = 5.0;
 
 /// The map of all spaces.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SpaceMap {
-    /// Counts the changes; a lower version is out of date.
+    /// Incremented with each change; a lower version is out of date.
     pub version: u64,
     /// The spaces.
     pub spaces: BTreeMap<SpaceId, Space>,
-    /// The base owner that makes the entity with which the realm begins. Every version that names one names the same.
+    /// The base owner that creates the realm's first entity. Every version that names one names the same.
     pub bootstrap: Option<OwnerId>,
 }
 
@@ -26,19 +26,19 @@ pub struct SpaceMap {
 pub struct Space {
     /// Its cells: areas that together cover the plane and do not overlap.
     pub cells: Vec<CellArea>,
-    /// Half the side of the square within which a witness sees others, metres.
+    /// Half the side of the square within which a witness sees other entities (m).
     pub aoi_radius: f32,
-    /// How much further out somebody in view must be to leave it, metres.
+    /// Additional distance at which an entity leaves the view (m).
     pub aoi_hysteresis: f32,
-    /// How far from another cell's area an entity has a ghost there, metres; at least radius plus hysteresis, or
-    /// witnesses would miss what stands across the boundary.
+    /// Distance from another cell's area within which an entity has a ghost there (m); at least radius plus hysteresis,
+    /// or witnesses would miss entities across the boundary.
     pub ghost_distance: f32,
 }
 
-/// A cell: its area, half-open, possibly without end.
+/// A cell: its area, half-open, possibly unbounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellArea {
-    /// Who is responsible.
+    /// The responsible owner.
     pub owner: OwnerId,
     /// West edge, included.
     pub west: f32,
@@ -51,7 +51,7 @@ pub struct CellArea {
 }
 
 impl SpaceMap {
-    /// Who is responsible for a place.
+    /// The owner responsible for a position.
     #[must_use]
     pub fn owner_at(&self, space: SpaceId, position: Position) -> Option<OwnerId> {
         let cells = &self.spaces.get(&space)?.cells;
@@ -73,14 +73,14 @@ impl CellArea {
         }
     }
 
-    /// Whether a position lies within.
+    /// Whether a position lies within the area.
     #[must_use]
     pub fn contains(&self, position: Position) -> bool {
         (self.west..self.east).contains(&position.x) && (self.south..self.north).contains(&position.z)
     }
 
-    /// How far a position lies outside along the axis on which it is farther out; 0 within. The metric of areas of
-    /// interest: a square.
+    /// Distance of a position from the area, along the axis on which it is farther out; 0 within. The metric of areas
+    /// of interest: a square.
     #[must_use]
     pub fn distance(&self, position: Position) -> f32 {
         let outside = |value: f32, least: f32, most: f32| (least - value).max(value - most).max(0.0);

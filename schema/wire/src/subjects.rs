@@ -1,4 +1,4 @@
-//! The subjects of a realm on the bus, all in one place.
+//! The bus subjects of a realm, all defined here.
 
 use annals_ids::{OwnerId, Shard};
 
@@ -9,7 +9,7 @@ pub struct Subjects {
 }
 
 impl Subjects {
-    /// Those of the realm with this name. The name must be a subject token: letters, digits, `-` and `_`.
+    /// The subjects of the realm with this name. The name must be a subject token: letters, digits, `-` and `_`.
     #[must_use]
     pub fn new(realm: &str) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Subjects {
         format!("{}.log.{shard}.*", self.prefix)
     }
 
-    /// Where holes of an owner's log are refilled.
+    /// Refills for holes of an owner's log.
     #[must_use]
     pub fn fill(&self, shard: Shard, owner: OwnerId) -> String {
         format!("{}.fill.{shard}.{owner}", self.prefix)
@@ -62,61 +62,61 @@ impl Subjects {
         format!("{}.owner.{owner}", self.prefix)
     }
 
-    /// Requests for sessions, to whoever holds a base owner.
+    /// Requests for sessions, to the holder of a base owner.
     #[must_use]
     pub fn sessions(&self, owner: OwnerId) -> String {
         format!("{}.sessions.{owner}", self.prefix)
     }
 
-    /// Questions about an owner's state, to whoever holds it.
+    /// Questions about an owner's state, to its holder.
     #[must_use]
     pub fn inspect(&self, owner: OwnerId) -> String {
         format!("{}.inspect.{owner}", self.prefix)
     }
 
-    /// Requests for sessions, whoever the owner is.
+    /// Requests for sessions, for all owners.
     #[must_use]
     pub fn sessions_of_all(&self) -> String {
         format!("{}.sessions.*", self.prefix)
     }
 
-    /// Requests that an entity of the database live, to whoever holds a base owner.
+    /// Requests to activate a stored entity, to the holder of a base owner.
     #[must_use]
     pub fn lives(&self, owner: OwnerId) -> String {
         format!("{}.lives.{owner}", self.prefix)
     }
 
-    /// The same, whoever the owner is.
+    /// Requests to activate a stored entity, for all owners.
     #[must_use]
     pub fn lives_of_all(&self) -> String {
         format!("{}.lives.*", self.prefix)
     }
 
-    /// Orders of operators, to whoever holds the base owner on which those live that are meant.
+    /// Orders of operators, to the holder of the base owner on which the stored entity is active.
     #[must_use]
     pub fn orders(&self, owner: OwnerId) -> String {
         format!("{}.orders.{owner}", self.prefix)
     }
 
-    /// The same, whoever the owner is.
+    /// Orders of operators, for all owners.
     #[must_use]
     pub fn orders_of_all(&self) -> String {
         format!("{}.orders.*", self.prefix)
     }
 
-    /// What every process of the realm hears: cursors, the map of spaces.
+    /// Notifications to every process of the realm: cursors, the map of spaces.
     #[must_use]
     pub fn news(&self, topic: &str) -> String {
         format!("{}.news.{topic}", self.prefix)
     }
 
-    /// Where an instance of a service answers how it is; `instance` is the id under which service discovery knows it.
+    /// Health of a service instance; `instance` is its id in service discovery.
     #[must_use]
     pub fn health(&self, instance: &str) -> String {
         format!("{}.health.{instance}", self.prefix)
     }
 
-    /// Where an instance of a service says what members of entity types have cost there.
+    /// Costs of the members of entity types on a service instance.
     #[must_use]
     pub fn costs(&self, instance: &str) -> String {
         format!("{}.costs.{instance}", self.prefix)

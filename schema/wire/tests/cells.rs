@@ -1,4 +1,4 @@
-//! What an operator is told of cells, as it is sent.
+//! Encoding of the report on cells for operators.
 
 use std::time::Duration;
 

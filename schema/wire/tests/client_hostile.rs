@@ -1,4 +1,4 @@
-//! The client protocol against generated frames, and against what is left of them when bytes are cut, flipped or made up.
+//! The client protocol with generated frames, and with truncated, flipped or random bytes.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -14,7 +14,8 @@ use support::{Any, KINDS};
 
 const SEEDS: u64 = 400;
 
-/// What a call says goes on to the end of its frame; whoever knows the method finds out whether it is all there.
+/// The message of a call extends to the end of its frame; only a reader that knows the method detects that it is
+/// truncated.
 fn is_refused_or_shorter_call(read: &Result<Any, Malformed>) -> bool {
     matches!(read, Err(_) | Ok(Any::ToServer(ToServer::Call(_))))
 }
@@ -56,7 +57,7 @@ fn a_longer_frame_is_refused() {
     }
 }
 
-/// What is accepted has one encoding: a flipped bit is an error or another frame, never the same one.
+/// Every accepted frame has one encoding: a flipped bit gives an error or another frame, never the same one.
 #[test]
 fn a_flipped_bit_is_an_error_or_another_frame() {
     for kind in KINDS {
@@ -79,7 +80,7 @@ fn noise_is_never_a_panic() {
         for seed in 0..SEEDS * 10 {
             let mut dice = split_mix(seed);
             let length = dice() % 80;
-            // Small bytes lead further into a frame than evenly spread ones.
+            // Small bytes lead further into a frame than uniform ones.
             let noise: Vec<u8> = (0..length).map(|_| (dice() >> (dice() % 8)).to_le_bytes()[0]).collect();
             if let Ok(frame) = Any::decode(kind, &noise) {
                 assert_eq!(frame.encode(), noise, "{kind}, seed {seed}");

@@ -1,7 +1,7 @@
-//! The frames in `test_data/client`: the text that other implementations of the client protocol are tested with, too.
+//! The frames in `test_data/client`: test vectors that other implementations of the client protocol use too.
 //!
 //! A case is a line with its name, an indented line with the frame as Rust prints it, and one with its bytes. With
-//! `ANNALS_WRITE_VECTORS=1` the files are written anew; what changes is then a change of the protocol.
+//! `ANNALS_WRITE_VECTORS=1` the files are rewritten; any difference is then a change of the protocol.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod support;
@@ -279,7 +279,7 @@ fn view_items() -> Vec<(&'static str, ViewItem)> {
     ]
 }
 
-/// Those about where an entity is, and how much of it is seen.
+/// Items about the position of an entity, and its level of detail.
 fn placing_items() -> Vec<(&'static str, ViewItem)> {
     let entity = ENTITY;
     let (position, direction) = PLACE;
@@ -444,7 +444,7 @@ fn frames_have_the_bytes_in_the_files() {
     }
 }
 
-/// Lines of kind, bytes and the message with which they are refused.
+/// Lines of kind, bytes and the error message.
 #[test]
 fn malformed_frames_are_refused_for_the_reasons_in_the_file() {
     let text = fs::read_to_string(file("malformed.txt")).unwrap();
@@ -475,7 +475,7 @@ fn secrets_stay_out_of_what_is_printed() {
     assert!(!printed.contains("secret") && !printed.contains("17, 17"), "{printed}");
 }
 
-/// Every implementation compares this hash, so a change of it is a change that cuts off every client.
+/// Every implementation compares this hash, so a change of it disconnects every client.
 #[test]
 fn the_protocol_has_the_hash_that_the_document_names() {
     let document = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/client-protocol.md");

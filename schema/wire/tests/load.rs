@@ -1,4 +1,4 @@
-//! What owners say of their loads.
+//! Owners' reports of their loads.
 #![allow(clippy::float_cmp, reason = "what is sent is to arrive as it was")]
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use annals_wire::{
 
 const SEEDS: u64 = 300;
 
-/// Positions, some of them heaped, with loads.
+/// Positions, some of them clustered, with loads.
 fn points(dice: &mut dyn FnMut() -> u64) -> Vec<(f32, f64)> {
     let count = 1 + dice() % 400;
     let heap = (dice() % 1_000) as f32;
@@ -45,7 +45,7 @@ fn levels_say_how_much_stands_below_any_position() {
                 .sum::<f64>()
                 / total;
             let said = levels.below(at);
-            // Between two levels lies at most an eighth; close to an edge, as much again as lies beyond.
+            // Between two levels lies at most an eighth; close to an edge, as much as lies beyond.
             let edge = truth.min(1.0 - truth);
             let one = 11.0 / total;
             assert!(

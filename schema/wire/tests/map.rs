@@ -1,4 +1,4 @@
-//! The map of spaces as it is sent and stored.
+//! Encoding of the map of spaces.
 
 use std::collections::BTreeMap;
 

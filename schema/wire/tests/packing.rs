@@ -1,4 +1,4 @@
-//! The packing against cases that were taken from the system that is followed, where they are at hand.
+//! The packing against cases recorded from the system whose encoding it follows, where they are available.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,8 @@ use annals_event::Reader;
 use annals_ids::{EntityId, Position};
 use annals_wire::client::volatile::{Facing, Motion, Packing, Placing};
 
-/// The file of cases, in a folder beside the one of games that stands beside the repository or that `ANNALS_CORPUS` names.
+/// The file of cases, in a folder next to the corpus of games. The corpus is next to the repository, or given by
+/// `ANNALS_CORPUS`.
 fn cases() -> Option<String> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
     #[expect(clippy::disallowed_methods, reason = "a test may look at its environment")]
@@ -93,7 +94,7 @@ fn directions(fields: &[&str]) {
     }
 }
 
-/// The bytes of a direction in a message, and what is read of them.
+/// The bytes of a direction in a message, and the direction decoded from them.
 fn through(facing: Facing) -> (Vec<u8>, Facing) {
     let (packing, mut bytes) = (Packing::with_scale(1.0), Vec::new());
     let motion = Motion {
@@ -104,7 +105,7 @@ fn through(facing: Facing) -> (Vec<u8>, Facing) {
     packing.put(&mut bytes, [0, 0, 0], Some(1), &motion);
     let read = packing.take(&mut Reader::new(&bytes), [0, 0, 0], |_| Some(EntityId(1)));
     let found = read.expect("sound").expect("named").facing;
-    // Behind the kind and the alias.
+    // After the kind and the alias.
     (bytes.split_off(2), found)
 }
 

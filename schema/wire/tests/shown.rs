@@ -1,6 +1,6 @@
-//! What a client is shown of an entity: `test_data/client/shown.txt` for the definitions in `shown.def`, generated changes of
-//! generated types, and hostile bytes. With `ANNALS_WRITE_VECTORS=1` the file is written anew; what changes is then a
-//! change of the protocol.
+//! What a client is shown of an entity: `test_data/client/shown.txt` for the definitions in `shown.def`, generated
+//! changes of generated types, and hostile bytes. With `ANNALS_WRITE_VECTORS=1` the file is rewritten; any difference
+//! is then a change of the protocol.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::{fmt::Write, fs, path::PathBuf};
@@ -158,7 +158,7 @@ fn events_have_the_bytes_in_the_file() {
         "shown.txt differs"
     );
 
-    // They follow one another.
+    // They are in sequence.
     let bytes = whole.finish();
     let mut reader = ShownReader::new(&avatar, (HistoryNumber(12), HistoryNumber(309)), &bytes);
     let mut held = defaults(&avatar);
@@ -205,7 +205,7 @@ fn make(entity_type: &EntityType, held: &mut [Value], shown: &Shown) {
     }
 }
 
-/// A type with so many properties and methods that clients see.
+/// A type with this many properties and methods that clients see.
 fn random_type(members: u64, dice: &mut Dice<'_>) -> EntityType {
     let mut entity_type = EntityType::new("Any");
     entity_type.properties = (0..1 + dice() % members)
@@ -243,7 +243,7 @@ fn random_event(entity_type: &EntityType, held: &[Value], dice: &mut Dice<'_>) -
     Shown::Property { member, change }
 }
 
-/// A generated type, what a client holds of it, and events that follow number 9.
+/// A generated type, a client's values of it, and events that follow number 9.
 fn generated(seed: u64) -> (EntityType, Vec<(HistoryNumber, Shown)>, Vec<u8>) {
     let mut dice = split_mix(seed);
     let members = if seed.is_multiple_of(10) { 300 } else { 8 };
@@ -293,7 +293,7 @@ fn what_is_written_is_read_back_change_by_change() {
             assert!(hash_of(&entity_type, shown).is_some(), "seed {seed}");
         }
         assert_eq!(reader.next_event(&held), Ok(None), "seed {seed}");
-        // One event less is allowed.
+        // One event fewer is allowed.
         let mut reader = ShownReader::new(&entity_type, (HistoryNumber(9), HistoryNumber(upto.0 - 1)), &bytes);
         let mut held = defaults(&entity_type);
         let refused = loop {
@@ -340,7 +340,7 @@ fn properties_are_read_back_and_have_to_ascend() {
     }
 }
 
-/// A type with mailboxes that clients see, which D0306 allows where it is said.
+/// A type with mailboxes that clients see, which its `allow D0306` comments permit.
 fn type_with_mailboxes() -> EntityType {
     let allowed = "<!-- allow D0306: answered by the server only -->";
     let mailboxes = "ARRAY <of> MAILBOX </of>";
@@ -368,7 +368,7 @@ fn type_with_mailboxes() -> EntityType {
     compiled.schema.expect("allowed").types()[0].clone()
 }
 
-/// What a client sees of a mailbox is None, in whatever it is.
+/// Clients see every mailbox as None, wherever it is nested.
 #[test]
 fn clients_are_shown_no_address() {
     let avatar = type_with_mailboxes();
@@ -406,11 +406,11 @@ fn clients_are_shown_no_address() {
     }
     assert_eq!(held[1], list(vec![address(), address(), address()]));
     assert_eq!(seen, held.into_iter().map(as_shown).collect::<Vec<_>>());
-    // What is recorded of an event on either side is the same.
+    // The recorded hash of an event is the same on both sides.
     let written = events.map(|(member, change)| hash_of(&avatar, &Shown::Property { member, change }));
     assert_eq!(hashes, [&written[..], &[hash_of(&avatar, &call)]].concat());
 
-    // One who sends an address all the same is not believed.
+    // An address that a sender includes nonetheless is rejected.
     let mut whole = Vec::new();
     let data_type = &avatar.property_named("friend").unwrap().data_type;
     encode(data_type, &address(), Form::Whole, &mut whole).unwrap();
@@ -419,7 +419,7 @@ fn clients_are_shown_no_address() {
     assert!(reader.next_event(&seen).is_err());
 }
 
-/// Whatever can be read is written in the same bytes again, and nothing is a panic.
+/// Anything that can be read is written in the same bytes again, and nothing panics.
 #[test]
 fn damaged_events_are_refused_or_mean_what_they_say() {
     let mut read_on = 0;
@@ -515,7 +515,7 @@ fn what_the_type_does_not_have_is_an_error_and_writes_nothing() {
         assert!(error.contains(said), "no {said:?} in {error}");
     }
     assert!(writer.is_empty());
-    // The gap before what was refused is still to be told.
+    // The gap before the rejected event must still be written.
     writer.method(at, hit, &two).unwrap();
     let bytes = writer.finish();
     let mut reader = ShownReader::new(&avatar, (HistoryNumber(3), at), &bytes);

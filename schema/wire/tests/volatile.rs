@@ -1,5 +1,5 @@
-//! Movements told over links that lose, repeat and reorder: a client finds exactly what was meant, within the bound, or
-//! nothing; and bytes that nobody wrote change nothing.
+//! Movements over links that lose, repeat and reorder: a client decodes exactly what was sent, within the error bound,
+//! or nothing; and arbitrary bytes change nothing.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ fn odds(one_in: u64, dice: &mut Dice<'_>) -> bool {
     dice().is_multiple_of(one_in)
 }
 
-/// Somebody who moves as nobody would: glides, stands, leaps, and changes what is told.
+/// An entity with erratic movement: glides, stands, leaps, and changes which parts are sent.
 #[derive(Clone, Copy)]
 struct Body {
     at: [f32; 3],
@@ -98,7 +98,7 @@ impl Body {
     }
 }
 
-/// What the packing promises of a coordinate so far away: half a step, and what floats lose.
+/// The packing's error bound of a coordinate at this distance: half a step, and the rounding of floats.
 fn bound(distance: f32, scale: f32, steps: f32) -> f32 {
     let power = ((distance.abs() / scale + 2.0).log2().floor() - 1.0).exp2();
     scale * power / steps
@@ -156,7 +156,7 @@ fn check(observer: Position, meant: &Motion, found: &Motion, about: &str) {
     }
 }
 
-/// What a datagram says, compared with what it was meant to say.
+/// Compares a decoded datagram with what was sent.
 fn check_all(observer: Position, meant: &[Motion], update: &VolatileUpdate, about: &str) {
     assert_eq!(update.motions.len(), meant.len(), "{about}");
     let meant: BTreeMap<EntityId, &Motion> = meant.iter().map(|motion| (motion.entity, motion)).collect();
@@ -165,7 +165,7 @@ fn check_all(observer: Position, meant: &[Motion], update: &VolatileUpdate, abou
     }
 }
 
-/// How a link treats datagrams: of so many one is lost, comes twice, or waits for others.
+/// Behaviour of a link: one in so many datagrams is lost, duplicated, or delayed.
 #[derive(Clone, Copy)]
 struct Weather {
     lost: u64,
@@ -187,7 +187,7 @@ struct Letter {
 }
 
 impl Outcome {
-    /// The client gets a datagram: it understands it rightly, or it came too late.
+    /// Passes a datagram to the client: it is decoded correctly, or came too late.
     fn take(&mut self, reader: &mut VolatileReader, now: Tick, letter: &Letter, seed: u64) {
         let about = format!("seed {seed}, tick {}", letter.tick.0 - BEGUN);
         match reader.read(&letter.bytes, now) {
@@ -315,7 +315,7 @@ fn what_is_lost_or_comes_late_spoils_nothing_else() {
     }
 }
 
-/// Straight ways, all of them told.
+/// Straight movements, all of which are sent.
 fn march(count: u64, tick: u64) -> Vec<Motion> {
     let motion = |index: u64| Motion {
         entity: EntityId(1_000_000 + index),
@@ -340,7 +340,7 @@ fn what_a_client_has_is_told_in_fewer_bytes() {
         let bytes = sent.datagram.unwrap();
         sizes.push(bytes.len());
         reader.read(&bytes, Tick(BEGUN)).unwrap();
-        // From the third on the client says what it heard.
+        // From the third tick on the client acknowledges.
         if let Some(heard) = reader.heard().filter(|_| tick >= 2) {
             writer.heard(heard.tick, heard.before);
         }
@@ -397,7 +397,7 @@ fn what_a_client_claims_to_have_heard_breaks_nothing() {
             writer.heard(dice() as u16, dice() as u16);
             writer.heard((BEGUN + tick - dice() % 5) as u16, dice() as u16);
             let sent = writer.write(Tick(BEGUN + tick), HERE, &march(10, tick), WHOLE);
-            // A client that lies harms itself at most.
+            // A client with false acknowledgements harms only itself.
             match reader.read(&sent.datagram.unwrap(), Tick(BEGUN)) {
                 Ok(_) | Err(Unreadable::Late) => {}
                 Err(error) => panic!("seed {seed}: {error}"),
@@ -439,7 +439,7 @@ fn bytes_that_nobody_wrote_change_nothing() {
                         .collect();
                 }
             }
-            // What is read may be another truth, but is a sound one.
+            // The result may be wrong, but is sound.
             let mut other = VolatileReader::new(VIEW, packing());
             let _ = other.read(&bytes, Tick(BEGUN));
             let mut copy = reader.clone();
@@ -466,7 +466,7 @@ fn other_views_and_repetitions_are_told_apart_from_what_is_malformed() {
     let bytes = writer.write(Tick(BEGUN), HERE, &march(3, 0), WHOLE).datagram.unwrap();
     let mut other = VolatileReader::new(VIEW + 1, packing());
     assert_eq!(other.read(&bytes, Tick(BEGUN)), Err(Unreadable::OtherView));
-    // From a tick half an hour away the right one is found.
+    // The right tick is found from one half an hour away.
     assert_eq!(reader.read(&bytes, Tick(BEGUN - 18_000)).unwrap().tick, Tick(BEGUN));
     assert_eq!(reader.read(&bytes, Tick(BEGUN)), Err(Unreadable::Late));
     assert!(matches!(

@@ -1,12 +1,13 @@
-//! Names of the language as names in code.
+//! Converts names of the language to names in code.
 //!
-//! A name is taken apart into words where its letters change case or something else than a letter or digit stands, and put
-//! together again as the language wants it. What is no ASCII letter or digit is written by its number (`u91d1`), which no
-//! compiler mistakes for something else. Who comes first keeps the name; whoever comes later with the same gets a number.
+//! A name is split into words where the case of its letters changes or at a character other than a letter or digit, and
+//! joined in the style of the target language. A character other than an ASCII letter or digit becomes its number
+//! (`u91d1`), which cannot collide with other characters. The first user of a name keeps it; later users get a number
+//! appended.
 
 use std::collections::BTreeSet;
 
-/// Words that Rust keeps for itself and that can be written behind `r#`.
+/// Rust keywords that can be written as raw identifiers (`r#`).
 const KEYWORDS: [&str; 50] = [
     "abstract",
     "as",
@@ -60,23 +61,23 @@ const KEYWORDS: [&str; 50] = [
     "macro_rules",
 ];
 
-/// Words that Rust keeps for itself and that cannot be written otherwise.
+/// Rust keywords that cannot be raw identifiers.
 const NEVER: [&str; 4] = ["crate", "self", "super", "Self"];
 
-/// The names in use in one place.
+/// The names in use in one scope.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     taken: BTreeSet<String>,
 }
 
 impl Scope {
-    /// A place in which these names mean something already.
+    /// A scope in which these names are taken.
     pub(super) fn with(names: &[&str]) -> Self {
         let taken = names.iter().map(|name| (*name).to_owned()).collect();
         Self { taken }
     }
 
-    /// Takes a name in the spelling of variables and functions, and returns it as it is written in Rust.
+    /// Claims a name in snake case, and returns it as written in Rust.
     pub(super) fn snake(&mut self, name: &str) -> String {
         let name = self.take(&snake(name), "_");
         if NEVER.contains(&name.as_str()) {
@@ -88,12 +89,12 @@ impl Scope {
         name
     }
 
-    /// Takes a name in the spelling of constants.
+    /// Claims a name in the style of constants.
     pub(super) fn constant(&mut self, name: &str) -> String {
         self.take(&snake(name).to_ascii_uppercase(), "_")
     }
 
-    /// Takes a name in the spelling of types.
+    /// Claims a name in the style of types.
     pub(super) fn pascal(&mut self, name: &str) -> String {
         let name = self.take(&pascal(name), "");
         if NEVER.contains(&name.as_str()) {
@@ -102,7 +103,7 @@ impl Scope {
         name
     }
 
-    /// Takes a name in the spelling of TypeScript's members.
+    /// Claims a name in the style of TypeScript members.
     pub(super) fn camel(&mut self, name: &str) -> String {
         self.take(&camel(name), "_")
     }
@@ -150,7 +151,7 @@ fn capitalised(word: &str) -> String {
     capitalised
 }
 
-/// No name begins with a digit, and none is empty.
+/// Prefixes names that begin with a digit or are empty.
 fn begin_with_letter(name: String, letter: &str) -> String {
     if name.starts_with(|first: char| first.is_ascii_alphabetic()) {
         name
@@ -159,7 +160,7 @@ fn begin_with_letter(name: String, letter: &str) -> String {
     }
 }
 
-/// What a name is made of, in ASCII letters and digits.
+/// The words of a name, in ASCII letters and digits.
 fn words(name: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -182,8 +183,8 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether a letter begins a word: after what is no letter or digit, where lower case becomes upper, and before the last
-/// capital of several that a small letter follows.
+/// Whether a letter begins a word: after a character other than a letter or digit, where lower case becomes upper, and
+/// before the last capital of several that a lower-case letter follows.
 fn begins_word(before: Option<char>, letter: char, after: Option<char>) -> bool {
     let Some(before) = before else { return true };
     let small = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();

@@ -1,8 +1,8 @@
-//! Which structs there are: the `FIXED_DICT`s of a schema, each shape once, with a name.
+//! The structs of a schema: one per shape of its `FIXED_DICT`s, with a name.
 //!
-//! A shape is what a dictionary's fields are called, hold, and hold at first; whether the whole may be None belongs to where
-//! it is used. A shape that an alias names has the alias's name. Any other is named for where it is first found: the struct
-//! that holds it, else the entity type, with the member's name behind it.
+//! A shape is the names, types and defaults of a dictionary's fields; whether the dictionary may be None depends on
+//! each use. A shape with an alias has the alias's name. Others are named after the place where they are first found:
+//! the struct that contains it, else the entity type, followed by the member's name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,15 +13,15 @@ use super::{CodeParts, naming::Scope};
 /// A shape with its name.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// What it is called in code.
+    /// Its name in code.
     pub(super) name: String,
-    /// What changes it in place is called.
+    /// The name of the type that edits it in place.
     pub(super) edit_name: String,
-    /// The alias that names it, or where it was found, for people.
+    /// The alias that names it, or where it was found, in words.
     pub(super) origin: String,
     /// Its fields.
     pub(super) dict: FixedDict,
-    /// What its fields are called in Rust.
+    /// The names of its fields in Rust.
     pub(super) field_names: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Shapes {
 }
 
 impl Shapes {
-    /// Finds and names them. `scope` has the names that mean something else.
+    /// Finds and names the shapes of a schema. `scope` has the names that are taken.
     pub(super) fn of(schema: &Schema, aliases: &BTreeMap<String, DataType>, scope: Scope) -> Self {
         let mut shapes = Self {
             scope,
@@ -50,7 +50,7 @@ impl Shapes {
                 });
             }
         }
-        // Names that people gave go first, so that none that is made up takes theirs.
+        // Names chosen by authors come first, so that no derived name takes them.
         for (name, data_type) in aliases {
             if let Some(dict) = dict(data_type).filter(|dict| used.contains(&key(dict))) {
                 shapes.add(dict, name, name);
@@ -68,7 +68,7 @@ impl Shapes {
         shapes
     }
 
-    /// All, in the order of their names' origin.
+    /// All shapes, in the order of their names' origin.
     pub(super) fn all(&self) -> impl Iterator<Item = &Shape> {
         self.shapes.iter()
     }
@@ -78,7 +78,7 @@ impl Shapes {
         self.by_key.get(&key(dict)).and_then(|&at| self.shapes.get(at))
     }
 
-    /// The names of the shapes that code for these parts mentions.
+    /// The names of the shapes that occur in code for these parts.
     pub(super) fn used(&self, schema: &Schema, parts: CodeParts) -> BTreeSet<&str> {
         let mut used = BTreeSet::new();
         for entity_type in schema.types() {
@@ -95,12 +95,12 @@ impl Shapes {
         used
     }
 
-    /// The names of types in code, those of the shapes among them.
+    /// The names of types in code, including those of shapes.
     pub(super) fn scope(&self) -> &Scope {
         &self.scope
     }
 
-    /// Names the shapes in a type. The outer ones first: those within them are named for them.
+    /// Names the shapes in a type, outer ones first: inner ones are named after them.
     fn find(&mut self, data_type: &DataType, wanted: &str, origin: &str) {
         match data_type {
             DataType::Array(sequence) | DataType::Tuple(sequence) => {
@@ -135,18 +135,18 @@ impl Shapes {
     }
 }
 
-/// A type that a member mentions.
+/// A type that occurs in a member.
 struct Mention<'s> {
     data_type: &'s DataType,
-    /// What a shape in it is named for, behind the entity type.
+    /// The name for a shape in it, behind the entity type.
     wanted: String,
-    /// Where it is, for people.
+    /// Its place, in words.
     origin: String,
     /// Whether clients know the member.
     is_shown: bool,
 }
 
-/// The types that an entity type's members mention, in their order.
+/// The types that occur in an entity type's members, in order.
 fn mentions(entity_type: &EntityType) -> Vec<Mention<'_>> {
     let mut mentions = Vec::new();
     let owner = &entity_type.name;
@@ -191,7 +191,7 @@ fn dict(data_type: &DataType) -> Option<&FixedDict> {
     }
 }
 
-/// What tells shapes apart, as text.
+/// The key of a shape, as text.
 fn key(dict: &FixedDict) -> String {
     let mut key = String::new();
     put_dict(dict, &mut key);
@@ -223,7 +223,7 @@ fn put_type(data_type: &DataType, key: &mut String) {
             key.push(if dict.allow_none { '?' } else { '!' });
             put_dict(dict, key);
         }
-        // What a script host makes of opaque bytes is nothing to Rust.
+        // The kind of object in the script host does not matter to Rust.
         DataType::Python(_) | DataType::UserType(_) => *key += "opaque",
         simple => *key += &simple.to_string(),
     }

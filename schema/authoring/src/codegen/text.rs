@@ -1,12 +1,12 @@
-//! Source text with indentation, in the line lengths that rustfmt would choose.
+//! Source text with indentation, with the line breaks that rustfmt would choose.
 
 /// One level of indentation in Rust.
 const UNIT: &str = "    ";
 
-/// Columns of a line.
+/// Maximum columns of a line.
 pub(super) const WIDTH: usize = 100;
 
-/// Columns that the arguments of a call, or the elements of a list, may take on one line.
+/// Maximum columns of the arguments of a call, or the elements of a list, on one line.
 const LIST_WIDTH: usize = 60;
 
 /// Text under construction.
@@ -19,7 +19,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// Rust that is to stand so many levels deep.
+    /// Rust text that begins at this depth.
     pub(super) fn at(depth: usize) -> Self {
         Self {
             depth,
@@ -27,13 +27,13 @@ impl Text {
         }
     }
 
-    /// Text in which this is one level of indentation.
+    /// Text with this unit of indentation.
     pub(super) fn with_unit(unit: &'static str) -> Self {
         let (out, depth) = (String::new(), 0);
         Self { out, depth, unit }
     }
 
-    /// A line; an empty one if there is nothing to write.
+    /// Appends a line; an empty one if `line` is empty.
     pub(super) fn line(&mut self, line: &str) {
         if !line.is_empty() {
             for _ in 0..self.depth {
@@ -44,31 +44,31 @@ impl Text {
         self.out.push('\n');
     }
 
-    /// An empty line, unless something was just opened.
+    /// Appends an empty line, unless a block was just opened.
     pub(super) fn gap(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with("{\n") && !self.out.ends_with("\n\n") {
             self.out.push('\n');
         }
     }
 
-    /// A line, and what follows is within it.
+    /// Appends a line, and indents what follows.
     pub(super) fn open(&mut self, line: &str) {
         self.line(line);
         self.depth += 1;
     }
 
-    /// The end of what was opened.
+    /// Ends a block.
     pub(super) fn close(&mut self, line: &str) {
         self.depth = self.depth.saturating_sub(1);
         self.line(line);
     }
 
-    /// What follows is one level deeper.
+    /// Indents what follows by one level.
     pub(super) fn indent(&mut self) {
         self.depth += 1;
     }
 
-    /// Closes what was just opened, with nothing in it.
+    /// Closes a block that was just opened, on one line, without content.
     pub(super) fn undo_open(&mut self, line: &str) {
         self.depth = self.depth.saturating_sub(1);
         if let Some(head) = self.out.strip_suffix("{\n") {
@@ -76,18 +76,18 @@ impl Text {
         }
     }
 
-    /// Rust documentation, one paragraph of one line.
+    /// Rust documentation, a paragraph on one line.
     pub(super) fn doc(&mut self, text: &str) {
         self.line(format!("/// {}", in_one_line(text)).trim_end());
     }
 
-    /// TypeScript documentation, in one line.
+    /// TypeScript documentation, on one line.
     pub(super) fn block_doc(&mut self, text: &str) {
         let text = in_one_line(text).replace("*/", "* /");
         self.line(&format!("/** {text} */"));
     }
 
-    /// The head of a Rust function up to `end`, which is `{` or `;`. A returned type begins with `-> `.
+    /// The head of a Rust function up to `end`, which is `{` or `;`. A return type begins with `-> `.
     pub(super) fn function(&mut self, head: &str, parameters: &[String], returns: &str, end: char) {
         let returns = if returns.is_empty() {
             String::new()
@@ -98,7 +98,7 @@ impl Text {
         let line = format!("{head}({}){returns}{end}", parameters.join(", "));
         let width = self.column() + line.len();
         if width == WIDTH && end == ";" {
-            // So does rustfmt where only the semicolon is too much.
+            // rustfmt does the same where only the semicolon is too much.
             self.line(&format!("{head}({})", parameters.join(", ")));
             self.line(&format!("{}{end}", returns.trim_start()));
         } else if width <= WIDTH {
@@ -115,7 +115,7 @@ impl Text {
         }
     }
 
-    /// A bracketed list between `head` and `tail`: on one line if it is short, else an element a line.
+    /// A bracketed list between `head` and `tail`: on one line if short, else one element per line.
     pub(super) fn list(&mut self, head: &str, elements: &[String], tail: &str) {
         let line = elements.join(", ");
         let whole = self.column() + head.len() + line.len() + tail.len();
@@ -130,7 +130,7 @@ impl Text {
         }
     }
 
-    /// A call of a method of something's field, broken before its last point where it is long.
+    /// A method call on a field, broken before its last point if it is long.
     pub(super) fn chain(&mut self, receiver: &str, call: &str) {
         if receiver.len() + call.len() <= LIST_WIDTH {
             return self.line(&format!("{receiver}{call}"));
@@ -140,10 +140,10 @@ impl Text {
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// A list of imports: on one line if it fits, else as many to a line as do.
+    /// A list of imports: on one line if it fits, else filled lines.
     pub(super) fn fill(&mut self, head: &str, elements: &[String], tail: &str) {
         let line = format!("{head}{}{tail}", elements.join(", "));
-        // rustfmt keeps room for braces that are counted already.
+        // rustfmt reserves columns for braces that are already counted.
         if self.column() + line.len() + "{}".len() <= WIDTH {
             return self.line(&line);
         }
@@ -161,12 +161,12 @@ impl Text {
         self.close(tail);
     }
 
-    /// What was written.
+    /// Returns the text.
     pub(super) fn finish(self) -> String {
         self.out
     }
 
-    /// Puts finished text here, as it is.
+    /// Appends finished text unchanged.
     pub(super) fn put(&mut self, text: &str) {
         self.out += text;
     }
@@ -176,8 +176,8 @@ impl Text {
     }
 }
 
-/// Text from outside as it may stand in a comment: a blank for whatever could end the line, or show another order of the
-/// text than it has. All else is taken as it is.
+/// Text from outside, made safe for a comment: each character that could end the line or reorder the displayed text
+/// becomes a blank. All else is unchanged.
 fn in_one_line(text: &str) -> String {
     let is_odd = |c: char| {
         c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

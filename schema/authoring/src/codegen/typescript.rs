@@ -1,9 +1,9 @@
-//! TypeScript for clients: interfaces of what is in view, of what is told and of what can be called, and tables with the ids
-//! and streams of all of it.
+//! TypeScript for clients: interfaces of entities in view, of callbacks and of calls, and tables with their ids and
+//! encodings.
 //!
-//! Types are erased when TypeScript runs, so a client library reads and writes by the tables: `WORLD` has every type with
-//! its members in the order of their client numbers, and each member's stream as data. 64-bit integers are `bigint`. What runs
-//! is what keeps a space's data.
+//! Types are erased when TypeScript runs, so a client library encodes and decodes by the tables: `WORLD` has every type
+//! with its members in the order of their client numbers, and each member's encoding as data. 64-bit integers are
+//! `bigint`. The only executable code is the one that keeps a space's data.
 
 use annals_def::{Argument, DataType, EntityType, Exposure, LedgerNames, Method, Property, Schema};
 use annals_ids::MemberId;
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::codegen::CodeParts;
 
-/// Names that TypeScript, or what stands at the head of every file, gives a meaning.
+/// Names that TypeScript, or the start of every file, reserves.
 const RESERVED: [&str; 28] = [
     "Array",
     "BigInt",
@@ -48,7 +48,7 @@ const RESERVED: [&str; 28] = [
     "Vector",
 ];
 
-/// What every file begins with, behind its own head.
+/// The start of every file, behind its header.
 const PRELUDE: &str = r#"/** The id of an entity. */
 export type EntityId = bigint;
 
@@ -98,10 +98,10 @@ export interface TypeDescription {
 }
 "#;
 
-/// What follows it: what a client keeps of its space's data.
+/// Follows the prelude: code that keeps the data of the client's space.
 const SPACE_DATA: &str = include_str!("space_data.ts");
 
-/// A type with the names that its interfaces begin with.
+/// A type with the prefix of its interfaces' names.
 struct Named<'s> {
     entity_type: &'s EntityType,
     name: String,
@@ -169,7 +169,7 @@ fn ledger_names(text: &mut Text, names: &LedgerNames) {
     }
 }
 
-/// The types that clients see, each with a name under which none of its interfaces is taken.
+/// The types that clients see, each with a prefix that makes the names of its interfaces unique.
 fn named<'s>(schema: &'s Schema, shapes: &Shapes) -> Vec<Named<'s>> {
     let mut scope = shapes.scope().clone();
     let seen = schema
@@ -262,7 +262,7 @@ fn write_type(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
     }
 }
 
-/// What a game does when it is told something.
+/// Writes the interface of a game's callbacks.
 fn handlers(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
     let Named { entity_type, name } = named;
     text.gap();
@@ -299,7 +299,7 @@ fn ids<'n>(text: &mut Text, name: &str, members: impl Iterator<Item = &'n str>) 
     numbers(text, name, members.zip(0..));
 }
 
-/// Names for numbers. No `const enum`: compilers that take each file for itself cannot look into one.
+/// Names for numbers. Not a `const enum`: compilers that process each file separately cannot read one.
 fn numbers<'n>(text: &mut Text, name: &str, members: impl Iterator<Item = (&'n str, usize)>) {
     text.open(&format!("export const {name} = {{"));
     for (member, number) in members {
@@ -338,7 +338,7 @@ fn arguments(arguments: &[Argument], shapes: &Shapes) -> String {
     spelled.collect::<Vec<_>>().join(", ")
 }
 
-/// Words that no parameter can be called.
+/// Words that cannot be names of parameters.
 const KEYWORDS: [&str; 46] = [
     "arguments",
     "await",
@@ -467,7 +467,7 @@ fn spelled(data_type: &DataType, shapes: &Shapes) -> String {
         DataType::Vector2 => "readonly [number, number]",
         DataType::Vector3 => "readonly [number, number, number]",
         DataType::Vector4 => "readonly [number, number, number, number]",
-        // Its bytes; clients can do nothing with a mailbox.
+        // The raw bytes; clients cannot use a mailbox.
         DataType::Mailbox => "Uint8Array | null",
         DataType::Array(sequence) | DataType::Tuple(sequence) => {
             let of = spelled(&sequence.of, shapes);
@@ -490,7 +490,7 @@ fn spelled(data_type: &DataType, shapes: &Shapes) -> String {
     simple.to_owned()
 }
 
-/// How a value travels, as data.
+/// The encoding of a value, as data.
 fn stream(data_type: &DataType) -> String {
     match data_type {
         DataType::Python(_) | DataType::UserType(_) => "\"OPAQUE\"".to_owned(),
@@ -516,7 +516,7 @@ fn stream(data_type: &DataType) -> String {
     }
 }
 
-/// A field's name as a key: values are known by the names of the definitions.
+/// A field's name as a key: values use the names in the definitions.
 fn key(name: &str) -> String {
     let is_plain = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && name
@@ -525,7 +525,7 @@ fn key(name: &str) -> String {
     if is_plain { name.to_owned() } else { quoted(name) }
 }
 
-/// A string: JSON's are TypeScript's.
+/// A string literal: JSON strings are valid in TypeScript.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

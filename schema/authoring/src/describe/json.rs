@@ -1,21 +1,24 @@
-//! A description for programs.
+//! A description as JSON, for programs.
 //!
 //! ```text
 //! { fingerprint, types: [type], services: [service], user_data_objects: [object], kinds: [named], slots: [named],
 //!   aliases: [alias], definitions: [definition] }
 //! named    = { number, name }
-//! type     = { id, name, parts, client_type, persistent, volatile, lod_levels, detailed_position, appeal_radius, manual_aoi,
-//!              temp_properties, client_properties: [property], client_methods: [method], exposed_base_methods: [method],
-//!              exposed_cell_methods: [method], properties: [property], base_methods: [method], cell_methods: [method],
+//! type     = { id, name, parts, client_type, persistent, volatile, lod_levels, detailed_position, appeal_radius,
+//!              manual_aoi, temp_properties, client_properties: [property], client_methods: [method],
+//!              exposed_base_methods: [method], exposed_cell_methods: [method], properties: [property],
+//!              base_methods: [method], cell_methods: [method],
 //!              ids, totals, file, line, documentation, ancestors, advice }
-//! property = { id, name, stream_size, least_size, default_size, type, resolved_type, flags, receivers, personal, account,
-//!              detail_level, send_latest_only, is_reliable, persistent, storage, default, temporary, editable, utype, index, … }
-//! method   = { id, name, stream_size, least_size, args, returns, exposed, detail_distance, send_latest_only, is_reliable,
-//!              utype, index, … }
+//! property = { id, name, stream_size, least_size, default_size, type, resolved_type, flags, receivers, personal,
+//!              account, detail_level, send_latest_only, is_reliable, persistent, storage, default, temporary,
+//!              editable, utype, index, … }
+//! method   = { id, name, stream_size, least_size, args, returns, exposed, detail_distance, send_latest_only,
+//!              is_reliable, utype, index, … }
 //! ```
-//! The first four lists are in the order of the ids that clients use, the others in declared order. `id` is null for what
-//! clients do not know. `stream_size` is the bytes of the value or of all arguments, null where that depends on the value.
-//! `…` is `file`, `line`, `from`, `documentation` and `advice`. New keys can be added; those that are here stay.
+//! `client_properties`, `client_methods`, `exposed_base_methods` and `exposed_cell_methods` are in the order of client
+//! ids, the other lists in declared order. `id` is null for members that clients do not know. `stream_size` is the
+//! bytes of the value or of all arguments, null if it varies. `…` is `file`, `line`, `from`, `documentation` and
+//! `advice`. New keys may be added; existing ones stay.
 
 use annals_def::{Diagnostic, Exposure, LodLevel, MemberOrigin, Reach, TypeOrigin};
 use serde_json::{Value as Json, json};

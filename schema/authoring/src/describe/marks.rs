@@ -1,4 +1,4 @@
-//! What is special about types and members, in words that tables, pages and editors share.
+//! Remarks about types and members, shared by tables, pages and editors.
 
 use annals_def::{Exposure, Parts, Reach};
 
@@ -11,7 +11,7 @@ pub(crate) fn part_marks(parts: Parts) -> Vec<&'static str> {
     parts.map(|(_, part)| part).collect()
 }
 
-/// What is special about a property, in words.
+/// The remarks about a property.
 pub(crate) fn property_marks(property: &PropertyDescription) -> Vec<String> {
     let marks = [
         (property.personal, "personal"),
@@ -34,7 +34,7 @@ pub(crate) fn property_marks(property: &PropertyDescription) -> Vec<String> {
     view.into_iter().chain(storage).chain(marks).collect()
 }
 
-/// Who may call a method, how far it is heard, and how it is sent.
+/// Remarks about a method: who may call it, how far it is sent, and how.
 pub(crate) fn method_marks(method: &MethodDescription) -> Vec<String> {
     let mut marks = Vec::new();
     match method.exposed {
@@ -48,7 +48,7 @@ pub(crate) fn method_marks(method: &MethodDescription) -> Vec<String> {
     marks
 }
 
-/// What of the place is volatile, and how far.
+/// The volatile parts of position and direction, with their distances.
 pub(crate) fn volatile_marks(one: &TypeDescription) -> Vec<String> {
     let volatile = [
         ("position", one.volatile.position),

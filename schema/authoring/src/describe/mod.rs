@@ -1,7 +1,7 @@
-//! What a schema costs, and who sees what of it: plain data for whoever shows it to people or programs.
+//! Description of a schema: what it costs, and who sees what of it, as plain data for display or for programs.
 //!
-//! [`describe`] works from the compiled schema alone; [`Description::of_survey`] adds what only the files know: where a member is
-//! declared, the words its type is written in, its documentation and the advice on it.
+//! [`describe`] needs only the compiled schema; [`Description::of_survey`] adds what only the files contain: the place
+//! of each declaration, the text of its type, its documentation and advice.
 
 mod json;
 pub(crate) mod marks;
@@ -24,10 +24,10 @@ pub use page::to_page;
 pub use storage::{Storage, StoredIndex};
 pub use table::to_table;
 
-/// A schema with what it costs.
+/// A schema with its costs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
-    /// The fingerprint of the schema that is described.
+    /// The fingerprint of the schema.
     pub fingerprint: Hash,
     /// The entity types in the order of their ids.
     pub types: Vec<TypeDescription>,
@@ -39,7 +39,7 @@ pub struct Description {
     pub ledger_names: LedgerNames,
     /// The aliases, if the files are known.
     pub aliases: Vec<AliasOrigin>,
-    /// The parents, interfaces and components that types are made of, if the files are known.
+    /// The parents, interfaces and components of types, if the files are known.
     pub definitions: Vec<DefinitionOrigin>,
 }
 
@@ -50,13 +50,13 @@ pub struct TypeDescription {
     pub id: TypeId,
     /// Its name.
     pub name: String,
-    /// The parts that it has.
+    /// Its parts.
     pub parts: Parts,
     /// The type as which clients see it, if another.
     pub client_type: Option<String>,
     /// Whether its entities can be stored.
     pub persistent: bool,
-    /// Which parts of its place are sent at every opportunity.
+    /// The parts of position and direction that are volatile, with their distances.
     pub volatile: Volatile,
     /// Its levels of detail, the nearest first.
     pub lod_levels: Vec<LodLevel>,
@@ -64,7 +64,7 @@ pub struct TypeDescription {
     pub detailed_position: Option<DetailedPosition>,
     /// Metres around it within which it attracts areas of interest.
     pub appeal_radius: f32,
-    /// Clients see it only where behaviour says so.
+    /// Clients see it only if behaviour says so.
     pub manual_aoi: bool,
     /// Members that are neither backed up nor handed over.
     pub temp_properties: Vec<String>,
@@ -84,9 +84,9 @@ pub struct TypeDescription {
     pub exposed_cell_methods: Ids,
     /// The client methods, in the order of their ids.
     pub client_method_ids: Ids,
-    /// What a whole entity takes.
+    /// The size of a whole entity.
     pub totals: Totals,
-    /// Where it is declared, if the files are known.
+    /// Its declaration, if the files are known.
     pub origin: Option<TypeOrigin>,
     /// Warnings and advice, if the files are known.
     pub advice: Vec<Diagnostic>,
@@ -97,21 +97,21 @@ pub struct TypeDescription {
 pub struct PropertyDescription {
     /// Its position among the properties of its type.
     pub index: MemberId,
-    /// Its number for clients.
+    /// Its client number.
     pub id: Option<u16>,
     /// Its name.
     pub name: String,
-    /// Its type with all aliases resolved, in the words of the language.
+    /// Its type with all aliases resolved, in the notation of the language.
     pub data_type: String,
     /// The bytes of its value.
     pub size: Size,
-    /// Who has it.
+    /// The parts and clients that have it.
     pub distribution: Distribution,
-    /// The level of detail within which other clients are told of its changes; `None`: at any distance.
+    /// The level of detail within which its changes are sent to other clients; `None`: at any distance.
     pub level: Option<LodLevel>,
-    /// Whether it is about a person, and sealed. Then its type is that of what is sealed.
+    /// Whether it is personal, that is sealed. Its type is then that of the sealed value.
     pub personal: bool,
-    /// The account that it is a view of.
+    /// The account that it shows, if it is a view.
     pub account: Option<AccountView>,
     /// Only the newest change is kept for an observer.
     pub latest_only: bool,
@@ -123,11 +123,11 @@ pub struct PropertyDescription {
     pub protocol_id: Option<u16>,
     /// It is neither backed up nor handed over.
     pub temporary: bool,
-    /// What it holds at first.
+    /// Its initial value.
     pub default: Value,
     /// How it is stored, if it is.
     pub storage: Option<Storage>,
-    /// Where it is declared, if the files are known.
+    /// Its declaration, if the files are known.
     pub origin: Option<MemberOrigin>,
     /// Warnings and advice, if the files are known.
     pub advice: Vec<Diagnostic>,
@@ -138,19 +138,19 @@ pub struct PropertyDescription {
 pub struct MethodDescription {
     /// Its position among the methods of its part.
     pub index: MemberId,
-    /// Its number for clients, if they know it.
+    /// Its client number, if clients know it.
     pub id: Option<u16>,
     /// Its name.
     pub name: String,
-    /// What it takes.
+    /// Its arguments.
     pub args: Vec<ArgumentDescription>,
-    /// What it answers.
+    /// Its return values.
     pub returns: Vec<ArgumentDescription>,
     /// The bytes of its arguments.
     pub size: Size,
     /// Which clients may call it.
     pub exposed: Exposure,
-    /// Other clients further away than this many metres are not told.
+    /// Other clients farther away than this many metres do not receive it.
     pub detail_distance: Option<f32>,
     /// Only the newest call is kept for an observer.
     pub latest_only: bool,
@@ -158,7 +158,7 @@ pub struct MethodDescription {
     pub reliable: bool,
     /// The id that its author fixed for a foreign wire.
     pub protocol_id: Option<u16>,
-    /// Where it is declared, if the files are known.
+    /// Its declaration, if the files are known.
     pub origin: Option<MemberOrigin>,
     /// Warnings and advice, if the files are known.
     pub advice: Vec<Diagnostic>,
@@ -182,7 +182,7 @@ pub struct ServiceDescription {
     pub name: String,
     /// Its methods.
     pub methods: Vec<MethodDescription>,
-    /// Where it is declared, if the files are known.
+    /// Its declaration, if the files are known.
     pub origin: Option<TypeOrigin>,
     /// Warnings and advice, if the files are known.
     pub advice: Vec<Diagnostic>,
@@ -195,37 +195,37 @@ pub struct ObjectDescription {
     pub name: String,
     /// Where it is created.
     pub domain: Domain,
-    /// Its properties and what they hold at first.
+    /// Its properties and their initial values.
     pub properties: Vec<(ArgumentDescription, Value)>,
-    /// Where it is declared, if the files are known.
+    /// Its declaration, if the files are known.
     pub origin: Option<TypeOrigin>,
     /// Warnings and advice, if the files are known.
     pub advice: Vec<Diagnostic>,
 }
 
-/// What a whole entity takes, in bytes of values. Ids and lengths of messages come on top.
+/// The size of a whole entity, in bytes of values, without ids and lengths of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// What its own client is told when it gets it.
+    /// Sent to its own client when it enters the view.
     pub own_client: Sum,
-    /// What another client is told when it comes close.
+    /// Sent to another client when it enters the view.
     pub other_clients: Sum,
-    /// What a neighbouring cell is told.
+    /// Sent to a neighbouring cell.
     pub ghosts: Sum,
-    /// What the store keeps of it, its type's name included.
+    /// Stored, including the type's name.
     pub stored: Sum,
 }
 
 /// A sum of sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
-    /// How many members.
+    /// Number of members.
     pub members: usize,
-    /// The least bytes that they take.
+    /// Their minimum bytes.
     pub least: usize,
-    /// The bytes that they take while each holds its default.
+    /// Their bytes while each has its default.
     pub of_defaults: usize,
-    /// Whether they never take more than the least.
+    /// Whether the size is always the minimum.
     pub is_fixed: bool,
 }
 
@@ -281,7 +281,7 @@ impl Description {
         types.chain(services).chain(objects).collect()
     }
 
-    /// Leaves out everything but the types, services and user data objects of these names.
+    /// Removes all types, services and user data objects except those of these names.
     pub fn keep(&mut self, wanted: &[String]) {
         self.types.retain(|one| wanted.contains(&one.name));
         self.services.retain(|service| wanted.contains(&service.name));
@@ -352,14 +352,14 @@ impl PropertyDescription {
         }
     }
 
-    /// Its type in the words of its file; without files, with all aliases resolved.
+    /// The text of its type in its file; without files, with all aliases resolved.
     #[must_use]
     pub fn written(&self) -> &str {
         let written = self.origin.as_ref().and_then(|origin| origin.written.first());
         written.unwrap_or(&self.data_type)
     }
 
-    /// The words for those who have a copy beside the part that owns it, in a fixed order.
+    /// The words for copies beside the part that owns it, in a fixed order.
     #[must_use]
     pub fn receivers(&self) -> Vec<&'static str> {
         let Self { distribution, .. } = self;
@@ -399,7 +399,7 @@ impl MethodDescription {
 }
 
 impl MethodDescription {
-    /// The types of its arguments in the words of its file; empty without files.
+    /// The text of its arguments' types in its file; empty without files.
     #[must_use]
     pub fn written(&self) -> &[String] {
         self.origin.as_ref().map_or(&[], |origin| &origin.written)
@@ -458,7 +458,7 @@ impl Sum {
     }
 }
 
-/// The members of a type by name, for those who look for one.
+/// Lookup of members by name.
 impl TypeDescription {
     /// The property at this position.
     #[must_use]
@@ -482,7 +482,7 @@ impl TypeDescription {
         self.advice.iter().chain(on_properties).chain(on_methods)
     }
 
-    /// How many members each definition brought, by the definition.
+    /// The number of members that each definition contributes.
     #[must_use]
     pub fn members_by_origin(&self) -> BTreeMap<&Ancestor, usize> {
         let methods = [&self.base_methods, &self.cell_methods, &self.client_methods]

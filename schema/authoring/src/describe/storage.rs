@@ -1,42 +1,43 @@
 //! How the store keeps a property.
 //!
-//! A stored entity is one value under its database id: its generation, the name of its type, and of each persistent property
-//! the name and the value, which describes itself, so that it outlives a change of the schema. Names are behind their length,
-//! numbers in base 128; db writes it.
+//! A stored entity is one value under its database id: its generation, the name of its type, and for each persistent
+//! property the name and the self-describing value, which survives a change of the schema. Names are prefixed with
+//! their length, numbers are in base 128; db writes it.
 
 use annals_def::{DataType, EntityType, Index, Property, Size, Value};
 
-/// Bytes of how often a realm was migrated when an entity was written: more are taken only from the 128th time on.
+/// Bytes of the number of migrations of the realm when an entity was written: it takes more than this from the 128th
+/// on.
 const GENERATION_BYTES: usize = 1;
 
-/// How a persistent property is kept.
+/// The storage of a persistent property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Storage {
     /// The key of the entry within the stored entity: the name of the property.
     pub key: String,
-    /// Bytes of the entry, its name included; fixed only where every value takes as many.
+    /// Bytes of the entry, with its name; fixed only if all values take the same number of bytes.
     pub size: Size,
-    /// Characters or bytes that are expected of it, if declared.
+    /// Expected characters or bytes, if declared.
     pub database_length: Option<u32>,
-    /// How entities are found by it.
+    /// Its index.
     pub index: StoredIndex,
 }
 
 /// How the store finds entities by a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredIndex {
-    /// Not at all.
+    /// No index.
     None,
-    /// It is the identifier: the store has a key of its type and its first bytes, which leads to the database id.
+    /// The identifier: the store has a key of the type and the value's first bytes, which leads to the database id.
     Identifier,
-    /// An index is declared; one value may have several entities.
+    /// A declared index; several entities may have the same value.
     Plain,
-    /// An index is declared; one value has one entity.
+    /// A declared index; at most one entity per value.
     Unique,
 }
 
 impl Storage {
-    /// How a property of a type is kept; `None` if it is not.
+    /// The storage of a property; `None` if it is not stored.
     pub(super) fn of(one: &EntityType, property: &Property) -> Option<Self> {
         (one.persistent && property.persistent).then(|| {
             let name = with_length(property.name.len());
@@ -68,7 +69,7 @@ impl Storage {
 }
 
 impl StoredIndex {
-    /// The kind of index in a few words; empty if there is none.
+    /// The kind of index, in words; empty if there is none.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -80,7 +81,7 @@ impl StoredIndex {
     }
 }
 
-/// Bytes of so many bytes behind their length.
+/// Size of `length` bytes with their length prefix.
 fn with_length(length: usize) -> usize {
     number(length as u64) + length
 }
@@ -90,7 +91,7 @@ fn number(value: u64) -> usize {
     (u64::BITS - value.leading_zeros()).div_ceil(7).max(1) as usize
 }
 
-/// Bytes of a value that describes itself.
+/// Bytes of a self-describing value.
 fn stored(value: &Value) -> usize {
     1 + match value {
         Value::None | Value::Mailbox(None) => 0,
@@ -111,7 +112,7 @@ fn stored(value: &Value) -> usize {
     }
 }
 
-/// The least bytes of a value of a type that describes itself.
+/// Minimum bytes of a self-describing value of a type.
 fn least(data_type: &DataType) -> usize {
     1 + match data_type {
         DataType::Mailbox => 0,
@@ -129,12 +130,12 @@ fn least(data_type: &DataType) -> usize {
             let fields = dict.fields.iter().map(|field| least(&field.data_type));
             fields.fold(number(dict.fields.len() as u64), usize::saturating_add)
         }
-        // An integer near zero, the length of nothing.
+        // An integer near zero, or a length of zero.
         _ => 1,
     }
 }
 
-/// Whether all values of a type take as many bytes: integers do not, as small ones are written shorter.
+/// Whether all values of a type take the same number of bytes: integers do not, as small ones are shorter.
 fn has_fixed_size(data_type: &DataType) -> bool {
     match data_type {
         DataType::Float32

@@ -1,4 +1,4 @@
-//! A description with what only the files know.
+//! Descriptions with information that only the files contain.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use annals_def::{Diagnostic, MemberOrigin, Severity, SourcePlace, Survey, TypeOr
 
 use super::{Description, MethodDescription, TypeDescription, describe};
 
-/// What was found, by file, in the order of the file.
+/// The diagnostics by file, in file order.
 struct Found<'d>(BTreeMap<&'d str, Vec<&'d Diagnostic>>);
 
 impl Description {
-    /// Describes the schema of a survey, if there is one, with where everything is declared and the advice on it.
+    /// Describes the schema of a survey, if there is one, with the places of declarations and their advice.
     #[must_use]
     pub fn of_survey(survey: &Survey) -> Option<Self> {
         let origins = survey.origins.clone()?;
@@ -45,7 +45,7 @@ impl Description {
 }
 
 impl<'d> Found<'d> {
-    /// Warnings and advice; notes are of no use here, and with errors there is nothing to describe.
+    /// Warnings and advice; notes are not shown, and with errors there is no schema to describe.
     fn of(diagnostics: &'d [Diagnostic]) -> Self {
         let mut found: BTreeMap<&str, Vec<&Diagnostic>> = BTreeMap::new();
         for one in diagnostics {
@@ -60,7 +60,7 @@ impl<'d> Found<'d> {
         self.0.get(file).map_or(&[], Vec::as_slice)
     }
 
-    /// What was found in a declaration.
+    /// The diagnostics inside a declaration.
     fn in_place(&self, place: &SourcePlace) -> Vec<Diagnostic> {
         let in_file = self.in_file(&place.file);
         let from = in_file.partition_point(|one| (one.place.line, one.place.column) < (place.line, place.column));
@@ -75,7 +75,7 @@ impl<'d> Found<'d> {
         }
     }
 
-    /// What was found in the file of a type, and in none of its members.
+    /// The diagnostics in a type's file outside of its members.
     fn beside_members(&self, one: &TypeDescription, origin: &TypeOrigin) -> Vec<Diagnostic> {
         let in_members: Vec<&Diagnostic> = one.all_advice().collect();
         let in_file = self.in_file(&origin.place.file).iter();

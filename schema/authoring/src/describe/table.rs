@@ -1,4 +1,4 @@
-//! A description for a terminal, 100 columns wide.
+//! A description as text for a terminal, 100 columns wide.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::{
     marks::{method_marks, part_marks, property_marks, volatile_marks},
 };
 
-/// Columns of a table.
+/// Width of a table, columns.
 const WIDTH: usize = 100;
 
 /// Columns between the cells of a row.
@@ -20,7 +20,7 @@ const DIM: &str = "2";
 const GREEN: &str = "32";
 const YELLOW: &str = "33";
 
-/// The types, then the services and user data objects. What does not fit its column ends in an ellipsis.
+/// The types, then the services and user data objects. A text that does not fit its column ends in an ellipsis.
 #[must_use]
 pub fn to_table(description: &Description, style: Style) -> String {
     let mut out = String::new();
@@ -55,7 +55,7 @@ pub fn to_table(description: &Description, style: Style) -> String {
     out
 }
 
-/// What the ledger's numbers are called.
+/// The names of the ledger's numbers.
 fn ledger_names(names: &LedgerNames, style: Style, out: &mut String) {
     if names.is_empty() {
         return;
@@ -136,7 +136,7 @@ fn advice(one: &TypeDescription, style: Style, out: &mut String) {
     }
 }
 
-/// The words of a text in lines of so many columns.
+/// A text wrapped to this many columns.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -154,7 +154,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// What there is to say about a type as a whole, in lines.
+/// Facts about a type as a whole, in lines.
 fn facts(one: &TypeDescription) -> Vec<String> {
     let mut facts = Vec::new();
     let ancestors: Vec<String> = one.ancestors().iter().map(ToString::to_string).collect();
@@ -252,7 +252,7 @@ fn properties<'p>(list: impl Iterator<Item = &'p PropertyDescription>, style: St
     );
 }
 
-/// An id; a dash for what clients do not know.
+/// An id; a dash for members that clients do not know.
 fn number(id: Option<u16>) -> String {
     id.map_or("–".to_owned(), |id| id.to_string())
 }
@@ -272,7 +272,7 @@ fn methods<'m>(title: &'static str, list: impl Iterator<Item = &'m MethodDescrip
     table(["id", title, "size", ""], &rows, style, out);
 }
 
-/// `say(text: UNICODE_STRING) → (heard: UINT8)`, aliases as they are written.
+/// `say(text: UNICODE_STRING) → (heard: UINT8)`, aliases unresolved.
 fn signature(method: &MethodDescription) -> String {
     let list = |arguments: &[ArgumentDescription], written: &[String]| {
         let shown = arguments.iter().enumerate().map(|(at, argument)| {
@@ -288,13 +288,13 @@ fn signature(method: &MethodDescription) -> String {
     format!("{}({args}) → ({})", method.name, list(&method.returns, &[]))
 }
 
-/// Columns that a cell keeps at least.
+/// Minimum width of a shrunk cell, columns.
 const NARROWEST: usize = 10;
 
-/// The heads of columns that do not give way to others: a number cut short would say something else.
+/// The columns that are never shrunk: a truncated number would be misleading.
 const WHOLE: [&str; 5] = ["id", "size", "who has it", "level", "stored"];
 
-/// Rows below a head, each column as wide as it needs to be; the widest give way until the rows fit.
+/// A table with a head: each column as wide as needed; the widest shrink until the rows fit.
 fn table<const N: usize>(head: [&str; N], rows: &[[String; N]], style: Style, out: &mut String) {
     if rows.is_empty() {
         return;
@@ -319,7 +319,7 @@ fn table<const N: usize>(head: [&str; N], rows: &[[String; N]], style: Style, ou
         for (at, (cell, width)) in cells.iter().zip(widths).enumerate() {
             let cell = fitted(cell, width);
             let blanks = " ".repeat(width - columns(&cell));
-            // Numbers and sizes end at the same column.
+            // Numbers and sizes are right-aligned.
             let is_right = matches!(head[at], "id" | "size" | "stored");
             line.push_str(&if is_right { blanks + &cell } else { cell + &blanks });
             line.push_str(&" ".repeat(GAP));
@@ -332,7 +332,7 @@ fn table<const N: usize>(head: [&str; N], rows: &[[String; N]], style: Style, ou
     }
 }
 
-/// The text within so many columns.
+/// The text, truncated to this many columns.
 fn fitted(text: &str, width: usize) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if columns(&text) <= width {

@@ -1,28 +1,28 @@
-//! Every kind of change there is.
+//! All kinds of changes.
 
 use std::fmt;
 
 use annals_def::{AccountView, DataType, Difference, Distribution, Domain, Exposure, Index, MethodKind, Parts, Value};
 use annals_ids::{AssetKind, Slot};
 
-/// How something differs.
+/// A kind of change.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
     missing_docs,
     reason = "the fields are the old and the new of what the variant names"
 )]
 pub enum ChangeKind {
-    /// An entity type is new.
+    /// An entity type was added.
     TypeAdded,
-    /// An entity type is gone; `perhaps` is a new one that looks like it.
+    /// An entity type was removed; `perhaps` is a similar new one.
     TypeRemoved { perhaps: Option<String> },
-    /// An entity type has another name, as its author says.
+    /// An entity type was renamed, according to its author.
     TypeRenamed { from: String },
     /// Entity types have other numbers.
     TypesRenumbered { shifts: Vec<Shift>, because: String },
-    /// An entity type has other parts.
+    /// The parts of an entity type changed.
     PartsChanged { from: Parts, to: Parts },
-    /// Clients can meet entities under this type, or cannot any more.
+    /// Clients can now, or can no longer, meet entities as this type.
     ShownChanged { to: bool },
     /// `Persistent` of an entity type.
     TypePersistentChanged { to: bool },
@@ -41,11 +41,11 @@ pub enum ChangeKind {
     /// `IsManualAoI`.
     ManualAoiChanged { to: bool },
 
-    /// A property is new.
+    /// A property was added.
     PropertyAdded,
-    /// A property is gone; `perhaps` is a new one that looks like it.
+    /// A property was removed; `perhaps` is a similar new one.
     PropertyRemoved { perhaps: Option<String> },
-    /// A property has another name, as its author says.
+    /// A property was renamed, according to its author.
     PropertyRenamed { from: String },
     /// Properties have other numbers.
     PropertiesRenumbered { shifts: Vec<Shift>, because: String },
@@ -55,14 +55,14 @@ pub enum ChangeKind {
     PropertyType(Difference),
     /// `Flags`.
     FlagsChanged { from: Distribution, to: Distribution },
-    /// `Default`, whether it was given with the property, its alias or its type.
+    /// `Default`, of the property, its alias or its type.
     DefaultChanged { from: Value, to: Value },
     /// `Account`.
     AccountChanged {
         from: Option<AccountView>,
         to: Option<AccountView>,
     },
-    /// `Personal`, or the type of what is sealed.
+    /// `Personal`, or the type of the sealed value.
     PersonalChanged {
         from: Option<DataType>,
         to: Option<DataType>,
@@ -88,11 +88,11 @@ pub enum ChangeKind {
     /// `Utype` of a property.
     ProtocolIdChanged,
 
-    /// A method is new.
+    /// A method was added.
     MethodAdded,
-    /// A method is gone; `perhaps` is a new one that looks like it.
+    /// A method was removed; `perhaps` is a similar new one.
     MethodRemoved { perhaps: Option<String> },
-    /// A method has another name, as its author says.
+    /// A method was renamed, according to its author.
     MethodRenamed { from: String },
     /// Methods have other numbers.
     MethodsRenumbered {
@@ -106,13 +106,13 @@ pub enum ChangeKind {
         shifts: Vec<Shift>,
         because: String,
     },
-    /// An argument is new.
+    /// An argument was added.
     ArgumentAdded { name: String },
-    /// An argument is gone.
+    /// An argument was removed.
     ArgumentRemoved { name: String },
-    /// An argument has another name.
+    /// An argument was renamed.
     ArgumentRenamed { from: String, to: String },
-    /// The arguments that stay come in another order.
+    /// The remaining arguments changed their order.
     ArgumentsReordered,
     /// The type of an argument differs at one place.
     ArgumentType(Difference),
@@ -131,30 +131,30 @@ pub enum ChangeKind {
     /// `Utype` of a method.
     MethodProtocolIdChanged,
 
-    /// A service is new.
+    /// A service was added.
     ServiceAdded,
-    /// A service is gone.
+    /// A service was removed.
     ServiceRemoved,
-    /// Services, or methods of one, come in another order.
+    /// The order of services, or of a service's methods, changed.
     ServicesReordered,
-    /// A user data object type is new.
+    /// A user data object type was added.
     ObjectAdded,
-    /// A user data object type is gone.
+    /// A user data object type was removed.
     ObjectRemoved,
-    /// User data object types, or properties of one, come in another order.
+    /// The order of user data object types, or of the properties of one, changed.
     ObjectsReordered,
     /// `Domain`.
     DomainChanged { from: Domain, to: Domain },
-    /// A property of a user data object is new, gone, or differs.
+    /// A property of a user data object was added, removed or changed.
     ObjectProperty { name: String },
 
-    /// A kind of assets has a name, another one, or none any more.
+    /// The name of a kind of assets was added, changed or removed.
     KindNamed {
         kind: AssetKind,
         from: Option<String>,
         to: Option<String>,
     },
-    /// The same of a slot of accounts.
+    /// The name of a slot of accounts was added, changed or removed.
     SlotNamed {
         slot: Slot,
         from: Option<String>,
@@ -162,19 +162,19 @@ pub enum ChangeKind {
     },
 }
 
-/// A member or type whose number is another.
+/// A member or type whose number changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shift {
     /// Its name.
     pub name: String,
-    /// The number it had.
+    /// The old number.
     pub from: u16,
-    /// The number it has.
+    /// The new number.
     pub to: u16,
 }
 
 impl Shift {
-    /// What has a number for clients on both sides, and not the same.
+    /// A shift, if both sides have a client number and the numbers differ.
     pub(super) fn for_clients(name: &str, from: Option<u16>, to: Option<u16>) -> Option<Self> {
         let (from, to) = (from?, to?);
         let name = name.to_owned();
@@ -183,7 +183,7 @@ impl Shift {
 }
 
 impl ChangeKind {
-    /// The words of all kinds.
+    /// The words of all kinds of changes.
     pub const WORDS: [&str; 61] = [
         "type-added",
         "type-removed",
@@ -318,7 +318,7 @@ impl ChangeKind {
 }
 
 impl ChangeKind {
-    /// The way from the value of a property, or from the arguments of a method, to what differs. Empty if it is the whole.
+    /// The path of the difference in the value of a property or the arguments of a method. Empty for the whole.
     #[must_use]
     pub fn path(&self) -> &str {
         match self {
@@ -327,7 +327,7 @@ impl ChangeKind {
         }
     }
 
-    /// Whether something that stays is another than it was, as opposed to: something came, went, or has another name.
+    /// Whether an existing declaration was altered, as opposed to added, removed or renamed.
     pub(super) fn is_alteration(&self) -> bool {
         !matches!(
             self,
@@ -341,7 +341,7 @@ impl ChangeKind {
     }
 }
 
-/// What happened, as it follows the place.
+/// The change in words, behind its place.
 impl fmt::Display for ChangeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -379,7 +379,7 @@ impl fmt::Display for ChangeKind {
 }
 
 impl ChangeKind {
-    /// What became of something that is set.
+    /// Writes a change of a setting.
     fn write_setting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PartsChanged { from, to } => write!(f, "parts changed from {} to {}", parts(*from), parts(*to)),
@@ -441,7 +441,7 @@ impl ChangeKind {
     }
 }
 
-/// Names shown of a long list of shifts.
+/// Maximum names shown in a list of shifts.
 const SHOWN_SHIFTS: usize = 4;
 
 fn write_shifts(f: &mut fmt::Formatter<'_>, what: &str, shifts: &[Shift], because: &str) -> fmt::Result {

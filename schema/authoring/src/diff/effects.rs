@@ -1,33 +1,33 @@
-//! The rules: which class a change is of for each audience, and why.
+//! The rules: the class of a change for each audience, and the reason.
 //!
-//! Each reader of old data has a function. They say what is so: how rows are read is in `services/db/src/stored.rs`, how a
-//! log folds in `schema/event/src/state.rs`, what processes and clients are refused for in `services/host/src/director.rs`
-//! and `services/base/src/admission.rs`.
+//! There is one function for each reader of old data. The rules follow from code elsewhere: rows are read in
+//! `services/db/src/stored.rs`, logs are folded in `schema/event/src/state.rs`, processes and clients are rejected in
+//! `services/host/src/director.rs` and `services/base/src/admission.rs`.
 
 use annals_def::{DataType, Difference, Fit, TypeChange};
 
 use super::{Class, Effect, Effects, change::ChangeKind};
 
-/// Where the subject of a change is kept, before and after.
+/// Where the subject of a change occurs, before and after.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
     /// It was in rows of stored entities.
     pub(super) was_stored: bool,
     /// It is in rows of stored entities.
     pub(super) is_stored: bool,
-    /// Living parts of entities held it, or calls or histories could name it.
+    /// Live parts of entities held it, or calls or histories could refer to it.
     pub(super) was_held: bool,
-    /// Living parts of entities hold it, or calls or histories can name it.
+    /// Live parts of entities hold it, or calls or histories can refer to it.
     pub(super) is_held: bool,
-    /// The part that holds it is another.
+    /// It moved to another part.
     pub(super) is_moved: bool,
-    /// Clients knew it or know it, and this of it.
+    /// Clients knew or know this aspect of it.
     pub(super) is_seen: bool,
-    /// Only client methods are concerned: of these the log has the histories, and no calls under way.
+    /// Only client methods are affected: the log has histories of these, but no calls under way.
     pub(super) is_history: bool,
 }
 
-/// What a change does to all audiences.
+/// The effects of a change on all audiences.
 pub(super) fn effects(kind: &ChangeKind, facts: Facts) -> Effects {
     Effects {
         stored: stored(kind, facts),
@@ -39,7 +39,7 @@ pub(super) fn effects(kind: &ChangeKind, facts: Facts) -> Effects {
 
 const NOTHING_STORED: &str = "rows of stored entities hold persistent properties by name, and nothing of this";
 
-/// Why a member does not become personal, or ceases to be.
+/// Why a member cannot become personal, or cease to be.
 const SEALED: &str =
     "nothing seals or opens values on the way; add another member, and have behaviour take over what the old one holds";
 
@@ -97,8 +97,8 @@ fn stored(kind: &ChangeKind, facts: Facts) -> Effect {
     }
 }
 
-/// What a difference of types does to a stored value. A row's reader takes a value that fits the type, and refuses to load
-/// an entity of which one does not.
+/// The effect of a type difference on a stored value. The reader of a row accepts a value that fits the type, and
+/// refuses to load an entity with a value that does not.
 fn stored_value(difference: &Difference) -> Effect {
     match (difference.fit, &difference.change) {
         (Fit::Same, TypeChange::FieldPersistent) => {
@@ -217,7 +217,7 @@ fn log_of_methods(kind: &ChangeKind, facts: Facts) -> Effect {
     }
 }
 
-/// What a difference of types does to a value that something in the log holds.
+/// The effect of a type difference on a value in the log.
 fn held_value(difference: &Difference, holder: &str) -> Effect {
     match (difference.fit, &difference.change) {
         (Fit::Same, TypeChange::SequenceKind) => {
@@ -311,7 +311,7 @@ fn is_about_fields(change: &TypeChange) -> bool {
     )
 }
 
-/// Which values have no counterpart.
+/// The values that cannot be converted.
 fn without_place(change: &TypeChange) -> String {
     match change {
         TypeChange::Narrowed { to, .. } => format!("a number that is not one of {to} has no place"),

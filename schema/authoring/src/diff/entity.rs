@@ -1,4 +1,4 @@
-//! Entity types, held against one another.
+//! Comparison of entity types.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +14,14 @@ use super::{
     property,
 };
 
-/// What is known of a pair of types, for those that compare its members.
+/// A pair of types, with the facts needed to compare its members.
 pub(super) struct Pair<'a> {
     pub(super) plan: &'a Plan,
     pub(super) old: &'a EntityType,
     pub(super) new: &'a EntityType,
-    /// Clients could meet it before.
+    /// Whether clients could meet it before.
     pub(super) was_shown: bool,
-    /// Clients can meet it now.
+    /// Whether clients can meet it now.
     pub(super) is_shown: bool,
 }
 
@@ -35,7 +35,7 @@ impl Pair<'_> {
     }
 }
 
-/// Notes everything that differs in the entity types.
+/// Records all differences of the entity types.
 pub(super) fn compare_types(plan: &Plan, changes: &mut Vec<SchemaChange>) {
     let shown = [plan.old().shown_types(), plan.new_schema().shown_types()];
     renumbered(plan, &shown, changes);
@@ -79,7 +79,7 @@ pub(super) fn compare_types(plan: &Plan, changes: &mut Vec<SchemaChange>) {
     }
 }
 
-/// Types that are the same and have other numbers.
+/// Unchanged types with other numbers.
 fn renumbered(plan: &Plan, shown: &[BTreeSet<TypeId>; 2], changes: &mut Vec<SchemaChange>) {
     let mut is_seen = false;
     let mut shifts = Vec::new();
@@ -117,14 +117,14 @@ fn renumbered(plan: &Plan, shown: &[BTreeSet<TypeId>; 2], changes: &mut Vec<Sche
     );
 }
 
-/// Whether rows of stored entities have numbers of types in them.
+/// Whether rows of stored entities contain numbers of types.
 fn names_types(entity_type: &EntityType) -> bool {
     let has_mailbox = |data_type: &DataType| data_type.any(&mut |part| matches!(part, DataType::Mailbox));
     let mut stored = entity_type.properties.iter().filter(|property| property.is_stored());
     entity_type.parts.base && stored.any(|property| has_mailbox(&property.data_type))
 }
 
-/// What came or went before the first that moved.
+/// What was added or removed before the first that moved.
 pub(super) fn cause(added: &[&str], removed: &[&str]) -> String {
     let is = |names: &[&str]| if names.len() == 1 { "was" } else { "were" };
     let mut causes = Vec::new();
@@ -141,7 +141,7 @@ pub(super) fn cause(added: &[&str], removed: &[&str]) -> String {
     }
 }
 
-/// Names of a cause that are shown.
+/// Maximum names shown of a cause.
 const SHOWN_NAMES: usize = 3;
 
 fn list(names: &[&str]) -> String {
@@ -151,7 +151,7 @@ fn list(names: &[&str]) -> String {
     }
 }
 
-/// A new type that has more than half of the members of one that is gone.
+/// A new type with more than half of the members of a removed one.
 fn likely(plan: &Plan, old: &EntityType) -> Option<String> {
     let shared = |new: &EntityType| {
         let properties = old.properties.iter();
@@ -219,7 +219,7 @@ fn compare_type(pair: &Pair<'_>, changes: &mut Vec<SchemaChange>) {
     differs(old.manual_aoi != to, ChangeKind::ManualAoiChanged { to });
 }
 
-/// Adds a change with its effects.
+/// Records a change with its effects.
 pub(super) fn note(changes: &mut Vec<SchemaChange>, subject: Subject, kind: ChangeKind, facts: Facts) {
     let effects = effects(&kind, facts);
     changes.push(SchemaChange { subject, kind, effects });

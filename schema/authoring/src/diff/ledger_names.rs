@@ -1,4 +1,4 @@
-//! Names of kinds of assets and slots of accounts. Nothing is stored, logged or sent under them.
+//! Comparison of names of asset kinds and account slots. Nothing is stored, logged or sent by these names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use annals_def::LedgerNames;
 
 use super::{ChangeKind, SchemaChange, Subject, effects::Facts, entity::note};
 
-/// Notes every number that is called otherwise.
+/// Records every number whose name changed.
 pub(super) fn compare(old: &LedgerNames, new: &LedgerNames, changes: &mut Vec<SchemaChange>) {
     let kinds = renamed(old.kinds(), new.kinds())
         .into_iter()

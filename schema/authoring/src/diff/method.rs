@@ -1,4 +1,4 @@
-//! Methods, held against one another.
+//! Comparison of methods.
 
 use annals_def::{Arguments, Method, MethodKind, MethodPlan, Schema, Service};
 use annals_ids::MemberId;
@@ -12,7 +12,7 @@ use super::{
     property::client_cause,
 };
 
-/// The methods of one kind, of both sides, and what becomes of them.
+/// The old and new methods of one kind, and their plans.
 struct Lists<'a> {
     kind: MethodKind,
     old: &'a [Method],
@@ -21,7 +21,7 @@ struct Lists<'a> {
 }
 
 impl Lists<'_> {
-    /// The old place of a new method.
+    /// The old position of a new method.
     fn old_of(&self, new: MemberId) -> Option<usize> {
         self.plans.iter().position(|plan| plan.new == Some(new))
     }
@@ -31,7 +31,7 @@ impl Lists<'_> {
     }
 }
 
-/// Notes everything that differs in the methods of a type.
+/// Records all differences of the methods of a type.
 pub(super) fn compare(pair: &Pair<'_>, changes: &mut Vec<SchemaChange>) {
     for kind in MethodKind::ALL {
         let lists = Lists {
@@ -220,12 +220,12 @@ fn renumbered_for_clients(pair: &Pair<'_>, lists: &Lists<'_>, changes: &mut Vec<
     note(changes, pair.on_type(), kind, facts);
 }
 
-/// What orders client numbers.
+/// The sort key of client numbers.
 fn size(method: &Method) -> (Option<usize>, u8) {
     (method.stream_size(), method.header_size)
 }
 
-/// A new method that looks like one that is gone: the same arguments, the nearest place.
+/// A new method that resembles a removed one: same arguments, nearest position.
 fn likely(lists: &Lists<'_>, old: &Method) -> Option<String> {
     let added = lists.new.iter().filter(|new| lists.old_of(new.index).is_none());
     let alike = added.filter(|new| new.args == old.args && new.returns == old.returns && new.exposed == old.exposed);
@@ -233,7 +233,7 @@ fn likely(lists: &Lists<'_>, old: &Method) -> Option<String> {
     Some(nearest.name.clone())
 }
 
-/// Notes everything that differs in the services. Nothing of them is stored, logged or shown.
+/// Records all differences of the services. Nothing about them is stored, logged or shown.
 pub(super) fn compare_services(old: &Schema, new: &Schema, changes: &mut Vec<SchemaChange>) {
     let (olds, news) = (old.services(), new.services());
     let on = |service: &Service| Subject::Service(service.name.clone());

@@ -1,9 +1,9 @@
-//! What a change of the schema does, to whom, and what to do about it.
+//! Effects of a schema change on each audience, and the steps to take.
 //!
-//! Four audiences read what was written or built under the old schema, each in a way of its own: the database reads rows
-//! by name; whoever takes over a log reads images, events and calls by number; processes exchange messages by number; and
-//! clients decode frames by the numbers and sizes of what they know. A [`SchemaChange`] says for each of them which
-//! [`Class`] it is of, and why. The classes are those of the migration [`Plan`], put into words.
+//! Four audiences read data written, or use programs built, under the old schema: the database reads rows by name; a
+//! process that takes over a log reads images, events and calls by number; processes exchange messages by number;
+//! clients decode frames by the numbers and sizes they know. A [`SchemaChange`] gives the [`Class`] for each of them,
+//! and the reason. The classes follow from the migration [`Plan`].
 
 mod change;
 mod effects;
@@ -23,76 +23,76 @@ pub use change::{ChangeKind, Shift};
 pub use place::Subject;
 pub use step::Step;
 
-/// Everything that differs between two schemas.
+/// All differences between two schemas.
 #[derive(Clone, Debug)]
 pub struct Diff {
-    /// What becomes of the data.
+    /// The conversion of the data.
     pub plan: Plan,
-    /// What differs, in the order of the new schema; what was removed comes first. Empty if, and only if, nothing was renamed and both
-    /// schemas have the same fingerprint.
+    /// The differences, in the order of the new schema; removals come first. Empty if, and only if, nothing was renamed
+    /// and both schemas have the same fingerprint.
     pub changes: Vec<SchemaChange>,
 }
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchemaChange {
-    /// What differs.
+    /// What changed.
     pub subject: Subject,
-    /// How.
+    /// How it changed.
     pub kind: ChangeKind,
-    /// What it does, by audience.
+    /// The effects, by audience.
     pub effects: Effects,
 }
 
-/// What a change does to each audience.
+/// The effects of a change on each audience.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effects {
-    /// To entities of the database.
+    /// On entities in the database.
     pub stored: Effect,
-    /// To the log and its snapshots.
+    /// On the log and its snapshots.
     pub log: Effect,
-    /// To processes that run.
+    /// On running processes.
     pub peers: Effect,
-    /// To clients that are out.
+    /// On released clients.
     pub clients: Effect,
 }
 
-/// What a change does to an audience.
+/// The effect of a change on one audience.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// How grave it is.
+    /// The severity.
     pub class: Class,
-    /// Why, in a sentence without its full stop.
+    /// The reason, a sentence without its full stop.
     pub reason: String,
 }
 
-/// How grave a change is; the later, the graver.
+/// The severity of a change, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// This audience reads nothing of it.
+    /// This audience does not read it.
     Unaffected,
-    /// What was written before is read as what it was; what is new has its default.
+    /// Old data is read unchanged; new members have their defaults.
     Compatible,
-    /// As it is, it would be refused, lost or misread; the plan makes it right, whatever the values are.
+    /// Unconverted data would be rejected, lost or misread; the plan converts all values.
     NeedsMigration,
-    /// Some values have no counterpart, or old and new cannot talk.
+    /// Some values cannot be converted, or old and new cannot communicate.
     Breaking,
 }
 
-/// Who reads what was written or built under the old schema.
+/// A reader of data written, or a program built, under the old schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Audience {
     /// The database, which reads stored entities.
     Stored,
-    /// Whoever takes over a log, with its snapshots and the calls under way.
+    /// A process that takes over a log, with its snapshots and the calls under way.
     Log,
-    /// Processes that run.
+    /// Running processes.
     Peers,
-    /// Clients that are out.
+    /// Released clients.
     Clients,
 }
 
-/// Finds everything that differs, and what it does.
+/// Computes all differences and their effects.
 #[must_use]
 pub fn diff(old: &Schema, new: &Schema, renames: &Renames) -> Diff {
     let plan = Plan::new(old, new, renames);
@@ -105,14 +105,14 @@ pub fn diff(old: &Schema, new: &Schema, renames: &Renames) -> Diff {
 }
 
 impl Diff {
-    /// The gravest class for an audience.
+    /// The most severe class for an audience.
     #[must_use]
     pub fn verdict(&self, audience: Audience) -> Class {
         let classes = self.changes.iter().map(|change| change.effects.of(audience).class);
         classes.max().unwrap_or(Class::Unaffected)
     }
 
-    /// What to do, in order.
+    /// The steps to take, in order.
     #[must_use]
     pub fn steps(&self) -> Vec<Step> {
         if self.changes.is_empty() {
@@ -124,7 +124,7 @@ impl Diff {
 }
 
 impl Effects {
-    /// What it does to one audience.
+    /// The effect on one audience.
     #[must_use]
     pub fn of(&self, audience: Audience) -> &Effect {
         match audience {
@@ -137,7 +137,7 @@ impl Effects {
 }
 
 impl Audience {
-    /// All of them.
+    /// All audiences.
     pub const ALL: [Audience; 4] = [Self::Stored, Self::Log, Self::Peers, Self::Clients];
 
     /// One word for programs and command lines.
@@ -164,7 +164,7 @@ impl fmt::Display for Audience {
 }
 
 impl Class {
-    /// All of them, the harmless first.
+    /// All classes, in ascending order.
     pub const ALL: [Class; 4] = [Self::Unaffected, Self::Compatible, Self::NeedsMigration, Self::Breaking];
 
     /// One word for programs and command lines.

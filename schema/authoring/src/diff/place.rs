@@ -1,10 +1,10 @@
-//! What a change is about.
+//! Subjects of changes.
 
 use std::fmt;
 
 use annals_def::{MethodKind, place_below};
 
-/// What a change is about. Names are the new ones; those of what is gone are the old ones.
+/// The subject of a change. Names are new names; for removed declarations, old ones.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// The list of entity types.
@@ -30,7 +30,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Under which heading it is listed.
+    /// The heading under which it is listed.
     #[must_use]
     pub fn heading(&self) -> String {
         match self {
@@ -61,7 +61,7 @@ impl Subject {
         }
     }
 
-    /// The entity type, service or user data object that it is about or that has it.
+    /// The entity type, service or user data object of the subject.
     #[must_use]
     pub fn owner(&self) -> Option<&str> {
         match self {
@@ -71,7 +71,7 @@ impl Subject {
         }
     }
 
-    /// The property or method that it is about, if it is about one.
+    /// The property or method of the subject, if it is one.
     #[must_use]
     pub fn member(&self) -> Option<&str> {
         match self {
@@ -80,7 +80,7 @@ impl Subject {
         }
     }
 
-    /// A place in a value of it as designers write it: `Avatar.bag[].count`, or `Avatar.buy(items[].count)`.
+    /// A path in its value as designers write it: `Avatar.bag[].count`, or `Avatar.buy(items[].count)`.
     pub(super) fn place(&self, path: &str) -> String {
         match self {
             Self::Method(..) | Self::ServiceMethod(..) if !path.is_empty() => format!("{self}({path})"),

@@ -1,4 +1,4 @@
-//! Properties, held against one another.
+//! Comparison of properties.
 
 use annals_def::{EntityType, Property, PropertyPlan, Schema};
 use annals_ids::MemberId;
@@ -11,7 +11,7 @@ use super::{
     place::Subject,
 };
 
-/// Notes everything that differs in the properties of a type.
+/// Records all differences of the properties of a type.
 pub(super) fn compare(pair: &Pair<'_>, changes: &mut Vec<SchemaChange>) {
     let plans = &pair.plan.of_type(pair.old.id).properties;
     renumbered(pair, plans, changes);
@@ -38,7 +38,7 @@ pub(super) fn compare(pair: &Pair<'_>, changes: &mut Vec<SchemaChange>) {
     }
 }
 
-/// The old place of a new property.
+/// The old position of a new property.
 fn old_of(plans: &[PropertyPlan], new: MemberId) -> Option<usize> {
     plans.iter().position(|plan| plan.new == Some(new))
 }
@@ -108,7 +108,7 @@ fn compare_property(
     differs(old.protocol_id != new.protocol_id, ChangeKind::ProtocolIdChanged, false);
 }
 
-/// Whether other clients see it, or from another part.
+/// Whether the clients that see it changed, or the part from which they see it.
 fn eyes(pair: &Pair<'_>, old: &Property, new: &Property) -> bool {
     let seen = |is_shown: bool, property: &Property| {
         let flags = property.distribution;
@@ -197,12 +197,12 @@ fn renumbered_for_clients(pair: &Pair<'_>, plans: &[PropertyPlan], changes: &mut
     );
 }
 
-/// What orders client numbers.
+/// The sort key of client numbers.
 fn size(property: &Property) -> (Option<usize>, u8) {
     (property.data_type.stream_size(), property.header_size)
 }
 
-/// Why clients have other numbers: they go by size.
+/// Why client numbers changed: they are ordered by size.
 pub(super) fn client_cause((added, removed): (&[&str], &[&str]), resized: &[&str]) -> String {
     let is_clear = added.is_empty() && removed.is_empty();
     match resized {
@@ -213,7 +213,7 @@ pub(super) fn client_cause((added, removed): (&[&str], &[&str]), resized: &[&str
     }
 }
 
-/// A new property that looks like one that is gone: the same type and flags, the nearest place.
+/// A new property that resembles a removed one: same type and flags, nearest position.
 fn likely(pair: &Pair<'_>, plans: &[PropertyPlan], old: &Property) -> Option<String> {
     let added = pair
         .new
@@ -227,7 +227,7 @@ fn likely(pair: &Pair<'_>, plans: &[PropertyPlan], old: &Property) -> Option<Str
     Some(nearest.name.clone())
 }
 
-/// Notes everything that differs in the user data object types. Nothing of them is stored, logged or shown.
+/// Records all differences of the user data object types. Nothing about them is stored, logged or shown.
 pub(super) fn compare_objects(old: &Schema, new: &Schema, changes: &mut Vec<SchemaChange>) {
     let mut differs = |subject: Subject, kind: ChangeKind| note(changes, subject, kind, Facts::default());
     let on = |name: &str| Subject::Object(name.to_owned());

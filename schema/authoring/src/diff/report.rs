@@ -1,4 +1,4 @@
-//! A diff for people, and for programs.
+//! A diff as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -6,17 +6,17 @@ use serde_json::{Value as Json, json};
 
 use super::{Audience, ChangeKind, Class, Diff, SchemaChange, Subject};
 
-/// Columns before a reason.
+/// Width of the class before a reason, columns.
 const CLASS_WIDTH: usize = 15;
 
-/// Changes of which the same is to be said: one alias can change many properties.
+/// Changes with the same text: one alias can change many properties.
 struct Group<'a> {
     /// At least one.
     changes: Vec<&'a SchemaChange>,
 }
 
 impl<'a> Group<'a> {
-    /// All changes, each in the group of the first of its like.
+    /// Groups all changes, ordered by the first of each group.
     fn all(changes: &'a [SchemaChange]) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for change in changes {
@@ -28,7 +28,7 @@ impl<'a> Group<'a> {
         groups
     }
 
-    /// The headings of its changes, each once.
+    /// The distinct headings of its changes.
     fn heading(&self) -> String {
         let mut headings: Vec<String> = Vec::new();
         for heading in self.changes.iter().map(|change| change.subject.heading()) {
@@ -39,7 +39,7 @@ impl<'a> Group<'a> {
         headings.join(", ")
     }
 
-    /// What happened, and where.
+    /// The change and its places.
     fn title(&self) -> String {
         let first = self.changes[0];
         let place = |change: &SchemaChange| change.subject.place(change.kind.path());
@@ -71,7 +71,7 @@ fn is_like(one: &SchemaChange, other: &SchemaChange) -> bool {
 }
 
 impl Diff {
-    /// The diff for people: what changed, type by type; what it means for whom; what to do.
+    /// The diff as text: the changes by type, their effects on each audience, and the steps to take.
     #[must_use]
     pub fn to_text(&self) -> String {
         if self.changes.is_empty() {
@@ -100,7 +100,7 @@ impl Diff {
     fn write_group(&self, group: &Group<'_>, out: &mut String) {
         let _ = writeln!(out, "  {}", group.title());
         let change = group.changes[0];
-        // What all changes do to processes is said once, in the verdict.
+        // The effect on processes is the same for all changes, and is in the verdict.
         let told = [Audience::Stored, Audience::Log, Audience::Clients];
         for audience in told {
             let effect = change.effects.of(audience);
@@ -197,7 +197,7 @@ impl Diff {
         })
     }
 
-    /// What is to be said if something that is gone may have been renamed.
+    /// A hint that a removed declaration may have been renamed.
     fn hint(&self, change: &SchemaChange) -> Option<String> {
         let perhaps = match &change.kind {
             ChangeKind::TypeRemoved { perhaps }
@@ -208,7 +208,7 @@ impl Diff {
         let old = match &change.subject {
             Subject::Type(name) => name.clone(),
             Subject::Property(entity_type, name) | Subject::Method(entity_type, _, name) => {
-                // A rename names the type as it was.
+                // A rename uses the old name of the type.
                 let now = self.plan.new_schema().type_named(entity_type);
                 let before = now.and_then(|now| self.plan.old_of(now.id));
                 format!("{}.{name}", before.map_or(entity_type, |before| &before.name))

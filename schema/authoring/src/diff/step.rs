@@ -1,4 +1,4 @@
-//! The plan as steps that somebody can follow.
+//! The plan as steps for an operator.
 
 use std::fmt;
 
@@ -16,19 +16,19 @@ use super::Class;
 pub enum Step {
     /// Stop all processes.
     StopAll,
-    /// No entity of this type may be left: neither stored nor alive.
+    /// No entity of this type may exist, stored or live.
     MakeSureOfNone { entity_type: String },
-    /// No such part of this type may be left.
+    /// No such part of this type may exist.
     MakeSureOfNoPart { entity_type: String, part: Part },
-    /// Stored entities name another type.
+    /// Stored entities get another type name.
     RenameType { from: String, to: String },
-    /// Stored values go under another name.
+    /// Stored values get another name.
     Rename {
         entity_type: String,
         from: String,
         to: String,
     },
-    /// Stored values are converted; `stops` at one that has no counterpart.
+    /// Stored values are converted; `stops` at one that cannot be converted.
     Convert {
         entity_type: String,
         property: String,
@@ -37,15 +37,15 @@ pub enum Step {
     },
     /// Stored values are dropped.
     Drop { entity_type: String, property: String },
-    /// Stored entities have no value, and begin with the default.
+    /// Stored entities have no value, and start with the default.
     Begin {
         entity_type: String,
         property: String,
         value: Value,
     },
-    /// The index, and mailboxes in stored values, are written anew.
+    /// The index, and mailboxes in stored values, are rewritten.
     WriteIndex,
-    /// Living parts of a type are converted at the end of their logs.
+    /// Live parts of a type are converted at the end of their logs.
     Living {
         entity_type: String,
         renumbered: bool,
@@ -62,18 +62,18 @@ pub enum Step {
     },
     /// Histories are cleared.
     ClearHistories,
-    /// Clients are built and released anew.
+    /// Clients are rebuilt and released.
     ReleaseClients,
     /// Start all processes.
     StartAll,
 }
 
-/// What to do to carry out a plan, in order, given how grave it is for the log and for clients.
+/// The steps of a plan, in order, given its class for the log and for clients.
 pub(super) fn steps(plan: &Plan, log: Class, clients: Class) -> Vec<Step> {
     Steps(plan).all(log, clients)
 }
 
-/// The steps of a plan, in the making.
+/// Builds the steps of a plan.
 struct Steps<'p>(&'p Plan);
 
 impl Steps<'_> {
@@ -172,7 +172,7 @@ impl Steps<'_> {
         }
     }
 
-    /// Whether a mailbox has another number in it, or the index has another name or property.
+    /// Whether a mailbox gets another number, or the index another name or property.
     fn changes_index(&self) -> bool {
         let indexed = |entity_type: &EntityType| -> Vec<(String, Index, bool)> {
             let kept = entity_type.properties.iter().filter(|property| property.is_stored());
@@ -258,7 +258,7 @@ impl Steps<'_> {
     }
 }
 
-/// What is to be done with the values of a property, and whether some have no counterpart.
+/// The conversion of a property's values in words, and whether some cannot be converted.
 fn conversion(plan: &PropertyPlan, name: &str) -> Option<(String, bool)> {
     let matters = |difference: &&Difference| difference.fit != Fit::Same;
     let differences = plan.differences.iter().filter(matters);
@@ -296,7 +296,7 @@ impl Step {
 }
 
 impl Step {
-    /// What is done to living parts.
+    /// The conversion of live parts, in words.
     fn living_parts(&self) -> String {
         let Self::Living {
             renumbered,

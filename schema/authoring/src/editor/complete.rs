@@ -1,4 +1,4 @@
-//! What could stand at the cursor.
+//! Completions at the cursor.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -13,29 +13,29 @@ use super::{
     page::Spot,
 };
 
-/// Most completions offered at once.
+/// Maximum completions offered at once.
 const MAX_COMPLETIONS: usize = 1_000;
 
-/// Something that could stand at the cursor.
+/// A completion at the cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What it is called.
+    /// The name shown.
     pub label: String,
-    /// What it is.
+    /// Its kind.
     pub kind: CompletionKind,
-    /// A few words about it.
+    /// A short remark.
     pub detail: String,
-    /// What it says, in a sentence.
+    /// Its meaning, in a sentence.
     pub documentation: String,
-    /// The part of the text that it replaces, in bytes.
+    /// The range of the text that it replaces, in bytes.
     pub range: Range<usize>,
-    /// What is written instead.
+    /// The replacement.
     pub text: String,
-    /// Where in that the cursor is to be, in bytes.
+    /// The cursor's position in the replacement, in bytes.
     pub cursor: usize,
 }
 
-/// What a completion is.
+/// The kind of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CompletionKind {
     /// A tag.
@@ -46,7 +46,7 @@ pub enum CompletionKind {
     Type,
     /// An alias.
     Alias,
-    /// A flag, or another of a few words.
+    /// A flag, or another enumerated word.
     Word,
     /// The name of a definition.
     Definition,
@@ -54,15 +54,15 @@ pub enum CompletionKind {
     Level,
 }
 
-/// What is offered, with the part of the text that each replaces.
+/// Completions that share the range that they replace.
 struct Offer {
     range: Range<usize>,
     completions: Vec<Completion>,
 }
 
 impl Draft {
-    /// What could stand at a place of a file, the likeliest first. All that fits is offered, whatever has been typed of it:
-    /// editors choose from it by what they have.
+    /// The completions at a place of a file, the most likely first. They are not filtered by what has been typed:
+    /// editors do that.
     #[must_use]
     pub fn complete(&self, path: &str, at: usize) -> Vec<Completion> {
         let Some(place) = self.place(path) else {
@@ -88,7 +88,7 @@ impl Draft {
         }
     }
 
-    /// Tags that can stand in an element.
+    /// The tags that can occur in an element.
     fn tags(&self, place: Place<'_>, within: Option<usize>, range: Range<usize>, form: Form) -> Vec<Completion> {
         let mut offer = Offer::at(range);
         let Some(within) = within else {
@@ -122,7 +122,7 @@ impl Draft {
         offer.completions
     }
 
-    /// Names that an element can have, where they are not free after all.
+    /// The names that an element can have, where they are not the author's choice.
     fn names(&self, place: Place<'_>, named: Named, there: &BTreeSet<&str>, form: Form, offer: &mut Offer) {
         let of_kind = match (named.what, Self::listed_kind(place.kind)) {
             (_, Some(listed)) if std::ptr::eq(named.content, &LISTED) => Some(listed),
@@ -141,14 +141,14 @@ impl Draft {
         }
     }
 
-    /// Words that an element can hold, and tags if it can hold these.
+    /// The words that an element can contain, and the tags in it.
     fn words(&self, place: Place<'_>, node: usize, word: Range<usize>) -> Vec<Completion> {
         let Some(content) = self.content(place, node) else {
             return Vec::new();
         };
         let page = place.page;
         let own = &page.nodes[node].words;
-        // Text stands before the elements; what stands behind them nobody reads.
+        // Text comes before the elements; text behind them is ignored.
         let is_before = page
             .children(Some(node))
             .next()
@@ -220,7 +220,7 @@ impl Draft {
             return;
         };
         let own = self.definition(place.path);
-        // What stands beside it is there already.
+        // Names that are already present beside it.
         let beside = place
             .page
             .children(place.page.nodes[node].parent)
@@ -257,18 +257,18 @@ impl Draft {
     }
 }
 
-/// How much of a tag is there.
+/// How much of a tag has been typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// Nothing.
     Whole,
     /// Its `<`.
     Opened,
-    /// All; its name is another.
+    /// All of it; the name is replaced.
     Name,
 }
 
-/// The name that closes an element.
+/// The end tag of the open element.
 fn end_tag(place: Place<'_>, within: Option<usize>, range: Range<usize>) -> Vec<Completion> {
     let mut offer = Offer::at(range.clone());
     if let Some(node) = within {
@@ -317,7 +317,7 @@ impl Offer {
         }
     }
 
-    /// A tag with its end, and the cursor between the two.
+    /// Adds a tag with its end tag, with the cursor between the two.
     fn tag(&mut self, name: &str, form: Form, content: &Content, says: &str) {
         let can_be_empty = matches!(content.text, Text::Nothing | Text::Reach | Text::WordOrNothing(_))
             && content.tags.is_empty()
@@ -335,7 +335,7 @@ impl Offer {
     }
 }
 
-/// What an element holds, in a few words.
+/// The content of an element, in a few words.
 fn note(content: &Content) -> &'static str {
     match content.text {
         Text::Boolean | Text::BooleanOrNothing => "true or false",

@@ -1,4 +1,4 @@
-//! What is wrong, put right by a program.
+//! Fixes that a program can apply.
 
 use std::ops::Range;
 
@@ -6,28 +6,28 @@ use annals_def::{Diagnostic, Fix};
 
 use super::Draft;
 
-/// A way to put something right.
+/// A fix for a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuickFix {
-    /// What it does, in a few words.
+    /// What the fix does, in a few words.
     pub title: String,
     /// The file that changes.
     pub file: String,
-    /// What changes, none over another, in the order of the text.
+    /// The replacements, without overlap, in the order of the text.
     pub changes: Vec<Replacement>,
 }
 
-/// A part of a text and what replaces it.
+/// A range of a text and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replacement {
-    /// The part, in bytes of the text.
+    /// The range, in bytes of the text.
     pub range: Range<usize>,
-    /// What replaces it.
+    /// The replacement.
     pub text: String,
 }
 
 impl Draft {
-    /// How to put right what a diagnostic reports, if a program can.
+    /// The fix for a diagnostic, if a program can apply one.
     #[must_use]
     pub fn fix(&self, diagnostic: &Diagnostic) -> Option<QuickFix> {
         let fix = diagnostic.fix.as_ref()?;

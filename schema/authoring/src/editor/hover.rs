@@ -1,4 +1,4 @@
-//! What something means, and what it costs.
+//! Hover texts: meaning and costs.
 
 use std::{fmt::Write as _, ops::Range};
 
@@ -17,20 +17,20 @@ use crate::{
     describe::marks::part_marks,
 };
 
-/// Most types whose numbers are told one by one.
+/// Maximum types whose numbers are listed singly.
 const MAX_NUMBERED_TYPES: usize = 8;
 
-/// What something means.
+/// A hover text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hover {
     /// The explanation, in Markdown.
     pub text: String,
-    /// What it explains, in bytes of the file's text.
+    /// The range that it explains, in bytes of the file's text.
     pub range: Range<usize>,
 }
 
 impl Draft {
-    /// What stands at a place of a file: of a tag or a word what it says, of a member or an alias what it costs.
+    /// The hover text at a place of a file: the meaning of a tag or word, the costs of a member or alias.
     #[must_use]
     pub fn hover(&self, path: &str, at: usize) -> Option<Hover> {
         let place = self.place(path)?;
@@ -141,7 +141,7 @@ impl Draft {
         Some(format!("**{}**: {}{size}", word.name, word.says))
     }
 
-    /// What an alias stands for and costs, in a line.
+    /// The type and size of an alias, on one line.
     pub(super) fn alias_note(&self, name: &str) -> Option<String> {
         let aliases = &self.description.as_ref()?.aliases;
         let alias = aliases.iter().find(|alias| alias.name == name)?;
@@ -160,7 +160,7 @@ impl Draft {
         }
     }
 
-    /// An interface or a component: who has it.
+    /// The text about an interface or component: the types that have it.
     fn about_definition(&self, kind: Kind, name: &str) -> String {
         let mut text = format!("{} **{name}**", AncestorKind::from(kind).name());
         let Some(description) = &self.description else {
@@ -180,7 +180,7 @@ impl Draft {
         text
     }
 
-    /// A listed type with what a whole entity takes.
+    /// The text about a listed type, with the size of a whole entity.
     fn about_type(&self, name: &str) -> Option<String> {
         let one = self.described(name)?;
         let parts = part_marks(one.parts);
@@ -211,7 +211,7 @@ impl Draft {
         self.description.as_ref()?.types.iter().find(|one| one.name == name)
     }
 
-    /// A member with its cost, in every type that has it from here.
+    /// The text about a member, with its costs in every type that inherits it.
     fn about_member(&self, place: Place<'_>, name: &str, what: &str) -> String {
         let head = format!("{what} **{name}**");
         let (Some(description), Some((_, kind, of))) = (&self.description, self.definition(place.path)) else {
@@ -257,12 +257,12 @@ impl Draft {
     }
 }
 
-/// What a member costs in a type.
+/// The costs of a member in a type.
 struct Cost {
     of: String,
-    /// Its number for clients in that type.
+    /// Its client number in that type.
     number: String,
-    /// What is the same in every type that inherits it.
+    /// Facts that are the same in every type that inherits it.
     facts: Vec<String>,
     documentation: Option<String>,
 }
@@ -367,7 +367,7 @@ fn method_cost(one: &TypeDescription, method: &MethodDescription) -> Cost {
     }
 }
 
-/// The number by which clients know a member.
+/// The client number of a member.
 fn number(id: Option<u16>, ids: &Ids) -> String {
     let Some(id) = id else {
         return String::new();

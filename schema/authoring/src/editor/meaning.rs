@@ -1,4 +1,4 @@
-//! What the elements of a file mean, and what names lead to.
+//! The meaning of a file's elements, and resolution of names.
 
 use std::collections::BTreeSet;
 
@@ -6,21 +6,21 @@ use annals_def::grammar::{Content, FOLDERS, Family, FileKind, Kind, LISTS, Noun,
 
 use super::{Draft, page::Page};
 
-/// Longest way from one definition to another that is followed.
+/// Longest chain of definitions that is followed.
 const MAX_DEFINITIONS: usize = 256;
 
-/// What an element is.
+/// The meaning of an element.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Meaning {
-    /// What stands in it.
+    /// Its content.
     pub(super) content: &'static Content,
-    /// The tag that it is; else its name is of the author's choice.
+    /// Its tag; `None` if the author chose its name.
     pub(super) tag: Option<&'static Tag>,
-    /// What it is if its name is of the author's choice, like "property".
+    /// What it is if the author chose its name, such as "property".
     pub(super) what: &'static str,
 }
 
-/// A file with what is in it.
+/// A file with its elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'d> {
     pub(super) path: &'d str,
@@ -29,14 +29,14 @@ pub(super) struct Place<'d> {
 }
 
 impl Draft {
-    /// A file that is read.
+    /// The file at a path, if it is one of the language.
     pub(super) fn place(&self, path: &str) -> Option<Place<'_>> {
         let (path, page) = self.pages.get_key_value(path)?;
         let kind = FileKind::of(path.strip_prefix(self.root)?)?;
         Some(Place { path, page, kind })
     }
 
-    /// What an element means; `None` if nothing knows it.
+    /// The meaning of an element; `None` if it is unknown.
     pub(super) fn meaning(&self, place: Place<'_>, node: usize) -> Option<Meaning> {
         let Place { page, kind, .. } = place;
         let Some(parent) = page.nodes[node].parent else {
@@ -63,19 +63,19 @@ impl Draft {
         }
     }
 
-    /// What can stand in an element.
+    /// The possible content of an element.
     pub(super) fn content(&self, place: Place<'_>, node: usize) -> Option<&'static Content> {
         let meaning = self.meaning(place, node)?;
         Some(meaning.content.with_text(place.page.words(node)))
     }
 
-    /// What the file of this path defines.
+    /// What the file at this path defines.
     pub(super) fn definition(&self, path: &str) -> Option<(Family, Kind, String)> {
         let (family, kind, name) = definition_at(path.strip_prefix(self.root)?)?;
         Some((family, kind, name.to_owned()))
     }
 
-    /// The names of the definitions of a kind, and their files.
+    /// The names and files of the definitions of a kind.
     pub(super) fn definitions(&self, family: Family, kind: Kind) -> impl Iterator<Item = (String, &str)> {
         self.pages.keys().filter_map(move |path| {
             let (its_family, its_kind, name) = self.definition(path)?;
@@ -83,7 +83,7 @@ impl Draft {
         })
     }
 
-    /// The kind of definition that a name means in a file; `None` if it means something else.
+    /// The kind of definition that a name refers to in a file; `None` if it refers to something else.
     pub(super) fn kind_of(&self, path: &str, noun: Noun) -> Option<(Family, Kind)> {
         let own = self.definition(path);
         let (family, kind) = own.map_or((Family::Entity, Kind::Entity), |(family, kind, _)| (family, kind));
@@ -96,7 +96,7 @@ impl Draft {
         }
     }
 
-    /// What the entries of a list name.
+    /// The kind of definition that a list names.
     pub(super) fn listed_kind(kind: FileKind) -> Option<(Family, Kind)> {
         match kind {
             FileKind::EntityList => Some((Family::Entity, Kind::Entity)),
@@ -107,7 +107,7 @@ impl Draft {
         }
     }
 
-    /// The file of aliases that counts.
+    /// The effective file of aliases.
     pub(super) fn alias_place(&self) -> Option<Place<'_>> {
         let own = format!("{}{}", self.root, self.dialect.alias_file());
         let others = LISTS.iter().filter(|(_, kind)| *kind == FileKind::Aliases);
@@ -115,15 +115,15 @@ impl Draft {
         std::iter::once(own).chain(others).find_map(|path| self.place(&path))
     }
 
-    /// The aliases: where they are declared, and their elements there.
+    /// The file of aliases, and their elements in it.
     pub(super) fn aliases(&self) -> Option<(Place<'_>, Vec<usize>)> {
         let place = self.alias_place()?;
         let root = place.page.children(None).next()?;
         Some((place, place.page.children(Some(root)).collect()))
     }
 
-    /// The elements that declare levels of detail, of a definition and of what it inherits from; of all definitions if these
-    /// have none, since one that is inherited itself can use the levels of its heirs.
+    /// The elements that declare levels of detail, of a definition and its ancestors; of all definitions if these have
+    /// none, since an inherited definition can use the levels of its heirs.
     pub(super) fn levels(&self, path: &str) -> Vec<(Place<'_>, usize)> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::new();
@@ -171,7 +171,7 @@ impl Draft {
     }
 }
 
-/// What a level of detail is called.
+/// The label of a level of detail.
 pub(super) fn label(page: &Page, level: usize) -> &str {
     match page.child(level, "label") {
         Some(label) => page.words(label),

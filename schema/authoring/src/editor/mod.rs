@@ -1,8 +1,7 @@
-//! A game's definitions while they are being written: what is wrong, what could stand at the cursor, what something means
-//! and costs, and where it is declared.
+//! Editor support for a game's definitions: diagnostics, completion, hover texts, places of declarations.
 //!
-//! Places are bytes of a file's text. Nothing here waits or touches a disk: whoever speaks with an editor keeps a
-//! [`Draft`] up to date with what is on the disk and what is open.
+//! Places are bytes of a file's text. This module does no I/O: its caller keeps a [`Draft`] up to date with the files
+//! on disk and in the editor.
 
 mod complete;
 mod fixes;
@@ -28,21 +27,21 @@ use page::Page;
 pub use symbols::{Symbol, SymbolKind};
 pub use target::Target;
 
-/// A game's definitions while they are being written.
+/// A game's definitions during editing.
 #[derive(Clone, Debug)]
 pub struct Draft {
     tree: Tree,
-    /// Below which the definitions are.
+    /// The folder that contains the definitions.
     root: &'static str,
     dialect: Dialect,
     pages: BTreeMap<String, Page>,
     diagnostics: Vec<Diagnostic>,
-    /// Of the newest state without an error.
+    /// The description of the latest state without errors.
     description: Option<Description>,
 }
 
 impl Draft {
-    /// The draft of these files, checked.
+    /// A checked draft of these files.
     #[must_use]
     pub fn new(tree: Tree) -> Self {
         let mut draft = Self {
@@ -57,7 +56,7 @@ impl Draft {
         draft
     }
 
-    /// Adds or replaces a file, as it is in an editor. [`Draft::check`] looks at what has changed.
+    /// Adds or replaces a file with its text in an editor. [`Draft::check`] must be called to check the change.
     pub fn write(&mut self, path: &str, text: String) {
         self.tree.insert(path, text.clone());
         self.pages.insert(path.to_owned(), Page::of(text));
@@ -69,7 +68,7 @@ impl Draft {
         self.tree = tree;
     }
 
-    /// Checks all files anew.
+    /// Checks all files again.
     pub fn check(&mut self) {
         let survey = survey(&self.tree);
         if let Some(description) = Description::of_survey(&survey) {
@@ -80,7 +79,7 @@ impl Draft {
         self.dialect = dialect_of(&self.tree);
     }
 
-    /// What is wrong, by file, line and column, as of the last [`Draft::check`].
+    /// The diagnostics of the last [`Draft::check`], ordered by file, line and column.
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
@@ -92,7 +91,7 @@ impl Draft {
         self.pages.get(path).map(|page| page.text.as_str())
     }
 
-    /// The part of a file's text that a diagnostic's place means.
+    /// The range of a file's text that a diagnostic's place denotes.
     #[must_use]
     pub fn range(&self, place: &annals_def::Place) -> Option<Range<usize>> {
         let page = self.pages.get(&place.file)?;
@@ -100,7 +99,7 @@ impl Draft {
     }
 }
 
-/// The files that have a text.
+/// The files with text.
 fn pages(tree: &Tree) -> BTreeMap<String, Page> {
     let texts = tree.texts().into_iter();
     texts

@@ -1,19 +1,19 @@
-//! A file while it is being written: its elements as far as they can be told, whatever is missing.
+//! An incomplete file during editing: its elements as far as they can be recognised.
 //!
-//! The compiler's reader stops at the first fault, as it must. Here an element that is not closed ends where one around it
-//! does, a start tag without an end is an element by itself, and an end tag that closes nothing is passed over.
+//! The compiler's reader stops at the first fault. Here an unclosed element ends where an element around it ends, a
+//! start tag without an end is an element by itself, and an end tag that closes nothing is skipped.
 
 use std::ops::Range;
 
 use annals_def::MAX_XML_DEPTH;
 
-/// A file's text and the elements in it, in the order of their start tags.
+/// A file's text and its elements, in the order of their start tags.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Page {
     pub(super) text: String,
-    /// Elements nested more deeply than the compiler allows have nothing in them.
+    /// Elements nested more deeply than the compiler allows are empty.
     pub(super) nodes: Vec<Node>,
-    /// Where the lines begin.
+    /// The line starts.
     lines: Vec<usize>,
 }
 
@@ -24,19 +24,19 @@ pub(super) struct Node {
     pub(super) name: Range<usize>,
     /// Its name in the end tag, if it has one.
     pub(super) end_name: Option<Range<usize>>,
-    /// What is between its tags.
+    /// The range between its tags.
     pub(super) inner: Range<usize>,
-    /// The first text in it, without the blanks around it.
+    /// The first text in it, trimmed.
     pub(super) words: Range<usize>,
-    /// Behind its end tag.
+    /// The position behind its end tag.
     pub(super) end: usize,
-    /// The element that it stands in.
+    /// The element that contains it.
     pub(super) parent: Option<usize>,
-    /// Nothing can stand in it.
+    /// Whether it is self-closing.
     pub(super) is_closed_at_once: bool,
 }
 
-/// What stands at a place.
+/// The syntax at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Spot {
     /// The name of a start tag, in an element.
@@ -47,15 +47,15 @@ pub(super) enum Spot {
     },
     /// The name of an end tag, in an element.
     EndTag { within: Option<usize>, name: Range<usize> },
-    /// Behind the name of a start tag.
+    /// The attributes, behind the name of a start tag.
     Attributes { name: Range<usize>, word: Range<usize> },
     /// A word, or nothing, between the tags of an element.
     Words { within: Option<usize>, word: Range<usize> },
-    /// What nobody reads: a comment.
+    /// A comment.
     Nothing,
 }
 
-/// A piece of a text.
+/// A token of a text.
 #[derive(Clone, Debug)]
 enum Token {
     Start {
@@ -80,7 +80,7 @@ impl Page {
         }
     }
 
-    /// The bytes of so many characters from a column of a line, both from 1.
+    /// The bytes of `width` characters from a column of a line, both from 1.
     pub(super) fn characters(&self, line: u32, column: u32, width: u32) -> Option<Range<usize>> {
         let line_start = *self.lines.get((line as usize).saturating_sub(1))?;
         let behind = |from: usize, characters: usize| {
@@ -101,7 +101,7 @@ impl Page {
         &self.text[self.nodes[node].words.clone()]
     }
 
-    /// The elements directly in another, or those in none.
+    /// The child elements of an element, or the top-level ones.
     pub(super) fn children(&self, parent: Option<usize>) -> impl Iterator<Item = usize> {
         let first = parent.map_or(0, |parent| parent + 1);
         let end = parent.map_or(self.text.len(), |parent| self.nodes[parent].end);
@@ -115,7 +115,7 @@ impl Page {
         self.children(Some(parent)).find(|&child| self.name(child) == name)
     }
 
-    /// The innermost element between whose tags a place is.
+    /// The innermost element whose tags enclose a place.
     pub(super) fn around(&self, at: usize) -> Option<usize> {
         let holds = |node: &Node| !node.is_closed_at_once && node.inner.start <= at && at <= node.inner.end;
         self.nodes.iter().rposition(holds)
@@ -129,16 +129,17 @@ impl Page {
             .position(|node| touches(&node.name) || node.end_name.as_ref().is_some_and(touches))
     }
 
-    /// What stands at a place; the beginning of a character counts for all of it, the end of the text for what is behind.
+    /// The syntax at a place; the start of a character counts as the whole character, the end of the text as what is
+    /// behind it.
     pub(super) fn spot(&self, at: usize) -> Spot {
         let text = &self.text;
         let at = text.floor_char_boundary(at);
         for (token, range) in (Tokens { text, at: 0 }) {
-            // Just behind an end of a tag one is out of it; an unfinished one can go on.
+            // Directly behind the end of a tag is outside of it; an unfinished tag can continue.
             let is_in = range.start < at && (at < range.end || (at == range.end && !text[..at].ends_with('>')));
             match token {
                 Token::Words if range.start <= at && at <= range.end => {
-                    // What begins here may be what the cursor is before.
+                    // The cursor may be before what begins here.
                     if at == range.end && text[at..].starts_with('<') && range.is_empty() {
                         continue;
                     }
@@ -174,7 +175,7 @@ impl Page {
     }
 }
 
-/// The letters around a place within a part of a text.
+/// The word around a place, within a range of a text.
 fn word_around(text: &str, at: usize, part: &Range<usize>) -> Range<usize> {
     let is_letter = |c: char| !c.is_whitespace() && !"<>/=\"'".contains(c);
     let before = &text[part.start..at];
@@ -246,7 +247,7 @@ fn nodes(text: &str) -> Vec<Node> {
     nodes
 }
 
-/// The pieces of a text, each beginning where the one before ends.
+/// The tokens of a text, each beginning where the previous one ends.
 struct Tokens<'t> {
     text: &'t str,
     at: usize,
@@ -269,7 +270,7 @@ impl Iterator for Tokens<'_> {
     }
 }
 
-/// The markup that a text begins with, and its length.
+/// The markup at the start of a text, and its length.
 fn markup(rest: &str, begin: usize) -> (Token, usize) {
     for (start, end) in [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">")] {
         if let Some(inner) = rest.strip_prefix(start) {
@@ -283,7 +284,7 @@ fn markup(rest: &str, begin: usize) -> (Token, usize) {
     let name_length = behind.find(is_end_of_name).unwrap_or(behind.len());
     let name = begin + lead..begin + lead + name_length;
     let inner = &behind[name_length..];
-    // A tag that has no end before the next one ends with its line.
+    // A tag without an end before the next tag ends with its line.
     let (length, is_finished) = match end_of_tag(inner) {
         Some(end) => (lead + name_length + end + 1, true),
         None => {
@@ -303,7 +304,7 @@ fn markup(rest: &str, begin: usize) -> (Token, usize) {
     (token, length)
 }
 
-/// Where the `>` of a tag is, if it comes before the next tag.
+/// The position of a tag's `>`, if it comes before the next tag.
 fn end_of_tag(inner: &str) -> Option<usize> {
     let mut quote = None;
     for (at, c) in inner.char_indices() {
@@ -322,7 +323,7 @@ fn end_of_tag(inner: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// The page of a text and the place of its `|`.
+    /// The page of a text, and the position of its `|`.
     fn at_cursor(text: &str) -> (Page, usize) {
         let at = text.find('|').expect("a cursor");
         (Page::of(text.replacen('|', "", 1)), at)

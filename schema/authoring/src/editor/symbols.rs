@@ -1,4 +1,4 @@
-//! What is in a file, as an outline.
+//! The outline of a file.
 
 use std::ops::Range;
 
@@ -6,24 +6,24 @@ use annals_def::grammar::Text;
 
 use super::{Draft, meaning::Place};
 
-/// Something that a file declares.
+/// A declaration in the outline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
     /// Its name.
     pub name: String,
-    /// What it holds, in a few words.
+    /// Its content, in a few words.
     pub detail: String,
-    /// What it is.
+    /// Its kind.
     pub kind: SymbolKind,
-    /// All of it, in bytes of the text.
+    /// Its whole range, in bytes of the text.
     pub range: Range<usize>,
-    /// Its name in the text.
+    /// The range of its name.
     pub name_range: Range<usize>,
-    /// What is declared in it.
+    /// The declarations in it.
     pub children: Vec<Symbol>,
 }
 
-/// What a symbol is.
+/// The kind of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SymbolKind {
     /// A section of the language.
@@ -56,7 +56,7 @@ impl Draft {
         children.filter_map(|node| self.symbol(place, node)).collect()
     }
 
-    /// A member of the author's naming, or a section that has some.
+    /// A member whose name the author chose, or a section with members.
     fn symbol(&self, place: Place<'_>, node: usize) -> Option<Symbol> {
         let meaning = self.meaning(place, node)?;
         let page = place.page;
@@ -74,7 +74,7 @@ impl Draft {
         if is_section && children.is_empty() && (content.named.is_none() || content.text != Text::Nothing) {
             return None;
         }
-        // Of a property its type and flags say most.
+        // A property is best described by its type and flags.
         let of_child = |tag| {
             page.child(node, tag)
                 .map(|child| page.words(child))

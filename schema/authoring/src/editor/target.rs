@@ -1,4 +1,4 @@
-//! Where something is declared.
+//! Places of declarations.
 
 use std::ops::Range;
 
@@ -15,12 +15,12 @@ use super::{
 pub struct Target {
     /// Its file.
     pub file: String,
-    /// Its name there, in bytes of the text.
+    /// The range of its name, in bytes of the text.
     pub name: Range<usize>,
 }
 
 impl Draft {
-    /// Where what is at a place of a file is declared: an alias, a definition, a level of detail.
+    /// The declaration of the alias, definition or level of detail at a place of a file.
     #[must_use]
     pub fn target(&self, path: &str, at: usize) -> Option<Target> {
         let place = self.place(path)?;
@@ -66,7 +66,7 @@ impl Draft {
         }
     }
 
-    /// What is named by a tag: an entry of a list, a component.
+    /// The declaration that a tag names: an entry of a list, a component.
     fn target_of_name(&self, place: Place<'_>, node: usize) -> Option<Target> {
         let meaning = self.meaning(place, node)?;
         let name = place.page.name(node);

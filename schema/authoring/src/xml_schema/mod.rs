@@ -1,8 +1,8 @@
-//! The grammar as schemas for XML tools: what both notations share.
+//! The grammar as schemas for XML tools: what both schema languages share.
 //!
-//! One schema for each kind of file. A pattern of a schema is a [`Content`]; it is named after the tag that leads to it
-//! first. Both notations say less than the compiler knows: neither can look up an alias, and where text stands beside
-//! elements neither can say which text.
+//! One schema for each kind of file. A pattern of a schema is a [`Content`], named after the first tag that leads to
+//! it. Both languages are less exact than the compiler: neither can look up an alias, and where text stands beside
+//! elements neither can restrict the text.
 
 mod relax_ng;
 mod xsd;
@@ -16,21 +16,21 @@ use annals_def::grammar::{
 pub struct SchemaFile {
     /// The name of the file.
     pub name: String,
-    /// The kind of file it describes.
+    /// The kind of file that it describes.
     pub kind: FileKind,
-    /// What is in it.
+    /// Its content.
     pub text: String,
 }
 
-/// XSD 1.0, one schema for each kind of file. In XSD the names of elements are listed, and members have names of the
-/// author's choice; so a member's tags are checked where they are known, and what is not known is passed over. The root
-/// element is `root`.
+/// XSD 1.0, one schema for each kind of file. XSD must list the names of elements, but authors choose the names of
+/// members; so a member's tags are checked where they are known, and unknown ones are skipped. The root element is
+/// `root`.
 #[must_use]
 pub fn xsd_files(dialect: Dialect) -> Vec<SchemaFile> {
     files(dialect, "xsd", xsd::schema)
 }
 
-/// RELAX NG, one schema for each kind of file. It describes elements of any name, so it is exact about tags.
+/// RELAX NG, one schema for each kind of file. It can describe elements of any name, so it is exact about tags.
 #[must_use]
 pub fn relax_ng_files(dialect: Dialect) -> Vec<SchemaFile> {
     files(dialect, "rng", relax_ng::schema)
@@ -59,7 +59,7 @@ fn base_name(kind: FileKind) -> &'static str {
     }
 }
 
-/// What a kind of file is made of in a dialect.
+/// The patterns of a kind of file in a dialect.
 pub(super) struct Patterns {
     pub(super) dialect: Dialect,
     /// Each content once, with its name; the root's first.
@@ -108,7 +108,7 @@ impl Patterns {
         self.position(content).map_or("", |at| &self.named[at].1)
     }
 
-    /// The tags that may stand in an element without a word, each name once; of a type those of all types.
+    /// The tags that may occur in an element without a diagnostic, each name once; for a type those of all types.
     pub(super) fn tags(&self, content: &Content) -> Vec<Tag> {
         let shapes: &[&Content] = match content.text {
             Text::Type => &[&SIMPLE, &SEQUENCE, &DICT, &USER],
@@ -119,7 +119,7 @@ impl Patterns {
             for tag in shape.tags.iter().filter(|tag| tag.is_accepted(self.dialect)) {
                 let mut tag = *shape.tag_in(tag.name, self.dialect).unwrap_or(tag);
                 if content.text == Text::Type {
-                    // Which of them a type needs depends on its word.
+                    // Whether a type requires them depends on its word.
                     tag.occurs = Occurs::Once;
                 }
                 if tags.iter().all(|known| known.name != tag.name) {
@@ -130,20 +130,20 @@ impl Patterns {
         tags
     }
 
-    /// Whether it stands in elements of the author's choice only.
+    /// Whether it occurs only in elements whose names the author chooses.
     pub(super) fn is_of_members_only(&self, content: &Content) -> bool {
         let is_of_tag = |other: &Content| self.tags(other).iter().any(|tag| std::ptr::eq(tag.content, content));
         let is_root = std::ptr::eq(self.named[0].0, content);
         !is_root && !self.named.iter().any(|(other, _)| is_of_tag(other))
     }
 
-    /// Whether text can stand beside elements.
+    /// Whether text may stand beside elements.
     pub(super) fn is_mixed(&self, content: &Content) -> bool {
         content.text != Text::Nothing && !self.tags(content).is_empty()
     }
 }
 
-/// Words separated by blanks as one name.
+/// Joins words separated by blanks into one name.
 fn capitalised(words: &str) -> String {
     let word = |word: &str| {
         let mut letters = word.chars();
@@ -163,7 +163,7 @@ pub(super) fn flag_words(dialect: Dialect) -> Vec<Word> {
     accepted.map(word).collect()
 }
 
-/// A pattern for a word in any case.
+/// A case-insensitive pattern for a word.
 pub(super) fn in_any_case(word: &str) -> String {
     let letter = |letter: char| match letter {
         'a'..='z' | 'A'..='Z' => format!("[{}{}]", letter.to_ascii_lowercase(), letter.to_ascii_uppercase()),
@@ -190,13 +190,13 @@ impl Element {
         }
     }
 
-    /// The same with an attribute.
+    /// Adds an attribute.
     pub(super) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.attributes.push((name, value.into()));
         self
     }
 
-    /// The same with a text.
+    /// Adds text.
     pub(super) fn text(self, text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -204,13 +204,13 @@ impl Element {
         }
     }
 
-    /// The same with another element in it.
+    /// Adds a child element.
     pub(super) fn child(mut self, child: Element) -> Self {
         self.children.push(child);
         self
     }
 
-    /// The same with more elements in it.
+    /// Adds child elements.
     pub(super) fn children(mut self, children: impl IntoIterator<Item = Element>) -> Self {
         self.children.extend(children);
         self

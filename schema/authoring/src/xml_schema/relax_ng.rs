@@ -1,16 +1,16 @@
-//! The grammar as RELAX NG, in its XML notation.
+//! The grammar as RELAX NG, in XML syntax.
 
 use annals_def::grammar::{BOOLEANS, Content, Dialect, Occurs, Tag, Text, Word};
 
 use super::{Element, Patterns, flag_words, in_any_case};
 
-/// The name of the pattern for what nobody reads.
+/// The name of the pattern for ignored content.
 const ANYTHING: &str = "any-content";
 
 /// The schema of a kind of file.
 pub(super) fn schema(patterns: &Patterns) -> Element {
     let root = &patterns.named[0];
-    // Where a schema is looked for may be said in the file itself.
+    // The file may say where its schema is.
     let location = |name: &str| Element::new("optional").child(Element::new("attribute").with("name", name));
     let start = Element::new("element")
         .child(Element::new("anyName"))
@@ -35,7 +35,7 @@ fn reference(name: &str) -> Element {
     Element::new("ref").with("name", name)
 }
 
-/// Elements, attributes and text without end.
+/// Any elements, attributes and text, nested.
 fn any_content() -> Element {
     let attribute = Element::new("attribute").child(Element::new("anyName"));
     let element = Element::new("element")
@@ -50,7 +50,7 @@ fn any_content() -> Element {
         .child(Element::new("zeroOrMore").child(choice))
 }
 
-/// What a content is to RELAX NG.
+/// The RELAX NG pattern of a content.
 fn pattern(patterns: &Patterns, content: &Content) -> Vec<Element> {
     if content.text == Text::Anything || content.text == Text::Value {
         return vec![reference(ANYTHING)];
@@ -92,7 +92,7 @@ fn element(patterns: &Patterns, tag: &Tag) -> Element {
         .child(reference(patterns.name(tag.content)))
 }
 
-/// Elements of any name but those of the tags, and the tags.
+/// Elements of any name except those of the tags, and the tags.
 fn names(patterns: &Patterns, tags: &[Tag], content: &Content) -> Element {
     let taken = tags.iter().map(|tag| Element::new("name").text(tag.name));
     let any = Element::new("nsName").with("ns", "");
@@ -144,7 +144,7 @@ fn value(word: &Word) -> Element {
     Element::new("value").with("type", "token").text(word.name)
 }
 
-/// Words in any case; as they are written for those who complete.
+/// Case-insensitive words, with their usual spelling for completion.
 fn any_case(words: &[Word]) -> Element {
     let pattern = |word: &Word| {
         let pattern = Element::new("param")

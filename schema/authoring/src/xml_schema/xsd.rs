@@ -1,8 +1,8 @@
 //! The grammar as XSD 1.0.
 //!
-//! Members have names of the author's choice, of which XSD can say only "any". But what stands in such an element is held
-//! against the elements that are declared at the top, where there is one of its name: so the tags of members are declared
-//! there, those in capitals; in small letters they are what members are called.
+//! Authors choose the names of members, which XSD can only describe as "any". But validators check such an element's
+//! content against the top-level declarations, where there is one of its name: so the tags of members are declared
+//! there if they are capitalised; lower-case names are those of members.
 
 use annals_def::grammar::{BOOLEANS, Content, Dialect, Occurs, Tag, Text, Word};
 
@@ -28,7 +28,7 @@ pub(super) fn schema(patterns: &Patterns) -> Element {
         .children(definitions)
 }
 
-/// The tags that stand in elements of any name, with what each can hold.
+/// The tags in elements of any name, with their possible contents.
 fn globals(patterns: &Patterns) -> Vec<(Tag, Vec<&'static Content>)> {
     let mut found: Vec<(Tag, Vec<&'static Content>)> = Vec::new();
     for (content, _) in &patterns.named {
@@ -52,7 +52,7 @@ fn globals(patterns: &Patterns) -> Vec<(Tag, Vec<&'static Content>)> {
     found
 }
 
-/// An element that holds one or the other.
+/// An element with one of several contents.
 fn one_of(tag: &Tag, contents: &[&Content], patterns: &Patterns) -> Element {
     let is_text = |content: &&Content| content.named.is_none() && patterns.tags(content).is_empty();
     let element = Element::new("xs:element")
@@ -83,7 +83,7 @@ fn documentation(says: &str) -> Element {
     Element::new("xs:annotation").child(text)
 }
 
-/// What a content is to XSD.
+/// The XSD definition of a content.
 fn definition(patterns: &Patterns, content: &Content, name: &str) -> Element {
     let complex = || Element::new("xs:complexType").with("name", name);
     let tags = patterns.tags(content);
@@ -145,7 +145,7 @@ fn simple_type(dialect: Dialect, text: Text) -> Element {
         Text::Distance => float(0.0),
         Text::Reach => union(vec![float(f32::MIN), nothing()]),
         Text::Integer(low, high) => simple(
-            // A widespread validator allows no blanks around the integer types.
+            // A widespread validator does not accept blanks around integer types.
             restriction("xs:decimal")
                 .child(facet("xs:pattern", "[0-9]+"))
                 .child(facet("xs:minInclusive", &low.to_string()))
@@ -170,7 +170,7 @@ fn enumeration(words: &[Word]) -> Element {
     Element::new("xs:simpleType").child(restriction.children(words.iter().map(value)))
 }
 
-/// Words in any case; as they are written for those who complete.
+/// Case-insensitive words, with their usual spelling for completion.
 fn any_case(words: &[Word]) -> Element {
     let pattern = |word: &Word| Element::new("xs:pattern").with("value", in_any_case(word.name));
     let restriction = Element::new("xs:restriction").with("base", "xs:token");

@@ -1,4 +1,4 @@
-//! Parts of entities that are alive, as images of them lie in logs and snapshots: by number.
+//! Parts of active entities, as their images are stored in logs and snapshots: by number.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::{
     worlds::{Pair, sample},
 };
 
-/// Images that are tried where none is to be refused.
+/// Images tried where no image may be refused.
 const SAMPLES: usize = 8;
 
-/// What a part holds, by member.
+/// Values of a part, by member.
 type Image = BTreeMap<MemberId, Value>;
 
 #[test]
@@ -55,7 +55,7 @@ struct Reading<'a> {
     old: &'a EntityType,
     new: &'a EntityType,
     class: Class,
-    /// Without what concerns histories.
+    /// The class without changes that concern only histories.
     of_values: Class,
 }
 
@@ -113,14 +113,14 @@ impl<'a> Reading<'a> {
             }
         }
         assert_eq!(refused, self.class == Class::Breaking, "{about}");
-        // A mailbox moves only where its type does.
+        // A mailbox changes only if its entity type does.
         let is_own = self.class == Class::NeedsMigration && self.of_values == self.class;
         let has_mailbox = |property: &Property| property.data_type.any(&mut |part| *part == DataType::Mailbox);
         let is_sure = is_own && !self.old.properties.iter().any(has_mailbox);
         assert!(differs || !is_sure, "read without a plan: {about}");
     }
 
-    /// Whether an image is read as another without the plan; `None` if the plan refuses it.
+    /// Whether the plan changes the image; `None` if the plan refuses it.
     fn read(&self, about: &str, part: Part, before: &Image) -> Option<bool> {
         let (type_id, after) = self.found.plan.convert_held(self.old.id, part, before).ok()?;
         assert_eq!(type_id, self.new.id, "{about}");

@@ -1,4 +1,4 @@
-//! What is said of a change is what happens: data of a random schema, read under an edited one.
+//! The reported class of a change is right: data of a random schema is read under an edited schema.
 
 mod living;
 mod oracle;
@@ -13,13 +13,13 @@ use living::held;
 use renamed::property_now;
 use worlds::{Pair, pair, sample};
 
-/// Pairs of schemas tried.
+/// Number of schema pairs tried.
 const PAIRS: u64 = 600;
 
-/// Edits between them at most.
+/// Maximum edits between the two schemas of a pair.
 const EDITS: u64 = 6;
 
-/// Values tried to find one that a class promises to exist.
+/// Values tried to find one that must exist according to a class.
 const TRIES: usize = 400;
 
 /// Runs a test on many pairs.
@@ -33,7 +33,7 @@ fn with_pairs(test: impl Fn(&str, &Pair, &Diff, &mut dyn FnMut() -> u64)) {
     }
 }
 
-/// The new type of an old one, its number worked out without the plan.
+/// Maps old types to new ones without using the plan.
 fn numbers<'a>(pair: &'a Pair, found: &'a Diff) -> impl Fn(TypeId) -> Option<TypeId> + 'a {
     move |old| {
         let name = &pair.old.entity_type(old)?.name;
@@ -48,7 +48,7 @@ fn numbers<'a>(pair: &'a Pair, found: &'a Diff) -> impl Fn(TypeId) -> Option<Typ
     }
 }
 
-/// The gravest class of the changes that concern a property, on its own or by way of its type.
+/// The most severe class among the changes for which `on` holds.
 fn class_of(found: &Diff, audience: Audience, on: impl Fn(&Subject, &ChangeKind) -> bool) -> Class {
     let changes = found.changes.iter().filter(|change| on(&change.subject, &change.kind));
     let classes = changes.map(|change| change.effects.of(audience).class);
@@ -133,7 +133,7 @@ fn clients_are_refused_exactly_when_something_breaks_for_them() {
     });
 }
 
-/// What a realm of the new schema sends is read by a client of the old one as what it is.
+/// A client of the old schema reads what a realm of the new schema sends as the same values.
 fn read_frames(about: &str, pair: &Pair, dice: &mut dyn FnMut() -> u64) {
     for new in pair
         .new

@@ -1,12 +1,12 @@
-//! What a value is to become, said again and more simply.
+//! Oracle for the conversion of values: a simpler second implementation.
 
 use annals_def::{DataType, Sequence, Value, check};
 use annals_ids::{Mailbox, TypeId};
 
-/// The new number of an old type.
+/// Maps old types to new ones.
 pub(crate) type Numbers<'a> = &'a dyn Fn(TypeId) -> Option<TypeId>;
 
-/// The counterpart of a value, if it has one.
+/// The converted value, if there is one.
 pub(crate) fn crossed((from, to): (&DataType, &DataType), value: &Value, numbers: Numbers<'_>) -> Option<Value> {
     use DataType::{Array, Blob, FixedDict, Mailbox as Address, Python, String, Tuple, Unicode};
     let crossed = match (from, to, value) {
@@ -55,7 +55,7 @@ fn elements((old, new): (&Sequence, &Sequence), values: &[Value], numbers: Numbe
     Some(crossed)
 }
 
-/// The equal number, found by trying.
+/// The equal number in the type `to`, found by trying.
 fn number(value: &Value, to: &DataType) -> Option<Value> {
     let (whole, float) = match *value {
         Value::Int(number) => (Some(i128::from(number)), None),

@@ -1,9 +1,9 @@
-//! What became of a property, as a comparison tells it.
+//! Lookup of a property's successor in a comparison.
 
 use annals_authoring::{ChangeKind, Diff, Subject};
 use annals_def::{EntityType, Property};
 
-/// The new property of an old one.
+/// The new property that corresponds to `old`.
 pub(crate) fn property_now<'a>(found: &Diff, new: &'a EntityType, old: &Property) -> Option<&'a Property> {
     let renamed = found
         .changes

@@ -13,7 +13,7 @@ use crate::{
     worlds::{Pair, sample},
 };
 
-/// A row as the database reads it (`services/db/src/stored.rs`): by name; one with a value that does not fit is not read.
+/// Reads a row by name, as the database does (`services/db/src/stored.rs`); `None` if a value does not fit.
 fn read_row(schema: &Schema, (name, row): (&str, &BTreeMap<String, Value>)) -> Option<BTreeMap<String, Value>> {
     let entity_type = schema.type_named(name).filter(|found| found.parts.base)?;
     let stored = entity_type.properties.iter().filter(|property| property.is_stored());
@@ -61,10 +61,10 @@ struct Reading<'a> {
     old: &'a EntityType,
     new: &'a EntityType,
     property: &'a Property,
-    /// What it is now, if it is still stored.
+    /// The new property, if it is still stored.
     target: Option<&'a Property>,
     class: Class,
-    /// The class of what concerns the type and the index, and no value.
+    /// The class of the changes that concern the type and the index, but no value.
     beside: Class,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Reading<'a> {
         let now = property_now(found, new, property);
         let name = now.map_or(&property.name, |now| &now.name);
         let class = class_of(found, Audience::Stored, |subject, _| match subject {
-            // Mailboxes of the samples are of the first type.
+            // Mailboxes of the samples have the first type.
             Subject::Types => {
                 numbers(TypeId(0)) != Some(TypeId(0)) && property.data_type.any(&mut |part| *part == DataType::Mailbox)
             }
@@ -127,7 +127,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether a value is read as another without the plan; `None` if the plan refuses it.
+    /// Whether reading without the plan gives another result than with it; `None` if the plan refuses the value.
     fn read(&self, about: &str, value: &Value) -> Option<bool> {
         let row = row(self.property, value);
         let direct = read_row(&self.pair.new, (&self.old.name, &row));

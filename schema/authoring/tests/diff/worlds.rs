@@ -8,25 +8,25 @@ use annals_def::{
     generate,
 };
 
-/// A schema before it is numbered.
+/// A schema without numbers.
 #[derive(Clone)]
 pub(crate) struct World {
-    /// Each with the name of the type as which clients see it.
+    /// Entity types, each with the name of the type as which clients see it.
     types: Vec<(EntityType, Option<String>)>,
     services: Vec<Service>,
     objects: Vec<UserDataObject>,
-    /// Names given so far: each is used once.
+    /// Number of names used so far: each is used once.
     names: u32,
 }
 
-/// Two schemas, the second an edited first.
+/// A schema and an edited version of it.
 pub(crate) struct Pair {
     pub(crate) old: Schema,
     pub(crate) new: Schema,
     pub(crate) renames: Renames,
 }
 
-/// Two schemas that differ by up to `edits` edits.
+/// Generates two schemas that differ by up to `edits` edits.
 pub(crate) fn pair(edits: u64, dice: &mut Dice<'_>) -> Pair {
     let before = World::new(dice);
     let mut after = before.clone();
@@ -35,7 +35,7 @@ pub(crate) fn pair(edits: u64, dice: &mut Dice<'_>) -> Pair {
         after.edit(&mut renames, dice);
     }
     let (old, new) = (before.schema(), after.schema());
-    // Edits can undo one another: what is left of the renames is what still says something.
+    // Edits can undo one another: keeps only the renames that still apply.
     renames.retain(|rename| Renames::new(&old, &new, [Rename::clone(rename)]).is_ok());
     let renames = Renames::new(&old, &new, renames).unwrap_or_default();
     Pair { old, new, renames }
@@ -107,7 +107,7 @@ impl World {
         method
     }
 
-    /// A type at most `depth` levels deep, of which there is more than one value.
+    /// A type of at most `depth` levels that has more than one value.
     fn data_type(&mut self, depth: usize, dice: &mut Dice<'_>) -> DataType {
         if depth <= 1 || dice().is_multiple_of(2) {
             return simple(dice);
@@ -310,7 +310,7 @@ impl World {
         }
     }
 
-    /// A type that differs a little, or altogether.
+    /// A slightly different type, or another one altogether.
     fn mutated(&mut self, data_type: &DataType, dice: &mut Dice<'_>) -> DataType {
         match data_type {
             _ if dice().is_multiple_of(8) => self.data_type(3, dice),
@@ -398,7 +398,7 @@ fn at(count: usize, dice: &mut Dice<'_>) -> usize {
     dice() as usize % count
 }
 
-/// A default: of a mailbox there is none but None.
+/// A default value; for a mailbox it is always None.
 fn default(data_type: &DataType, dice: &mut Dice<'_>) -> Value {
     match data_type {
         DataType::Mailbox => Value::Mailbox(None),
@@ -416,7 +416,8 @@ fn default(data_type: &DataType, dice: &mut Dice<'_>) -> Value {
     }
 }
 
-/// A value of the type, with more of what is hard to convert than chance would bring: bytes that are no text.
+/// A random value of the type, with more values that are hard to convert than chance would give: bytes that are no
+/// text.
 pub(crate) fn sample(data_type: &DataType, dice: &mut Dice<'_>) -> Value {
     match data_type {
         DataType::String if dice().is_multiple_of(2) => Value::Bytes(vec![0xff, dice() as u8]),
@@ -429,7 +430,7 @@ pub(crate) fn sample(data_type: &DataType, dice: &mut Dice<'_>) -> Value {
             Value::Dict(dict.fields.iter().map(|field| sample(&field.data_type, dice)).collect())
         }
         DataType::Mailbox => {
-            // Of a type that every schema has.
+            // The first type: every schema has it.
             let type_id = annals_ids::TypeId(0);
             match generate(data_type, dice) {
                 Value::Mailbox(Some(mailbox)) => Value::Mailbox(Some(annals_ids::Mailbox { type_id, ..mailbox })),

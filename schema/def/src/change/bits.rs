@@ -1,6 +1,6 @@
-//! Numbers of a few bits each, the most significant first, padded with zeroes to a whole byte.
+//! Bit packing: numbers of a few bits each, the most significant bit first, padded with zeroes to a whole byte.
 
-/// How many bits tell one of `count` things from the others: none if there is only one.
+/// Number of bits that distinguish `count` values: 0 for a single value.
 pub(super) fn bits_required(count: u32) -> u32 {
     count.checked_sub(1).map_or(0, |last| u32::BITS - last.leading_zeros())
 }
@@ -9,7 +9,7 @@ pub(super) fn bits_required(count: u32) -> u32 {
 #[derive(Debug, Default)]
 pub(super) struct BitWriter {
     bytes: Vec<u8>,
-    /// Bits of the last byte that are written; 0 if it is full, or there is none.
+    /// Bits used in the last byte; 0 if it is full, or there is none.
     used: u32,
 }
 
@@ -26,7 +26,7 @@ impl BitWriter {
         }
     }
 
-    /// What was written, in whole bytes.
+    /// The written bits, in whole bytes.
     pub(super) fn finish(self) -> Vec<u8> {
         self.bytes
     }
@@ -56,7 +56,7 @@ impl<'a> BitReader<'a> {
         Some(number)
     }
 
-    /// The bytes after the one that was read last; `None` if the rest of that one is not zero.
+    /// The bytes behind the last one read; `None` if the remaining bits of that one are not zero.
     pub(super) fn finish(mut self) -> Option<&'a [u8]> {
         while !self.read.is_multiple_of(8) {
             if self.take(1)? != 0 {

@@ -1,4 +1,4 @@
-//! Which changes lead from one value to another.
+//! The changes that turn one value into another.
 
 use crate::{
     change::Change,
@@ -8,15 +8,15 @@ use crate::{
     value::Value,
 };
 
-/// Bytes that a change takes beside its value, roughly, in the log and on its way to every observer. Without it, many small
-/// changes would take the place of one that is shorter.
+/// Approximate bytes that a change takes beside its value, in the log and to each observer. It keeps many small changes
+/// from being preferred to one shorter change.
 const AROUND: usize = 8;
 
-/// Bytes that one step of a path takes, roughly.
+/// Approximate bytes of one step of a path.
 const STEP: usize = 2;
 
-/// Changes that lead from `old` to `new`, both of this type, when they are made in this order: parts where they differ, one
-/// slice per array, or the whole where that takes fewer bytes. None if the values are equal.
+/// Changes that turn `old` into `new`, both of this type, applied in this order: the parts that differ, one slice per
+/// array, or the whole value where that takes fewer bytes. Empty if the values are equal.
 #[must_use]
 pub fn difference(data_type: &DataType, old: &Value, new: &Value) -> Vec<Change> {
     let mut changes = Vec::new();
@@ -24,7 +24,7 @@ pub fn difference(data_type: &DataType, old: &Value, new: &Value) -> Vec<Change>
     changes
 }
 
-/// What to do at one place, and what it costs.
+/// The edit at one place, and its cost.
 struct Plan {
     bytes: usize,
     what: What,
@@ -33,7 +33,7 @@ struct Plan {
 enum What {
     Nothing,
     Whole,
-    /// This many elements at the front and at the back stay; `removed` between them give way.
+    /// Keeps this many elements at the front and at the back; replaces the `removed` elements between them.
     Splice {
         front: usize,
         back: usize,
@@ -43,7 +43,7 @@ enum What {
 }
 
 impl Plan {
-    /// Appends the changes, of which `new` is the outcome at `path`.
+    /// Appends the changes of this plan; `new` is the value at `path` after them.
     fn list(self, path: &Path, new: &Value, out: &mut Vec<Change>) {
         match (self.what, new) {
             (What::Nothing, _) => {}
@@ -85,7 +85,7 @@ fn plan(data_type: &DataType, old: &Value, new: &Value, depth: usize) -> Plan {
     parts.filter(|plan| plan.bytes < whole.bytes).unwrap_or(whole)
 }
 
-/// The cheaper of a slice and of changes element by element, so far as they are possible.
+/// The cheaper of a slice and of changes element by element, where these are possible.
 fn elements(sequence: &Sequence, old: &[Value], new: &[Value], depth: usize) -> Option<Plan> {
     let shorter = old.len().min(new.len());
     let front = old.iter().zip(new).take_while(|(old, new)| old == new).count();
@@ -111,7 +111,7 @@ fn elements(sequence: &Sequence, old: &[Value], new: &[Value], depth: usize) -> 
     }
 }
 
-/// Changes part by part; the first of them has this index.
+/// Changes part by part; `first` is the index of the first part.
 fn each<'v>(first: usize, parts: impl Iterator<Item = (&'v DataType, (&'v Value, &'v Value))>, depth: usize) -> Plan {
     let plans = parts
         .enumerate()
@@ -130,7 +130,7 @@ fn elements_length(sequence: &Sequence, values: &[Value]) -> usize {
         .sum::<usize>()
 }
 
-/// A count of parts, of which no value has more than a length can say.
+/// A number of parts as `u32`; no value has more parts than a length can encode.
 fn count(parts: usize) -> u32 {
     u32::try_from(parts).expect("invariant: no sequence is longer than MAX_LENGTH")
 }

@@ -1,15 +1,15 @@
-//! Changes that can be read without the value to which they were made.
+//! Changes that can be read without the value to which they apply.
 //!
-//! A client is told a path in as few bits as tell its steps from their neighbours. Whoever tells it may hold a value that
-//! has changed again since, and cannot know any more how many neighbours there were; so a change carries them.
+//! A client receives a path in as few bits as distinguish each step from its neighbours. The sender may hold a value
+//! that has changed since and no longer knows how many neighbours there were, so a change carries these numbers.
 //!
 //! ```text
 //! packed path of a part   = (1 index)* 0 index
 //! packed path of a slice  = (1 index)* 0 start end
 //! ```
-//! An index among n parts takes as many bits as tell n things apart; the start of a slice, and the end of what it replaces,
-//! as many as tell n + 1 things apart, n being the length of the array. The first index is that of the property. Bits come
-//! the most significant first; zeroes fill the last byte.
+//! An index among n parts takes as many bits as distinguish n values; the start of a slice, and the end of what it
+//! replaces, as many as distinguish n + 1 values, n being the length of the array. The first index is that of the
+//! property. Bits are written the most significant first; zeroes fill the last byte.
 
 use std::ops::Range;
 
@@ -19,11 +19,11 @@ use super::{
 };
 use crate::{data_type::MAX_LENGTH, path::Path, value::Value};
 
-/// A change with the number of parts that there were at each step of its path, and in the array for a slice.
+/// A change with the number of parts at each step of its path, and the length of the array for a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
     change: Change,
-    /// As many as the path has steps, and one more for a slice.
+    /// One number per step of the path, and one more for a slice.
     parts: Vec<u32>,
 }
 
@@ -33,15 +33,15 @@ pub struct Located {
 pub struct OtherShape;
 
 impl Located {
-    /// The change as it is made to `value`; `None` if it has no such place.
+    /// The change with the numbers of parts of `value`; `None` if `value` does not have the place.
     #[must_use]
     pub fn new(change: Change, value: &Value) -> Option<Self> {
         let parts = count_parts(&change, value)?;
         Some(Self { change, parts })
     }
 
-    /// The change with these numbers of parts; `None` if they are not as many as it takes, an index is not below them, or no
-    /// value has so many.
+    /// The change with these numbers of parts; `None` if their count does not match the path, an index is out of
+    /// bounds, or a number is above what a value can have.
     #[must_use]
     pub fn with_parts(change: Change, parts: Vec<u32>) -> Option<Self> {
         if parts.iter().any(|&parts| parts as usize > MAX_LENGTH) {
@@ -59,7 +59,7 @@ impl Located {
         (inside && fits).then_some(Self { change, parts })
     }
 
-    /// The whole value becomes this one.
+    /// A change that replaces the whole value.
     #[must_use]
     pub fn whole(value: Value) -> Self {
         Self {
@@ -74,16 +74,16 @@ impl Located {
         &self.change
     }
 
-    /// How many parts there were at each step of the path, and in the array for a slice.
+    /// The number of parts at each step of the path, and the length of the array for a slice.
     #[must_use]
     pub fn parts(&self) -> &[u32] {
         &self.parts
     }
 
-    /// Makes the change to a value that is as the one was to which it was first made.
+    /// Applies the change to a value of the same shape as the one that it was first applied to.
     ///
     /// # Errors
-    /// If it has another number of parts somewhere on the way; `value` is then as before.
+    /// If the number of parts differs somewhere on the path; `value` is then unchanged.
     pub fn make(&self, value: &mut Value) -> Result<Replaced, OtherShape> {
         if count_parts(&self.change, value).as_ref() != Some(&self.parts) {
             return Err(OtherShape);
@@ -91,7 +91,7 @@ impl Located {
         self.change.make(value).map_err(|_| OtherShape)
     }
 
-    /// Appends the path in its packed form, the property being one of so many.
+    /// Appends the packed path, for property `property` of `properties`.
     pub fn pack(&self, (property, properties): (u32, u32), out: &mut Vec<u8>) {
         let mut bits = BitWriter::default();
         let steps = self.change.path.0.iter().copied().zip(self.parts.iter().copied());
@@ -117,7 +117,7 @@ impl Located {
     }
 }
 
-/// How many parts there are at each step of the path, and in the array for a slice.
+/// The number of parts at each step of the path, and the length of the array for a slice.
 fn count_parts(change: &Change, value: &Value) -> Option<Vec<u32>> {
     let mut parts = Vec::with_capacity(change.path.0.len() + 1);
     let mut place = value;
@@ -137,32 +137,32 @@ fn count_parts(change: &Change, value: &Value) -> Option<Vec<u32>> {
     Some(parts)
 }
 
-/// How many parts these are, if a value can have so many.
+/// The number of these parts, if a value can have so many.
 fn number_of(parts: &[Value]) -> Option<u32> {
     u32::try_from(parts.len()).ok().filter(|_| parts.len() <= MAX_LENGTH)
 }
 
-/// How many bits the start of a slice takes, and its end: in an array of `length` elements, at most [`MAX_LENGTH`], it can
-/// be before each and behind the last.
+/// Bits of the start of a slice, and of its end. In an array of `length` elements, at most [`MAX_LENGTH`], there are
+/// `length + 1` positions: before each element and behind the last.
 fn slice_width(length: u32) -> u32 {
     bits_required(length + 1)
 }
 
-/// A path as it was packed.
+/// An unpacked path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedPath {
-    /// Which property.
+    /// The property's index.
     pub property: u32,
-    /// Where in it; the array for a slice.
+    /// The path in the property; that of the array for a slice.
     pub path: Path,
-    /// What is replaced of the array at the path, if it is a slice.
+    /// The replaced range of the array at the path, for a slice.
     pub slice: Option<Range<u32>>,
 }
 
-/// Reads a packed path from the front of `bytes` and leaves what follows. `held` gives the values of the properties, of
-/// which there are so many.
+/// Reads a packed path from the front of `bytes`, and advances `bytes` behind it. `held` returns the values of the
+/// properties, by index.
 ///
-/// `None` if it leads nowhere in what is held, or is not in its one form; `bytes` is then as before.
+/// `None` if the path does not exist in these values, or is not in canonical form; `bytes` is then unchanged.
 pub fn unpack_path<'v>(
     bytes: &mut &[u8],
     is_slice: bool,

@@ -1,11 +1,11 @@
-//! Allowances: comments that say which rule may be broken at a place, and why.
+//! Allowances: comments that permit a rule to be broken at a place, with a reason.
 //!
 //! ```text
 //! <!-- allow D0704: the shop's list, which changes once a day -->
 //! ```
-//! An allowance covers the element that follows it, or, if something stands before it on its line, the elements that begin
-//! on that line; in both cases with everything in them. So one above the root covers the file. Errors cannot be allowed, but
-//! for those of [`Rule::is_error_allowed`], which become warnings.
+//! An allowance covers the element that follows it. If something precedes it on its line, it covers the elements that
+//! begin on that line. Elements are covered with all their content, so an allowance above the root covers the file.
+//! Errors cannot be allowed, except those of [`Rule::is_error_allowed`], which become warnings.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ use crate::{
     source::{Comment, Document, FileId, Span},
 };
 
-/// Most allowances of one file: each is compared with whatever is found in it.
+/// Maximum allowances per file: each is compared with every finding in the file.
 const MAX_ALLOWANCES: usize = 1_000;
 
-/// Longest reason or code that a message repeats, characters.
+/// Longest reason or code that a message quotes, characters.
 const MAX_SHOWN: usize = 40;
 
-/// Reads the allowances of all files and lets `findings` know them, and reports those that cannot be read.
+/// Reads the allowances of all files into `findings`, and reports those that cannot be read.
 pub(super) fn read_allowances(documents: &Documents<'_>, findings: &mut Findings) {
     let mut reading = ReadAllowances::default();
     for document in documents.iter() {
@@ -35,7 +35,7 @@ pub(super) fn read_allowances(documents: &Documents<'_>, findings: &mut Findings
     findings.extend(reading.refused);
 }
 
-/// Reports the allowances of errors.
+/// Reports allowances of errors.
 pub(super) fn report_refused(dialect: Dialect, findings: &mut Findings) {
     let refused: Vec<_> = findings
         .allowances()
@@ -48,7 +48,7 @@ pub(super) fn report_refused(dialect: Dialect, findings: &mut Findings) {
     findings.extend(refused);
 }
 
-/// Reports the other allowances under which nothing was found.
+/// Reports other allowances that matched no finding.
 pub(super) fn report_unused(dialect: Dialect, findings: &mut Findings) {
     let unused: Vec<_> = findings
         .allowances()
@@ -61,17 +61,17 @@ pub(super) fn report_unused(dialect: Dialect, findings: &mut Findings) {
     findings.extend(unused);
 }
 
-/// Whether it allows an error: what was found is one, or would be.
+/// Whether the allowance is for an error, found or possible.
 fn is_refused(allowance: &Allowance, dialect: Dialect) -> bool {
     let would_be = || allowance.rule.severity_in(dialect) == Severity::Error && !allowance.rule.is_error_allowed();
     allowance.covers_error || (!allowance.is_used && would_be())
 }
 
-/// The allowances as they are read.
+/// The allowances read so far.
 #[derive(Default)]
 struct ReadAllowances {
     files: BTreeMap<FileId, Vec<Allowance>>,
-    /// What is said about those that cannot be read.
+    /// Findings about allowances that cannot be read.
     refused: Vec<Finding>,
 }
 
@@ -125,12 +125,12 @@ impl ReadAllowances {
     }
 }
 
-/// Whether a comment allows something, or means to: `allow D0704…`, `Allow: D0704…`, `annals: allow D0704…`.
+/// Whether a comment is an allowance or is meant as one: `allow D0704…`, `Allow: D0704…`, `annals: allow D0704…`.
 pub(crate) fn is_allowance(text: &str) -> bool {
     codes_of(text).is_some() || misspelt(text).is_some()
 }
 
-/// What follows the word with which an allowance begins, if a code does.
+/// The text behind the word that begins an allowance, if a code follows it.
 fn codes_of(text: &str) -> Option<&str> {
     let words = text.trim_start().strip_prefix("allow")?;
     let codes = words.strip_prefix([' ', '\t', '\n', '\r'])?.trim_start();
@@ -139,7 +139,7 @@ fn codes_of(text: &str) -> Option<&str> {
     is_code.then_some(codes)
 }
 
-/// The code in a comment that has it and the word `allow` among its first words, in whatever order and spelling.
+/// The code in a comment that has a code and the word `allow` among its first words, in any order and spelling.
 fn misspelt(text: &str) -> Option<&str> {
     const FIRST_WORDS: usize = 4;
     const CODE_DIGITS: std::ops::RangeInclusive<usize> = 3..=5;
@@ -173,7 +173,7 @@ fn covered(document: &Document<'_>, comment: &Comment<'_>) -> Span {
     if before[line..].trim().is_empty() {
         let following = document.section_behind(comment);
         return following.map_or(covers, |section| match comment.inside {
-            // Above the root: whatever is found in the file.
+            // Above the root: covers the whole file.
             None => Span {
                 start: 0,
                 end: u32::MAX,

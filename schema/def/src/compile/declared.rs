@@ -1,37 +1,37 @@
-//! Where what a schema has is declared. It is no part of the schema, whose meaning it does not change: whoever shows a
-//! schema to people looks it up here.
+//! Where the members of a schema are declared. The schema does not contain it, as it does not change the schema's
+//! meaning; tools that show a schema to people look it up here.
 
 use std::ops::Deref;
 
 use super::lineage::{Lineage, Step};
 use crate::{read::Definition, source::Span};
 
-/// Where a listed type has what from.
+/// The declarations of a listed type.
 pub(crate) struct Declared<'l> {
-    /// Its place in the list.
+    /// Its entry in the list.
     pub(crate) listed: Span,
-    /// Its own definition; `None` if that is missing.
+    /// Its own definition; `None` if it is missing.
     pub(crate) own: Option<&'l Definition<'l>>,
-    /// From whom it inherits, itself included, in the order of merging.
+    /// The definitions it inherits from, itself included, in merge order.
     pub(crate) steps: Vec<Step<'l>>,
-    /// The names of its properties, in their order.
+    /// The names of its properties, in order.
     pub(crate) properties: Vec<Span>,
     pub(crate) base_methods: Vec<Span>,
     pub(crate) cell_methods: Vec<Span>,
     pub(crate) client_methods: Vec<Span>,
-    /// Of a service.
+    /// The methods of a service.
     pub(crate) methods: Vec<Span>,
 }
 
-/// Where everything of a schema is declared, in the order of the schema's lists.
+/// The declarations of a whole schema, in the order of the schema's lists.
 pub(crate) struct DeclaredSchema<'l> {
     pub(crate) types: Places<'l>,
     pub(crate) services: Places<'l>,
     pub(crate) objects: Places<'l>,
 }
 
-/// Where the types of a list are declared; none if nobody is to ask. Memory that is given back at once is used again, so
-/// keeping it for nothing would cost more than its size.
+/// The declarations of a list of types; empty if no caller needs them. Memory that is freed at once is reused, so
+/// keeping unneeded places would cost more than their size.
 pub(crate) struct Places<'l> {
     is_kept: bool,
     list: Vec<Declared<'l>>,
@@ -59,7 +59,7 @@ impl<'l> Deref for Places<'l> {
 }
 
 impl DeclaredSchema<'_> {
-    /// Nothing yet, or nothing ever if it is not kept.
+    /// Empty; stays empty unless `is_kept`.
     pub(super) fn new(is_kept: bool) -> Self {
         Self {
             types: Places::new(is_kept),
@@ -79,7 +79,7 @@ impl<'l> Declared<'l> {
         }
     }
 
-    /// A listed type whose definition is missing.
+    /// A listed type without a definition.
     pub(super) fn nowhere(listed: Span) -> Self {
         Self {
             listed,
@@ -93,7 +93,7 @@ impl<'l> Declared<'l> {
         }
     }
 
-    /// The definitions it consists of, in the order of merging; a component's too.
+    /// The definitions of the type in merge order, those of components included.
     pub(crate) fn definitions(&self) -> impl Iterator<Item = &'l Definition<'l>> {
         self.steps.iter().flat_map(|step| match step {
             Step::Own(definition) => vec![*definition],
@@ -101,7 +101,7 @@ impl<'l> Declared<'l> {
         })
     }
 
-    /// The definition in whose file something is.
+    /// The definition whose file contains `span`.
     pub(crate) fn definition_at(&self, span: Span) -> Option<&'l Definition<'l>> {
         self.definitions().find(|definition| definition.span.file == span.file)
     }

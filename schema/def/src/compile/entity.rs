@@ -1,4 +1,4 @@
-//! One entity type, service or user data object from its lineage.
+//! Compiles one entity type, service or user data object from its lineage.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,18 +17,18 @@ use crate::{
     source::Span,
 };
 
-/// Most levels of detail of a type.
+/// Maximum levels of detail of a type.
 const MAX_LEVELS: usize = 6;
 
-/// Most nodes of types and values of defaults in the members of all compiled types together. What is inherited is
-/// copied to every heir, so the bound on what is declared is no bound here.
+/// Maximum nodes of types and values of defaults in the members of all compiled types together. Inherited members are
+/// copied to every heir, so the limit on declarations does not bound them.
 const MAX_COMPILED: usize = 16_000_000;
 
 /// Turns definitions into parts of the schema.
 pub(super) struct Compiler<'l, 's> {
     library: &'l Library<'l>,
     reading: Reading<'s>,
-    /// What each entity type compiled so far calls itself to clients.
+    /// The client name of each entity type compiled so far.
     client_names: Vec<Option<Named<'l>>>,
     used: BTreeSet<(Family, Kind, &'l str)>,
     budget: usize,
@@ -49,7 +49,7 @@ impl<'l, 's> Compiler<'l, 's> {
         self.reading.report(finding);
     }
 
-    /// The candidate that was probably meant by `word`.
+    /// The candidate most similar to `word`, if one is similar enough.
     pub(super) fn nearest<'c>(&mut self, word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
         self.reading.nearest(word, candidates)
     }
@@ -58,12 +58,13 @@ impl<'l, 's> Compiler<'l, 's> {
         self.reading
     }
 
-    /// What each listed type calls itself to clients, in the order of the list.
+    /// The client name of each listed type, in the order of the list.
     pub(super) fn client_names(&mut self) -> Vec<Option<Named<'l>>> {
         std::mem::take(&mut self.client_names)
     }
 
-    /// The definition of a listed name. One that is not there or cannot be read keeps its place in what has been compiled.
+    /// The definition of a listed name. One that is missing or cannot be read keeps its position among the compiled
+    /// types.
     pub(super) fn find(&mut self, family: Family, kind: Kind, name: &'l str, span: Span, rule: Rule) -> Lookup<'l> {
         let findings = &mut self.reading.findings;
         let found = self.library.find((family, kind, name), span, rule, findings);
@@ -157,13 +158,13 @@ impl<'l, 's> Compiler<'l, 's> {
         (object, declared)
     }
 
-    /// The definitions that lists led to so far, by what they define.
+    /// The definitions reached from the lists so far, by family, kind and name.
     pub(super) fn used(&self) -> BTreeSet<(Family, Kind, &'l str)> {
         self.used.clone()
     }
 
-    /// Compiles what no list leads to, for the sake of what is wrong in it, and notes that it is not used. An error that only
-    /// it leads to is a warning.
+    /// Compiles the definitions that no list reaches, to find their mistakes, and notes that they are not used. An
+    /// error that only such a definition reaches is a warning.
     pub(super) fn compile_unlisted(&mut self) {
         let used = std::mem::take(&mut self.used);
         let idle = self.reading.findings.apart();
@@ -182,7 +183,7 @@ impl<'l, 's> Compiler<'l, 's> {
         self.reading.findings.extend_idle(of_unlisted);
     }
 
-    /// The members of a definition and from whom it has them; none once the budget is used up.
+    /// The members of a definition and its lineage; empty once the budget is used up.
     fn members(&mut self, family: Family, definition: &'l Definition<'l>) -> (Lineage<'l>, Members<'l>) {
         let dialect = self.reading.dialect;
         let none = (Lineage::none(self.library, family, dialect), Members::default());
@@ -206,7 +207,7 @@ impl<'l, 's> Compiler<'l, 's> {
         none
     }
 
-    /// The levels of detail: a label that comes again modifies its level, a new one adds one.
+    /// The levels of detail: a repeated label modifies its level, a new label adds one.
     fn levels(&mut self, declared: &[&DeclaredLevel]) -> Vec<LodLevel> {
         let mut levels: Vec<LodLevel> = Vec::new();
         for DeclaredLevel { level, span } in declared {
@@ -258,7 +259,7 @@ impl<'l, 's> Compiler<'l, 's> {
         None
     }
 
-    /// Which parts the type has: as its list or its definition says; else by which scripts there are; else by what its
+    /// The parts of the type: as its list or its definition declares; else by the scripts that exist; else by what its
     /// members need.
     fn parts(
         &self,
@@ -288,7 +289,7 @@ impl<'l, 's> Compiler<'l, 's> {
             !members.base_methods.is_empty() || properties().any(|property| property.distribution.on_base());
         let client_unless_said = match self.reading.dialect {
             Dialect::BigWorld => is_seen,
-            // Interfaces bring members for clients to types that have none, so members say nothing here.
+            // Interfaces give client members to types without a client part, so members prove nothing here.
             Dialect::KBEngine => is_seen && !self.library.has_entity_list,
         };
         Parts {
@@ -302,7 +303,7 @@ impl<'l, 's> Compiler<'l, 's> {
         }
     }
 
-    /// Members that nobody can reach because their part is missing.
+    /// Reports members that cannot be reached because their part is missing.
     fn parts_have_members(&mut self, parts: &Parts, listed: &Listed<'_>, members: &Members<'_>) {
         let on = |is_there: fn(&Property) -> bool| {
             members
@@ -381,7 +382,7 @@ impl<'l, 's> Compiler<'l, 's> {
     }
 }
 
-/// What is set once per entity, the latest definition before the others.
+/// Settings that an entity has once; a later definition takes precedence.
 #[derive(Default)]
 struct Settings<'d> {
     volatile: Option<Volatile>,
@@ -413,7 +414,7 @@ impl<'d> Settings<'d> {
     }
 }
 
-/// That nothing leads to a definition, and what would.
+/// The note that no list reaches a definition, and how to list it.
 fn unused(kind: Kind, name: &str, span: Span, dialect: Dialect) -> Finding {
     let implements = match dialect {
         Dialect::BigWorld => "Implements",

@@ -1,4 +1,4 @@
-//! The definitions of a game by what they define, and how they are found by name.
+//! The definitions of a game, with lookup by family, kind and name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::{
     source::{Document, Section, Sources, Span, Tree, has_text, parse},
 };
 
-/// Everything a game declares.
+/// All declarations of a game.
 pub(super) struct Library<'s> {
     pub(super) entities: EntityList<'s>,
     pub(super) services: EntityList<'s>,
@@ -26,43 +26,43 @@ pub(super) struct Library<'s> {
     any_case: BTreeMap<(Family, Kind, String), &'s str>,
     /// The names of the scripts by part: base, cell, client. Empty if the game's folder has no scripts.
     pub(super) scripts: [BTreeSet<String>; 3],
-    /// Whether the entity types come from a list and not from the files that are there.
+    /// Whether the entity types come from a list, not from the definition files that exist.
     pub(super) has_entity_list: bool,
-    /// Below which the definitions are.
+    /// The folder that contains the definitions.
     root: &'static str,
-    /// The files from which aliases were read, by their paths below the root.
+    /// The files with aliases, by their paths below the root.
     alias_files: Vec<&'static str>,
-    /// The components of the list that one game has, by name.
+    /// The names in the list of components, which one game has.
     listed_components: BTreeSet<&'s str>,
 }
 
-/// Definitions by what they define and by name.
+/// Definitions by family and kind, then by name.
 type Definitions<'s> = BTreeMap<(Family, Kind), BTreeMap<&'s str, Option<Definition<'s>>>>;
 
-/// A definition looked up by name.
+/// The result of a lookup by name.
 pub(super) enum Lookup<'l> {
     Found(&'l Definition<'l>),
-    /// The file of this name is there and cannot be read, which has been reported.
+    /// The file of this name exists but cannot be read, which has been reported.
     Broken(&'l str),
-    /// There is no file of this name, which has now been reported.
+    /// There is no file of this name, which has been reported by this lookup.
     Missing(&'l str),
 }
 
 /// The parsed files of a game.
 pub(crate) struct Documents<'s> {
-    /// Below which the definitions are.
+    /// The folder that contains the definitions.
     root: &'static str,
-    /// By their paths below the root; without elements what is no XML, which has been reported.
+    /// Documents by path below the root. A file that is not well-formed has no elements and has been reported.
     files: BTreeMap<&'s str, Document<'s>>,
 }
 
 impl<'s> Documents<'s> {
-    /// Parses every file; `None` and a finding if nothing is where definitions should be.
+    /// Parses every file; `None` and a finding if there are no definitions where they should be.
     pub(super) fn parse(tree: &Tree, sources: &'s Sources<'s>, findings: &mut Findings) -> Option<Self> {
         let Some(root) = root_of(tree) else {
             let finding = Finding::in_path(Rule::NoDefinitions, "", "there are no entity definitions here")
                 .help("name the folder that holds `entities.xml` and `entity_defs/`, or the one above it");
-            // Of a folder that cannot be read it is not known what it holds.
+            // The content of an unreadable folder is unknown.
             if !tree.unread().iter().any(|(path, _)| path.is_empty()) {
                 findings.push(finding);
             }
@@ -83,7 +83,7 @@ impl<'s> Documents<'s> {
         Some(Self { root, files })
     }
 
-    /// The files that could be parsed, in the order of their paths.
+    /// The files that were parsed, in the order of their paths.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Document<'s>> {
         self.files.values().filter(|document| document.root().is_some())
     }
@@ -115,7 +115,7 @@ impl<'s> Documents<'s> {
         signs.choose()
     }
 
-    /// The root element of a file that is there and could be parsed.
+    /// The root element of a file, if the file exists and was parsed.
     fn section(&self, path: &str) -> Option<Section<'_>> {
         self.files.get(path).and_then(Document::root)
     }
@@ -192,7 +192,7 @@ impl<'s> Library<'s> {
         kind == Kind::Component && self.listed_components.contains(name)
     }
 
-    /// What stands in for a missing list: every entity definition in the order of its name.
+    /// Replaces a missing list: every entity definition, ordered by name.
     fn all_entities(&self, reading: &mut Reading<'_>) -> EntityList<'s> {
         let definitions = self
             .definitions
@@ -216,8 +216,8 @@ impl<'s> Library<'s> {
         EntityList { entities }
     }
 
-    /// The definition of this name, as it is used at `span`. A name in another case finds its file with a warning; none
-    /// at all is reported as a breach of `rule`.
+    /// Looks up the definition of this name, used at `span`. A name in another case finds its file with a warning; a
+    /// missing definition is reported under `rule`.
     pub(super) fn find<'l>(
         &'l self,
         (family, kind, name): (Family, Kind, &'l str),
@@ -241,7 +241,7 @@ impl<'s> Library<'s> {
             None => {
                 let folder = folder_of(self.dialect, family, kind);
                 let finding = Finding::new(rule, span, format!("there is no `{folder}{name}.def`"));
-                // Its place in the list means nothing, so it can be left out.
+                // Its position in the list has no meaning, so it can be left out.
                 let is_left_out = family == Family::Object && rule == Rule::MissingDefinition;
                 let finding = if is_left_out {
                     finding.severity(Severity::Warning)
@@ -259,8 +259,8 @@ impl<'s> Library<'s> {
         }
     }
 
-    /// Whether no listed type reads a file, by its path: not one of the definitions that were used, nor a list, nor a file of
-    /// aliases that counts. A folder is no file.
+    /// Whether no listed type reads the file at this path: it is not one of the `used` definitions, not a list other
+    /// than that of components, and not an effective file of aliases. False for a folder.
     pub(super) fn is_idle(&self, path: &str, used: &BTreeSet<(Family, Kind, &str)>) -> bool {
         let Some(below) = path.strip_prefix(self.root) else {
             return has_text(path);
@@ -274,7 +274,7 @@ impl<'s> Library<'s> {
         }
     }
 
-    /// Every definition that could be read, in a fixed order.
+    /// All definitions that could be read, in a fixed order.
     pub(super) fn all(&self) -> impl Iterator<Item = (Family, Kind, &'s str, &Definition<'s>)> {
         self.definitions.iter().flat_map(|((family, kind), named)| {
             named
@@ -284,7 +284,7 @@ impl<'s> Library<'s> {
     }
 }
 
-/// The folder in which a dialect keeps such definitions.
+/// The folder of definitions of this family and kind in a dialect.
 fn folder_of(dialect: Dialect, family: Family, kind: Kind) -> &'static str {
     let mut folders = FOLDERS.iter().filter(|(_, f, k)| *f == family && *k == kind);
     let folder = match dialect {
@@ -294,9 +294,9 @@ fn folder_of(dialect: Dialect, family: Family, kind: Kind) -> &'static str {
     folder.map_or("", |(folder, _, _)| folder)
 }
 
-/// Reads the aliases, and gives the files that they were read from.
+/// Reads the aliases, and returns the files that contain them.
 fn read_alias_files<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>) -> Vec<&'static str> {
-    // A game has one of the two; where there are both, the dialect's own counts.
+    // A game has one of the two; if both exist, the dialect's own file is used.
     let mut paths = ALIAS_FILES;
     if reading.dialect == Dialect::KBEngine {
         paths.reverse();
@@ -325,7 +325,7 @@ fn read_alias_files<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>)
     read
 }
 
-/// Notes the files in the folders of definitions that nothing leads to.
+/// Notes files in definition folders that nothing reads.
 fn other_files_mean_nothing(reading: &mut Reading<'_>, documents: &Documents<'_>) {
     for (path, document) in &documents.files {
         let is_in_folder = FOLDERS.iter().any(|(folder, ..)| path.starts_with(folder));

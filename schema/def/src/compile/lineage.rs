@@ -1,4 +1,4 @@
-//! From whom an entity has what: its parents, interfaces and components in the order in which they are merged.
+//! Lineage of an entity: its parents, interfaces and components in merge order.
 
 use std::collections::BTreeSet;
 
@@ -9,40 +9,40 @@ use crate::{
     read::{ComponentUse, Definition, Named},
 };
 
-/// Longest chain of parents and interfaces. The longest in a published game seen so far has 6.
+/// Longest chain of parents and interfaces. The longest in a published game so far is 6.
 const MAX_CHAIN: usize = 64;
 
-/// Most definitions that one inherits from.
+/// Maximum definitions in one lineage.
 const MAX_STEPS: usize = 4_096;
 
-/// Whose members come next.
+/// One step of the merge.
 #[derive(Clone)]
 pub(crate) enum Step<'l> {
-    /// A definition's own.
+    /// The members of a definition.
     Own(&'l Definition<'l>),
-    /// A component's, each of its definitions in turn.
+    /// The members of a component, from each of its definitions in turn.
     Component(&'l ComponentUse<'l>, Vec<&'l Definition<'l>>),
 }
 
-/// The order in which definitions are merged.
+/// The merge order of definitions.
 ///
 /// BigWorld: the parent, then each interface with its own interfaces first, then own members, then components.
-/// KBEngine: own members, then each interface followed by its own, then components, then the parent. Each definition
-/// comes once.
+/// KBEngine: own members, then each interface followed by its own, then components, then the parent. Each definition is
+/// merged once.
 pub(super) struct Lineage<'l> {
     library: &'l Library<'l>,
     family: Family,
     dialect: Dialect,
     steps: Vec<Step<'l>>,
     done: BTreeSet<(Kind, &'l str)>,
-    /// The definitions being followed, from the outside in.
+    /// The definitions on the current path, from the outside in.
     path: Vec<(Kind, &'l str)>,
-    /// This is the lineage of a component, which can have none of its own.
+    /// The lineage is that of a component, which cannot have components.
     is_component: bool,
 }
 
 impl<'l> Lineage<'l> {
-    /// The steps to the whole of a definition.
+    /// The lineage of a definition.
     pub(super) fn of(
         library: &'l Library<'l>,
         family: Family,
@@ -58,7 +58,7 @@ impl<'l> Lineage<'l> {
         lineage
     }
 
-    /// No steps at all.
+    /// An empty lineage.
     pub(super) fn none(library: &'l Library<'l>, family: Family, dialect: Dialect) -> Self {
         Self {
             library,
@@ -75,12 +75,12 @@ impl<'l> Lineage<'l> {
         &self.steps
     }
 
-    /// Takes the steps out.
+    /// Returns the steps.
     pub(super) fn into_steps(self) -> Vec<Step<'l>> {
         self.steps
     }
 
-    /// The definitions without components, in the order in which a later one's settings replace an earlier one's.
+    /// The definitions without components, ordered so that a later one's settings override an earlier one's.
     pub(super) fn by_precedence(&self) -> Vec<&'l Definition<'l>> {
         let mut own = self.in_order();
         if self.dialect == Dialect::KBEngine {
@@ -89,7 +89,7 @@ impl<'l> Lineage<'l> {
         own
     }
 
-    /// What was used, by kind and name; what could not be read or is missing too.
+    /// The definitions used, by kind and name, including missing and unreadable ones.
     pub(super) fn used(&self) -> impl Iterator<Item = (Kind, &'l str)> {
         self.done.iter().copied()
     }
@@ -179,7 +179,7 @@ impl<'l> Lineage<'l> {
         }
     }
 
-    /// The definitions without components, in the order in which they are merged.
+    /// The definitions without components, in merge order.
     fn in_order(&self) -> Vec<&'l Definition<'l>> {
         let own = self.steps.iter().filter_map(|step| match step {
             Step::Own(definition) => Some(*definition),

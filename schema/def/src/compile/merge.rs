@@ -1,4 +1,4 @@
-//! The members of all definitions of an entity put together.
+//! Merges the members of all definitions of an entity.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -12,7 +12,7 @@ use crate::{
     source::Span,
 };
 
-/// The members of an entity, each with the place of its declaration.
+/// The merged members of an entity, each with the place of its declaration.
 #[derive(Default)]
 pub(super) struct Members<'l> {
     pub(super) properties: Merged<Property>,
@@ -20,22 +20,22 @@ pub(super) struct Members<'l> {
     pub(super) cell_methods: Merged<Method>,
     pub(super) client_methods: Merged<Method>,
     pub(super) methods: Merged<Method>,
-    /// The labels of the properties' levels of detail, by position.
+    /// The detail level labels of properties, by the property's position.
     pub(super) levels: BTreeMap<usize, Named<'l>>,
-    /// The labels of properties that are left out because something else about them is wrong.
+    /// The labels of properties that were dropped because of another mistake.
     pub(super) other_levels: Vec<Named<'l>>,
 }
 
-/// Members of one kind in their order.
+/// Merged members of one kind, in order.
 pub(super) struct Merged<M> {
     members: Vec<M>,
-    /// Where each is declared.
+    /// The place of each declaration.
     spans: Vec<Span>,
-    /// Positions in the order of the names.
+    /// Positions, ordered by name.
     by_name: Vec<usize>,
 }
 
-/// What can be told apart by its name.
+/// A member with a name.
 pub(super) trait Member {
     fn name(&self) -> &str;
 }
@@ -68,12 +68,12 @@ impl<M: Member> Merged<M> {
         self.members.iter().zip(self.spans.iter().copied())
     }
 
-    /// Whether there is none.
+    /// Whether there are no members.
     pub(super) fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// Takes the members out, and the places of their declarations.
+    /// Returns the members and the places of their declarations.
     pub(super) fn into_parts(self) -> (Vec<M>, Vec<Span>) {
         (self.members, self.spans)
     }
@@ -84,7 +84,7 @@ impl<M: Member> Merged<M> {
         self.by_name.reserve(more);
     }
 
-    /// The position of the member of this name, or where it belongs in the order of the names.
+    /// The position of the member of this name, or where it would be inserted in name order.
     fn position(&self, name: &str) -> Result<usize, usize> {
         let found = self
             .by_name
@@ -92,7 +92,7 @@ impl<M: Member> Merged<M> {
         found.map(|found| self.by_name[found])
     }
 
-    /// Adds a member whose name belongs at `order`.
+    /// Adds a member whose name is inserted at `order`.
     fn push(&mut self, order: usize, member: M, span: Span, findings: &mut Findings) -> Option<usize> {
         if self.members.len() == MAX_MEMBERS {
             let message = format!("there are more than {MAX_MEMBERS} members of a kind");
@@ -136,7 +136,7 @@ impl<'l> Members<'l> {
         members
     }
 
-    /// What the members take in memory, in nodes of types and values of defaults.
+    /// Approximate memory of the members, in nodes of types and values of defaults.
     pub(super) fn cost(&self) -> usize {
         let properties = self
             .properties
@@ -178,8 +178,8 @@ impl<'l> Members<'l> {
         }
     }
 
-    /// Adds a property. A redefinition replaces the whole property and keeps its place: BigWorld merges what is inherited
-    /// first, so the later one counts; KBEngine merges what is inherited last, so the earlier one does.
+    /// Adds a property. A redefinition replaces the property and keeps its position. BigWorld merges inherited members
+    /// first, so the later one wins; KBEngine merges them last, so the earlier one wins.
     fn add_property(
         &mut self,
         declared: &DeclaredProperty<'l>,
@@ -225,7 +225,7 @@ impl<'l> Members<'l> {
         }
     }
 
-    /// A property and a method of the same name on the same part hide each other.
+    /// Reports a property and a method of the same name on the same part, which hide each other.
     fn names_differ(&self, findings: &mut Findings) {
         type OnPart = fn(&Property) -> bool;
         let parts: [(&Merged<Method>, OnPart); 3] = [
@@ -270,7 +270,7 @@ fn full_name<'l>(component: Option<&ComponentUse<'_>>, name: &'l str) -> Cow<'l,
     }
 }
 
-/// Adds a method. Unlike a property it cannot be redefined; the same again adds nothing.
+/// Adds a method. Unlike a property it cannot be redefined; an identical declaration has no effect.
 fn add_method<'l>(
     merged: &mut Merged<Method>,
     declared: &DeclaredMethod<'l>,
@@ -294,7 +294,8 @@ fn add_method<'l>(
     }
 }
 
-/// That a method is declared again. Shipped games have the same declaration twice, which newer engines refuse.
+/// The finding about a method that is declared again. Published games contain duplicate declarations, which newer
+/// engines reject.
 fn declared_again(name: &str, again: &DeclaredMethod<'_>, (first, span): (&Method, Span)) -> Finding {
     let is_same = |declared: &[DeclaredArgument<'_>], known: &[Argument]| {
         let pairs = || declared.iter().zip(known);
@@ -317,8 +318,8 @@ fn declared_again(name: &str, again: &DeclaredMethod<'_>, (first, span): (&Metho
     finding.related(span, "declared here first")
 }
 
-/// BigWorld calls a component's method by its name alone: the same name in two components must mean the same, and
-/// cannot be the name of one of the entity's own.
+/// BigWorld calls a component's method by its bare name. The same name in two components must therefore have one
+/// meaning, and must not be the name of one of the entity's own methods.
 fn component_methods_agree(lineage: &Lineage<'_>, findings: &mut Findings) {
     let mut known: BTreeMap<(MethodPart, &str), (&DeclaredMethod<'_>, bool)> = BTreeMap::new();
     let own = lineage.steps().iter().filter_map(|step| match step {

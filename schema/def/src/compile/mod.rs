@@ -1,7 +1,8 @@
-//! Declarations to the schema: files found, inheritance resolved, members merged, rules of whole entities checked.
+//! Compiles declarations into the schema: finds files, resolves inheritance, merges members, checks the rules of whole
+//! entities.
 //!
-//! Everything is looked at in one run, whether or not something else is wrong: every file is read, every definition
-//! compiled, listed or not. Only then is it decided whether there is a schema.
+//! One run reports all errors: every file is read and every definition compiled, listed or not. Only then is it decided
+//! whether there is a schema.
 
 mod allowance;
 mod declared;
@@ -33,19 +34,19 @@ use entity::Compiler;
 pub(crate) use library::Documents;
 use library::{Library, Lookup};
 
-/// What compiling gives: the schema if no error forbids it, and everything that was found.
+/// The result of compiling: the schema unless there is an error, and all findings.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    /// The schema, if there is no error.
+    /// The schema, if there are no errors.
     pub schema: Option<Schema>,
-    /// What was found, by file, line and column.
+    /// All findings, ordered by file, line and column.
     pub diagnostics: Vec<Diagnostic>,
-    /// The dialect in which the game was read, and why.
+    /// The dialect of the game, and how it was chosen.
     pub dialect: DialectChoice,
 }
 
 impl Compiled {
-    /// Whether there is a schema, and why: `yes, because …` or `no, because …`, in one line.
+    /// One line that says whether there is a schema: `yes, because …` or `no, because …`.
     #[must_use]
     pub fn verdict(&self) -> String {
         if self.schema.is_some() {
@@ -75,7 +76,7 @@ impl Compiled {
     }
 }
 
-/// Everything of a run while its texts are at hand.
+/// All data of one compilation while its texts are in memory.
 pub(crate) struct World<'w> {
     pub(crate) sources: &'w Sources<'w>,
     pub(crate) documents: &'w Documents<'w>,
@@ -90,8 +91,8 @@ pub fn compile(tree: &Tree) -> Compiled {
     run(tree, None::<fn(&World<'_>, &mut Findings)>).0
 }
 
-/// Compiles a game's definitions, and gives the types that have a name beside the schema, if there is one: a schema does not
-/// know the names any more.
+/// Compiles a game's definitions, and returns the named types beside the schema, if there is one: a schema does not
+/// keep the names of types.
 #[must_use]
 pub fn compile_named(tree: &Tree) -> (Compiled, Option<BTreeMap<String, DataType>>) {
     compile_and(tree, |world, _| world.reading.named_types())
@@ -115,7 +116,7 @@ pub fn check_dir(dir: &Path) -> (Option<Schema>, Vec<Diagnostic>) {
     (schema, diagnostics)
 }
 
-/// Compiles, and looks at what came out, if there is a schema: what is found then is among the diagnostics.
+/// Compiles, and calls `look` if there is a schema; its findings are added to the diagnostics.
 pub(crate) fn compile_and<T>(tree: &Tree, look: impl FnOnce(&World<'_>, &mut Findings) -> T) -> (Compiled, Option<T>) {
     run(tree, Some(look))
 }
@@ -187,8 +188,8 @@ fn compile_library<'l, 's>(
     (schema, declared, reading)
 }
 
-/// Makes warnings of the errors that concern no listed type: those in files that none of them reads, and in aliases that none
-/// of them uses.
+/// Turns errors that affect no listed type into warnings: those in files that no listed type reads, and in aliases that
+/// none uses.
 fn forgive_idle(
     library: &Library<'_>,
     sources: &Sources<'_>,
@@ -230,7 +231,7 @@ fn entity_types<'l>(
                 types.push(entity_type);
                 places.push(declared);
             }
-            // What cannot be read keeps its place, so that the ids of the others are right.
+            // An unreadable definition keeps its position, so that the ids of the others stay right.
             Lookup::Broken(_) | Lookup::Missing(_) => {
                 types.push(EntityType::new(listed.name));
                 places.push(Declared::nowhere(listed.span));

@@ -1,47 +1,47 @@
-//! What was found so far: bounded, ordered, and without what the files allow.
+//! The findings of a run: bounded, ordered, without what the files allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Diagnostic, Finding, MAX_SUGGESTIONS, Places, Rule, Severity, Where, nearest};
 use crate::source::{FileId, Sources, Span};
 
-/// Most findings of each severity that are kept of one run. Beyond, they repeat themselves. Each severity has its own
-/// bound, so that no number of warnings hides an error.
+/// Maximum findings kept of each severity in one run; beyond this they repeat themselves. Each severity has its own
+/// limit, so that no number of warnings hides an error.
 pub const MAX_FINDINGS: usize = 5_000;
 
-/// Most findings of one tag that are told one by one. A tag that some engine has and this language has not can stand in
-/// thousands of places.
+/// Maximum findings of one tag that are reported singly. A tag that another engine knows and this language does not can
+/// occur in thousands of places.
 const MAX_REPEATED: usize = 8;
 
 /// The rules about tags.
 const OF_TAGS: [Rule; 2] = [Rule::UnknownTag, Rule::NotUsed];
 
-/// A rule that a file allows to be broken, and where.
+/// An allowance: a rule that a file permits to be broken, and where.
 #[derive(Clone, Debug)]
 pub(crate) struct Allowance {
     pub(crate) rule: Rule,
-    /// The comment that says so.
+    /// The place of the comment.
     pub(crate) at: Span,
     pub(crate) covers: Span,
-    /// It let something pass.
+    /// Whether it matched a finding.
     pub(crate) is_used: bool,
-    /// It covers an error, which stays all the same.
+    /// Whether it covers an error, which is reported all the same.
     pub(crate) covers_error: bool,
 }
 
-/// What was found so far. What is allowed is not kept, and takes no room from what is not.
+/// The findings so far. Allowed findings are not kept and do not count against the limits.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// By severity; of each the first in the order of files and places.
+    /// By severity: the first ones in the order of files and places.
     kept: BTreeMap<Severity, BTreeSet<Finding>>,
     left_out: BTreeMap<Severity, usize>,
-    /// What is found of tags, by the rule and what is said.
+    /// Findings about tags, by rule and message.
     of_tags: BTreeMap<(Rule, String), OfTag>,
     allowances: BTreeMap<FileId, Vec<Allowance>>,
     suggestions: usize,
 }
 
-/// What is found of one tag.
+/// Findings about one tag.
 #[derive(Debug, Default)]
 struct OfTag {
     /// The first few, in the order of files and places.
@@ -51,7 +51,7 @@ struct OfTag {
 }
 
 impl OfTag {
-    /// Each finding while they are few, else the first, with how many there are.
+    /// Each finding if there are few, else the first one with their number.
     fn told(mut self) -> Vec<Finding> {
         let OfTag { count, files, .. } = &self;
         let (count, files) = (*count, files.len());
@@ -70,7 +70,7 @@ impl OfTag {
 }
 
 impl Findings {
-    /// None yet, for a part of a run that began with others.
+    /// An empty collection with the same allowances, for a part of a run.
     pub(crate) fn apart(&self) -> Self {
         Self {
             suggestions: self.suggestions,
@@ -102,7 +102,7 @@ impl Findings {
         }
     }
 
-    /// Whether so many findings of a tag say this that another changes only their count.
+    /// Whether there are so many findings with this message about a tag that another one changes only their number.
     pub(crate) fn is_repeated(&self, rule: Rule, message: &str) -> bool {
         let of_tag = self.of_tags.get(&(rule, message.to_owned()));
         of_tag.is_some_and(|of_tag| of_tag.count >= MAX_REPEATED)
@@ -122,7 +122,7 @@ impl Findings {
         findings.into_iter().for_each(|finding| self.push(finding));
     }
 
-    /// The candidate that was probably meant by `word`.
+    /// The candidate most similar to `word`, if one is similar enough.
     pub(crate) fn nearest<'c>(&mut self, word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
         if self.suggestions == MAX_SUGGESTIONS {
             return None;
@@ -131,7 +131,7 @@ impl Findings {
         nearest(word, candidates)
     }
 
-    /// Lets what is allowed pass: of what was found before, and from now on.
+    /// Applies allowances to the findings so far and to later ones.
     pub(crate) fn allow(&mut self, allowances: BTreeMap<FileId, Vec<Allowance>>) {
         self.allowances = allowances;
         for finding in std::mem::take(&mut self.kept).into_values().flatten() {
@@ -144,7 +144,7 @@ impl Findings {
         self.allowances.values().flatten()
     }
 
-    /// Takes in what was found in a part of the run that no listed type needs: there an error is a warning.
+    /// Adds the findings of a part of the run that no listed type needs; its errors become warnings.
     pub(crate) fn extend_idle(&mut self, idle: Self) {
         self.suggestions = idle.suggestions;
         for (severity, count) in idle.left_out {
@@ -153,7 +153,7 @@ impl Findings {
         }
         for finding in idle.kept.into_values().flatten() {
             let errors = self.kept.get(&Severity::Error);
-            // Found for a listed type too.
+            // Skip findings that a listed type has too.
             if errors.is_none_or(|errors| !errors.contains(&finding)) {
                 self.push(finding.idle());
             }
@@ -163,9 +163,9 @@ impl Findings {
         }
     }
 
-    /// Makes warnings of the errors at places that no listed type needs.
+    /// Turns errors at places that no listed type needs into warnings.
     pub(crate) fn forgive(&mut self, is_idle: impl Fn(&Where) -> bool) {
-        // Of errors that are not kept nobody knows the places.
+        // The places of errors that were not kept are unknown.
         if self.left_out.contains_key(&Severity::Error) {
             return;
         }
@@ -178,8 +178,8 @@ impl Findings {
         }
     }
 
-    /// The finding as it stands beside the allowances: none if it is allowed. An error stays, but one that may be allowed
-    /// becomes a warning.
+    /// The finding after allowances: `None` if it is allowed. An error stays, but becomes a warning if it may be
+    /// allowed.
     fn unless_allowed(&mut self, finding: Finding) -> Option<Finding> {
         let is_error = finding.severity == Severity::Error;
         match self.is_allowed(&finding) {
@@ -208,12 +208,12 @@ impl Findings {
         is_allowed
     }
 
-    /// Whether anything found forbids a schema.
+    /// Whether there is an error, which forbids a schema.
     pub(crate) fn has_errors(&self) -> bool {
         self.kept.contains_key(&Severity::Error)
     }
 
-    /// The findings with the places they point at: by file, line, column and rule, each once.
+    /// The findings with lines and columns, ordered by file, line, column and rule, without duplicates.
     pub(crate) fn into_diagnostics(mut self, sources: &Sources<'_>) -> Vec<Diagnostic> {
         let of_tags = std::mem::take(&mut self.of_tags);
         for finding in of_tags.into_values().flat_map(OfTag::told) {

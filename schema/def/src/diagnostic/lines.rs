@@ -1,23 +1,23 @@
-//! From offsets to lines and columns, quickly for many places of one file.
+//! Converts offsets to lines and columns, fast for many places of one file.
 
 use super::Place;
 use crate::source::{SourceFile, Span};
 
-/// Bytes between counted characters: finding a column counts at most this many.
+/// Bytes between counted positions: finding a column scans at most this many.
 const STRIDE: usize = 1_024;
 
-/// Characters kept of a line around a place; a line can be a whole file.
+/// Maximum characters kept of a line; a line can be a whole file.
 const EXCERPT: usize = 160;
 
-/// Characters kept before the place in a line that is longer.
+/// Characters kept before the place in a line that is cut.
 const BEFORE: usize = 40;
 
-/// Where the lines of a file begin, and how many characters come before.
+/// The line starts of a file, and its character counts.
 pub(crate) struct Lines<'s> {
     file: &'s SourceFile<'s>,
     /// The offset of each line's first byte.
     starts: Vec<usize>,
-    /// How many characters begin before each multiple of [`STRIDE`].
+    /// Number of characters that begin before each multiple of [`STRIDE`].
     counts: Vec<usize>,
 }
 
@@ -32,7 +32,7 @@ impl<'s> Lines<'s> {
         Self { file, starts, counts }
     }
 
-    /// The place of a span, with as much of its line as is worth showing.
+    /// The place of a span, with an excerpt of its line.
     pub(crate) fn place(&self, span: Span) -> Place {
         let text = &*self.file.text;
         let start = text.floor_char_boundary(span.start as usize);
@@ -69,14 +69,14 @@ impl<'s> Lines<'s> {
         (number(line + 1), number(column + 1))
     }
 
-    /// How many characters begin before an offset.
+    /// Number of characters that begin before an offset.
     fn characters(&self, offset: usize) -> usize {
         let block = offset / STRIDE;
         self.counts[block] + begun(&self.file.text.as_bytes()[block * STRIDE..offset])
     }
 }
 
-/// The offset so many characters before another.
+/// The offset `characters` characters before another.
 fn back(text: &str, offset: usize, characters: usize) -> usize {
     match characters {
         0 => offset,
@@ -87,7 +87,7 @@ fn back(text: &str, offset: usize, characters: usize) -> usize {
     }
 }
 
-/// How many characters begin in these bytes of UTF-8.
+/// Number of characters that begin in these bytes of UTF-8.
 fn begun(bytes: &[u8]) -> usize {
     bytes.iter().filter(|&&byte| byte & 0xc0 != 0x80).count()
 }

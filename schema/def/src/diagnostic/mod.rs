@@ -1,7 +1,7 @@
-//! What was found in the files: which rule, where, what, why, and what to write instead.
+//! Findings and diagnostics: which rule is broken, where, why, and what to write instead.
 //!
-//! While files are read a [`Finding`] points into their texts; at the end it becomes a [`Diagnostic`] that stands by
-//! itself, with line, column and the line's text.
+//! While files are read a [`Finding`] points into their texts; at the end it becomes a self-contained [`Diagnostic`]
+//! with line, column and the text of the line.
 
 mod findings;
 mod lines;
@@ -20,37 +20,37 @@ use std::collections::BTreeMap;
 use crate::source::{FileId, Sources, Span};
 pub(crate) use lines::Lines;
 
-/// Longest message, characters: a name in it can be as long as its file.
+/// Maximum characters of a message: a name in it can be as long as its file.
 const MAX_MESSAGE: usize = 500;
 
-/// Most suggestions of what was meant, in one run: each compares a word with many others.
+/// Maximum suggestions in one run: each compares a word with many others.
 const MAX_SUGGESTIONS: usize = 1_000;
 
-/// Something found in the files.
+/// A finding with its line and column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The rule that is broken; its text says why it is one.
+    /// The broken rule; its text says why it is a rule.
     pub rule: Rule,
-    /// How grave it is.
+    /// The severity.
     pub severity: Severity,
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
     /// What to write instead.
     pub help: Option<String>,
-    /// The same for a program, if it is that definite.
+    /// The same in a form that a program can apply, if it is definite.
     pub fix: Option<Fix>,
-    /// Other places that matter, and what is there.
+    /// Related places, each with a text.
     pub related: Vec<(Place, String)>,
 }
 
-/// What to write in the place of what was found.
+/// A replacement for the text at a place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fix {
-    /// This text.
+    /// Replaces the text.
     Text(String),
-    /// This tag, and in the end tag as well.
+    /// Replaces the tag, in the end tag too.
     Tag(String),
 }
 
@@ -63,17 +63,17 @@ pub struct Place {
     pub line: u32,
     /// The first character, from 1.
     pub column: u32,
-    /// How many characters; at least 1, and not beyond the line.
+    /// Number of characters; at least 1, and not beyond the line.
     pub width: u32,
-    /// The line without its end; of a long line what is around the place.
+    /// The line without its end; the part around the place if the line is long.
     pub text: String,
-    /// The column at which the text begins.
+    /// The column of the text's first character.
     pub text_column: u32,
-    /// The line goes on behind the text.
+    /// Whether the line continues behind the text.
     pub is_cut: bool,
 }
 
-/// Something found, while the texts are at hand. Ordered by its place.
+/// A finding while the texts are in memory. Ordered by place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     pub(crate) at: Where,
@@ -85,12 +85,12 @@ pub(crate) struct Finding {
     pub(crate) related: Vec<(Span, String)>,
 }
 
-/// Where something was found.
+/// The place of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Where {
-    /// In a path that has no text.
+    /// A file or folder without text.
     Path(String),
-    /// In a text.
+    /// A span of a text.
     Span(Span),
 }
 
@@ -116,7 +116,7 @@ impl Finding {
         }
     }
 
-    /// The same with what to write instead.
+    /// Adds what to write instead.
     pub(crate) fn help(self, help: impl Into<String>) -> Self {
         Self {
             help: Some(shortened(help.into())),
@@ -124,39 +124,39 @@ impl Finding {
         }
     }
 
-    /// The same with the text to write instead.
+    /// Adds the text to write instead.
     pub(crate) fn write(self, text: &str) -> Self {
         self.help(format!("write `{text}`")).fix(Fix::Text(text.to_owned()))
     }
 
-    /// The same with the tag to write instead.
+    /// Adds the tag to write instead.
     pub(crate) fn write_tag(self, tag: &str) -> Self {
         self.help(format!("write `<{tag}>`")).fix(Fix::Tag(tag.to_owned()))
     }
 
-    /// The same with the text that was probably meant.
+    /// Adds the text that was probably meant.
     pub(crate) fn meant(self, text: &str) -> Self {
         self.help(format!("did you mean `{text}`?"))
             .fix(Fix::Text(text.to_owned()))
     }
 
-    /// The same with the tag that was probably meant.
+    /// Adds the tag that was probably meant.
     pub(crate) fn meant_tag(self, tag: &str) -> Self {
         self.help(format!("did you mean `<{tag}>`?"))
             .fix(Fix::Tag(tag.to_owned()))
     }
 
-    /// The same with what a program can write instead.
+    /// Adds the replacement that a program can apply.
     pub(crate) fn fix(self, fix: Fix) -> Self {
         Self { fix: Some(fix), ..self }
     }
 
-    /// The same with another gravity.
+    /// Sets another severity.
     pub(crate) fn severity(self, severity: Severity) -> Self {
         Self { severity, ..self }
     }
 
-    /// The same where no listed type needs what is wrong: an error is a warning.
+    /// Makes an error a warning, for a place that no listed type needs.
     pub(crate) fn idle(self) -> Self {
         if self.severity != Severity::Error {
             return self;
@@ -166,7 +166,7 @@ impl Finding {
         self.severity(Severity::Warning).help(help)
     }
 
-    /// The same with another place that matters.
+    /// Adds a related place.
     pub(crate) fn related(mut self, span: Span, what: impl Into<String>) -> Self {
         self.related.push((span, what.into()));
         self
@@ -193,7 +193,7 @@ impl Finding {
 }
 
 impl Place {
-    /// A file as a whole, or a folder.
+    /// The place of a whole file or folder.
     fn of_file(file: String) -> Self {
         Self {
             file,
@@ -207,7 +207,7 @@ impl Place {
     }
 }
 
-/// The lines of the files in which something was found, as they are asked for.
+/// The line tables of the files with findings, built on demand.
 struct Places<'s> {
     sources: &'s Sources<'s>,
     files: BTreeMap<FileId, Lines<'s>>,

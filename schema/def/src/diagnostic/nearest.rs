@@ -1,13 +1,13 @@
-//! What was probably meant.
+//! Suggestions for misspelt names.
 
-/// Longest name that is compared, in characters: the work grows with the square.
+/// Longest name that is compared, characters: the work grows with the square.
 const MAX_COMPARED: usize = 40;
 
-/// Most candidates that are compared.
+/// Maximum candidates that are compared.
 const MAX_CANDIDATES: usize = 500;
 
-/// The candidate that the fewest single-character edits turn `word` into, if they are few enough for a slip of the
-/// hand; the first of equals. Differences in case count little.
+/// The candidate with the fewest single-character edits from `word`, if they are few enough for a typing mistake; the
+/// first of equals. Differences in case count little.
 pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let length = word.chars().take(MAX_COMPARED + 1).count();
     if length > MAX_COMPARED {
@@ -23,7 +23,7 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Edits between two names: insertion, deletion, replacement and exchange of neighbours count one.
+/// Edit distance between two names: insertion, deletion, replacement and exchange of neighbours each count one.
 fn distance(a: &str, b: &str) -> usize {
     if b.len() > MAX_COMPARED * 4 {
         return usize::MAX;

@@ -28,13 +28,13 @@ pub enum Style {
     Coloured,
 }
 
-/// How many that say the same a digest shows.
+/// Maximum diagnostics with the same message in a digest.
 const MAX_ALIKE: usize = 3;
 
 /// Columns of a tab stop.
 const TAB: usize = 4;
 
-/// All diagnostics one below the other, and a last line that counts them. Empty if there are none.
+/// All diagnostics, and a last line with their counts. Empty if there are none.
 #[must_use]
 pub fn render(diagnostics: &[Diagnostic], style: Style) -> String {
     let mut out = String::new();
@@ -46,8 +46,8 @@ pub fn render(diagnostics: &[Diagnostic], style: Style) -> String {
     out
 }
 
-/// The diagnostics for somebody who reads them in a terminal: the gravest last, next to where they look, and of those that
-/// say the same only a few, with how many more there are. Empty if there are none.
+/// The diagnostics for a reader at a terminal: the most severe last, next to the prompt, and only a few of those with
+/// the same message, with the number of the others. Empty if there are none.
 #[must_use]
 pub fn digest(diagnostics: &[Diagnostic], style: Style) -> String {
     let mut alike: BTreeMap<(Rule, &str), Vec<&Diagnostic>> = BTreeMap::new();
@@ -56,14 +56,14 @@ pub fn digest(diagnostics: &[Diagnostic], style: Style) -> String {
         those.push(diagnostic);
     }
     let mut groups: Vec<_> = alike.into_values().collect();
-    // What says how much is left out stands above the counts; otherwise by severity and place.
+    // The remark about omitted findings comes directly above the counts; the others are ordered by severity and place.
     groups.sort_by_key(|group| {
         let first = group[0];
         (first.rule == Rule::MoreFindings, Reverse(first.severity), &first.place)
     });
     let mut out = String::new();
     for group in groups {
-        // One more takes no more room than to say that there is one.
+        // One more diagnostic takes no more room than a line that says so.
         let shown = if group.len() <= MAX_ALIKE + 1 {
             group.len()
         } else {
@@ -90,7 +90,7 @@ pub fn digest(diagnostics: &[Diagnostic], style: Style) -> String {
     out
 }
 
-/// `2 errors, 1 warning`, with the end of the line; empty if there are none.
+/// `2 errors, 1 warning` with a line end; empty if there are none.
 fn counts(diagnostics: &[Diagnostic]) -> String {
     let count = |severity| diagnostics.iter().filter(|d| d.severity == severity).count();
     let counts: Vec<String> = [Severity::Error, Severity::Warning, Severity::Lint, Severity::Note]
@@ -147,7 +147,7 @@ fn render_one(diagnostic: &Diagnostic, style: Style, out: &mut String) {
     }
 }
 
-/// How a place is pointed at.
+/// The style in which a place is marked.
 struct Mark<'a> {
     arrow: &'a str,
     line: char,
@@ -173,7 +173,7 @@ fn render_place(place: &Place, mark: &Mark<'_>, margin: usize, style: Style, out
     let _ = writeln!(out, "{:margin$} {bar} {:before$}{marks}", "", "");
 }
 
-/// The line's text with its tabs expanded and marks where it is cut, the columns before the place, and its columns.
+/// The line's text with tabs expanded and cuts marked, the columns before the place, and the columns of the place.
 fn visible(place: &Place) -> (String, usize, usize) {
     let start = (place.column - place.text_column) as usize;
     let (mut text, mut columns) = (String::new(), 0);
@@ -202,13 +202,13 @@ fn visible(place: &Place) -> (String, usize, usize) {
     (text.trim_end().to_owned(), before, width.max(1))
 }
 
-/// Columns that a terminal gives a text.
+/// Number of terminal columns of a text.
 #[must_use]
 pub fn columns(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
-/// Columns that a terminal gives a character: two for those of East Asian scripts and pictographs.
+/// Number of terminal columns of a character: two for East Asian scripts and pictographs.
 fn columns_of(c: char) -> usize {
     let is_wide = matches!(u32::from(c),
         0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f
@@ -228,7 +228,7 @@ fn colour(severity: Severity) -> &'static str {
     }
 }
 
-/// A text in a colour of terminals, by its code: `1` is bold, `2` faint, `31` red.
+/// A text in a terminal colour, by its code: `1` is bold, `2` faint, `31` red.
 #[must_use]
 pub fn paint(text: &str, colour: &str, style: Style) -> String {
     match style {

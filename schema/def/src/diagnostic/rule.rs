@@ -1,36 +1,36 @@
-//! Every rule of the language that can be broken: its code, how grave it is, and why it is a rule.
+//! The rules of the language that can be broken: code, severity, and the reason for each.
 
 use std::fmt;
 
 use crate::grammar::Dialect;
 
-/// How grave a broken rule is.
+/// The severity of a broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// There is no schema until it is put right.
+    /// There is no schema until it is fixed.
     Error,
-    /// There is a schema, but perhaps not the one that was meant.
+    /// There is a schema, but perhaps not the intended one.
     Warning,
-    /// It means what was meant, and there is a better way to say it. Only told to those who ask.
+    /// The declaration means what was intended, but could be better. Reported only on request.
     Lint,
-    /// Something was understood and has no effect.
+    /// A declaration was understood and has no effect.
     Note,
 }
 
-/// A rule as it is documented.
+/// The documentation of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleText {
     /// The digits of its code.
     pub number: u16,
-    /// How grave it is to break it, unless the dialect says otherwise.
+    /// The severity, unless the dialect has another.
     pub severity: Severity,
-    /// The rule in a few words.
+    /// The rule, in a few words.
     pub title: &'static str,
-    /// Why it is a rule.
+    /// The reason for the rule.
     pub why: &'static str,
 }
 
-/// Declares the rules and the table of what is said about them, in one place.
+/// Declares the rules and the table of their texts in one place.
 macro_rules! rules {
     ($($rule:ident $number:literal $severity:ident $title:literal $why:literal)*) => {
         /// A rule of the language.
@@ -303,8 +303,8 @@ rules! {
 }
 
 impl Rule {
-    /// How grave it is to break the rule in a dialect, unless the case says otherwise. Of what it runs, KBEngine forgives
-    /// more; of names and lists, it refuses more.
+    /// The severity of the rule in a dialect, unless the case has another. KBEngine accepts more in declarations that
+    /// its engine runs; it rejects more in names and lists.
     #[must_use]
     pub fn severity_in(self, dialect: Dialect) -> Severity {
         const FORGIVEN: [Rule; 5] = [
@@ -322,7 +322,7 @@ impl Rule {
         }
     }
 
-    /// Whether a comment can allow the rule to be broken where that is an error: it becomes a warning.
+    /// Whether a comment can allow an error of this rule, which then becomes a warning.
     #[must_use]
     pub fn is_error_allowed(self) -> bool {
         self == Self::ClientMailbox

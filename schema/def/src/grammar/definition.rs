@@ -177,7 +177,7 @@ pub static COMPONENT_TYPE: Content = Content::tags(&[
 
 const REACH: &Content = &Content::text(Text::Reach);
 
-/// What is sent at every opportunity.
+/// The volatile properties of an entity.
 pub(crate) static VOLATILE: Content = Content::tags(&[
     Tag::once(
         "position",
@@ -222,7 +222,7 @@ pub(crate) static DETAIL_LEVEL: Content = Content {
     ])
 };
 
-/// The three levels of the KBEngine dialect from the inside out.
+/// The three levels of the KBEngine dialect, nearest first.
 pub(crate) const BANDS: [&str; 3] = ["NEAR", "MEDIUM", "FAR"];
 
 /// Levels of detail in KBEngine's form.

@@ -1,17 +1,17 @@
 //! The two dialects of the language.
 
-/// A dialect of the language. Both read most of the other's words; they differ in what comes first when members are
-/// merged, in what a repeated name means, and in what their engines accept.
+/// A dialect of the language. Each reads most of the other's words; they differ in merge order, in the meaning of a
+/// repeated name, and in what their engines accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dialect {
-    /// As BigWorld 14.4 reads it.
+    /// BigWorld 14.4.
     BigWorld,
-    /// As KBEngine 2.5 reads it.
+    /// KBEngine 2.5.
     KBEngine,
 }
 
 impl Dialect {
-    /// The name that messages use.
+    /// The name in messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -20,7 +20,7 @@ impl Dialect {
         }
     }
 
-    /// Where this dialect declares aliases.
+    /// The file in which this dialect declares aliases.
     #[must_use]
     pub fn alias_file(self) -> &'static str {
         match self {

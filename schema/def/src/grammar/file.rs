@@ -1,4 +1,4 @@
-//! The files of a world: where they are, and what stands in each.
+//! The files of a world: their paths, and the content of each.
 
 use super::{
     Attribute, Content, DEFINITION, Dialect, Home, OBJECT, SERVICE, TYPE, Tag, Text,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::source::Tree;
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileKind {
     /// The list of entity types.
@@ -15,7 +15,7 @@ pub enum FileKind {
     ServiceList,
     /// A list of user data objects.
     ObjectList,
-    /// A list of components, as one game has it.
+    /// A list of components, which one game has.
     ComponentList,
     /// Names for types.
     Aliases,
@@ -44,7 +44,7 @@ pub enum Kind {
     UserDataObject,
 }
 
-/// What kinds of definitions share parents and interfaces.
+/// Families of definitions: those of one family share parents and interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// Entity types, and components.
@@ -55,10 +55,10 @@ pub enum Family {
     Object,
 }
 
-/// Where the folders of definitions may be below the game's folder.
+/// Possible paths of the definition folders below the game's folder.
 pub(crate) const ROOTS: [&str; 3] = ["", "scripts/", "res/scripts/"];
 
-/// The folders of definitions: their path, and what the files in them define. The first path that fits counts.
+/// The definition folders: path, and what their files define. The first match counts.
 pub const FOLDERS: [(&str, Family, Kind); 8] = [
     ("entity_defs/interfaces/", Family::Entity, Kind::Interface),
     ("entity_defs/components/", Family::Entity, Kind::Component),
@@ -70,7 +70,7 @@ pub const FOLDERS: [(&str, Family, Kind); 8] = [
     ("user_data_object_defs/", Family::Object, Kind::UserDataObject),
 ];
 
-/// What the definition file of a path below the root defines, and its name.
+/// What the definition file at a path below the root defines, and its name.
 #[must_use]
 pub fn definition_at(path: &str) -> Option<(Family, Kind, &str)> {
     let stem = path.strip_suffix(".def")?;
@@ -78,7 +78,7 @@ pub fn definition_at(path: &str) -> Option<(Family, Kind, &str)> {
     FOLDERS.iter().find_map(of_folder)
 }
 
-/// The files that are looked for by their names, beside the definitions.
+/// The files with fixed names, beside the definitions.
 pub const LISTS: [(&str, FileKind); 8] = [
     ("entities.xml", FileKind::EntityList),
     ("services.xml", FileKind::ServiceList),
@@ -93,16 +93,16 @@ pub const LISTS: [(&str, FileKind); 8] = [
 /// The files of aliases: BigWorld's, KBEngine's.
 pub(crate) const ALIAS_FILES: [&str; 2] = ["entity_defs/alias.xml", "entity_defs/types.xml"];
 
-/// More aliases, which one game has beside BigWorld's file.
+/// More aliases, which one game has in addition to BigWorld's file.
 pub(crate) const EXTRA_ALIASES: &str = "entity_defs/alias_ext.xml";
 
-/// The components of a game, which one game lists.
+/// The list of components, which one game has.
 pub(crate) const COMPONENT_LIST: &str = "components.xml";
 
 /// The file of names for kinds and slots.
 pub(crate) const LEDGER_FILE: &str = "ledger.xml";
 
-/// Where a game's definitions are below its folder: empty, or a path that ends in `/`. `None` if there are none.
+/// The path of a game's definitions below its folder: empty, or a path that ends in `/`. `None` if there are none.
 #[must_use]
 pub fn root_of(tree: &Tree) -> Option<&'static str> {
     let has = |root: &&str| {
@@ -128,7 +128,7 @@ impl FileKind {
         Self::Object,
     ];
 
-    /// The kind of a file by its path below the root of the definitions, if it is one that is read.
+    /// The kind of a file by its path below the root of the definitions; `None` if it is not read.
     #[must_use]
     pub fn of(path: &str) -> Option<Self> {
         if let Some((_, kind)) = LISTS.iter().find(|(list, _)| *list == path) {
@@ -141,7 +141,7 @@ impl FileKind {
         })
     }
 
-    /// What stands in the root element.
+    /// The content of the root element.
     #[must_use]
     pub fn content(self) -> &'static Content {
         match self {
@@ -164,7 +164,7 @@ const GROUP_TAGS: &[Tag] = &[
     Tag::once(GROUPS[1], &LIST, "Entity types that clients never see.").home(Home::Mostly(Dialect::BigWorld)),
 ];
 
-/// Entity types in groups, as `entities.xml` has them if one of the groups is there.
+/// Entity types in groups: the form of `entities.xml` if it has one of the groups.
 pub static GROUPED_LIST: Content = Content::tags(GROUP_TAGS);
 
 /// Either form of `entities.xml`.
@@ -173,7 +173,7 @@ static ENTITY_LIST: Content = Content {
     ..Content::named("entity type", &LISTED)
 };
 
-/// Names and nothing else.
+/// Names only.
 pub static LIST: Content = Content::named("definition", &LISTED);
 
 /// An entry of a list.

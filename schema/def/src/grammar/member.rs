@@ -47,7 +47,7 @@ pub static PROPERTY: Content = Content::tags(&[
     SHOULD_BACKUP,
 ]);
 
-/// A property of a user data object, which never changes and which nobody is told of.
+/// A property of a user data object: constant, and visible to no client.
 pub static OBJECT_PROPERTY: Content = Content::tags(&[
     TYPE_TAG,
     DEFAULT,
@@ -97,7 +97,7 @@ static CELL_TAGS: [Tag; 13] = server_method(Tag::once(
     "Clients may call it: all that see the entity, or its own.",
 ));
 
-/// The tags of a method that runs on a server, which differ in who may call it.
+/// The tags of a method that runs on a server; `exposed` says who may call it.
 const fn server_method(exposed: Tag) -> [Tag; 13] {
     [
         ARGS,
@@ -152,7 +152,7 @@ pub static SERVICE_METHOD: Content = Content::tags(&[
     DETAIL_DISTANCE.misplaced(),
 ]);
 
-/// The tag of an argument that has only a position.
+/// The tag of a positional argument.
 pub(crate) const ARG: &str = "Arg";
 
 const TYPE_TAG: Tag = Tag::once("Type", &TYPE, "What it holds: a type of the language, or an alias.").needed();
@@ -218,10 +218,10 @@ pub(crate) static LENGTH_HEADER: Content = Content {
     ..Content::tags(&[Tag::unused("WarnLevel", "Nothing is too long for its header.")])
 };
 
-/// The least and the greatest size of a header, bytes.
+/// Minimum and maximum size of a header, bytes.
 pub(crate) const HEADER_SIZES: (u32, u32) = (1, 4);
 
-/// The account that a property is a view of.
+/// The ledger account that a property shows.
 pub(crate) static ACCOUNT: Content = Content::tags(&[
     Tag::once(
         "Slot",

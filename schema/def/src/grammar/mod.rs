@@ -1,8 +1,7 @@
-//! The words of the language, each once: tags, types, flags, and what stands where.
+//! The vocabulary of the language: tags, types, flags, and where each may occur.
 //!
-//! [`crate::read`] reads by these tables, editors complete and explain by them, and the schemas for XML tools are written
-//! from them. So what one of them knows all of them know. Everything is static: a table costs a reader no more than a list
-//! of names.
+//! [`crate::read`] parses by these tables, editors complete and explain by them, and the schemas for XML tools are
+//! generated from them, so that they agree. Everything is static: a table costs a reader no more than a list of names.
 
 mod definition;
 mod dialect;
@@ -26,112 +25,112 @@ pub use words::{
     TYPES, TypeWord, USER, Word,
 };
 
-/// What stands in an element.
+/// The content of an element.
 #[derive(Debug)]
 pub struct Content {
-    /// What its text is.
+    /// The text in it.
     pub text: Text,
     /// The tags in it.
     pub tags: &'static [Tag],
-    /// The elements in it that have names of the author's choice.
+    /// Elements in it whose names the author chooses.
     pub named: Option<Named>,
-    /// The attributes of the element: yes or no, each.
+    /// The boolean attributes of the element.
     pub attributes: &'static [Attribute],
 }
 
-/// A tag where it may stand.
+/// A tag at a place where it may occur.
 #[derive(Clone, Copy, Debug)]
 pub struct Tag {
-    /// As it is written.
+    /// Its spelling.
     pub name: &'static str,
-    /// What it says, in a sentence.
+    /// Its meaning, in a sentence.
     pub says: &'static str,
-    /// What stands in it.
+    /// Its content.
     pub content: &'static Content,
-    /// How often it may be there, and whether it has an effect.
+    /// How often it may occur, and whether it has an effect.
     pub occurs: Occurs,
-    /// Whose word it is.
+    /// Its dialect.
     pub home: Home,
 }
 
-/// How often a tag may be there, and whether it has an effect.
+/// How often a tag may occur, and whether it has an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occurs {
-    /// Once, and without it something is missing.
+    /// Required, once.
     Needed,
-    /// Once at most; of several the first counts.
+    /// At most once; the first of several counts.
     Once,
     /// Any number of times.
     Many,
-    /// It is understood and has no effect here, which is noted.
+    /// Understood, without effect here; reported as a note.
     Unused,
-    /// It is understood and wrong here, which is reported at length.
+    /// Understood, but wrong here; reported with an explanation.
     Misplaced,
 }
 
-/// Whose word something is.
+/// The dialect of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
-    /// Both dialects have it.
+    /// Both dialects.
     Both,
-    /// One has it; the other is read with it too.
+    /// A word of one dialect that the other accepts.
     Mostly(Dialect),
-    /// One has it; in the other it is reported.
+    /// A word of one dialect that is reported in the other.
     Only(Dialect),
 }
 
-/// Elements with names of the author's choice.
+/// Elements whose names the author chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct Named {
-    /// What each of them is, like "property".
+    /// What each of them is, such as "property".
     pub what: &'static str,
-    /// What stands in each.
+    /// The content of each.
     pub content: &'static Content,
 }
 
 /// An attribute.
 #[derive(Clone, Copy, Debug)]
 pub struct Attribute {
-    /// As it is written.
+    /// Its spelling.
     pub name: &'static str,
-    /// What it says, in a sentence.
+    /// Its meaning, in a sentence.
     pub says: &'static str,
 }
 
-/// What the text of an element is.
+/// The text of an element.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Text {
-    /// There is none.
+    /// No text.
     Nothing,
     /// `true` or `false`.
     Boolean,
     /// Metres.
     Distance,
-    /// Metres, or nothing.
+    /// Metres, or empty.
     Reach,
-    /// A whole number from the one to the other.
+    /// A whole number between these two, inclusive.
     Integer(u32, u32),
-    /// `true`, `false`, or nothing.
+    /// `true`, `false`, or empty.
     BooleanOrNothing,
-    /// One of these words, in any case.
+    /// One of these words, case-insensitive.
     Word(&'static [Word]),
-    /// One of these words, or nothing.
+    /// One of these words, or empty.
     WordOrNothing(&'static [Word]),
     /// One of [`FLAGS`].
     Flags,
-    /// One of [`TYPES`], or an alias; which says what else stands beside it.
+    /// One of [`TYPES`], or an alias; the word decides which tags stand beside it.
     Type,
     /// A value of the type beside it, as text or as elements.
     Value,
-    /// The name of something that is declared elsewhere.
+    /// The name of a declaration elsewhere.
     Name(Noun),
-    /// Any words; some.
+    /// Free text, not empty.
     Free,
-    /// Anything at all, elements too: nobody reads it.
+    /// Anything, including elements: it is ignored.
     Anything,
 }
 
-/// What a name can be of.
+/// The kind of declaration that a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Noun {
     /// A definition of the same kind.
@@ -167,7 +166,7 @@ impl Content {
         }
     }
 
-    /// Elements with names of the author's choice only.
+    /// Elements whose names the author chooses only.
     pub(crate) const fn named(what: &'static str, content: &'static Content) -> Self {
         Self {
             named: Some(Named { what, content }),
@@ -181,14 +180,14 @@ impl Content {
         self.tags.iter().find(|tag| tag.name == name)
     }
 
-    /// The tag of this name as a dialect means it.
+    /// The tag of this name, as a dialect defines it.
     #[must_use]
     pub fn tag_in(&self, name: &str, dialect: Dialect) -> Option<&'static Tag> {
         let of_name = || self.tags.iter().filter(|tag| tag.name == name);
         of_name().find(|tag| tag.home.offers(dialect)).or(of_name().next())
     }
 
-    /// What stands in a child of this name.
+    /// The content of a child of this name.
     #[must_use]
     pub fn of_child(&self, name: &str, dialect: Dialect) -> Option<&'static Content> {
         match self.tag_in(name, dialect) {
@@ -197,7 +196,7 @@ impl Content {
         }
     }
 
-    /// What stands in an element of this content with this text: where it is a type, its word decides.
+    /// The content of an element with this text: if the text is a type, its word decides.
     #[must_use]
     pub fn with_text(&'static self, text: &str) -> &'static Content {
         match self.text {
@@ -208,7 +207,7 @@ impl Content {
 }
 
 impl Tag {
-    /// A tag that may be there once.
+    /// A tag that may occur once.
     pub(crate) const fn once(name: &'static str, content: &'static Content, says: &'static str) -> Self {
         Self {
             name,
@@ -219,7 +218,7 @@ impl Tag {
         }
     }
 
-    /// A tag that may be there several times.
+    /// A tag that may occur several times.
     pub(crate) const fn many(name: &'static str, content: &'static Content, says: &'static str) -> Self {
         Self {
             occurs: Occurs::Many,
@@ -227,7 +226,7 @@ impl Tag {
         }
     }
 
-    /// A tag that has no effect.
+    /// A tag without effect.
     pub(crate) const fn unused(name: &'static str, says: &'static str) -> Self {
         Self {
             occurs: Occurs::Unused,
@@ -235,7 +234,7 @@ impl Tag {
         }
     }
 
-    /// The same where it is needed.
+    /// The same tag, required.
     pub(crate) const fn needed(self) -> Self {
         Self {
             occurs: Occurs::Needed,
@@ -243,7 +242,7 @@ impl Tag {
         }
     }
 
-    /// The same where it is wrong.
+    /// The same tag, reported as misplaced.
     pub(crate) const fn misplaced(self) -> Self {
         Self {
             occurs: Occurs::Misplaced,
@@ -251,12 +250,12 @@ impl Tag {
         }
     }
 
-    /// The same as the word of one dialect.
+    /// The same tag with another dialect.
     pub(crate) const fn home(self, home: Home) -> Self {
         Self { home, ..self }
     }
 
-    /// What it says, within a sentence.
+    /// Its meaning, as part of a sentence.
     pub(crate) fn remark(&self) -> String {
         let says = self.says.trim_end_matches('.');
         match says.split_at_checked(1) {
@@ -265,13 +264,13 @@ impl Tag {
         }
     }
 
-    /// Whether a writer should be offered it.
+    /// Whether editors offer it.
     #[must_use]
     pub fn is_offered(&self, dialect: Dialect) -> bool {
         !matches!(self.occurs, Occurs::Unused | Occurs::Misplaced) && self.home.offers(dialect)
     }
 
-    /// Whether it is read without a word.
+    /// Whether it is read without a diagnostic.
     #[must_use]
     pub fn is_accepted(&self, dialect: Dialect) -> bool {
         self.occurs != Occurs::Misplaced && self.home.accepts(dialect)
@@ -279,7 +278,7 @@ impl Tag {
 }
 
 impl Home {
-    /// Whether a writer of this dialect should be offered it.
+    /// Whether editors offer it in this dialect.
     #[must_use]
     pub fn offers(self, dialect: Dialect) -> bool {
         match self {
@@ -288,7 +287,7 @@ impl Home {
         }
     }
 
-    /// Whether it is read in this dialect without a word.
+    /// Whether it is read in this dialect without a diagnostic.
     #[must_use]
     pub fn accepts(self, dialect: Dialect) -> bool {
         match self {
@@ -303,12 +302,13 @@ const KBENGINE: Home = Home::Mostly(Dialect::KBEngine);
 
 /// No text and no element.
 static NOTHING: Content = Content::text(Text::Nothing);
-/// What nobody reads.
+/// Ignored content.
 static ANYTHING: Content = Content::text(Text::Anything);
 static BOOLEAN: Content = Content::text(Text::Boolean);
 static DISTANCE: Content = Content::text(Text::Distance);
 static FREE: Content = Content::text(Text::Free);
-/// What a `<Type>` and everything like it holds. The word of the type decides about its tags: [`Content::with_text`].
+/// The content of a `<Type>` and similar elements. The word of the type decides which tags it has:
+/// [`Content::with_text`].
 pub static TYPE: Content = Content::text(Text::Type);
 static VALUE: Content = Content::text(Text::Value);
 /// A fixed id of 16 bits.

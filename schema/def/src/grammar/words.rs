@@ -1,4 +1,4 @@
-//! The words that stand as text: types, flags, and what else is one of a few.
+//! The words that occur as text: types, flags, and other enumerations.
 
 use super::{BIGWORLD, BOOLEAN, Content, Dialect, FIELD, FREE, Home, KBENGINE, Noun, TYPE, Tag, Text, VALUE};
 use crate::{
@@ -6,62 +6,62 @@ use crate::{
     schema::Distribution,
 };
 
-/// A word that can stand as text.
+/// A word that can occur as text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Word {
-    /// As it is written.
+    /// Its spelling.
     pub name: &'static str,
-    /// What it says, in a sentence.
+    /// Its meaning, in a sentence.
     pub says: &'static str,
 }
 
 /// A word that names a type, or begins one.
 #[derive(Debug)]
 pub struct TypeWord {
-    /// As it is written.
+    /// Its spelling.
     pub name: &'static str,
     /// What values of the type are, in a sentence.
     pub says: &'static str,
-    /// What it stands for.
+    /// The type it denotes.
     pub meaning: Meaning,
-    /// Whose word it is.
+    /// Its dialect.
     pub home: Home,
 }
 
-/// What the word of a type stands for.
+/// The type that a word denotes.
 #[derive(Debug)]
 pub enum Meaning {
     /// A type by itself.
     Simple(DataType),
-    /// A sequence that can grow.
+    /// A sequence of variable length.
     Array,
     /// A sequence that is replaced as a whole.
     Tuple,
     /// Named fields.
     Dict,
-    /// What code of the game makes of it.
+    /// A type whose values the game's code interprets.
     User,
 }
 
-/// A word that says who has a property.
+/// A word that says which parts and clients have a property.
 #[derive(Clone, Copy, Debug)]
 pub struct FlagWord {
-    /// As it is written.
+    /// Its spelling.
     pub name: &'static str,
-    /// What it stands for.
+    /// The distribution it denotes.
     pub distribution: Distribution,
-    /// Whose word it is.
+    /// Its dialect.
     pub home: Home,
 }
 
 impl TypeWord {
-    /// The type word that is written so.
+    /// The type word with this spelling.
     #[must_use]
     pub fn of(name: &str) -> Option<&'static Self> {
         TYPES.iter().find(|word| word.name == name)
     }
 
-    /// What stands in an element that says this word: the word itself, and these tags.
+    /// The content of an element whose text is this word: the word, and these tags.
     #[must_use]
     pub fn content(&self) -> &'static Content {
         match self.meaning {
@@ -90,7 +90,7 @@ impl TypeWord {
         }
     }
 
-    /// The same word as that of one dialect; a macro would not read better than the three words.
+    /// The same word in one dialect; a macro would not read better than the three words.
     const fn of_one(name: &'static str, meaning: Meaning, home: Home, says: &'static str) -> Self {
         Self {
             name,
@@ -101,7 +101,7 @@ impl TypeWord {
     }
 }
 
-/// Every word that names a type or begins one. Both dialects' words are read in both.
+/// All words that name a type or begin one. Both dialects read the words of both.
 pub static TYPES: &[TypeWord] = &[
     TypeWord::simple("INT8", DataType::Int8, "A whole number from -128 to 127."),
     TypeWord::simple("INT16", DataType::Int16, "A whole number from -32,768 to 32,767."),
@@ -213,7 +213,7 @@ const DEFAULT: Tag = Tag::once("Default", &VALUE, "What members of the type hold
 const WIDGET: Tag = Tag::unused("Widget", "How a world editor shows it.");
 const IMPLEMENTED_BY: &str = "implementedBy";
 
-/// A type that is a word.
+/// A type without tags.
 pub static SIMPLE: Content = Content {
     text: Text::Type,
     ..Content::tags(&[DEFAULT, WIDGET])
@@ -282,7 +282,7 @@ static SIZE: Content = Content::text(Text::Integer(0, MAX_DEFAULT_VALUES as u32)
 static DICT_PARENT: Content = Content::text(Text::Name(Noun::DictAlias));
 static FIELDS: Content = Content::named("field", &FIELD);
 
-/// Every word that says who has a property.
+/// All words that say which parts and clients have a property.
 pub static FLAGS: &[FlagWord] = &[
     FlagWord::own(Distribution::Base),
     FlagWord::own(Distribution::BaseAndClient),
@@ -316,7 +316,7 @@ impl FlagWord {
         }
     }
 
-    /// What it says, in a sentence.
+    /// Its meaning, in a sentence.
     #[must_use]
     pub fn says(&self) -> &'static str {
         match self.distribution {
@@ -335,7 +335,7 @@ impl FlagWord {
     }
 }
 
-/// Yes or no, in any case.
+/// Booleans, case-insensitive.
 pub const BOOLEANS: &[Word] = &[
     Word {
         name: "true",
@@ -352,10 +352,10 @@ const OWN_CLIENT: Word = Word {
     says: "The client whose entity it is may call it.",
 };
 
-/// Who may call a base method; nothing at all says the same.
+/// Who may call a base method; an empty text means the same.
 pub const EXPOSURES_OF_BASE: &[Word] = &[OWN_CLIENT];
 
-/// Who may call a cell method; nothing at all says all clients.
+/// Who may call a cell method; an empty text means all clients.
 pub const EXPOSURES_OF_CELL: &[Word] = &[
     OWN_CLIENT,
     Word {
@@ -364,7 +364,7 @@ pub const EXPOSURES_OF_CELL: &[Word] = &[
     },
 ];
 
-/// The indices of KBEngine's dialect, in any case.
+/// The indices of KBEngine's dialect, case-insensitive.
 pub const INDICES: &[Word] = &[
     Word {
         name: "UNIQUE",
@@ -376,7 +376,7 @@ pub const INDICES: &[Word] = &[
     },
 ];
 
-/// Where user data objects are created, in any case.
+/// Where user data objects are created, case-insensitive.
 pub const DOMAINS: &[Word] = &[
     Word {
         name: "CELL",

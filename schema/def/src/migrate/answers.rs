@@ -1,5 +1,5 @@
-//! What travels between entities without saying all that it is: a call to one whose type nobody knows, and an answer, which
-//! does not say which method it answers. Both are taken over where every reading of them comes to the same.
+//! Conversion of messages that do not carry their full type: a call to an entity of unknown type, and an answer, which
+//! does not name its method. Both are converted if every possible reading has the same result.
 
 use annals_ids::{MemberId, TypeId};
 
@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Plan {
-    /// As [`Plan::convert_call`] of an entity of whatever type; `None` if types differ in what it becomes, or none has such
-    /// a method.
+    /// [`Plan::convert_call`] for an entity of unknown type; `None` if the result differs between types, or no type has
+    /// such a method.
     #[must_use]
     pub fn convert_call_of_any(
         &self,
@@ -26,8 +26,8 @@ impl Plan {
         unanimous(converted.map(|old| self.convert_call(old.id, kind, method, args).ok()))
     }
 
-    /// What an answer of an entity becomes; of any type if `None`. `None` if methods differ in what it becomes, or none can
-    /// have given it.
+    /// Converts an answer of an entity of this type; of any type if `None`. `None` if the result differs between
+    /// methods, or no method can have returned it.
     #[must_use]
     pub fn convert_answer(&self, of: Option<TypeId>, kind: MethodKind, values: &[Value]) -> Option<Vec<Value>> {
         let types = self.old.types().iter().filter(|old| of.is_none_or(|of| of == old.id));
@@ -50,7 +50,7 @@ impl Plan {
     }
 }
 
-/// Whether these values can be those that are declared.
+/// Whether these values fit the declared arguments.
 fn fits(old: &EntityType, declared: &[Argument], values: &[Value]) -> bool {
     let fits = |(argument, value): (&Argument, &Value)| {
         written_under(old, || argument.name.clone(), &argument.data_type, value).is_ok()
@@ -58,7 +58,7 @@ fn fits(old: &EntityType, declared: &[Argument], values: &[Value]) -> bool {
     declared.len() == values.len() && declared.iter().zip(values).all(fits)
 }
 
-/// What all say, if they say the same.
+/// The common result of all, if they agree.
 fn unanimous<T: PartialEq>(mut all: impl Iterator<Item = Option<T>>) -> Option<T> {
     let first = all.next()??;
     all.all(|next| next.as_ref() == Some(&first)).then_some(first)

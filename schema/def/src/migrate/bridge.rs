@@ -1,6 +1,6 @@
-//! The way from one type to another: what differs between them, and how a value crosses over.
+//! Conversion from one type to another: the differences, and how values are converted.
 //!
-//! Both come out of one walk over the two types, so that what is said of a change is what happens to a value.
+//! Both come from one walk over the two types, so that the reported differences are those that conversion applies.
 
 use std::fmt;
 
@@ -13,31 +13,31 @@ use crate::{
     value::Value,
 };
 
-/// What a difference between two types means for a value that was written under the old one.
+/// Effect of a difference between two types on a value written under the old one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fit {
-    /// Every value is one of the new type, and means the same.
+    /// Every value fits the new type and means the same.
     Same,
-    /// Every value can be converted; as it is, it would be refused or misread.
+    /// Every value can be converted; unconverted, it would be rejected or misread.
     Converted,
-    /// Some values have a counterpart, the others have none.
+    /// Some values can be converted, others cannot.
     Some,
-    /// No value has a counterpart.
+    /// No value can be converted.
     None,
 }
 
 /// One difference between two types, at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The way there from the whole value: fields by name, elements as `[]`. Empty for the value itself.
+    /// The path from the whole value: fields by name, elements as `[]`. Empty for the value itself.
     pub at: String,
-    /// What differs.
+    /// The difference.
     pub change: TypeChange,
-    /// What it means for a value.
+    /// Its effect on a value.
     pub fit: Fit,
 }
 
-/// A place in a value as designers write it: where a way from the value leads to. `bag` and `[].count` are `bag[].count`.
+/// A path as designers write it, after the name of the value: `bag` and `[].count` are `bag[].count`.
 #[must_use]
 pub fn place_below(value: &str, way: &str) -> String {
     let dot = if way.is_empty() || way.starts_with('[') {
@@ -51,21 +51,21 @@ pub fn place_below(value: &str, way: &str) -> String {
 /// How two types differ at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeChange {
-    /// A number type that holds all that the old one held.
+    /// A number type whose range contains that of the old one.
     Widened {
         /// The old type.
         from: DataType,
         /// The new type.
         to: DataType,
     },
-    /// A number type that does not hold all that the old one held.
+    /// A number type whose range does not contain that of the old one.
     Narrowed {
         /// The old type.
         from: DataType,
         /// The new type.
         to: DataType,
     },
-    /// `STRING` and `BLOB`, which hold the same bytes.
+    /// `STRING` and `BLOB`, which have the same bytes.
     BytesRenamed {
         /// The old type.
         from: DataType,
@@ -76,45 +76,45 @@ pub enum TypeChange {
     BytesToText,
     /// `UNICODE_STRING` became bytes.
     TextToBytes,
-    /// An opaque type became `PYTHON`, which is anything.
+    /// An opaque type became `PYTHON`, which accepts any object.
     OpaqueWidened,
-    /// `ARRAY` became `TUPLE`, or the other way round.
+    /// `ARRAY` became `TUPLE`, or the reverse.
     SequenceKind,
-    /// A sequence of one length can have any.
+    /// A sequence of fixed size became variable.
     SizeDropped {
-        /// The length it had.
+        /// The old size.
         from: u32,
     },
-    /// A sequence of any length has one length.
+    /// A sequence of variable size became fixed.
     SizeGiven {
-        /// The length it has.
+        /// The new size.
         to: u32,
     },
-    /// A sequence of one length has a greater one.
+    /// The size of a sequence of fixed size grew.
     SizeGrown {
-        /// The length it had.
+        /// The old size.
         from: u32,
-        /// The length it has.
+        /// The new size.
         to: u32,
     },
-    /// A sequence of one length has a smaller one.
+    /// The size of a sequence of fixed size shrank.
     SizeCut {
-        /// The length it had.
+        /// The old size.
         from: u32,
-        /// The length it has.
+        /// The new size.
         to: u32,
     },
-    /// A sequence whose elements can take no bytes any more, and which can therefore be less long.
+    /// The elements of a sequence can now be stored in zero bytes, which lowers its maximum length.
     LimitLowered,
-    /// What a new element holds.
+    /// The value of a new element.
     ElementDefault,
     /// Whether a sequence is stored as one blob.
     PersistAsBlob,
     /// A `FIXED_DICT` can be None.
     NoneAllowed,
-    /// A `FIXED_DICT` cannot be None any more.
+    /// A `FIXED_DICT` can no longer be None.
     NoneRefused,
-    /// The converter of a `FIXED_DICT` for scripts.
+    /// The script converter of a `FIXED_DICT`.
     ImplementedBy,
     /// A field was added.
     FieldAdded {
@@ -126,15 +126,15 @@ pub enum TypeChange {
         /// Its name.
         name: String,
     },
-    /// The fields that stay come in another order.
+    /// The remaining fields changed their order.
     FieldsReordered,
-    /// What a field holds at first.
+    /// The initial value of a field.
     FieldDefault,
     /// Whether a field is stored.
     FieldPersistent,
-    /// The room that a database makes for a field.
+    /// The length reserved for a field in the database.
     FieldDatabaseLength,
-    /// Another type altogether.
+    /// An unrelated type.
     Replaced {
         /// The old type.
         from: DataType,
@@ -144,7 +144,7 @@ pub enum TypeChange {
 }
 
 impl TypeChange {
-    /// One word for programs, and for the table in the documentation.
+    /// One word, for programs and the table in the documentation.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -175,7 +175,7 @@ impl TypeChange {
         }
     }
 
-    /// Whether a value has other bytes in a stream, or other names: whether clients can tell.
+    /// Whether a value has other bytes in a stream or other names, so that clients notice.
     #[must_use]
     pub fn is_seen(&self) -> bool {
         !matches!(
@@ -251,47 +251,47 @@ impl fmt::Display for TypeChange {
     }
 }
 
-/// The numbers of the entity types under the new schema, by those under the old: mailboxes hold them.
+/// The new number of each old entity type: mailboxes contain these numbers.
 pub(crate) type TypeNumbers = Vec<Option<TypeId>>;
 
-/// How a value crosses over.
+/// How a value is converted.
 #[derive(Clone, Debug)]
 pub(crate) enum Conversion {
-    /// As it is. It fits if the new type takes it.
+    /// Unchanged, if the new type accepts it.
     Keep,
-    /// A number as one of another kind.
+    /// A number to a number of another kind.
     Number,
-    /// Text as its bytes.
+    /// Text to its bytes.
     Bytes,
-    /// Bytes as the text they spell.
+    /// Bytes to the text they encode.
     Text,
-    /// A mailbox, whose type may have another number.
+    /// A mailbox, whose entity type may have another number.
     Address,
-    /// Each element by itself; up to a greater length with the new default.
+    /// Each element; filled to a greater size with the new default.
     Elements(Box<Conversion>),
-    /// Each new field from an old one, or with a value of its own.
+    /// Each new field from an old one, or from a constant.
     Fields(Vec<Source>),
-    /// Not at all.
+    /// Not convertible.
     Never,
 }
 
-/// Where the value of a new field comes from.
+/// The source of a new field's value.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// From the old field at this place.
+    /// The old field at this position.
     Field(usize, Conversion),
-    /// From nowhere: it is this.
+    /// A constant.
     Value(Value),
 }
 
-/// A value that does not cross over.
+/// A value that cannot be converted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Misfit {
-    /// Where in the value, from the outside in.
+    /// Its path, from the outside in.
     pub(crate) at: Vec<Step>,
-    /// What is there.
+    /// The value.
     pub(crate) value: Value,
-    /// Why it does not.
+    /// The reason.
     pub(crate) why: String,
 }
 
@@ -299,10 +299,10 @@ pub(crate) struct Misfit {
 pub(crate) struct Bridge<'n> {
     /// The numbers of entity types, if any has changed.
     pub(crate) renumbered: Option<&'n TypeNumbers>,
-    /// What differs so far.
+    /// The differences so far.
     pub(crate) differences: Vec<Difference>,
     at: String,
-    /// Whether there is no value here to cross over: below a sequence without elements.
+    /// Whether there are no values here to convert: inside a sequence without elements.
     empty: bool,
 }
 
@@ -316,7 +316,7 @@ impl<'n> Bridge<'n> {
         }
     }
 
-    /// Finds what differs, and how a value crosses over.
+    /// Records the differences, and returns the conversion.
     pub(crate) fn walk(&mut self, from: &DataType, to: &DataType) -> Conversion {
         match (from, to) {
             (DataType::Mailbox, DataType::Mailbox) if self.renumbered.is_some() => Conversion::Address,
@@ -472,7 +472,7 @@ impl<'n> Bridge<'n> {
 }
 
 impl Conversion {
-    /// Whether mailboxes in a value get other numbers of types.
+    /// Whether the type numbers in a value's mailboxes change.
     pub(crate) fn is_of_mailboxes(&self) -> bool {
         match self {
             Self::Address => true,
@@ -485,7 +485,7 @@ impl Conversion {
         }
     }
 
-    /// Takes a value of type `from` over to type `to`; `numbers` are those of the entity types.
+    /// Converts a value of type `from` to type `to`; `numbers` are the new numbers of the entity types.
     pub(crate) fn apply(
         &self,
         (from, to): (&DataType, &DataType),
@@ -517,7 +517,7 @@ impl Conversion {
                 Err(_) => Err(misfit("it is not UTF-8".to_owned())),
             },
             (Self::Address, Value::Mailbox(mailbox)) => Ok(Value::Mailbox(mailbox.and_then(|mailbox| {
-                // Of a type that is gone nobody can be called.
+                // An entity of a removed type cannot be called.
                 let type_id = (*numbers.get(usize::from(mailbox.type_id.0))?)?;
                 Some(annals_ids::Mailbox { type_id, ..mailbox })
             }))),

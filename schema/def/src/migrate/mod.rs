@@ -1,10 +1,10 @@
-//! How data of one schema becomes data of another.
+//! Conversion of data from one schema to another.
 //!
-//! A [`Plan`] is worked out from two schemas and what their author says was renamed. It pairs types by name and members
-//! by name, and knows for each pair how a value crosses over. What people are told of a change is this plan in words, so
-//! that what is said is what happens to a value. Three kinds of data lie about under the numbers or names of the schema
-//! that wrote them, and each has its conversion here: stored entities (by name), the parts of entities that live in a
-//! log or its snapshots (by number), and calls under way (by number).
+//! A [`Plan`] is computed from two schemas and their author's renames. It pairs types by name and members by name, and
+//! has a conversion for each pair. Reports about a change are made from this plan, so they agree with what happens to
+//! values. Three kinds of data carry the numbers or names of the schema that wrote them, each with its own conversion:
+//! stored entities (by name), the parts of entities in a log or its snapshots (by number), and calls under way (by
+//! number).
 
 mod answers;
 mod bridge;
@@ -27,61 +27,61 @@ use crate::{
     value::Value,
 };
 
-/// How data of one schema becomes data of another.
+/// Conversion of data from one schema to another.
 #[derive(Clone, Debug)]
 pub struct Plan {
     old: Schema,
     new: Schema,
     /// The new number of each old type.
     numbers: TypeNumbers,
-    /// By the old numbers.
+    /// By old numbers.
     types: Vec<TypePlan>,
 }
 
-/// What becomes of a type.
+/// The conversion of a type.
 #[derive(Clone, Debug)]
 pub struct TypePlan {
-    /// By the old numbers.
+    /// By old numbers.
     pub properties: Vec<PropertyPlan>,
-    /// By kind, then by the old numbers.
+    /// By kind, then by old numbers.
     methods: [Vec<MethodPlan>; 3],
 }
 
-/// What becomes of a property.
+/// The conversion of a property.
 #[derive(Clone, Debug)]
 pub struct PropertyPlan {
-    /// Its new number; `None` if it is gone.
+    /// Its new number; `None` if it was removed.
     pub new: Option<MemberId>,
     conversion: Conversion,
-    /// How the types of its values differ.
+    /// The differences between its types.
     pub differences: Vec<Difference>,
 }
 
-/// What becomes of a method.
+/// The conversion of a method.
 #[derive(Clone, Debug)]
 pub struct MethodPlan {
-    /// Its new number; `None` if it is gone.
+    /// Its new number; `None` if it was removed.
     pub new: Option<MemberId>,
-    /// What becomes of its arguments.
+    /// The conversion of its arguments.
     pub args: Arguments,
-    /// What becomes of its return values.
+    /// The conversion of its return values.
     pub returns: Arguments,
 }
 
-/// What becomes of a list of arguments.
+/// The conversion of a list of arguments.
 #[derive(Clone, Debug, Default)]
 pub struct Arguments {
-    /// For each new one where its value comes from.
+    /// The source of each new argument.
     sources: Vec<Source>,
-    /// How types differ; each place begins with the argument's new name.
+    /// The differences between types; each path begins with the argument's new name.
     pub differences: Vec<Difference>,
-    /// Old and new names of those that stayed in place.
+    /// Old and new names of arguments that kept their position.
     pub renamed: Vec<(String, String)>,
-    /// Names of those that are new.
+    /// Names of added arguments.
     pub added: Vec<String>,
-    /// Names of those that are gone.
+    /// Names of removed arguments.
     pub removed: Vec<String>,
-    /// Whether those that stay come in another order.
+    /// Whether the remaining arguments changed their order.
     pub is_reordered: bool,
 }
 
@@ -96,7 +96,7 @@ pub enum MethodKind {
     Client,
 }
 
-/// Data has no counterpart under the new schema.
+/// Why data cannot be converted to the new schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MigrationError {
     /// The old schema has no such type.
@@ -107,7 +107,7 @@ pub enum MigrationError {
         "an entity of type {0} has no place, as the type was removed: bring the type back, or say what it is called now"
     )]
     TypeRemoved(String),
-    /// The type has no such part any more.
+    /// The type no longer has this part.
     #[error("the {part} part of {entity_type} has no place, as the type has none any more: bring the part back")]
     PartRemoved {
         /// The old name of the type.
@@ -120,24 +120,24 @@ pub enum MigrationError {
     UnknownMember {
         /// The old name of the type.
         entity_type: String,
-        /// The member, as far as it is known.
+        /// The member, as far as known.
         member: String,
     },
-    /// A value has no counterpart.
+    /// A value cannot be converted.
     #[error("{entity_type}.{property}: {value} has no place at {at}: {why}")]
     Misfit {
         /// The old name of the type.
         entity_type: String,
         /// The old name of the property; of a call, the method and its argument.
         property: String,
-        /// Where in the property, from the outside in; `the top` for the whole.
+        /// The path in the property, from the outside in; `the top` for the whole value.
         at: String,
-        /// The value there.
+        /// The value at the path.
         value: Box<Value>,
-        /// Why it has no counterpart.
+        /// The reason.
         why: String,
     },
-    /// A value is held by the other part now, which is elsewhere.
+    /// The property moved to the other part, whose data is elsewhere.
     #[error(
         "{entity_type}.{property}: {value} is in the {part} part, which does not hold the property any more; \
          the other part is in the log of another owner"
@@ -149,21 +149,21 @@ pub enum MigrationError {
         property: String,
         /// The value.
         value: Box<Value>,
-        /// Where it is.
+        /// The new part.
         part: Part,
     },
-    /// A call to an entity of which nobody knows the type.
+    /// A call to an entity of unknown type.
     #[error(
         "a call of method {method} to {to} is under way, and types differ in what becomes of it: start the realm on the old \
          definitions, so that it arrives, and stop it again"
     )]
     UnknownReceiver {
-        /// To whom.
+        /// The receiver.
         to: String,
         /// The old number of the method.
         method: MemberId,
     },
-    /// A call of a method that is gone.
+    /// A call of a method that was removed.
     #[error("{entity_type}.{method} was removed: a call of it that is under way can only be answered with an error")]
     MethodRemoved {
         /// The old name of the type.
@@ -174,7 +174,7 @@ pub enum MigrationError {
 }
 
 impl Plan {
-    /// Works out what becomes of everything.
+    /// Computes the plan from the old schema to the new one.
     #[must_use]
     pub fn new(old: &Schema, new: &Schema, renames: &Renames) -> Self {
         let number = |old: &EntityType| new.type_named(renames.of_type(&old.name)).map(|found| found.id);
@@ -199,11 +199,11 @@ impl Plan {
         }
     }
 
-    /// What a stored entity becomes: the name of its type, and its properties by name. Those that no row has yet are left
-    /// out, as whoever reads the row gives them their defaults; those that are stored no more are dropped.
+    /// Converts a stored entity: the name of its type, and its properties by name. New properties are left out, as the
+    /// reader of the row gives them their defaults; properties that are no longer stored are dropped.
     ///
     /// # Errors
-    /// If something of it has no counterpart.
+    /// If a part of it cannot be converted.
     pub fn convert_stored(
         &self,
         entity_type: &str,
@@ -212,7 +212,7 @@ impl Plan {
         let old = self.old.type_named(entity_type);
         let old = old.ok_or_else(|| MigrationError::UnknownType(entity_type.to_owned()))?;
         let (plan, new) = self.partner(old)?;
-        // An entity is loaded as its base part.
+        // An entity is loaded through its base part.
         keeps_part((old, new), Part::Base)?;
         let mut converted = BTreeMap::new();
         for (property, plan) in old.properties.iter().zip(&plan.properties) {
@@ -226,11 +226,11 @@ impl Plan {
         Ok((new.name.clone(), converted))
     }
 
-    /// What the properties of a living part become: the number of its type, and its properties by number. Those that are
-    /// new have their defaults, those that are gone are dropped.
+    /// Converts the properties of a live part: the number of its type, and its properties by number. Added properties
+    /// get their defaults, removed ones are dropped.
     ///
     /// # Errors
-    /// If something of it has no counterpart.
+    /// If a part of it cannot be converted.
     pub fn convert_held(
         &self,
         type_id: TypeId,
@@ -250,11 +250,11 @@ impl Plan {
         Ok((type_id, converted))
     }
 
-    /// As [`Plan::convert_held`] for some properties of a part that does not live yet: those that are new stay out, as
-    /// whoever makes the part gives them their defaults.
+    /// As [`Plan::convert_held`], for some properties of a part that is not live yet: added properties are left out, as
+    /// the creator of the part gives them their defaults.
     ///
     /// # Errors
-    /// If something of it has no counterpart.
+    /// If a part of it cannot be converted.
     pub fn convert_given(
         &self,
         type_id: TypeId,
@@ -289,11 +289,11 @@ impl Plan {
         Ok((new.id, converted))
     }
 
-    /// What a call under way becomes: the number of its method, and its arguments. A new argument has the default of its
-    /// type.
+    /// Converts a call under way: the number of its method, and its arguments. An added argument gets its type's
+    /// default.
     ///
     /// # Errors
-    /// If the method is gone, or an argument has no counterpart or is none of the old definitions.
+    /// If the method was removed, or an argument cannot be converted or does not fit the old definitions.
     pub fn convert_call(
         &self,
         type_id: TypeId,
@@ -333,19 +333,19 @@ impl Plan {
         Ok((to.index, converted))
     }
 
-    /// The schema under which the data was written.
+    /// The schema that wrote the data.
     #[must_use]
     pub fn old(&self) -> &Schema {
         &self.old
     }
 
-    /// The schema under which it is read.
+    /// The schema that reads the data.
     #[must_use]
     pub fn new_schema(&self) -> &Schema {
         &self.new
     }
 
-    /// What becomes of a type of the old schema.
+    /// The plan of a type of the old schema.
     ///
     /// # Panics
     /// If the old schema has no type of this number.
@@ -354,21 +354,21 @@ impl Plan {
         &self.types[usize::from(old.0)]
     }
 
-    /// What becomes of the default of an old property, whose plan and new form are given; `None` if it has no counterpart.
+    /// The converted default of an old property, given its plan and its new form; `None` if it cannot be converted.
     #[must_use]
     pub fn cross_default(&self, plan: &PropertyPlan, old: &Property, new: &Property) -> Option<Value> {
         let types = (&old.data_type, &new.data_type);
         plan.conversion.apply(types, &old.default, &self.numbers).ok()
     }
 
-    /// The new type of an old one, if it is still there.
+    /// The new type of an old one; `None` if it was removed.
     #[must_use]
     pub fn new_type(&self, old: TypeId) -> Option<&EntityType> {
         let number = *self.numbers.get(usize::from(old.0))?;
         number.and_then(|id| self.new.entity_type(id))
     }
 
-    /// The old type that became a new one.
+    /// The old type of a new one, if it has one.
     #[must_use]
     pub fn old_of(&self, new: TypeId) -> Option<&EntityType> {
         let at = self.numbers.iter().position(|number| *number == Some(new))?;
@@ -392,7 +392,7 @@ impl Plan {
         (plan, target): (&PropertyPlan, &Property),
         value: &Value,
     ) -> Result<Value, MigrationError> {
-        // Nobody ever set it: it is what a new entity has.
+        // The value was never set: use the default of a new entity.
         if matches!(plan.conversion, Conversion::Never) && *value == property.default {
             return Ok(target.default.clone());
         }
@@ -404,7 +404,7 @@ impl Plan {
 }
 
 impl TypePlan {
-    /// What becomes of the methods of a kind, by their old numbers.
+    /// The plans of the methods of a kind, by old number.
     #[must_use]
     pub fn methods(&self, kind: MethodKind) -> &[MethodPlan] {
         &self.methods[kind as usize]
@@ -428,14 +428,15 @@ impl TypePlan {
     }
 
     fn new(old: &EntityType, new: &EntityType, renames: &Renames, numbers: Option<&TypeNumbers>) -> Self {
-        // A rename may be of a member of another kind that has the same name.
+        // A rename may concern a member of another kind with the same name.
         let property = |from: &Property| {
             let renamed = new.property_named(renames.of_member(&old.name, &from.name));
             let mut bridge = Bridge::new(numbers);
             let to = renamed.or_else(|| new.property_named(&from.name));
             let conversion = to.map_or(Conversion::Never, |to| match from.personal == to.personal {
                 true => bridge.walk(&from.data_type, &to.data_type),
-                // What is sealed under one type cannot be read as another, and nothing seals or opens it on the way.
+                // A value sealed under one type cannot be read as another, and conversion neither seals nor opens
+                // values.
                 false => Conversion::Never,
             });
             PropertyPlan {
@@ -465,7 +466,7 @@ impl TypePlan {
 }
 
 impl PropertyPlan {
-    /// Whether values hold mailboxes that name types which have other numbers now.
+    /// Whether values contain mailboxes with entity types that have other numbers now.
     #[must_use]
     pub fn renumbers_mailboxes(&self) -> bool {
         self.conversion.is_of_mailboxes()
@@ -473,14 +474,14 @@ impl PropertyPlan {
 }
 
 impl Arguments {
-    /// What becomes of arguments of a method that no call under way can name, and in which numbers of types are as they
-    /// were: that of a service.
+    /// The conversion of a service method's arguments: no call under way can name such a method, and type numbers are
+    /// as before.
     #[must_use]
     pub fn of_service(old: &[Argument], new: &[Argument]) -> Self {
         Self::new(old, new, None)
     }
 
-    /// Pairs arguments by name, and those left over by place.
+    /// Pairs arguments by name, and the remaining ones by position.
     fn new(old: &[Argument], new: &[Argument], numbers: Option<&TypeNumbers>) -> Self {
         let by_name = |to: &Argument| old.iter().position(|from| from.name == to.name);
         let is_left = |from: &Argument| !new.iter().any(|to| to.name == from.name);
@@ -514,10 +515,10 @@ impl Arguments {
 }
 
 impl MethodKind {
-    /// Every kind; a kind as a number is a place here.
+    /// All kinds; the number of a kind is its position here.
     pub const ALL: [MethodKind; 3] = [MethodKind::Base, MethodKind::Cell, MethodKind::Client];
 
-    /// The methods of this kind that a type has.
+    /// The methods of this kind in a type.
     #[must_use]
     pub fn methods(self, entity_type: &EntityType) -> &[Method] {
         match self {
@@ -527,7 +528,7 @@ impl MethodKind {
         }
     }
 
-    /// What the kind is called.
+    /// The name of the kind.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -565,7 +566,7 @@ fn other(part: Part) -> Part {
     }
 }
 
-/// Refuses a value that is none of its old type: no conversion can be relied on with it.
+/// Rejects a value that does not fit its old type, for which no conversion is reliable.
 fn written_under(
     old: &EntityType,
     name: impl FnOnce() -> String,

@@ -1,21 +1,21 @@
-//! Numbers as numbers of another type: exactly, or not at all.
+//! Conversion of numbers between types: exact, or none.
 
 use crate::{data_type::DataType, value::Value};
 
-/// Bits of a whole number that a 32-bit float holds exactly.
+/// Bits of a whole number that a 32-bit float represents exactly.
 const FLOAT32_BITS: u32 = f32::MANTISSA_DIGITS;
 
-/// Bits of a whole number that a 64-bit float holds exactly.
+/// Bits of a whole number that a 64-bit float represents exactly.
 const FLOAT64_BITS: u32 = f64::MANTISSA_DIGITS;
 
-/// What a number type holds.
+/// The range of a number type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Whole numbers above and below 0, with this many bits beside the sign.
+    /// Signed integers, above and below 0, with this many bits beside the sign.
     Signed(u32),
-    /// Whole numbers from 0, of this many bits.
+    /// Unsigned integers, from 0, of this many bits.
     Unsigned(u32),
-    /// 32 or 64 bits of float, which hold whole numbers of this many bits.
+    /// 32-bit or 64-bit floats, which represent whole numbers of this many bits.
     Float(u32),
 }
 
@@ -35,7 +35,7 @@ fn kind(data_type: &DataType) -> Option<Kind> {
     })
 }
 
-/// Whether the new type holds all numbers of the old one; `None` if one of them is no number type.
+/// Whether the new type contains all numbers of the old one; `None` if one of them is not a number type.
 pub(super) fn widens(from: &DataType, to: &DataType) -> Option<bool> {
     Some(match (kind(from)?, kind(to)?) {
         (Kind::Signed(old), Kind::Signed(new) | Kind::Float(new))
@@ -45,7 +45,7 @@ pub(super) fn widens(from: &DataType, to: &DataType) -> Option<bool> {
     })
 }
 
-/// Whether values of both are written alike, so that one that fits needs no conversion.
+/// Whether both types have the same representation, so that a value in range needs no conversion.
 pub(super) fn is_same_kind(from: &DataType, to: &DataType) -> bool {
     matches!(
         (kind(from), kind(to)),
@@ -53,7 +53,7 @@ pub(super) fn is_same_kind(from: &DataType, to: &DataType) -> bool {
     )
 }
 
-/// The equal number of type `to`, if there is one. Minus zero is zero, and any NaN any other.
+/// The equal number of type `to`, if there is one. Minus zero equals zero, and all NaNs are equal.
 pub(super) fn convert(value: &Value, to: &DataType) -> Option<Value> {
     match *value {
         Value::Int(number) => from_whole(number.into(), to),
@@ -83,7 +83,7 @@ fn from_float(number: f64, to: &DataType) -> Option<Value> {
             .filter(|float| f64::from(*float) == number || number.is_nan())
             .map(Value::Float32),
         Kind::Float(_) => Some(Value::Float64(number)),
-        // Whole and within 64 bits either way: what is beyond is refused by the range of the type.
+        // Whole numbers within 64 bits; others are rejected by the range of the type.
         Kind::Signed(_) | Kind::Unsigned(_) if number.fract() == 0.0 => from_whole(number as i128, to),
         Kind::Signed(_) | Kind::Unsigned(_) => None,
     }

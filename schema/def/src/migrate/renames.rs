@@ -1,10 +1,10 @@
-//! What was renamed, as the author of a change says it: the language has no mark for it, and a guess would lose data.
+//! Renames, stated by the author of a change: the language has no mark for them, and a guess would lose data.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use crate::schema::{EntityType, Schema};
 
-/// The old names of types and members, each with its new one.
+/// The old names of types and members, with their new names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Renames {
     types: BTreeMap<String, String>,
@@ -14,7 +14,7 @@ pub struct Renames {
 /// One rename: `Type.old=new` for a property or method, `Old=New` for a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rename {
-    /// The entity type, by its old name.
+    /// The old name of the entity type.
     entity_type: String,
     /// The old name of the member; `None` if the type itself is renamed.
     member: Option<String>,
@@ -22,22 +22,22 @@ pub struct Rename {
     to: String,
 }
 
-/// A rename that says nothing.
+/// Why a rename is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenameError {
-    /// It is written in another way.
+    /// The rename has another form.
     #[error("`{0}` is no rename: write `Type.old=new` for a property or method, `Old=New` for an entity type")]
     Form(String),
-    /// The same name is renamed twice.
+    /// A name is renamed twice.
     #[error("{0} is renamed twice: say once what it is called now")]
     Twice(String),
-    /// Two names become one.
+    /// Two names get the same new name.
     #[error("{0} is the new name of two: each keeps a name of its own")]
     Joined(String),
-    /// There was nothing of this name.
+    /// The old name does not exist in the old definitions.
     #[error("there was no {0} in the old definitions: check the spelling")]
     NotThere(String),
-    /// There is nothing of the new name.
+    /// The new name does not exist in the new definitions.
     #[error("there is no {0} in the new definitions: check the spelling")]
     NotHere(String),
 }
@@ -80,10 +80,10 @@ impl FromStr for Rename {
 }
 
 impl Renames {
-    /// Puts renames together and holds them against the two schemas.
+    /// Collects renames and checks them against the two schemas.
     ///
     /// # Errors
-    /// If one names what is not there, or two contradict one another.
+    /// If a rename has a name that does not exist, or two renames contradict each other.
     pub fn new(old: &Schema, new: &Schema, all: impl IntoIterator<Item = Rename>) -> Result<Self, RenameError> {
         let mut renames = Self::default();
         for Rename {
@@ -104,7 +104,7 @@ impl Renames {
         Ok(renames)
     }
 
-    /// All of them, one by one.
+    /// All renames.
     pub fn all(&self) -> impl Iterator<Item = Rename> {
         let types = self.types.iter().map(|(from, to)| Rename {
             entity_type: from.clone(),
@@ -119,12 +119,12 @@ impl Renames {
         types.chain(members)
     }
 
-    /// What a type is called now.
+    /// The new name of a type.
     pub(crate) fn of_type<'a>(&'a self, name: &'a str) -> &'a str {
         self.types.get(name).map_or(name, String::as_str)
     }
 
-    /// What a member of a type is called now; the type by its old name.
+    /// The new name of a member of a type; the type is given by its old name.
     pub(crate) fn of_member<'a>(&'a self, entity_type: &str, name: &'a str) -> &'a str {
         let key = (entity_type.to_owned(), name.to_owned());
         self.members.get(&key).map_or(name, String::as_str)
@@ -170,7 +170,7 @@ fn has(entity_type: &EntityType, name: &str) -> bool {
     kinds(entity_type, name).contains(&true)
 }
 
-/// Whether both are members of one kind.
+/// Whether both are members of the same kind.
 fn shared(old: &EntityType, from: &str, new: &EntityType, to: &str) -> bool {
     kinds(old, from)
         .iter()
@@ -178,7 +178,7 @@ fn shared(old: &EntityType, from: &str, new: &EntityType, to: &str) -> bool {
         .any(|(there, here)| *there && here)
 }
 
-/// Which kinds of members of this name there are.
+/// Which kinds of members have this name.
 fn kinds(entity_type: &EntityType, name: &str) -> [bool; 4] {
     [
         entity_type.property_named(name).is_some(),

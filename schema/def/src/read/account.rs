@@ -1,4 +1,4 @@
-//! Views of accounts: of what a property shows, and what it cannot have beside that.
+//! Views of ledger accounts: what a property shows, and the tags that it cannot have as a view.
 
 use annals_ids::{AssetKind, Slot};
 
@@ -10,15 +10,15 @@ use crate::{
     source::Section,
 };
 
-/// Highest number of a slot.
+/// Highest slot number.
 const SLOTS: u32 = u16::MAX as u32;
 
-/// The types that a view can have, as people are told them.
+/// The types of views, as messages list them.
 const TYPES: &str = "with a `<Kind>`, UINT64 or ARRAY of UINT64; without one, ARRAY of FIXED_DICT with `kind` (UINT32) \
                      and then `units` or `serial` (UINT64)";
 
 impl<'s> Reading<'s> {
-    /// The account that a property is a view of, if it is one. What the property cannot have beside that is reported.
+    /// The account that a property is a view of, if it is one. Tags that a view cannot have are reported.
     pub(super) fn account(
         &mut self,
         section: Section<'s>,
@@ -47,7 +47,7 @@ impl<'s> Reading<'s> {
             self.report(Finding::new(Rule::AccountType, span, message).help(TYPES));
             return None;
         };
-        // A higher number is reported where it is read.
+        // A higher number has been reported by the reader.
         let slot = u16::try_from(slot).ok().map(Slot)?;
         Some(AccountView { slot, shows })
     }

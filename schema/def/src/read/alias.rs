@@ -1,4 +1,4 @@
-//! `alias.xml` and `types.xml`: names for types, each with a default of its own if it likes.
+//! `alias.xml` and `types.xml`: names for types, each with an optional default.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::{
     source::{Section, Span},
 };
 
-/// Longest chain of aliases each of which is declared after the one that uses it.
+/// Longest chain of aliases that are used before their declaration.
 const MAX_FORWARD: usize = 32;
 
-/// The aliases that have not been read yet, and the way to the one being read.
+/// The aliases that have not been read yet, and the path to the current one.
 pub(super) struct Pending<'s> {
     sections: BTreeMap<&'s str, Section<'s>>,
     /// Every name in the spelling that must be unique, with its declaration.
@@ -21,7 +21,7 @@ pub(super) struct Pending<'s> {
     path: Vec<(&'s str, Span)>,
 }
 
-/// Reads the files of aliases into `reading`, of which the first counts where both declare a name.
+/// Reads the files of aliases into `reading`; if two files declare a name, the first counts.
 pub(crate) fn read_aliases<'s>(reading: &mut Reading<'s>, roots: &[Section<'s>]) {
     let mut pending = Pending::none();
     for root in roots {
@@ -43,14 +43,14 @@ pub(crate) fn read_aliases<'s>(reading: &mut Reading<'s>, roots: &[Section<'s>])
         {
             reading.read_alias(section, &mut pending);
         } else if !super::is_identifier(section.name) && !section.name.contains(':') {
-            // Nobody can use it; what else is wrong with it is reported all the same.
+            // The alias cannot be used, but its other mistakes are reported.
             reading.declared_type_with(section, &mut pending);
         }
     }
 }
 
 impl<'s> Reading<'s> {
-    /// Whether this section declares an alias; reports those that cannot, or do so again.
+    /// Whether this section declares an alias; reports invalid and repeated names.
     fn is_alias_name(&mut self, section: Section<'s>, pending: &mut Pending<'s>) -> bool {
         let name = section.name;
         if name.contains(':') {
@@ -93,8 +93,8 @@ impl<'s> Reading<'s> {
         self.aliases.insert(Name(section.name), typed);
     }
 
-    /// The alias of this name while aliases are being read: known, read now, or part of a circle. `None` if there is no
-    /// alias of this name; `Some(None)` if there is one and it cannot be used, which has been reported.
+    /// The alias of this name while aliases are being read: known, read now, or part of a cycle. `None` if there is no
+    /// alias of this name; `Some(None)` if there is one that cannot be used, which has been reported.
     pub(super) fn pending_alias(
         &mut self,
         name: &'s str,
@@ -107,7 +107,7 @@ impl<'s> Reading<'s> {
             return Some(known.clone());
         }
         if let Some(at) = pending.path.iter().position(|(open, _)| *open == name) {
-            // An alias may give its own name to the built-in type it stands for.
+            // An alias may have the name of the built-in type that it denotes.
             if at + 1 == pending.path.len() && super::declared_type::is_built_in(name) {
                 return None;
             }
@@ -137,7 +137,7 @@ impl<'s> Reading<'s> {
 }
 
 impl Pending<'_> {
-    /// No alias is pending: all are known.
+    /// No pending aliases: all have been read.
     pub(super) fn none() -> Self {
         Self {
             sections: BTreeMap::new(),

@@ -1,4 +1,4 @@
-//! What to write instead of a default that does not fit.
+//! Suggestions for defaults that do not fit.
 
 use crate::{
     check::Problem,
@@ -6,13 +6,13 @@ use crate::{
     notation,
 };
 
-/// Most bytes of a text that are shown in base 64.
+/// Maximum bytes of a text that a suggestion shows in base 64.
 const MAX_SHOWN_BYTES: usize = 48;
 
-/// Most parts that are written out: elements of a list, names of fields.
+/// Maximum parts that a suggestion writes out: elements of a list, names of fields.
 const MAX_SHOWN_PARTS: usize = 6;
 
-/// The integers from narrow to wide, unsigned ones first, with the least and the greatest number of each.
+/// The integer types from narrow to wide, unsigned ones first, each with its minimum and maximum.
 const INTEGERS: [(DataType, i128, i128); 8] = [
     (DataType::UInt8, 0, u8::MAX as i128),
     (DataType::Int8, i8::MIN as i128, i8::MAX as i128),
@@ -24,7 +24,7 @@ const INTEGERS: [(DataType, i128, i128); 8] = [
     (DataType::Int64, i64::MIN as i128, i64::MAX as i128),
 ];
 
-/// What to write where a text is no integer of this type.
+/// The suggestion for a text that is not an integer of this type.
 pub(super) fn of_integer(data_type: &DataType, text: &str) -> String {
     let known = INTEGERS.iter().find(|(known, ..)| known == data_type);
     let Some(&(_, low, high)) = known else {
@@ -42,8 +42,8 @@ pub(super) fn of_integer(data_type: &DataType, text: &str) -> String {
     }
 }
 
-/// What to write for a number that is out of range: the nearest in it, or a type that holds the number and all that the
-/// declared one does.
+/// The suggestion for a number out of range: the nearest number in range, or a type whose range contains the number and
+/// that of the declared type.
 fn within(number: i128, low: i128, high: i128) -> String {
     let bound = match number < low {
         true => format!("write {low} or more"),
@@ -59,7 +59,7 @@ fn within(number: i128, low: i128, high: i128) -> String {
     }
 }
 
-/// What to write where a text is no number.
+/// The suggestion for a text that is not a number.
 pub(super) fn of_number(text: &str) -> String {
     let better = text.replacen(',', ".", 1);
     let better = better.trim_end_matches(['f', 'F']).trim();
@@ -69,7 +69,7 @@ pub(super) fn of_number(text: &str) -> String {
     }
 }
 
-/// What to write where a text is no vector of so many numbers.
+/// The suggestion for a text that is not a vector of `count` numbers.
 pub(super) fn of_vector(count: usize, text: &str) -> String {
     let example = ["1", "2.5", "0", "-4"][..count.min(4)].join(" ");
     let form = format!("write {count} numbers, as in `{example}`");
@@ -90,7 +90,7 @@ pub(super) fn of_vector(count: usize, text: &str) -> String {
     }
 }
 
-/// What to write where KBEngine wants a vector with commas.
+/// The suggestion where KBEngine expects a vector with commas.
 pub(super) fn with_commas(text: &str) -> String {
     let words = || text.split_whitespace().filter(|word| !word.contains(['(', ')', ',']));
     match words().count() {
@@ -99,7 +99,7 @@ pub(super) fn with_commas(text: &str) -> String {
     }
 }
 
-/// What to write where KBEngine wants a literal of exactly the type.
+/// The suggestion where KBEngine expects a literal of exactly the type.
 pub(super) fn for_kbengine(data_type: &DataType) -> String {
     match data_type {
         DataType::Array(_) | DataType::Tuple(_) | DataType::FixedDict(_) => {
@@ -109,7 +109,7 @@ pub(super) fn for_kbengine(data_type: &DataType) -> String {
     }
 }
 
-/// What to write where a text is not base 64.
+/// The suggestion for a text that is not base 64.
 pub(super) fn of_blob(text: &str) -> String {
     if text.len() > MAX_SHOWN_BYTES {
         return "write the bytes in base 64, or use the type STRING".to_owned();
@@ -118,7 +118,7 @@ pub(super) fn of_blob(text: &str) -> String {
     format!("the bytes of this text are `{meant}` in base 64; for text there is the type STRING")
 }
 
-/// What to write where a text is no list: its parts as elements, if they can be told apart.
+/// The suggestion for a text that is not a list: its parts as elements, if they can be separated.
 pub(super) fn of_list(text: &str) -> String {
     let brackets = ['[', ']', '(', ')'];
     let inner = text.trim_matches(brackets);
@@ -131,7 +131,7 @@ pub(super) fn of_list(text: &str) -> String {
     format!("write `{}`", items.join(" "))
 }
 
-/// What to write for the value of a FIXED_DICT.
+/// The suggestion for the value of a FIXED_DICT.
 pub(super) fn of_dict(dict: &FixedDict) -> String {
     format!(
         "write `<field> value </field>` for each field that differs; {}",
@@ -139,7 +139,7 @@ pub(super) fn of_dict(dict: &FixedDict) -> String {
     )
 }
 
-/// The names of the fields that there are.
+/// The names of the fields of a FIXED_DICT.
 pub(super) fn fields_of(dict: &FixedDict) -> String {
     let names: Vec<&str> = dict
         .fields
@@ -157,7 +157,7 @@ pub(super) fn fields_of(dict: &FixedDict) -> String {
     }
 }
 
-/// What to write instead of a value that has the right form and still does not fit.
+/// The suggestion for a value of the right form that does not fit.
 pub(super) fn of_problem(problem: &Problem) -> String {
     match problem {
         Problem::Range { found, low, high, .. } => within(*found, *low, *high),

@@ -1,4 +1,4 @@
-//! A type as it is declared: in `<Type>`, in `<of>`, as an argument, as an alias.
+//! A type declaration: in `<Type>`, in `<of>`, as an argument, as an alias.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,23 +12,23 @@ use crate::{
     value::Value,
 };
 
-/// A type and what a member of it holds at first.
+/// A type and the initial value of a member of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
     pub(crate) data_type: DataType,
-    /// `None`: the type's own.
+    /// `None`: the type's own default.
     pub(crate) default: Option<Value>,
 }
 
 impl Typed {
-    /// The type, and the value itself.
+    /// The type and the initial value.
     pub(crate) fn with_value(self) -> (DataType, Value) {
         let Self { data_type, default } = self;
         let default = default.unwrap_or_else(|| data_type.default_value());
         (data_type, default)
     }
 
-    /// What it takes once it is written out, roughly, in nodes of types and values of defaults.
+    /// Approximate size when written out, in nodes of types and values of defaults.
     fn cost(&self) -> usize {
         let default = match &self.default {
             Some(default) => default.cost(),
@@ -38,13 +38,13 @@ impl Typed {
     }
 }
 
-/// Whether the language itself has a type of this name.
+/// Whether the name is that of a built-in type.
 pub(super) fn is_built_in(name: &str) -> bool {
     TypeWord::of(name).is_some()
 }
 
 impl<'s> Reading<'s> {
-    /// The type that a section declares, or `None` and a finding.
+    /// The type that a section declares; `None` and a finding if it is wrong.
     pub(crate) fn declared_type(&mut self, section: Section<'s>) -> Option<Typed> {
         self.declared_type_with(section, &mut Pending::none())
     }
@@ -86,7 +86,7 @@ impl<'s> Reading<'s> {
         is_small.then_some(typed)
     }
 
-    /// Takes a type off the budget; reports when it is used up.
+    /// Subtracts a type from the budget; reports when the budget is used up.
     fn spend(&mut self, typed: &Typed, section: Section<'s>) -> bool {
         if let Some(left) = self.budget.checked_sub(typed.cost()) {
             self.budget = left;
@@ -99,7 +99,7 @@ impl<'s> Reading<'s> {
         false
     }
 
-    /// What a type of the language stands for, if only it is written in another case.
+    /// The meaning of a built-in type whose name is in another case.
     fn meaning_of(&mut self, name: &str, section: Section<'s>) -> Option<&'static Meaning> {
         let word = TYPES.iter().find(|word| word.name.eq_ignore_ascii_case(name))?;
         if word.name != name {
@@ -157,7 +157,7 @@ impl<'s> Reading<'s> {
         let persist_as_blob = self.boolean(fields.get("persistAsBlob"), false);
         let (of, element_default) = element?.with_value();
         let has_size = size.is_some();
-        // A size of 0 is how the predecessors say that there is none.
+        // The predecessors write a size of 0 for no size.
         let size = size.filter(|size| *size > 0);
         let sequence = Arc::new(Sequence {
             of,
@@ -216,13 +216,13 @@ impl<'s> Reading<'s> {
         self.with_default(data_type, fields.get("Default"))
     }
 
-    /// Adds the declared fields; `false` if one of them cannot be used.
+    /// Adds the declared fields; `false` if one of them is wrong.
     fn dict_fields(&mut self, properties: Section<'s>, pending: &mut Pending<'s>, dict: &mut FixedDict) -> bool {
         let mut declared: BTreeMap<&str, Section<'s>> = BTreeMap::new();
         let mut is_whole = true;
         for section in properties.children() {
             if dict.fields.len() > MAX_TYPE_NODES {
-                // Reported as a whole by the caller.
+                // The caller reports the whole.
                 return true;
             }
             let Some(field) = self.dict_field(section, pending) else {
@@ -249,7 +249,7 @@ impl<'s> Reading<'s> {
         let is_bare = self.bare_type(section).is_some();
         let is_tag = |child: Section<'_>| grammar::FIELD.tag(child.name).is_some();
         if is_bare && section.has_children() && !section.children().any(is_tag) {
-            // All that is in it belongs to the type.
+            // All its content belongs to the type.
             self.no_type(section, "the field ");
             return None;
         }
@@ -279,7 +279,7 @@ impl<'s> Reading<'s> {
         })
     }
 
-    /// A `<Default>` beside the `<Type>` of a field, where only a property has one.
+    /// Reports a `<Default>` beside the `<Type>` of a field, where only a property has one.
     fn default_of_field(&mut self, fields: &Fields<'s>) {
         let Some(default) = fields.get("Default") else { return };
         let alias = fields.get("Type").map(Section::text).filter(|name| !is_built_in(name));
@@ -291,9 +291,9 @@ impl<'s> Reading<'s> {
         self.report(Finding::new(Rule::DefaultIgnored, default.name_span(), message).help(help));
     }
 
-    /// The type that is the text of a member that has no `<Type>`.
+    /// The type that is the text of a member without a `<Type>`.
     pub(super) fn bare_type(&self, section: Section<'s>) -> Option<&'s str> {
-        // Nearly all members have none, and names are looked for in two places.
+        // Nearly all members have no text, and the name would be looked up in two places.
         let text = section.has_text().then(|| section.text())?;
         let is_type = is_built_in(text) || self.aliases.contains_key(&Name(text));
         (is_type && section.child("Type").is_none()).then_some(text)

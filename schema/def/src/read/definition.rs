@@ -1,4 +1,4 @@
-//! A definition file as a whole.
+//! One definition file.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use crate::{
     source::{Section, Span},
 };
 
-/// What one file declares, before inheritance.
+/// The declarations of one file, before inheritance.
 #[derive(Debug)]
 pub(crate) struct Definition<'s> {
     pub(crate) kind: Kind,
     /// The name of its file.
     pub(crate) name: &'s str,
-    /// Where the file begins.
+    /// The start of the file.
     pub(crate) span: Span,
     pub(crate) parent: Option<Named<'s>>,
     pub(crate) interfaces: Vec<Named<'s>>,
@@ -25,7 +25,7 @@ pub(crate) struct Definition<'s> {
     pub(crate) base_methods: Vec<DeclaredMethod<'s>>,
     pub(crate) cell_methods: Vec<DeclaredMethod<'s>>,
     pub(crate) client_methods: Vec<DeclaredMethod<'s>>,
-    /// Of a service.
+    /// The methods of a service.
     pub(crate) methods: Vec<DeclaredMethod<'s>>,
     pub(crate) volatile: Option<Volatile>,
     pub(crate) levels: Vec<DeclaredLevel>,
@@ -35,20 +35,20 @@ pub(crate) struct Definition<'s> {
     pub(crate) manual_aoi: Option<bool>,
     pub(crate) persistent: Option<bool>,
     pub(crate) client_name: Option<Named<'s>>,
-    /// The parts that `<Distribution>` names: base, cell, client.
+    /// The parts in `<Distribution>`: base, cell, client.
     pub(crate) parts: Option<[bool; 3]>,
-    /// Of a user data object.
+    /// The domain of a user data object.
     pub(crate) domain: Option<Domain>,
 }
 
 /// A component of an entity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ComponentUse<'s> {
-    /// What the entity calls it.
+    /// Its name in the entity.
     pub(crate) name: Named<'s>,
     /// Its definition.
     pub(crate) definition: Named<'s>,
-    /// `false` keeps all of its members out of the store.
+    /// `false` makes all its members non-persistent.
     pub(crate) persistent: bool,
 }
 

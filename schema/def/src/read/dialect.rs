@@ -1,4 +1,4 @@
-//! Which of the two dialects a game is written in.
+//! Detects in which of the two dialects a game is written.
 
 use std::fmt;
 
@@ -16,35 +16,35 @@ const TAGS: [(&str, Dialect); 4] = [
     ("DetailLevels", Dialect::KBEngine),
 ];
 
-/// The dialect in which a game was read, and why in this one.
+/// The dialect of a game, and how it was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DialectChoice {
     /// The dialect.
     pub dialect: Dialect,
-    /// What spoke for it; `None` if nothing spoke for either, so that it is BigWorld's.
+    /// The sign that decided; `None` if there is none, in which case the dialect is BigWorld's.
     pub because: Option<DialectSign>,
 }
 
-/// Something that only games of one dialect have.
+/// A feature that only games of one dialect have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DialectSign {
     /// The file's path below the game's folder.
     pub file: String,
-    /// The line, from 1, and the word there; `None` if it is the file itself.
+    /// The line, from 1, and the word there; `None` if the file itself is the sign.
     pub word: Option<(u32, String)>,
 }
 
-/// A sign while the texts are at hand.
+/// A sign while the texts are in memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sign<'s> {
     dialect: Dialect,
-    /// Where it is, or where its file begins.
+    /// The place of the word, or the start of the file.
     span: Span,
-    /// The word that is one; `None` if it is the file itself.
+    /// The word; `None` if the file itself is the sign.
     word: Option<&'s str>,
 }
 
-/// What was chosen, and the first sign against it.
+/// The chosen dialect, and the first sign against it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice<'s> {
     pub(crate) dialect: Dialect,
@@ -52,21 +52,21 @@ pub(crate) struct Choice<'s> {
     against: Option<Sign<'s>>,
 }
 
-/// What a game is told apart by, from what says most to what says least.
+/// The signs of a game, from the strongest to the weakest kind.
 #[derive(Default)]
 pub(crate) struct Signs<'s> {
-    /// In the list of entity types; at most one.
+    /// The sign in the list of entity types; at most one.
     pub(crate) list: Option<Sign<'s>>,
     /// Files that only one engine looks for; at most one of each dialect.
     pub(crate) files: Vec<Sign<'s>>,
     /// Tags; at most one of each definition and dialect.
     pub(crate) definitions: Vec<Sign<'s>>,
-    /// `alias.xml`: BigWorld's, and that of old versions of KBEngine. So it contradicts nothing.
+    /// `alias.xml`: the name in BigWorld and in old versions of KBEngine, so it never contradicts another sign.
     pub(crate) alias_file: Option<Sign<'s>>,
 }
 
 impl<'s> Sign<'s> {
-    /// A file that is there.
+    /// A file that exists.
     pub(crate) fn of_file(dialect: Dialect, root: Section<'s>) -> Self {
         let span = root.name_span().start_of();
         Self {
@@ -76,7 +76,7 @@ impl<'s> Sign<'s> {
         }
     }
 
-    /// How the entity types are listed: in groups, or with marks.
+    /// The form of the list of entity types: groups, or marks.
     pub(crate) fn of_list(list: Section<'s>) -> Option<Self> {
         if let Some(group) = GROUPS.iter().find_map(|group| list.child(group)) {
             return Some(Self::of_tag(Dialect::BigWorld, group));
@@ -91,7 +91,7 @@ impl<'s> Sign<'s> {
         })
     }
 
-    /// The tags of a definition: the first that speaks for each dialect.
+    /// The tags of a definition: the first sign for each dialect.
     pub(crate) fn of_definition(root: Section<'s>) -> impl Iterator<Item = Self> {
         [Dialect::BigWorld, Dialect::KBEngine]
             .into_iter()
@@ -128,7 +128,7 @@ impl<'s> Sign<'s> {
 }
 
 impl<'s> Signs<'s> {
-    /// The dialect for which the first kind of sign speaks that does not speak for both alike; BigWorld if none does.
+    /// The dialect of the first kind of sign that is not for both; BigWorld if there is none.
     pub(crate) fn choose(&self) -> Choice<'s> {
         let by_weight = [
             self.list.as_slice(),
@@ -158,7 +158,7 @@ impl<'s> Signs<'s> {
 }
 
 impl Choice<'_> {
-    /// What is to be said if the signs contradict each other.
+    /// The finding if the signs contradict each other.
     pub(crate) fn contradiction(&self) -> Option<Finding> {
         let against = self.against?;
         let (read_as, other) = (self.dialect.name(), against.dialect.name());
@@ -174,7 +174,7 @@ impl Choice<'_> {
         })
     }
 
-    /// The choice with the place that it comes from.
+    /// The choice with its place.
     pub(crate) fn placed(&self, sources: &Sources<'_>) -> DialectChoice {
         DialectChoice {
             dialect: self.dialect,
@@ -184,7 +184,7 @@ impl Choice<'_> {
 }
 
 impl DialectChoice {
-    /// The choice where nothing speaks for either dialect.
+    /// The choice without any sign.
     pub(crate) fn without_sign() -> Self {
         Self {
             dialect: Dialect::BigWorld,
@@ -193,7 +193,7 @@ impl DialectChoice {
     }
 }
 
-/// As in ``read as KBEngine, because of entities.xml:4 `hasCell` ``.
+/// For example: ``read as KBEngine, because of entities.xml:4 `hasCell` ``.
 impl fmt::Display for DialectChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.dialect.name();

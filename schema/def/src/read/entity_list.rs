@@ -1,4 +1,4 @@
-//! `entities.xml`: which entity types there are, and in which order.
+//! `entities.xml`: the entity types and their order.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{
     source::{Section, Span},
 };
 
-/// The entity types of a game in their order.
+/// The entity types of a game, in order.
 #[derive(Debug, Default)]
 pub(crate) struct EntityList<'s> {
     pub(crate) entities: Vec<Listed<'s>>,
@@ -20,7 +20,7 @@ pub(crate) struct EntityList<'s> {
 pub(crate) struct Listed<'s> {
     pub(crate) name: &'s str,
     pub(crate) span: Span,
-    /// What the list says about its parts.
+    /// The parts that the list declares.
     pub(crate) base: Option<bool>,
     pub(crate) cell: Option<bool>,
     pub(crate) client: Option<bool>,
@@ -50,7 +50,7 @@ impl<'s> Reading<'s> {
         list
     }
 
-    /// A list of names and nothing else: services, user data objects.
+    /// A list of names only: services, user data objects.
     pub(crate) fn name_list(&mut self, root: Section<'s>) -> EntityList<'s> {
         self.attributes_mean_nothing(root);
         self.text_means_nothing(root);
@@ -102,8 +102,8 @@ impl<'s> Reading<'s> {
         Some(listed)
     }
 
-    /// Leaves one entry of each name: in BigWorld the last, by which the engine finds the type; in KBEngine the first, since
-    /// that engine refuses the others.
+    /// Keeps one entry of each name: in BigWorld the last, by which the engine finds the type; in KBEngine the first,
+    /// as that engine rejects the others.
     fn without_repetitions(&mut self, list: &mut EntityList<'s>) {
         let is_last = self.dialect == Dialect::BigWorld;
         if is_last {
@@ -129,7 +129,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// Reports an entry that does not count.
+    /// Reports an entry that has no effect.
     fn listed_again(&mut self, list: &EntityList<'s>, name: &str, span: Span, counts: Span) {
         let message = match self.dialect {
             Dialect::BigWorld => {

@@ -1,8 +1,8 @@
-//! What KBEngine makes of the text of a `<Default>`.
+//! The value that KBEngine reads from the text of a `<Default>`.
 //!
-//! That engine refuses none: it reads as far as it understands and takes zero, or nothing, for the rest. Numbers are read as
-//! C++ streams do, vectors are split at commas, and the text of an ARRAY or a FIXED_DICT is an expression in Python, of which
-//! literals are understood here.
+//! That engine rejects no text: it reads as far as it understands and uses zero, or an empty value, for the rest.
+//! Numbers are read as C++ streams do, vectors are split at commas, and the text of an ARRAY or a FIXED_DICT is a
+//! Python expression, of which this module understands literals.
 
 use super::python::{self, Literal};
 use crate::{
@@ -11,20 +11,20 @@ use crate::{
     value::Value,
 };
 
-/// The value that the engine begins with.
+/// The initial value in the engine.
 pub(super) struct Made {
     pub(super) value: Value,
     pub(super) from: Origin,
 }
 
-/// What a value has to do with the text.
+/// The relation of a value to the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// It is what is written.
+    /// It is the value of the text.
     Text,
-    /// The engine takes it instead.
+    /// The engine uses it instead.
     Engine,
-    /// The engine evaluates the text, which nothing here does.
+    /// The engine evaluates the text, which this module cannot.
     Nothing,
 }
 
@@ -34,7 +34,7 @@ impl Origin {
     }
 }
 
-/// The value that the engine makes of a text; `None` for a type whose values it keeps as they are written, or does not have.
+/// The value that the engine reads from a text; `None` for a type whose values it keeps as text, or does not have.
 pub(super) fn made(data_type: &DataType, text: &str) -> Option<Made> {
     let value = match data_type {
         DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Value::Int(signed(data_type, text)),
@@ -71,7 +71,7 @@ pub(super) fn made(data_type: &DataType, text: &str) -> Option<Made> {
     Some(Made { value, from })
 }
 
-/// The digits that a text begins with, and whether a minus is before them.
+/// The digits at the start of a text, and whether a minus precedes them.
 fn integer_prefix(text: &str) -> (bool, u128) {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
@@ -82,7 +82,7 @@ fn integer_prefix(text: &str) -> (bool, u128) {
     (text.starts_with('-'), number)
 }
 
-/// A signed number: the greatest or least of 32 or 64 bits if it is beyond, and of that the low bits.
+/// A signed number: clamped to 32 or 64 bits, then truncated to its low bits.
 fn signed(data_type: &DataType, text: &str) -> i64 {
     let (is_negative, number) = integer_prefix(text);
     let number = i128::try_from(number).unwrap_or(i128::MAX);
@@ -98,8 +98,7 @@ fn signed(data_type: &DataType, text: &str) -> i64 {
     }
 }
 
-/// A number without sign: the greatest of 32 or 64 bits if it is beyond, below zero counted from there, and of that the low
-/// bits.
+/// An unsigned number: clamped to 32 or 64 bits, a negative one wrapped around, then truncated to its low bits.
 fn unsigned(data_type: &DataType, text: &str) -> u64 {
     let (is_negative, number) = integer_prefix(text);
     let negated = |number: u64| if is_negative { number.wrapping_neg() } else { number };
@@ -119,7 +118,7 @@ fn unsigned(data_type: &DataType, text: &str) -> u64 {
     }
 }
 
-/// As much of a text as a stream takes for a floating-point number.
+/// The prefix of a text that a stream reads as a floating-point number.
 fn float_prefix(text: &str) -> &str {
     let (mut has_point, mut has_exponent, mut has_digits, mut may_be_sign) = (false, false, false, true);
     for (at, c) in text.char_indices() {
@@ -135,7 +134,7 @@ fn float_prefix(text: &str) -> &str {
     text
 }
 
-/// Numbers between commas, blanks and round brackets anywhere.
+/// Numbers separated by commas, with blanks and parentheses anywhere.
 fn vector<const N: usize>(text: &str) -> Option<[f32; N]> {
     let text = text.replace([' ', '(', ')'], "");
     let mut parts = [0.0; N];
@@ -149,7 +148,8 @@ fn vector<const N: usize>(text: &str) -> Option<[f32; N]> {
     words.next().is_none().then_some(parts)
 }
 
-/// The value of an expression in Python: of one that has not the type, of the type's own fields, or none.
+/// The value of a Python expression; if it has another type, the engine's zero. The origin says whether the text is a
+/// literal at all.
 fn of_python(data_type: &DataType, text: &str) -> Made {
     let is_none = |dict: &FixedDict| dict.allow_none && text == "None";
     let literal = python::expression(text);
@@ -166,7 +166,7 @@ fn of_python(data_type: &DataType, text: &str) -> Made {
     Made { value, from }
 }
 
-/// What the engine begins with where there is no text: no default of an alias.
+/// The engine's initial value where there is no text; defaults of aliases do not count.
 fn zero(data_type: &DataType) -> Value {
     match data_type {
         DataType::FixedDict(dict) if !dict.allow_none => {
@@ -176,7 +176,7 @@ fn zero(data_type: &DataType) -> Value {
     }
 }
 
-/// The value of a literal of exactly this type; a whole number is no float.
+/// The value of a literal of exactly this type; a whole number is not a float.
 fn evaluated(data_type: &DataType, literal: &Literal) -> Option<Value> {
     match (data_type, literal) {
         (DataType::Array(sequence) | DataType::Tuple(sequence), Literal::List(items)) => {
@@ -227,7 +227,7 @@ fn real<F: std::str::FromStr>(word: &str) -> Option<F> {
     is_real.then(|| word.parse().ok()).flatten()
 }
 
-/// A whole number of a type of integers; `check` holds it to the range.
+/// A whole number of an integer type; `check` checks its range.
 fn whole(data_type: &DataType, word: &str) -> Option<Value> {
     let number = match word {
         "True" => 1,

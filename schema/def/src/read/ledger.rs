@@ -1,4 +1,4 @@
-//! `ledger.xml`: what kinds of assets and slots of accounts are called.
+//! `ledger.xml`: names of asset kinds and account slots.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl<'s> Reading<'s> {
-    /// The names that the file gives.
+    /// The names in the file.
     pub(crate) fn ledger_names(&mut self, root: Section<'s>) -> LedgerNames {
         self.text_means_nothing(root);
         let fields = self.fields(root, &grammar::LEDGER);
@@ -24,12 +24,12 @@ impl<'s> Reading<'s> {
         let kinds = numbered("Kinds", "kind", u32::MAX).into_iter();
         let kinds = kinds.map(|(number, name)| (AssetKind(number), name)).collect();
         let slots = numbered("Slots", "slot", u32::from(u16::MAX)).into_iter();
-        // A higher number is reported where it is read.
+        // A higher number has been reported by the reader.
         let slots = slots.filter_map(|(number, name)| Some((Slot(u16::try_from(number).ok()?), name)));
         LedgerNames::new(kinds, slots.collect())
     }
 
-    /// The names in a section by their numbers. A name or a number that is there twice is reported.
+    /// The names in a section, by number. A repeated name or number is reported.
     fn numbered(&mut self, section: Section<'s>, what: &str, highest: u32) -> BTreeMap<u32, String> {
         self.attributes_mean_nothing(section);
         self.text_means_nothing(section);

@@ -1,4 +1,4 @@
-//! Values as they are written in `<Default>`.
+//! Values in `<Default>`.
 
 use super::{
     Dialect, Reading, correction,
@@ -15,8 +15,8 @@ use crate::{
 };
 
 impl<'s> Reading<'s> {
-    /// The value that a `<Default>` declares; `own` where it is empty or does not count. `None` and a finding if it
-    /// does not fit.
+    /// The value that a `<Default>` declares; `own` where it is empty or has no effect. `None` and a finding if it does
+    /// not fit.
     pub(super) fn default(&mut self, data_type: &DataType, own: &Value, section: Section<'s>) -> Option<Value> {
         if matches!(data_type, DataType::Mailbox) {
             self.children_mean_nothing(section);
@@ -34,7 +34,7 @@ impl<'s> Reading<'s> {
         self.value(data_type, section)
     }
 
-    /// The value that a section holds, in the form of the predecessors' data files.
+    /// The value in a section, in the form of the predecessors' data files.
     fn value(&mut self, data_type: &DataType, section: Section<'s>) -> Option<Value> {
         self.attributes_mean_nothing(section);
         if self.dialect == Dialect::KBEngine
@@ -63,7 +63,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// What KBEngine makes of a text; reports where that is not what is written.
+    /// The value that KBEngine reads from a text; reports if it differs from what is written.
     fn made_by_kbengine(&mut self, data_type: &DataType, made: Made, section: Section<'s>) -> Value {
         let Made { value, from } = made;
         let text = section.text();
@@ -110,7 +110,7 @@ impl<'s> Reading<'s> {
         is_whole.then_some(Value::Sequence(values))
     }
 
-    /// Fields as children; those that are not there hold their defaults.
+    /// Fields as children; missing ones have their defaults.
     fn fields_of(&mut self, dict: &FixedDict, section: Section<'s>) -> Option<Value> {
         if !section.has_children() {
             if dict.allow_none && (!section.has_text() || section.text() == "None") {
@@ -153,7 +153,7 @@ impl<'s> Reading<'s> {
         is_whole.then_some(Value::Dict(values))
     }
 
-    /// A value noted as text.
+    /// A value in text notation.
     fn noted(&mut self, data_type: &DataType, section: Section<'s>) -> Option<Value> {
         match from_text(data_type, section.text()) {
             Ok(Noted { value, odd }) => {
@@ -171,7 +171,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// Reports a default that does not fit. In KBEngine's dialect the type's own stands in for it.
+    /// Reports a default that does not fit. In KBEngine's dialect the type's own default replaces it.
     fn unfitting(&mut self, data_type: &DataType, span: Span, message: String, help: String) -> Option<Value> {
         let (message, own) = match self.dialect {
             Dialect::BigWorld => (message, None),
@@ -198,7 +198,7 @@ impl<'s> Reading<'s> {
     }
 }
 
-/// A value read from text, and how it should have been written if it was written oddly.
+/// A value read from text, and its regular spelling if the text has another.
 struct Noted {
     value: Value,
     odd: Option<String>,
@@ -210,7 +210,7 @@ impl From<Value> for Noted {
     }
 }
 
-/// What a text should have been, and what to write instead.
+/// The expected text, and what to write instead.
 struct Expected {
     what: String,
     help: String,
@@ -288,7 +288,7 @@ fn from_literal(data_type: &DataType, literal: &Literal) -> Result<Value, Expect
     }
 }
 
-/// An integer, decimal or after `0x`. `true` is 1, `false` is 0, and a fraction of zero is left out, each oddly.
+/// An integer, decimal or after `0x`. Irregular spellings: `true` is 1, `false` is 0, and a zero fraction is dropped.
 fn integer(data_type: &DataType, text: &str, fit: impl Fn(i128) -> Option<Value>) -> Result<Noted, Expected> {
     let expected = || {
         let help = correction::of_integer(data_type, text);
@@ -324,7 +324,7 @@ fn vector<const N: usize>(text: &str) -> Result<[f32; N], Expected> {
     })
 }
 
-/// Four groups of eight hexadecimal digits with dots between them, each a little-endian number in the bytes.
+/// Four groups of eight hexadecimal digits separated by dots, each a little-endian number in the bytes.
 fn guid(text: &str) -> Result<[u8; 16], Expected> {
     let expected = || {
         let help = "write four groups of eight hexadecimal digits, as in `00112233.44556677.8899AABB.CCDDEEFF`";
@@ -344,7 +344,7 @@ fn guid(text: &str) -> Result<[u8; 16], Expected> {
     }
 }
 
-/// The content of a section as it is written, without comments and blanks between elements.
+/// The source text of a section, without comments and blanks between elements.
 fn as_written(section: Section<'_>) -> String {
     let mut out = section.text().to_owned();
     for child in section.children() {

@@ -1,4 +1,4 @@
-//! Methods: what they take, what they answer, and who may call them.
+//! Methods: arguments, return values, and who may call them.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::{
     source::{Section, Span},
 };
 
-/// A method as a file declares it.
+/// A method declaration.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredMethod<'s> {
     pub(crate) name: &'s str,
@@ -23,17 +23,17 @@ pub(crate) struct DeclaredMethod<'s> {
     pub(crate) returns: Vec<DeclaredArgument<'s>>,
 }
 
-/// An argument or a returned value as a file declares it.
+/// The declaration of an argument or a returned value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeclaredArgument<'s> {
     pub(crate) name: Cow<'s, str>,
     pub(crate) data_type: DataType,
 }
 
-/// Arguments or returned values as they could be read.
+/// The arguments or returned values that could be read.
 struct Arguments<'s> {
     list: Vec<DeclaredArgument<'s>>,
-    /// Whether none was left out because it is wrong, which has been reported.
+    /// Whether all were read; mistakes have been reported.
     are_whole: bool,
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum MethodPart {
     Service,
 }
 
-/// How many arguments are compared each with each before a list of their names pays.
+/// Maximum arguments that are compared pairwise; with more, a list of their names is faster.
 const FEW_ARGUMENTS: usize = 8;
 
 impl Arguments<'_> {
@@ -59,7 +59,7 @@ impl Arguments<'_> {
 }
 
 impl MethodPart {
-    /// What stands in a method of this part.
+    /// The content of a method of this part.
     fn grammar(self) -> &'static Content {
         match self {
             Self::Base => &grammar::BASE_METHOD,
@@ -135,7 +135,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// Arguments in a section of their own, by name; or each in an `<Arg>`, by position.
+    /// Arguments by name in one section, or by position in one `<Arg>` each.
     fn arguments(&mut self, args: Option<Section<'s>>, positional: &[Section<'s>]) -> Arguments<'s> {
         let Some(args) = args else {
             return self.positional(positional.iter().copied(), "arg");
@@ -157,7 +157,7 @@ impl<'s> Reading<'s> {
         self.named(args)
     }
 
-    /// Returned values by name, or each in an `<Arg>`.
+    /// Returned values by name, or in one `<Arg>` each.
     fn returns(&mut self, section: Option<Section<'s>>, part: MethodPart) -> Arguments<'s> {
         let Some(section) = section else {
             return Arguments::none();

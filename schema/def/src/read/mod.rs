@@ -1,7 +1,7 @@
-//! Sections to declarations: what each tag of the language means, in both dialects.
+//! Reads sections into declarations: the meaning of each tag, in both dialects.
 //!
-//! Each file is read once, whoever refers to it. What is read here is nearly final: types are resolved, defaults are
-//! values. What depends on the entity that a declaration ends up in (inheritance, levels of detail) is left to
+//! Each file is read once, regardless of how many refer to it. The result is nearly final: types are resolved, defaults
+//! are values. What depends on the entity that inherits a declaration (merging, levels of detail) is left to
 //! [`crate::compile`].
 
 mod account;
@@ -44,33 +44,32 @@ use crate::{
     source::{FileId, Section, Span},
 };
 
-/// What reading needs to know, and what it has found so far.
+/// The state of reading: what it needs to know, and its findings.
 pub(crate) struct Reading<'s> {
     pub(crate) dialect: Dialect,
-    /// The aliases; `None` for one whose declaration is wrong, which has been reported.
+    /// The aliases; `None` for a wrong declaration, which has been reported.
     pub(crate) aliases: BTreeMap<Name<'s>, Option<Typed>>,
-    /// Where they are declared, or would be.
+    /// The file in which aliases are declared, or would be.
     pub(crate) alias_file: &'static str,
-    /// Where each alias is declared.
+    /// The extent of each alias declaration.
     alias_extents: Vec<(Span, &'s str)>,
     /// Which aliases are used where.
     used_types: UsedTypes<'s>,
-    /// Whether an alias has the name of a built-in type, so that a name of one may mean the other.
+    /// Whether an alias has the name of a built-in type, which makes such a name ambiguous.
     has_hiding_alias: bool,
     pub(crate) findings: Findings,
-    /// How many more nodes of types and values of defaults may be made.
+    /// Remaining budget of nodes of types and values of defaults.
     pub(crate) budget: usize,
 }
 
-/// Most nodes of types and values of defaults in all declarations together. Each counts wherever it is used: types are
-/// shared in memory, but a stored schema has each use written out, so a small file could otherwise fill a disk with one
-/// large alias.
+/// Maximum nodes of types and values of defaults in all declarations together. Each use counts: types are shared in
+/// memory, but a stored schema writes out every use, so a small file could otherwise fill a disk with one large alias.
 pub(crate) const MAX_DECLARED: usize = 8_000_000;
 
-/// Longest name of anything, bytes. Names are copied to every heir.
+/// Maximum bytes of any name. Names are copied to every heir.
 const MAX_NAME: usize = 255;
 
-/// A name and where it is written.
+/// A name and its place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Named<'s> {
     pub(crate) name: &'s str,
@@ -89,14 +88,14 @@ impl<'s> Named<'s> {
 
 /// The children of a section by their tags.
 pub(crate) struct Fields<'s> {
-    /// The first ones; nearly all sections have no more.
+    /// The first fields; nearly all sections have no more.
     few: [Option<(&'static str, Section<'s>)>; FEW_FIELDS],
-    /// The others.
+    /// The other fields.
     more: Vec<(&'static str, Section<'s>)>,
     many: Vec<Section<'s>>,
 }
 
-/// How many fields a section may have before they cost an allocation.
+/// Number of fields that a section may have without an allocation.
 const FEW_FIELDS: usize = 6;
 
 impl<'s> Fields<'s> {
@@ -123,7 +122,7 @@ impl<'s> Fields<'s> {
             .map(|(_, section)| *section)
     }
 
-    /// The children of tags that may be there several times.
+    /// The children of tags that may occur several times.
     pub(crate) fn many(&self) -> &[Section<'s>] {
         &self.many
     }
@@ -143,7 +142,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// The types that have a name, by it.
+    /// The named types.
     pub(crate) fn named_types(&self) -> BTreeMap<String, DataType> {
         let named = self.aliases.iter();
         named
@@ -151,8 +150,8 @@ impl<'s> Reading<'s> {
             .collect()
     }
 
-    /// The parts of the files of aliases that declare what no file uses of which `is_read` holds.
-    /// KBEngine refuses a file of aliases with a mistake anywhere.
+    /// The extents of aliases that no file selected by `is_read` uses. Empty for KBEngine, which rejects a file of
+    /// aliases with any mistake.
     pub(crate) fn idle_aliases(&self, is_read: impl Fn(FileId) -> bool) -> Vec<Span> {
         if self.dialect == Dialect::KBEngine {
             return Vec::new();
@@ -166,12 +165,12 @@ impl<'s> Reading<'s> {
         self.findings.push(finding);
     }
 
-    /// The candidate that was probably meant by `word`.
+    /// The candidate most similar to `word`, if one is similar enough.
     pub(crate) fn nearest<'c>(&mut self, word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
         self.findings.nearest(word, candidates)
     }
 
-    /// Sorts the children of a section by what their tags mean, and reports those that mean nothing.
+    /// Sorts the children of a section by tag, and reports unknown ones.
     pub(crate) fn fields(&mut self, section: Section<'s>, content: &'static Content) -> Fields<'s> {
         let mut fields = Fields::none();
         self.attributes_mean_nothing(section);
@@ -205,7 +204,7 @@ impl<'s> Reading<'s> {
         fields
     }
 
-    /// The tag that a child has in another case, which is reported; so is what is no tag in any case.
+    /// The tag that a child is in another case, which is reported; reports a child that is not a tag in any case.
     fn nearly_known_tag(&mut self, child: Section<'s>, content: &'static Content) -> Option<&'static Tag> {
         let is_read = |tag: &&Tag| tag.occurs != Occurs::Unused;
         let known = content.tags.iter().filter(is_read);
@@ -220,7 +219,7 @@ impl<'s> Reading<'s> {
         None
     }
 
-    /// Reports a tag that means nothing where it stands.
+    /// Reports a tag that is unknown at its place.
     pub(crate) fn unknown_tag(&mut self, child: Section<'s>, known: impl IntoIterator<Item = &'static str>) {
         let message = format!("`<{}>` is not understood and has no effect", child.name);
         let is_repeated = self.findings.is_repeated(Rule::UnknownTag, &message);
@@ -236,7 +235,7 @@ impl<'s> Reading<'s> {
         });
     }
 
-    /// Reports attributes where none is understood. Those that are for XML tools are left to them.
+    /// Reports attributes where none are allowed, except those for XML tools.
     pub(crate) fn attributes_mean_nothing(&mut self, section: Section<'s>) {
         for attribute in section
             .attributes()
@@ -248,7 +247,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// Reports text in a section that should have only children.
+    /// Reports text in a section that may only have children.
     pub(crate) fn text_means_nothing(&mut self, section: Section<'s>) {
         if section.has_text() {
             let message = format!("text in `<{}>` is not read", section.name);
@@ -256,7 +255,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// Reports children of a section that should have only text.
+    /// Reports children of a section that may only have text.
     pub(crate) fn children_mean_nothing(&mut self, section: Section<'s>) {
         self.attributes_mean_nothing(section);
         for child in section.children() {
@@ -264,7 +263,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// The text of a section that must have some.
+    /// The text of a section; reported if missing.
     pub(crate) fn text(&mut self, section: Section<'s>) -> Option<Named<'s>> {
         self.children_mean_nothing(section);
         if !section.has_text() {
@@ -282,13 +281,13 @@ impl<'s> Reading<'s> {
         Some(Named::text_of(section))
     }
 
-    /// A yes or no. Anything but `true` and `false` is reported and leaves the default; in the KBEngine dialect it is
-    /// no.
+    /// A boolean. Anything but `true` and `false` is reported and means the default; in the KBEngine dialect it means
+    /// `false`.
     pub(crate) fn boolean(&mut self, section: Option<Section<'s>>, default: bool) -> bool {
         self.declared_boolean(section).unwrap_or(default)
     }
 
-    /// A yes or no if one is declared.
+    /// A boolean, if one is declared.
     pub(crate) fn declared_boolean(&mut self, section: Option<Section<'s>>) -> Option<bool> {
         let section = section?;
         self.children_mean_nothing(section);
@@ -314,7 +313,7 @@ impl<'s> Reading<'s> {
         value
     }
 
-    /// A number of at least `low`, or a finding.
+    /// A number of at least `low`; else a finding.
     pub(crate) fn distance(&mut self, section: Section<'s>, low: f32) -> Option<f32> {
         let named = self.text(section)?;
         self.parse_distance(named, low)
@@ -335,7 +334,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// An integer within bounds, or a finding of `rule`.
+    /// An integer within bounds; else a finding of `rule`.
     pub(crate) fn integer(&mut self, section: Section<'s>, rule: Rule, low: u32, high: u32) -> Option<u32> {
         let named = self.text(section)?;
         self.parse_integer(named, rule, low, high)
@@ -353,7 +352,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// `VariableLengthHeaderSize` of a member; 1 unless it is one by which client numbers are ordered.
+    /// `VariableLengthHeaderSize` of a member; 1 unless client numbers are ordered by it.
     pub(crate) fn header_size(&mut self, section: Option<Section<'s>>, is_ordered: bool) -> u8 {
         const UNLESS_DECLARED: u8 = 1;
         let Some(section) = section else {
@@ -400,7 +399,7 @@ impl<'s> Reading<'s> {
     }
 }
 
-/// Whether scripts and generated code can use it as a name.
+/// Whether scripts and generated code can use it as an identifier.
 pub(crate) fn is_identifier(name: &str) -> bool {
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     name.len() <= MAX_NAME
@@ -408,12 +407,12 @@ pub(crate) fn is_identifier(name: &str) -> bool {
         && name.as_bytes().iter().all(is_letter)
 }
 
-/// Whether an attribute declares a name space, or says where a schema of the file is.
+/// Whether an attribute declares a namespace or the location of the file's schema.
 fn is_for_tools(attribute: &str) -> bool {
     attribute.starts_with("xmlns") || attribute.starts_with("xsi:")
 }
 
-/// `true` and `false` in any case.
+/// Parses `true` and `false`, case-insensitive.
 fn as_boolean(text: &str) -> Option<bool> {
     if text.eq_ignore_ascii_case("true") {
         Some(true)

@@ -1,4 +1,4 @@
-//! Personal members: what they cannot have beside being sealed.
+//! Personal members, and the tags that they cannot have.
 
 use super::{Fields, Reading};
 use crate::{
@@ -9,7 +9,8 @@ use crate::{
 };
 
 impl<'s> Reading<'s> {
-    /// The property, sealed if it is personal. What stands against that is reported, and it is left as it is.
+    /// The property, sealed if it is personal. Conflicting tags are reported, and the property is then returned
+    /// unchanged.
     pub(super) fn personal(&mut self, section: Section<'s>, fields: &Fields<'s>, property: Property) -> Property {
         if !self.boolean(fields.get("Personal"), false) {
             return property;
@@ -30,7 +31,7 @@ impl<'s> Reading<'s> {
 
 type Against = (&'static str, &'static str, &'static str);
 
-/// What a property has that a personal one cannot have: the tag, why not, and what to do.
+/// The declarations of a property that a personal one cannot have: the tag, the reason, and what to do.
 fn against(property: &Property) -> Vec<Against> {
     let of_its_own = property.default != property.data_type.default_value();
     let is_mailbox = property.data_type == DataType::Mailbox;

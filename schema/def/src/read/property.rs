@@ -1,4 +1,4 @@
-//! Properties: each its type, its distribution, and what else is said about it.
+//! Properties: type, distribution, and other tags.
 
 use super::{Dialect, Named, Reading, Typed, reserved::Holder};
 use crate::{
@@ -10,12 +10,12 @@ use crate::{
     source::{Section, Span},
 };
 
-/// A property as a file declares it.
+/// A property declaration.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredProperty<'s> {
     pub(crate) name: &'s str,
     pub(crate) span: Span,
-    /// Without its name, which depends on whose property it becomes. `None` if the declaration is wrong, which has been
+    /// Without its name, which depends on the owner of the property. `None` if the declaration is wrong, which has been
     /// reported.
     pub(crate) property: Option<Property>,
     /// The label of its level of detail.
@@ -23,7 +23,7 @@ pub(crate) struct DeclaredProperty<'s> {
 }
 
 impl<'s> Reading<'s> {
-    /// The properties of a section, without those that are replaced by another of the same name in it.
+    /// The properties of a section, without those that are redeclared in it.
     pub(crate) fn properties(&mut self, section: Section<'s>, has_flags: bool) -> Vec<DeclaredProperty<'s>> {
         self.attributes_mean_nothing(section);
         self.text_means_nothing(section);
@@ -91,7 +91,7 @@ impl<'s> Reading<'s> {
             (Some(Distribution::CellPrivate), Holder::Object)
         };
         let is_named = self.is_free(section, holder) && is_identifier;
-        // Each check runs on as much as is known, so that no mistake hides another.
+        // Each check runs on what is known, so that no mistake hides another.
         let mut property = Property::new(String::new(), DataType::Int8, Distribution::CellPrivate);
         property.persistent = self.boolean(fields.get("Persistent"), false);
         property.editable = self.boolean(fields.get("Editable"), false);
@@ -126,7 +126,7 @@ impl<'s> Reading<'s> {
         declared
     }
 
-    /// The header by which the property is ordered, if clients see it and its size varies.
+    /// The header size that orders the property's client number, if clients see it and its size varies.
     fn property_header(
         &mut self,
         fields: &super::Fields<'s>,
@@ -175,7 +175,7 @@ impl<'s> Reading<'s> {
         Some(distribution)
     }
 
-    /// What a store is to do with the property (D8). What depends on the type is not looked at if that is wrong.
+    /// How the property is stored (D8). Tags that depend on the type are not checked if the type is wrong.
     fn storage(
         &mut self,
         section: Section<'s>,
@@ -216,7 +216,7 @@ impl<'s> Reading<'s> {
         self.index_rules(section, fields, data_type, property);
     }
 
-    /// The index that is declared in either dialect's way, and where.
+    /// The index declared in the form of either dialect, and its place.
     fn declared_index(&mut self, fields: &super::Fields<'s>) -> Option<(Index, Span)> {
         if let Some(indexed) = fields.get("Indexed") {
             self.attributes_mean_nothing(indexed);
@@ -312,13 +312,13 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// The id that `<Utype>` fixes.
+    /// The id fixed by `<Utype>`.
     pub(super) fn protocol_id(&mut self, section: Option<Section<'s>>) -> Option<u16> {
         let id = self.integer(section?, Rule::ProtocolId, 0, u16::MAX.into())?;
         u16::try_from(id).ok()
     }
 
-    /// Reports what should not travel between client and server.
+    /// Reports types that should not be sent between client and server.
     pub(super) fn travels_to_clients<'t>(
         &mut self,
         types: &(impl Iterator<Item = &'t DataType> + Clone),
@@ -349,7 +349,7 @@ impl<'s> Reading<'s> {
     }
 }
 
-/// Whether a database makes room for values of the type by their length; of a sequence that is its elements' length.
+/// Whether a database reserves a length for values of the type; for a sequence it is that of the elements.
 fn has_database_length(data_type: &DataType) -> bool {
     match data_type {
         DataType::String | DataType::Unicode | DataType::Blob | DataType::Python(_) | DataType::UserType(_) => true,

@@ -1,8 +1,8 @@
-//! The little of Python's notation that defaults are written in: lists, tuples, dictionaries, numbers and quoted strings.
+//! The subset of Python notation used in defaults: lists, tuples, dictionaries, numbers and quoted strings.
 
 use crate::data_type::MAX_TYPE_DEPTH;
 
-/// A value as it is written.
+/// A literal.
 #[derive(Debug, PartialEq)]
 pub(super) enum Literal {
     /// A word or a number.
@@ -15,16 +15,16 @@ pub(super) enum Literal {
     Dict(Vec<(Literal, Literal)>),
 }
 
-/// How much like Python a text is to be.
+/// How strictly a text is read as Python.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Lists of words, as people write them.
+    /// Lists of words, as designers write them.
     Lists,
-    /// An expression: brackets around one value are no list, and strings have no escapes that would mean something.
+    /// An expression: parentheses around one value are not a list, and strings have no significant escapes.
     Expression,
 }
 
-/// The value that the whole text notes, if it is one; without dictionaries.
+/// The value of the whole text, if it is one literal; without dictionaries.
 pub(super) fn parse(text: &str) -> Option<Literal> {
     whole(text, Kind::Lists)
 }
@@ -103,7 +103,7 @@ fn closes(rest: &mut &str, close: char) -> bool {
     behind.is_some()
 }
 
-/// Whether a comma follows an item; it has to if the list goes on.
+/// Whether a comma follows an item; required if the list continues.
 fn takes_comma(rest: &mut &str, close: char) -> Option<bool> {
     *rest = rest.trim_start();
     match rest.strip_prefix(',') {

@@ -1,7 +1,7 @@
-//! Names that a property cannot well have, since what has the property has something of that name already.
+//! Names that a property should not have, because its part already has an attribute of that name.
 //!
-//! BigWorld checks no names: a property called like an attribute of its part is there, and scripts reach the attribute
-//! instead. KBEngine refuses a list of names, and whatever its entities have.
+//! BigWorld does not check names: such a property exists, but scripts reach the attribute instead. KBEngine rejects a
+//! list of names, and the attributes of its entities.
 
 use super::{Dialect, Reading};
 use crate::{
@@ -10,19 +10,19 @@ use crate::{
     source::Section,
 };
 
-/// What a BigWorld entity has on its base.
+/// Attributes of a BigWorld entity's base.
 const OF_BASE: &[&str] = &["id", "databaseID"];
 
-/// What it has on cells and clients.
+/// Attributes of its cell and client parts.
 const OF_CELL: &[&str] = &["id", "position", "direction", "spaceID"];
 
-/// What a user data object of BigWorld has.
+/// Attributes of a BigWorld user data object.
 const OF_OBJECT: &[&str] = &["guid", "position", "direction", "yaw", "pitch", "roll"];
 
-/// What KBEngine has refused in every version.
+/// Names that every version of KBEngine rejects.
 const KBENGINE: &[&str] = &["id", "position", "direction", "spaceID", "databaseID"];
 
-/// What KBEngine 2.5 refuses beside that. Older versions let some of these be, and nothing here has them.
+/// Further names that KBEngine 2.5 rejects. Older versions allow some of these, and Annals has no such attributes.
 const KBENGINE_NOW: &[&str] = &[
     "__ACCOUNT_NAME__",
     "__ACCOUNT_PASSWORD__",
@@ -54,17 +54,17 @@ const KBENGINE_NOW: &[&str] = &[
     "volatileInfo",
 ];
 
-/// Whose property it is.
+/// The owner of a property.
 #[derive(Clone, Copy)]
 pub(super) enum Holder {
-    /// An entity's, with this distribution if it is known.
+    /// An entity, with the property's distribution if known.
     Entity(Option<Distribution>),
-    /// A user data object's.
+    /// A user data object.
     Object,
 }
 
 impl<'s> Reading<'s> {
-    /// Whether a property can have this name; reports one that is taken.
+    /// Whether a property can have this name; reports a reserved one.
     pub(super) fn is_free(&mut self, section: Section<'s>, holder: Holder) -> bool {
         let name = section.name;
         let is_in = |names: &[&str]| names.contains(&name);
@@ -92,7 +92,7 @@ impl<'s> Reading<'s> {
     }
 }
 
-/// Whether a part that may have the property has something of this name.
+/// Whether a part that may have the property has an attribute of this name.
 fn is_in_part(name: &str, distribution: Option<Distribution>) -> bool {
     let may_be = |is: fn(Distribution) -> bool| distribution.is_none_or(is);
     may_be(Distribution::on_base) && OF_BASE.contains(&name)

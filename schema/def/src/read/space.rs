@@ -8,14 +8,14 @@ use crate::{
     source::{Section, Span},
 };
 
-/// A level of detail as a file declares it.
+/// The declaration of a level of detail.
 #[derive(Clone, Debug)]
 pub(crate) struct DeclaredLevel {
     pub(crate) level: LodLevel,
     pub(crate) span: Span,
 }
 
-/// Metres that an observer has to be beyond a level before it leaves it, unless declared.
+/// Default hysteresis in metres: an observer leaves a level this far beyond its radius.
 const HYSTERESIS: f32 = 10.0;
 
 impl<'s> Reading<'s> {
@@ -39,7 +39,7 @@ impl<'s> Reading<'s> {
         volatile
     }
 
-    /// Empty is always; a number is a distance; zero or less is never.
+    /// Empty means always; a number is a distance; zero or less means never.
     fn reach(&mut self, section: Section<'s>) -> Reach {
         self.children_mean_nothing(section);
         if !section.has_text() {
@@ -110,7 +110,7 @@ impl<'s> Reading<'s> {
         levels
     }
 
-    /// Levels in KBEngine's form: three bands, each as wide as its radius says, beyond the one before.
+    /// Levels in KBEngine's form: three bands, each `radius` wide, one beyond the other.
     pub(super) fn bands(&mut self, section: Section<'s>) -> Vec<DeclaredLevel> {
         self.text_means_nothing(section);
         let fields = self.fields(section, &grammar::DETAIL_LEVELS);
@@ -134,7 +134,7 @@ impl<'s> Reading<'s> {
                 continue;
             };
             if let (Some(radius), Some(hysteresis)) = (self.distance(radius, 0.0), self.distance(hyst, 0.0)) {
-                // Of distances that are numbers the sum may be none.
+                // The sum of finite distances can be infinite.
                 let radius = (inner + radius).min(f32::MAX);
                 inner = (radius + hysteresis).min(f32::MAX);
                 let level = LodLevel {

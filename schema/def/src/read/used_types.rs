@@ -1,10 +1,10 @@
-//! Which aliases are used by what: so that a mistake in one that nothing uses stops nothing.
+//! Which aliases are used, and by what, so that a mistake in an unused alias is not an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::source::FileId;
 
-/// What uses aliases: files of definitions, and aliases themselves.
+/// The users of aliases: definition files, and other aliases.
 #[derive(Default)]
 pub(super) struct UsedTypes<'s> {
     by_file: BTreeMap<FileId, BTreeSet<&'s str>>,
@@ -12,7 +12,7 @@ pub(super) struct UsedTypes<'s> {
 }
 
 impl<'s> UsedTypes<'s> {
-    /// Notes that a type of this name is used: in the declaration of an alias, or in a file.
+    /// Records that a type of this name is used in the declaration of an alias, or in a file.
     pub(super) fn note(&mut self, by: Option<&'s str>, file: FileId, name: &'s str) {
         let users = match by {
             Some(alias) => self.by_alias.entry(alias).or_default(),
@@ -21,7 +21,7 @@ impl<'s> UsedTypes<'s> {
         users.insert(name);
     }
 
-    /// The names of types used by files of which `is_read` holds, directly and through aliases.
+    /// The names of types used by files selected by `is_read`, directly and through aliases.
     pub(super) fn from(&self, is_read: impl Fn(FileId) -> bool) -> BTreeSet<&'s str> {
         let read = self.by_file.iter().filter(|(file, _)| is_read(**file));
         let mut left: Vec<&str> = read.flat_map(|(_, names)| names).copied().collect();

@@ -1,4 +1,4 @@
-//! Properties that are views of accounts: what they show of what the ledger says that an entity holds.
+//! Views of ledger accounts: properties that show a part of an entity's holdings in the ledger.
 
 use std::fmt;
 
@@ -6,24 +6,25 @@ use annals_ids::{AssetKind, Slot};
 
 use crate::data_type::DataType;
 
-/// Of what a property is the view. It has no value of its own: whoever reads it is told what the ledger says.
+/// The account that a property shows. The property has no value of its own: reads return the state of the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountView {
-    /// Which slot of what the entity holds.
+    /// The slot of the entity's holdings.
     pub slot: Slot,
-    /// What of it.
+    /// The part of the slot.
     pub shows: Holding,
 }
 
-/// What a view shows of a slot. The property's type and whether a kind is named decide it: [`Holding::of`].
+/// The part of a slot that a view shows. It follows from the property's type and whether a kind is named:
+/// [`Holding::of`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holding {
-    /// How many units of a kind there are: `UINT64`.
+    /// The number of units of a kind: `UINT64`.
     Units(AssetKind),
     /// The serials of the items of a kind, ascending: `ARRAY <of> UINT64 </of>`.
     Serials(AssetKind),
-    /// Of every kind that is counted how many units there are, by kind: an `ARRAY` of `FIXED_DICT` with the fields
-    /// `kind` (`UINT32`) and `units` (`UINT64`), in this order.
+    /// The number of units of every counted kind, by kind: an `ARRAY` of `FIXED_DICT` with the fields `kind` (`UINT32`)
+    /// and `units` (`UINT64`), in this order.
     Balances,
     /// All items, by serial: an `ARRAY` of `FIXED_DICT` with the fields `kind` (`UINT32`) and `serial` (`UINT64`), in
     /// this order.
@@ -31,7 +32,7 @@ pub enum Holding {
 }
 
 impl Holding {
-    /// What a property of this type shows, with a kind or without; `None` if no view is of such a type.
+    /// The holding that a property of this type shows, with or without a kind; `None` if views cannot have the type.
     #[must_use]
     pub fn of(data_type: &DataType, kind: Option<AssetKind>) -> Option<Self> {
         let array = match data_type {
@@ -54,7 +55,7 @@ impl Holding {
         }
     }
 
-    /// The kind that is named.
+    /// The named kind.
     #[must_use]
     pub fn kind(self) -> Option<AssetKind> {
         match self {

@@ -1,4 +1,4 @@
-//! What clients know of a schema, and its fingerprint.
+//! The part of a schema that clients know, and its fingerprint.
 //!
 //! ```text
 //! face      = version:u8 (type-number:u16 type)*          types that clients can meet, in order
@@ -10,8 +10,8 @@
 //! shape     = the data type without what only databases and scripts look at
 //! ```
 //!
-//! Names are in it because clients are written against them: with two members of one type exchanged, every frame would
-//! still be read, and wrongly.
+//! It contains names because clients are written against them: if two members of one type were exchanged, every frame
+//! would still decode, but to wrong values.
 
 use std::collections::BTreeSet;
 
@@ -24,12 +24,12 @@ use crate::{
     stream,
 };
 
-/// The version of the face; a face of another has another fingerprint.
+/// The version of this form; it is part of the fingerprint.
 const VERSION: u8 = 1;
 
 impl Schema {
-    /// SHA-256 of what clients know of the schema, which they say when they say hello. Two schemas with the same one can be
-    /// told apart by no client. Worked out the first time.
+    /// SHA-256 of the part of the schema that clients know; clients send it in their hello. No client can distinguish
+    /// two schemas with the same fingerprint. Computed on first use.
     #[must_use]
     pub fn client_fingerprint(&self) -> Hash {
         *self.client_fingerprint.get_or_init(|| self.hash_face())
@@ -45,7 +45,7 @@ impl Schema {
         Hash(Sha256::digest(&out).into())
     }
 
-    /// The types that clients can meet: each under its `ClientName`, if it has one.
+    /// The types that clients can meet, each as its `ClientName` type if it has one.
     #[must_use]
     pub fn shown_types(&self) -> BTreeSet<TypeId> {
         let shown = self.types().iter().filter(|entity_type| has_clients(entity_type));
@@ -94,7 +94,8 @@ fn put_property(property: &Property, out: &mut Vec<u8>) {
             | u8::from(distribution.on_base()) << 2
             | u8::from(property.account.is_some()) << 3,
     );
-    // Where it becomes a view, or the view of another account, it is another value without a change in its history.
+    // A property that becomes a view, or a view of another account, has another meaning without a change in its
+    // history.
     if let Some(AccountView { slot, shows }) = property.account {
         out.extend(slot.0.to_le_bytes());
         out.push(shows.kind().is_some().into());

@@ -1,10 +1,11 @@
-//! The stored form of a schema, from which its fingerprint is taken.
+//! The stored form of a schema; its hash is the fingerprint.
 //!
 //! ```text
 //! schema      = 01 world | 02 list(kind-name) list(slot-name) world      02 if a kind or a slot has a name
 //! world       = list(type) list(service) list(udo)
-//! kind-name   = kind:u32 name     slot-name = slot:u16 name     by ascending numbers, each name an identifier, and once
-//! type        = name parts:u8 option(client_type:u16) persistent:bool list(property) list(method){3: base, cell, client}
+//! kind-name   = kind:u32 name    slot-name = slot:u16 name    by ascending numbers, each name an identifier, and once
+//! type        = name parts:u8 option(client_type:u16) persistent:bool list(property)
+//!               list(method){3: base, cell, client}
 //!               volatile list(level) list(name) option(bool) appeal_radius:f32 manual_aoi:bool
 //! volatile    = reach{4: position, yaw, pitch, roll} ground_only:bool
 //! reach       = 00 | 01 f32 | 02
@@ -27,9 +28,9 @@
 //! list(x)     = count:u32 x{count}     option(x) = 00 | 01 x     name = length:u32 UTF-8     bool = 00 | 01
 //! ```
 //!
-//! Names of kinds and slots come first, so that [`LedgerNames::of_stored`] reads them without the rest.
+//! Names of kinds and slots come first, so that [`LedgerNames::of_stored`] can read them without decoding the rest.
 //!
-//! Numbers are little-endian. Indices, ids and look-up tables follow from the order and are not stored.
+//! Numbers are little-endian. Indices, ids and lookup tables are derived from the order and are not stored.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -49,62 +50,62 @@ use crate::{
     value::Value,
 };
 
-/// The version of a schema in which no kind and no slot has a name.
+/// The version of a schema without names of kinds or slots.
 const UNNAMED: u8 = 1;
 
-/// The version of one in which some have.
+/// The version of a schema with such names.
 const NAMED: u8 = 2;
 
-/// Bytes are not a stored schema.
+/// Why bytes are not a stored schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("stored schema: {problem}, {left} bytes before its end")]
 pub struct SchemaDecodeError {
-    /// What is wrong.
+    /// The problem.
     pub problem: SchemaProblem,
-    /// How many bytes had not been read.
+    /// Number of bytes not read yet.
     pub left: usize,
 }
 
-/// What is wrong with a stored schema.
+/// A problem in a stored schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaProblem {
-    /// Written by a program that knows another format.
+    /// An unknown version.
     #[error("version {0} is not known here (this program reads versions {UNNAMED} and {NAMED})")]
     Version(u8),
     /// The bytes end too early.
     #[error("the bytes end too early")]
     Truncated,
-    /// A code stands for nothing.
+    /// An unknown code.
     #[error("unknown code {0} for {1}")]
     Code(u8, &'static str),
     /// A name is not UTF-8.
     #[error("a name is not UTF-8")]
     Name,
-    /// Names of kinds or slots are not as they are written.
+    /// Names of kinds or slots are not identifiers, not unique, or not in the order of their numbers.
     #[error("the names of kinds and slots are not identifiers, each once and in the order of their numbers")]
     LedgerNames,
     /// A default does not fit its type.
     #[error("a default does not fit its type: {0}")]
     Default(stream::DecodeError),
-    /// A list or a type is longer, deeper or larger than allowed.
+    /// A list or type exceeds a limit.
     #[error("{0} above its limit")]
     Limit(&'static str),
-    /// A type whose values would take no bytes: a few bytes could stand for any number of them.
+    /// A type whose values take no bytes: a few bytes could stand for any number of them.
     #[error("{0} without parts")]
     Empty(&'static str),
-    /// A reference to a type or level that is not there.
+    /// A reference to a type or level that does not exist.
     #[error("a reference to {0} that is not there")]
     Dangling(&'static str),
-    /// A distance that is no number, without end, or below zero.
+    /// A distance that is NaN, infinite or negative.
     #[error("{0} that is no distance")]
     Distance(&'static str),
-    /// Bytes follow.
+    /// Trailing bytes.
     #[error("something follows the schema")]
     Trailing,
 }
 
 impl Schema {
-    /// The stored form. The same schema gives the same bytes.
+    /// The stored form. Deterministic: the same schema gives the same bytes.
     ///
     /// # Panics
     /// If a default does not fit its type, which no compiled or decoded schema has.
@@ -129,10 +130,10 @@ impl Schema {
         out
     }
 
-    /// Reads a stored schema. Safe for bytes from anywhere.
+    /// Decodes a stored schema. Safe for untrusted bytes.
     ///
     /// # Errors
-    /// If the bytes are not what [`Schema::encode`] writes.
+    /// If the bytes are not the output of [`Schema::encode`].
     pub fn decode(bytes: &[u8]) -> Result<Self, SchemaDecodeError> {
         let mut input = Input(bytes);
         input.schema().map_err(|problem| SchemaDecodeError {
@@ -143,7 +144,7 @@ impl Schema {
 }
 
 impl LedgerNames {
-    /// Reads the names in a stored schema, and nothing of the rest. Safe for bytes from anywhere.
+    /// Decodes only the names of kinds and slots in a stored schema. Safe for untrusted bytes.
     ///
     /// # Errors
     /// If the bytes do not begin as [`Schema::encode`] writes them.
@@ -156,7 +157,7 @@ impl LedgerNames {
     }
 }
 
-/// The version, and the names if there are any.
+/// Appends the version, and the names if there are any.
 fn put_ledger_names(names: &LedgerNames, out: &mut Vec<u8>) {
     if names.is_empty() {
         out.push(UNNAMED);
@@ -286,7 +287,7 @@ fn put_method(method: &Method, out: &mut Vec<u8>) {
     put_header(method.header_size, out);
 }
 
-/// The header size that is not written down.
+/// The header size that is not stored.
 const NO_HEADER: u8 = 1;
 
 fn put_header(size: u8, out: &mut Vec<u8>) {
@@ -305,10 +306,10 @@ fn put_field(field: &Field, out: &mut Vec<u8>) {
     });
 }
 
-/// Bytes of an entity type, about: what room is made for at first.
+/// Approximate bytes of an entity type, for the initial capacity.
 const BYTES_PER_TYPE: usize = 4_096;
 
-// The codes below these are those of `DataType::SIMPLE`.
+// The lower codes are those of `DataType::SIMPLE`.
 const PYTHON: u8 = 18;
 const USER_TYPE: u8 = 19;
 const ARRAY: u8 = 20;
@@ -350,7 +351,7 @@ fn put_data_type(data_type: &DataType, out: &mut Vec<u8>) {
     }
 }
 
-/// The code of a type without further parts.
+/// The code of a type without parts.
 fn simple_code(simple: &DataType) -> u8 {
     let wanted = std::mem::discriminant(simple);
     let code = DataType::SIMPLE
@@ -398,10 +399,10 @@ fn put_count(count: usize, out: &mut Vec<u8>) {
     );
 }
 
-/// Most kinds, or slots, that have a name: as many as there are slots.
+/// Maximum named kinds, or slots: the number of slots.
 const MAX_LEDGER_NAMES: usize = 1 << 16;
 
-/// Whether numbers ascend, and names can be names and are there once.
+/// Whether the numbers ascend, and the names are unique identifiers.
 fn are_names<N: Ord>(numbered: &[(N, String)]) -> bool {
     let mut names = BTreeSet::new();
     numbered.is_sorted_by(|(before, _), (after, _)| before < after)
@@ -412,7 +413,7 @@ fn are_names<N: Ord>(numbered: &[(N, String)]) -> bool {
 
 type Read<T> = Result<T, SchemaProblem>;
 
-/// What is left to read.
+/// The bytes not read yet.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {
@@ -435,7 +436,7 @@ impl Input<'_> {
         Ok(Schema::new(types, services, objects).with_ledger_names(ledger_names))
     }
 
-    /// The version, and the names if it has any.
+    /// Reads the version, and the names if it has any.
     fn ledger_names(&mut self) -> Read<LedgerNames> {
         match self.u8()? {
             UNNAMED => return Ok(LedgerNames::default()),
@@ -571,7 +572,7 @@ impl Input<'_> {
         Ok(property)
     }
 
-    /// The account of which a property is a view, as definitions can say it.
+    /// Reads the account that a property shows; rejects one that definitions cannot declare.
     fn account(&mut self, property: &Property) -> Read<AccountView> {
         let slot = Slot(self.u16()?);
         let kind = self.option(Self::u32)?.map(AssetKind);
@@ -613,7 +614,7 @@ impl Input<'_> {
         })
     }
 
-    /// The size of a header, if one is written down.
+    /// Reads the size of a header, if it is stored.
     fn header(&mut self, is_written: bool) -> Read<u8> {
         if !is_written {
             return Ok(NO_HEADER);
@@ -654,7 +655,7 @@ impl Input<'_> {
         })
     }
 
-    /// A type at most `depth` levels deep; `nodes` counts those of the whole tree.
+    /// Reads a type of at most `depth` levels; `nodes` counts the nodes of the whole tree.
     fn data_type(&mut self, depth: usize, nodes: &mut usize) -> Read<DataType> {
         let inner = depth
             .checked_sub(1)
@@ -742,7 +743,7 @@ impl Input<'_> {
         if count > limit {
             return Err(SchemaProblem::Limit(what));
         }
-        // Grown as items are read: each takes at least a byte, so a false count ends at the end of the bytes.
+        // Without initial capacity: each item takes at least a byte, so a false count ends with the bytes.
         let mut items = Vec::new();
         for _ in 0..count {
             items.push(item(self)?);
@@ -781,7 +782,7 @@ impl Input<'_> {
         self.take().map(u32::from_le_bytes)
     }
 
-    /// Metres, 0 or more.
+    /// A distance in metres, 0 or more.
     fn distance(&mut self, what: &'static str) -> Read<f32> {
         let metres = self.take().map(f32::from_le_bytes)?;
         if metres.is_finite() && metres >= 0.0 {

@@ -5,8 +5,7 @@ use annals_ids::{MemberId, TypeId};
 use super::member::{Exposure, Method, Property};
 use crate::names::by_length;
 
-/// An entity type with everything it has inherited. Its ids and look-up tables follow from its lists once a
-/// [`super::Schema`] holds it.
+/// An entity type with all inherited members. A [`super::Schema`] derives its ids and lookup tables from its lists.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntityType {
     /// Its position in the schema.
@@ -15,7 +14,7 @@ pub struct EntityType {
     pub name: String,
     /// The parts an entity of this type can have.
     pub parts: Parts,
-    /// The type as which clients see it (`ClientName`), if another.
+    /// The type that clients see (`ClientName`), if it is another.
     pub client_type: Option<TypeId>,
     /// Whether entities of this type can be stored.
     pub persistent: bool,
@@ -27,9 +26,9 @@ pub struct EntityType {
     pub cell_methods: Vec<Method>,
     /// Methods of the clients; a [`MemberId`] is a position here.
     pub client_methods: Vec<Method>,
-    /// Which parts of position and direction are sent at every opportunity.
+    /// The parts of position and direction that are volatile, with their distances.
     pub volatile: Volatile,
-    /// Levels of detail by ascending radius. Beyond the last one there is one level more.
+    /// Levels of detail by ascending radius. There is one more level beyond the last.
     pub lod_levels: Vec<LodLevel>,
     /// Members that are neither backed up nor handed over, sorted.
     pub temp_properties: Vec<String>,
@@ -37,38 +36,38 @@ pub struct EntityType {
     pub detailed_position: Option<DetailedPosition>,
     /// Metres around the entity within which it attracts areas of interest.
     pub appeal_radius: f32,
-    /// Clients see it only where behaviour says so.
+    /// Clients see it only if behaviour says so.
     pub manual_aoi: bool,
     pub(super) tables: Tables,
 }
 
-/// Which parts an entity type can have.
+/// The parts that an entity type can have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// A base part.
     pub base: bool,
     /// A cell part.
     pub cell: bool,
-    /// A client part: clients are told about it.
+    /// A client part: it is sent to clients.
     pub client: bool,
 }
 
-/// Up to which distance each volatile value is sent.
+/// The distance up to which each volatile value is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Volatile {
-    /// Where it is.
+    /// The position.
     pub position: Reach,
-    /// Where it heads.
+    /// The heading.
     pub yaw: Reach,
-    /// Where it looks up or down.
+    /// The pitch.
     pub pitch: Reach,
-    /// How it is tilted.
+    /// The roll.
     pub roll: Reach,
-    /// The height may be left out while the entity stands on the ground.
+    /// The height may be omitted while the entity stands on the ground.
     pub ground_only: bool,
 }
 
-/// A distance within which something is sent.
+/// A distance up to which something is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Reach {
     /// At no distance.
@@ -83,11 +82,11 @@ pub enum Reach {
 /// A level of detail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LodLevel {
-    /// What properties call it.
+    /// Its name in properties.
     pub label: String,
-    /// It ends this many metres away.
+    /// Its outer radius in metres.
     pub radius: f32,
-    /// An observer that moves away leaves it only this many metres further out.
+    /// An observer that moves away leaves it this many metres beyond the radius.
     pub hysteresis: f32,
 }
 
@@ -98,7 +97,7 @@ pub struct DetailedPosition {
     pub latest_only: bool,
 }
 
-/// What follows from the lists of a type.
+/// Tables derived from the lists of a type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tables {
     properties: Names,
@@ -111,7 +110,7 @@ pub(super) struct Tables {
     client_method_ids: Vec<MemberId>,
 }
 
-/// Members in the order of their names.
+/// Members, ordered by name.
 type Names = Vec<MemberId>;
 
 impl EntityType {
@@ -210,7 +209,7 @@ impl EntityType {
         self.properties.iter().find(|property| property.identifier)
     }
 
-    /// Numbers the type and its members and builds the tables that follow from them.
+    /// Numbers the type and its members, and builds the derived tables.
     pub(super) fn number(&mut self, id: TypeId) {
         self.id = id;
         for (position, property) in self.properties.iter_mut().enumerate() {
@@ -243,7 +242,7 @@ impl EntityType {
 }
 
 impl Volatile {
-    /// Whether anything is volatile at all; what is not sends its detailed position instead.
+    /// Whether anything is volatile; an entity without volatile values sends its detailed position instead.
     #[must_use]
     pub fn is_any(&self) -> bool {
         [self.position, self.yaw, self.pitch, self.roll]
@@ -253,7 +252,7 @@ impl Volatile {
 }
 
 impl Reach {
-    /// Whether something this many metres away is reached.
+    /// Whether the distance, in metres, is within reach.
     #[must_use]
     pub fn covers(self, distance: f32) -> bool {
         match self {
@@ -263,7 +262,7 @@ impl Reach {
         }
     }
 
-    /// The distance as a number that orders reaches: 0 for never, infinity for always.
+    /// The reach as a number for ordering: 0 for never, infinity for always.
     #[must_use]
     pub fn metres(self) -> f32 {
         match self {
@@ -274,7 +273,7 @@ impl Reach {
     }
 }
 
-/// Gives each method its position as index.
+/// Sets the index of each method to its position.
 pub(super) fn number_methods(methods: &mut [Method]) {
     for (position, method) in methods.iter_mut().enumerate() {
         method.index = member_id(position);
@@ -290,7 +289,7 @@ fn number_exposed(methods: &mut [Method]) -> Vec<MemberId> {
     )
 }
 
-/// What orders client numbers, as BigWorld compares stream sizes: a fixed size before every variable one, smaller before
+/// The sort key of client numbers, as BigWorld compares stream sizes: fixed sizes before variable ones, smaller before
 /// larger. A variable size counts as the header declared for its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
@@ -304,8 +303,8 @@ impl Rank {
     }
 }
 
-/// Numbers the members that clients know by size; equal ones keep their order. So the short ids go to what is sent in the
-/// fewest bytes.
+/// Assigns client numbers by size; members of equal size keep their order. Members with the fewest bytes thus get the
+/// short ids.
 fn number_for_clients<M>(
     members: &mut [M],
     is_seen: impl Fn(&M) -> bool,

@@ -1,10 +1,10 @@
-//! Names of what the ledger knows by number: kinds of assets, and slots of accounts.
+//! Names for the numbers in the ledger: kinds of assets, and slots of accounts.
 
 use std::collections::BTreeMap;
 
 use annals_ids::{AssetKind, Slot};
 
-/// Names that a world gives to kinds and slots, in `ledger.xml`. A number without a name is shown as the number.
+/// Names of kinds and slots, from `ledger.xml`. A number without a name is shown as the number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LedgerNames {
     kinds: BTreeMap<AssetKind, String>,
@@ -12,25 +12,25 @@ pub struct LedgerNames {
 }
 
 impl LedgerNames {
-    /// The names given to these numbers.
+    /// Names for these numbers.
     #[must_use]
     pub fn new(kinds: BTreeMap<AssetKind, String>, slots: BTreeMap<Slot, String>) -> Self {
         Self { kinds, slots }
     }
 
-    /// Whether nothing has a name.
+    /// Whether there are no names.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty() && self.slots.is_empty()
     }
 
-    /// The kinds that have a name.
+    /// The named kinds.
     #[must_use]
     pub fn kinds(&self) -> &BTreeMap<AssetKind, String> {
         &self.kinds
     }
 
-    /// The slots that have a name.
+    /// The named slots.
     #[must_use]
     pub fn slots(&self) -> &BTreeMap<Slot, String> {
         &self.slots

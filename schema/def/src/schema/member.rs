@@ -12,42 +12,43 @@ use crate::{data_type::DataType, value::Value};
 pub struct Property {
     /// Its position among the type's properties.
     pub index: MemberId,
-    /// Its name; `component.name` if a component brought it.
+    /// Its name; `component.name` for a member of a component.
     pub name: String,
-    /// What it holds.
+    /// Its type.
     pub data_type: DataType,
     /// Which parts of the entity and which clients have a copy.
     pub distribution: Distribution,
-    /// What it holds at first: of the property, else of its alias, else of its type (D4).
+    /// Its initial value: the default of the property, else of its alias, else of its type (D4).
     pub default: Value,
-    /// What behaviour reads and sets, if the member is personal: then it holds that value sealed, as a BLOB, or nothing.
+    /// The type that behaviour reads and sets, if the member is personal: the property then holds the sealed value as a
+    /// BLOB, or is empty.
     pub personal: Option<DataType>,
-    /// The account that it is a view of, if it has no value of its own. Then its default is what there is to see as long
-    /// as the ledger was not heard of.
+    /// The account that it shows, if it is a view without a value of its own. Its default is then shown until the
+    /// ledger has reported.
     pub account: Option<AccountView>,
     /// Whether it is stored.
     pub persistent: bool,
-    /// Whether the store finds entities by it.
+    /// Whether the store has an index of it.
     pub indexed: Index,
-    /// Whether it is the name by which an entity is loaded; at most one per type, and then a unique index.
+    /// Whether it is the name by which an entity is loaded; at most one per type, with a unique index.
     pub identifier: bool,
-    /// Characters or bytes that a database makes room for, if declared.
+    /// Characters or bytes that a database reserves, if declared.
     pub database_length: Option<u32>,
-    /// The level of detail within which its changes are sent, a position in the type's levels; `None`: at any distance.
+    /// The level of detail within which its changes are sent, as a position in the type's levels; `None`: at any
+    /// distance.
     pub detail_level: Option<u8>,
     /// Only the newest change is kept for an observer.
     pub latest_only: bool,
-    /// Changes are sent again when lost.
+    /// Lost changes are sent again.
     pub reliable: bool,
     /// World editors offer it.
     pub editable: bool,
-    /// `VariableLengthHeaderSize`, 1 to 4, where clients see the property and its size varies; else 1. It orders client
-    /// numbers and does nothing else.
+    /// `VariableLengthHeaderSize`, 1 to 4, if clients see the property and its size varies; else 1. It only affects the
+    /// order of client numbers.
     pub header_size: u8,
     /// The id that the author fixed for it on a foreign wire (`Utype`).
     pub protocol_id: Option<u16>,
-    /// Its number among the properties that clients see: fixed sizes first, by size, then the others by `header_size`.
-    /// Derived.
+    /// Its client number: fixed sizes first, by size, then the others by `header_size`. Derived.
     pub client_id: Option<u16>,
 }
 
@@ -56,27 +57,27 @@ pub struct Property {
 pub struct Method {
     /// Its position among the methods of the same part.
     pub index: MemberId,
-    /// Its name; `component.name` if a component brought it.
+    /// Its name; `component.name` for a method of a component.
     pub name: String,
-    /// What it takes.
+    /// Its arguments.
     pub args: Vec<Argument>,
-    /// What it answers; empty if it is a one-way call.
+    /// Its return values; empty for a one-way call.
     pub returns: Vec<Argument>,
     /// Which clients may call it.
     pub exposed: Exposure,
-    /// Clients further away than this many metres are not told; client methods only.
+    /// Clients farther away than this many metres do not receive it; client methods only.
     pub detail_distance: Option<f32>,
     /// Only the newest call is kept for an observer; client methods only.
     pub latest_only: bool,
     /// A lost call is sent again; client methods only.
     pub reliable: bool,
-    /// `VariableLengthHeaderSize`, 1 to 4, of a client method whose size varies; else 1. It orders client numbers and does
-    /// nothing else.
+    /// `VariableLengthHeaderSize`, 1 to 4, if it is a client method whose size varies; else 1. It only affects the
+    /// order of client numbers.
     pub header_size: u8,
     /// The id that the author fixed for it on a foreign wire (`Utype`).
     pub protocol_id: Option<u16>,
-    /// Its number among the exposed methods of its part, or among the client methods: fixed sizes of the arguments first,
-    /// by size, then the others by `header_size`. Derived.
+    /// Its number among the exposed methods of its part, or among the client methods: fixed sizes of the arguments
+    /// first, by size, then the others by `header_size`. Derived.
     pub client_id: Option<u16>,
 }
 
@@ -85,59 +86,59 @@ pub struct Method {
 pub struct Argument {
     /// Its name; `arg0`, `arg1`… where only types are given.
     pub name: String,
-    /// What it holds.
+    /// Its type.
     pub data_type: DataType,
 }
 
-/// Which clients may call a method of the server.
+/// Which clients may call a server method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exposure {
-    /// None; the server only.
+    /// None; only servers.
     #[default]
     No,
-    /// The one whose entity it is.
+    /// The entity's own client.
     OwnClient,
-    /// Every one that can see the entity.
+    /// Every client that can see the entity.
     AllClients,
 }
 
-/// Whether and how the store finds entities by a property.
+/// The index of a property in the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Index {
-    /// Not at all.
+    /// No index.
     #[default]
     None,
     /// Several entities may have the same value.
     Plain,
-    /// One value, one entity.
+    /// At most one entity per value.
     Unique,
 }
 
-/// Who has a copy of a property (D5). The part that may change it is the base for the `Base…` kinds, else the cell.
+/// Which parts and clients have a copy of a property (D5). The base may change the `Base…` kinds, the cell all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distribution {
     /// The base.
     Base,
     /// The base and the own client.
     BaseAndClient,
-    /// The cell where the entity is real.
+    /// The real cell part.
     CellPrivate,
     /// The cell and its ghosts.
     CellPublic,
     /// The cell, its ghosts and the own client.
     CellPublicAndOwn,
-    /// The cell, its ghosts and every client that sees it but its own.
+    /// The cell, its ghosts and every client that sees the entity but its own.
     OtherClients,
     /// The cell and the own client.
     OwnClient,
-    /// The cell, its ghosts and every client that sees it.
+    /// The cell, its ghosts and every client that sees the entity.
     AllClients,
-    /// World editors only; nothing at run time.
+    /// World editors only; absent at run time.
     EditorOnly,
 }
 
 impl Property {
-    /// A property that is not stored, with its type's own default and everything else as where nothing is declared.
+    /// A property that is not stored, with its type's own default and all other settings as if undeclared.
     #[must_use]
     pub fn new(name: impl Into<String>, data_type: DataType, distribution: Distribution) -> Self {
         Self {
@@ -162,8 +163,8 @@ impl Property {
         }
     }
 
-    /// The same as a personal member, which holds values of this type sealed; `None` where it cannot be one: it is on the base
-    /// alone, stored, found by nothing, and begins as nothing.
+    /// The same as a personal member, which holds sealed values of this type; `None` where that is not possible: a
+    /// personal member is on the base alone, stored, not indexed, and initially empty.
     #[must_use]
     pub fn sealed(self, data_type: DataType) -> Option<Self> {
         let is_plain = self.distribution == Distribution::Base
@@ -181,19 +182,19 @@ impl Property {
         })
     }
 
-    /// Whether the rows of stored entities have it.
+    /// Whether it is in the rows of stored entities.
     #[must_use]
     pub fn is_stored(&self) -> bool {
         self.persistent && self.is_held()
     }
 
-    /// Whether the state of a part keeps its value.
+    /// Whether it is in the state of a part.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.is_held_by(Part::Base) || self.is_held_by(Part::Cell)
     }
 
-    /// Whether the state of this part keeps its value. That of a view nobody keeps: it follows from the ledger.
+    /// Whether it is in the state of this part. A view is in none: its value follows from the ledger.
     #[must_use]
     pub fn is_held_by(&self, part: Part) -> bool {
         self.account.is_none() && self.distribution.on(part)
@@ -201,7 +202,7 @@ impl Property {
 }
 
 impl Distribution {
-    /// Every distribution, in the order of their codes in stored schemas.
+    /// All distributions, in the order of their codes in stored schemas.
     pub const ALL: [Distribution; 9] = [
         Self::Base,
         Self::BaseAndClient,
@@ -214,7 +215,7 @@ impl Distribution {
         Self::EditorOnly,
     ];
 
-    /// The flag as it is written in files.
+    /// The flag in files.
     #[must_use]
     pub const fn flag(self) -> &'static str {
         match self {
@@ -230,7 +231,7 @@ impl Distribution {
         }
     }
 
-    /// Whether it belongs to this part.
+    /// Whether this part holds it.
     #[must_use]
     pub fn on(self, part: Part) -> bool {
         match part {
@@ -269,7 +270,7 @@ impl Distribution {
         )
     }
 
-    /// Whether clients that see somebody else's entity hold a copy.
+    /// Whether clients that see another player's entity hold a copy.
     #[must_use]
     pub fn to_other_clients(self) -> bool {
         matches!(self, Self::OtherClients | Self::AllClients)
@@ -281,7 +282,7 @@ impl Distribution {
         self.to_own_client() || self.to_other_clients()
     }
 
-    /// Whether a change is shown outside the part that made it.
+    /// Whether a change is sent outside the part that made it.
     #[must_use]
     pub fn is_shown(self) -> bool {
         self.to_clients() || self.to_ghosts()
@@ -306,7 +307,7 @@ impl Argument {
 }
 
 impl Method {
-    /// A one-way method that no client may call, with everything else as where nothing is declared.
+    /// A one-way method that no client may call, with all other settings as if undeclared.
     #[must_use]
     pub fn new(name: impl Into<String>, args: Vec<Argument>) -> Self {
         Self {
@@ -324,13 +325,13 @@ impl Method {
         }
     }
 
-    /// Whether the caller is answered.
+    /// Whether the caller gets an answer.
     #[must_use]
     pub fn is_two_way(&self) -> bool {
         !self.returns.is_empty()
     }
 
-    /// Bytes of the arguments when every call takes the same number of bytes, else `None`.
+    /// Bytes of the arguments if all calls take the same number of bytes, else `None`.
     #[must_use]
     pub fn stream_size(&self) -> Option<usize> {
         self.args

@@ -1,8 +1,8 @@
-//! The compiled model: everything a realm knows about its entity types, in its final order and never changed again.
+//! The compiled model: all that a realm knows about its entity types, in final order and immutable.
 //!
-//! Inheritance, interfaces, components and aliases are resolved: what stands here is what an entity has. A component's
-//! members are members of the entity named `component.member`. The [`Schema::fingerprint`] names the meaning of the
-//! files and not their spelling; a schema travels as [`Schema::encode`] and is read back with [`Schema::decode`].
+//! Inheritance, interfaces, components and aliases are resolved. A component's members are members of the entity named
+//! `component.member`. The [`Schema::fingerprint`] depends on the meaning of the files, not on their spelling;
+//! [`Schema::encode`] and [`Schema::decode`] convert a schema to bytes and back.
 
 mod account;
 mod client_face;
@@ -24,13 +24,13 @@ pub use member::{Argument, Distribution, Exposure, Index, Method, Property};
 
 use crate::data_type::Field;
 
-/// Most entity types: what a [`TypeId`] can number.
+/// Maximum entity types: the range of a [`TypeId`].
 pub const MAX_TYPES: usize = u16::MAX as usize;
 
-/// Most properties, or methods of one kind, of one type: what a member id can number.
+/// Maximum properties, or methods of one kind, of one type: the range of a member id.
 pub const MAX_MEMBERS: usize = u16::MAX as usize;
 
-/// Bytes of an identifier that the store's index looks at.
+/// Bytes of an identifier that the store's index compares.
 pub const INDEXED_BYTES: usize = 255;
 
 /// The compiled schema of a realm.
@@ -41,13 +41,13 @@ pub struct Schema {
     user_data_objects: Vec<UserDataObject>,
     ledger_names: LedgerNames,
     by_name: BTreeMap<String, TypeId>,
-    /// Worked out when it is first asked for: checking definitions needs none.
+    /// Computed on first use: checking definitions does not need it.
     fingerprint: OnceLock<Hash>,
-    /// The same; a base asks at every hello.
+    /// Computed on first use; a base needs it at every hello.
     client_fingerprint: OnceLock<Hash>,
 }
 
-/// A service: methods that any fragment of it answers.
+/// A service: methods that any of its fragments answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
     /// Its name in `services.xml`.
@@ -56,7 +56,7 @@ pub struct Service {
     pub methods: Vec<Method>,
 }
 
-/// A user data object type: data put into a space by its author, never changed at run time.
+/// A user data object type: data that an author places in a space, constant at run time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserDataObject {
     /// Its name in `user_data_objects.xml`.
@@ -79,12 +79,12 @@ pub enum Domain {
 }
 
 impl Schema {
-    /// Puts the parts together: numbers types and members by their positions and derives the ids that clients use. The
-    /// compiler ends here; tests may begin here.
+    /// Builds the schema: numbers types and members by position, and derives client ids. The last step of the compiler;
+    /// tests may start here.
     ///
     /// # Panics
-    /// If there are more types than [`MAX_TYPES`], or more members in a list than [`MAX_MEMBERS`]. A default that does not
-    /// fit its type panics in [`Schema::encode`].
+    /// If there are more types than [`MAX_TYPES`], or more members in a list than [`MAX_MEMBERS`]. A default that does
+    /// not fit its type panics in [`Schema::encode`].
     #[must_use]
     pub fn new(mut types: Vec<EntityType>, services: Vec<Service>, user_data_objects: Vec<UserDataObject>) -> Self {
         let mut by_name = BTreeMap::new();
@@ -104,7 +104,7 @@ impl Schema {
         }
     }
 
-    /// The same schema with names for kinds of assets and slots of accounts.
+    /// Sets the names of asset kinds and account slots.
     #[must_use]
     pub fn with_ledger_names(self, ledger_names: LedgerNames) -> Self {
         Self {
@@ -150,8 +150,8 @@ impl Schema {
         &self.ledger_names
     }
 
-    /// SHA-256 of [`Schema::encode`]: the same for files that mean the same, whatever their comments, white space
-    /// or order of files. Worked out the first time.
+    /// SHA-256 of [`Schema::encode`]: equal for files of equal meaning, whatever their comments, white space or order.
+    /// Computed on first use.
     #[must_use]
     pub fn fingerprint(&self) -> Hash {
         *self
@@ -160,7 +160,7 @@ impl Schema {
     }
 }
 
-/// Two schemas are equal when they mean the same.
+/// Schemas are equal if they have the same meaning.
 impl PartialEq for Schema {
     fn eq(&self, other: &Self) -> bool {
         self.fingerprint() == other.fingerprint()

@@ -1,4 +1,4 @@
-//! The one place of this crate that touches a disk: it reads a game's folder into a [`Tree`].
+//! Reads a game's folder into a [`Tree`]: the only module of this crate with file access.
 #![allow(
     clippy::disallowed_methods,
     reason = "whoever has files already hands the compiler a Tree; this is for everybody else"
@@ -13,19 +13,19 @@ use std::{
 use super::{MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, Tree};
 use crate::grammar::LEDGER_FILE;
 
-/// Deepest folder below the game's that is looked into; `scripts/entity_defs/interfaces/npc/` is 4.
+/// Maximum depth of folders below the game's; `scripts/entity_defs/interfaces/npc/` is 4.
 const MAX_FOLDER_DEPTH: usize = 8;
 
-/// Most files and folders looked at, wanted or not: a link can lead to a whole disk.
+/// Maximum files and folders visited, relevant or not: a link can lead to a whole disk.
 const MAX_ENTRIES: usize = 200_000;
 
 impl Tree {
-    /// Reads what concerns the language from a game's folder: definitions, lists and type files whole, of scripts the
-    /// names. What cannot be read is told by [`Tree::unread`].
+    /// Reads the files of the language from a game's folder: definitions, lists and type files with content, scripts by
+    /// name. [`Tree::unread`] lists what cannot be read.
     ///
-    /// A link to a folder is followed, as games share definitions that way; each folder is read once, whatever leads to
-    /// it. A link to a file is followed if the file is in a folder that is read: what a game shows of its files is then
-    /// never another one's.
+    /// A link to a folder is followed, as games share definitions that way; each folder is read once, even if several
+    /// paths lead to it. A link to a file is followed if its target is in a folder that is read, so that a game never
+    /// shows files of another.
     #[must_use]
     pub fn read(dir: &Path) -> Self {
         let mut reader = Reader {
@@ -36,12 +36,12 @@ impl Tree {
             links: Vec::new(),
         };
         reader.read_from(dir, "", 0);
-        // Behind everything else, so that of two ways to a folder the one without a link counts.
+        // After all else, so that a folder reachable with and without a link is read without it.
         while let Some((path, below, depth)) = reader.links.pop() {
             reader.read_from(&path, &below, depth);
         }
         for (below, reason) in &mut reader.tree.unread {
-            // The game's folder, by the name that it was given.
+            // The game's folder, under the name that the caller gave.
             if below.is_empty() {
                 *reason = no_folder(dir, reason);
             }
@@ -50,19 +50,19 @@ impl Tree {
     }
 }
 
-/// A game's folder while it is read.
+/// The state of reading a game's folder.
 struct Reader {
     tree: Tree,
     bytes_left: usize,
     entries_left: usize,
-    /// The folders read so far, without links in their paths.
+    /// The folders read so far, as canonical paths.
     seen: BTreeSet<PathBuf>,
-    /// Links to folders, with the paths below the game's folder and how deep they are.
+    /// Links to folders, with their paths below the game's folder and their depths.
     links: Vec<(PathBuf, String, usize)>,
 }
 
 impl Reader {
-    /// Reads a folder, and what is below it.
+    /// Reads a folder and its subfolders.
     fn read_from(&mut self, dir: &Path, below: &str, depth: usize) {
         match dir.canonicalize() {
             Ok(real) => self.read_folder(&real, below, depth),
@@ -70,7 +70,7 @@ impl Reader {
         }
     }
 
-    /// Reads the folder of a path without links.
+    /// Reads the folder at a canonical path.
     fn read_folder(&mut self, dir: &Path, below: &str, depth: usize) {
         if !self.seen.insert(dir.to_owned()) {
             let reason = "it is a link to a folder that is read already";
@@ -122,7 +122,7 @@ impl Reader {
         }
     }
 
-    /// What is in a file that is one and belongs to the game.
+    /// The content of a path, which must be a regular file of the game.
     fn content(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
         if !fs::metadata(path)?.is_file() {
             return Err(io::Error::other("it is no regular file"));
@@ -147,14 +147,14 @@ fn no_folder(dir: &Path, reason: &str) -> String {
     }
 }
 
-/// How much of a file matters.
+/// Which part of a file is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Content,
     Name,
 }
 
-/// The folders that hold definitions, and those whose file names tell which parts an entity has.
+/// The definition folders, and the folders whose file names tell which parts an entity has.
 const FOLDERS: [&str; 9] = [
     "scripts",
     "entity_defs",
@@ -176,7 +176,7 @@ const LISTED_FILES: [&str; 5] = [
     LEDGER_FILE,
 ];
 
-/// Everything below a folder of definitions, and the way there.
+/// Whether the folder is inside a definition folder, or on the path to one.
 fn is_wanted_folder(below: &str) -> bool {
     let mut names = below.split('/');
     names.by_ref().all(|name| FOLDERS.contains(&name)) || is_definition_path(below)

@@ -1,7 +1,7 @@
-//! Files as they come: bytes by path, decoded to text, parsed to sections.
+//! Source files: bytes by path, decoded to text, parsed to sections.
 //!
-//! Nothing here knows what a tag means. Everything is bounded: a file too large, too deep or with a document type that
-//! declares entities is refused with a diagnostic before it costs anything.
+//! This module does not know the meaning of tags. Everything is bounded: a file that is too large, too deep or has a
+//! document type that declares entities is rejected with a diagnostic before it costs anything.
 
 mod disk;
 mod section;
@@ -17,23 +17,23 @@ use std::borrow::Cow;
 
 use crate::diagnostic::{Finding, Findings, Rule};
 
-/// Largest file read, bytes. The largest definition of a published game seen so far has 190 kB.
+/// Maximum bytes of a file. The largest definition of a published game so far has 190 kB.
 pub const MAX_FILE_BYTES: usize = 8 << 20;
 
-/// Most bytes of all files together.
+/// Maximum bytes of all files together.
 pub const MAX_TREE_BYTES: usize = 256 << 20;
 
-/// Most files read.
+/// Maximum number of files.
 pub const MAX_FILES: usize = 20_000;
 
-/// Deepest nesting of elements. A type nested to its own limit takes two elements per level.
+/// Maximum nesting of elements. A type nested to its own limit takes two elements per level.
 pub const MAX_XML_DEPTH: usize = 96;
 
-/// A file among the sources of one run.
+/// The number of a file among the sources of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileId(pub(crate) u32);
 
-/// A part of a file's text, in bytes.
+/// A range of a file's text, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span {
     pub(crate) file: FileId,
@@ -41,7 +41,7 @@ pub(crate) struct Span {
     pub(crate) end: u32,
 }
 
-/// The decoded files of one run, in the order of their paths.
+/// The decoded files of one run, ordered by path.
 #[derive(Debug, Default)]
 pub(crate) struct Sources<'t> {
     files: Vec<SourceFile<'t>>,
@@ -52,12 +52,12 @@ pub(crate) struct Sources<'t> {
 pub(crate) struct SourceFile<'t> {
     pub(crate) path: &'t str,
     pub(crate) text: Cow<'t, str>,
-    /// Its bytes could not be made text, which has been reported; the text is empty.
+    /// Whether the bytes could not be decoded, which has been reported; the text is then empty.
     pub(crate) is_unreadable: bool,
 }
 
 impl<'t> Sources<'t> {
-    /// Decodes every `.def` and `.xml` file of the tree. What cannot be decoded is left out and reported.
+    /// Decodes every `.def` and `.xml` file of the tree. Files that cannot be decoded are reported.
     pub(crate) fn decode(tree: &'t Tree, findings: &mut Findings) -> Self {
         let mut sources = Self::default();
         for (path, bytes) in tree.files() {
@@ -89,7 +89,7 @@ impl<'t> Sources<'t> {
         } else {
             text::decode(bytes, whole, findings)
         };
-        // A file that could not be decoded stays, empty, so that what was found has a place.
+        // An undecodable file is kept, empty, so that findings have a place.
         let is_unreadable = text.is_none();
         let text = text.unwrap_or_default();
         self.files.push(SourceFile {
@@ -108,13 +108,13 @@ impl<'t> Sources<'t> {
     }
 }
 
-/// A position in a text of at most [`MAX_FILE_BYTES`].
+/// An offset as `u32`; texts have at most [`MAX_FILE_BYTES`].
 fn position(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
 impl Tree {
-    /// The decoded texts of the `.def` and `.xml` files, by path; empty where the bytes are no text.
+    /// The decoded texts of the `.def` and `.xml` files, by path; empty where the bytes cannot be decoded.
     #[must_use]
     pub fn texts(&self) -> Vec<(&str, Cow<'_, str>)> {
         let sources = Sources::decode(self, &mut Findings::default());
@@ -123,14 +123,14 @@ impl Tree {
     }
 }
 
-/// Whether a file of this path is read as text.
+/// Whether the file at this path is read as text.
 pub(crate) fn has_text(path: &str) -> bool {
     path.rsplit_once('.')
         .is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("def") || ending.eq_ignore_ascii_case("xml"))
 }
 
 impl Span {
-    /// The place just before this span.
+    /// The empty span at the start of this one.
     pub(crate) fn start_of(self) -> Self {
         Self {
             end: self.start,

@@ -1,7 +1,7 @@
-//! Sections: an element with its text, its attributes and its children, each with its place.
+//! Sections: elements with their text, attributes, children and places.
 //!
-//! The elements of a file stand in one list, each followed by all that is in it. So reading a file costs one growing list
-//! and no allocation per element, and a section is no more than a part of the list.
+//! The elements of a file are in one list, each followed by its content. Parsing a file thus costs one growing list and
+//! no allocation per element, and a section is a slice of the list.
 
 use std::ops::Deref;
 
@@ -13,45 +13,45 @@ pub(crate) struct Document<'s> {
     pub(super) file: FileId,
     pub(super) text: &'s str,
     pub(super) nodes: Vec<Node<'s>>,
-    /// What few elements have.
+    /// Rare data of elements.
     pub(super) extras: Vec<Extra<'s>>,
-    /// What is said beside the elements, in the order of the file.
+    /// The comments, in file order.
     pub(super) comments: Vec<Comment<'s>>,
 }
 
 /// A comment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Comment<'s> {
-    /// What is between `<!--` and `-->`.
+    /// The text between `<!--` and `-->`.
     pub(crate) text: &'s str,
-    /// Where it begins, in bytes of the file's text.
+    /// Its offset in bytes of the file's text.
     pub(crate) begin: u32,
-    /// The position of the element that it is in; none outside of the root.
+    /// The position of the element that contains it; `None` outside the root.
     pub(crate) inside: Option<u32>,
-    /// The position that the next element has, if there is one.
+    /// The position of the next element, if there is one.
     pub(crate) before: u32,
 }
 
-/// An element. Small, and nothing to be freed: a large game has a million of them.
+/// An element. Small, and without allocations: a large game has a million of them.
 #[derive(Debug)]
 pub(crate) struct Node<'s> {
     /// Its tag.
     pub(crate) name: &'s str,
-    /// Where its name begins, in bytes of the file's text.
+    /// The offset of its name, in bytes of the file's text.
     pub(super) name_start: u32,
-    /// Where its text is; just behind the start tag if there is none.
+    /// The offset of its text; just behind the start tag if it has none.
     pub(super) text_start: u32,
     pub(super) text_end: u32,
-    /// How many nodes it has with all that is in it, itself included.
+    /// Number of nodes in it, itself included.
     pub(super) size: u32,
     /// The position of its extra, if it has one.
     pub(super) extra: Option<u32>,
 }
 
-/// What few elements have.
+/// Rare data of an element.
 #[derive(Debug, Default)]
 pub(crate) struct Extra<'s> {
-    /// The text where it is not what the file has: pieces put together, references replaced.
+    /// The text where it differs from the file: joined pieces, replaced references.
     pub(super) text: Option<String>,
     pub(super) attributes: Vec<Attribute<'s>>,
 }
@@ -64,11 +64,11 @@ pub(crate) struct Attribute<'s> {
     pub(crate) span: Span,
 }
 
-/// An element with all that is in it.
+/// An element with its content.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Section<'s> {
     document: &'s Document<'s>,
-    /// The position of the element.
+    /// The element's position.
     at: u32,
 }
 
@@ -79,7 +79,7 @@ impl Document<'_> {
         is_there.then_some(Section { document: self, at: 0 })
     }
 
-    /// The comments between the element of this position and the one before it.
+    /// The comments between the element at this position and the previous one.
     fn comments_at(&self, position: u32) -> impl Iterator<Item = &Comment<'_>> {
         let first = self.comments.partition_point(|comment| comment.before < position);
         self.comments[first..]
@@ -87,12 +87,12 @@ impl Document<'_> {
             .take_while(move |comment| comment.before == position)
     }
 
-    /// The file that it was read from.
+    /// The file of the document.
     pub(crate) fn file(&self) -> FileId {
         self.file
     }
 
-    /// The first element whose name begins at this offset or behind it.
+    /// The first element whose name begins at or behind this offset.
     pub(crate) fn section_from(&self, offset: u32) -> Option<Section<'_>> {
         let at = self.nodes.partition_point(|node| node.name_start < offset);
         let is_there = at < self.nodes.len();
@@ -107,7 +107,7 @@ impl Document<'_> {
         &self.comments
     }
 
-    /// The element that follows a comment in the element that the comment is in; of one outside of the root, the root.
+    /// The element that follows a comment inside the same parent; the root for a comment outside the root.
     pub(crate) fn section_behind(&self, comment: &Comment<'_>) -> Option<Section<'_>> {
         let end = comment.inside.map_or(position(self.nodes.len()), |inside| {
             inside + self.nodes[inside as usize].size
@@ -132,7 +132,7 @@ impl Document<'_> {
 }
 
 impl<'s> Section<'s> {
-    /// The first text in it that is not blank, without the blanks around it; empty if there is none.
+    /// The first non-blank text in it, trimmed; empty if there is none.
     pub(crate) fn text(self) -> &'s str {
         match self.extra().and_then(|extra| extra.text.as_deref()) {
             Some(text) => text,
@@ -149,7 +149,7 @@ impl<'s> Section<'s> {
         self.extra.map(|extra| &self.document.extras[extra as usize])
     }
 
-    /// The elements directly in this one, in their order.
+    /// Its child elements, in order.
     pub(crate) fn children(self) -> Children<'s> {
         Children {
             document: self.document,
@@ -158,7 +158,7 @@ impl<'s> Section<'s> {
         }
     }
 
-    /// Whether an element is in this one.
+    /// Whether it has child elements.
     pub(crate) fn has_children(self) -> bool {
         self.size > 1
     }
@@ -168,12 +168,12 @@ impl<'s> Section<'s> {
         self.children().find(|child| child.name == name)
     }
 
-    /// Whether there is neither text nor a child.
+    /// Whether it has neither text nor children.
     pub(crate) fn is_empty(self) -> bool {
         !self.has_text() && !self.has_children()
     }
 
-    /// What comments say before it, behind what precedes it in the element that it is in.
+    /// Comments between the preceding item and this element.
     pub(crate) fn comments_before(self) -> impl Iterator<Item = &'s str> {
         let Self { document, at } = self;
         let is_around = move |outer: u32| outer + document.nodes[outer as usize].size > at;
@@ -183,7 +183,7 @@ impl<'s> Section<'s> {
             .map(|comment| comment.text)
     }
 
-    /// What comments say in it, behind its last child.
+    /// Comments in it, behind its last child.
     pub(crate) fn comments_at_end(self) -> impl Iterator<Item = &'s str> {
         let comments = self.document.comments_at(self.at + self.size);
         comments
@@ -191,7 +191,7 @@ impl<'s> Section<'s> {
             .map(|comment| comment.text)
     }
 
-    /// What comments say behind it, outside of every element.
+    /// Comments behind it, outside of every element.
     pub(crate) fn comments_behind(self) -> impl Iterator<Item = &'s str> {
         let comments = self.document.comments_at(self.at + self.size);
         comments
@@ -199,7 +199,7 @@ impl<'s> Section<'s> {
             .map(|comment| comment.text)
     }
 
-    /// Where the last name or text in it begins.
+    /// The offset of the last name or text in it.
     pub(crate) fn last_offset(self) -> u32 {
         let nodes = &self.document.nodes[self.at as usize..(self.at + self.size) as usize];
         let offset = |node: &Node<'_>| {
@@ -212,7 +212,7 @@ impl<'s> Section<'s> {
         nodes.iter().map(offset).max().unwrap_or(self.name_start)
     }
 
-    /// Where the element is, from its name to behind all that is in it: at most to the next element outside of it.
+    /// The span from its name to the end of its content: at most to the next element outside of it.
     pub(crate) fn extent(self) -> Span {
         let next = self.document.nodes.get((self.at + self.size) as usize);
         Span {
@@ -227,7 +227,7 @@ impl<'s> Section<'s> {
         self.document.file == other.document.file && self.at == other.at
     }
 
-    /// Where the tag's name is.
+    /// The span of the tag's name.
     pub(crate) fn name_span(self) -> Span {
         Span {
             file: self.document.file,
@@ -236,7 +236,7 @@ impl<'s> Section<'s> {
         }
     }
 
-    /// Where its text is; just behind the start tag if there is none.
+    /// The span of its text; empty and just behind the start tag if there is none.
     pub(crate) fn text_span(self) -> Span {
         Span {
             file: self.document.file,
@@ -255,13 +255,13 @@ impl<'s> Deref for Section<'s> {
 }
 
 impl Node<'_> {
-    /// Whether there is text in it.
+    /// Whether it has text.
     pub(crate) fn has_text(&self) -> bool {
         self.text_start < self.text_end
     }
 }
 
-/// The elements directly in a section.
+/// The child elements of a section.
 #[derive(Clone, Debug)]
 pub(crate) struct Children<'s> {
     document: &'s Document<'s>,

@@ -1,4 +1,4 @@
-//! Bytes to text. Files should be UTF-8; what two decades of editors left behind is decoded where it is certain.
+//! Decodes bytes to text. Files should be UTF-8; older encodings are decoded where they are certain.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use encoding_rs::{Encoding, GB18030, UTF_16BE, UTF_16LE};
 use super::Span;
 use crate::diagnostic::{Finding, Findings, Rule};
 
-/// How far into a file its declaration of an encoding is looked for, bytes.
+/// Bytes at the start of a file in which an encoding declaration is searched.
 const DECLARATION_BYTES: usize = 256;
 
-/// The text of a file without its byte order mark, or `None` and a finding.
+/// The text of a file without its byte order mark; `None` and a finding if it cannot be decoded.
 pub(super) fn decode<'t>(bytes: &'t [u8], whole: Span, findings: &mut Findings) -> Option<Cow<'t, str>> {
     if let Some((encoding, mark)) = Encoding::for_bom(bytes)
         && [UTF_16LE, UTF_16BE].contains(&encoding)
@@ -69,7 +69,7 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(label.as_bytes()).filter(|encoding| *encoding != encoding_rs::UTF_8)
 }
 
-/// Whether the bytes are text in the encoding that most undeclared files of Chinese games have.
+/// Whether the bytes are text in GB18030, the encoding of most undeclared files of Chinese games.
 fn is_gb18030(bytes: &[u8]) -> bool {
     GB18030
         .decode_without_bom_handling_and_without_replacement(bytes)

@@ -21,29 +21,29 @@ impl Tree {
         self.files.insert(path.into(), bytes.into());
     }
 
-    /// Takes a file away.
+    /// Removes a file.
     pub fn remove(&mut self, path: &str) {
         self.files.remove(path);
     }
 
-    /// Says that a file or folder is there and cannot be read; of the game's folder itself, whose path is empty, the
+    /// Records that a file or folder exists but cannot be read. For the game's folder itself, whose path is empty, the
     /// reason is a whole sentence.
     pub fn cannot_read(&mut self, path: &str, reason: &str) {
         self.unread.push((path.to_owned(), reason.to_owned()));
     }
 
-    /// The files in the order of their paths.
+    /// The files, ordered by path.
     pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice()))
     }
 
-    /// Whether there is a file of this path.
+    /// Whether there is a file at this path.
     #[must_use]
     pub fn contains(&self, path: &str) -> bool {
         self.files.contains_key(path)
     }
 
-    /// What could not be read, as path and reason.
+    /// The unreadable files and folders, as path and reason.
     #[must_use]
     pub fn unread(&self) -> &[(String, String)] {
         &self.unread

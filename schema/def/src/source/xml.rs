@@ -1,8 +1,8 @@
-//! XML to a [`Document`], in one pass over the bytes.
+//! Parses XML to a [`Document`], in one pass over the bytes.
 //!
-//! Read is what definitions are written in: elements, attributes, text with the five named and all numbered characters,
-//! CDATA; comments are noted, processing instructions passed over. Document types with declarations are refused, so nothing
-//! can expand. The tests hold the outcome against another parser's.
+//! Supports what definitions use: elements, attributes, text with the five named and all numeric character references,
+//! CDATA. Comments are recorded, processing instructions skipped. Document types with declarations are rejected, so
+//! nothing can expand. The tests compare the result with another parser's.
 
 #[cfg(test)]
 mod oracle;
@@ -13,16 +13,16 @@ use crate::{
     diagnostic::{Finding, Findings, Rule},
 };
 
-/// Most attributes of a tag: each is compared with all before it, and three are understood.
+/// Maximum attributes of a tag: each is compared with all before it, and three are understood.
 const MAX_ATTRIBUTES: usize = 64;
 
-/// What separates the parts of a tag.
+/// The separators inside a tag.
 const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
-/// Bytes of a definition file for each of its elements, about: what room is made for at first.
+/// Approximate bytes of a definition file per element, for the initial capacity.
 const BYTES_PER_ELEMENT: usize = 28;
 
-/// The elements of a file, or none and a finding if the file is not well formed.
+/// The elements of a file; none and a finding if the file is not well-formed.
 pub(crate) fn parse<'s>(file: FileId, text: &'s str, findings: &mut Findings) -> Document<'s> {
     let mut parser = Parser {
         file,
@@ -49,7 +49,7 @@ pub(crate) fn parse<'s>(file: FileId, text: &'s str, findings: &mut Findings) ->
 struct Parser<'s, 'f> {
     file: FileId,
     text: &'s str,
-    /// Where the next piece begins.
+    /// The offset of the next piece.
     at: usize,
     nodes: Vec<Node<'s>>,
     extras: Vec<Extra<'s>>,
@@ -58,14 +58,14 @@ struct Parser<'s, 'f> {
     findings: &'f mut Findings,
 }
 
-/// An element whose end has not come yet.
+/// An element without its end tag so far.
 struct Open {
     node: usize,
-    /// How many nodes there were when its text was last added to.
+    /// Number of nodes when text was last added.
     nodes_at_text: usize,
 }
 
-/// Parsing of this file cannot go on; a finding says why.
+/// Parsing cannot continue; a finding says why.
 struct Stop;
 
 impl<'s> Parser<'s, '_> {
@@ -76,7 +76,7 @@ impl<'s> Parser<'s, '_> {
             while bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
                 self.at += 1;
             }
-            // Blanks between elements are most of a file and mean nothing; within a text they are part of it.
+            // Blanks between elements are most of a file and have no meaning; within a text they are part of it.
             if begin < self.at && self.is_in_text() {
                 self.at = begin;
                 self.plain_text();
@@ -105,14 +105,14 @@ impl<'s> Parser<'s, '_> {
         Ok(())
     }
 
-    /// Whether more text would be added to the text of the open element.
+    /// Whether further text belongs to the text of the open element.
     fn is_in_text(&self) -> bool {
         self.open
             .last()
             .is_some_and(|open| open.nodes_at_text == self.nodes.len() && self.nodes[open.node].has_text())
     }
 
-    /// Text up to the next tag or reference.
+    /// Parses text up to the next tag or reference.
     fn plain_text(&mut self) {
         let rest = &self.text.as_bytes()[self.at..];
         let length = rest.iter().position(|&byte| byte == b'<' || byte == b'&');
@@ -121,7 +121,7 @@ impl<'s> Parser<'s, '_> {
         self.add_text(begin, None);
     }
 
-    /// What begins with `<`.
+    /// Parses what begins with `<`.
     fn markup(&mut self) -> Result<(), Stop> {
         let rest = &self.text[self.at..];
         match rest.as_bytes().get(1) {
@@ -151,7 +151,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Moves behind the end of a piece that begins here; gives what is between.
+    /// Advances behind the end of a delimited piece that begins here; returns its content.
     fn pass(&mut self, begin: &str, end: &str, what: &str) -> Result<&'s str, Stop> {
         let content = &self.text[self.at + begin.len()..];
         let Some(length) = content.find(end) else {
@@ -233,7 +233,7 @@ impl<'s> Parser<'s, '_> {
         Ok(())
     }
 
-    /// The attributes of a start tag, and whether it closes itself; moves behind it.
+    /// Parses the attributes of a start tag, and whether it is self-closing; advances behind it.
     fn attributes(&mut self, tag: &str, tag_span: Span) -> Result<(Vec<Attribute<'s>>, bool), Stop> {
         let mut attributes: Vec<Attribute<'s>> = Vec::new();
         let text = self.text;
@@ -272,7 +272,7 @@ impl<'s> Parser<'s, '_> {
                 let message = format!("the attribute `{name}` has no value");
                 let finding = Finding::new(Rule::Attribute, span, message).help("remove it, or write `name=\"value\"`");
                 self.findings.push(finding);
-                // Nothing more is made of this tag; where it ends must be certain.
+                // The tag cannot be parsed further; its end must still be found with certainty.
                 let end = rest.find(['>', '<', '"', '\'']);
                 let Some(end) = end.filter(|&end| rest[end..].starts_with('>')) else {
                     return Err(self.tag_without_end(tag, tag_span));
@@ -337,7 +337,7 @@ impl<'s> Parser<'s, '_> {
         Ok(())
     }
 
-    /// An end tag with blanks in it, whose length it gives, or one that is wrong.
+    /// The length of an end tag with blanks in it; reports a wrong end tag.
     fn other_end_tag(&mut self, expected: &str, rest: &str) -> Result<usize, Stop> {
         let end = rest.find(['>', '<']).filter(|&end| rest[end..].starts_with('>'));
         let name = rest[..end.unwrap_or(0)].trim_end_matches(BLANKS);
@@ -368,7 +368,7 @@ impl<'s> Parser<'s, '_> {
         Err(Stop)
     }
 
-    /// Adds a piece of text that stands between an offset and here, and means something else if `meaning` is there.
+    /// Adds the text between an offset and here; `meaning` replaces it if present.
     fn add_text(&mut self, begin: usize, meaning: Option<&str>) {
         let noted = &self.text[begin..self.at];
         let piece = meaning.unwrap_or(noted);
@@ -418,7 +418,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// `&…;`: one character. Anything longer would be an entity, which nothing here declares.
+    /// `&…;`: one character. Anything longer would be an entity, and none can be declared.
     fn reference(&mut self) -> Result<(), Stop> {
         let rest = &self.text[self.at..];
         let end = rest.find(|c: char| c == ';' || c == '<' || c.is_whitespace());
@@ -488,7 +488,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// The span without the blanks at its end.
+    /// The span without trailing blanks.
     fn without_blanks(&self, span: Span) -> Span {
         let noted = &self.text[span.start as usize..span.end as usize];
         Span {
@@ -498,28 +498,29 @@ impl<'s> Parser<'s, '_> {
     }
 }
 
-/// The value behind an attribute's name, between its quotes, and what follows.
+/// The finding about elements that are nested too deeply.
 fn too_deep(span: Span) -> Finding {
     let message = format!("elements are nested more than {MAX_XML_DEPTH} levels deep");
     let help = format!("close what is left open above; a type is nested at most {MAX_TYPE_DEPTH} levels deep");
     Finding::new(Rule::TooDeep, span, message).help(help)
 }
 
+/// The value behind an attribute's name, between its quotes, and what follows.
 fn quoted(rest: &str) -> Option<(&str, &str)> {
     let quote = opening_quote(rest)?;
     let (_, value) = rest.split_once(quote)?;
     value.split_once(quote)
 }
 
-/// The quote that a value begins with, behind an attribute's name.
+/// The opening quote of a value, behind an attribute's name.
 fn opening_quote(rest: &str) -> Option<char> {
     let value = rest.trim_start_matches(BLANKS).strip_prefix('=')?;
     let first = value.trim_start_matches(BLANKS).chars().next();
     first.filter(|quote| ['"', '\''].contains(quote))
 }
 
-/// What an attribute's value says: its references replaced, its line ends as XML prescribes. `None` if it has a reference
-/// that stands for nothing.
+/// The decoded value of an attribute: references replaced, line ends normalised as XML prescribes. `None` if a
+/// reference is unknown.
 pub(crate) fn attribute_text(noted: &str) -> Option<String> {
     let mut text = String::new();
     let mut rest = noted;
@@ -533,7 +534,7 @@ pub(crate) fn attribute_text(noted: &str) -> Option<String> {
     Some(text)
 }
 
-/// The character that a reference stands for, without its `&` and `;`.
+/// The character of a reference, given without `&` and `;`.
 fn referred(reference: &str) -> Option<char> {
     match reference {
         "lt" => Some('<'),
@@ -545,7 +546,7 @@ fn referred(reference: &str) -> Option<char> {
     }
 }
 
-/// The character of a numbered reference, without its `#`.
+/// The character of a numeric reference, given without `#`.
 fn character(number: &str) -> Option<char> {
     let code = match number.strip_prefix(['x', 'X']) {
         Some(digits) => u32::from_str_radix(digits, 16),
@@ -554,7 +555,7 @@ fn character(number: &str) -> Option<char> {
     code.ok().and_then(char::from_u32).filter(|c| *c != '\0')
 }
 
-/// The text of an element that is not what the file has.
+/// The text of an element that differs from the file.
 fn own_text<'e>(extra: &mut Option<u32>, extras: &'e mut Vec<Extra<'_>>) -> &'e mut Option<String> {
     let at = *extra.get_or_insert_with(|| {
         extras.push(Extra::default());
@@ -563,12 +564,12 @@ fn own_text<'e>(extra: &mut Option<u32>, extras: &'e mut Vec<Extra<'_>>) -> &'e 
     &mut extras[at as usize].text
 }
 
-/// The text with the line ends that XML prescribes.
+/// The text with line ends normalised as XML prescribes.
 fn with_line_feeds(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// The text without the blanks before it. Most texts are ASCII, where that is a matter of bytes.
+/// The text without leading blanks. Most texts are ASCII, where bytes suffice.
 fn trim_start(text: &str) -> &str {
     match text.as_bytes() {
         [first, ..] if first.is_ascii_graphic() => text,
@@ -576,7 +577,7 @@ fn trim_start(text: &str) -> &str {
     }
 }
 
-/// The text without the blanks behind it.
+/// The text without trailing blanks.
 fn trim_end(text: &str) -> &str {
     let bytes = text.as_bytes();
     let end = bytes

@@ -1,4 +1,4 @@
-//! The comments of a file: which of them says something about an element.
+//! Comments of a file: which of them document an element.
 
 use std::ops::Range;
 
@@ -7,18 +7,18 @@ use crate::{
     source::{Comment, Document},
 };
 
-/// Longest documentation of one thing that is kept, bytes.
+/// Maximum bytes of the documentation of one declaration.
 const MAX_DOCUMENTATION: usize = 4_000;
 
-/// What is around the text of a comment.
+/// The delimiters of a comment.
 const BEGIN: &str = "<!--";
 const END: &str = "-->";
 
-/// What is said about the element whose name begins at an offset: the comments that stand right above it, each on lines of
-/// its own, without an empty line between; else the comment behind its start tag on the same line.
+/// The documentation of the element whose name begins at an offset: the comments directly above it, on lines of their
+/// own without an empty line between; else the comment behind its start tag on the same line.
 pub(super) fn documentation(document: &Document<'_>, name_start: u32) -> Option<String> {
     let text = document.text();
-    // In front of the name is the `<`.
+    // The `<` before the name.
     let tag = (name_start as usize).checked_sub(1)?;
     let comments = document.comments();
     let (before, behind) = comments.split_at(comments.partition_point(|comment| comment.begin < name_start));
@@ -43,21 +43,20 @@ pub(super) fn documentation(document: &Document<'_>, name_start: u32) -> Option<
     Some(shortened(documentation))
 }
 
-/// Where a comment is, in bytes of the file's text.
+/// The range of a comment, in bytes of the file's text.
 fn place(comment: &Comment<'_>) -> Range<usize> {
     let begin = comment.begin as usize;
     begin..begin + BEGIN.len() + comment.text.len() + END.len()
 }
 
-/// Whether what is at a place begins its line, and nothing but at most one line end is between it and what is below.
+/// Whether the text at a place begins its line, with at most one line end between it and what is below.
 fn is_right_above(text: &str, place: &Range<usize>, below: usize) -> bool {
     let between = &text[place.end..below];
     let line = text[..place.start].rfind('\n').map_or(0, |at| at + 1);
     between.trim().is_empty() && between.matches('\n').count() <= 1 && text[line..place.start].trim().is_empty()
 }
 
-/// What a comment says: its lines without the blanks around them. Nothing if it holds what is commented out, or is only
-/// an allowance.
+/// The text of a comment: its lines, trimmed. `None` if it contains commented-out elements, or is an allowance.
 fn said(content: &str) -> Option<String> {
     let content = content.trim();
     if content.is_empty() || content.starts_with('<') || is_allowance(content) {

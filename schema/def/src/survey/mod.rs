@@ -1,7 +1,7 @@
-//! A look at a whole game, for whoever shows it to people: the schema, what was found, where everything is declared with the
-//! comments that stand there, and advice on what is wasteful.
+//! A survey of a whole game, for tools that show it: the schema, the diagnostics, the place and comments of each
+//! declaration, and advice.
 //!
-//! Compiling does none of this, so it costs nothing where nobody asks for it.
+//! Compiling does none of this, so it costs nothing where it is not needed.
 
 mod advice;
 mod comment;
@@ -22,20 +22,21 @@ use crate::{
 use advice::advise;
 use texts::Texts;
 
-/// Everything there is to show of a game.
+/// The survey of a game.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// The schema, if there is no error.
+    /// The schema, if there are no errors.
     pub schema: Option<Schema>,
-    /// What was found, by file, line and column; advice is a [`Severity::Lint`](crate::Severity::Lint).
+    /// All diagnostics, ordered by file, line and column; advice has severity
+    /// [`Severity::Lint`](crate::Severity::Lint).
     pub diagnostics: Vec<Diagnostic>,
-    /// Where everything is declared, if there is a schema.
+    /// The places of all declarations, if there is a schema.
     pub origins: Option<Origins>,
-    /// The dialect in which the game was read, and why.
+    /// The dialect of the game, and how it was chosen.
     pub dialect: DialectChoice,
 }
 
-/// Where everything of a schema is declared, in the order of the schema's lists.
+/// The places of a schema's declarations, in the order of the schema's lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origins {
     /// The entity types.
@@ -44,26 +45,27 @@ pub struct Origins {
     pub services: Vec<TypeOrigin>,
     /// The user data object types.
     pub objects: Vec<TypeOrigin>,
-    /// The aliases, in the order of their declarations.
+    /// The aliases, in declaration order.
     pub aliases: Vec<AliasOrigin>,
     /// The definitions that listed types inherit from or have as components, by kind and name.
     pub definitions: Vec<DefinitionOrigin>,
 }
 
-/// Where a listed type is declared.
+/// The declaration of a listed type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeOrigin {
     /// Its file.
     pub place: SourcePlace,
     /// The comment above it.
     pub documentation: Option<String>,
-    /// What it inherits from, in the order of merging, components last seen where they are merged; without itself.
+    /// The definitions it inherits from, in merge order, components at the last place where they are merged; without
+    /// itself.
     pub ancestors: Vec<Ancestor>,
     /// Its members, each list in the schema's order.
     pub members: MemberOrigins,
 }
 
-/// Where the members of a type are declared.
+/// The declarations of a type's members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberOrigins {
     /// The properties.
@@ -78,7 +80,7 @@ pub struct MemberOrigins {
     pub methods: Vec<MemberOrigin>,
 }
 
-/// Where a member is declared.
+/// The declaration of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberOrigin {
     /// Its declaration.
@@ -87,20 +89,20 @@ pub struct MemberOrigin {
     pub from: Ancestor,
     /// The comment above it or beside it.
     pub documentation: Option<String>,
-    /// The words of its type, aliases as they are written; of a method, of each argument.
+    /// The text of its type, aliases unresolved; for a method, one per argument.
     pub written: Vec<String>,
 }
 
-/// A definition by what it is and its name.
+/// A definition's kind and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ancestor {
-    /// What it is.
+    /// The kind.
     pub kind: AncestorKind,
     /// The name of its file.
     pub name: String,
 }
 
-/// What a definition is.
+/// The kind of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AncestorKind {
     /// An entity type, a service or a user data object type.
@@ -120,32 +122,32 @@ pub struct AliasOrigin {
     pub place: SourcePlace,
     /// The comment above it or beside it.
     pub documentation: Option<String>,
-    /// The words that it stands for, aliases as they are written.
+    /// The text of its type, aliases unresolved.
     pub written: String,
     /// The type with all aliases resolved.
     pub data_type: String,
     /// Bytes of a value on the wire.
     pub size: Size,
-    /// What it gives its members at first.
+    /// The default of its members.
     pub default: String,
     /// Warnings and advice on it.
     pub advice: Vec<Diagnostic>,
 }
 
-/// A definition that types are made of.
+/// A definition that types inherit from or use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionOrigin {
-    /// What it is and its name.
+    /// Its kind and name.
     pub definition: Ancestor,
     /// Its file.
     pub place: SourcePlace,
     /// The comment above it.
     pub documentation: Option<String>,
-    /// The listed types that are made of it, by their names.
+    /// The listed types that inherit from it or use it, by name.
     pub heirs: Vec<String>,
 }
 
-/// Where a declaration is.
+/// The place of a declaration.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourcePlace {
     /// The file's path below the game's folder.
@@ -154,12 +156,12 @@ pub struct SourcePlace {
     pub line: u32,
     /// The first character of its name, from 1.
     pub column: u32,
-    /// The line and the column of the last thing in it.
+    /// Line and column of the last item in it.
     pub end: (u32, u32),
 }
 
 impl SourcePlace {
-    /// Whether something that was found is in the declaration.
+    /// Whether a diagnostic is inside the declaration.
     #[must_use]
     pub fn holds(&self, found: &Place) -> bool {
         let at = (found.line, found.column);
@@ -167,7 +169,7 @@ impl SourcePlace {
     }
 }
 
-/// Looks at a game's definitions.
+/// Surveys a game's definitions.
 #[must_use]
 pub fn survey(tree: &Tree) -> Survey {
     let (compiled, origins) = compile_and(tree, |world, findings| {
@@ -188,7 +190,7 @@ pub fn survey(tree: &Tree) -> Survey {
     }
 }
 
-/// Reads the definitions below a folder and looks at them.
+/// Reads the definitions below a folder and surveys them.
 #[must_use]
 pub fn survey_dir(dir: &Path) -> Survey {
     survey(&Tree::read(dir))
@@ -205,7 +207,7 @@ impl From<Kind> for AncestorKind {
 }
 
 impl AncestorKind {
-    /// The kind in a word.
+    /// The kind, in one word.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

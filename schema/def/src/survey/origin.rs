@@ -1,4 +1,4 @@
-//! From the places of declarations to origins.
+//! Converts places of declarations to origins.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +15,11 @@ use crate::{
     source::{Section, Span},
 };
 
-/// Longest type in the words of its file, characters; an inline dictionary can have any length.
+/// Maximum characters of a type's text; an inline dictionary can have any length.
 const MAX_WRITTEN: usize = 200;
 
 impl Origins {
-    /// Where everything is declared.
+    /// The origins of all declarations.
     pub(super) fn of(texts: &Texts<'_>) -> Self {
         let world = texts.world;
         let listed = |declared: &[Declared<'_>]| declared.iter().map(|one| texts.type_origin(one)).collect();
@@ -90,12 +90,12 @@ impl Texts<'_> {
         self.documentation(root.name_span())
     }
 
-    /// What comments say about the element whose name is there.
+    /// The documentation of the element whose name is at this place.
     fn documentation(&self, name: Span) -> Option<String> {
         documentation(self.document(name.file)?, name.start)
     }
 
-    /// The aliases in the order of their declarations.
+    /// The aliases, in declaration order.
     fn aliases(&self) -> Vec<AliasOrigin> {
         let known = &self.world.reading.aliases;
         let mut seen = BTreeSet::new();
@@ -126,7 +126,7 @@ impl Texts<'_> {
         }
     }
 
-    /// The definitions that listed types are made of, and are not listed themselves or have heirs.
+    /// The definitions that listed types inherit from or use, and which are not listed or have heirs.
     fn definitions(&self) -> Vec<DefinitionOrigin> {
         let mut heirs: BTreeMap<(Kind, &str), (Span, BTreeSet<&str>)> = BTreeMap::new();
         let schema = self.world.schema;
@@ -170,7 +170,7 @@ fn ancestor(definition: &Definition<'_>) -> Ancestor {
     }
 }
 
-/// The sections that give the arguments of a method their types.
+/// The sections with the types of a method's arguments.
 pub(super) fn arguments(method: Section<'_>) -> Vec<Section<'_>> {
     match method.child("Args") {
         Some(args) => args.children().collect(),
@@ -178,7 +178,7 @@ pub(super) fn arguments(method: Section<'_>) -> Vec<Section<'_>> {
     }
 }
 
-/// A type in the words of its file, in one line: what a sequence is of behind it, what a dictionary holds as an ellipsis.
+/// The text of a type on one line: a sequence with its element type, a dictionary with an ellipsis.
 pub(super) fn written(section: Section<'_>) -> String {
     let word = section.text().split_whitespace().collect::<Vec<_>>().join(" ");
     let mut written = match (section.child("of"), section.child("size")) {

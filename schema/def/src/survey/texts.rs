@@ -1,4 +1,4 @@
-//! The texts of a run: from places to lines and elements.
+//! The texts of a run, with lookup of lines and elements.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use crate::{
     source::{Document, FileId, Section, Span},
 };
 
-/// A run with the lines and elements of its files at hand.
+/// A run with the lines and elements of its files.
 pub(super) struct Texts<'w> {
     pub(super) world: &'w World<'w>,
     documents: BTreeMap<FileId, &'w Document<'w>>,
-    /// The offsets at which the lines of each file begin.
+    /// The line starts of each file.
     lines: BTreeMap<FileId, Vec<usize>>,
 }
 
@@ -36,7 +36,7 @@ impl<'w> Texts<'w> {
         &self.world.sources.file(file).text
     }
 
-    /// The place of the element whose name is there.
+    /// The place of the element whose name is at this span.
     pub(super) fn place(&self, name: Span) -> SourcePlace {
         let (line, column) = self.position(name.file, name.start);
         let end = self.section(name).map_or(name.end, Section::last_offset);
@@ -48,7 +48,7 @@ impl<'w> Texts<'w> {
         }
     }
 
-    /// The line and the column of an offset, both from 1.
+    /// Line and column of an offset, both from 1.
     fn position(&self, file: FileId, offset: u32) -> (u32, u32) {
         let (starts, offset) = (&self.lines[&file], offset as usize);
         let line = starts.partition_point(|&start| start <= offset);
@@ -57,7 +57,7 @@ impl<'w> Texts<'w> {
         (number(line), number(before.chars().count() + 1))
     }
 
-    /// The element whose name is there.
+    /// The element whose name is at this span.
     pub(super) fn section(&self, name: Span) -> Option<Section<'w>> {
         self.documents.get(&name.file)?.section_at(name)
     }
@@ -72,7 +72,7 @@ impl<'w> Texts<'w> {
         self.document(file)?.root()
     }
 
-    /// The sections that declare aliases, in the order of their declarations.
+    /// The sections that declare aliases, in declaration order.
     pub(super) fn alias_sections(&self) -> impl Iterator<Item = Section<'w>> {
         let files = self.documents().filter(|document| {
             let path = self.world.sources.file(document.file()).path;

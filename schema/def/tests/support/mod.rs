@@ -1,11 +1,11 @@
-//! What several tests need.
+//! Helpers shared by several tests.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::{fmt::Write as _, fs, path::Path};
 
 use annals_def::{Argument, EntityType, Exposure, Index, Method, Property, Schema, Tree};
 
-/// The files of a golden case: a folder, or one file in which each is headed by its path.
+/// The files of a golden case: a folder, or one file with a path above each section.
 pub(crate) fn tree_of(case: &Path) -> Tree {
     if case.is_dir() {
         return Tree::read(case);
@@ -19,7 +19,7 @@ pub(crate) fn tree_of(case: &Path) -> Tree {
     tree
 }
 
-/// A schema as text, everything that a game would notice.
+/// A schema as text, with everything that a game could observe.
 pub(crate) fn describe(schema: &Schema) -> String {
     let mut out = String::new();
     for entity_type in schema.types() {

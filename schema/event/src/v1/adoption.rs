@@ -1,4 +1,4 @@
-//! What an operator decided about logs that the realm's store did not know (rule F17 of `docs/protocol.md`).
+//! An operator's decision about logs that the realm's store did not know (rule F17 of `docs/protocol.md`).
 //!
 //! ```text
 //! adoption = number:number wall:number leaves:number operator:bytes reason:bytes adopted:number events:number
@@ -11,24 +11,24 @@ use annals_ids::{LeafIndex, WallTime};
 use super::call::take_text;
 use crate::encoding::{Malformed, Reader, put_bytes, put_number};
 
-/// See the module.
+/// An operator's decision about logs unknown to the store (rule F17).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Adoption {
-    /// Which of the realm's decisions, from 0.
+    /// Number of the decision in its realm, from 0.
     pub number: u32,
-    /// When it was made, by the operator's wall clock.
+    /// Time of the decision, by the operator's wall clock.
     pub at: WallTime,
-    /// Leaves that the archive had before it.
+    /// Number of leaves in the archive before the decision.
     pub leaves: LeafIndex,
     /// The operator's name.
     pub operator: String,
     /// The operator's reason.
     pub reason: String,
-    /// Batches that the store took up.
+    /// Number of batches that the store adopted.
     pub adopted: u64,
-    /// Events of those.
+    /// Number of events in those batches.
     pub events: u64,
-    /// Batches that were given up.
+    /// Number of batches that were discarded.
     pub discarded: u64,
 }
 

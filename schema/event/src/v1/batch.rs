@@ -11,8 +11,8 @@
 //! address  = kind:u8 (0 owner, 1 base, 2 cell, 3 client)  id:number
 //! events   = (length:number event)*               `events` times, `events_length` bytes in all
 //! ```
-//! Integers are little-endian, the type `number` is LEB128, `bytes` is a number and as many bytes; batches and
-//! events are numbered from 1. The batch's hash is the RFC 6962 leaf hash of the header; `events_root` is the RFC 6962 tree
+//! Integers are little-endian, the type `number` is LEB128, `bytes` is a number and as many bytes; batches and events
+//! are numbered from 1. The batch's hash is the RFC 6962 leaf hash of the header; `events_root` is the RFC 6962 tree
 //! hash over the events' bytes without their lengths.
 
 use annals_ids::{
@@ -26,22 +26,22 @@ use crate::encoding::{Malformed, ORDINALS, Reader, put_bytes, put_number};
 const VERSION: u8 = 1;
 const FLAG_OPENS: u8 = 1;
 
-/// Most bytes a realm's name may have: it is part of every subject and every header.
+/// Maximum length of a realm's name (bytes): it is part of every subject and every header.
 pub const MAX_REALM_BYTES: usize = 32;
 
-/// Most bytes that a header takes without the calls it names: its fields as the grammar above has them.
+/// Maximum size of a header without its consumed calls (bytes): the fields of the grammar above.
 pub const HEADER_BYTES: usize = 2 + 10 + MAX_REALM_BYTES + 4 + 3 * 8 + 2 * 4 + 2 * 8 + 3 * 32 + 10;
 
-/// Most bytes that a consumed call takes in a header: its place, two addresses, its number and its trace.
+/// Maximum size of a consumed call in a header (bytes): its place, two addresses, its number and its trace.
 const CONSUMED_BYTES: usize = 5 + 2 * 11 + 10 + 16;
 
 /// Identifies the request that led to an input, as W3C trace context does; all zeroes if it was not traced.
 pub type Trace = [u8; 16];
 
-/// A call or client message that was taken, and where in the batch its effects begin.
+/// A call or client message that was taken, and the position in the batch at which its effects begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consumed {
-    /// How many of the batch's events precede it.
+    /// Number of the batch's events that precede it.
     pub at: u32,
     /// The sending end of the link.
     pub from: Address,
@@ -49,64 +49,64 @@ pub struct Consumed {
     pub to: Address,
     /// Its number on the link.
     pub number: CallNumber,
-    /// Which request it belongs to.
+    /// The request that it belongs to.
     pub trace: Trace,
 }
 
-/// What a batch says of itself: the leaf of the Merkle log.
+/// The header of a batch: the leaf of the Merkle log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The realm's name.
     pub realm: String,
-    /// Whose log.
+    /// The owner of the log.
     pub owner: OwnerId,
-    /// Under which holding it was written.
+    /// The epoch in which it was written.
     pub epoch: Epoch,
     /// Its place in the log.
     pub number: BatchNumber,
-    /// The number of its first event; of the next event to come, if it has none.
+    /// The number of its first event; if it has none, the number of the next event.
     pub first_event: EventNumber,
-    /// How many events it holds.
+    /// Number of its events.
     pub events: u32,
-    /// The bytes of its events, lengths included.
+    /// Size of its events (bytes), lengths included.
     pub events_length: u32,
     /// The owner's tick when it was closed.
     pub tick: Tick,
     /// The writer's wall clock when it was closed.
     pub wall: WallTime,
-    /// The fingerprint of the schema it was written under.
+    /// The fingerprint of the schema under which it was written.
     pub schema: Hash,
-    /// The hash of the batch before.
+    /// The hash of the previous batch.
     pub previous: Hash,
     /// The tree hash over its events.
     pub events_root: Hash,
     /// Whether it is the `Open` of its epoch.
     pub opens: bool,
-    /// What was taken, in order.
+    /// The calls taken, in order.
     pub consumed: Vec<Consumed>,
 }
 
-/// A closed batch: its bytes never change again.
+/// A closed batch: its bytes are immutable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrozenBatch {
-    /// Whose log.
+    /// The owner of the log.
     pub owner: OwnerId,
-    /// Under which holding it was written.
+    /// The epoch in which it was written.
     pub epoch: Epoch,
     /// Its place in the log.
     pub number: BatchNumber,
-    /// The hash of the batch before.
+    /// The hash of the previous batch.
     pub previous: Hash,
     /// Its own hash.
     pub hash: Hash,
     /// Whether it is the `Open` of its epoch.
     pub opens: bool,
-    /// What is appended.
+    /// The bytes to append.
     pub bytes: Vec<u8>,
 }
 
 impl FrozenBatch {
-    /// Takes a batch as it stands in a log. The events are not looked at.
+    /// Reads a batch as stored in a log. The events are not decoded.
     ///
     /// # Errors
     /// When the bytes do not begin with a header in its one encoding.
@@ -128,20 +128,20 @@ impl FrozenBatch {
     }
 }
 
-/// What is the same for every batch that one holding of an owner writes.
+/// The header fields that all batches of one epoch share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imprint {
     /// The realm's name, at most [`MAX_REALM_BYTES`].
     pub realm: String,
-    /// Whose log.
+    /// The owner of the log.
     pub owner: OwnerId,
-    /// The holding.
+    /// The epoch.
     pub epoch: Epoch,
     /// The schema's fingerprint.
     pub schema: Hash,
 }
 
-/// Where a batch is added to a log: what it must follow.
+/// The end of a log: what the next batch must follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
     /// The last batch; 0 for an empty log.
@@ -152,7 +152,7 @@ pub struct Tail {
     pub event: EventNumber,
 }
 
-/// A batch that is being gathered. Events are encoded and hashed as they come, so that closing it is cheap.
+/// A batch under construction. Events are encoded and hashed as they arrive, so closing it is cheap.
 #[derive(Clone, Debug, Default)]
 pub struct Gathering {
     events: Vec<u8>,
@@ -163,19 +163,19 @@ pub struct Gathering {
 }
 
 impl Gathering {
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0 && self.consumed.is_empty()
     }
 
-    /// How many bytes it will take at most once it is closed, apart from [`HEADER_BYTES`].
+    /// Maximum size once it is closed (bytes), apart from [`HEADER_BYTES`].
     #[must_use]
     pub fn length(&self) -> usize {
         self.events.len() + self.consumed.len() * CONSUMED_BYTES
     }
 
-    /// How many calls were consumed: the cause that the next events may name.
+    /// Number of consumed calls: the cause for events that follow.
     #[must_use]
     pub fn consumed(&self) -> u32 {
         u32::try_from(self.consumed.len()).expect("a batch is closed long before it consumed 2^32 calls")
@@ -201,7 +201,7 @@ impl Gathering {
         });
     }
 
-    /// Closes the batch behind `tail` and begins the next one. `opens` marks the `Open` of an epoch.
+    /// Closes the batch after `tail` and begins the next one. `opens` marks the `Open` of an epoch.
     pub fn freeze(
         &mut self,
         imprint: &Imprint,
@@ -265,7 +265,7 @@ impl Header {
         }
     }
 
-    /// Reads the header of a batch and computes the batch's hash. The events are not looked at.
+    /// Reads the header of a batch and computes the batch's hash. The events are not decoded.
     ///
     /// # Errors
     /// When the bytes do not begin with a header in its one encoding.
@@ -273,23 +273,23 @@ impl Header {
         Self::take(bytes, &mut Reader::new(bytes))
     }
 
-    /// As [`Self::read`], with the bytes behind the header: those of the events, if the batch is whole.
+    /// As [`Self::read`], with the bytes after the header: those of the events, if the batch is whole.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Self::read`].
     pub fn split(bytes: &[u8]) -> Result<(Header, Hash, &[u8]), Malformed> {
         let mut reader = Reader::new(bytes);
         let (header, hash) = Self::take(bytes, &mut reader)?;
         Ok((header, hash, &bytes[reader.offset()..]))
     }
 
-    /// Takes the header from the front of `bytes`, which `reader` reads from their beginning.
+    /// Takes the header from the front of `bytes`; `reader` reads from their beginning.
     pub(crate) fn take(bytes: &[u8], reader: &mut Reader<'_>) -> Result<(Header, Hash), Malformed> {
         let header = Self::read_from(reader)?;
         Ok((header, leaf_hash(&bytes[..reader.offset()])))
     }
 
-    /// The log's end once the batch of this header and hash is in it.
+    /// The log's end after the batch with this header and hash.
     #[must_use]
     pub fn tail(&self, hash: Hash) -> Tail {
         Tail {
@@ -329,7 +329,7 @@ impl Header {
             opens: flags & FLAG_OPENS != 0,
             consumed: Vec::new(),
         };
-        // Numbers begin at 1, and none is reached that has no successor.
+        // Numbers begin at 1, and each has a successor.
         let last = header.first_event.0.checked_add(u64::from(header.events));
         let is_numbered = header.number.0 > 0 && header.number.0 < u64::MAX && header.first_event.0 > 0;
         if !is_numbered || last.is_none() {
@@ -358,10 +358,10 @@ impl Header {
     }
 }
 
-/// A batch that was read and found intact.
+/// A decoded and verified batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
-    /// What it says of itself.
+    /// Its header.
     pub header: Header,
     /// Its hash.
     pub hash: Hash,
@@ -370,10 +370,10 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Reads a whole batch: header, events, and that the events are those the header names.
+    /// Reads a whole batch: decodes header and events, and verifies that the events match the header.
     ///
     /// # Errors
-    /// When anything is not in its one encoding, or a hash or count does not agree.
+    /// When anything is not in its one encoding, or a hash or count does not match.
     pub fn read(bytes: &[u8]) -> Result<Batch, Malformed> {
         let mut events = Vec::new();
         let (header, hash) = Self::walk(bytes, |event| {
@@ -383,11 +383,11 @@ impl Batch {
         Ok(Batch { header, hash, events })
     }
 
-    /// Reads the header of a whole batch, and holds the bytes of its events against it: length, count and tree hash. What the
-    /// events say is not looked at, which takes most of the time that [`Self::read`] does.
+    /// Reads the header of a whole batch, and verifies the bytes of its events against it: length, count and tree hash.
+    /// The events are not decoded, which takes most of the time of [`Self::read`].
     ///
     /// # Errors
-    /// When the header is not in its one encoding, or the events are not those it names.
+    /// When the header is not in its one encoding, or the events do not match it.
     pub fn check(bytes: &[u8]) -> Result<(Header, Hash), Malformed> {
         Self::walk(bytes, |_| Ok(()))
     }
@@ -411,13 +411,13 @@ impl Batch {
         Ok((header, hash))
     }
 
-    /// The log's end once this batch is in it.
+    /// The log's end after this batch.
     #[must_use]
     pub fn tail(&self) -> Tail {
         self.header.tail(self.hash)
     }
 
-    /// Whether it can stand directly behind `tail`.
+    /// Whether it can directly follow `tail`.
     #[must_use]
     pub fn follows(&self, tail: &Tail) -> bool {
         self.header.number == tail.batch.next()

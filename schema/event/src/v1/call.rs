@@ -1,4 +1,4 @@
-//! What one address asks of another: the same bytes in the log (inside `Called`) and on the bus.
+//! Calls from one address to another: the same bytes in the log (inside `Called`) and on the bus.
 
 use annals_def::Value;
 use annals_ids::{Address, CallNumber, Direction, EntityId, MemberId, OwnerId, Position, SessionId, SpaceId, TypeId};
@@ -11,23 +11,23 @@ use super::{
 };
 use crate::encoding::{Malformed, Reader, put_bytes, put_number};
 
-/// A client, as the parts of its entity know it.
+/// A client, as the parts of its entity refer to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientLink {
     /// The session.
     pub session: SessionId,
-    /// The owner of the proxy, through which everything for the client goes.
+    /// The owner of the proxy, through which everything for the client is sent.
     pub proxy: OwnerId,
 }
 
-/// Where a cell part stands.
+/// Space, position and direction of a cell part.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Place {
-    /// In which space.
+    /// The space.
     pub space: SpaceId,
-    /// Where.
+    /// The position.
     pub position: Position,
-    /// Looking where.
+    /// The direction.
     pub direction: Direction,
 }
 
@@ -39,7 +39,7 @@ impl Place {
     }
 }
 
-/// What is needed to make the cell part of an entity.
+/// The data needed to create the cell part of an entity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellCreation {
     /// The entity, with or without a base.
@@ -50,7 +50,7 @@ pub struct CellCreation {
     pub home: OwnerId,
     /// Whether it has a base part, at home.
     pub based: bool,
-    /// Where it is to stand.
+    /// The initial place.
     pub place: Place,
     /// Every property that the cell part holds.
     pub properties: Vec<(MemberId, Value)>,
@@ -58,7 +58,7 @@ pub struct CellCreation {
     pub client: Option<ClientLink>,
 }
 
-/// Why a call has no result. The first six are those that BigWorld's two-way calls know.
+/// Why a call has no result. The first six are the errors of BigWorld's two-way calls.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CallError {
     /// The caller may not do this.
@@ -70,27 +70,27 @@ pub enum CallError {
     /// The arguments do not fit the method.
     #[error("the arguments do not fit: {0}")]
     InvalidArgs(String),
-    /// No answer came in time.
+    /// No answer arrived in time.
     #[error("no answer came in time")]
     NoReply,
-    /// The entity does not exist, or no longer.
+    /// The entity does not exist, or no longer exists.
     #[error("there is no such entity")]
     NoSuchEntity,
     /// The entity has no cell part.
     #[error("the entity has no cell part")]
     NoSuchCellEntity,
-    /// The game's own error: a name it chose, and text.
+    /// The game's own error: a name that it chose, and a text.
     #[error("{0}: {1}")]
     Custom(String, String),
 }
 
-/// How a two-way call ended: its return values in the order of the definition, or why there are none.
+/// The result of a two-way call: its return values in the order of the definition, or the error.
 pub type Outcome = Result<Vec<Value>, CallError>;
 
 /// A call on a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Call {
-    /// A method of the receiving part is to be run.
+    /// Runs a method of the receiving part.
     Method {
         /// Index among the part's methods.
         method: MemberId,
@@ -99,25 +99,25 @@ pub enum Call {
         /// Whether a [`Call::Reply`] is expected.
         wants_reply: bool,
     },
-    /// From a client's session: one of the receiving part's exposed methods is to be run. The receiver, which knows its own
-    /// type, reads and checks it; nobody logs it as called (rule C8).
+    /// From a client's session: runs one of the receiving part's exposed methods. The receiver, which knows its own
+    /// type, decodes and checks it; the sender does not log it as called (rule C8).
     Exposed {
-        /// Which of the exposed methods of the part, of the type as which clients see the entity, and the arguments in the
-        /// method's order: as the client sent it.
+        /// The index among the part's exposed methods, by the type as which clients see the entity, and the arguments
+        /// in the method's order: unchanged from the client.
         message: Vec<u8>,
     },
-    /// The answer to the call with this number on the link back.
+    /// The answer to the call with this number on the link in the other direction.
     Reply {
-        /// Which call it answers.
+        /// The number of the answered call.
         of: CallNumber,
-        /// The answer.
+        /// The result.
         outcome: Outcome,
     },
-    /// To a cell owner: make a cell part.
+    /// To a cell owner: create a cell part.
     CreateCell(Box<CellCreation>),
-    /// To a cell part: cease.
+    /// To a cell part: destroy yourself.
     DestroyCell,
-    /// From a cell part to its home: where it is real now, or `None` once it is no more.
+    /// From a cell part to its home: the owner on which it is real now, or `None` once it is destroyed.
     Placed(Option<OwnerId>),
     /// To a cell part: serve this client from now on, or none.
     Witness(Option<ClientLink>),
@@ -125,31 +125,31 @@ pub enum Call {
     Onload {
         /// The entity.
         entity: EntityId,
-        /// All of it.
+        /// The whole part.
         image: Box<Image>,
     },
-    /// The answer to [`Call::Onload`]: it is real here.
+    /// The answer to [`Call::Onload`]: the entity is real here.
     Arrived {
-        /// Which call it answers.
+        /// The number of the answered call.
         of: CallNumber,
     },
-    /// The answer to [`Call::Onload`]: it stays with you.
+    /// The answer to [`Call::Onload`]: the entity stays with the sender.
     Refused {
-        /// Which call it answers.
+        /// The number of the answered call.
         of: CallNumber,
-        /// Why, for the log's reader.
+        /// The reason, for readers of the log.
         reason: String,
     },
-    /// To a cell part: where are you? The answer holds the number of the space, position and direction.
+    /// To a cell part: asks for its place. The answer holds the number of the space, position and direction.
     Locate,
-    /// To a cell owner: this space is there again, if it was gone.
+    /// To a cell owner: reopens this space, if it was closed.
     OpenSpace(SpaceId),
-    /// From the ledger's owner to the home of a base part: what the ledger did that concerns that part. If it has ended, it
-    /// concerns nobody.
+    /// From the ledger's owner to the home of a base part: what the ledger did that concerns that part. Ignored if the
+    /// part no longer exists.
     Ledger {
-        /// Whose base part.
+        /// The entity of the base part.
         to: EntityId,
-        /// What it is told.
+        /// The news.
         news: News,
     },
 }
@@ -289,12 +289,12 @@ impl CellCreation {
     }
 }
 
-/// A link, seen from outside: who calls whom.
+/// A link: the caller and the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link {
-    /// Who calls.
+    /// The calling end.
     pub from: Address,
-    /// Who is called.
+    /// The called end.
     pub to: Address,
 }
 
@@ -362,7 +362,7 @@ pub fn take_place(reader: &mut Reader<'_>) -> Result<Place, Malformed> {
     })
 }
 
-/// Appends properties behind their count, each its member's number and value, in ascending order of members.
+/// Appends properties, prefixed with their count: member number and value, in ascending order of members.
 pub fn put_properties(out: &mut Vec<u8>, properties: &[(MemberId, Value)]) {
     put_number(out, properties.len() as u64);
     for (member, value) in properties {

@@ -1,13 +1,14 @@
-//! Changes of properties as the log keeps them. Owners tell one another of their ghosts in the same words.
+//! Changes of properties, as the log stores them. Ghost senders use the same encoding.
 //!
 //! ```text
 //! change = steps:number (index:number of:number){steps} edit
 //! edit   = 0:u8 value                                                          set
 //!        | 1:u8 of:number at:number removed:number count:number value{count}   splice
 //! ```
-//! `of` is how many parts there were when the change was made: elements or fields at a step, elements of the array for a
-//! splice. Whoever holds a value with another number of them has missed something; and clients, to whom a path is told in as
-//! few bits as these numbers allow, can be told an old change by somebody whose value has changed again since.
+//! `of` is the number of parts at the time of the change: elements or fields at a step, elements of the array for a
+//! splice. A reader whose value has another number of parts has missed a change. It also sizes the path for clients,
+//! which is encoded in as few bits as these numbers allow: an old change can be sent although the value has changed
+//! again since.
 
 use annals_def::{Change, Edit, Located, Path};
 

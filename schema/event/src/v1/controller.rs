@@ -1,4 +1,4 @@
-//! Controllers: what moves a cell part, or watches around it, until it is over.
+//! Controllers: engine code that moves a cell part or watches its surroundings, until it ends.
 //!
 //! ```text
 //! controllers = last:number count:number (controller:number set){count}
@@ -24,163 +24,164 @@ use annals_ids::{ControllerId, Direction, EntityId, Position};
 
 use crate::encoding::{Malformed, Reader, put_number};
 
-/// Most controllers of one cell part: far more than any game uses, so that one that forgets to cancel finds out.
+/// Maximum number of controllers of one cell part: far more than any game uses, so that a game that forgets to cancel
+/// them notices.
 pub const CONTROLLERS: usize = 64;
 
-/// Most places on a path: 12 kB in an image.
+/// Maximum number of points on a path: 12 kB in an image.
 pub const PATH_LIMIT: usize = 1_000;
 
-/// Most entities that one trap counts as inside; who comes beyond that is told when others have left.
+/// Maximum number of entities that one trap counts as inside; others are reported once some of these have left.
 pub const TRAP_LIMIT: usize = 1_000;
 
-/// What a controller does.
+/// One controller of a cell part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Controller {
-    /// What the behaviour wanted to be reminded of.
+    /// Chosen by the behaviour.
     pub tag: u32,
-    /// How fast it went when last logged, metres per second.
+    /// Its speed when last logged (m/s).
     pub pace: f32,
-    /// What it does.
+    /// Its task.
     pub task: Task,
 }
 
-/// What there is for a controller to do.
+/// The tasks of controllers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
-    /// Goes from place to place.
+    /// Follows a path.
     Follow {
-        /// The places; there is at least one.
+        /// The points; at least one.
         path: Vec<Position>,
-        /// To which of them it is on its way.
+        /// Index of the next point.
         leg: u32,
-        /// What comes after the last.
+        /// What follows after the last point.
         rounds: Rounds,
-        /// How it goes.
+        /// How it moves.
         gait: Gait,
     },
-    /// Goes to where an entity is.
+    /// Follows an entity.
     Chase {
-        /// Which.
+        /// The entity.
         target: EntityId,
-        /// How near is near enough, metres.
+        /// Distance at which the entity counts as reached (m).
         within: f32,
-        /// How it goes.
+        /// How it moves.
         gait: Gait,
     },
-    /// Turns on the spot, the shorter way.
+    /// Turns on the spot, in the shorter direction.
     Turn {
-        /// Where it looks in the end.
+        /// The final yaw.
         yaw: f32,
-        /// How fast, radians per second.
+        /// Angular speed (rad/s).
         rate: f32,
     },
-    /// Watches who comes near and goes away: a trap. It is a square, as areas of interest are.
+    /// Reports which entities enter and leave its range: a trap. It is a square, as areas of interest are.
     Watch {
-        /// Half the side of the square, metres.
+        /// Half the side of the square (m).
         range: f32,
-        /// Who is inside, as its behaviour was told.
+        /// The entities inside, as reported to its behaviour.
         inside: BTreeSet<EntityId>,
     },
-    /// Is carried by an entity.
+    /// Is carried by a vehicle entity.
     Ride {
-        /// Which.
+        /// The vehicle.
         vehicle: EntityId,
-        /// Where on it.
+        /// The place on it.
         seat: Seat,
     },
 }
 
-/// Of which tasks a part has one at a time.
+/// Classes of tasks. Of some a part has at most one at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Those that say where it is.
+    /// Tasks that set the position.
     Movement,
-    /// Those that say where it looks.
+    /// Tasks that set the direction.
     Turning,
-    /// Any number.
+    /// Traps; any number.
     Watching,
 }
 
-/// What comes after the last place of a path.
+/// What follows after the last point of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounds {
-    /// Nothing.
+    /// The end.
     Once,
-    /// The first.
+    /// The first point.
     Endless,
 }
 
-/// Where somebody looks who goes somewhere.
+/// Where a moving entity looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Facing {
-    /// Where it goes.
+    /// In the direction of movement.
     #[default]
     Ahead,
-    /// Where it looked before.
+    /// In the direction in which it looked before.
     Kept,
 }
 
-/// What becomes of the height of somebody who goes somewhere.
+/// How movement changes the height of an entity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Height {
-    /// It stays, and that of places does not count.
+    /// Its height stays; the height of the points is ignored.
     #[default]
     Kept,
-    /// It becomes that of the place.
+    /// Its height becomes that of the point.
     Changed,
 }
 
-/// How somebody arrives who accelerates.
+/// How an accelerating entity arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
-    /// It slows down.
+    /// It slows down to a halt.
     #[default]
     Halting,
-    /// At the speed that it has.
+    /// At its current speed.
     Running,
 }
 
-/// How somebody goes.
+/// How an entity moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gait {
-    /// How fast at most, metres per second.
+    /// Maximum speed (m/s).
     pub speed: f32,
-    /// How fast it comes to that, metres per second squared; 0 if at once.
+    /// Acceleration to that speed (m/s²); 0 for immediately.
     pub acceleration: f32,
     /// Where it looks.
     pub facing: Facing,
-    /// How high it goes.
+    /// How its height changes.
     pub height: Height,
     /// How it arrives.
     pub ending: Ending,
 }
 
-/// A place on a vehicle, as seen from it.
+/// A place on a vehicle, in the vehicle's coordinates.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Seat {
-    /// To its right, above it, ahead of it, metres.
+    /// To its right, above it, ahead of it (m).
     pub position: Position,
-    /// Turned from where it looks.
+    /// Relative to the vehicle's direction.
     pub direction: Direction,
 }
 
-/// What becomes of a controller.
+/// A change of a controller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ControllerEvent {
-    /// It begins. Its number is above all that the part has had.
+    /// It is set. Its number is above all earlier ones of the part.
     Set(Box<Controller>),
-    /// It has come further.
+    /// It has advanced.
     Advanced {
-        /// To which place of its path it is on its way; 0 where there is no path.
+        /// Index of the next point of its path; 0 where there is no path.
         leg: u32,
-        /// How fast, metres per second.
+        /// Its speed (m/s).
         pace: f32,
     },
-    /// It is over, or was cancelled.
+    /// It ended, or was cancelled.
     Gone,
-    /// Somebody came into the trap.
+    /// An entity entered the trap.
     Caught(EntityId),
-    /// Somebody left the trap.
+    /// An entity left the trap.
     Released(EntityId),
 }
 
@@ -192,7 +193,7 @@ pub struct Controllers {
 }
 
 impl Gait {
-    /// At this speed from the first step on, looking ahead, at the height that it has.
+    /// Moves at a constant speed, looking ahead, without changing height.
     #[must_use]
     pub fn at(speed: f32) -> Self {
         Self {
@@ -210,7 +211,7 @@ impl Gait {
 }
 
 impl Task {
-    /// Which others it excludes.
+    /// The class of the task: what it excludes.
     #[must_use]
     pub fn class(&self) -> Class {
         match self {
@@ -220,7 +221,7 @@ impl Task {
         }
     }
 
-    /// Whether it can be done at all: its numbers are finite, speeds are positive, and it keeps the limits.
+    /// Whether it is valid: its numbers are finite, speeds are positive, and limits are kept.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         match self {
@@ -237,18 +238,18 @@ impl Task {
 }
 
 impl Controllers {
-    /// One of them.
+    /// One controller.
     #[must_use]
     pub fn get(&self, controller: ControllerId) -> Option<&Controller> {
         self.running.get(&controller)
     }
 
-    /// All of them, ascending.
+    /// All controllers, ascending.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (ControllerId, &Controller)> {
         self.running.iter().map(|(id, controller)| (*id, controller))
     }
 
-    /// The number of the next.
+    /// The number of the next controller.
     #[must_use]
     pub fn next(&self) -> ControllerId {
         self.last.next()
@@ -260,7 +261,7 @@ impl Controllers {
         self.last == ControllerId(0)
     }
 
-    /// Does what an event says.
+    /// Applies an event.
     pub(crate) fn apply(&mut self, id: ControllerId, what: &ControllerEvent) -> Result<(), &'static str> {
         if let ControllerEvent::Set(controller) = what {
             if id <= self.last {
@@ -306,7 +307,7 @@ impl Controllers {
         }
     }
 
-    /// Takes those of a part that had some: one that never had any does without.
+    /// Takes the controllers of a part that had some; a part that never had any has no bytes for them.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let wrong = reader.malformed("controller");
         let last = take_controller_id(reader)?;
@@ -320,7 +321,7 @@ impl Controllers {
 }
 
 impl ControllerEvent {
-    /// What happened, as tools print it.
+    /// The name of the change, as tools print it.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -332,7 +333,7 @@ impl ControllerEvent {
         }
     }
 
-    /// Appends the controller's number and this.
+    /// Appends the controller's number and the change.
     pub(crate) fn write(&self, id: ControllerId, out: &mut Vec<u8>) {
         put_number(out, u64::from(id.0));
         match self {
@@ -508,7 +509,7 @@ impl Gait {
     }
 }
 
-/// A controller's number, which others can follow as they can any [ordinal](Reader::ordinal).
+/// Takes a controller id that as many more can follow, as any [ordinal](Reader::ordinal).
 pub(crate) fn take_controller_id(reader: &mut Reader<'_>) -> Result<ControllerId, Malformed> {
     reader.short_ordinal("controller").map(ControllerId)
 }

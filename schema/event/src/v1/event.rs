@@ -1,11 +1,11 @@
-//! Events: what happened, in the words of the log.
+//! Events: the changes that the log records.
 //!
 //! ```text
 //! event   = kind:u8 subject cause:number history:number body
 //! subject = 0:u8  |  1:u8 entity:number (base)  |  2:u8 entity:number (cell)
 //! ```
 //! `cause` is 0, or one more than the index of the consumed call in the batch's header; `history` is 0 for events that
-//! nobody else may see. Bodies are written field by field in the order of their declaration.
+//! only the subject may see. Bodies are written field by field in the order of their declaration.
 
 use annals_def::{Located, Value};
 use annals_ids::{
@@ -34,36 +34,36 @@ use crate::encoding::{Malformed, Reader, put_bytes, put_number};
 /// Whose state an event changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// The owner's own.
+    /// The owner's own state.
     Owner,
     /// One part of one entity.
     Entity(EntityId, Part),
 }
 
-/// Which of the batch's consumed calls an event came from: its index plus one, or 0 for none (a timer, a decision of
-/// the owner itself).
+/// The consumed call of the batch that caused an event: its index plus one, or 0 for none (a timer, a decision of the
+/// owner itself).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cause(pub u32);
 
 /// One change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Whose state it changes.
+    /// The changed state.
     pub subject: Subject,
-    /// What led to it.
+    /// Its cause.
     pub cause: Cause,
-    /// Its place in what others may see of the subject; `None` for what concerns nobody else.
+    /// Its history number, if others may see it.
     pub history: Option<HistoryNumber>,
-    /// What happened.
+    /// The change.
     pub body: Body,
 }
 
-/// Which clients a client method is called on.
+/// The clients on which a client method is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Audience {
-    /// The entity's own.
+    /// The entity's own client.
     Own,
-    /// Every other that sees it.
+    /// Every other client that sees the entity.
     Others,
     /// Both.
     All,
@@ -72,54 +72,54 @@ pub enum Audience {
 /// A timer of an entity part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timer {
-    /// When it fires next.
+    /// Time of the next firing.
     pub due: WorldTime,
-    /// Milliseconds between firings; 0 if it fires once.
+    /// Interval between firings (ms); 0 for a single firing.
     pub every: u64,
-    /// What the behaviour wanted to be reminded of.
+    /// Chosen by the behaviour.
     pub tag: u32,
 }
 
-/// A reply that is waited for. What is to be done with it is data, so that it survives the process.
+/// An awaited reply. How to continue is data, so it survives the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Awaiting {
-    /// When the wait ends without one.
+    /// When the wait times out.
     pub deadline: WorldTime,
-    /// Which continuation of the behaviour is to be run.
+    /// The continuation of the behaviour to run.
     pub then: u32,
-    /// What that continuation needs to know.
+    /// Data for that continuation.
     pub note: Vec<u8>,
 }
 
-/// How a base part came to be.
+/// The initial state of a base part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BaseCreation {
     /// Its type.
     pub type_id: TypeId,
-    /// The entity of the database it stands for; 0 if none.
+    /// The stored entity that it stands for; 0 if none.
     pub database: DatabaseId,
-    /// Which check-out of that entity this life holds; 0 if none.
+    /// The check-out of that stored entity that this activation holds; 0 if none.
     pub checkout: u64,
     /// Every property that the base part holds.
     pub properties: Vec<(MemberId, Value)>,
-    /// What the database keeps of its cell part, for when it has one.
+    /// The stored properties of its cell part, for when it is created.
     pub cell_properties: Vec<(MemberId, Value)>,
 }
 
-/// What can happen.
+/// The kinds of changes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
-    /// The base part begins to exist.
+    /// The base part is created.
     BaseCreated(Box<BaseCreation>),
-    /// The cell part begins to exist. The subject repeats the entity.
+    /// The cell part is created. The subject repeats the entity.
     CellCreated(Box<CellCreation>),
-    /// The part ceases to exist. Its unconfirmed calls stay with the owner.
+    /// The part is destroyed. Its unconfirmed calls stay with the owner.
     Destroyed,
-    /// A property was changed: the whole of it, a part, or a slice of an array in it.
+    /// A property was changed: the whole value, a part of it, or a slice of an array in it.
     Changed {
         /// Index among the type's properties.
         member: MemberId,
-        /// What was changed in it.
+        /// The change, with its path in the value.
         change: Located,
     },
     /// A client method was called on clients.
@@ -128,10 +128,10 @@ pub enum Body {
         method: MemberId,
         /// Its arguments.
         args: Vec<Value>,
-        /// On whose clients.
+        /// Which clients.
         audience: Audience,
     },
-    /// Where a cell part was, about once a second.
+    /// The place of a cell part, logged about once a second.
     Moved(Place),
     /// A call on the link from the subject to `to`.
     Called {
@@ -141,150 +141,151 @@ pub enum Body {
         home: OwnerId,
         /// Its number on the link.
         number: CallNumber,
-        /// What is asked.
+        /// The call.
         call: Call,
     },
-    /// Calls up to this number need not be kept any longer.
+    /// Calls up to this number are acknowledged and need not be kept.
     Confirmed {
         /// The receiving end.
         to: Address,
         /// The last of them.
         upto: CallNumber,
-        /// Whether the receiver is gone, so that they may not have been taken.
+        /// Whether the receiver no longer exists, so that they may not have been taken.
         lost: bool,
     },
-    /// The reply to the call with this number is waited for.
+    /// The reply to the call with this number is awaited.
     Awaits {
         /// The receiving end.
         to: Address,
-        /// Which call.
+        /// The number of the call.
         number: CallNumber,
-        /// What then.
+        /// How to continue.
         awaiting: Awaiting,
     },
-    /// A wait has ended, with a reply or without.
+    /// A wait has ended, with or without a reply.
     Resumed {
         /// The receiving end.
         to: Address,
-        /// Which call.
+        /// The number of the call.
         number: CallNumber,
     },
     /// A timer was set, or set again after it fired.
     TimerSet {
-        /// Which.
+        /// The timer.
         timer: TimerId,
-        /// When and what for.
+        /// Its schedule and tag.
         at: Timer,
     },
     /// A timer fired for the last time or was cancelled.
     TimerGone {
-        /// Which.
+        /// The timer.
         timer: TimerId,
     },
-    /// The client of this part, from now on; on a cell part, whom its witness serves.
+    /// Sets the client of this part; on a cell part, the client that its witness serves.
     ClientSet(Option<ClientLink>),
     /// A session's secret was renewed: the SHA-256 of the token with which the client may resume.
     TokenSet([u8; 32]),
-    /// Where the entity's cell part is, as its home knows.
+    /// The owner of the entity's cell part, as its home knows it.
     Placed(Option<OwnerId>),
     /// The entity left for another owner in the call with this number on the link to it.
     Offloaded {
-        /// Which owner.
+        /// The receiving owner.
         to: OwnerId,
-        /// Which call.
+        /// The number of the call.
         number: CallNumber,
     },
-    /// The entity arrived there for good.
+    /// The hand-over was acknowledged: the entity is real there.
     Departed {
-        /// Which owner.
+        /// The receiving owner.
         to: OwnerId,
-        /// Which call.
+        /// The number of the call.
         number: CallNumber,
     },
-    /// The entity was refused there and is real here again.
+    /// The hand-over was refused: the entity is real here again.
     Returned {
-        /// Which owner.
+        /// The receiving owner.
         to: OwnerId,
-        /// Which call.
+        /// The number of the call.
         number: CallNumber,
     },
     /// The entity was taken over.
     Onloaded {
-        /// From which owner.
+        /// The sending owner.
         from: OwnerId,
-        /// In which call on the link from it.
+        /// The number of the call on the link from it.
         number: CallNumber,
-        /// All of it.
+        /// The whole part.
         image: Box<Image>,
     },
     /// The entity was not taken over.
     Refused {
-        /// From which owner.
+        /// The sending owner.
         from: OwnerId,
-        /// In which call on the link from it.
+        /// The number of the call on the link from it.
         number: CallNumber,
     },
-    /// This was written into a space's data, here or by another of its owners. It changes nothing where something newer is held.
+    /// An entry was written to a space's data, here or by another of the space's owners. Has no effect where a newer
+    /// version is held.
     SpaceData {
-        /// Which space.
+        /// The space.
         space: SpaceId,
-        /// What.
+        /// The entry.
         entry: SpaceEntry,
     },
-    /// The persistent properties are to be written to the database, in the transaction that folds this.
+    /// The persistent properties are to be written to the database, in the transaction that folds this event.
     Stored {
-        /// The entity of the database that this one stands for from now on, if it did not before.
+        /// The stored entity that this one stands for from now on, if it stood for none.
         database: DatabaseId,
     },
-    /// The realm begins with this entity, which was made in the same input: once in the life of an owner.
+    /// This is the realm's first entity, created in the same input: at most once in the log of an owner.
     Bootstrapped {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
     },
-    /// The base part asks something of the ledger. It is executed in the transaction that folds this.
+    /// The base part sends an order to the ledger. It is executed in the transaction that folds this event.
     Ordered {
-        /// Which of its orders.
+        /// The number of the order.
         number: TransferNumber,
-        /// What.
+        /// The order.
         order: Order,
     },
-    /// The base part heard from the ledger.
+    /// The base part received news from the ledger.
     Booked(News),
-    /// Of what was just `Booked` a property that is the view of an account has another value, which clients are shown. The
-    /// value is not logged: it is what the part knows of the ledger.
+    /// After `Booked`: a property that is the view of an account has a new value, which clients are shown. The value is
+    /// not logged: it is derived from the part's ledger view.
     Restated {
         /// Index among the type's properties.
         member: MemberId,
     },
-    /// The ledger's owner took this from the outbox; what it then calls tells those whom it concerns.
+    /// The ledger's owner took this notice from the outbox; the calls that follow deliver it.
     Entered {
-        /// Which notice.
+        /// The number of the notice.
         notice: NoticeNumber,
-        /// The entry, unless it is a statement.
+        /// The entry; `None` for a statement.
         entry: Option<Box<Entry>>,
     },
-    /// A controller of a cell part was set, came a step further, or is over.
+    /// A controller of a cell part was set, advanced or ended.
     Controlled {
-        /// Which.
+        /// The controller.
         controller: ControllerId,
-        /// What became of it.
+        /// The change.
         what: ControllerEvent,
     },
-    /// Who says where a cell part goes, and how fast, is this from now on.
+    /// Sets the movement control of a cell part.
     ControlChanged(MovementControl),
-    /// What the client of a cell part is shown of others is otherwise from now on.
+    /// Changes what the client of a cell part is shown of other entities.
     Sighted(SightChange),
-    /// A client came in, with a ticket or back again. It changes nothing in the state.
+    /// A client was admitted, with a ticket or by reconnecting. Does not change the state.
     Admitted {
-        /// In which session.
+        /// The session.
         session: SessionId,
-        /// The stored entity under whose key it is sealed; 0 if that was not known.
+        /// The stored entity under whose key the data is sealed; 0 if it was not known.
         person: DatabaseId,
-        /// Who it is and from where (rule P6); empty where there was no key.
+        /// The sealed admission (rule P6); empty where there was no key.
         sealed: Vec<u8>,
     },
-    /// An operator had the store take up, or give up, what the logs held and it did not know (rule F17). After a take-over of
-    /// the ledger's owner the same one may be here twice. It changes nothing in the state.
+    /// By an operator's decision the store adopted or discarded log content that it did not know (rule F17). After a
+    /// take-over of the ledger's owner the same decision may be logged twice. Does not change the state.
     Adopted(Box<Adoption>),
 }
 
@@ -340,7 +341,7 @@ impl Event {
     }
 }
 
-/// Events behind their count, each behind its length.
+/// Appends events, prefixed with their count, each prefixed with its length.
 pub(crate) fn put_events<'a>(out: &mut Vec<u8>, events: impl ExactSizeIterator<Item = &'a Event>) {
     put_number(out, events.len() as u64);
     let mut scratch = Vec::new();
@@ -357,7 +358,7 @@ pub(crate) fn take_events<C: FromIterator<Event>>(reader: &mut Reader<'_>) -> Re
 }
 
 impl Body {
-    /// The name of what happened, as tools print it.
+    /// The name of the event, as tools print it.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -680,7 +681,7 @@ pub(crate) fn put_timer(out: &mut Vec<u8>, timer: &Timer) {
     put_number(out, u64::from(timer.tag));
 }
 
-/// A timer's number, which others can follow as they can any [ordinal](Reader::ordinal).
+/// Takes a timer id that as many more can follow, as any [ordinal](Reader::ordinal).
 pub(crate) fn take_timer_id(reader: &mut Reader<'_>) -> Result<TimerId, Malformed> {
     reader.short_ordinal("timer").map(TimerId)
 }

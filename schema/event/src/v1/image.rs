@@ -1,4 +1,4 @@
-//! Images: all of one entity part at one point of its life. Snapshots, hand-over and the state hash are made of them.
+//! Images: the whole state of one entity part. Used by snapshots, hand-over and the state hash.
 
 use std::{
     borrow::Cow,
@@ -25,18 +25,18 @@ use super::{
 };
 use crate::encoding::{Malformed, Reader, put_number};
 
-/// How many of the newest history events are kept with an entity part, for views and ghosts that lag behind. Older ones
-/// are repaired by the whole state.
+/// Number of newest history events that are kept with an entity part, for views and ghosts that lag behind. Those that
+/// lag further are sent the whole state.
 pub const HISTORY_KEPT: usize = 128;
 
-/// The calls between one address and all the others.
+/// The links between one address and all others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Links {
-    /// Per receiver, what was called.
+    /// The calls sent, by receiver.
     pub sent: BTreeMap<Address, Sent>,
-    /// Per sender, the highest call that was taken.
+    /// The highest call number taken, by sender.
     pub taken: BTreeMap<Address, CallNumber>,
-    /// The replies that are waited for, by the call's receiver and number.
+    /// The replies awaited, by the call's receiver and number.
     pub awaiting: BTreeMap<(Address, CallNumber), Awaiting>,
 }
 
@@ -45,48 +45,48 @@ pub struct Links {
 pub struct Sent {
     /// The receiver's home: the owner that knows where it is.
     pub home: OwnerId,
-    /// The highest number that was used.
+    /// The highest call number used.
     pub last: CallNumber,
-    /// What is not confirmed yet.
+    /// The unconfirmed calls.
     pub unconfirmed: BTreeMap<CallNumber, Call>,
 }
 
-/// What only a base part has.
+/// State that only a base part has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BaseImage {
-    /// The entity of the database it stands for; 0 if none.
+    /// The stored entity that it stands for; 0 if none.
     pub database: DatabaseId,
-    /// Which check-out of that entity this life holds; 0 if none.
+    /// The check-out of that stored entity that this activation holds; 0 if none.
     pub checkout: u64,
-    /// What the database keeps of the cell part; none of it any more once there was a cell part in this life.
+    /// The stored properties of the cell part; empty once a cell part was created in this activation.
     pub cell_properties: BTreeMap<MemberId, Value>,
-    /// Where the cell part is.
+    /// The owner of the cell part.
     pub cell: Option<OwnerId>,
-    /// SHA-256 of the token with which its client may resume.
+    /// SHA-256 of the token with which its client may resume its session.
     pub token: Option<[u8; 32]>,
-    /// What it knows of the ledger.
+    /// Its view of the ledger.
     pub ledger: LedgerView,
 }
 
-/// What only a cell part has.
+/// State that only a cell part has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CellImage {
     /// Whether it has a base part, at home.
     pub based: bool,
-    /// Where it was when last logged. Volatile: left out of the state hash.
+    /// Its place when last logged. Volatile: excluded from the state hash.
     pub place: Place,
-    /// Of which life of its space it is (rule S4): the one that was known where it came in. `None` while it is on its way into
-    /// another space.
+    /// The life of its space that it belongs to (rule S4): the one known where it entered. `None` while it is on its
+    /// way into another space.
     pub life: Option<u64>,
-    /// What moves it, or watches around it.
+    /// Its controllers.
     pub controllers: Controllers,
-    /// Who says where it goes, and how fast.
+    /// Who moves it, and its top speed.
     pub movement_control: MovementControl,
-    /// What its client is shown of others.
+    /// What its client is shown of other entities.
     pub sight: Sight,
 }
 
-/// What the two parts do not have in common.
+/// State that differs between the two parts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PartImage {
     /// A base part.
@@ -110,27 +110,27 @@ pub struct Image {
     pub recent: VecDeque<Event>,
     /// Its timers.
     pub timers: BTreeMap<TimerId, Timer>,
-    /// The highest timer id that was used.
+    /// The highest timer id used.
     pub last_timer: TimerId,
     /// Its calls.
     pub links: Links,
     /// Its client.
     pub client: Option<ClientLink>,
-    /// What only this part has.
+    /// State of this kind of part only.
     pub part: PartImage,
 }
 
-/// What of an image is written.
+/// Which fields of an image are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
-    /// All of it.
+    /// All fields.
     Whole,
-    /// What the state hash covers.
+    /// The fields that the state hash covers.
     WithoutVolatile,
 }
 
 impl Image {
-    /// A part that has just begun to exist.
+    /// A newly created part.
     #[must_use]
     pub fn new(type_id: TypeId, home: OwnerId, properties: &[(MemberId, Value)], part: PartImage) -> Self {
         Self {
@@ -147,7 +147,7 @@ impl Image {
         }
     }
 
-    /// The base's own state, if this is a base part.
+    /// The base state, if this is a base part.
     #[must_use]
     pub fn base(&self) -> Option<&BaseImage> {
         match &self.part {
@@ -156,7 +156,7 @@ impl Image {
         }
     }
 
-    /// The cell's own state, if this is a cell part.
+    /// The cell state, if this is a cell part.
     #[must_use]
     pub fn cell(&self) -> Option<&CellImage> {
         match &self.part {
@@ -165,8 +165,8 @@ impl Image {
         }
     }
 
-    /// What a property is: what the part holds, or for the view of an account what the part knows of the ledger. `None` if
-    /// it belongs to the other part.
+    /// The value of a property: the stored value, or for the view of an account the value derived from the ledger view.
+    /// `None` if the property belongs to the other part.
     #[must_use]
     pub fn value(&self, property: &Property) -> Option<Cow<'_, Value>> {
         match property.account {
@@ -175,7 +175,7 @@ impl Image {
         }
     }
 
-    /// The history events after `known`, or `None` where they reach no longer back so far.
+    /// The history events after `known`, or `None` if some of them are no longer kept.
     #[must_use]
     pub fn history_since(&self, known: HistoryNumber) -> Option<impl Iterator<Item = &Event>> {
         let missing = self.history.0.checked_sub(known.0)?;
@@ -188,7 +188,7 @@ impl Image {
         self.write_extent(out, Extent::Whole);
     }
 
-    /// Appends what the state hash covers: everything but where it stands.
+    /// Appends the fields that the state hash covers: all but the place.
     pub fn write_stable(&self, out: &mut Vec<u8>) {
         self.write_extent(out, Extent::WithoutVolatile);
     }
@@ -291,8 +291,8 @@ impl PartImage {
     }
 }
 
-/// The kind of part that a cell part is written as, and what is added to it for what else there is of one. What is as it was
-/// when the part began takes no byte.
+/// The part kind that marks a cell part, and the flags for its optional fields. A field with its initial value takes no
+/// bytes.
 const CELL: u8 = 1;
 const CONTROLLED: u8 = 2;
 const HAS_MOVEMENT_CONTROL: u8 = 4;
@@ -337,7 +337,7 @@ impl CellImage {
 }
 
 impl Links {
-    /// Whether there is nothing that anybody waits for: no unconfirmed call.
+    /// Whether no calls are unconfirmed.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.sent.values().all(|sent| sent.unconfirmed.is_empty())

@@ -1,8 +1,9 @@
-//! The ledger's words: who holds what, what is asked for, what came of it, and what those whom it concerns are told.
+//! The ledger's types: holdings, orders, entries, and notices to the parties concerned.
 //!
-//! An **account** is a holder, a slot and a kind of asset. Every entry is balanced: what leaves one account comes to another,
-//! and what is made comes from the world's, whose balance is minus what exists. What db does with an order is in `annals-db`;
-//! `docs/ledger.md` says all of it in one place. The encodings, field by field, are in this module's other file.
+//! An **account** is a holder, a slot and a kind of asset. Every entry is balanced: what leaves one account enters
+//! another, and assets are made from the world's account, whose balance is minus what exists. How db executes an order
+//! is in `annals-db`; `docs/ledger.md` describes the whole. The encodings, field by field, are in this module's other
+//! file.
 
 mod account;
 mod encoding;
@@ -19,52 +20,52 @@ use thiserror::Error;
 use crate::encoding::ORDINALS;
 pub use view::LedgerView;
 
-/// Most assets that one order names: kinds that are counted, and items. With the limits below it keeps what one order
+/// Maximum number of assets in one order: counted kinds, and items. With the limits below it keeps what one order
 /// writes to some ten kilobytes.
 pub const ASSETS_PER_ORDER: usize = 64;
 
-/// Most assets that one side of a trade may have on the table.
+/// Maximum number of assets that one side of a trade may have on the table.
 pub const ASSETS_PER_SIDE: usize = 64;
 
-/// Most accounts that are not empty, and items, that one holder can come to by what it or others ask for. What only comes
-/// back to it may exceed this by what it had reserved.
+/// Maximum number of non-empty accounts, and of items, that one holder can reach by its own or others' orders. Assets
+/// that are returned to it may exceed this by the amount it had reserved.
 pub const HOLDINGS_PER_HOLDER: u32 = 4096;
 
-/// Bytes that a [`Statement`] takes at most while nothing came back beyond [`HOLDINGS_PER_HOLDER`].
+/// Maximum size of a [`Statement`] (bytes) while no returned assets exceed [`HOLDINGS_PER_HOLDER`].
 pub const STATEMENT_BYTES: usize = 168 << 10;
 
-/// Most trades and reserved transfers that a holder may be party to at a time.
+/// Maximum number of open trades and reserved transfers of a holder.
 pub const OPEN_PER_HOLDER: u32 = 32;
 
-/// Most units of one kind that may exist, so that no sum overflows anywhere.
+/// Maximum number of units of one kind that may exist, so that no sum overflows.
 pub const UNITS_OF_A_KIND: u64 = i64::MAX as u64;
 
-/// Most bytes of the reason for which something is made or destroyed.
+/// Maximum length of the reason for making or destroying assets (bytes).
 pub const REASON_BYTES: usize = 64;
 
-/// Most bytes of an operator's name, and of the name of a tool.
+/// Maximum length of an operator's name, and of the name of a tool (bytes).
 pub const OPERATOR_BYTES: usize = 64;
 
-/// Most bytes of the reason that an operator gives: some lines.
+/// Maximum length of the reason that an operator gives (bytes): some lines.
 pub const WARRANT_REASON_BYTES: usize = 500;
 
-/// Longest that a transfer may stay reserved and a trade open, in milliseconds: 30 days.
+/// Maximum time that a transfer may stay reserved and a trade open (ms): 30 days.
 pub const LONGEST_OPEN: u64 = 30 * 24 * 3600 * 1000;
 
-/// Most orders of a base part that may wait for what comes of them.
+/// Maximum number of a base part's orders without a result.
 pub const ORDERS_WAITING: usize = 64;
 
 /// One of the two sides of a trade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
-    /// Who proposed it.
+    /// The side that proposed it.
     Proposer,
-    /// With whom.
+    /// The side to which it was proposed.
     Partner,
 }
 
 impl Side {
-    /// The one across the table.
+    /// The opposite side.
     #[must_use]
     pub fn other(self) -> Side {
         match self {
@@ -74,52 +75,52 @@ impl Side {
     }
 }
 
-/// Who can hold assets.
+/// A holder of assets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Holder {
     /// Where assets come from when they are made, and go to when they are destroyed. Its balance is minus what exists.
     World,
-    /// An entity of the database, through all its lives.
+    /// A stored entity, through all its activations.
     Stored(DatabaseId),
-    /// A transfer that is reserved: what it is to move has left the giver. Its slot is the one the assets came from.
+    /// A reserved transfer: its assets have left the giver. Its slot is the one the assets came from.
     Pending(TransferId),
-    /// What one side of a trade has on the table. Its slot is the one the assets came from.
+    /// One side's assets on the table of a trade. Its slot is the one the assets came from.
     Trade(TradeId, Side),
 }
 
-/// Where assets are: holder and slot.
+/// A place of assets: holder and slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// Who has them.
+    /// The holder.
     pub holder: Holder,
-    /// In which of its slots.
+    /// The slot.
     pub slot: Slot,
 }
 
-/// Where units of one kind are counted.
+/// The place of units of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Account {
-    /// Whose, and which slot of it.
+    /// Holder and slot.
     pub place: Place,
-    /// Units of which kind.
+    /// The kind of the units.
     pub kind: AssetKind,
 }
 
-/// Assets: units that are counted, and items that are named.
+/// Assets: units that are counted, and items that are identified.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Assets {
-    /// How many units of which kind.
+    /// Number of units by kind.
     pub units: BTreeMap<AssetKind, u64>,
-    /// Which items, and of which kind each is.
+    /// The items, with their kinds.
     pub items: BTreeMap<Serial, AssetKind>,
 }
 
-/// What is to be made.
+/// Assets to be made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Goods {
-    /// How many units of which kind.
+    /// Number of units by kind.
     pub units: BTreeMap<AssetKind, u64>,
-    /// How many items of which kind. Their serials are given when they are made.
+    /// Number of items by kind. Their serials are assigned when they are made.
     pub items: BTreeMap<AssetKind, u32>,
 }
 
@@ -142,19 +143,19 @@ impl Assets {
         }
     }
 
-    /// Whether there is nothing.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty() && self.units.values().all(|&amount| amount == 0)
     }
 
-    /// How many assets they are, as the limits count them.
+    /// Number of assets, as the limits count them.
     #[must_use]
     pub fn count(&self) -> usize {
         self.units.len() + self.items.len()
     }
 
-    /// Puts others to them.
+    /// Adds others.
     ///
     /// # Errors
     /// When a sum overflows, or an item is there already; nothing is changed then.
@@ -173,10 +174,10 @@ impl Assets {
         Ok(())
     }
 
-    /// Takes others away from them.
+    /// Removes others.
     ///
     /// # Errors
-    /// When they are not there; nothing is changed then.
+    /// When they are not all there; nothing is changed then.
     pub fn take(&mut self, others: &Assets) -> Result<(), Unbalanced> {
         if !self.contains(others) {
             return Err(Unbalanced);
@@ -192,7 +193,7 @@ impl Assets {
         Ok(())
     }
 
-    /// Whether others are among them.
+    /// Whether others are all included.
     #[must_use]
     pub fn contains(&self, others: &Assets) -> bool {
         let has_units = |(kind, amount): (&AssetKind, &u64)| self.units.get(kind).copied().unwrap_or(0) >= *amount;
@@ -201,151 +202,152 @@ impl Assets {
     }
 }
 
-/// Assets are not where they would have to be.
+/// Assets are missing, or would be there twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the assets are not there, or would be there twice")]
 pub struct Unbalanced;
 
-/// Assets by the slot they are in, or came from.
+/// Assets by the slot that they are in, or came from.
 pub type Slots = BTreeMap<Slot, Assets>;
 
-/// On whose word an order is made that no behaviour has asked for.
+/// An operator's authority for an order that no behaviour has made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Warrant {
-    /// Which action: an order of one that was executed is not executed again.
+    /// The action: the order of an executed action is not executed again.
     pub action: ActionId,
     /// The operator's name; at most [`OPERATOR_BYTES`].
     pub operator: String,
-    /// The tool with which it was asked for; at most [`OPERATOR_BYTES`].
+    /// The tool that the operator used; at most [`OPERATOR_BYTES`].
     pub tool: String,
-    /// Why; at most [`WARRANT_REASON_BYTES`].
+    /// The reason; at most [`WARRANT_REASON_BYTES`].
     pub reason: String,
 }
 
-/// What a base part asks of the ledger. It can touch what its own entity of the database holds, what it is party to, and
-/// nothing else.
+/// An order from a base part to the ledger. It can affect only the holdings of its own stored entity, and the trades
+/// and transfers that this entity is party to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Make assets.
+    /// Makes assets.
     Mint {
-        /// Into which slot.
+        /// The receiving slot.
         slot: Slot,
-        /// What.
+        /// The assets to make.
         goods: Goods,
-        /// Why, for whoever reads the ledger; at most [`REASON_BYTES`].
+        /// The reason, for readers of the ledger; at most [`REASON_BYTES`].
         reason: String,
     },
-    /// Destroy assets.
+    /// Destroys assets.
     Burn {
-        /// From which slot.
+        /// The slot they are in.
         slot: Slot,
-        /// Which.
+        /// The assets.
         assets: Assets,
-        /// Why, for whoever reads the ledger; at most [`REASON_BYTES`].
+        /// The reason, for readers of the ledger; at most [`REASON_BYTES`].
         reason: String,
     },
-    /// Move assets between slots of one's own: equip them, put them into a bank.
+    /// Moves assets between slots of the same holder: to equip them, or put them into a bank.
     Move {
-        /// From which slot.
+        /// The slot they are in.
         from: Slot,
-        /// Into which slot.
+        /// The receiving slot.
         to: Slot,
-        /// Which.
+        /// The assets.
         assets: Assets,
     },
-    /// Reserve a transfer to another: the assets leave at once, and come to the other's inventory with [`Order::Post`].
+    /// Reserves a transfer to another holder: the assets leave at once, and enter the other's inventory with
+    /// [`Order::Post`].
     Give {
-        /// From which slot.
+        /// The slot they are in.
         slot: Slot,
-        /// To whom.
+        /// The receiver.
         to: DatabaseId,
-        /// Which.
+        /// The assets.
         assets: Assets,
-        /// When they come back if nothing else has happened.
+        /// Time of their return, unless the transfer was posted or voided before.
         expires: WallTime,
     },
-    /// Complete a transfer that one has reserved.
+    /// Completes a transfer that the same holder has reserved.
     Post {
-        /// Which.
+        /// The transfer.
         of: TransferId,
     },
-    /// End a reserved transfer: the assets go back. The giver may, and so may the one to whom they were to go.
+    /// Ends a reserved transfer: the assets go back. Allowed for the giver and the receiver.
     Void {
-        /// Which.
+        /// The transfer.
         of: TransferId,
     },
-    /// Open a trade.
+    /// Opens a trade.
     Propose {
-        /// With whom.
+        /// The other party.
         with: DatabaseId,
-        /// When it is cancelled if it was not settled before.
+        /// Time of its cancellation, unless it was settled before.
         expires: WallTime,
     },
-    /// Put assets on the table: they leave at once.
+    /// Puts assets on the table: they leave their slot at once.
     Offer {
-        /// In which trade.
+        /// The trade.
         trade: TradeId,
-        /// From which slot.
+        /// The slot they are in.
         slot: Slot,
-        /// Which.
+        /// The assets.
         assets: Assets,
     },
-    /// Take assets back from the table.
+    /// Takes assets back from the table.
     Withdraw {
-        /// In which trade.
+        /// The trade.
         trade: TradeId,
-        /// The slot they came from, and go back to.
+        /// The slot that they came from and return to.
         slot: Slot,
-        /// Which.
+        /// The assets.
         assets: Assets,
     },
-    /// Accept what is on the table. Once both have, it is exchanged.
+    /// Accepts what is on the table. Once both sides have accepted, it is exchanged.
     Accept {
-        /// Which trade.
+        /// The trade.
         trade: TradeId,
-        /// Which offers: another version is refused.
+        /// The accepted version of the offers: any other is refused.
         version: OfferVersion,
     },
-    /// End a trade: everything goes back.
+    /// Ends a trade: all assets go back.
     Cancel {
-        /// Which.
+        /// The trade.
         trade: TradeId,
     },
-    /// An operator makes assets, or gives items back that exist no more.
+    /// An operator makes assets, or restores items that no longer exist.
     Grant {
-        /// Into which slot.
+        /// The receiving slot.
         slot: Slot,
-        /// What is made.
+        /// The assets to make.
         goods: Goods,
-        /// Which items come back, under their serials, and of which kind each is.
+        /// The items to restore, under their serials, with their kinds.
         restored: BTreeMap<Serial, AssetKind>,
-        /// On whose word.
+        /// The operator's authority.
         warrant: Box<Warrant>,
     },
     /// An operator destroys assets.
     Take {
-        /// From which slot.
+        /// The slot they are in.
         slot: Slot,
-        /// Which.
+        /// The assets.
         assets: Assets,
-        /// On whose word.
+        /// The operator's authority.
         warrant: Box<Warrant>,
     },
 }
 
-/// Why an order was refused. Nothing was changed by it.
+/// Why an order was refused. A refused order changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum RefusalReason {
-    /// The asker is no entity of the database.
+    /// The requester is not a stored entity.
     #[error("the asker is not an entity of the database: store it first")]
     NotStored,
-    /// The asker is not the life that its entity of the database has now.
+    /// The requester is not the current activation of its stored entity.
     #[error("another life of the asker's entity is the living one")]
     NotAlive,
-    /// Nothing is named, or none of something.
+    /// The order names nothing, or a zero amount of something.
     #[error("it names no assets, or none of a kind")]
     Empty,
-    /// More is named than an order may name.
+    /// The order names more assets than allowed.
     #[error("it names more than {ASSETS_PER_ORDER} assets")]
     TooMany,
     /// The reason is too long.
@@ -366,22 +368,22 @@ pub enum RefusalReason {
     /// The receiver would hold too many assets.
     #[error("the receiver would hold more than {HOLDINGS_PER_HOLDER} assets")]
     Full,
-    /// A party has too much open.
+    /// A party has too many open trades and transfers.
     #[error("a party has {OPEN_PER_HOLDER} trades and reserved transfers open already")]
     TooManyOpen,
-    /// Too much would be on the table.
+    /// Too many assets would be on the table.
     #[error("more than {ASSETS_PER_SIDE} assets of one side would be on the table")]
     TableFull,
-    /// Nobody of that id has ever lived.
+    /// No entity with that id has ever existed.
     #[error("there is no such entity of the database, or it has never lived")]
     UnknownHolder,
-    /// One cannot give to oneself or trade with oneself.
+    /// Giver and receiver, or both sides of a trade, are the same.
     #[error("the other is oneself")]
     Oneself,
     /// There is no such transfer or trade, or it has ended.
     #[error("there is no such transfer or trade, or it has ended")]
     NotOpen,
-    /// The asker is not party to it, or it is not for this party to do.
+    /// The requester is not party to it, or this party may not do it.
     #[error("it is not the asker's to do")]
     NotParty,
     /// The offers have changed since.
@@ -390,74 +392,74 @@ pub enum RefusalReason {
     /// It would end at once, or too late.
     #[error("its end has come already, or is further off than {LONGEST_OPEN} ms")]
     BadDeadline,
-    /// An operator's order says too little or too much of whose it is.
+    /// An operator's order has missing or overlong warrant fields.
     #[error(
         "an operator's order names operator and tool, in at most {OPERATOR_BYTES} bytes each, and a reason, in at most {WARRANT_REASON_BYTES}"
     )]
     BadWarrant,
 }
 
-/// What came of an order.
+/// The result of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// It was done.
+    /// It was executed.
     Posted,
-    /// The transfer is reserved, the trade is open.
+    /// The transfer is reserved, or the trade is open.
     Pending,
-    /// The transfer was voided, the trade cancelled: what was reserved has gone back.
+    /// The transfer was voided, or the trade cancelled: reserved assets have gone back.
     Voided,
-    /// The same, because the time was over.
+    /// The same, because of expiry.
     Expired,
     /// Nothing was changed.
     Refused(RefusalReason),
 }
 
-/// Units that one account got, or with a minus gave.
+/// Units that one account received, or, if negative, gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Posting {
-    /// Which account.
+    /// The account.
     pub account: Account,
-    /// How many units.
+    /// Number of units.
     pub amount: i64,
 }
 
 /// An item that changed its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// Which item.
+    /// The item.
     pub serial: Serial,
-    /// Of which kind.
+    /// Its kind.
     pub kind: AssetKind,
-    /// Where it was.
+    /// Its former place.
     pub from: Place,
-    /// Where it is.
+    /// Its new place.
     pub to: Place,
 }
 
 /// A line of the ledger, kept for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its place in the ledger.
+    /// Its number in the ledger.
     pub number: EntryNumber,
-    /// The batch in whose folding it was made.
+    /// The batch whose folding created it.
     pub at: LogPosition,
-    /// What that batch says of the time.
+    /// The wall time of that batch.
     pub wall: WallTime,
-    /// The order that asked for it; for what expired, the one that had reserved or opened it.
+    /// The order that caused it; for an expiry, the order that reserved the transfer or opened the trade.
     pub of: TransferId,
-    /// The entity of the database for which it was asked; 0 if the asker is none.
+    /// The stored entity for which the order was made; 0 if the requester is none.
     pub holder: DatabaseId,
-    /// What was asked for; `None` for what expired.
+    /// The order; `None` for an expiry.
     pub order: Option<Order>,
-    /// What came of it.
+    /// The result.
     pub outcome: Outcome,
-    /// What it did to accounts: per kind, the sum is 0.
+    /// Its effects on accounts: per kind, the sum is 0.
     pub postings: Vec<Posting>,
-    /// What it did to items.
+    /// Its effects on items.
     pub passages: Vec<Passage>,
 }
 
-/// How a trade or a reserved transfer stands.
+/// The stage of a trade or reserved transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// It is open.
@@ -466,16 +468,16 @@ pub enum Stage {
     Settled,
     /// It was cancelled, or voided.
     Cancelled,
-    /// Its time was over.
+    /// It expired.
     Expired,
 }
 
-/// What one side of a trade shows the other.
+/// One side of a trade, as the other sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
-    /// Which entity of the database.
+    /// The stored entity.
     pub holder: DatabaseId,
-    /// What it has on the table, by the slot it came from.
+    /// The assets on the table, by the slot they came from.
     pub table: Slots,
     /// Whether it has accepted what is on the table.
     pub accepted: bool,
@@ -484,17 +486,17 @@ pub struct Offer {
 /// A trade as its parties see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trade {
-    /// Which.
+    /// Its id.
     pub id: TradeId,
-    /// How it stands.
+    /// Its stage.
     pub stage: Stage,
-    /// Raised with each change of what is on the table.
+    /// Incremented with each change of what is on the table.
     pub version: OfferVersion,
     /// When it expires.
     pub expires: WallTime,
-    /// Who proposed it.
+    /// The side that proposed it.
     pub proposer: Offer,
-    /// With whom.
+    /// The side to which it was proposed.
     pub partner: Offer,
 }
 
@@ -508,7 +510,7 @@ impl Trade {
         }
     }
 
-    /// One side of it, to be changed.
+    /// One side of it, mutable.
     pub fn side_mut(&mut self, side: Side) -> &mut Offer {
         match side {
             Side::Proposer => &mut self.proposer,
@@ -516,7 +518,7 @@ impl Trade {
         }
     }
 
-    /// On which side an entity of the database is.
+    /// The side on which a stored entity is.
     #[must_use]
     pub fn side_of(&self, holder: DatabaseId) -> Option<Side> {
         let sides = [Side::Proposer, Side::Partner];
@@ -527,98 +529,98 @@ impl Trade {
 /// A reserved transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gift {
-    /// Which.
+    /// Its id.
     pub id: TransferId,
-    /// How it stands.
+    /// Its stage.
     pub stage: Stage,
-    /// Who gives.
+    /// The giver.
     pub from: DatabaseId,
-    /// To whom.
+    /// The receiver.
     pub to: DatabaseId,
     /// The giver's slot from which it came.
     pub slot: Slot,
-    /// What.
+    /// The assets.
     pub assets: Assets,
     /// When it expires.
     pub expires: WallTime,
 }
 
-/// What an entity of the database holds.
+/// The holdings of a stored entity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holdings {
-    /// How often that has changed.
+    /// Number of changes so far.
     pub version: HoldingsVersion,
-    /// What is in which slot.
+    /// The assets by slot.
     pub slots: Slots,
 }
 
-/// How holdings changed.
+/// A change of holdings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// The version that they have now; one more than before.
+    /// The new version; one more than before.
     pub version: HoldingsVersion,
-    /// What left, by slot.
+    /// The assets that left, by slot.
     pub gone: Slots,
-    /// What came, by slot.
+    /// The assets that entered, by slot.
     pub come: Slots,
 }
 
-/// Everything that a life has to know when it begins.
+/// Everything that an activation must know of the ledger when it begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statement {
-    /// Of which entity of the database.
+    /// The stored entity.
     pub holder: DatabaseId,
-    /// What it holds.
+    /// Its holdings.
     pub holdings: Holdings,
     /// The trades that it is party to.
     pub trades: BTreeMap<TradeId, Trade>,
-    /// What it has reserved for others.
+    /// The transfers that it has reserved for others.
     pub gifts: BTreeMap<TransferId, Gift>,
 }
 
-/// What an entry means to one of those whom it concerns.
+/// The meaning of an entry for one of the parties concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Booking {
-    /// Which entry.
+    /// The entry.
     pub entry: EntryNumber,
-    /// The order that it answers; for what expired, the one that had reserved or opened it.
+    /// The order that it answers; for an expiry, the order that reserved the transfer or opened the trade.
     pub of: TransferId,
-    /// What came of it.
+    /// The result.
     pub outcome: Outcome,
-    /// What that did to the receiver's holdings, if it did anything.
+    /// The change of the receiver's holdings, if any.
     pub change: Option<Change>,
-    /// The trade that it is about, as it is now.
+    /// The trade concerned, in its new state.
     pub trade: Option<Trade>,
-    /// The reserved transfer that it is about, as it is now.
+    /// The reserved transfer concerned, in its new state.
     pub gift: Option<Gift>,
 }
 
-/// What the ledger tells a base part.
+/// Notifications from the ledger to a base part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// All that is: the first that a life hears.
+    /// The whole state: the first news of an activation.
     Statement(Box<Statement>),
-    /// What an entry did.
+    /// The effects of an entry.
     Booking(Box<Booking>),
 }
 
 /// News for one base part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Whose base part.
+    /// The entity of the base part.
     pub to: EntityId,
     /// Its home.
     pub home: OwnerId,
-    /// What it is told.
+    /// The news.
     pub news: News,
 }
 
-/// What the outbox holds for the log `ledger`: an entry, unless it is a statement; and who is to be told.
+/// An item of the outbox for the log `ledger`: an entry (none for a statement), and its deliveries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notice {
     /// The entry.
     pub entry: Option<Box<Entry>>,
-    /// Whom it concerns, in the order in which they are told.
+    /// The deliveries, in their order.
     pub deliveries: Vec<Delivery>,
 }
 
@@ -639,7 +641,7 @@ impl Warrant {
 }
 
 impl Order {
-    /// On whose word it is made, if an operator has asked for it.
+    /// The operator's authority, if it is an operator's order.
     #[must_use]
     pub fn warrant(&self) -> Option<&Warrant> {
         match self {
@@ -648,10 +650,10 @@ impl Order {
         }
     }
 
-    /// Whether it can be executed as far as that can be seen from itself. Whoever records an order checks this first.
+    /// Checks everything that does not depend on the ledger's state. Must be called before an order is recorded.
     ///
     /// # Errors
-    /// Why it would be refused whatever the ledger holds.
+    /// Why it would be refused in any state of the ledger.
     pub fn check(&self) -> Result<(), RefusalReason> {
         self.check_named()?;
         self.warrant().map_or(Ok(()), Warrant::check)?;
@@ -675,8 +677,8 @@ impl Order {
         check_reason(reason)
     }
 
-    /// Whether what it is about has a number that anything can have. Players name these, and an order with another number
-    /// would be recorded and never read again.
+    /// Checks that the ids in it are in the possible range. Players choose these ids, and an order with any other would
+    /// be recorded and could never be decoded.
     fn check_named(&self) -> Result<(), RefusalReason> {
         let of = match self {
             Order::Mint { .. }
@@ -704,7 +706,7 @@ impl Order {
 }
 
 impl Goods {
-    /// How many assets they are, as the limits count them.
+    /// Number of assets, as the limits count them.
     #[must_use]
     pub fn count(&self) -> usize {
         let items = self.items.values().map(|&count| u64::from(count)).sum::<u64>();
@@ -713,7 +715,7 @@ impl Goods {
             .saturating_add(self.units.len())
     }
 
-    /// With so many assets besides.
+    /// Checks the count together with `others` more assets.
     fn check_with(&self, others: usize) -> Result<(), RefusalReason> {
         let count = self.count().saturating_add(others);
         let none = self.units.values().any(|&amount| amount == 0) || self.items.values().any(|&count| count == 0);

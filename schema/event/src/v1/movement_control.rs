@@ -1,4 +1,4 @@
-//! Who says where a cell part goes, and how fast.
+//! Movement control: who moves a cell part, and its top speed.
 //!
 //! ```text
 //! movement_control = driver:u8 top_speed:f32 top_speed_y:f32
@@ -7,29 +7,29 @@
 
 use crate::encoding::{Malformed, Reader};
 
-/// Who says where a cell part goes.
+/// Who moves a cell part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Driver {
     /// Its client, if it has one.
     #[default]
     Client,
-    /// Nobody but behaviour and controllers.
+    /// Behaviour and controllers only.
     Server,
 }
 
-/// See the module.
+/// Who moves a cell part, and its top speeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MovementControl {
-    /// Who holds them.
+    /// The driver.
     pub driver: Driver,
-    /// How fast its client may move it, metres per second; 0 if as fast as it likes.
+    /// Top speed at which its client may move it (m/s); 0 means unlimited.
     pub top_speed: f32,
-    /// How fast up and down, if it is not to count as the rest does; 0 if it is. Without a top speed it means nothing.
+    /// Vertical top speed (m/s), if it differs from the other; 0 if it does not. Ignored without a top speed.
     pub top_speed_y: f32,
 }
 
 impl MovementControl {
-    /// Whether the speeds are some.
+    /// Whether the speeds are finite and not negative.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let speeds = [self.top_speed, self.top_speed_y];

@@ -1,4 +1,4 @@
-//! What the client of a cell part is shown of others, where that is not what its space says for everybody.
+//! What the client of a cell part is shown of other entities, where it differs from the defaults of its space.
 //!
 //! ```text
 //! sight  = area list(entity:number)
@@ -13,40 +13,40 @@ use annals_ids::EntityId;
 
 use crate::encoding::{Malformed, Reader, put_number};
 
-/// Most entities that are shown by name: each is looked up at every tick.
+/// Maximum number of entities shown by id: each is looked up at every tick.
 pub const MANUAL_LIMIT: usize = 256;
 
-/// How far one part sees, metres.
+/// The area of interest of one part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AreaOfInterest {
-    /// Half the side of the square within which others come into view.
+    /// Half the side of the square within which others enter the view (m).
     pub radius: f32,
-    /// How much further out they must be to leave it.
+    /// Additional distance at which they leave it (m).
     pub hysteresis: f32,
 }
 
-/// See the module.
+/// Which other entities the client of a cell part is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sight {
-    /// How far it sees; `None` if as far as its space says.
+    /// The area of interest; `None` for the default of the space.
     pub area: Option<AreaOfInterest>,
-    /// Whom it sees wherever in its space they are (manual AoI).
+    /// Entities that are shown wherever in the space they are (manual AoI).
     pub manual: BTreeSet<EntityId>,
 }
 
-/// What changes it.
+/// A change of [`Sight`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SightChange {
-    /// It sees so far from now on.
+    /// Sets the area of interest.
     Area(Option<AreaOfInterest>),
-    /// It sees this entity wherever it is.
+    /// Shows this entity wherever it is.
     Added(EntityId),
-    /// It sees it no more than others.
+    /// Shows this entity only by the usual rules.
     Removed(EntityId),
 }
 
 impl AreaOfInterest {
-    /// Whether the distances are some.
+    /// Whether the distances are finite and not negative.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let distances = [self.radius, self.hysteresis];
@@ -55,7 +55,7 @@ impl AreaOfInterest {
             .all(|metres| metres.is_finite() && metres.is_sign_positive())
     }
 
-    /// How far from where it stands anybody can be in view, metres.
+    /// Maximum distance at which an entity can be in view because of this area (m).
     #[must_use]
     pub fn reach(&self) -> f32 {
         self.radius + self.hysteresis

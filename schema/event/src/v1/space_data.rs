@@ -1,4 +1,4 @@
-//! Space data: what is the same everywhere in a space, and outlives whoever wrote it.
+//! Space data: values that are the same everywhere in a space, and that outlive the entity that wrote them.
 //!
 //! ```text
 //! entry    = key:number version value:bytes
@@ -9,10 +9,10 @@
 //! ```
 //! Keys ascend, and are below [`SPACE_KEYS`]; floats are finite, everything is little-endian.
 //!
-//! Every cell owner of a space has a copy. Whatever comes in, in whatever order, the higher version stays, so copies that have
-//! heard the same are the same (rule S1). An empty value says that there is none, and stays with its version. A space has one
-//! life after another: in the even ones it is there, in the odd ones between them it is gone. What was written in an earlier
-//! life than the newest that is known is void (rule S4).
+//! Every cell owner of a space has a copy. Of two versions the higher is kept, in whatever order they arrive, so copies
+//! that have received the same entries are equal (rule S1). An empty value is a tombstone, kept with its version. A
+//! space has a series of lives, numbered: in the even ones it exists, in the odd ones between them it is destroyed. An
+//! entry written in an earlier life than the newest known is void (rule S4).
 
 use std::collections::BTreeMap;
 
@@ -20,22 +20,22 @@ use annals_ids::{OwnerId, WorldTime};
 
 use crate::encoding::{Malformed, Reader, put_bytes, put_number};
 
-/// How many keys there are: all copies together never hold more entries than that.
+/// Number of keys: all copies together never hold more entries than this.
 pub const SPACE_KEYS: u16 = 512;
 
-/// The first of the keys that are a game's own. Those below mean something to Annals.
+/// The first key for a game's own use. Those below have a meaning to Annals.
 pub const FIRST_OWN_KEY: u16 = 256;
 
-/// Most bytes of a value: some twenty ticks of a client with 20,000 bit/s.
+/// Maximum size of a value (bytes): about twenty ticks of a client with 20,000 bit/s.
 pub const SPACE_VALUE_BYTES: usize = 4 << 10;
 
 /// The key of the [`TimeOfDay`].
 pub const TIME_OF_DAY: u16 = 0;
 
-/// The key of the entry that says only in which life the space is. There is none in the first.
+/// The key of the entry that only records the life of the space. It is absent in the first life.
 pub const LIFE: u16 = 1;
 
-/// How many pieces of geometry a space can have: one under each of the keys from [`FIRST_GEOMETRY`] on.
+/// Maximum number of pieces of geometry in a space: one under each of the keys from [`FIRST_GEOMETRY`] on.
 pub const GEOMETRIES: u8 = 128;
 
 /// The key of the first piece of geometry.
@@ -45,67 +45,67 @@ const _: () = assert!(FIRST_GEOMETRY + GEOMETRIES as u16 == FIRST_OWN_KEY && FIR
 /// Seconds of a day.
 const DAY_SECONDS: f64 = 86_400.0;
 
-/// Which of two values is the newer one.
+/// The version of an entry; of two, the greater is newer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SpaceVersion {
-    /// In which life of the space it was written.
+    /// The life of the space in which it was written.
     pub life: u64,
-    /// Game time in milliseconds when it was written; or one more than the stamp of what its writer knew, if that is later.
+    /// Game time (ms) when it was written; or one more than the stamp of the version its writer knew, if that is later.
     pub stamp: u64,
-    /// Who wrote it.
+    /// The owner that wrote it.
     pub by: OwnerId,
 }
 
-/// What stands under one key.
+/// The entry under one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpaceEntry {
-    /// Which key, below [`SPACE_KEYS`].
+    /// The key, below [`SPACE_KEYS`].
     pub key: u16,
-    /// Since when.
+    /// Its version.
     pub version: SpaceVersion,
     /// The value, at most [`SPACE_VALUE_BYTES`]; empty for none.
     pub value: Vec<u8>,
 }
 
-/// See the module.
+/// The data of a space: entries by key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpaceData {
     entries: BTreeMap<u16, (SpaceVersion, Vec<u8>)>,
 }
 
-/// How the day of a space goes.
+/// The day cycle of a space.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeOfDay {
-    /// The time of day when it was set, seconds since midnight.
+    /// The time of day when it was set (seconds since midnight).
     pub initial: f64,
-    /// How many seconds of the day go by in one of game time.
+    /// Seconds of the day per second of game time.
     pub rate: f64,
     /// When it was set.
     pub set: WorldTime,
 }
 
-/// What a space looks like, or a part of it: a resource of the game, and where it stands.
+/// A piece of the geometry of a space: a resource of the game, and its transform.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Geometry {
     /// The resource.
     pub path: String,
-    /// Where its axes point in the space, x, y and z, and where its origin is.
+    /// The axes x, y and z in the coordinates of the space, and the origin.
     pub transform: [[f32; 3]; 4],
 }
 
 impl SpaceData {
-    /// Whether a version of a key would be newer than what is held.
+    /// Whether a version of a key would be newer than the one held.
     #[must_use]
     pub fn is_news(&self, key: u16, version: SpaceVersion) -> bool {
         is_news(self.life(), self.version(key), (key, version))
     }
 
-    /// Takes an entry, if it is newer than what is held. Returns whether it was.
+    /// Applies an entry if it is newer than the one held. Returns whether it was.
     pub fn take(&mut self, entry: SpaceEntry) -> bool {
         let SpaceEntry { key, version, value } = entry;
         let is_news = self.is_news(key, version);
         if is_news && version.life > self.life() {
-            // Who wrote it is no matter: of two that end a life at once nobody need lose.
+            // The writer is dropped: when two owners end a life at once, neither need lose.
             let SpaceEntry { version, value, .. } = SpaceEntry::of_life(version.life, OwnerId::default());
             self.entries = [(LIFE, (version, value))].into();
         }
@@ -115,26 +115,26 @@ impl SpaceData {
         is_news
     }
 
-    /// In which life the space is.
+    /// The life of the space.
     #[must_use]
     pub fn life(&self) -> u64 {
         self.version(LIFE).map_or(0, |version| version.life)
     }
 
-    /// What stands under a key.
+    /// The value under a key.
     #[must_use]
     pub fn get(&self, key: u16) -> Option<&[u8]> {
         let (_, value) = self.entries.get(&key)?;
         Some(value.as_slice()).filter(|value| !value.is_empty())
     }
 
-    /// The newest version of a key, be it of a value or of none.
+    /// The newest version of a key, whether of a value or of a tombstone.
     #[must_use]
     pub fn version(&self, key: u16) -> Option<SpaceVersion> {
         self.entries.get(&key).map(|(version, _)| *version)
     }
 
-    /// The version that `by` gives a value that it writes now: above what is held under the key.
+    /// The version for a value that `by` writes now: above the one held under the key.
     #[must_use]
     pub fn next_version(&self, key: u16, now: WorldTime, by: OwnerId) -> SpaceVersion {
         let held = self.version(key).map_or(0, |held| held.stamp);
@@ -142,20 +142,20 @@ impl SpaceData {
         SpaceVersion { life, stamp, by }
     }
 
-    /// All that is held, removals included, ascending by key.
+    /// All entries, tombstones included, ascending by key.
     pub fn entries(&self) -> impl Iterator<Item = (u16, SpaceVersion, &[u8])> {
         let entries = self.entries.iter();
         entries.map(|(key, (version, value))| (*key, *version, value.as_slice()))
     }
 
-    /// The versions of all that is held, ascending by key.
+    /// The versions of all entries, ascending by key.
     #[must_use]
     pub fn versions(&self) -> SpaceVersions {
         let versions = self.entries.iter().map(|(key, (version, _))| (*key, *version));
         SpaceVersions(versions.collect())
     }
 
-    /// What is held and newer than those versions.
+    /// The entries that are newer than those versions.
     #[must_use]
     pub fn newer_than(&self, known: &SpaceVersions) -> Vec<SpaceEntry> {
         let newer = self.entries().filter(|(key, version, _)| known.is_news(*key, *version));
@@ -173,27 +173,27 @@ impl SpaceData {
         is_gone(self.life())
     }
 
-    /// The entry with which `by` says that the space is destroyed, if it is there.
+    /// The entry with which `by` records that the space is destroyed; `None` if it already is.
     #[must_use]
     pub fn destroyed(&self, by: OwnerId) -> Option<SpaceEntry> {
         (!self.is_gone()).then(|| SpaceEntry::of_life(self.life().saturating_add(1), by))
     }
 
-    /// The entry with which `by` says that the space is open anew, be it there or gone: in a life after the one that is known,
-    /// and, as lives are unknown here that others have begun meanwhile, not below twice the game time.
+    /// The entry with which `by` opens a new life of the space, whether it exists or is destroyed. Its life is after
+    /// the known one and, because others may have begun lives that are unknown here, at least twice the game time.
     #[must_use]
     pub fn opened(&self, now: WorldTime, by: OwnerId) -> SpaceEntry {
         let next = (self.life() | 1).saturating_add(1);
         SpaceEntry::of_life(next.max(now.0.saturating_mul(2)), by)
     }
 
-    /// How the day goes in the space, if that was said.
+    /// The day cycle of the space, if it was set.
     #[must_use]
     pub fn day(&self) -> Option<TimeOfDay> {
         TimeOfDay::read(self.get(TIME_OF_DAY)?).ok()
     }
 
-    /// What the space looks like: its pieces of geometry, each with its number, ascending.
+    /// The geometry of the space: its pieces, each with its number, ascending.
     pub fn geometry(&self) -> impl Iterator<Item = (u8, Geometry)> {
         let keys = self.entries.range(FIRST_GEOMETRY..FIRST_OWN_KEY);
         keys.filter_map(|(key, (_, value))| {
@@ -225,12 +225,12 @@ impl SpaceData {
     }
 }
 
-/// Which version of each key somebody has, ascending by key.
+/// The version of each key that a copy has, ascending by key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpaceVersions(BTreeMap<u16, SpaceVersion>);
 
 impl SpaceVersions {
-    /// Whether a version of a key would be newer to whoever has these.
+    /// Whether a version of a key would be newer to a copy with these versions.
     #[must_use]
     pub fn is_news(&self, key: u16, version: SpaceVersion) -> bool {
         is_news(self.life(), self.version(key), (key, version))
@@ -246,7 +246,7 @@ impl SpaceVersions {
         self.0.get(&LIFE).map_or(0, |version| version.life)
     }
 
-    /// Notes that an entry was told. Whoever has it has lost what it makes void.
+    /// Records that an entry was sent. A copy that has it has dropped the entries that it makes void.
     pub fn note(&mut self, key: u16, version: SpaceVersion) {
         if version.life > self.life() {
             let entry = SpaceEntry::of_life(version.life, OwnerId::default());
@@ -257,7 +257,7 @@ impl SpaceVersions {
         }
     }
 
-    /// How many there are.
+    /// Number of versions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -316,7 +316,7 @@ impl SpaceVersion {
 }
 
 impl SpaceEntry {
-    /// The entry with which `by` says that the space is in that life, and nothing else.
+    /// The entry with which `by` records only the life of the space.
     #[must_use]
     pub fn of_life(life: u64, by: OwnerId) -> Self {
         let stamp = 0;
@@ -348,23 +348,23 @@ impl SpaceEntry {
 }
 
 impl TimeOfDay {
-    /// Whether its numbers are some.
+    /// Whether its numbers are valid.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.initial.is_finite() && self.rate.is_finite()
     }
 
-    /// The time of day then, seconds since midnight.
+    /// The time of day at that game time (seconds since midnight).
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "game time fits 53 bits for 285,000 years")]
     pub fn at(&self, now: WorldTime) -> f64 {
         let passed = now.0 as f64 - self.set.0 as f64;
         let time = (self.initial + passed / 1_000.0 * self.rate).rem_euclid(DAY_SECONDS);
-        // What is a hair below midnight can come out as the day's whole length.
+        // A value just below midnight can round to the full day.
         if time < DAY_SECONDS { time } else { 0.0 }
     }
 
-    /// The value that says so.
+    /// Encodes the value.
     #[must_use]
     pub fn to_value(&self) -> Vec<u8> {
         let Self { initial, rate, set } = self;
@@ -374,7 +374,7 @@ impl TimeOfDay {
     /// Reads a value.
     ///
     /// # Errors
-    /// When it says nothing of the kind.
+    /// When it is not such a value.
     pub fn read(value: &[u8]) -> Result<Self, Malformed> {
         let reader = &mut Reader::new(value);
         let wrong = reader.malformed("time of day");
@@ -389,13 +389,13 @@ impl TimeOfDay {
 }
 
 impl Geometry {
-    /// Whether its numbers are some.
+    /// Whether its numbers are valid.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.transform.iter().flatten().all(|number| number.is_finite())
     }
 
-    /// The value that says so.
+    /// Encodes the value.
     #[must_use]
     pub fn to_value(&self) -> Vec<u8> {
         let mut value = Vec::new();
@@ -408,7 +408,7 @@ impl Geometry {
     /// Reads a value.
     ///
     /// # Errors
-    /// When it says nothing of the kind.
+    /// When it is not such a value.
     pub fn read(value: &[u8]) -> Result<Self, Malformed> {
         let reader = &mut Reader::new(value);
         let wrong = reader.malformed("geometry");
@@ -423,13 +423,13 @@ impl Geometry {
     }
 }
 
-/// Whether a space is gone in a life.
+/// Whether a space is destroyed in this life.
 fn is_gone(life: u64) -> bool {
     life % 2 == 1
 }
 
-/// Whether a version of a key is newer than what is held of it where a life of the space is known. In a space that is gone nothing
-/// is written.
+/// Whether a version of a key is newer than the held one, given the known life of the space. Nothing is written in a
+/// destroyed space.
 fn is_news(known: u64, held: Option<SpaceVersion>, (key, version): (u16, SpaceVersion)) -> bool {
     if key == LIFE {
         return version.life > known;

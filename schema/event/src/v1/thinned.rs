@@ -1,11 +1,11 @@
-//! What is left of a batch whose events were let go (rule F14).
+//! What remains of a batch whose events were deleted (rule F14).
 //!
 //! ```text
 //! thinned = header count:number (from:address to:address n:number)*
 //! ```
-//! The header is the batch's own, so its hash, its place in the chain and in the Merkle tree are what they were. What else is
-//! kept is which calls the batch made, without what they said: who consumed one of them names it in a header that is kept
-//! (rule F5).
+//! The header is the batch's own, so its hash, its place in the chain and in the Merkle tree are unchanged. Also kept
+//! are the links and numbers of the calls that the batch made, without their content: a batch that consumed one of them
+//! refers to it in a header that is kept (rule F5).
 
 use annals_ids::{Address, CallNumber, Hash};
 
@@ -19,7 +19,7 @@ use crate::encoding::{Malformed, Reader, put_number};
 /// A batch without its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thinned {
-    /// What it says of itself.
+    /// Its header.
     pub header: Header,
     /// Its hash.
     pub hash: Hash,
@@ -28,7 +28,7 @@ pub struct Thinned {
 }
 
 impl Thinned {
-    /// What is to be kept of a batch.
+    /// The part of a batch that is kept.
     #[must_use]
     pub fn of(batch: &Batch) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl Thinned {
         }
     }
 
-    /// The stored form.
+    /// Encodes the stored form.
     #[must_use]
     pub fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -69,7 +69,7 @@ impl Thinned {
         Ok(Self { header, hash, calls })
     }
 
-    /// The log's end once the batch is in it.
+    /// The log's end after the batch.
     #[must_use]
     pub fn tail(&self) -> Tail {
         self.header.tail(self.hash)

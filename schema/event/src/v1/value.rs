@@ -10,7 +10,7 @@ use annals_ids::{EntityId, Mailbox, OwnerId, Part, TypeId};
 
 use crate::encoding::{Malformed, Reader, number_length, put_bytes, put_number};
 
-/// How deep values may nest; the compiler of `.def` files allows no deeper type.
+/// Maximum nesting depth of values; the compiler of `.def` files allows no deeper type.
 pub const MAX_DEPTH: usize = 32;
 
 /// Appends a value.
@@ -68,7 +68,7 @@ pub fn put_value(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Appends values behind their count.
+/// Appends values, prefixed with their count.
 pub fn put_values(out: &mut Vec<u8>, values: &[Value]) {
     put_number(out, values.len() as u64);
     for value in values {
@@ -76,7 +76,7 @@ pub fn put_values(out: &mut Vec<u8>, values: &[Value]) {
     }
 }
 
-/// Bytes that [`put_value`] appends.
+/// Number of bytes that [`put_value`] appends.
 #[must_use]
 pub fn value_length(value: &Value) -> usize {
     let with_length = |length: usize| number_length(length as u64) + length;
@@ -127,7 +127,7 @@ pub fn take_value(reader: &mut Reader<'_>) -> Result<Value, Malformed> {
     take_nested(reader, 0)
 }
 
-/// Takes values behind their count.
+/// Takes values, prefixed with their count.
 ///
 /// # Errors
 /// As [`take_value`].

@@ -1,5 +1,5 @@
-//! The bytes of envelopes: Protocol Buffers outside, so that an older process skips what a newer one adds, and the log's
-//! own encodings for calls, events and values inside.
+//! The encoding of envelopes: Protocol Buffers outside, so that an older process skips fields that a newer one adds,
+//! and the log's own encodings for calls, events and values inside.
 
 use annals_event::{
     Call, Event, Link, Malformed, ORDINALS, Place, Reader, SpaceEntry, SpaceVersions,
@@ -16,19 +16,19 @@ use crate::client::{CallRefusal, Known, Movements, volatile::Heard};
 
 use super::{CallMessage, Envelope, GhostImage, GhostMessage, GhostMove, Message, Shown, SpaceMessage, ViewMessage};
 
-/// Why bytes from the bus are no envelope.
+/// Why bytes from the bus are not an envelope.
 #[derive(Debug, Error)]
 pub enum EnvelopeError {
-    /// They are no Protocol Buffers message of this shape.
+    /// They are not a Protocol Buffers message of this shape.
     #[error("the message is not an envelope")]
     Shape(#[from] prost::DecodeError),
-    /// A part that must be there is not.
+    /// A required field is missing.
     #[error("the envelope has no {0}, or one of a newer kind: upgrade this process")]
     Missing(&'static str),
-    /// It counts further than anything counts.
+    /// A counter is out of range.
     #[error("the envelope holds the number {0}, which nothing counts up to")]
     Endless(u64),
-    /// Something inside is not in its one encoding.
+    /// A nested value is not in its one encoding.
     #[error("the envelope holds something malformed")]
     Inside(#[from] Malformed),
 }
@@ -170,7 +170,7 @@ struct WireGhostEvents {
     entity: u64,
     #[prost(uint64, tag = "2")]
     after: u64,
-    /// Empty bytes stand for a hidden event.
+    /// Empty bytes encode a hidden event.
     #[prost(bytes = "vec", repeated, tag = "3")]
     events: Vec<Vec<u8>>,
 }
@@ -246,7 +246,7 @@ struct WireViewMoved {
 }
 
 impl Envelope {
-    /// The bytes for the bus.
+    /// Encodes the envelope for the bus.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let message = Some(to_wire(&self.message));
@@ -258,10 +258,10 @@ impl Envelope {
         .encode_to_vec()
     }
 
-    /// Reads bytes from the bus.
+    /// Decodes bytes from the bus.
     ///
     /// # Errors
-    /// When they are no envelope of a known kind.
+    /// When they are not an envelope of a known kind.
     pub fn decode(bytes: &[u8]) -> Result<Self, EnvelopeError> {
         let wire = WireEnvelope::decode(bytes)?;
         let message = wire.message.ok_or(EnvelopeError::Missing("message"))?;
@@ -582,7 +582,7 @@ fn history_number(number: u64) -> Result<HistoryNumber, EnvelopeError> {
     ordinal(number).map(HistoryNumber)
 }
 
-/// A number that counts one by one: what is counted on from it, and logged, must be below the limit too.
+/// A number that is counted up by one: numbers counted on from it, and logged, must be below the bound too.
 fn ordinal(number: u64) -> Result<u64, EnvelopeError> {
     if number < ORDINALS / 2 {
         Ok(number)

@@ -1,5 +1,5 @@
-//! Why a connection was closed. The reason travels as the transport's own close code, because a stream that is stuck or
-//! garbled could not carry it.
+//! Why a connection was closed. The reason is sent as the transport's own close code, because a stream that is blocked
+//! or corrupt could not carry it.
 
 use thiserror::Error;
 
@@ -9,10 +9,10 @@ pub enum CloseReason {
     /// It has served its purpose: logged in, logged out.
     #[error("finished")]
     Finished,
-    /// The transport failed or nothing was heard for too long.
+    /// The transport failed, or nothing was received for too long.
     #[error("the connection was lost; resume the session")]
     Lost,
-    /// The session goes on over another connection.
+    /// The session continues over another connection.
     #[error("the session was resumed over another connection")]
     Replaced,
     /// The base is held by another process now.
@@ -24,25 +24,25 @@ pub enum CloseReason {
     /// The account or session was ended by the realm.
     #[error("the session was ended by the realm; log in again")]
     Ended,
-    /// The client did not take what was sent to it.
+    /// The client did not read what was sent to it.
     #[error("the client was too slow to take what was sent; resume the session")]
     TooSlow,
     /// The client sent more than is allowed.
     #[error("the client sent too much in too short a time; send less")]
     TooFast,
-    /// The client sent what is no frame of the protocol.
+    /// The client sent bytes that are not a frame of the protocol.
     #[error("a frame or datagram was malformed; check the client's protocol version")]
     Malformed,
     /// The client sent a frame that is larger than allowed.
     #[error("a frame was too large; send less in one frame")]
     TooLarge,
-    /// No first frame came in time.
+    /// No first frame arrived in time.
     #[error("no first frame came in time; send it at once after connecting")]
     Silent,
-    /// The process has as many connections as it takes.
+    /// The process has reached its limit of connections.
     #[error("the server is full; try again in a moment")]
     Full,
-    /// A later log-in of the account has taken the session's place.
+    /// A later log-in of the account has replaced the session.
     #[error("the account logged in elsewhere")]
     LoggedInElsewhere,
 }
@@ -85,7 +85,7 @@ impl CloseReason {
         }
     }
 
-    /// The reason behind a code. What a newer server may say beyond this list counts as lost.
+    /// The reason for a code. Unknown codes of newer servers count as lost.
     #[must_use]
     pub fn from_code(code: u64) -> Self {
         usize::try_from(code)

@@ -1,4 +1,4 @@
-//! What a client is sent while it plays.
+//! Frames sent to a client during play.
 
 use annals_event::{Malformed, Reader, put_number};
 use annals_ids::{CallNumber, EntityId, Part, TypeId};
@@ -12,57 +12,57 @@ use super::{
 /// A frame to a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToClient {
-    /// The client's calls to this part were taken up to here; their effects are logged (rule C3).
+    /// The client's calls to this part were taken up to this number; their effects are logged (rule C3).
     Took {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// Which part.
+        /// The part.
         part: Part,
         /// The highest number taken.
         upto: CallNumber,
     },
-    /// Calls to this part are missing: send again what follows this number (rule C2).
+    /// Calls to this part are missing: resend those after this number (rule C2).
     Gap {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// Which part.
+        /// The part.
         part: Part,
         /// The highest number taken; 0 for none.
         have: CallNumber,
     },
-    /// The part does not exist any more: calls that were not confirmed may not have been taken (rule C6).
+    /// The part no longer exists: unacknowledged calls may not have been taken (rule C6).
     Gone {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// Which part.
+        /// The part.
         part: Part,
     },
-    /// A call was taken, but nothing was done.
+    /// A call was taken, but not run.
     Refused {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// Which part.
+        /// The part.
         part: Part,
-        /// Which call.
+        /// The number of the call.
         number: CallNumber,
-        /// Why.
+        /// The reason.
         reason: CallRefusal,
     },
-    /// What the client sees has changed.
+    /// A frame of a view.
     View(ViewFrame),
-    /// The view's server has lost track of what the client has: begin it anew with [`super::Stamps`].
+    /// The view's server does not know what the client has: restart the view with [`super::Stamps`].
     StampsWanted {
-        /// Which view.
+        /// The view.
         source: Part,
     },
-    /// The client controls another entity from now on. Both its views have ended; it begins new ones that know nothing.
+    /// The client controls another entity from now on. Both its views have ended; it starts new ones from nothing.
     Reset {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
         /// Its type.
         type_id: TypeId,
     },
-    /// The client sends more than it should, and will be closed if it goes on to do so.
+    /// The client exceeds its rate, and will be disconnected if it continues.
     RateWarned,
 }
 

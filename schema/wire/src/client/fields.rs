@@ -1,4 +1,4 @@
-//! Fields that several frames have.
+//! Fields that several frames share.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -43,7 +43,7 @@ pub(super) fn take_secret(reader: &mut Reader<'_>) -> Result<Secret, Malformed> 
     reader.array("secret").map(Secret)
 }
 
-/// Text of at most `limit` bytes.
+/// Takes text of at most `limit` bytes.
 pub(super) fn take_text(reader: &mut Reader<'_>, limit: usize, what: &'static str) -> Result<String, Malformed> {
     let wrong = reader.malformed(what);
     let bytes = reader.bytes(what)?;
@@ -144,7 +144,7 @@ pub(super) fn take_certificate(reader: &mut Reader<'_>) -> Result<Option<Hash>, 
     take_option(reader, "certificate", |reader| reader.hash("certificate"))
 }
 
-/// A byte that stands for one of a list of reasons.
+/// Takes a byte that encodes one of a list of reasons.
 pub(super) fn take_reason<T>(reader: &mut Reader<'_>, from_code: impl Fn(u8) -> Option<T>) -> Result<T, Malformed> {
     let wrong = reader.malformed("reason");
     from_code(reader.byte("reason")?).ok_or(wrong)

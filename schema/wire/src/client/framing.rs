@@ -1,24 +1,24 @@
-//! Cutting a stream into frames: a length as LEB128 number, then so many bytes.
+//! Splits a stream into frames: a length as LEB128 number, followed by as many bytes.
 
 use annals_event::put_number;
 use thiserror::Error;
 
-/// Bytes of the longest length that any limit allows.
+/// Size of the longest length prefix that any limit allows (bytes).
 const LONGEST_LENGTH: usize = 4;
 const _: () = assert!(super::MAX_DOWNSTREAM_FRAME < 1 << (7 * LONGEST_LENGTH));
 
-/// A frame is longer than its receiver takes, or its length is not written in its shortest form.
+/// A frame is longer than its receiver allows, or its length is not in its shortest form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a frame's length is malformed or above the limit of {limit} bytes; send less in one frame")]
 pub struct FrameTooLarge {
-    /// The receiver's limit, bytes.
+    /// The receiver's limit (bytes).
     pub limit: usize,
 }
 
 /// Appends `body` as a frame.
 ///
 /// # Errors
-/// When it is longer than `limit`; `out` is then as before.
+/// When it is longer than `limit`; `out` is then unchanged.
 pub fn put_frame(out: &mut Vec<u8>, body: &[u8], limit: usize) -> Result<(), FrameTooLarge> {
     if body.len() > limit {
         return Err(FrameTooLarge { limit });
@@ -28,11 +28,11 @@ pub fn put_frame(out: &mut Vec<u8>, body: &[u8], limit: usize) -> Result<(), Fra
     Ok(())
 }
 
-/// Collects the bytes of a stream and gives them back as frames. It holds at most one incomplete frame and what was
-/// pushed last, and a length that is too large is refused before a byte of its frame is kept.
+/// Collects the bytes of a stream and returns them as frames. It holds at most one incomplete frame and the bytes
+/// pushed last; a length above the limit is rejected before a byte of its frame is stored.
 ///
-/// Call [`FrameBuffer::push`] with what was read, then [`FrameBuffer::next_frame`] until it has none. After an error the
-/// stream cannot be read any further.
+/// Call [`FrameBuffer::push`] with the bytes read, then [`FrameBuffer::next_frame`] until it returns none. After an
+/// error the stream cannot be read any further.
 #[derive(Debug)]
 pub struct FrameBuffer {
     bytes: Vec<u8>,
@@ -51,7 +51,7 @@ impl FrameBuffer {
         }
     }
 
-    /// Adds what the stream gave.
+    /// Adds bytes from the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.taken);
         self.taken = 0;
@@ -73,13 +73,13 @@ impl FrameBuffer {
         Ok(Some(&self.bytes[start..end]))
     }
 
-    /// Whether the stream may end here: no frame has begun.
+    /// Whether the stream may end here: no frame is incomplete.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.taken == self.bytes.len()
     }
 
-    /// The next frame's length and where its body begins, once all of the length is there.
+    /// The next frame's length and the offset of its body, once the whole length has arrived.
     fn length(&self) -> Result<Option<(usize, usize)>, FrameTooLarge> {
         let wrong = FrameTooLarge { limit: self.limit };
         let mut length = 0;

@@ -9,45 +9,45 @@ use super::{
     fields::{put_entity, put_type, take_entity, take_reason, take_secret, take_type},
 };
 
-/// The client's first frame: which session it is, and the proof of it.
+/// The client's first frame: its session, and the proof that the session is its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// The version of the protocol that the client speaks: [`super::protocol_hash`].
     pub protocol: Hash,
-    /// The fingerprint of what clients know of the schema that the client was built with.
+    /// The fingerprint of the client's share of the schema that the client was built with.
     pub schema: Hash,
     /// The base's owner; a process may hold several.
     pub owner: OwnerId,
-    /// The highest epoch of that owner that the client has heard of. A base of a lower one has been replaced.
+    /// The highest epoch of that owner that the client knows. A base of a lower one has been replaced.
     pub epoch: Epoch,
     /// The session.
     pub session: SessionId,
-    /// What shows that it is the client's own.
+    /// Proof that the session is the client's own.
     pub proof: Proof,
-    /// Which ways of telling movements the client reads.
+    /// The encodings of movements that the client can read.
     pub reads: Reads,
 }
 
-/// What shows that a session is the client's own.
+/// Proof that a session is the client's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// The secret of the log-in's ticket; good once.
+    /// The secret of the log-in's ticket; valid once.
     Ticket(Secret),
-    /// The secret of the last [`Welcome`]. A base that renews it takes the one before as well, until it has heard from the
-    /// client under the new one: the `Welcome` may have been lost.
+    /// The secret of the last [`Welcome`]. A base that renews it accepts the previous one as well, until it has
+    /// received a message from the client under the new one: the `Welcome` may have been lost.
     Resume(Secret),
 }
 
 /// The base's first frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HelloAnswer {
-    /// The session goes on.
+    /// The session continues.
     Welcome(Welcome),
-    /// It does not, here.
+    /// It does not continue on this connection.
     Rejected(Rejection),
 }
 
-/// A session goes on over this connection, and over no other.
+/// The session continues over this connection, and over no other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
     /// The session.
@@ -58,13 +58,13 @@ pub struct Welcome {
     pub entity: EntityId,
     /// Its type.
     pub type_id: TypeId,
-    /// With this the session can be resumed.
+    /// The secret with which the session can be resumed.
     pub token: Secret,
-    /// How movements are told over this connection.
+    /// The encoding of movements on this connection.
     pub movements: Movements,
 }
 
-/// Why a base does not take a client.
+/// Why a base does not accept a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
 pub enum Rejection {
     /// The client speaks another version of the protocol.
@@ -76,13 +76,13 @@ pub enum Rejection {
     /// There is no such session, or the proof is wrong or used up.
     #[error("the session is unknown; log in again")]
     UnknownSession,
-    /// This process does not hold the owner, or no longer.
+    /// This process does not hold the owner, or no longer holds it.
     #[error("the base is not here; ask the login service where it is")]
     Elsewhere,
-    /// There is no room at this moment.
+    /// There is no capacity at this moment.
     #[error("the base is busy; try again in a moment")]
     Busy,
-    /// A later log-in of the account has taken the session's place.
+    /// A later log-in of the account has replaced the session.
     #[error("the account logged in elsewhere")]
     LoggedInElsewhere,
 }

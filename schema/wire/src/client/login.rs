@@ -11,13 +11,13 @@ use super::{
     fields::{put_address, put_certificate, take_address, take_certificate, take_reason, take_secret, take_text},
 };
 
-/// Most bytes of an account's name.
+/// Maximum length of an account's name (bytes).
 pub const MAX_NAME_BYTES: usize = 255;
 
-/// Most bytes of a password. Hashing it costs the login service work for each of them.
+/// Maximum length of a password (bytes). The login service's hashing cost grows with each byte.
 pub const MAX_PASSWORD_BYTES: usize = 255;
 
-/// A password, kept out of logs.
+/// A password. It is not printed, to keep it out of logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(pub String);
 
@@ -27,7 +27,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// What a client asks of the login service.
+/// A request to the login service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginRequest {
     /// Open a session.
@@ -39,7 +39,7 @@ pub enum LoginRequest {
         /// Its password.
         password: Password,
     },
-    /// Say where the base of a session is held now.
+    /// Asks where the base of a session is held now.
     Locate {
         /// The base's owner, from the ticket.
         owner: OwnerId,
@@ -48,45 +48,46 @@ pub enum LoginRequest {
     },
 }
 
-/// What the login service answers.
+/// An answer of the login service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginAnswer {
     /// The session is open; its base expects the client.
     Ticket(Ticket),
-    /// The base is there.
+    /// The location of the base.
     Located(Located),
-    /// Neither.
+    /// The request was refused.
     Refused(LoginRefusal),
 }
 
-/// Leave to connect to a base, once.
+/// Permission to connect to a base, once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
     /// The session that was opened.
     pub session: SessionId,
-    /// Shown to the base in [`super::Hello`].
+    /// Presented to the base in [`super::Hello`].
     pub secret: Secret,
-    /// Where the base is.
+    /// The location of the base.
     pub base: Located,
 }
 
-/// Where the base of a session is.
+/// The location of the base of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
-    /// The base's owner; it stays the same for the session's whole life.
+    /// The base's owner; it stays the same for the session's lifetime.
     pub owner: OwnerId,
-    /// Under which holding. A client believes nobody who holds a lower one.
+    /// The epoch. A client does not accept a base of a lower one.
     pub epoch: Epoch,
-    /// Where the process that holds it listens.
+    /// The address on which its holder listens.
     pub address: SocketAddr,
-    /// SHA-256 of the certificate (DER) that it will show; `None` if an authority that the client knows has signed it.
+    /// SHA-256 of the certificate (DER) that it will present; `None` if it is signed by an authority that the client
+    /// trusts.
     pub certificate: Option<Hash>,
 }
 
 /// Why the login service refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
 pub enum LoginRefusal {
-    /// Name and password do not belong together; which of them is wrong is not told.
+    /// Name and password do not match; which of them is wrong is not revealed.
     #[error("the name or the password is wrong")]
     WrongPassword,
     /// The account is banned.
@@ -95,13 +96,13 @@ pub enum LoginRefusal {
     /// Too many attempts.
     #[error("too many attempts; wait a minute")]
     Throttled,
-    /// There is no room, or a service behind this one does not answer.
+    /// There is no capacity, or a service behind this one does not answer.
     #[error("the realm is busy; try again in a moment")]
     Busy,
     /// The client speaks another version of the protocol.
     #[error("the client speaks another version of the protocol; update it")]
     WrongProtocol,
-    /// The base is held by nobody at this moment.
+    /// No process holds the base at this moment.
     #[error("the base is being taken over; ask again in a moment")]
     NotHeld,
     /// There is no such owner, or no such session.
@@ -110,7 +111,7 @@ pub enum LoginRefusal {
     /// The realm is shutting down.
     #[error("the realm is shutting down")]
     ShuttingDown,
-    /// There is no account of this name, and there cannot be: it has a control character, or stands for something else.
+    /// There is no account of this name, and there cannot be: it has a control character, or is reserved.
     #[error("no account can have this name; choose another one")]
     UnfitName,
     /// The account has a client, and the realm refuses a second log-in.

@@ -1,13 +1,14 @@
-//! What passes between a client and the realm: `docs/client-protocol.md`.
+//! The protocol between a client and the realm: `docs/client-protocol.md`.
 //!
 //! One enum per direction and phase: [`LoginRequest`] and [`LoginAnswer`] on a log-in connection, [`Hello`] and
-//! [`HelloAnswer`] as the first frames of a play connection, then [`ToServer`] and [`ToClient`], with [`ToServerDatagram`]
-//! and [`ToClientDatagram`] beside them. Each has `write`, which appends its one encoding, and `read`, which refuses
-//! everything else, never panics, and allocates no more than a fixed multiple of the bytes it was given. [`FrameBuffer`]
-//! cuts a stream into frames.
+//! [`HelloAnswer`] as the first frames of a play connection, then [`ToServer`] and [`ToClient`], with
+//! [`ToServerDatagram`] and [`ToClientDatagram`] beside them. Each has `write`, which appends its one encoding, and
+//! `read`, which rejects everything else, never panics, and allocates no more than a fixed multiple of the bytes it was
+//! given. [`FrameBuffer`] splits a stream into frames.
 //!
-//! Values and arguments are bytes in these frames, in the stream form of `annals_def` (`Form::Shown`). [`ShownWriter`] and
-//! [`ShownReader`], which know the schema, make and read those of a view; `annals_def::MessageRange` tells members by a byte.
+//! Values and arguments are bytes in these frames, in the stream form of `annals_def` (`Form::Shown`). [`ShownWriter`]
+//! and [`ShownReader`], which know the schema, write and read those of a view; `annals_def::MessageRange` identifies
+//! members by a byte.
 
 mod close;
 mod downstream;
@@ -42,28 +43,29 @@ pub const LOGIN_ALPN: &[u8] = b"annals-login/1";
 /// ALPN of a play connection.
 pub const PLAY_ALPN: &[u8] = b"annals-play/1";
 
-/// The format of every frame and datagram. Its hash is what both sides compare.
+/// The format of every frame and datagram. Both sides compare its hash.
 pub const GRAMMAR: &str = include_str!("grammar.txt");
 
-/// Most bytes of a frame from a client: the stamps of 3,000 entities with long ids, or the longest text one would type.
+/// Maximum size of a frame from a client (bytes): the stamps of 3,000 entities with long ids, or the longest text a
+/// user would type.
 pub const MAX_UPSTREAM_FRAME: usize = 64 << 10;
 
-/// Most bytes of a frame to a client: one value of the greatest length that a value can have, and 1 MiB around it.
+/// Maximum size of a frame to a client (bytes): one value of maximum length, and 1 MiB around it.
 pub const MAX_DOWNSTREAM_FRAME: usize = 17 << 20;
 const _: () = assert!(MAX_DOWNSTREAM_FRAME >= annals_def::MAX_LENGTH + (1 << 20));
 
-/// Most bytes of a datagram: what passes every path that QUIC itself accepts (1,200 bytes), its headers taken off.
+/// Maximum size of a datagram (bytes): fits every path that QUIC itself accepts (1,200 bytes), less its headers.
 pub const MAX_DATAGRAM: usize = 1_100;
 
-/// Most history numbers that one [`Stamps`] names. Each takes at most 20 bytes with what stands around it, so that all of
-/// them fit a frame.
+/// Maximum number of history numbers in one [`Stamps`]. Each takes at most 20 bytes including its context, so all of
+/// them fit in a frame.
 pub const MAX_STAMPS: usize = 3_000;
 
-/// Entities that have left the cell's view and that a client still has, in case they come back: so many, the newest.
+/// Number of entities (the newest) that have left the cell's view and that a client still keeps, in case they return.
 pub const MAX_KEPT: usize = 64;
 const _: () = assert!(MAX_STAMPS * 20 + 32 <= MAX_UPSTREAM_FRAME);
 
-/// Names this version of the protocol: SHA-256 of [`GRAMMAR`].
+/// Identifies this version of the protocol: SHA-256 of [`GRAMMAR`].
 #[must_use]
 pub fn protocol_hash() -> Hash {
     Hash(Sha256::digest(GRAMMAR).into())
@@ -75,12 +77,13 @@ pub fn value_hash(bytes: &[u8]) -> Hash {
     Hash(Sha256::digest(bytes).into())
 }
 
-/// What only the two ends may know: a ticket, or the token with which a session is resumed. It is kept out of logs.
+/// A secret of the two ends: a ticket, or the token with which a session is resumed. It is not printed, to keep it out
+/// of logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub [u8; 32]);
 
 impl Secret {
-    /// SHA-256 of the secret: all that needs to be kept of it.
+    /// SHA-256 of the secret: the only form in which it needs to be stored.
     #[must_use]
     pub fn digest(&self) -> Hash {
         Hash(Sha256::digest(self.0).into())
@@ -93,8 +96,8 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// A member as clients number it: a position in the lists of exposed methods, client methods or client properties that
-/// `annals_def::EntityType` gives. What is sent often and short has the low numbers.
+/// A member by its client number: an index into the list of exposed methods, client methods or client properties of
+/// `annals_def::EntityType`. Members that are sent often and are short have the low numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientMember(pub u16);
 

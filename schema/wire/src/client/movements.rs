@@ -1,31 +1,31 @@
-//! How a client is told of movements: what it reads, and what it is then sent.
+//! The encodings of movements: what a client can read, and what it is then sent.
 
 use annals_event::{Malformed, Reader};
 
 use super::volatile::Packing;
 
-/// Which ways of telling movements a client reads.
+/// The encodings of movements that a client can read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reads {
-    /// [`super::Moves`], as every client does.
+    /// [`super::Moves`] only, which every client reads.
     #[default]
     Plain,
-    /// What a [`super::volatile::VolatileWriter`] writes as well.
+    /// Also the output of [`super::volatile::VolatileWriter`].
     Predicted,
 }
 
-/// How a client is told of movements over one connection.
+/// The encoding of movements on one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Movements {
     /// As [`super::Moves`].
     #[default]
     Plain,
-    /// As a [`super::volatile::VolatileWriter`] writes them, with steps as long as those of this packing; and as
-    /// [`super::Moves`] from a cell of an older version.
+    /// As a [`super::volatile::VolatileWriter`] writes them, with the step lengths of this packing; as [`super::Moves`]
+    /// from a cell of an older version.
     Predicted(Packing),
 }
 
-/// Every way that a client can read, in the order of the codes, from 0.
+/// All variants, in the order of the codes, from 0.
 const READS: [Reads; 2] = [Reads::Plain, Reads::Predicted];
 
 impl Reads {
@@ -44,7 +44,7 @@ impl Reads {
 }
 
 impl Movements {
-    /// What is sent to a client that reads so much, where observers see so far at most, metres.
+    /// The encoding for a client that reads these, where observers see at most so far (m).
     #[must_use]
     pub fn choose(reads: Reads, radius: f32) -> Self {
         match (reads, Packing::fitting(radius)) {
@@ -53,7 +53,7 @@ impl Movements {
         }
     }
 
-    /// Metres for a unit of the small floats; 0 where movements are plain.
+    /// Metres per unit of the small floats; 0 where movements are plain.
     #[must_use]
     pub fn scale(self) -> f32 {
         match self {
@@ -62,7 +62,7 @@ impl Movements {
         }
     }
 
-    /// What has this scale; `None` if there is none.
+    /// The encoding with this scale; `None` if there is none.
     #[must_use]
     pub fn with_scale(scale: f32) -> Option<Self> {
         if scale == 0.0 {

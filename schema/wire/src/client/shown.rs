@@ -1,5 +1,5 @@
-//! What a client is shown of an entity: its properties, and what happened to it. Whoever reads it needs the entity's type and
-//! the values that the client holds, for nothing is said that these two tell.
+//! What a client is shown of an entity: its properties and events. To read it, the entity's type and the values that
+//! the client holds are needed: nothing is sent that these two imply.
 
 use annals_def::{
     Change, DataType, Edit, EncodeError, EntityType, Form, Located, MessageRange, Method, Mismatch, Path, Problem,
@@ -10,10 +10,10 @@ use annals_ids::{Hash, HistoryNumber};
 
 use super::{ClientMember, value_hash};
 
-/// The id of a change of a part.
+/// The id of a change of a part of a value.
 const NESTED: u8 = 0;
 
-/// The id of a change of a slice.
+/// The id of a change of a slice of an array.
 const SLICE: u8 = 1;
 
 /// The id of a gap in the history numbers.
@@ -24,21 +24,21 @@ const GAP: u8 = 2;
 pub enum Shown {
     /// A property was changed.
     Property {
-        /// Which of the type's client properties.
+        /// The index among the type's client properties.
         member: ClientMember,
-        /// How.
+        /// The change.
         change: Change,
     },
     /// A client method was called.
     Method {
-        /// Which of the type's client methods.
+        /// The index among the type's client methods.
         member: ClientMember,
         /// The arguments in the method's order.
         args: Vec<Value>,
     },
 }
 
-/// What was to be shown is nothing of the type as which the client knows the entity, or does not fit it.
+/// The data does not fit the type as which the client knows the entity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShowError {
     /// The type has no such client property.
@@ -57,7 +57,7 @@ pub enum ShowError {
         /// The number.
         member: u16,
     },
-    /// The type of the property has no part where the path leads.
+    /// The path leads to no part of the property's type.
     #[error("client property {member} of {entity_type} has no part at {path:?}: the change is one of another type")]
     NoPart {
         /// The type's name.
@@ -67,7 +67,7 @@ pub enum ShowError {
         /// The path.
         path: Vec<u32>,
     },
-    /// A method takes another number of arguments.
+    /// The number of arguments is not that of the method.
     #[error("{method} takes {wanted} arguments, not {given}: give as many as it declares")]
     ArgumentCount {
         /// The method's name.
@@ -82,7 +82,7 @@ pub enum ShowError {
     Value(#[from] EncodeError),
 }
 
-/// Writes what a client is shown of an entity that it knows as one of some type.
+/// Encodes properties and events for a client that knows an entity's type.
 #[derive(Clone, Debug)]
 pub struct ShownWriter<'a> {
     entity_type: &'a EntityType,
@@ -106,7 +106,7 @@ impl<'a> ShownWriter<'a> {
         }
     }
 
-    /// How many bytes were written.
+    /// Number of bytes written.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
@@ -118,13 +118,13 @@ impl<'a> ShownWriter<'a> {
         self.bytes.is_empty()
     }
 
-    /// What was written.
+    /// Returns the bytes written.
     #[must_use]
     pub fn finish(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// Appends a property as a whole, without a number.
+    /// Appends a whole property, without a number.
     ///
     /// # Errors
     /// When the type has no such property, or the value does not fit; nothing is appended.
@@ -136,7 +136,7 @@ impl<'a> ShownWriter<'a> {
         Ok(())
     }
 
-    /// Appends a change of a property. `number` is above that of the event before.
+    /// Appends a change of a property. `number` must be above that of the previous event.
     ///
     /// # Errors
     /// When the type has no such property, or the change does not fit; nothing is appended.
@@ -165,10 +165,10 @@ impl<'a> ShownWriter<'a> {
         put.inspect_err(|_| self.undo(start))
     }
 
-    /// Appends a call of a client method. `number` is above that of the event before.
+    /// Appends a call of a client method. `number` must be above that of the previous event.
     ///
     /// # Errors
-    /// When the type has no such method, or the arguments are not as many as it takes or do not fit; nothing is appended.
+    /// When the type has no such method, or the arguments differ in number or do not fit; nothing is appended.
     pub fn method(&mut self, number: HistoryNumber, member: ClientMember, args: &[Value]) -> Result<(), ShowError> {
         let method = method(self.entity_type, member).ok_or_else(|| ShowError::UnknownMethod {
             entity_type: self.entity_type.name.clone(),
@@ -208,7 +208,7 @@ impl<'a> ShownWriter<'a> {
     }
 }
 
-/// Reads what [`ShownWriter`] wrote, one event after the other.
+/// Decodes the output of [`ShownWriter`], one event after the other.
 #[derive(Clone, Debug)]
 pub struct ShownReader<'a> {
     entity_type: &'a EntityType,
@@ -234,17 +234,17 @@ impl<'a> ShownReader<'a> {
         }
     }
 
-    /// How many bytes are not read yet.
+    /// Number of bytes left.
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.reader.remaining()
     }
 
-    /// The next event with its number; `None` behind the last. `held` are the client's values by client number, in which all
-    /// changes before were made.
+    /// The next event with its number; `None` at the end. `held` are the client's values by client number, with all
+    /// earlier changes applied.
     ///
     /// # Errors
-    /// When the bytes are nothing that can be shown of this entity. What follows cannot be read.
+    /// When the bytes cannot be shown of this entity. Reading cannot continue after that.
     pub fn next_event(&mut self, held: &[Value]) -> Result<Option<(HistoryNumber, Shown)>, Malformed> {
         if self.reader.remaining() == 0 {
             return Ok(None);
@@ -271,7 +271,7 @@ impl<'a> ShownReader<'a> {
         Ok(Some((number, shown)))
     }
 
-    /// The first byte of a message, which is left there.
+    /// The first byte of a message, without consuming it.
     fn id(&self) -> Result<u8, Malformed> {
         self.reader.clone().byte("message id")
     }
@@ -330,7 +330,7 @@ impl<'a> ShownReader<'a> {
     }
 }
 
-/// Reads properties as [`ShownWriter::property`] wrote them, ascending by client number.
+/// Reads properties as written by [`ShownWriter::property`], ascending by client number.
 ///
 /// # Errors
 /// When the bytes are not properties of this type.
@@ -348,8 +348,8 @@ pub fn read_properties(entity_type: &EntityType, bytes: &[u8]) -> Result<Vec<(Cl
     Ok(properties)
 }
 
-/// The fingerprint of a change as a client was shown it, for comparison with the log: that of the value's bytes for a whole
-/// property, else that of the place and what was put there. `None` if the change does not fit the type.
+/// The fingerprint of a change as a client was shown it, for comparison with the log: of the value's bytes for a whole
+/// property, else of the path and the new content. `None` if the change does not fit the type.
 #[must_use]
 pub fn change_hash(data_type: &DataType, change: &Change) -> Option<Hash> {
     let part_type = change.path.find_type(data_type)?;
@@ -388,7 +388,7 @@ pub fn args_hash(method: &Method, args: &[Value]) -> Option<Hash> {
     Some(value_hash(&bytes))
 }
 
-/// Appends the arguments of a call, of which there have to be as many as the method takes.
+/// Appends the arguments of a call, which must be as many as the method takes.
 fn put_args(method: &Method, args: &[Value], bytes: &mut Vec<u8>) -> Result<(), ShowError> {
     if args.len() != method.args.len() {
         return Err(ShowError::ArgumentCount {
@@ -403,7 +403,7 @@ fn put_args(method: &Method, args: &[Value], bytes: &mut Vec<u8>) -> Result<(), 
     Ok(())
 }
 
-/// Among how many properties a packed path tells its own.
+/// The number of properties by which a packed path encodes its own index.
 fn among(entity_type: &EntityType) -> u32 {
     u32::try_from(entity_type.client_properties().len()).expect("invariant: at most MAX_MEMBERS members")
 }
@@ -433,7 +433,7 @@ fn take_value(reader: &mut Reader<'_>, data_type: &DataType) -> Result<Value, Ma
     take_with(reader, "value", |bytes| decode(data_type, Form::Shown, bytes).ok())
 }
 
-/// Takes what `take` takes off the front of the bytes that are left.
+/// Runs `take` on the bytes that are left.
 fn take_with<T>(
     reader: &mut Reader<'_>,
     what: &'static str,

@@ -1,4 +1,4 @@
-//! What a client sends while it plays.
+//! Frames sent by a client during play.
 
 use annals_event::{Malformed, Reader, SpaceVersions, put_number};
 use annals_ids::{Address, CallNumber, Direction, EntityId, HistoryNumber, Part, Position, SpaceId};
@@ -15,25 +15,25 @@ use super::{
 /// A frame from a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToServer {
-    /// An exposed method is to be run.
+    /// Runs an exposed method.
     Call(Call),
-    /// A view is to begin anew.
+    /// Restarts a view.
     Stamps(Stamps),
-    /// The session is to end.
+    /// Ends the session.
     Bye,
 }
 
 /// A call on the link from the client's session to an entity part (rules C2 and C8).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Whose method.
+    /// The entity.
     pub entity: EntityId,
-    /// Of which part.
+    /// The part.
     pub part: Part,
-    /// Its number on the link: dense from 1, running on through the session's whole life.
+    /// Its number on the link: dense from 1, continuous over the session's lifetime.
     pub number: CallNumber,
-    /// Which of the part's exposed methods ([`MessageRange::of_calls`](annals_def::MessageRange::of_calls)), and the arguments in
-    /// the method's order, one after the other. Only who knows the entity's type can read it.
+    /// The index among the part's exposed methods ([`MessageRange::of_calls`](annals_def::MessageRange::of_calls)), and
+    /// the arguments in the method's order. Decoding it requires the entity's type.
     pub message: Vec<u8>,
 }
 
@@ -45,51 +45,52 @@ impl Call {
     }
 }
 
-/// Begins a view anew and names what the client has of it (rule V3).
+/// Restarts a view and lists what the client has of it (rule V3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamps {
-    /// Which view: what the base shows of the client's own entity, or what the witness shows.
+    /// The view: the base's view of the client's own entity, or the view of the witness.
     pub source: Part,
-    /// The number of the view that begins: above all that the session has used for this source. From now on the client
-    /// ignores every frame that carries another.
+    /// The number of the new view: above all that the session has used for this source. From now on the client ignores
+    /// every frame with another number.
     pub view: u64,
     /// What the client has of it.
     pub known: Known,
 }
 
-/// What a client has of a view: history numbers of at most [`MAX_STAMPS`] in all.
+/// What a client has of a view: at most [`MAX_STAMPS`] history numbers in all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     /// The entities that are in view, ascending.
     pub seen: Vec<Stamp>,
-    /// Entities that have left and that it still has, in the order in which they left; at most [`MAX_KEPT`], none of them in
-    /// view.
+    /// Entities that have left the view and that the client still keeps, in the order in which they left; at most
+    /// [`MAX_KEPT`], none of them in view.
     pub kept: Vec<Stamp>,
-    /// In which space its entity is, as far as it knows, and what it has of that one's data. It has none of another one's.
+    /// The space of its entity, as far as it knows, and the versions it has of that space's data. It has no data of
+    /// other spaces.
     pub space: Option<(SpaceId, SpaceVersions)>,
 }
 
 /// What a client has of one entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Which entity.
+    /// The entity.
     pub entity: EntityId,
-    /// The history number up to which it was shown it.
+    /// The history number up to which it was shown the entity.
     pub upto: HistoryNumber,
-    /// For each level of detail that is finer than the one on which it is shown the entity, the nearest first, the history
-    /// number for which it has the properties of that level.
+    /// For each level of detail finer than the one on which it is shown the entity, nearest first, the history number
+    /// for which it has the properties of that level.
     pub finer: Vec<HistoryNumber>,
 }
 
 impl Stamp {
-    /// Of an entity that is shown in every detail.
+    /// The stamp of an entity that is shown in every detail.
     #[must_use]
     pub fn new(entity: EntityId, upto: HistoryNumber) -> Self {
         let finer = Vec::new();
         Self { entity, upto, finer }
     }
 
-    /// How many history numbers it takes.
+    /// Number of history numbers in it.
     #[must_use]
     pub fn numbers(&self) -> usize {
         1 + self.finer.len()
@@ -129,7 +130,7 @@ impl Known {
     /// Reads it.
     ///
     /// # Errors
-    /// When it is not in its one encoding, is too much, or what is in view does not ascend.
+    /// When it is not in its one encoding, exceeds a limit, or the entities in view do not ascend.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let wrong = reader.malformed("stamps");
         let mut left = MAX_STAMPS;
@@ -149,7 +150,7 @@ impl Known {
     }
 }
 
-/// Reads stamps of at most so many history numbers as are left.
+/// Reads stamps with at most as many history numbers as are left.
 fn take_stamps(reader: &mut Reader<'_>, left: &mut usize) -> Result<Vec<Stamp>, Malformed> {
     let wrong = reader.malformed("stamps");
     let count = reader.count(3, "stamps")?;
@@ -174,23 +175,23 @@ fn take_stamps(reader: &mut Reader<'_>, left: &mut usize) -> Result<Vec<Stamp>, 
 pub enum ToServerDatagram {
     /// The client moved the entity that it controls.
     Moved(Moved),
-    /// What the client has read of the movements that it is told; all of it may be lost.
+    /// The client acknowledges movements that it has read; any of these may be lost.
     Heard {
-        /// Of which view.
+        /// The view.
         view: u64,
-        /// What it has read.
+        /// The acknowledgement.
         heard: Heard,
     },
 }
 
-/// Where the client has moved its entity; newest wins.
+/// The position to which the client has moved its entity; the newest wins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moved {
     /// Counts the session's movements, from 1.
     pub sequence: u64,
-    /// Where to.
+    /// The position.
     pub position: Position,
-    /// Looking where.
+    /// The direction.
     pub direction: Direction,
 }
 

@@ -1,7 +1,7 @@
-//! What a client sees: frames of a view, and the datagrams beside them (rules V1, V3, V4).
+//! What a client sees: frames of a view, and datagrams (rules V1, V3, V4).
 //!
-//! A client has two views: the base shows it the base part of its own entity, the witness on the cell shows it the cell
-//! parts of all that is around. They have nothing to do with one another.
+//! A client has two independent views: the base shows it the base part of its own entity, the witness on the cell shows
+//! it the cell parts of all entities around.
 
 use std::f32::consts::TAU;
 
@@ -16,107 +16,108 @@ use super::{
     },
 };
 
-/// What a view has to say at one moment.
+/// One update of a view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ViewFrame {
-    /// Which view.
+    /// The view.
     pub source: Part,
-    /// The number that the client gave this view when it began it ([`super::Stamps`]).
+    /// The number that the client gave this view when it started it ([`super::Stamps`]).
     pub view: u64,
-    /// The frame's place in the view, dense from 1. A client that misses one begins the view anew.
+    /// The frame's number in the view, dense from 1. A client that misses one restarts the view.
     pub sequence: u64,
-    /// When it was made; orders it against [`Moves`] of the same view. 0 from a base, which does not tick.
+    /// The tick of the frame; orders it against [`Moves`] of the same view. 0 from a base, which has no ticks.
     pub tick: Tick,
-    /// What happened, in order. An empty first frame says that the view has begun.
+    /// The changes, in order. An empty first frame confirms that the view has started.
     pub items: Vec<ViewItem>,
 }
 
-/// What happened to one entity of a view.
+/// A change of one entity in a view.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ViewItem {
-    /// It comes into view. What it holds follows as [`ViewItem::Refresh`], or as [`ViewItem::Update`] from 0 if nothing but
-    /// defaults was there at first. An entity that is in view already begins again.
+    /// It enters the view. Its properties follow as [`ViewItem::Refresh`], or as [`ViewItem::Update`] from 0 if it
+    /// began with defaults only. An entity that is already in view starts afresh.
     Enter {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
         /// Its type, as clients know it.
         type_id: TypeId,
-        /// Where it is; `None` for a base part.
+        /// Position and direction; `None` for a base part.
         place: Option<(Position, Direction)>,
     },
-    /// It is out of view.
+    /// It leaves the view.
     Leave {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
     },
-    /// All that the client may see of it. Properties that are not listed hold the defaults of the definition.
+    /// All its properties that the client may see. Properties that are not listed have the defaults of the definition.
     Refresh {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// The history number for which this stands.
+        /// The history number of this state.
         upto: HistoryNumber,
-        /// The level of detail on which it is shown from now on; properties of finer levels are not listed.
+        /// The level of detail from now on; properties of finer levels are not listed.
         level: u8,
-        /// Properties as [`ShownWriter::property`](super::ShownWriter::property) writes them, ascending by client number.
+        /// Properties as encoded by [`ShownWriter::property`](super::ShownWriter::property), ascending by client
+        /// number.
         properties: Vec<u8>,
     },
-    /// All that the client may see of what happened to it after `from`, to `upto` included.
+    /// All its events that the client may see, after `from` up to and including `upto`.
     Update {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
         /// The history number up to which the client was shown it before.
         from: HistoryNumber,
-        /// The history number up to which it is shown it now; not below `from`.
+        /// The history number up to which it is shown now; not below `from`.
         upto: HistoryNumber,
-        /// Events as [`ShownWriter`](super::ShownWriter) writes them, above `from` and up to `upto`. Numbers that are missing
-        /// concern others.
+        /// Events as encoded by [`ShownWriter`](super::ShownWriter), above `from` and up to `upto`. Missing numbers are
+        /// not visible to this client.
         events: Vec<u8>,
     },
-    /// It is shown on another level of detail from now on. What it holds of the levels finer than that, the client keeps as of
-    /// now. If it is a finer one, properties of the levels between that have changed since the client had them are listed.
+    /// Its level of detail changes. The client keeps the present values of properties of finer levels. If the new level
+    /// is finer, properties of the levels in between that have changed since the client had them are listed.
     Level {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
         /// The level.
         level: u8,
         /// Properties as in [`ViewItem::Refresh`].
         properties: Vec<u8>,
     },
-    /// It comes into view again. The client has it as it was when it left.
+    /// It returns into view. The client has its state from when it left.
     Return {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// Where.
+        /// The position.
         position: Position,
-        /// Looking where.
+        /// The direction.
         direction: Direction,
     },
-    /// The client's own entity is in this space, and so is whoever is in the view.
+    /// The client's own entity, and everything in the view, is in this space.
     Space {
-        /// Which entity.
+        /// The client's own entity.
         entity: EntityId,
         /// Which space.
         space: SpaceId,
     },
-    /// This stands in the data of the space in which the client's own entity is, as [`ViewItem::Space`] said.
+    /// An entry of the data of the space given by [`ViewItem::Space`].
     SpaceData {
-        /// Which entity.
+        /// The client's own entity.
         entity: EntityId,
-        /// What.
+        /// The entry.
         entry: SpaceEntry,
     },
-    /// It was put somewhere, or its movements are not volatile. For the client's own entity: it has to stand there.
+    /// It was teleported, or its movements are not volatile. The client's own entity must be placed there.
     Placed {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// Where.
+        /// The position.
         position: Position,
-        /// Looking where.
+        /// The direction.
         direction: Direction,
     },
 }
 
-/// A datagram to a client that can be read by itself. One that begins with [`super::volatile::KIND`] is for the
+/// A datagram to a client that can be decoded on its own. One that begins with [`super::volatile::KIND`] is for the
 /// [`super::volatile::VolatileReader`] of its view.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToClientDatagram {
@@ -124,30 +125,30 @@ pub enum ToClientDatagram {
     Moves(Moves),
 }
 
-/// Where entities of the cell's view are; per entity the newest tick wins.
+/// Positions of entities in the cell's view; per entity the newest tick wins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moves {
-    /// The number of the view. Those of another are dropped.
+    /// The number of the view. Datagrams of other views are dropped.
     pub view: u64,
-    /// When it was so.
+    /// The tick of the positions.
     pub tick: Tick,
-    /// Which entities, and where.
+    /// The movements.
     pub moves: Vec<Move>,
 }
 
-/// Where one entity is.
+/// The position of one entity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Move {
-    /// Which entity.
+    /// The entity.
     pub entity: EntityId,
-    /// Where.
+    /// The position.
     pub position: Position,
-    /// Looking where; each angle travels as a whole number of 1/65,536 turns, and comes out between 0 and one turn.
+    /// The direction; each angle is sent as a whole number of 1/65,536 turns, and decoded to between 0 and one turn.
     pub direction: Direction,
 }
 
 impl ViewFrame {
-    /// Appends the frame without the byte that says that it is one.
+    /// Appends the frame without its kind byte.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         put_part(out, self.source);
         put_number(out, self.view);
@@ -179,7 +180,7 @@ impl ViewFrame {
 }
 
 impl ViewItem {
-    /// The entity it is about.
+    /// The entity concerned.
     #[must_use]
     pub fn entity(&self) -> EntityId {
         match self {
@@ -195,7 +196,7 @@ impl ViewItem {
         }
     }
 
-    /// About how many bytes it takes in a frame.
+    /// Approximate size in a frame (bytes).
     #[must_use]
     pub fn about_bytes(&self) -> usize {
         match self {
@@ -334,13 +335,13 @@ fn take_place(reader: &mut Reader<'_>) -> Result<(Position, Direction), Malforme
 }
 
 impl Moves {
-    /// The datagrams that carry these movements, each at most [`MAX_DATAGRAM`] bytes, as few as there can be in this order.
+    /// The datagrams that carry these movements, each at most [`MAX_DATAGRAM`] bytes, as few as possible in this order.
     #[must_use]
     pub fn datagrams(&self) -> Vec<Vec<u8>> {
         let mut head = vec![1];
         put_number(&mut head, self.view);
         put_number(&mut head, self.tick.0);
-        // A datagram of this size holds less than 128 movements, so their count is one byte.
+        // A datagram of this size holds fewer than 128 movements, so their count is one byte.
         let room = MAX_DATAGRAM - head.len() - 1;
         let mut datagrams = Vec::new();
         let mut body = Vec::with_capacity(room);
@@ -380,7 +381,7 @@ impl ToClientDatagram {
         let view = reader.number("view")?;
         let tick = Tick(reader.number("tick")?);
         let count = reader.count(Move::LEAST_BYTES, "moves")?;
-        // Nothing is sent where nothing moved.
+        // An empty datagram is never sent.
         if count == 0 {
             return Err(wrong);
         }
@@ -391,10 +392,10 @@ impl ToClientDatagram {
 }
 
 impl Move {
-    /// Bytes of the shortest movement: an id of one, three coordinates, three angles.
+    /// Size of the shortest movement (bytes): an id of one, three coordinates, three angles.
     const LEAST_BYTES: usize = 1 + 3 * 4 + 3 * 2;
 
-    /// About how many bytes one takes in a datagram.
+    /// Approximate size of one movement in a datagram (bytes).
     pub const ABOUT_BYTES: usize = Self::LEAST_BYTES + 3;
 
     fn write(&self, out: &mut Vec<u8>) {
@@ -420,7 +421,7 @@ impl Move {
 }
 const _: () = assert!(MAX_DATAGRAM / Move::LEAST_BYTES < 128);
 
-/// Steps in which angles of movements travel.
+/// Resolution of angles in movements.
 const STEPS_PER_TURN: f32 = 65_536.0;
 
 fn turn(angle: f32) -> u16 {

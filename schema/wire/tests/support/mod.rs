@@ -1,4 +1,4 @@
-//! Frames of every kind, made from dice.
+//! Generated frames of every kind.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::net::SocketAddr;
@@ -92,7 +92,7 @@ impl Any {
     }
 }
 
-/// Numbers of all lengths, bounds included.
+/// Numbers of all lengths, including the bounds.
 fn number(dice: &mut Dice<'_>) -> u64 {
     let bits = dice() % 65;
     if bits == 0 { 0 } else { dice() >> (64 - bits) }
@@ -162,7 +162,7 @@ fn direction(dice: &mut Dice<'_>) -> Direction {
     }
 }
 
-/// A direction that travels without loss.
+/// A direction that is encoded without loss.
 fn coarse_direction(dice: &mut Dice<'_>) -> Direction {
     let mut angle = || f32::from(u16::try_from(dice() >> 48).unwrap()) / 65_536.0 * std::f32::consts::TAU;
     Direction {

@@ -1,9 +1,9 @@
-//! What a game implements for a part, and how it is called.
+//! The trait that a game implements for a part, and the functions that call it.
 
 use super::{Named, Side, about_method, allow_many, changed::Callbacks, ghost, mailbox::parameters};
 use crate::codegen::{naming::Scope, text::Text};
 
-/// What a part is told: the callback, the variant of `Occasion`, its fields with their types, and the documentation.
+/// A callback: its name, the variant of `Occasion`, its fields with their types, and the documentation.
 type Callback = (
     &'static str,
     &'static str,
@@ -11,7 +11,7 @@ type Callback = (
     &'static str,
 );
 
-/// The callback whose default passes on what it is told, so that it is reported.
+/// The callback whose default returns the denial as an error, so that it is logged.
 const REPORTED: &str = "request_denied";
 
 const CALLBACKS: [Callback; 10] = [
@@ -140,7 +140,7 @@ fn callbacks(side: Side) -> impl Iterator<Item = &'static Callback> {
     CALLBACKS.iter().chain(more)
 }
 
-/// The methods' names in the trait, and those of what is told of ghosts.
+/// The names of the methods in the trait, and of the callbacks about ghosts.
 fn method_names<'n>(named: &'n Named<'_>, side: Side) -> (Vec<String>, Vec<Callbacks<'n>>) {
     let taken: Vec<&str> = callbacks(side).map(|(name, ..)| *name).collect();
     let mut scope = Scope::with(&taken);

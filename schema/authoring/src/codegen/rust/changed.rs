@@ -1,4 +1,5 @@
-//! What a game or a client does when a property has changed: three callbacks in a trait, of which two default to the third.
+//! Callbacks of a game or a client for changed properties: three per property in a trait, two of which call the third
+//! by default.
 
 use annals_def::{DataType, Property};
 
@@ -13,20 +14,20 @@ pub(super) struct Callbacks<'p> {
     pub(super) slice: Option<String>,
 }
 
-/// Who is told, and of what.
+/// The form of the callbacks of a kind of listener.
 pub(super) struct Listener {
-    /// How the callbacks take themselves.
+    /// The receiver of the callbacks.
     pub(super) receiver: &'static str,
-    /// The parameter through which more is seen, its name.
+    /// The name of the parameter that gives access to more.
     pub(super) seen: &'static str,
     /// Its type.
     pub(super) seen_type: &'static str,
-    /// What has changed, behind the name of the property.
+    /// The subject of the change, behind the name of the property.
     pub(super) of: &'static str,
 }
 
 impl<'p> Callbacks<'p> {
-    /// The callbacks of a property: their names begin with `prefix`, and are none that `scope` has.
+    /// The callbacks of a property: their names begin with `prefix` and are unique in `scope`.
     pub(super) fn of(property: &'p Property, prefix: &str, scope: &mut Scope) -> Self {
         let (nested, slice) = changes(&property.data_type);
         let mut name = |verb: &str| scope.snake(&format!("{prefix}{verb}_{}", property.name));
@@ -75,11 +76,11 @@ impl<'p> Callbacks<'p> {
     }
 }
 
-/// Whether parts of the property change by themselves, and whether slices do.
+/// Whether parts of the property can change separately, and whether slices can.
 fn changes(data_type: &DataType) -> (bool, bool) {
     match data_type {
         DataType::Array(_) => (true, true),
-        // There may be an array within it.
+        // It may contain an array.
         DataType::FixedDict(_) => (true, data_type.any(&mut |inner| matches!(inner, DataType::Array(_)))),
         _ => (false, false),
     }

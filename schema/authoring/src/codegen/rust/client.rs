@@ -1,4 +1,4 @@
-//! A part as clients see it: its properties, its exposed methods, and what a client does when it is told something.
+//! A part as clients see it: its properties, its exposed methods, and the callbacks of a client.
 
 use annals_def::{Method, Property};
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::codegen::{naming::Scope, text::Text};
 
-/// What a client is told of.
+/// The callbacks of clients.
 const LISTENER: Listener = Listener {
     receiver: "&mut self",
     seen: "seen",
@@ -240,7 +240,7 @@ fn tell_changed(text: &mut Text, callbacks: &Callbacks<'_>) {
     text.close("},");
 }
 
-/// Writes what ties the client parts together.
+/// Writes the code that combines the client parts.
 pub(super) fn write_game(text: &mut Text, types: &[Named<'_>]) {
     let seen: Vec<&Named<'_>> = types.iter().filter(|named| is_seen(named)).collect();
     text.gap();

@@ -27,7 +27,7 @@ pub(super) fn find(entity_type: &EntityType, scope: &mut Scope) -> Vec<Component
     found
 }
 
-/// Whether a struct can hold it: what is personal is read and set by itself.
+/// Whether a struct can have the property as a field: personal properties are accessed separately.
 fn is_plain(property: &&Property) -> bool {
     property.personal.is_none()
 }

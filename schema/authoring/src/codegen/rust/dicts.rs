@@ -1,4 +1,4 @@
-//! Structs for `FIXED_DICT`s: their fields, their values, and what changes them in place.
+//! Structs for `FIXED_DICT`s: fields, conversion, and editing in place.
 
 use annals_def::Field;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{codegen::naming::Scope, codegen::shapes::Shape, codegen::shapes::Shapes, codegen::text::Text};
 
-/// Writes a struct with everything that belongs to it.
+/// Writes a struct and its related code.
 pub(super) fn write(text: &mut Text, shape: &Shape, shapes: &Shapes, is_editable: bool) {
     write_struct(text, shape, shapes);
     write_typed(text, shape);

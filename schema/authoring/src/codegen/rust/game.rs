@@ -1,9 +1,10 @@
-//! What ties the parts together: the trait of a whole game, and the behaviour that calls it.
+//! The trait of a whole game, and the behaviour that calls it.
 
 use super::{Named, Side};
 use crate::{codegen::CodeParts, codegen::text::Text, codegen::text::WIDTH};
 
-/// What behaviour is told: the method of `annals_node::Behaviour`, its parameters beside the context, and the occasion.
+/// The notifications of behaviour: the method of `annals_node::Behaviour`, its parameters beside the context, and the
+/// occasion.
 const NEWS: [(&str, &[&str], &str); 21] = [
     ("created", &[], "Created"),
     ("restored", &[], "Restored"),
@@ -48,7 +49,7 @@ const NEWS: [(&str, &[&str], &str); 21] = [
     ),
 ];
 
-/// Writes them.
+/// Writes the trait and the behaviour.
 pub(super) fn write(text: &mut Text, types: &[Named<'_>], parts: CodeParts) {
     let wanted: Vec<(&Named<'_>, Side)> = types
         .iter()
@@ -200,7 +201,7 @@ fn call(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
     text.close("}");
 }
 
-/// What is told of ghosts.
+/// Writes the callbacks about ghosts.
 fn ghost_changed(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
     let has_ghosts = |(named, side): &&(&Named<'_>, Side)| {
         let mut properties = named.entity_type.properties.iter();
@@ -235,7 +236,7 @@ fn ghost_changed(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
     text.close("}");
 }
 
-/// An arm that calls a function of a type's module, as rustfmt breaks it.
+/// Writes an arm that calls a function of a type's module, formatted as by rustfmt.
 fn arm(text: &mut Text, pattern: &str, function: &str, arguments: &[&str]) {
     const INDENT: usize = 12;
     let call = format!("{function}(&self.game, {})", arguments.join(", "));

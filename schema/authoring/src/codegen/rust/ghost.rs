@@ -1,4 +1,4 @@
-//! A cell part as other cells have it: what can be read of it, and what a game does when something of it changes.
+//! Ghosts of a cell part: the view of their properties, and the callbacks when these change.
 
 use super::{
     Named, about_property,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::codegen::{naming::Scope, text::Text};
 
-/// What a game is told of ghosts.
+/// The callbacks about ghosts.
 const LISTENER: Listener = Listener {
     receiver: "&self",
     seen: "ghost",
@@ -23,7 +23,7 @@ pub(super) fn callbacks<'n>(named: &'n Named<'_>, scope: &mut Scope) -> Vec<Call
         .collect()
 }
 
-/// Writes what can be read of a ghost.
+/// Writes the view of a ghost.
 pub(super) fn write_view(text: &mut Text, named: &Named<'_>, callbacks: &[Callbacks<'_>]) {
     text.gap();
     text.doc(&format!(

@@ -1,10 +1,10 @@
-//! What a generated module imports: exactly what its text mentions.
+//! The imports of a generated module: exactly the names that its text mentions.
 
 use std::collections::BTreeSet;
 
 use super::super::text::Text;
 
-/// What can be imported, by where it is; a name in small letters is a module and mentioned with `::` behind it.
+/// Importable names by path; a lower-case name is a module and is mentioned with `::` behind it.
 const SOURCES: [(&str, &[&str]); 11] = [
     ("annals_client::typed", &["Called", "News", "OtherFace"]),
     ("annals_client", &["ClientCore", "Event", "Millis"]),
@@ -75,7 +75,7 @@ const SOURCES: [(&str, &[&str]); 11] = [
     ),
 ];
 
-/// Every name that may be imported: no other type is called so.
+/// All importable names, which no other type may have.
 pub(super) fn names() -> Vec<&'static str> {
     SOURCES.iter().flat_map(|(_, names)| names.iter()).copied().collect()
 }
@@ -123,7 +123,7 @@ pub(super) fn write(text: &mut Text, body: &str, outer: &[&str]) {
     }
 }
 
-/// What orders imports as rustfmt does: the file's own first, then by crate; single types, what is deeper, lists.
+/// The sort key of imports, as in rustfmt: the file's own first, then by crate; single types, deeper paths, lists.
 fn order(head: &str) -> (bool, String, u8, String) {
     let path = head.trim_start_matches("use ");
     let (source, rest) = path.split_once("::").unwrap_or((path, ""));
@@ -135,7 +135,7 @@ fn order(head: &str) -> (bool, String, u8, String) {
     (source != "super", source.to_owned(), rank, rest.to_owned())
 }
 
-/// The words of a text, without documentation and strings. Those of paths with their `::`; of methods that traits bring, the
+/// The words of a text, without documentation and strings. Words of paths include their `::`; a trait method gives its
 /// trait.
 fn mentioned(body: &str) -> BTreeSet<String> {
     let mut mentioned = BTreeSet::new();
@@ -146,7 +146,7 @@ fn mentioned(body: &str) -> BTreeSet<String> {
             }
             let mut rest = part.as_str();
             while let Some(start) = rest.find(|letter: char| letter.is_ascii_alphanumeric() || letter == '_') {
-                // What stands behind `::` is found where its path says.
+                // A name behind `::` is resolved by its path.
                 let is_inside = rest[..start].ends_with("::");
                 rest = &rest[start..];
                 let end = rest.find(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
@@ -167,7 +167,7 @@ fn mentioned(body: &str) -> BTreeSet<String> {
     mentioned
 }
 
-/// What stands outside and inside of quotes, in turn.
+/// The parts of a line outside and inside quotes, alternating.
 fn unquoted(line: &str) -> impl Iterator<Item = String> {
     let mut parts = vec![String::new()];
     let mut letters = line.chars();

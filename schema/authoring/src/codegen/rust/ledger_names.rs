@@ -1,11 +1,12 @@
-//! Constants for kinds of assets and slots of accounts that have a name. Their types are written with their paths, so that a
-//! module in which there is nothing else imports nothing.
+//! Constants for named kinds of assets and slots of accounts. Their types are written as full paths, so that a module
+//! with nothing else needs no imports.
 
 use annals_def::LedgerNames;
 
 use super::super::{CodeParts, naming::Scope, text::Text};
 
-/// Writes a module of constants for kinds, and one for slots, each if one has a name. A client has numbers, and no types for them.
+/// Writes a module of constants for kinds and one for slots, if any have names. Clients have no types for these numbers
+/// and get plain integers.
 pub(super) fn write(text: &mut Text, names: &LedgerNames, parts: CodeParts) {
     let (kind, slot) = match parts.is_server() {
         true => (("annals_ids::AssetKind", true), ("annals_ids::Slot", true)),

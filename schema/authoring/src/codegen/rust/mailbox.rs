@@ -1,11 +1,11 @@
-//! A part as others see it: its mailbox with typed calls, what they answer, and what its clients can be called with.
+//! A part as seen by others: its mailbox with typed calls, their answers, and the methods of its clients.
 
 use annals_def::{Argument, Method};
 
 use super::{Named, Side, about_method, allow_many, own};
 use crate::codegen::{naming::Scope, text::Text};
 
-/// Names that parameters of generated functions have, beside those that were declared.
+/// Parameter names of generated functions, beside the declared ones.
 const PARAMETERS: [&str; 12] = [
     "args", "caller", "context", "core", "game", "ghost", "method", "news", "now", "own", "seen", "wait",
 ];
@@ -19,7 +19,7 @@ pub(super) fn parameters(named: &Named<'_>, arguments: &[Argument]) -> Vec<(Stri
         .collect()
 }
 
-/// Writes a struct for what each two-way method of a part returns.
+/// Writes a struct for the return values of each two-way method of a part.
 pub(super) fn replies(text: &mut Text, named: &Named<'_>, side: Side) {
     for (method, reply) in named.methods(side).iter().zip(named.replies(side)) {
         if let Some(reply) = reply {
@@ -63,7 +63,7 @@ fn write_reply(text: &mut Text, named: &Named<'_>, method: &Method, reply: &str)
     text.close("}");
 }
 
-/// Writes the mailbox of a part, and with what the part begins.
+/// Writes the mailbox of a part, and the start of the part's code.
 pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
     own::beginning(text, named, side);
     let name = side.name();
@@ -90,7 +90,7 @@ pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
     text.close("}");
 }
 
-/// How such parts are made.
+/// Writes the functions that create such parts.
 fn creation(text: &mut Text, named: &Named<'_>, side: Side) {
     text.gap();
     match side {
@@ -162,7 +162,7 @@ fn write_args(text: &mut Text, arguments: &[(String, String)]) {
     }
 }
 
-/// Writes what the clients of a type can be called with.
+/// Writes the typed calls to the clients of a type.
 pub(super) fn clients(text: &mut Text, named: &Named<'_>) {
     text.gap();
     text.doc(&format!("Clients that see a `{}`.", named.entity_type.name));

@@ -1,7 +1,7 @@
-//! Rust: the file, and what all of it needs.
+//! Rust generation: the file, and shared helpers.
 //!
-//! A file has the structs first, then a module for each entity type, then what ties them together. Each module imports what
-//! its text mentions.
+//! A file has the structs first, then a module for each entity type, then the code that combines them. Each module
+//! imports what its text mentions.
 
 mod behaviour;
 mod changed;
@@ -21,7 +21,7 @@ use annals_ids::Part;
 
 use super::{CodeParts, MARK, Model, naming::Scope, shapes::Shapes, text::Text};
 
-/// Names that generated modules give to their own.
+/// Names that generated modules define themselves.
 const LOCAL: [&str; 12] = [
     "Base",
     "BaseBehaviour",
@@ -37,31 +37,31 @@ const LOCAL: [&str; 12] = [
     "NewBase",
 ];
 
-/// Names of the language's own prelude that generated code uses.
+/// Names of the Rust prelude that generated code uses.
 const PRELUDE: [&str; 14] = [
     "Box", "Clone", "Default", "Err", "From", "Into", "None", "Ok", "Option", "Result", "Self", "Some", "String", "Vec",
 ];
 
-/// Parameters of a generated function from which on it is said that there are as many as declared.
+/// Number of parameters from which a generated function allows clippy's lint about too many.
 const MANY_PARAMETERS: usize = 7;
 
 /// An entity type with its names in code.
 struct Named<'s> {
     entity_type: &'s EntityType,
-    /// Its module.
+    /// The name of its module.
     module: String,
-    /// What each two-way method's answer is called, by part and index.
+    /// The name of each two-way method's answer, by part and index.
     base_replies: Vec<Option<String>>,
     cell_replies: Vec<Option<String>>,
-    /// Its components by part and name: what the struct is called, and the one with setters.
+    /// Its components by part and name: the name of the struct, and of the one with setters.
     components: Vec<Components>,
     shapes: &'s Shapes,
 }
 
-/// A component of an entity type, as far as one part holds it.
+/// A component of an entity type, with the members that one part holds.
 struct Components {
     side: Side,
-    /// What stands before the point in its members' names.
+    /// The prefix of its members' names, before the point.
     slot: String,
     name: String,
     tracked: String,
@@ -137,7 +137,7 @@ pub(super) fn file(model: &Model, parts: CodeParts) -> String {
     text.finish()
 }
 
-/// What is in the module of a type.
+/// The content of a type's module.
 fn module(named: &Named<'_>, parts: CodeParts) -> String {
     let mut text = Text::at(1);
     let entity_type = named.entity_type;
@@ -212,7 +212,7 @@ impl Side {
         }
     }
 
-    /// As types are called.
+    /// The name in the style of types.
     fn name(self) -> &'static str {
         match self {
             Self::Base => "Base",
@@ -220,7 +220,7 @@ impl Side {
         }
     }
 
-    /// As functions are called, and as people say.
+    /// The name in the style of functions and in prose.
     fn word(self) -> &'static str {
         match self {
             Self::Base => "base",
@@ -265,7 +265,7 @@ impl Named<'_> {
     }
 }
 
-/// What people should know of a property.
+/// Documentation of a property.
 fn about_property(property: &Property) -> String {
     let Property {
         name,
@@ -299,7 +299,7 @@ fn about_property(property: &Property) -> String {
     about + "."
 }
 
-/// What people should know of a method.
+/// Documentation of a method.
 fn about_method(method: &Method, kind: &str) -> String {
     let mut about = format!("`{}`: {kind} method {}", method.name, method.index.0);
     if let Some(client_id) = method.client_id {
@@ -319,7 +319,7 @@ fn about_method(method: &Method, kind: &str) -> String {
     about + "."
 }
 
-/// A type as people write it, without the depths of large ones.
+/// A type in words, with large ones shortened.
 fn shortened(data_type: &DataType) -> String {
     const LONGEST: usize = 60;
     let whole = data_type.to_string();
@@ -330,7 +330,7 @@ fn shortened(data_type: &DataType) -> String {
     format!("{kind} …")
 }
 
-/// Lets a function have as many parameters as were declared.
+/// Writes the attribute that allows many parameters, if there are many.
 fn allow_many(text: &mut Text, parameters: usize) {
     if parameters >= MANY_PARAMETERS {
         text.line("#[allow(clippy::too_many_arguments, reason = \"as many as are declared\")]");

@@ -5,7 +5,7 @@ use annals_def::{DataType, Property};
 use super::{Named, Side, about_property, spelling::editor};
 use crate::codegen::{naming::Scope, text::Text};
 
-/// Writes the part's own type, and what its properties are when it begins.
+/// Writes the part's own type, and the initial values of its properties.
 pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
     let name = side.name();
     text.gap();
@@ -94,7 +94,7 @@ fn accessors(text: &mut Text, named: &Named<'_>, property: &Property, scope: &mu
     }
 }
 
-/// A personal member is read and set as a whole, and may be unreadable.
+/// A personal property is read and set as a whole, and may be unreadable.
 fn personal(text: &mut Text, named: &Named<'_>, (property, data_type): (&Property, &DataType), scope: &mut Scope) {
     let name = &property.name;
     let spelled = named.spelled(data_type);
@@ -114,7 +114,7 @@ fn personal(text: &mut Text, named: &Named<'_>, (property, data_type): (&Propert
     text.close("}");
 }
 
-/// Writes what the properties of a part are when it begins.
+/// Writes the initial values of a part's properties.
 pub(super) fn beginning(text: &mut Text, named: &Named<'_>, side: Side) {
     let name = side.name();
     let mut scope = Scope::default();

@@ -1,10 +1,10 @@
-//! Types and defaults as Rust spells them.
+//! Types and defaults in Rust syntax.
 
 use annals_def::{DataType, Sequence, UDO_REF_SIZE, Value};
 
 use crate::codegen::shapes::Shapes;
 
-/// Longest sequence of a declared size that is an array: the longest for which Rust knows a default.
+/// Maximum declared size for a Rust array: the longest for which Rust implements `Default`.
 const LONGEST_ARRAY: u32 = 32;
 
 /// The Rust type of a type.
@@ -48,7 +48,8 @@ pub(super) fn spelled(data_type: &DataType, shapes: &Shapes) -> String {
     simple.to_owned()
 }
 
-/// What changes a value of the type in place, in the lifetimes of a method; `None` if only the whole can be replaced.
+/// The type that edits a value in place, with the lifetimes of a method; `None` if only the whole value can be
+/// replaced.
 pub(super) fn editor(data_type: &DataType, shapes: &Shapes) -> Option<String> {
     match data_type {
         DataType::Array(sequence) => Some(format!("ArrayEdit<'_, 'd, {}>", spelled(&sequence.of, shapes))),
@@ -57,7 +58,7 @@ pub(super) fn editor(data_type: &DataType, shapes: &Shapes) -> Option<String> {
     }
 }
 
-/// Whether the value is what Rust's own `Default` gives for the type's spelling.
+/// Whether the value equals `Default` of its Rust type.
 pub(super) fn is_rust_default(data_type: &DataType, value: &Value) -> bool {
     match (data_type, value) {
         (DataType::Array(sequence) | DataType::Tuple(sequence), Value::Sequence(values)) => values
@@ -84,7 +85,7 @@ pub(super) fn literal(data_type: &DataType, value: &Value, shapes: &Shapes) -> S
         (_, Value::Vector2(parts)) => format!("Vector2([{}])", joined(parts.iter().map(|part| float32(*part)))),
         (_, Value::Vector3(parts)) => format!("Vector3([{}])", joined(parts.iter().map(|part| float32(*part)))),
         (_, Value::Vector4(parts)) => format!("Vector4([{}])", joined(parts.iter().map(|part| float32(*part)))),
-        // No declaration can give another.
+        // Declarations can give no other value.
         (_, Value::Mailbox(_) | Value::None) => "None".to_owned(),
         (_, Value::UdoRef(guid)) if *guid == [0; UDO_REF_SIZE] => format!("UdoRef([0; {UDO_REF_SIZE}])"),
         (_, Value::UdoRef(guid)) => format!("UdoRef([{}])", joined(guid.iter().map(u8::to_string))),
@@ -133,7 +134,7 @@ fn elements(sequence: &Sequence, values: &[Value], shapes: &Shapes) -> String {
     }
 }
 
-/// Whether the spelling of the type is `Copy`.
+/// Whether the Rust type is `Copy`.
 fn is_copy(data_type: &DataType) -> bool {
     match data_type {
         DataType::String

@@ -1,11 +1,11 @@
-//! Text into HTML: whatever a file says is shown as it stands, and never read as a tag.
+//! Escapes text for HTML: text from files is shown as it is, and never parsed as a tag.
 
 use std::fmt;
 
 use annals_def::notation::to_base64;
 use sha2::{Digest, Sha256};
 
-/// Text, between tags or between the double quotes of an attribute.
+/// Text between tags, or between the double quotes of an attribute.
 pub(super) struct Text<'t>(pub(super) &'t str);
 
 impl fmt::Display for Text<'_> {
@@ -29,12 +29,12 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// Control characters, and those that turn the direction of what follows: they show something else than what is there.
+/// Control characters, and those that change the direction of text: they would make the display misleading.
 fn is_odd(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t')) || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Text in which what stands between back-quotes is code.
+/// Text with code between back-quotes.
 pub(super) struct Prose<'t>(pub(super) &'t str);
 
 impl fmt::Display for Prose<'_> {
@@ -52,7 +52,7 @@ impl fmt::Display for Prose<'_> {
     }
 }
 
-/// Names put together to what a link can lead to: letters, digits, `_`, `.` and `-` as they are, others by their number.
+/// Names joined to an anchor: letters, digits, `_`, `.` and `-` as they are, other characters as their number.
 pub(super) struct Anchor<'t>(pub(super) &'t [&'t str]);
 
 impl fmt::Display for Anchor<'_> {
@@ -72,7 +72,7 @@ impl fmt::Display for Anchor<'_> {
     }
 }
 
-/// What a page has to say to let one script or one style sheet in, and no other.
+/// The hash with which a page's policy allows one script or style sheet.
 pub(super) fn source_hash(content: &str) -> String {
     format!("'sha256-{}'", to_base64(&Sha256::digest(content.as_bytes())))
 }

@@ -1,4 +1,4 @@
-//! The sections of a page: a type, a service, a user data object, and what types share.
+//! The sections of a page: a type, a service, a user data object, and declarations that types share.
 
 use annals_def::{AliasOrigin, AncestorKind, Diagnostic, Domain, Ids, TypeOrigin};
 
@@ -11,7 +11,7 @@ use crate::{
     describe::marks::volatile_marks,
 };
 
-/// Longest resolved type or default that is shown, characters.
+/// Maximum characters of a resolved type or default.
 const MAX_SHOWN: usize = 300;
 
 impl Page<'_> {
@@ -88,7 +88,7 @@ impl Page<'_> {
         self.push("</section>\n");
     }
 
-    /// The beginning of a section that has a name.
+    /// Begins a named section.
     fn begin(&mut self, kind: &str, name: &str, what: &str, origin: Option<&TypeOrigin>) {
         let find = format!("{name} {what} {}", said(origin)).to_lowercase();
         self.put(format_args!(
@@ -112,7 +112,7 @@ impl Page<'_> {
         }
     }
 
-    /// What a type inherits, with links and with how much each brings.
+    /// The ancestors of a type, with links and the number of members that each contributes.
     fn ancestors(&mut self, one: &TypeDescription) {
         let counts = one.members_by_origin();
         let mut first = true;
@@ -132,7 +132,7 @@ impl Page<'_> {
         }
     }
 
-    /// Parts, totals, levels: what there is to say about a type as a whole.
+    /// Facts about a type as a whole: parts, totals, levels.
     fn facts(&mut self, one: &TypeDescription) {
         self.push("<dl class=\"facts\"><div><dt>parts</dt><dd>");
         self.parts(one);
@@ -197,7 +197,7 @@ impl Page<'_> {
         self.push("</dl>\n");
     }
 
-    /// Warnings and advice, each with what to do.
+    /// Warnings and advice, each with its help.
     pub(super) fn advice(&mut self, advice: &[Diagnostic]) {
         for one in advice {
             self.put(format_args!(
@@ -216,7 +216,7 @@ impl Page<'_> {
         }
     }
 
-    /// Parents, interfaces and components, with who is made of them.
+    /// Parents, interfaces and components, with the types that use them.
     pub(super) fn definitions(&mut self) {
         let description = self.description;
         if description.definitions.is_empty() {
@@ -263,7 +263,7 @@ impl Page<'_> {
         self.push("</table></section>\n");
     }
 
-    /// What the ledger's numbers are called.
+    /// The names of the ledger's numbers.
     pub(super) fn ledger_table(&mut self) {
         let names = &self.description.ledger_names;
         if names.is_empty() {
@@ -334,7 +334,7 @@ impl Page<'_> {
         ));
     }
 
-    /// A type in the words of its file, with links to aliases.
+    /// The text of a type, with links to aliases.
     pub(super) fn written(&mut self, written: &str) {
         let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let mut rest = written;
@@ -354,7 +354,7 @@ impl Page<'_> {
     }
 }
 
-/// The codes of advice, and the word for all of it.
+/// The codes of advice, as search words.
 pub(super) fn codes(advice: &[Diagnostic]) -> String {
     let codes = advice.iter().map(|one| format!("{} {}", one.rule, one.severity));
     codes.collect::<Vec<_>>().join(" ")

@@ -12,7 +12,7 @@ use crate::{
     describe::TypeDescription, describe::marks::method_marks, describe::marks::property_marks,
 };
 
-/// Who has a copy, the class of the chip, and the word on it.
+/// Who has a copy, the class of its label, and the text of the label.
 const RECEIVERS: [(&str, &str, &str); 5] = [
     ("base", "base", "base"),
     ("cell", "cell", "cell"),
@@ -22,7 +22,7 @@ const RECEIVERS: [(&str, &str, &str); 5] = [
 ];
 
 impl Page<'_> {
-    /// The properties of a type: what clients see in the order of their ids, then the others.
+    /// The properties of a type: those of clients in the order of their ids, then the others.
     pub(super) fn property_table(&mut self, one: &TypeDescription) {
         if one.properties.is_empty() {
             return;
@@ -96,7 +96,7 @@ impl Page<'_> {
         self.advice_row(&property.advice, 8);
     }
 
-    /// The methods of one part: what clients know in the order of their ids, then the others.
+    /// The methods of one part: those that clients know in the order of their ids, then the others.
     pub(super) fn method_table(
         &mut self,
         (title, part): (&str, &str),
@@ -179,7 +179,7 @@ impl Page<'_> {
         self.advice_row(&method.advice, 5);
     }
 
-    /// Advice on a member, below it, and the end of the member.
+    /// Advice on a member in a row below it, and the end of the member.
     fn advice_row(&mut self, advice: &[Diagnostic], columns: usize) {
         if !advice.is_empty() {
             self.put(format_args!("<tr><td></td><td colspan=\"{}\">", columns - 1));
@@ -229,7 +229,7 @@ impl Page<'_> {
         }
     }
 
-    /// The comment on a member, and where it is declared if that is elsewhere.
+    /// The documentation of a member, and its place if it is declared elsewhere.
     fn said(&mut self, owner: &str, origin: Option<&MemberOrigin>) {
         let Some(origin) = origin else { return };
         if let Some(documentation) = &origin.documentation {
@@ -255,7 +255,7 @@ impl Page<'_> {
     }
 }
 
-/// How many ids of a list take more than one byte, if any does.
+/// The number of ids in a list that take more than one byte, if any.
 fn overflow(ids: &Ids) -> String {
     match ids.overflowing() {
         0 => String::new(),
@@ -274,7 +274,7 @@ fn class_of(mark: &str) -> &'static str {
     }
 }
 
-/// What a property is found by.
+/// The search words of a property.
 fn property_words(owner: &str, property: &PropertyDescription, marks: &[String]) -> String {
     let name = &property.name;
     let stored = property.storage.as_ref().map_or("", |_| "stored persistent");
@@ -300,7 +300,7 @@ fn property_words(owner: &str, property: &PropertyDescription, marks: &[String])
     find.join(" ").to_lowercase()
 }
 
-/// What a member is found by beside itself.
+/// The search words of a member beside its own.
 fn found_by(origin: Option<&MemberOrigin>) -> String {
     let Some(origin) = origin else { return String::new() };
     let documentation = origin.documentation.as_deref().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! A description as one page of HTML that needs nothing else: no other file, no network, no server.
+//! A description as one self-contained HTML page: no other file, no network, no server.
 //!
-//! Whatever comes from the files goes through [`Text`] or [`Anchor`]. Should that ever fail, the page's own policy lets in
-//! only this script and this style sheet.
+//! All text from files goes through [`Text`] or [`Anchor`]. Should that fail, the page's own policy allows only this
+//! script and this style sheet.
 
 mod escape;
 mod kinds;
@@ -14,14 +14,14 @@ use annals_def::INDEXED_BYTES;
 use super::{Description, Sum, TypeDescription, marks::part_marks};
 use escape::{Anchor, Text, source_hash};
 
-/// How the page looks, and how it is searched.
+/// The style sheet and the search script.
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// A page under construction.
 struct Page<'d> {
     description: &'d Description,
-    /// The names that lead to an alias, and to a type.
+    /// The names that link to an alias, and to a type.
     aliases: BTreeSet<&'d str>,
     types: BTreeSet<&'d str>,
     out: String,
@@ -57,12 +57,12 @@ pub fn to_page(description: &Description, title: &str) -> String {
 }
 
 impl Page<'_> {
-    /// Appends what is HTML already.
+    /// Appends HTML.
     fn push(&mut self, html: &str) {
         self.out.push_str(html);
     }
 
-    /// Appends what is HTML once it is put together.
+    /// Appends formatted HTML.
     fn put(&mut self, html: std::fmt::Arguments<'_>) {
         let _ = self.out.write_fmt(html);
     }
@@ -136,7 +136,7 @@ impl Page<'_> {
         self.push("</ul>\n</details></nav>\n");
     }
 
-    /// All types at a glance.
+    /// An overview of all types.
     fn overview(&mut self) {
         let description = self.description;
         self.put(format_args!(
@@ -194,7 +194,7 @@ impl Page<'_> {
     fn parts(&mut self, one: &TypeDescription) {
         self.push("<span class=\"chips\">");
         for part in part_marks(one.parts) {
-            // The colour of who has a property there.
+            // The colour of properties on that part.
             let class = if part == "client" { "own" } else { part };
             self.put(format_args!("<span class=\"chip {class}\">{part}</span>"));
         }
@@ -202,7 +202,7 @@ impl Page<'_> {
     }
 }
 
-/// `41 B`, `23+ B (31)`, or a dash where there is nothing.
+/// `41 B`, `23+ B (31)`, or a dash for an empty sum.
 fn bytes(sum: &Sum) -> String {
     match (sum.members, sum.is_fixed) {
         (0, _) => "–".to_owned(),

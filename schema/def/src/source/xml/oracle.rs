@@ -1,11 +1,11 @@
-//! The parser against quick-xml: what it accepts, the other accepts too, and both see the same elements.
+//! Tests the parser against quick-xml: what it accepts, quick-xml accepts too, with the same elements.
 
 use quick_xml::{Reader, events::Event};
 
 use super::*;
 use crate::{generate::split_mix, source::Section};
 
-/// An element as both can describe it.
+/// An element as both parsers can describe it.
 #[derive(Debug, Default, PartialEq)]
 struct Element {
     name: String,
@@ -29,12 +29,12 @@ fn element(section: Section<'_>) -> Element {
     }
 }
 
-/// What quick-xml sees; the error if it refuses the text.
+/// The elements according to quick-xml; an error if it rejects the text.
 fn theirs(text: &str) -> Result<Element, String> {
     let mut reader = Reader::from_str(text);
-    // The innermost last; below it a place for the root.
+    // The innermost last; the first is a holder for the root.
     let mut open = vec![Element::default()];
-    // Whether text goes on where it stopped, for each open element.
+    // Whether further text continues the last one, for each open element.
     let mut in_text = vec![false];
     loop {
         let event = reader.read_event().map_err(|error| error.to_string())?;
@@ -89,7 +89,7 @@ fn started(tag: &quick_xml::events::BytesStart<'_>) -> Result<Element, String> {
         ..Element::default()
     };
     for attribute in tag.attributes().with_checks(false) {
-        // What is no attribute is passed over with a warning.
+        // Malformed attributes are skipped with a warning.
         let Ok(attribute) = attribute else { break };
         let (name, value) = (attribute.key.as_ref().to_owned(), attribute.value.into_owned());
         if element.attributes.iter().all(|(known, _)| *known != name) {
@@ -110,7 +110,7 @@ fn meaning(name: &str) -> Option<char> {
     }
 }
 
-/// Golden cases with everything that XML has.
+/// Golden cases that cover all XML features.
 const CASES: [&str; 9] = [
     include_str!("../../../test_data/ok/0008_stray_text.case"),
     include_str!("../../../test_data/ok/0009_attribute.case"),
@@ -130,7 +130,7 @@ fn samples() -> Vec<String> {
     contents.map(|(_, content)| content.to_owned()).collect()
 }
 
-/// Pieces that decide where something begins or ends.
+/// Pieces at which something begins or ends.
 const PIECES: [&str; 20] = [
     "<",
     ">",

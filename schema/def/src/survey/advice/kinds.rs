@@ -1,4 +1,4 @@
-//! Advice on types as a whole, and on what is declared for all of them: levels, places, ids, aliases.
+//! Advice on types as a whole, and on their shared declarations: levels, positions, ids, aliases.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +15,11 @@ use crate::{
     source::{FileId, Section},
 };
 
-/// Names of aliases that stand for yes and no.
+/// Names of aliases for booleans.
 const BOOLEANS: [&str; 2] = ["BOOL", "BOOLEAN"];
 
 impl<'w> Advice<'w, '_> {
-    /// The definitions that listed entity types are made of, each with the types.
+    /// The definitions of listed entity types, each with the types that use it.
     fn definitions(&self) -> Vec<(&'w Definition<'w>, Vec<&'w EntityType>)> {
         let mut heirs: BTreeMap<FileId, (&Definition<'_>, Vec<&EntityType>)> = BTreeMap::new();
         for (one, declared) in listed(self.texts) {
@@ -52,7 +52,7 @@ impl<'w> Advice<'w, '_> {
                             .is_some_and(|one| one.label == *label)
                     })
                 });
-                // The three bands of `<DetailLevels>` come together or not at all.
+                // The three bands of `<DetailLevels>` can only be declared together.
                 let is_band = self
                     .texts
                     .section(declared.span)
@@ -123,7 +123,7 @@ impl<'w> Advice<'w, '_> {
         }
     }
 
-    /// Aliases that nothing uses, and those that are wider than they need to be.
+    /// Unused aliases, and aliases with a wider type than needed.
     pub(super) fn aliases(&mut self) {
         let known = &self.texts.world.reading.aliases;
         let sections: Vec<Section<'_>> = self.texts.alias_sections().collect();
@@ -159,7 +159,7 @@ impl<'w> Advice<'w, '_> {
         findings.into_iter().for_each(|finding| self.report(finding));
     }
 
-    /// Every text of every file that could name a type. An alias that names itself stands for the built-in type.
+    /// All texts of all files that could name a type. An alias that names itself denotes the built-in type.
     fn used_words(&self) -> BTreeSet<&'w str> {
         let mut words = BTreeSet::new();
         for document in self.texts.documents() {

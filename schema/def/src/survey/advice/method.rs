@@ -69,7 +69,7 @@ impl Advice<'_, '_> {
 }
 
 impl MethodUse<'_> {
-    /// Where an argument has its type.
+    /// The place of an argument's type.
     fn argument(&self, name: &str) -> crate::source::Span {
         let sections = arguments(self.section);
         let position = self.method.args.iter().position(|arg| arg.name == name);

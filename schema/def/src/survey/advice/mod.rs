@@ -1,7 +1,7 @@
-//! Advice: what is declared as it was meant, and could be said with fewer bytes, less work or less to go wrong.
+//! Advice: declarations that mean what was intended, but could use fewer bytes, less work or be less error-prone.
 //!
-//! Each declaration is judged once, however many types inherit it: a rule that concerns the types that have a member is
-//! broken only if all of them break it.
+//! Each declaration is judged once, however many types inherit it: a rule about the types that have a member is broken
+//! only if all of them break it.
 
 mod kinds;
 mod method;
@@ -20,8 +20,8 @@ use crate::{
     source::{Section, Span},
 };
 
-/// Bytes above which something is large: as many as a few strings, and about a third of what a client is sent in a tick
-/// of a slow connection.
+/// Bytes above which something is large: a few strings, and about a third of what a client receives in a tick on a slow
+/// connection.
 const LARGE: usize = 64;
 
 /// A declared property and the types that have it.
@@ -41,14 +41,14 @@ struct MethodUse<'w> {
     heirs: Vec<&'w EntityType>,
 }
 
-/// The game, and what is found in it.
+/// The game, and its findings.
 struct Advice<'w, 'f> {
     texts: &'f Texts<'w>,
     dialect: Dialect,
     findings: &'f mut Findings,
 }
 
-/// Reports what is against a rule of advice.
+/// Reports violations of the advice rules.
 pub(super) fn advise(texts: &Texts<'_>, findings: &mut Findings) {
     let world = texts.world;
     let mut advice = Advice {
@@ -75,17 +75,17 @@ impl Advice<'_, '_> {
 }
 
 impl<'w> PropertyUse<'w> {
-    /// Where a tag of the declaration has its text; of the name if there is no such tag.
+    /// The place of a tag's text in the declaration; that of the name if there is no such tag.
     fn place(&self, tag: &str) -> Span {
         place(self.section, tag)
     }
 
-    /// Whether all types that have it satisfy the predicate.
+    /// Whether all types with the member satisfy the predicate.
     fn all(&self, predicate: impl Fn(&'w EntityType) -> bool) -> bool {
         self.heirs.iter().all(|heir| predicate(heir))
     }
 
-    /// The property as a type has it.
+    /// The property in a type.
     fn of(&self, heir: &'w EntityType) -> &'w Property {
         heir.property_named(&self.property.name).unwrap_or(self.property)
     }
@@ -99,7 +99,7 @@ fn place(section: Section<'_>, tag: &str) -> Span {
     }
 }
 
-/// The properties of all types by their declarations.
+/// The properties of all types, by declaration.
 fn properties<'w>(texts: &Texts<'w>) -> Vec<PropertyUse<'w>> {
     let mut uses: BTreeMap<Span, PropertyUse<'w>> = BTreeMap::new();
     for (one, declared) in listed(texts) {
@@ -120,7 +120,7 @@ fn properties<'w>(texts: &Texts<'w>) -> Vec<PropertyUse<'w>> {
     uses.into_values().collect()
 }
 
-/// The methods of all types by their declarations.
+/// The methods of all types, by declaration.
 fn methods<'w>(texts: &Texts<'w>) -> Vec<MethodUse<'w>> {
     let mut uses: BTreeMap<Span, MethodUse<'w>> = BTreeMap::new();
     for (one, declared) in listed(texts) {
@@ -149,13 +149,13 @@ fn methods<'w>(texts: &Texts<'w>) -> Vec<MethodUse<'w>> {
     uses.into_values().collect()
 }
 
-/// The listed entity types, each with where it is declared.
+/// The listed entity types with their declarations.
 fn listed<'w>(texts: &Texts<'w>) -> impl Iterator<Item = (&'w EntityType, &'w Declared<'w>)> {
     let world = texts.world;
     world.schema.types().iter().zip(world.declared.types.iter())
 }
 
-/// Whether values of a type can have any size, text aside: nobody writes a book into a name.
+/// Whether values of a type can have any size. Text does not count, as names are short in practice.
 fn is_unbounded(data_type: &DataType) -> bool {
     data_type.any(&mut |part| match part {
         DataType::Blob | DataType::Python(_) | DataType::UserType(_) => true,
@@ -164,7 +164,7 @@ fn is_unbounded(data_type: &DataType) -> bool {
     })
 }
 
-/// How large values of a type are, in words, if they are or can be large.
+/// The size of values of a type, in words, if they are or can be large.
 fn largeness(data_type: &DataType) -> Option<String> {
     if is_unbounded(data_type) {
         return Some("can have any size".to_owned());
@@ -173,7 +173,7 @@ fn largeness(data_type: &DataType) -> Option<String> {
     fixed.map(|size| format!("takes {size} bytes"))
 }
 
-/// Whether a type has a part of this kind.
+/// Whether a type contains a part of this kind.
 fn has(data_type: &DataType, wanted: fn(&DataType) -> bool) -> bool {
     data_type.any(&mut |part| wanted(part))
 }

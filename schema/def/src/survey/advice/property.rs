@@ -8,10 +8,10 @@ use crate::{
     schema::{Distribution, INDEXED_BYTES, Index},
 };
 
-/// Bytes up to which sending a whole value instead of a part of it does not matter.
+/// Bytes up to which sending a whole value is as good as sending a part.
 const SMALL: usize = 16;
 
-/// What names of properties begin with that are true or false.
+/// Prefixes of names of boolean properties.
 const QUESTIONS: [&str; 3] = ["is", "has", "can"];
 
 impl Advice<'_, '_> {

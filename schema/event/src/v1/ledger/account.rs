@@ -1,4 +1,4 @@
-//! What views of accounts show: what a base part knows of the ledger says it, and it is kept nowhere.
+//! Views of accounts: property values derived from a base part's ledger view, and stored nowhere.
 
 use annals_def::{AccountView, Holding, Value};
 use annals_ids::{AssetKind, Serial};
@@ -6,8 +6,8 @@ use annals_ids::{AssetKind, Serial};
 use super::{Assets, LedgerView};
 
 impl LedgerView {
-    /// The value of a property that is the view of an account. As long as the holdings are not known it is nothing: 0, or
-    /// an empty list.
+    /// The value of a property that is the view of an account. Until the holdings are known it is empty: 0, or an empty
+    /// list.
     #[must_use]
     pub fn value(&self, account: AccountView) -> Value {
         let nothing = Assets::default();

@@ -1,4 +1,4 @@
-//! How the ledger's words are written.
+//! Encodings of the ledger's types.
 //!
 //! ```text
 //! transfer = asker:number number:number                 trade  = transfer
@@ -9,8 +9,8 @@
 //! slots    = count:number (slot:number assets)*
 //! order    = tag:u8 fields        outcome = tag:u8 (reason:u8 if refused)        news = tag:u8 fields
 //! ```
-//! Everything else is its fields in the order of their declaration; keys of maps ascend. Amounts that may be negative are
-//! zigzag numbers.
+//! All other types are their fields in the order of their declaration; keys of maps ascend. Amounts that may be
+//! negative are zigzag numbers.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ use crate::{
     v1::call::{put_option, take_bool, take_option, take_text},
 };
 
-/// The reasons in the order of their numbers, which are for ever.
+/// The reasons in the order of their numbers, which never change.
 const REASONS: [RefusalReason; 19] = [
     RefusalReason::NotStored,
     RefusalReason::NotAlive,
@@ -625,7 +625,7 @@ impl Change {
     }
 }
 
-/// What is open, by its own id, which is therefore not written twice.
+/// Open trades and transfers, by their own id, which is therefore not written twice.
 fn put_open(out: &mut Vec<u8>, trades: &TradeMap, gifts: &GiftMap) {
     put_number(out, trades.len() as u64);
     trades.values().for_each(|trade| trade.write(out));

@@ -1,4 +1,4 @@
-//! What a base part knows of the ledger: it belongs to the part's folded state.
+//! The ledger view of a base part: it belongs to the part's folded state.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,29 @@ use annals_ids::{EntityId, TradeId, TransferId, TransferNumber};
 
 use super::{ASSETS_PER_ORDER, ASSETS_PER_SIDE, Booking, Change, Gift, Holdings, News, Order, Slots, Stage, Trade};
 
-/// Bytes of an order's entry, its notice with two tables for two parties, and the rows of the parties.
+/// Size of an order's entry, its notice with two tables for two parties, and the rows of the parties (bytes).
 const ORDER_BYTES: usize = 8 << 10;
 
-/// Bytes that each asset of it adds: in order, entry and news, its own row and those that find it.
+/// Size that each of its assets adds (bytes): in order, entry and news, its own row and the rows that index it.
 const ASSET_BYTES: usize = 400;
 
-/// See the module.
+/// What a base part knows of the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LedgerView {
     /// The number of its last order.
     pub last: TransferNumber,
-    /// Orders of which it has not heard yet.
+    /// Orders without a result so far.
     pub orders: BTreeMap<TransferNumber, Order>,
-    /// What its entity of the database holds; `None` until the first statement has come.
+    /// The holdings of its stored entity; `None` until the first statement has arrived.
     pub holdings: Option<Holdings>,
-    /// The trades that are open.
+    /// The open trades.
     pub trades: BTreeMap<TradeId, Trade>,
-    /// What it has reserved for others.
+    /// The transfers that it has reserved for others.
     pub gifts: BTreeMap<TransferId, Gift>,
 }
 
 impl LedgerView {
-    /// Takes in an order.
+    /// Records an order.
     ///
     /// # Errors
     /// When its number is not the next.
@@ -41,8 +41,9 @@ impl LedgerView {
         Ok(())
     }
 
-    /// Bytes that executing an order makes db write, with room to spare: the batch that holds it must fit into one
-    /// transaction with all of that. What something open holds is known to its parties, but for what changed since.
+    /// Upper bound of the bytes that db writes when it executes an order: the batch with the order must fit into one
+    /// transaction together with all of that. The parties know the content of open trades and transfers, except for
+    /// recent changes.
     #[must_use]
     pub fn weight(&self, order: &Order) -> usize {
         let assets = match order {
@@ -56,17 +57,17 @@ impl LedgerView {
             Order::Grant { goods, restored, .. } => goods.count().saturating_add(restored.len()),
             Order::Post { of } => self.gifts.get(of).map_or(0, |gift| gift.assets.count()),
             Order::Void { of } => self.gifts.get(of).map_or(ASSETS_PER_ORDER, |gift| gift.assets.count()),
-            // An acceptance that names another version than it knows of is refused, or not seen coming.
+            // An acceptance of another version than the known one is refused, or cannot be foreseen here.
             Order::Accept { .. } | Order::Cancel { .. } => 2 * ASSETS_PER_SIDE,
             Order::Propose { .. } => 0,
         };
         ORDER_BYTES + assets * ASSET_BYTES
     }
 
-    /// Takes in what the ledger tells the base part of `entity`.
+    /// Applies news from the ledger for the base part of `entity`.
     ///
     /// # Errors
-    /// When it does not follow what was told before; the view is then not to be used any more.
+    /// When it does not follow the earlier news; the view must then be discarded.
     pub fn book(&mut self, entity: EntityId, news: &News) -> Result<(), &'static str> {
         match news {
             News::Statement(statement) => {
@@ -104,10 +105,10 @@ impl LedgerView {
 }
 
 impl Holdings {
-    /// Makes a change.
+    /// Applies a change.
     ///
     /// # Errors
-    /// When it is not the next, or takes what is not there.
+    /// When it is not the next, or removes assets that are not held.
     pub fn change(&mut self, change: &Change) -> Result<(), &'static str> {
         if self.version.0.checked_add(1) != Some(change.version.0) {
             return Err("it is not the next change of the holdings");

@@ -1,4 +1,4 @@
-//! Every envelope comes back as it was, and what is none is refused.
+//! Every envelope survives a round trip, and other bytes are rejected.
 
 use annals_def::{Change, Located, Path, Value};
 use annals_event::{Body, Cause, Subject};

@@ -1,4 +1,4 @@
-//! What is told of one entity, bit by bit: one description for who writes it and for who reads it.
+//! The bits that encode one entity's motion: one description for both writer and reader.
 
 use annals_ids::EntityId;
 
@@ -9,29 +9,29 @@ use super::{
     track::{FARTHEST, Track, Turn},
 };
 
-/// Numbers of `Placing`s that say where something is in steps.
+/// Number of the `Placing` that gives a position in steps.
 pub(super) const FULL: u8 = 0;
 pub(super) const GROUND: u8 = 1;
 pub(super) const EXACT: u8 = 3;
 
-/// East, north and up: the order in which coordinates are told.
+/// East, north and up: the order in which coordinates are encoded.
 pub(super) const AXES: usize = 3;
 const UP: usize = 2;
 
-/// Bits of the steps of yaw, pitch and roll. Pitch has twice as many as a byte has, so that it is as exact as where half a
-/// turn has 254.
+/// Bits of the steps of yaw, pitch and roll. Pitch has twice as many steps as a byte has values, to be as precise as an
+/// encoding in which half a turn has 254.
 pub(super) const TURN_BITS: [u32; 3] = [8, 9, 8];
 
-/// What is told of an entity.
+/// The encoded motion of an entity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Sample {
     pub(super) entity: EntityId,
     /// Numbers of the placing and the facing.
     pub(super) placing: u8,
     pub(super) facing: u8,
-    /// In steps: of which power of two of units, and how many from zero.
+    /// In steps: the step's power of two of units, and the number of steps from zero.
     pub(super) axes: [Step; AXES],
-    /// To the last bit.
+    /// Exact bits.
     pub(super) exact: [u32; AXES],
     /// In steps.
     pub(super) angles: [i64; 3],
@@ -44,7 +44,7 @@ pub(super) struct Step {
     pub(super) steps: i64,
 }
 
-/// What both ends have of an entity after it was told of.
+/// The state of an entity that both ends have after an update.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct State {
     pub(super) tick: u64,
@@ -55,20 +55,20 @@ pub(super) struct State {
     angles: [Option<Turn>; 3],
 }
 
-/// Where coordinates begin that nothing is known of: east, north and up, in [`ORIGIN_UNITS`].
+/// Origin of coordinates that have no known state: east, north and up, in [`ORIGIN_UNITS`].
 pub(super) type Origin = [i64; AXES];
 
-/// Units of an origin's.
+/// Units per step of an origin.
 pub(super) const ORIGIN_UNITS: i64 = 128;
 
 impl Sample {
-    /// Whether it tells a coordinate that `before` does not know.
+    /// Whether it contains a coordinate that `before` lacks.
     pub(super) fn needs_origin(&self, before: Option<&State>) -> bool {
         (0..axes_told(self.placing)).any(|axis| before.is_none_or(|before| before.axes[axis].is_none()))
     }
 }
 
-/// How many coordinates a placing tells in steps.
+/// Number of coordinates that a placing gives in steps.
 pub(super) fn axes_told(placing: u8) -> usize {
     match placing {
         FULL => 3,
@@ -77,13 +77,13 @@ pub(super) fn axes_told(placing: u8) -> usize {
     }
 }
 
-/// Codes where coordinates begin of which nothing is known.
+/// Codes the origin of coordinates that have no known state.
 pub(super) fn origin(coder: &mut impl Coder, model: &mut Model, origin: Origin) -> Origin {
     origin.map(|told| signed(coder, model, context::ORIGIN, told))
 }
 
-/// Codes what is told of an entity at a tick, and says what both ends have then. `before` is what both had; where there is
-/// none, the entity is named.
+/// Codes the update of an entity at a tick, and returns the state that both ends have then. `before` is their common
+/// earlier state; without one, the entity's id is included.
 pub(super) fn code(
     coder: &mut impl Coder,
     model: &mut Model,
@@ -138,7 +138,7 @@ pub(super) fn code(
     Ok((found, state))
 }
 
-/// The entity's id: how many bits it has, and these.
+/// The entity's id: its number of bits, then the bits.
 fn name(coder: &mut impl Coder, entity: EntityId) -> EntityId {
     let length = 64 - entity.0.leading_zeros();
     let length = even(coder, 7, length.into()).min(64);
@@ -167,7 +167,7 @@ fn parts(
     Ok((placing, facing))
 }
 
-/// A coordinate of which nothing is known.
+/// A coordinate without known state.
 fn begin(
     coder: &mut impl Coder,
     model: &mut Model,
@@ -183,7 +183,7 @@ fn begin(
     Ok((step, Track::begin(steps, exponent)))
 }
 
-/// A coordinate that is known: by how much it is another than was expected.
+/// A coordinate with known state: the difference from its prediction.
 fn go_on(
     coder: &mut impl Coder,
     model: &mut Model,
@@ -231,7 +231,7 @@ fn turn_on(
     (step, turn.follow(ticks, step))
 }
 
-/// A number of some bits, each with a context that the ones before it choose.
+/// A number of some bits, each with a context chosen by the bits before it.
 fn tree(coder: &mut impl Coder, model: &mut Model, (first, bits): (usize, u32), value: u64) -> u64 {
     let mut node = 1;
     for at in (0..bits).rev() {
@@ -241,7 +241,7 @@ fn tree(coder: &mut impl Coder, model: &mut Model, (first, bits): (usize, u32), 
     node as u64 - (1 << bits)
 }
 
-/// A number of which nothing is known but how many bits it has.
+/// A number of a fixed number of bits, all values equally likely.
 pub(super) fn even(coder: &mut impl Coder, bits: u32, value: u64) -> u64 {
     (0..bits)
         .rev()

@@ -1,10 +1,10 @@
-//! What is only worth having now, in few bytes: where entities are and where they look (rule V4).
+//! Compact encoding of volatile data: positions and directions of entities (rule V4).
 //!
-//! Two codecs carry [`Motion`]s to a client. [`Packing`] is how systems of this kind have long done it: small floats
-//! relative to the observer, bit for bit; it is what the other is measured against. [`VolatileWriter`] and
-//! [`VolatileReader`] predict each entity from what the client is known to have, and tell what the prediction missed.
-//! With either, the error of a coordinate is at most half a step of the packing at that distance, that of an angle half a
-//! step of its byte.
+//! Two codecs carry [`Motion`]s to a client. [`Packing`] is the traditional encoding of systems of this kind: small
+//! floats relative to the observer, bit for bit; it is the baseline for the other. [`VolatileWriter`] and
+//! [`VolatileReader`] predict each entity from the state that the client is known to have, and encode the prediction
+//! error. With either, the error of a coordinate is at most half a step of the packing at that distance, and that of an
+//! angle half a step of its byte.
 
 mod entry;
 mod model;
@@ -20,41 +20,41 @@ pub use packed::{PACKED_ALIASES, Packing, Reference};
 pub use reader::{Heard, Unreadable, VolatileReader, VolatileUpdate};
 pub use writer::{KIND, MAX_SLOTS, Sent, VolatileWriter};
 
-/// What an observer is told of an entity's movement.
+/// An entity's movement, as sent to an observer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Motion {
-    /// Which entity.
+    /// The entity.
     pub entity: EntityId,
-    /// Where it is.
+    /// Its position.
     pub placing: Placing,
-    /// Where it looks.
+    /// Its direction.
     pub facing: Facing,
 }
 
-/// As much of a position as is told.
+/// The part of a position that is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Placing {
-    /// All of it.
+    /// All coordinates.
     Full(Position),
-    /// Without the height: it stands on the ground, and the client knows where that is. Who reads it finds a height of 0;
-    /// who writes it gives the true one, for far away all of the position is told.
+    /// Without the height: the entity stands on the ground, whose height the client knows. A reader returns a height of
+    /// 0; a writer must give the true one, because at a great distance the whole position is sent.
     Ground(Position),
-    /// Nothing.
+    /// None.
     Unsaid,
-    /// All of it, to the last bit.
+    /// All coordinates, exact to the last bit.
     Exact(Position),
 }
 
-/// As much of a direction as is told, radians.
+/// The part of a direction that is sent (rad).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Facing {
-    /// All of it.
+    /// All angles.
     YawPitchRoll(f32, f32, f32),
-    /// Without the tilt.
+    /// Without the roll.
     YawPitch(f32, f32),
-    /// Only where it heads.
+    /// The yaw only.
     Yaw(f32),
-    /// Nothing.
+    /// None.
     Unsaid,
 }
 
@@ -79,14 +79,14 @@ impl Facing {
         }
     }
 
-    /// How many angles are told.
+    /// Number of angles that are sent.
     fn angles(number: u8) -> usize {
         3 - usize::from(number)
     }
 }
 
 impl Motion {
-    /// Whether it tells anything, and nothing that is no number.
+    /// Whether it contains anything, and no NaN or infinity.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let place = match self.placing {

@@ -1,8 +1,8 @@
-//! The packing that systems of this kind have long used, bit for bit: small floats relative to the observer.
+//! The traditional packing of systems of this kind, bit for bit: small floats relative to the observer.
 //!
-//! A coordinate has a sign, a few bits of exponent and a few of mantissa: of `|v| / scale + 2`, so that numbers near zero
-//! have an exponent too. East and north have 3 + 8 bits, rounded; the height has 4 + 11, cut off, and no scale. An angle is
-//! a byte. A message begins with a byte that says what is in it, then names the entity by an alias of one byte, or in full.
+//! A coordinate has a sign, a few bits of exponent and a few of mantissa: of `|v| / scale + 2`, so that numbers near
+//! zero have an exponent too. East and north have 3 + 8 bits, rounded; the height has 4 + 11, truncated, and no scale.
+//! An angle is a byte. A message begins with a kind byte, followed by the entity as an alias of one byte or as its id.
 
 use std::f32::consts::PI;
 
@@ -12,13 +12,13 @@ use annals_ids::{EntityId, Position};
 use super::{Facing, Motion, Placing};
 use crate::client::fields::{put_entity, put_position, take_entity, take_position};
 
-/// Aliases that an observer has to give; the last value of the byte stands for none.
+/// Number of aliases of an observer; the last value of the byte means none.
 pub const PACKED_ALIASES: usize = 255;
 
-/// What is packed is told relative to this: the observer's place in whole metres, east, up and north.
+/// The origin of packed coordinates: the observer's position in whole metres, east, up and north.
 pub type Reference = [i32; 3];
 
-/// A small float: bits of its exponent and of its mantissa. Above them stands the sign.
+/// A small float: numbers of bits of its exponent and mantissa. The sign is above them.
 #[derive(Clone, Copy)]
 struct Small {
     exponent: u32,
@@ -37,7 +37,7 @@ const HEIGHT: Small = Small {
     is_rounded: false,
 };
 
-/// The exponent that a float has from 2.0 on, where it has one more than none.
+/// The encoding of 2.0, the least exponent that a value has.
 const TWO: u32 = 128 << (f32::MANTISSA_DIGITS - 1);
 
 impl Small {
@@ -60,13 +60,13 @@ impl Small {
         if packed > self.magnitude() { -value } else { value }
     }
 
-    /// From here on nothing can be packed: half a step above the greatest value.
+    /// Values from here on cannot be packed: half a step above the greatest value.
     fn limit(self) -> f32 {
         let step = (2.0f32).powi((1 << self.exponent) - self.mantissa as i32);
         self.unpack(self.magnitude()) + step / 2.0
     }
 
-    /// Which power of two steps have at this distance, in steps around zero.
+    /// The step size at this distance, as a power of two of the steps around zero.
     fn step_at(self, distance: f32) -> u8 {
         let bits = (distance.abs() + 2.0).to_bits() - TWO;
         let exponent = bits >> (f32::MANTISSA_DIGITS - 1);
@@ -74,59 +74,59 @@ impl Small {
     }
 }
 
-/// How positions are packed: the scale follows from how far observers see at most.
+/// The packing of positions: the scale follows from the maximum distance at which observers see.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Packing {
     scale: f32,
 }
 
-/// A scale equals itself: it is a number.
+/// A scale equals itself: it is never NaN.
 impl Eq for Packing {}
 
 impl Packing {
-    /// Fits observers that see so far, metres.
+    /// A packing for observers that see this far (m).
     ///
     /// # Panics
-    /// When that is no positive number.
+    /// When that is not a positive number.
     #[must_use]
     pub fn for_radius(radius: f32) -> Self {
         Self::fitting(radius).unwrap_or_else(|| panic!("a radius of {radius}"))
     }
 
-    /// Fits observers that see so far, metres, if that is a positive number.
+    /// A packing for observers that see this far (m), if that is a positive number.
     #[must_use]
     pub fn fitting(radius: f32) -> Option<Self> {
         Self::scaled(radius / GROUND.limit().floor())
     }
 
-    /// With this many metres for a unit of the small floats.
+    /// A packing with this many metres per unit of the small floats.
     ///
     /// # Panics
-    /// When that is no positive number.
+    /// When that is not a positive number.
     #[must_use]
     pub fn with_scale(scale: f32) -> Self {
         Self::scaled(scale).unwrap_or_else(|| panic!("a scale of {scale}"))
     }
 
-    /// With this many metres for a unit of the small floats, if that is a positive number.
+    /// A packing with this many metres per unit of the small floats, if that is a positive number.
     #[must_use]
     pub fn scaled(scale: f32) -> Option<Self> {
         (scale.is_normal() && scale > 0.0).then_some(Self { scale })
     }
 
-    /// Metres for a unit of the small floats.
+    /// Metres per unit of the small floats.
     #[must_use]
     pub fn scale(self) -> f32 {
         self.scale
     }
 
-    /// A coordinate from here on, metres from the reference, is told in full.
+    /// Coordinates at this distance from the reference (m) or farther are sent in full.
     #[must_use]
     pub fn limit(self) -> f32 {
         GROUND.limit() * self.scale
     }
 
-    /// East and north, in three bytes.
+    /// Packs east and north into three bytes.
     #[must_use]
     pub fn pack_ground(self, x: f32, z: f32) -> [u8; 3] {
         let packed = GROUND.pack(x / self.scale) << 12 | GROUND.pack(z / self.scale);
@@ -134,7 +134,7 @@ impl Packing {
         [a, b, c]
     }
 
-    /// What [`Packing::pack_ground`] packed.
+    /// Unpacks the output of [`Packing::pack_ground`].
     #[must_use]
     pub fn unpack_ground(self, [a, b, c]: [u8; 3]) -> (f32, f32) {
         let packed = u32::from_le_bytes([a, b, c, 0]);
@@ -142,7 +142,7 @@ impl Packing {
         (one(packed >> 12), one(packed & 0xfff))
     }
 
-    /// A position in five bytes.
+    /// Packs a position into five bytes.
     #[must_use]
     pub fn pack_full(self, position: Position) -> [u8; 5] {
         let [a, b, c] = self.pack_ground(position.x, position.z);
@@ -150,7 +150,7 @@ impl Packing {
         [a, b, c, d, e]
     }
 
-    /// What [`Packing::pack_full`] packed.
+    /// Unpacks the output of [`Packing::pack_full`].
     #[must_use]
     pub fn unpack_full(self, [a, b, c, d, e]: [u8; 5]) -> Position {
         let (x, z) = self.unpack_ground([a, b, c]);
@@ -158,7 +158,7 @@ impl Packing {
         Position { x, y, z }
     }
 
-    /// How a placing is told, seen from the reference: in full where it cannot be packed.
+    /// The form in which a placing is sent, relative to the reference: in full where it cannot be packed.
     #[must_use]
     pub fn settled(self, placing: Placing, reference: Reference) -> Placing {
         let fits = |value: f32, metres: i32| (-self.limit()..self.limit()).contains(&(value - metres as f32));
@@ -170,12 +170,12 @@ impl Packing {
         }
     }
 
-    /// The powers of two that steps have at this distance from the reference: east and north, in 128ths of the scale.
+    /// The step sizes at this distance from the reference, as powers of two: east and north, in 128ths of the scale.
     pub(super) fn ground_step(self, distance: f32) -> u8 {
         GROUND.step_at(distance / self.scale)
     }
 
-    /// And up, in 1,024ths of a metre.
+    /// The step size of the height, in 1,024ths of a metre.
     pub(super) fn height_step(distance: f32) -> u8 {
         HEIGHT.step_at(distance)
     }
@@ -207,10 +207,10 @@ impl Packing {
         }
     }
 
-    /// Reads a message. `named` knows aliases; what is told of one that it does not know is read over.
+    /// Reads a message. `named` resolves aliases; a message with an unknown alias is skipped.
     ///
     /// # Errors
-    /// When it is cut off or of a kind that does not exist, or a coordinate is not finite.
+    /// When it is cut off or of an unknown kind, or a coordinate is not finite.
     pub fn take(
         self,
         reader: &mut Reader<'_>,
@@ -263,7 +263,7 @@ impl Packing {
     }
 }
 
-/// The byte that says what is in a message. Those with all of a position to the last bit come after the others.
+/// The kind byte of a message. Kinds with an exact position come after the others.
 fn kind(is_aliased: bool, placing: u8, facing: u8) -> u8 {
     let alias = u8::from(is_aliased);
     match placing {
@@ -278,7 +278,7 @@ fn contents(kind: u8) -> Option<(bool, u8, u8)> {
         24..32 => ((kind - 24) / 4, 3, kind % 4),
         _ => return None,
     };
-    // Nothing is sent to say nothing.
+    // A message without content is never sent.
     ((placing, facing) != (2, 3)).then_some((alias == 1, placing, facing))
 }
 

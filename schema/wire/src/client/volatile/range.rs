@@ -1,34 +1,34 @@
-//! An adaptive binary range coder: each bit costs what it surprises.
+//! An adaptive binary range coder: the cost of a bit depends on how unlikely it was.
 //!
-//! A range is split by how likely the bit is to be 0, and narrows to the part of the bit that came. All of it is done with
-//! unsigned numbers of 32 bits; products of two of them stay below 2^32. What is written is the number in the last range
-//! that has most zero bytes at its end, without those: a reader takes zeroes for what is missing.
+//! A range is split in proportion to the probability that the bit is 0, and narrows to the part of the actual bit. The
+//! arithmetic is on unsigned 32-bit numbers; products of two of them stay below 2^32. The output is the number in the
+//! last range that has most trailing zero bytes, without those: a reader substitutes zeroes for missing bytes.
 
 use super::model::Model;
 
-/// How likely a bit is to be 0, in 4,096ths.
+/// Probability that a bit is 0, in 4,096ths.
 pub(super) type Chance = u16;
 
 /// Bits of a [`Chance`].
 const CHANCE_BITS: u32 = 12;
 
-/// By which part of what it missed a chance moves towards what came: a 32nd.
+/// Adaptation rate: a probability moves towards the actual bit by a 32nd of the difference.
 const PACE: u32 = 5;
 
-/// Below this a range is widened by a byte.
+/// Below this, a range is widened by a byte.
 const NARROW: u32 = 1 << 24;
 
-/// What bits are written to, or read from. One description of a format does both: who reads ignores the bits that it is
-/// given and returns those that it finds.
+/// A destination or source of bits. One description of a format serves both: a reader ignores the bits that it is given
+/// and returns those that it reads.
 pub(super) trait Coder {
-    /// A bit that is as likely as its context says, which learns from it.
+    /// A bit with the probability of its context, which adapts to it.
     fn bit(&mut self, model: &mut Model, context: usize, bit: bool) -> bool;
 
-    /// A bit that can be either.
+    /// A bit whose values are equally likely.
     fn even(&mut self, bit: bool) -> bool;
 }
 
-/// Moves a chance towards the bit that came. It never gets to where the other one would be impossible.
+/// Adapts a probability to the actual bit. Neither value ever becomes impossible.
 fn learn(chance: &mut Chance, bit: bool) {
     if bit {
         *chance -= *chance >> PACE;
@@ -39,7 +39,7 @@ fn learn(chance: &mut Chance, bit: bool) {
 
 const EVEN: Chance = 1 << (CHANCE_BITS - 1);
 
-/// Where the range is split: the part below belongs to 0.
+/// The split of the range: the lower part is for 0.
 fn split(range: u32, chance: Chance) -> u32 {
     (range >> CHANCE_BITS) * u32::from(chance)
 }
@@ -52,7 +52,7 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    /// Appends to what is there.
+    /// Starts with empty output.
     pub(super) fn new() -> Self {
         Self {
             out: Vec::with_capacity(256),
@@ -75,7 +75,7 @@ impl Encoder {
         }
     }
 
-    /// Writes the highest byte, and carries into those before it.
+    /// Writes the highest byte, and propagates the carry into those before it.
     fn shift(&mut self) {
         let [.., carry, byte, _, _, _] = self.low.to_be_bytes();
         if carry != 0 {
@@ -118,7 +118,8 @@ impl Coder for Encoder {
     }
 }
 
-/// Reads what an [`Encoder`] wrote. Any bytes can be read, to any length; whether they were written so is told at the end.
+/// Reads the output of an [`Encoder`]. Any bytes can be read, to any length; whether an encoder wrote them is known at
+/// the end.
 pub(super) struct Decoder<'a> {
     bytes: &'a [u8],
     taken: usize,
@@ -160,7 +161,7 @@ impl<'a> Decoder<'a> {
         bit
     }
 
-    /// Whether an encoder could have ended so: nothing was left over, and no zero that goes without saying.
+    /// Whether an encoder could have ended so: no bytes are left over, and none is a trailing zero.
     pub(super) fn is_whole(&self) -> bool {
         self.bytes.len() <= self.taken && self.bytes.last() != Some(&0)
     }
@@ -179,8 +180,8 @@ impl Coder for Decoder<'_> {
     }
 }
 
-/// A number from 1 on, below 2^63: how many bits it has is told by contexts, from `first` on [`SIZE_CONTEXTS`] of them, and so is the
-/// highest bit behind the leading one; the others are even.
+/// A number from 1 on, below 2^63: its number of bits is coded by [`SIZE_CONTEXTS`] contexts from `first` on, and so is
+/// the highest bit after the leading one; the other bits are equally likely.
 pub(super) fn size(coder: &mut impl Coder, model: &mut Model, first: usize, value: u64) -> u64 {
     let length = 63 - value.max(1).leading_zeros() as usize;
     let mut bits = 0;
@@ -200,7 +201,7 @@ pub(super) fn size(coder: &mut impl Coder, model: &mut Model, first: usize, valu
     found
 }
 
-/// Contexts of how long a number is, and of its highest bits.
+/// Contexts for the length of a number, and for its highest bits.
 const LENGTHS: usize = 8;
 const TOPS: usize = 3;
 pub(super) const SIZE_CONTEXTS: usize = LENGTHS + TOPS;
@@ -215,7 +216,7 @@ pub(super) fn signed(coder: &mut impl Coder, model: &mut Model, first: usize, va
     if is_negative { -size } else { size }
 }
 
-/// Contexts of a number with a sign.
+/// Number of contexts of a number with a sign.
 pub(super) const SIGNED_CONTEXTS: usize = 2 + SIZE_CONTEXTS;
 
 #[cfg(test)]
@@ -224,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// Some bits of each kind, and numbers of all lengths, as `seed` has them.
+    /// Codes some bits of each kind, and numbers of all lengths, derived from `seed`.
     fn code(coder: &mut impl Coder, seed: u64, sink: &mut Vec<i64>) {
         let (mut dice, mut model) = (split_mix(seed), Model::default());
         for _ in 0..dice() % 200 {

@@ -1,4 +1,4 @@
-//! The end that is told: what was read last of each entity, and what new datagrams make of it.
+//! The receiving end: keeps the last states of each entity, and decodes new datagrams with them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,8 +15,8 @@ use super::{
     writer::{HEARD_BITS, KEPT, KIND, LONGEST_MEMORY, MAX_SLOTS, unit},
 };
 
-/// Understands what a [`super::VolatileWriter`] tells of one view. It keeps a bounded number of places of a bounded number of
-/// entities, whatever it is told.
+/// Decodes the datagrams of a [`super::VolatileWriter`] for one view. It keeps a bounded number of states of a bounded
+/// number of entities, whatever it receives.
 #[derive(Clone, Debug)]
 pub struct VolatileReader {
     view: u64,
@@ -30,37 +30,37 @@ pub struct VolatileReader {
 /// Movements of one tick.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VolatileUpdate {
-    /// When it was so. What is older than what is known of an entity is of no interest.
+    /// The tick. Updates older than the known state of an entity can be ignored.
     pub tick: Tick,
-    /// Who moved, ascending by the entities' short numbers.
+    /// The motions, ascending by the entities' slots.
     pub motions: Vec<Motion>,
 }
 
-/// What a client says it heard ([`super::VolatileWriter::heard`]).
+/// A client's acknowledgement ([`super::VolatileWriter::heard`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
     /// The low bits of the newest tick.
     pub tick: u16,
-    /// Which of those before it were heard.
+    /// Which of the ticks before it were received.
     pub before: u16,
 }
 
-/// Why a datagram tells nothing.
+/// Why a datagram cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Unreadable {
-    /// It is none that anybody writes.
+    /// No writer makes such a datagram.
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// It is of another view.
     #[error("the datagram is of another view")]
     OtherView,
-    /// It builds on what is no longer kept here, or came twice. It is as good as lost.
+    /// It builds on a state that is no longer kept here, or is a duplicate. It counts as lost.
     #[error("the datagram came too late or twice")]
     Late,
 }
 
 impl VolatileReader {
-    /// Reads of a view that has just begun.
+    /// A reader for a view that has just started.
     #[must_use]
     pub fn new(view: u64, packing: Packing) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl VolatileReader {
     /// Reads a datagram. `now` is a tick at most an hour from its own: that of any frame or datagram of the view.
     ///
     /// # Errors
-    /// When it is malformed, or of no use any more. Nothing has changed then.
+    /// When it is malformed, or no longer of use. The state is then unchanged.
     pub fn read(&mut self, bytes: &[u8], now: Tick) -> Result<VolatileUpdate, Unreadable> {
         let reader = &mut Reader::new(bytes);
         let wrong = reader.malformed("movements");
@@ -117,7 +117,7 @@ impl VolatileReader {
         })
     }
 
-    /// What to say that was heard, so that less has to be told; `None` before anything was.
+    /// The acknowledgement to send, which lets the writer send less; `None` before any datagram was read.
     #[must_use]
     pub fn heard(&self) -> Option<Heard> {
         let newest = self.newest?;
@@ -170,7 +170,7 @@ impl VolatileReader {
         Ok(entries)
     }
 
-    /// A sample in metres and radians.
+    /// Converts a sample to metres and radians.
     fn motion(&self, sample: &Sample) -> Motion {
         let metres = |axis: usize| {
             let step = sample.axes[axis];
@@ -205,8 +205,8 @@ impl VolatileReader {
         }
     }
 
-    /// Keeps what both ends have of an entity now. What is older than what it was built on nobody refers to any more, if
-    /// datagrams come in order; and if not, they are of no interest.
+    /// Keeps the state of an entity that both ends have now. States older than the one it was built on are no longer
+    /// referred to if datagrams arrive in order; if they do not, those that refer to them are of no use.
     fn keep(&mut self, slot: usize, state: State) {
         let states = self.slots.entry(slot).or_default();
         let at = states.partition_point(|kept| kept.tick < state.tick);

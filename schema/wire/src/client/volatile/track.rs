@@ -1,34 +1,34 @@
-//! Where something will be, as both ends reckon it from what both have.
+//! Prediction of coordinates and angles: both ends compute the same from their common state.
 //!
-//! A track follows what it is told, and half-way only in its speed, so that neither the steps in which places are told nor a
-//! stumble throw it off. All numbers are whole; divisions and shifts go down, also below zero. None is out of what a double
-//! can hold, so that a client in any language reckons the same.
+//! A track follows the received positions, and its speed follows only in part, so that neither the step size of
+//! positions nor a stumble disturbs it. All numbers are integers; divisions and shifts round down, also below zero. All
+//! fit in a double exactly, so a client in any language computes the same.
 
-/// Parts of a unit in which tracks reckon.
+/// Fraction bits of a unit in tracks.
 const FINE: u32 = 4;
 
-/// A track is given up that was not told of for so many ticks: it is taken to stand still.
+/// A track without an update for more ticks than this is not extrapolated: the entity is assumed to stand still.
 const LONGEST_REACH: i64 = 10;
 
-/// Half of what can be told, in units: 1,000 km where a unit is a millimetre.
+/// Half of the range of coordinates, in units: 1,000 km where a unit is a millimetre.
 pub(super) const FARTHEST: i64 = 1 << 30;
 
-/// The greatest speed, in units a tick.
+/// The greatest speed (units per tick).
 const FASTEST: i64 = 1 << 16;
 
 /// One coordinate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Track {
-    /// Where it is taken to be, in 16ths of a unit.
+    /// The estimated position, in 16ths of a unit.
     at: i64,
-    /// How far it goes in a tick, in 16ths of a unit.
+    /// The speed per tick, in 16ths of a unit.
     speed: i64,
-    /// Which power of two of units a step had.
+    /// The step size, as a power of two of units.
     pub(super) exponent: u8,
 }
 
 impl Track {
-    /// Told for the first time.
+    /// Starts at the first received position.
     pub(super) fn begin(step: i64, exponent: u8) -> Self {
         Self {
             at: (step << exponent) << FINE,
@@ -45,13 +45,13 @@ impl Track {
         }
     }
 
-    /// The step, of this power of two of units, in which it should be after so many ticks.
+    /// The predicted step, of this power of two of units, after this many ticks.
     pub(super) fn expect(&self, ticks: i64, exponent: u8) -> i64 {
         let bits = u32::from(exponent) + FINE;
         (self.reckon(ticks) + (1 << (bits - 1))) >> bits
     }
 
-    /// The step in which it was then.
+    /// Updates the track with the step received at that time.
     pub(super) fn follow(&self, ticks: i64, step: i64, exponent: u8) -> Self {
         let reckoned = self.reckon(ticks);
         let missed = ((step << exponent) << FINE) - reckoned;
@@ -64,24 +64,24 @@ impl Track {
         }
     }
 
-    /// Whether it hardly moves: less than three 16ths of a step in a tick.
+    /// Whether it hardly moves: less than three 16ths of a step per tick.
     pub(super) fn is_still(&self) -> bool {
         self.speed.abs() >> self.exponent <= 2
     }
 }
 
-/// In eighths, how far a track follows where it is told to be, and how far its speed follows what that misses.
+/// In eighths: the share of the prediction error by which a track's position, and its speed, are corrected.
 const PLACE_SHARE: i64 = 7;
 const SPEED_SHARE: i64 = 6;
 
 /// One angle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
-    /// Where it points, in steps.
+    /// Its value, in steps.
     at: i64,
-    /// How far it turns in a tick, in 16ths of a step.
+    /// The rate of turn per tick, in 16ths of a step.
     rate: i64,
-    /// How many bits tell a step.
+    /// The number of bits of a step.
     bits: u32,
 }
 
@@ -94,7 +94,7 @@ impl Turn {
         }
     }
 
-    /// The difference between two angles, the short way.
+    /// The difference between two angles, in the shorter direction.
     pub(super) fn short(&self, steps: i64) -> i64 {
         let half = 1 << (self.bits - 1);
         ((steps + half) & ((1 << self.bits) - 1)) - half
@@ -108,12 +108,12 @@ impl Turn {
         }
     }
 
-    /// The step at which it should point after so many ticks.
+    /// The predicted step after this many ticks.
     pub(super) fn expect(&self, ticks: i64) -> i64 {
         (self.at + self.turned(ticks)) & ((1 << self.bits) - 1)
     }
 
-    /// The step at which it pointed then.
+    /// Updates the angle with the step received at that time.
     pub(super) fn follow(&self, ticks: i64, step: i64) -> Self {
         let rate = if ticks > LONGEST_REACH { 0 } else { self.rate };
         let told = self.short(step - self.at) << FINE;
@@ -124,7 +124,7 @@ impl Turn {
         }
     }
 
-    /// How fast it turns, from not at all to quickly.
+    /// The class of angular speed, from still to fast.
     pub(super) fn haste(&self) -> usize {
         match self.rate.abs() >> FINE {
             0 if self.rate.abs() < 4 => 0,
@@ -135,5 +135,5 @@ impl Turn {
     }
 }
 
-/// In eighths, how far a rate follows.
+/// In eighths, the share by which the rate is corrected.
 const RATE_SHARE: i64 = 6;

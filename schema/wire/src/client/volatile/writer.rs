@@ -1,4 +1,4 @@
-//! The end that tells: what a client is known to have, and datagrams that say how what it should have differs.
+//! The sending end: keeps the states that a client is known to have, and encodes differences from the prediction.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,57 +15,56 @@ use super::{
 };
 use crate::client::MAX_DATAGRAM;
 
-/// Entities that a client is told of under a short number at a time. One more takes the number of the one of which nothing
-/// was told for longest.
+/// Maximum number of entities that have a slot at a time. One more takes the slot of the entity with the oldest update.
 pub const MAX_SLOTS: usize = 1_024;
 
-/// What was told of an entity and not heard of is kept so often. What the client had before is then taken to be forgotten,
-/// and so it may forget what is older.
+/// Maximum number of unacknowledged states that are kept per entity. Beyond that the client's acknowledged state is
+/// taken to be forgotten, so the client may discard older states.
 pub(super) const KEPT: usize = 32;
 
-/// Ticks that a client says it heard at a time: the newest, and so many before it.
+/// Ticks in one acknowledgement: the newest, and this many before it.
 pub(super) const HEARD_BITS: u64 = 16;
 
-/// Ticks that are kept to know what a client can have heard. What it says later is of no use.
+/// Number of sent ticks that are kept to interpret acknowledgements. Later acknowledgements are ignored.
 const SENT_KEPT: usize = 128;
 
-/// The first byte of such a datagram.
+/// The first byte of a datagram of this kind.
 pub const KIND: u8 = 2;
 
-/// Tells a client where entities are.
+/// Sends a client the positions of entities.
 ///
-/// Each tick [`VolatileWriter::write`] makes at most one datagram; [`VolatileWriter::heard`] is told what the client says of
-/// them. [`VolatileWriter::forget`] gives the number of an entity to another.
+/// Each tick [`VolatileWriter::write`] makes at most one datagram; [`VolatileWriter::heard`] takes the client's
+/// acknowledgements. [`VolatileWriter::forget`] frees the slot of an entity.
 #[derive(Debug)]
 pub struct VolatileWriter {
     view: u64,
     packing: Packing,
     slots: Vec<Slot>,
     by_entity: BTreeMap<EntityId, usize>,
-    /// Ticks of the datagrams that were made last, ascending.
+    /// Ticks of the newest datagrams, ascending.
     sent: VecDeque<u64>,
-    /// The newest of them that the client has heard.
+    /// The newest of them that the client has acknowledged.
     heard: Option<u64>,
 }
 
-/// What the client has of an entity, or may have.
+/// The states of an entity that the client has, or may have.
 #[derive(Debug, Default)]
 struct Slot {
     entity: Option<EntityId>,
-    /// What it is known to have.
+    /// The acknowledged state.
     acked: Option<State>,
-    /// What it was told since, in order.
+    /// The states sent since, in order.
     told: VecDeque<State>,
-    /// When there was something to tell of it last.
+    /// The tick of the last update.
     at: u64,
 }
 
-/// What became of movements.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sent {
-    /// The datagram; none if there was nothing to tell, or nothing fits.
+    /// The datagram; none if there was nothing to send, or nothing fits.
     pub datagram: Option<Vec<u8>>,
-    /// How many of the movements are in it: so many of the first.
+    /// Number of movements in it, counted from the first.
     pub told: usize,
 }
 
@@ -76,7 +75,7 @@ struct Letter {
 }
 
 impl VolatileWriter {
-    /// Tells of a view that has just begun.
+    /// A writer for a view that has just started.
     #[must_use]
     pub fn new(view: u64, packing: Packing) -> Self {
         Self {
@@ -89,11 +88,11 @@ impl VolatileWriter {
         }
     }
 
-    /// Makes a datagram of at most `limit` bytes out of as many of the first movements as fit, each of another entity.
-    /// `observer` is where the client's entity is: the farther from it, the longer are the steps.
+    /// Makes a datagram of at most `limit` bytes with as many of the first movements as fit, each of a different
+    /// entity. `observer` is the position of the client's entity: steps grow with the distance from it.
     ///
     /// # Panics
-    /// When the tick is not above the one before, a movement is not sound, or two are of the same entity.
+    /// When the tick is not above the previous one, a movement is not sound, or two are of the same entity.
     pub fn write(&mut self, tick: Tick, observer: Position, motions: &[Motion], limit: usize) -> Sent {
         let newest = self.sent.back();
         assert!(
@@ -121,7 +120,7 @@ impl VolatileWriter {
             };
         }
         let attempt = |told: usize| self.attempt(tick.0, &origin, &letters[..told]);
-        // Nearly always all of it fits. Where not, the most that does is found in a few steps.
+        // Nearly always all of them fit. Otherwise the maximum is found in a few steps.
         let (mut fits, mut best, mut too_many) = (0, None, most + 1);
         let mut next = most;
         while fits + 1 < too_many {
@@ -148,8 +147,8 @@ impl VolatileWriter {
         }
     }
 
-    /// The client says what it heard: the newest tick, and for each of those before it whether it was heard, the nearest in
-    /// the lowest bit. Ticks are told by their low bits.
+    /// Takes the client's acknowledgement: the newest tick, and for each tick before it whether it was received, the
+    /// nearest in the lowest bit. Ticks are given by their low bits.
     pub fn heard(&mut self, tick: u16, before: u16) {
         let Some(&last) = self.sent.back() else { return };
         let Some(tick) = last.checked_sub((last as u16).wrapping_sub(tick).into()) else {
@@ -172,14 +171,14 @@ impl VolatileWriter {
         }
     }
 
-    /// The client will not be told of this entity any more.
+    /// Frees the slot of an entity: the client receives no more updates of it.
     pub fn forget(&mut self, entity: EntityId) {
         if let Some(slot) = self.by_entity.remove(&entity) {
             self.slots[slot] = Slot::default();
         }
     }
 
-    /// The short number of an entity.
+    /// The slot of an entity.
     fn slot(&mut self, entity: EntityId, tick: u64) -> usize {
         if let Some(&slot) = self.by_entity.get(&entity) {
             self.slots[slot].at = tick;
@@ -206,7 +205,7 @@ impl VolatileWriter {
         slot
     }
 
-    /// What is to be told, in steps that are as long as may be.
+    /// The sample to send, in steps that are as long as permitted.
     fn sample(&self, observer: Position, motion: &Motion) -> Sample {
         assert!(
             motion.is_sound(),
@@ -249,7 +248,7 @@ impl VolatileWriter {
         sample
     }
 
-    /// A coordinate in steps, if it is not too far away for that.
+    /// A coordinate in steps, unless it is too far away.
     fn steps(&self, axis: usize, metres: f32, exponent: u8) -> Option<i64> {
         let step = unit(self.packing, axis) * f64::from(1u32 << exponent);
         let steps = (f64::from(metres) / step).round();
@@ -257,7 +256,7 @@ impl VolatileWriter {
         (steps.abs() <= farthest as f64).then_some(steps as i64)
     }
 
-    /// The datagram that would tell of these, and what the client would have then.
+    /// The datagram with these updates, and the states that the client would have after it.
     fn attempt(&self, tick: u64, origin: &Origin, letters: &[Letter]) -> (Vec<u8>, Vec<(usize, State)>) {
         let base = self.heard.filter(|heard| tick - heard < 256);
         let acked = |slot: usize| {
@@ -298,7 +297,7 @@ impl VolatileWriter {
         (datagram, states)
     }
 
-    /// Keeps what the client may have from now on.
+    /// Keeps the states that the client may have from now on.
     fn keep(&mut self, tick: u64, states: Vec<(usize, State)>) {
         if self.sent.len() == SENT_KEPT {
             self.sent.pop_front();
@@ -315,10 +314,10 @@ impl VolatileWriter {
     }
 }
 
-/// What the client has of an entity is not referred to after so many ticks.
+/// A client's state is not referred to after this many ticks.
 pub(super) const LONGEST_MEMORY: u64 = 4_096;
 
-/// Metres of a unit of a coordinate: steps around the observer, as the packing has them.
+/// Metres per unit of a coordinate: the packing's steps around the observer.
 pub(super) fn unit(packing: Packing, axis: usize) -> f64 {
     match axis {
         0 | 1 => f64::from(packing.scale()) / 128.0,

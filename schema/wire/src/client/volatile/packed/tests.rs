@@ -1,6 +1,6 @@
 use super::*;
 
-/// East, north; their bytes; what comes out of them.
+/// East, north; their bytes; the unpacked values.
 const ON_GROUND: [(f32, f32, [u8; 3], f32, f32); 8] = [
     (0.0, -0.0, [0x00, 0x08, 0x00], 0.0, -0.0),
     (0.003_906_25, -0.001_953_125, [0x00, 0x18, 0x00], 0.007_812_5, -0.0),
@@ -19,7 +19,7 @@ const IN_FULL: [(Position, [u8; 5], Position); 3] = [
         [0xf6, 0x65, 0xdf, 0xa9, 0xc9],
         at(-123.5, -1_234.5, 123.5),
     ),
-    // The height is cut off: what lies half-way between two steps becomes the lower.
+    // The height is truncated: a value half-way between two steps becomes the lower.
     (
         at(509.5, 5_095.0, -509.5),
         [0xff, 0xff, 0x7f, 0xf4, 0x59],
@@ -122,7 +122,7 @@ fn messages_of_all_kinds_are_read_back_within_half_a_step() {
             }
         }
     }
-    // What moves on the ground and heads somewhere: kind, alias, three bytes, one.
+    // A position on the ground with a yaw: kind, alias, three bytes, one.
     let mut bytes = Vec::new();
     let motion = Motion {
         entity: ENTITY,
