@@ -1,7 +1,7 @@
-//! `annals audit`: what happened, answered from the archive alone.
+//! `annals audit`: questions about the past, answered from the archive alone.
 //!
-//! The archive is verified first, as far as that was not done before; the index that remembers it lies in a folder of whoever
-//! asks. An answer whose evidence is not as it was is no answer: exit code 1 and the first thing that is not.
+//! The archive is verified first, from where the last verification ended; the index that records this is in a folder of
+//! the caller. If the evidence of an answer does not verify, there is no answer: exit code 1 and the first fault.
 
 mod events;
 mod lives;
@@ -147,7 +147,7 @@ struct Wanted {
     kept: Vec<PathBuf>,
 }
 
-/// A trade as it is written.
+/// The text form of a trade's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TradeNumber(TradeId);
 
@@ -240,7 +240,7 @@ impl Audit {
     pub async fn run(self) -> ExitCode {
         match self.answer().await {
             Ok(()) => ExitCode::SUCCESS,
-            // Whoever reads has seen enough.
+            // The reader closed the pipe: not an error.
             Err(NoAnswer::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{}", Chain(&error));
@@ -325,7 +325,7 @@ impl Audit {
     }
 }
 
-/// What is otherwise at the later of two moments.
+/// The report on what differs at the later of two moments.
 async fn differ(source: &Source, index: &Index, (before, after): (At, At), which: Which) -> Result<Report, NoAnswer> {
     let (store, began) = (&source.store, began(source).await?);
     let (from, to) = (before.until(index, began).await?, after.until(index, began).await?);
@@ -355,7 +355,7 @@ async fn schemas(source: &Source) -> Result<BTreeMap<Hash, Schema>, NoAnswer> {
     Ok(about.map(About::schemas).unwrap_or_default())
 }
 
-/// An answer from the ledger, also as evidence where that is wanted.
+/// An answer from the ledger, on request also as evidence.
 async fn of_ledger(
     index: &Index,
     source: &Source,
@@ -386,14 +386,14 @@ async fn of_ledger(
     })
 }
 
-/// What kinds and slots are called under all definitions, and these stored entities.
+/// Names of kinds and slots under all definitions, and of these stored entities.
 async fn lexicon(index: &Index, source: &Source, stored: BTreeSet<DatabaseId>) -> Result<Lexicon, NoAnswer> {
     let schemas = schemas(source).await?;
     let called = index.called(&source.store, &schemas, stored).await?;
     Ok(Lexicon::new(ledger_names(&schemas)).with_stored(called))
 }
 
-/// The names that definitions give to kinds and slots.
+/// The names of kinds and slots in these definitions.
 fn ledger_names(schemas: &BTreeMap<Hash, Schema>) -> impl Iterator<Item = (Hash, LedgerNames)> {
     let names = schemas.iter();
     names.map(|(fingerprint, schema)| (*fingerprint, schema.ledger_names().clone()))
@@ -403,13 +403,13 @@ fn read_kept(path: &Path) -> Result<SignedNote, NoAnswer> {
     read_note(path)?.ok_or_else(|| NoAnswer::NoKept(path.to_owned()))
 }
 
-/// The stored entity that is meant.
+/// The stored entity that the command names.
 async fn holder(source: &Source, who: Who) -> Result<DatabaseId, NoAnswer> {
     let found = who.find(&source.store).await?;
     found.ok_or_else(|| NoAnswer::NoAccount(who.to_string()))
 }
 
-/// Compares an index with one that is made anew. What is wrong with the archive itself is found by making that.
+/// Compares an index with one that is rebuilt. Faults of the archive itself are found by the rebuild.
 async fn check_index(index: &mut Index, archive: &Store) -> Result<(), NoAnswer> {
     let folder = TempDir::with_prefix("annals-audit-").map_err(NoAnswer::Temporary)?;
     let mut anew = Index::open(folder.path(), SHARD).await?;
@@ -418,7 +418,7 @@ async fn check_index(index: &mut Index, archive: &Store) -> Result<(), NoAnswer>
         let extent = anew
             .catch_up(archive, |progress| bar.show(progress.leaves, progress.of))
             .await?;
-        // What the archive is not at fault for is the index's own, and comparing says what.
+        // A fault that is not the archive's is the index's own; the comparison names it.
         match index.catch_up(archive, |_| {}).await {
             Ok(own) if own.leaves > extent.leaves => {}
             _ => break extent,

@@ -1,12 +1,13 @@
-//! Backups of realms: made while they run, verified, and restored so that they go on.
+//! Backups of realms: taken while a realm runs, verified, and restored so that the realm continues.
 //!
-//! A backup is the archive up to a leaf, and the rows of the store that no log yields ([`annals_db::read_unlogged`]). At its
-//! target it is a list, [`manifest::Manifest`], of pieces that are named by their content: sealed segments and packs of rows.
-//! Pieces are written once and shared by all backups that list them, so that a backup costs what is new since the one
-//! before. The list is written last: what was interrupted is no backup, and its pieces are found by the next one.
+//! A backup is the archive up to a leaf, and the rows of the store that cannot be derived from a log
+//! ([`annals_db::read_unlogged`]). At its target it is a list, [`manifest::Manifest`], of pieces named by their
+//! content: sealed segments and packs of rows. Pieces are written once and shared by all backups that list them, so a
+//! backup costs only what is new since the previous one. The list is written last: an interrupted backup has no list,
+//! and the next backup reuses its pieces.
 //!
-//! Reading order: [`target`] is where pieces lie; [`manifest`] what a backup says of itself; [`create`], [`check`] and
-//! [`restore`] are the operations.
+//! Reading order: [`target`] is the storage of pieces; [`manifest`] the list; [`create`], [`check`] and [`restore`] the
+//! operations.
 
 pub mod check;
 pub mod content;

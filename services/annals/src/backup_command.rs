@@ -1,4 +1,4 @@
-//! `annals backup`: make, list, verify and restore backups of a realm.
+//! `annals backup`: create, list, verify and restore backups of a realm.
 
 use std::{
     fs,
@@ -80,7 +80,7 @@ enum Commands {
     },
 }
 
-/// Why a command did not do what it was to.
+/// Why a command failed.
 #[derive(Debug, Error)]
 enum BackupError {
     #[error("there is nothing to back up")]
@@ -206,7 +206,7 @@ async fn list(target: &Target) -> Result<(), BackupError> {
     Ok(())
 }
 
-/// Where a realm is restored to.
+/// The destination of a restoration.
 struct Restoration {
     realm: Realm,
     data: PathBuf,
@@ -214,17 +214,18 @@ struct Restoration {
 }
 
 impl Restoration {
-    /// Restores there. One that is interrupted leaves a store that says so, which is no realm's, and is begun anew.
+    /// Restores the backup. An interrupted restoration leaves a store that is marked as unfinished and is restarted by
+    /// the next.
     ///
     /// # Errors
-    /// When there is a realm, or what was left of one; when the backup is damaged; when the disk is full.
+    /// When there is a realm, or the remains of one; when the backup is damaged; when the disk is full.
     async fn restore(&self, target: &Target, manifest: &Manifest, until: Until) -> Result<Restored, BackupError> {
         fs::create_dir_all(&self.data).map_err(|source| BackupError::Folder {
             path: self.data.clone(),
             source,
         })?;
         let _claim = Claim::take(&self.data)?;
-        // What a stream holds beyond the old realm's archive would be taken for a continuation of the restored one.
+        // Batches in a stream beyond the old realm's archive would be taken for a continuation of the restored one.
         let nats = self.data.join("nats");
         if ServerCount::kept_in(&nats).is_some() {
             return Err(BackupError::Occupied(nats));

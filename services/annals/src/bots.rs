@@ -1,9 +1,9 @@
-//! Bots: players that log in over the real transport, play any world, and write down what they were shown.
+//! Bots: players that log in over the real transport, play any world, and record what they were shown.
 //!
-//! A bot knows nothing but the schema. It moves as people do ([`annals_client::walk`]), calls the exposed methods of
-//! what it controls with generated arguments, first those that bots have called least, and those of others in view now and then;
-//! it and speaks where the world has a method for it. It resumes by
-//! itself, as every client does. What it was shown goes into a file of its own ([`crate::showings`]), for the checker.
+//! A bot knows only the schema. It moves as people do ([`annals_client::walk`]), and calls the exposed methods of what
+//! it controls with generated arguments, those least called by all bots first; from time to time it calls those of
+//! others in view. It speaks where the world has a method for that. It resumes its session by itself, as every client
+//! does. What it was shown is recorded in a file per bot ([`crate::showings`]), for the checker.
 
 mod bot;
 mod coverage;
@@ -35,63 +35,63 @@ use crate::progress::Progress;
 use coverage::Coverage;
 pub use report::{BotReport, BotsReport, Driven, Gap, Interruption, Recovery, TradeEnd};
 
-/// Log-ins per second: with many at once handshakes are lost and tried again, which takes longer.
+/// Log-ins per second. With more at once, handshakes are lost and retried, which takes longer.
 pub const LOG_INS_PER_SECOND: u32 = 30;
 
-/// Bots that share a UDP socket: each socket has a receive buffer of its own, which a burst of frames must fit.
+/// Bots per UDP socket: each socket has its own receive buffer, which must hold a burst of frames.
 const BOTS_PER_SOCKET: usize = 10;
 
-/// How often progress is told.
+/// Interval between progress updates.
 const TELL_EVERY: Duration = Duration::from_millis(500);
 
-/// What bots are to do.
+/// The plan of a run of bots.
 #[derive(Clone, Debug)]
 pub struct BotPlan {
-    /// Where the login service listens.
+    /// Address of the login service.
     pub login: SocketAddr,
-    /// Whose certificate is believed there.
+    /// The certificate that is trusted there.
     pub trust: Trust,
     /// The password of the accounts: `bot0`, `bot1` and so on.
     pub password: String,
-    /// The definitions the realm runs with.
+    /// The definitions of the realm.
     pub schema: Arc<Schema>,
-    /// How many bots.
+    /// Number of bots.
     pub bots: usize,
-    /// The number of the first one's account.
+    /// The number of the first bot's account.
     pub first: usize,
-    /// Until when they play. It may be moved while they do.
+    /// When they stop playing. It may be moved while they play.
     pub until: watch::Receiver<Instant>,
-    /// Whether they only look on, and do nothing themselves, until it says otherwise.
+    /// While true, they only watch.
     pub resting: watch::Receiver<bool>,
-    /// Makes them do the same again.
+    /// Seed that makes a run repeatable.
     pub seed: u64,
-    /// The folder for what they were shown; it must be there.
+    /// The folder for the records of what they were shown; it must exist.
     pub files: PathBuf,
-    /// Which ways of telling movements they read.
+    /// The movement encodings that they read.
     pub reads: Reads,
 }
 
-/// Why a run of bots was broken off.
+/// Why a run of bots was aborted.
 #[derive(Debug, Error)]
 pub enum BotsError {
-    /// No socket can be had.
+    /// No socket could be opened.
     #[error("no UDP socket can be had for the bots")]
     Socket(#[source] io::Error),
-    /// What a bot was shown cannot be written down.
+    /// A bot's record cannot be written.
     #[error("cannot write {}; a demonstration that is not written down proves nothing", path.display())]
     Write {
-        /// Where.
+        /// Its path.
         path: PathBuf,
-        /// Why not.
+        /// The underlying error.
         #[source]
         source: io::Error,
     },
-    /// A bot came to grief.
+    /// A bot's task failed.
     #[error("a bot stopped; this is a defect")]
     Stopped(#[source] tokio::task::JoinError),
 }
 
-/// What all bots have done so far.
+/// The totals of all bots so far.
 #[derive(Debug, Default)]
 struct Tally {
     connected: AtomicU64,
@@ -99,16 +99,16 @@ struct Tally {
     calls: AtomicU64,
     shown: AtomicU64,
     resumed: AtomicU64,
-    /// Under which numbers they trade.
+    /// The numbers under which they trade.
     traders: Mutex<BTreeSet<u64>>,
     coverage: Coverage,
 }
 
-/// Lets bots play, and tells how it goes meanwhile.
+/// Lets bots play, and reports progress meanwhile.
 ///
 /// # Errors
-/// When there is no socket, or what is shown cannot be written down. A bot that cannot log in is no error: see
-/// [`BotReport::ended`] and [`BotReport::log_ins`].
+/// When no socket can be opened, or a record cannot be written. A failed log-in is no error: see [`BotReport::ended`]
+/// and [`BotReport::log_ins`].
 pub async fn run(plan: BotPlan, progress: watch::Sender<Progress>) -> Result<BotsReport, BotsError> {
     let began = Instant::now();
     let (plan, tally) = (Arc::new(plan), Arc::new(Tally::default()));
@@ -149,17 +149,17 @@ pub async fn run(plan: BotPlan, progress: watch::Sender<Progress>) -> Result<Bot
 }
 
 impl Tally {
-    /// Notes that a bot trades under this number: under which the others do.
+    /// Notes the number under which a bot trades; returns the numbers of the others.
     fn traders_beside(&self, own: u64) -> Vec<u64> {
         let mut traders = self.traders.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whose avatar stands for no account has none.
+        // An avatar without an account has no number.
         if own != 0 {
             traders.insert(own);
         }
         traders.iter().copied().filter(|trader| *trader != own).collect()
     }
 
-    /// How it goes, given how it went.
+    /// The current progress, given the previous.
     fn read(&self, elapsed: Duration, bots: usize, before: &Progress) -> Progress {
         let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         let (calls, shown) = (read(&self.calls), read(&self.shown));

@@ -1,4 +1,4 @@
-//! `annals bots`: players without people in a realm that runs already.
+//! `annals bots`: bots that play in a running realm.
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +26,7 @@ use crate::{
     progress::{Progress, ProgressView},
 };
 
-/// The password of the accounts under which bots play.
+/// The password of the bots' accounts.
 pub(crate) const PASSWORD: &str = "a password for bots";
 
 /// Who plays, where, and for how long.
@@ -64,7 +64,7 @@ pub struct Bots {
     json: bool,
 }
 
-/// What is told as JSON.
+/// The JSON summary.
 #[derive(Debug, Serialize)]
 struct Summary {
     bots: usize,
@@ -81,7 +81,7 @@ struct Summary {
     round_trip_p99_us: u64,
 }
 
-/// Why there is nothing to report.
+/// Why there is no report.
 #[derive(Debug, Error)]
 enum BotsCommandError {
     #[error(transparent)]
@@ -95,7 +95,7 @@ enum BotsCommandError {
 }
 
 impl Bots {
-    /// Lets them play. The exit code is 0 if all of them could log in and none was sent away.
+    /// Lets bots play. The exit code is 0 if all logged in and none was disconnected by the server.
     pub async fn run(self) -> ExitCode {
         match self.play().await {
             Ok(true) => ExitCode::SUCCESS,
@@ -180,7 +180,7 @@ fn summary(report: &BotsReport) -> Summary {
     }
 }
 
-/// Prints what bots did and saw.
+/// Prints the results of the bots.
 pub(crate) fn print_play(report: &BotsReport, schema: &Schema, bots: usize) {
     let total = |figure: fn(&bots::BotReport) -> u64| report.total(figure);
     println!(
@@ -226,7 +226,7 @@ pub(crate) fn print_play(report: &BotsReport, schema: &Schema, bots: usize) {
     );
 }
 
-/// Prints whose sessions ended before they wanted it, and why.
+/// Prints which sessions ended early, and why.
 pub(crate) fn print_ends(report: &BotsReport) {
     for (name, ends) in ended(report) {
         println!("  {name} ended: {}", ends.join(", "));

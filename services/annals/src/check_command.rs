@@ -1,4 +1,4 @@
-//! `annals check`: what bots were shown against what a realm's archive holds.
+//! `annals check`: compares what bots were shown with a realm's archive.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -11,7 +11,7 @@ use annals_host::{
 
 use crate::checker::check;
 
-/// The exit code where nothing is lost, and not everything was at work.
+/// The exit code if nothing is lost, but not everything was driven.
 pub(crate) const INCOMPLETE: u8 = 3;
 
 /// Compare what bots were shown with the archive.
@@ -31,8 +31,8 @@ pub struct Check {
 }
 
 impl Check {
-    /// Runs the check. The exit code is 0 if nothing is lost, 1 if something is, 2 if nothing can be said, and 3 if nothing is
-    /// lost and not everything was at work that has to be.
+    /// Runs the check. The exit code is 0 if nothing is lost, 1 if something is, 2 if the check could not run, and 3 if
+    /// nothing is lost but not everything was driven that must be.
     pub async fn run(self) -> ExitCode {
         let schema = match compile(&self.world) {
             Ok(schema) => schema,

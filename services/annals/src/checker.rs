@@ -1,8 +1,9 @@
-//! The checker: whether everything that bots were shown is in the archive, as it was shown.
+//! The checker: whether the archive contains everything that bots were shown, as it was shown.
 //!
-//! It reads the bots' files ([`crate::showings`]) and the archive, and nothing else: neither the realm's memory nor what the
-//! bots thought of it. What it holds against one another are hashes of the bytes that clients are sent of a value. What was
-//! shown and let go since (rule F14) is counted and not checked, where the horizon and what is kept in front of it say so.
+//! It reads the bots' files ([`crate::showings`]) and the archive, and nothing else: neither the realm's memory nor the
+//! bots' state. It compares hashes of the encoded values that clients receive. What was shown and has since been
+//! deleted by retention (rule F14) is counted and not checked, if the horizon and the thinned batches before it confirm
+//! that.
 
 mod driven;
 mod floors;
@@ -29,32 +30,32 @@ pub use following::Following;
 use history::{Extent, Histories, History};
 pub use report::{CheckReport, Lost, MAX_NAMED, Why, Wrong};
 
-/// How often an archive is read of which retention lets go meanwhile: the horizon moves by segments.
+/// Maximum attempts to read an archive while retention deletes from it: the horizon moves by segments.
 const ATTEMPTS: u32 = 10;
 
-/// Why nothing can be said.
+/// Why the check could not run.
 #[derive(Debug, Error)]
 pub enum CheckError {
     /// A file or the folder cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// Why not.
+        /// The underlying error.
         #[source]
         source: io::Error,
     },
     /// There are no files to check.
     #[error("there is no .{EXTENSION} file in {}: name the folder that the bots wrote to", .0.display())]
     NoFiles(PathBuf),
-    /// A line of a file is none.
+    /// A line of a file is malformed.
     #[error("{}:{line}", path.display())]
     Line {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The line, from 1.
         line: u64,
-        /// What is wrong.
+        /// The underlying error.
         #[source]
         source: ParseLineError,
     },
@@ -63,11 +64,11 @@ pub enum CheckError {
     Store(#[from] StoreError),
 }
 
-/// Holds every file in the folder `files` against the archive in `store`. The realm must have archived what it did: events
-/// that are on their way there count as lost. Reads files without yielding.
+/// Compares every file in the folder `files` with the archive in `store`. The realm must have archived all its events:
+/// events that are not archived yet count as lost. Reads files without yielding.
 ///
 /// # Errors
-/// When the files or the archive cannot be read at all; what is wrong with either is in the report.
+/// When the files or the archive cannot be read at all; faults in either are in the report.
 pub async fn check(files: &Path, store: &Store, schema: &Schema) -> Result<CheckReport, CheckError> {
     check_whole(files, store, schema).await.map(|(report, _)| report)
 }
@@ -81,7 +82,7 @@ async fn check_whole(files: &Path, store: &Store, schema: &Schema) -> Result<(Ch
     Ok((report, histories))
 }
 
-/// Reads all of the archive, anew where retention lets go of what is being read.
+/// Reads the whole archive, again from the start if retention deletes what is being read.
 async fn read_whole(store: &Store, schema: &Schema) -> Result<(CheckReport, Histories), StoreError> {
     let mut attempts = 0;
     loop {
@@ -96,7 +97,7 @@ async fn read_whole(store: &Store, schema: &Schema) -> Result<(CheckReport, Hist
     }
 }
 
-/// The bots' files of a folder, by name.
+/// The bots' files in a folder, by name.
 fn shown_files(folder: &Path) -> Result<Vec<PathBuf>, CheckError> {
     let read = |source| CheckError::Read {
         path: folder.to_owned(),
@@ -156,7 +157,7 @@ fn check_line(
     Ok(())
 }
 
-/// What is lost of what a line says was shown.
+/// The losses among what a line says was shown.
 fn examine(
     line: Line,
     histories: &Histories,
@@ -206,10 +207,10 @@ fn examine(
     }
 }
 
-/// What the archive has of something that was shown.
+/// What the archive holds of a shown event or state.
 enum Found {
     AsShown,
-    /// It lies before the horizon.
+    /// It lies before the horizon and was deleted by retention.
     LetGo,
     Lost(Why),
 }

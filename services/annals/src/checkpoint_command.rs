@@ -1,4 +1,4 @@
-//! `annals checkpoint`: keys, signed checkpoints, and what witnesses make of them (`docs/proofs.md`).
+//! `annals checkpoint`: keys, signed checkpoints, and their cosignatures by witnesses (`docs/proofs.md`).
 
 use std::{
     fs,
@@ -109,7 +109,7 @@ enum Commands {
     },
 }
 
-/// Why a command did not do what it was to.
+/// Why a command failed.
 #[derive(Debug, Error)]
 enum CheckpointError {
     #[error("there is no realm to look into")]
@@ -153,7 +153,7 @@ impl Checkpoint {
     pub async fn run(self) -> ExitCode {
         match work(self.command, &self.named.settings()).await {
             Ok(code) => code,
-            // Whoever reads has seen enough.
+            // The reader closed the pipe: not an error.
             Err(CheckpointError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{}", Chain(&error));
@@ -213,7 +213,7 @@ fn read_keys(lines: &[String]) -> Result<Vec<VerifierKey>, KeyError> {
     lines.iter().map(|line| line.trim().parse()).collect()
 }
 
-/// The log is named as its keys are.
+/// Trust in these keys. The log has the name of its keys.
 fn trust_in(keys: Vec<VerifierKey>, witnesses: Vec<VerifierKey>, quorum: usize) -> Trust {
     Trust {
         origin: keys.first().map(|key| key.name().to_string()).unwrap_or_default(),
@@ -245,7 +245,7 @@ async fn show(store: &Store, size: Option<u64>, leaves: Option<&Path>) -> Result
     Ok(())
 }
 
-/// The hashes of the leaves that a checkpoint is of.
+/// The hashes of the leaves of a checkpoint.
 async fn leaf_hashes(store: &Store, head: TreeHead) -> Result<Vec<Hash>, CheckpointError> {
     let mut prover = Prover::begin(store.clone(), SHARD).await?;
     let mut tree = Frontier::new();
@@ -261,7 +261,8 @@ async fn leaf_hashes(store: &Store, head: TreeHead) -> Result<Vec<Hash>, Checkpo
     }
 }
 
-/// What a witness does: what it cosigns continues what it has cosigned, and it remembers it before anybody has it.
+/// Cosigns as a witness: a checkpoint must extend the last one cosigned, and it is recorded before its cosignature is
+/// given out.
 async fn cosign(
     (witness, last): (&Path, &Path),
     keys: &[VerifierKey],

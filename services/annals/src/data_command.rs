@@ -1,4 +1,4 @@
-//! `annals data`: a look into a game's data files, as the game reads them.
+//! `annals data`: prints a game's data files as the game reads them.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -52,7 +52,7 @@ enum Kind {
 }
 
 impl Data {
-    /// Runs the command; 0 if all is well, 1 if there is nothing to print.
+    /// Runs the command; exit code 0 on success, 1 if there is nothing to print.
     #[must_use]
     pub fn run(self) -> ExitCode {
         let Commands::Read(read) = self.command;
@@ -76,7 +76,7 @@ impl Read {
     }
 }
 
-/// What a section holds, for people.
+/// The content of a section as readable text.
 fn text(section: Section<'_>, kind: Kind) -> Result<String, ReadError> {
     Ok(match kind {
         Kind::Xml => String::from_utf8_lossy(&section.read::<Binary>()?.0).into_owned(),

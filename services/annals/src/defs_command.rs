@@ -1,4 +1,4 @@
-//! `annals defs`: a designer's definitions, checked and explained.
+//! `annals defs`: checks and explains a designer's definitions.
 
 mod check;
 mod compile;
@@ -30,7 +30,7 @@ use generate::Generate;
 use lsp::Lsp;
 use schema::Schema;
 
-/// Nothing could be checked, as opposed to: something is wrong.
+/// Exit code if the command could not run, in contrast to problems found.
 const CANNOT_RUN: u8 = 2;
 
 /// Check a world's definitions, and explain what is wrong.
@@ -64,7 +64,7 @@ enum Commands {
 }
 
 impl Defs {
-    /// Runs the command; 0 if all is well, 1 if there are problems, 2 if it could not run.
+    /// Runs the command; exit code 0 on success, 1 if there are problems, 2 if it could not run.
     #[must_use]
     pub fn run(self) -> ExitCode {
         match self.command {
@@ -81,13 +81,13 @@ impl Defs {
     }
 }
 
-/// Writes to the standard output. Whoever reads it may have seen enough and gone, which is no failure.
+/// Writes to the standard output. A reader that has closed the pipe is no failure.
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Colours for people, none for files and pipes.
+/// Colours on a terminal, none for files and pipes.
 fn style() -> Style {
     if std::io::stdout().is_terminal() {
         Style::Coloured

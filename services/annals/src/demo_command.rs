@@ -1,5 +1,5 @@
-//! `annals demo`: a realm as separate processes, bots that play, two processes killed under them, and the proof afterwards
-//! that nothing anybody was shown is lost.
+//! `annals demo`: a realm as separate processes, bots that play, two processes that are killed meanwhile, and the proof
+//! afterwards that nothing shown to a client is lost.
 
 use std::{
     fmt, fs, io,
@@ -43,16 +43,16 @@ const REALM: &str = "demo";
 /// The processes that are killed: the first after a third of the time, the second after two thirds.
 const KILLED: [&str; 2] = ["cell-1", "base-1"];
 
-/// How long the archive may take to hold what was shown last.
+/// Timeout for the archive to contain what was shown last.
 const ARCHIVED_WITHIN: Duration = Duration::from_secs(30);
 
-/// The file by which a folder is known that a demonstration may empty.
+/// The marker file of a folder that a demonstration may empty.
 const MARK: &str = "made-by-annals-demo";
 
 /// How long an owner may be without a holder that answers.
 const HELD_WITHIN: Duration = Duration::from_secs(20);
 
-/// Between two questions that wait for one of these.
+/// Interval between retries of these.
 const AGAIN_AFTER: Duration = Duration::from_millis(300);
 
 /// What is demonstrated.
@@ -81,27 +81,27 @@ pub struct Demo {
     data: PathBuf,
 }
 
-/// The exit code where there is nothing to report.
+/// The exit code if there is nothing to report.
 const CANNOT_RUN: u8 = 2;
 
-/// How long bots play at the least, where nobody says how long.
+/// Minimum play time of the bots, unless it is given.
 const DURATION: Duration = Duration::from_secs(30);
 
-/// Names of what was not driven that are printed.
+/// Maximum names of undriven members that are printed.
 const NAMED: usize = 5;
 
-/// What a demonstration came to.
+/// The verdict on a demonstration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// Every promise was kept, and everything was driven that was to be.
+    /// Every promise was kept, and everything was driven.
     Kept,
-    /// No promise was broken, and something was not tried, for these reasons.
+    /// No promise was broken, but something was not tried, for these reasons.
     Incomplete(Vec<String>),
     /// A promise was broken.
     Broken,
 }
 
-/// What was found out of the promises and of how much was tried.
+/// The promises checked so far, and what was not tried.
 #[derive(Clone, Debug, Default)]
 struct Findings {
     broken: bool,
@@ -109,7 +109,7 @@ struct Findings {
 }
 
 impl Findings {
-    /// A promise was kept, or was not.
+    /// Records whether a promise was kept.
     fn promise(&mut self, is_kept: bool) {
         self.broken |= !is_kept;
     }
@@ -179,8 +179,8 @@ enum DemoError {
 }
 
 impl Demo {
-    /// Runs the demonstration. The exit code is 0 if every promise was kept and everything tried, 1 if a promise was broken, 2
-    /// if it could not be run, and 3 if no promise was broken and something was not tried.
+    /// Runs the demonstration. The exit code is 0 if every promise was kept and everything tried, 1 if a promise was
+    /// broken, 2 if it could not be run, and 3 if no promise was broken and something was not tried.
     pub async fn run(self) -> ExitCode {
         match self.demonstrate().await {
             Ok(verdict) => verdict.exit_code(),
@@ -227,10 +227,10 @@ impl Demo {
         Ok(verdict)
     }
 
-    /// How long bots play. What there is to drive, and how long that takes, is said beforehand.
+    /// The play time of the bots. Prints what there is to drive, and how long that takes.
     fn duration(&self, schema: &Schema) -> Duration {
         let given = self.duration.map(Duration::from_secs);
-        // Our own world has a game, which does as it likes; puppets leave nothing out.
+        // The sample world has a game of its own, which decides what it drives; puppets drive everything.
         if self.world.is_none() {
             return given.unwrap_or(DURATION);
         }
@@ -261,7 +261,7 @@ impl Demo {
             if entries.next().is_some() && !self.data.join(MARK).exists() {
                 return Err(DemoError::NotOurs(self.data.clone()));
             }
-            // Not under a realm that runs there.
+            // Fails if a realm runs in this folder.
             Claim::take(&self.data).map_err(UpError::from)?;
             fs::remove_dir_all(&self.data).map_err(failed(&self.data))?;
         }
@@ -277,7 +277,7 @@ impl Demo {
         Ok(files)
     }
 
-    /// Lets bots play, and kills two processes under them.
+    /// Lets bots play, and kills two processes meanwhile.
     async fn play(
         &self,
         realm: &mut Realm,
@@ -424,7 +424,7 @@ impl Demo {
         Ok(same)
     }
 
-    /// Has another process compare what bots were shown with the archive.
+    /// Compares in another process what bots were shown with the archive.
     async fn check(&self, nats: &str, files: &Path, findings: &mut Findings) -> Result<(), DemoError> {
         let mut command = this_program(nats);
         command
@@ -457,7 +457,7 @@ fn this_program(nats: &str) -> Command {
     command
 }
 
-/// The live state of each owner, from whoever holds it.
+/// The live state of each owner, from its holder.
 async fn inspect(bus: &Bus, subjects: &Subjects, store: &Store) -> Result<Vec<(LogPosition, Hash)>, DemoError> {
     let mut live = Vec::new();
     for owner in owners(store).await? {
@@ -465,7 +465,7 @@ async fn inspect(bus: &Bus, subjects: &Subjects, store: &Store) -> Result<Vec<(L
         let inspected = loop {
             match request::<Inspected>(bus, "the owner's holder", subjects.inspect(owner), &()).await {
                 Ok(inspected) => break inspected,
-                // It may be being taken over.
+                // The owner may be in a take-over.
                 Err(_) if Instant::now() < until => tokio::time::sleep(AGAIN_AFTER).await,
                 Err(source) => return Err(DemoError::Inspect { owner, source }),
             }
@@ -483,8 +483,8 @@ async fn inspect(bus: &Bus, subjects: &Subjects, store: &Store) -> Result<Vec<(L
     Ok(live)
 }
 
-/// Audits the ledger: what there is of each kind is what was made, every item is in one place, and nobody knows anything else.
-/// Of a world that does not use it nothing is said.
+/// Audits the ledger: the amount of each kind equals what was created, every item is in one place, and no base has a
+/// different view. Prints nothing for a world that does not use the ledger.
 async fn audit_ledger(store: &Store, report: &BotsReport) -> Result<bool, DemoError> {
     let audited = annals_db::ledger::audit(store).await?;
     for finding in &audited.findings {

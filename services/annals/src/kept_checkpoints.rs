@@ -1,4 +1,4 @@
-//! Checkpoints that were kept outside of a realm, as a command line names them.
+//! Checkpoints kept outside a realm, as command-line options.
 
 use std::{fs, io, path::PathBuf};
 
@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::verify::{Kept, StrayLeaves};
 
-/// Bytes of a hash.
+/// Size of a hash in bytes.
 const HASH_BYTES: usize = 32;
 
 /// What to hold an archive against.
@@ -26,35 +26,35 @@ pub(crate) struct KeptCheckpoints {
     leaves: Option<PathBuf>,
 }
 
-/// Why they cannot be used.
+/// Why kept checkpoints cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum KeptError {
-    /// A key.
+    /// A key is invalid.
     #[error("the key cannot be used")]
     Key(#[from] KeyError),
-    /// A checkpoint's file.
+    /// A checkpoint's file cannot be read.
     #[error("the checkpoint cannot be used")]
     File(#[from] FolderError),
-    /// There is no such file.
+    /// The file does not exist.
     #[error("there is no {}", .0.display())]
     Missing(PathBuf),
     /// It is not signed by the keys.
     #[error("the checkpoint in {} is not to be believed", file.display())]
     Untrusted {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The underlying error.
         source: Untrusted,
     },
-    /// The file with the hashes of leaves.
+    /// The file with the hashes of leaves cannot be read.
     #[error("the hashes of leaves in {} cannot be read", file.display())]
     Leaves {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The underlying error.
         source: io::Error,
     },
-    /// They are of another archive, or of another size.
+    /// The hashes are of another archive, or of another size.
     #[error(transparent)]
     Stray(#[from] StrayLeaves),
 }
@@ -63,7 +63,7 @@ impl KeptCheckpoints {
     /// Reads the files.
     ///
     /// # Errors
-    /// When they cannot be read, or are not to be believed.
+    /// When they cannot be read, or are not trusted.
     pub(crate) fn read(&self) -> Result<Kept, KeptError> {
         let keys: Vec<VerifierKey> = self
             .key

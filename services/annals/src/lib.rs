@@ -1,8 +1,8 @@
 //! The command line: run a realm, check definitions, read the log.
 //!
-//! Responsible for: what an operator types, and for the load and the proof of a demonstration: [`bots`] play over the real
-//! transport and write down what they were shown, [`checker`] holds that against the archive. Not responsible for: anything
-//! a service does.
+//! Responsible for: the operator's commands, and the load and proof of a demonstration: [`bots`] play over the real
+//! transport and record what they were shown, [`checker`] compares that with the archive. Not responsible for: anything
+//! that a service does.
 
 pub mod audit_command;
 pub mod backup;

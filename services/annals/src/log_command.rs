@@ -1,4 +1,4 @@
-//! `annals log`: look into a realm's log, whether the realm runs or not, and accept what is lost of it.
+//! `annals log`: inspects the log of a running or stopped realm, and accepts losses in it.
 
 use std::{
     io::{self, Write, stdout},
@@ -31,7 +31,7 @@ use crate::{
     verify::{Kept, Place, SweepProgress, UNANCHORED, VerifyError, find_first, sweep, verify_against},
 };
 
-/// How often it is written down how far a verification is.
+/// Interval between writes of the progress of a verification.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 
 /// Read a realm's log.
@@ -98,7 +98,7 @@ enum Commands {
     },
 }
 
-/// Why a command did not do what it was to.
+/// Why a command failed.
 #[derive(Debug, Error)]
 enum LogError {
     #[error("there is no log to read")]
@@ -138,10 +138,10 @@ enum LogError {
 impl Log {
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
-        // Nothing can be said of a log that cannot be read; what does not replay is a finding.
+        // An unreadable log is an error; a log that does not replay is a finding.
         match self.read().await {
             Ok(code) => code,
-            // Whoever reads has seen enough.
+            // The reader closed the pipe: not an error.
             Err(LogError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error @ (LogError::Replay(_) | LogError::Tail(_) | LogError::Verify(VerifyError::Changed { .. }))) => {
                 eprintln!("{}", Chain(&error));
@@ -217,7 +217,7 @@ impl Log {
     }
 }
 
-/// Verifies the archive without what it folds into, from the place in a file if there is one, and writes down how far it is.
+/// Verifies the archive without folding it, from the place in a file if there is one, and records the progress there.
 async fn verify_hashes(source: &Source, file: Option<&Path>, kept: &Kept) -> Result<bool, LogError> {
     let place = file.map(Place::read).transpose().map_err(VerifyError::from)?.flatten();
     let bar = ArchiveBar::new();
@@ -245,7 +245,8 @@ async fn verify_hashes(source: &Source, file: Option<&Path>, kept: &Kept) -> Res
     Ok(true)
 }
 
-/// Says which event is the first that is not as it was, if something is wrong, and what follows from what was kept.
+/// Reports the first event that differs from the original, if something is wrong, and what follows from the kept
+/// checkpoints.
 async fn say_first(source: &Source, kept: &Kept, is_clean: bool) -> Result<ExitCode, LogError> {
     if !is_clean {
         writeln!(stdout(), "{}", find_first(&source.store, SHARD, kept).await?)?;
@@ -276,7 +277,7 @@ async fn print_tail(source: &Source, plan: TailPlan, follow: bool) -> Result<(),
     }
 }
 
-/// Accepts a hole in the log of an owner that nobody holds; of an owner that others rely on only if `with_calls`.
+/// Accepts a hole in the log of an owner without a holder; unless the owner is a cell, only if `with_calls`.
 async fn accept(source: &Source, at: LogPosition, with_calls: bool) -> Result<(), LogError> {
     let owners = read_owners(&source.store).await?;
     let kind = owners

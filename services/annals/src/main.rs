@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// The words of a line as a shell takes them apart, up to a comment, a pipe or another file.
+    /// The words of a command line as a shell splits it, up to a comment, a pipe or a redirection.
     fn words(line: &str) -> Vec<String> {
         let (mut words, mut word, mut quoted) = (Vec::new(), None::<String>, false);
         for c in line.chars() {
@@ -95,7 +95,7 @@ mod tests {
         words
     }
 
-    /// The commands in a document: lines of code that begin with the program's name, and what is said to be typed.
+    /// The commands in a document: code lines that begin with the program's name, and inline commands.
     fn commands(text: &str) -> impl Iterator<Item = &str> {
         let (mut is_code, mut found) = (false, Vec::new());
         for line in text.lines() {
@@ -107,7 +107,7 @@ mod tests {
             } else {
                 let quoted = line.split('`').skip(1).step_by(2);
                 let is_whole = |typed: &&str| typed.starts_with("annals ") && !typed.contains('…');
-                // What is in a sentence is often a command's name alone.
+                // Inline code in a sentence is often only a command's name.
                 found.extend(
                     quoted
                         .filter(is_whole)
@@ -118,13 +118,13 @@ mod tests {
         found.into_iter()
     }
 
-    /// What stands in documents for whatever it may be.
+    /// A command line with its variables replaced by examples.
     fn filled(line: &str) -> String {
         let moment = line.replace("ENTITY/NUMBER", "1048580/3");
         moment.replace("NUMBER", "17").replace("NAME", "merlin")
     }
 
-    /// Whoever follows a document types what it shows.
+    /// The commands that documents show must parse.
     #[test]
     fn the_commands_that_documents_show_are_commands() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");

@@ -1,4 +1,4 @@
-//! Carrying out what an operator orders: asked for as often as it takes, done once, and believed when the ledger says so.
+//! Carries out an operator's order: requested until it succeeds, done once, and confirmed by the ledger.
 
 use std::time::Duration;
 
@@ -18,44 +18,44 @@ use annals_wire::{
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
-/// How long it is tried. A base that was lost is replaced within some seconds.
+/// Total time of retries. A lost base is replaced within some seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long the ledger may take once the order is in the log, before it is asked for again.
+/// How long the ledger may take after the order is logged, before the order is requested again.
 const LEDGER: Duration = Duration::from_secs(5);
 
-/// Between two looks, and between two requests.
+/// Interval between polls, and between requests.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Why it is not known to be done.
+/// Why the order is not known to be done.
 #[derive(Debug, Error)]
 pub(crate) enum NotDone {
-    /// There is nobody for whom it could be done.
+    /// There is no such stored entity.
     #[error("the realm's database has no entity {0}")]
     NoEntity(DatabaseId),
-    /// It will not be done.
+    /// It was refused and will not be done.
     #[error("it is not done: {0}")]
     Refused(String),
-    /// The action was another one.
+    /// The action id was used for another order.
     #[error(
         "action {action} has done something else already, entry {entry} of the ledger; another action needs another number"
     )]
     Another {
-        /// Which action.
+        /// The action.
         action: ActionId,
-        /// Which entry it made.
+        /// The entry that it made.
         entry: u64,
     },
-    /// It may or may not be done.
+    /// The outcome is unknown.
     #[error(
         "it is not known whether it is done, as there was no answer within {} s: ask again with --action {action}, and it is \
          done once{}",
         PATIENCE.as_secs(), last.as_ref().map_or_else(String::new, |last| format!(" ({last})"))
     )]
     Late {
-        /// Which action.
+        /// The action.
         action: ActionId,
-        /// What stood in the way last.
+        /// The last obstacle.
         last: Option<String>,
     },
     /// The store cannot be read.
@@ -63,7 +63,7 @@ pub(crate) enum NotDone {
     Store(#[from] StoreError),
 }
 
-/// A realm that runs, as an operator's tool reaches it.
+/// A running realm, as an operator's tool reaches it.
 pub(crate) struct Reached<'a> {
     pub(crate) bus: &'a Bus,
     pub(crate) subjects: &'a Subjects,
@@ -71,10 +71,10 @@ pub(crate) struct Reached<'a> {
 }
 
 impl Reached<'_> {
-    /// What became of an action, if it was carried out. It has to have been this order for this entity.
+    /// The outcome of an action, if it was carried out. It must have been this order for this entity.
     ///
     /// # Errors
-    /// When it was something else, or the store cannot be read.
+    /// When it was another order, or the store cannot be read.
     pub(crate) async fn done(
         &self,
         holder: DatabaseId,
@@ -91,8 +91,7 @@ impl Reached<'_> {
         Err(NotDone::Another { action, entry })
     }
 
-    /// Has an entity of the database make an order that bears an operator's warrant, and waits for what the ledger makes of
-    /// it.
+    /// Lets a stored entity place an order with an operator's warrant, and waits for the ledger's outcome.
     ///
     /// # Errors
     /// When it is not known to be done.
@@ -126,8 +125,8 @@ impl Reached<'_> {
         Err(NotDone::Late { action, last })
     }
 
-    /// Has the order recorded where the entity lives, and lets it live if it does not. What may be otherwise a moment later
-    /// is the inner error.
+    /// Has the order recorded by the entity's base, and activates the entity if it is not active. The inner error is
+    /// for failures that may pass.
     async fn ask(&self, holder: DatabaseId, order: &Order) -> Result<Result<(), String>, NotDone> {
         let ask = DirectorRequest {
             ask: Some(DirectorAsk::PlaceSession(PlaceSession {})),

@@ -1,4 +1,5 @@
-//! `annals person`: what is known of somebody, that it be forgotten, and the keys under which it is sealed (docs/personal-data.md).
+//! `annals person`: what is stored about a person, forgetting it, and the keys under which it is sealed
+//! (docs/personal-data.md).
 
 mod file;
 
@@ -110,7 +111,7 @@ impl Person {
             Err(error) => {
                 eprintln!("{}", Chain(&error));
                 let lives = matches!(error, Failed::NotForgotten(NotForgotten::Lives(_)) | Failed::Living(_));
-                // Whether it can be done is said by the store; that it was not, by everything else.
+                // A person that is in use is the store's refusal, exit code 1; every other error gives 2.
                 ExitCode::from(if lives { 1 } else { 2 })
             }
         }

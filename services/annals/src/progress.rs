@@ -1,4 +1,4 @@
-//! How far a run of bots is, shown while it lasts: a bar on a terminal, a line every few seconds elsewhere.
+//! The progress of a run of bots: a bar on a terminal, a line every few seconds elsewhere.
 
 use std::{
     fmt,
@@ -10,29 +10,29 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::sync::watch;
 
-/// How often a line is printed where there is no terminal.
+/// Interval between lines if there is no terminal.
 pub const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// How a run of bots goes.
+/// Progress of a run of bots.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Since the run began.
+    /// Time since the run began.
     pub elapsed: Duration,
-    /// Bots that play at the moment.
+    /// Bots that play at present.
     pub connected: u64,
-    /// Of these, bots that hear nothing of the world around them.
+    /// Of these, bots that receive nothing about the world around them.
     pub interrupted: u64,
-    /// Bots there are to be.
+    /// Planned number of bots.
     pub bots: u64,
     /// Calls made.
     pub calls: u64,
-    /// Calls made per second, of late.
+    /// Recent calls per second.
     pub calls_per_second: f64,
     /// Events that bots were shown.
     pub shown: u64,
-    /// Events shown per second, of late.
+    /// Recent events shown per second.
     pub shown_per_second: f64,
-    /// How often a session was resumed.
+    /// Number of session resumptions.
     pub resumed: u64,
 }
 
@@ -60,7 +60,7 @@ enum Shape {
 }
 
 impl ProgressView {
-    /// For a run of this length: a bar if standard error is a terminal.
+    /// A view for a run of this length: a bar if standard error is a terminal.
     #[must_use]
     pub fn new(length: Duration) -> Self {
         if !stderr().is_terminal() {
@@ -72,7 +72,7 @@ impl ProgressView {
         Self { shape: Shape::Bar(bar) }
     }
 
-    /// Plain lines, wherever standard error leads.
+    /// Plain lines, whether or not standard error is a terminal.
     #[must_use]
     pub fn lines() -> Self {
         Self {
@@ -80,7 +80,7 @@ impl ProgressView {
         }
     }
 
-    /// Shows how it goes. Lines are printed at most every [`LINE_EVERY`].
+    /// Shows the progress. Lines are printed at most every [`LINE_EVERY`].
     pub fn update(&self, progress: &Progress) {
         match &self.shape {
             Shape::Bar(bar) => {
@@ -97,7 +97,7 @@ impl ProgressView {
         }
     }
 
-    /// Says what has happened, above the bar if there is one.
+    /// Prints a note, above the bar if there is one.
     pub fn note(&self, what: &str) {
         match &self.shape {
             Shape::Bar(bar) => bar.println(what),
@@ -105,7 +105,7 @@ impl ProgressView {
         }
     }
 
-    /// Shows what is sent until the sender is gone, then clears the bar.
+    /// Shows the progress received until the sender is dropped, then clears the bar.
     pub async fn follow(&self, mut progress: watch::Receiver<Progress>) {
         while progress.changed().await.is_ok() {
             let now = *progress.borrow_and_update();
@@ -117,7 +117,7 @@ impl ProgressView {
     }
 }
 
-/// How far an archive is verified, on a terminal; nothing is shown elsewhere.
+/// Progress bar of the verification of an archive, on a terminal; nothing is shown elsewhere.
 #[derive(Debug)]
 pub(crate) struct ArchiveBar(ProgressBar);
 
@@ -129,7 +129,7 @@ impl ArchiveBar {
         Self(bar)
     }
 
-    /// So many batches of so many are verified.
+    /// Shows the number of verified batches, and the total.
     pub(crate) fn show(&self, verified: u64, of: u64) {
         self.0.set_length(of);
         self.0.set_position(verified);

@@ -1,4 +1,5 @@
-//! `annals realm`: look into a realm, whether it runs or not, do what operators do, stop one, and migrate one. One file per command.
+//! `annals realm`: inspects a running or stopped realm, places operators' orders, stops a realm, and migrates one. One
+//! file per command.
 
 mod adopt_log;
 mod audit_ledger;
@@ -62,7 +63,7 @@ enum Format {
     Json,
 }
 
-/// Why a command did not do what it was to.
+/// Why a command failed.
 #[derive(Debug, Error)]
 enum RealmError {
     #[error("there is no realm to look into")]
@@ -83,7 +84,7 @@ impl Realm {
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
         let settings = self.named.settings();
-        // The store is all that is read: what the log of a realm that does not run holds beyond is not in its database yet.
+        // Only the store is read: batches in the log of a stopped realm that are not in the store yet are not included.
         let source = self.kept.stored(&settings);
         let done = async {
             match self.command {
@@ -100,7 +101,7 @@ impl Realm {
         };
         match done.await {
             Ok(code) => code,
-            // Whoever reads has seen enough.
+            // The reader closed the pipe: not an error.
             Err(RealmError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{}", Chain(&error));

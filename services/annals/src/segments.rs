@@ -9,7 +9,7 @@ use annals_store::{Store, StoreError, archive, segment::Segment};
 
 use crate::tail::clock;
 
-/// What an archive lies in.
+/// The segments of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segments {
     /// When the realm began.
@@ -21,13 +21,13 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Lists those of a store.
+    /// Lists the segments of a store.
     ///
     /// # Errors
     /// When it cannot be read.
     pub async fn list(store: &Store, began: WallTime) -> Result<Self, StoreError> {
         let sealed = archive::read_segments(store, SHARD).await?;
-        // Read after them: the archive only grows.
+        // Read after the segments: the archive only grows.
         let leaves = read_tree(store, SHARD).await?.size;
         Ok(Self { began, sealed, leaves })
     }

@@ -1,4 +1,4 @@
-//! What a bot writes down of what it was shown, line by line, and the checker reads.
+//! A bot's record of what it was shown: a text file of lines, written by the bot and read by the checker.
 //!
 //! ```text
 //! line       = shown | refreshed | entered | left | connected | resumed | lost | ended
@@ -12,8 +12,8 @@
 //! ended      = "ended" REASON
 //! PART       = "base" | "cell"
 //! ```
-//! Fields are separated by one space. HASH is SHA-256 in hexadecimal digits, MEMBER a property's index in the type as which
-//! clients know the entity, REASON is text to the end of the line, every other word is a decimal number.
+//! Fields are separated by one space. HASH is SHA-256 in hexadecimal digits, MEMBER a property's index in the type as
+//! which clients know the entity, REASON is text to the end of the line, every other word is a decimal number.
 
 use std::{fmt, str::FromStr};
 
@@ -24,14 +24,14 @@ use thiserror::Error;
 /// The extension of these files.
 pub const EXTENSION: &str = "shown";
 
-/// One thing that a bot was shown, or that happened to it.
+/// Something that a bot was shown, or that happened to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     /// A history event of an entity part.
     Shown {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// Which part.
+        /// The part.
         part: Part,
         /// The event's number.
         number: HistoryNumber,
@@ -40,41 +40,41 @@ pub enum Line {
     },
     /// The whole state of an entity part.
     Refreshed {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// Which part.
+        /// The part.
         part: Part,
-        /// The history number for which it stands.
+        /// The history number of the state.
         upto: HistoryNumber,
-        /// The properties that were told, with the hashes of their values' bytes.
+        /// The properties in the state, with the hashes of their values' bytes.
         properties: Vec<(MemberId, Hash)>,
     },
     /// An entity came into view.
     Entered {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// Which part.
+        /// The part.
         part: Part,
         /// The type as which clients know it.
         type_id: TypeId,
     },
-    /// An entity is out of view.
+    /// An entity left the view.
     Left {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// Which part.
+        /// The part.
         part: Part,
     },
-    /// The bot plays this entity from now on.
+    /// The bot controls this entity from now on.
     Connected {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
         /// Its type.
         type_id: TypeId,
     },
-    /// The session went on.
+    /// The session was resumed.
     Resumed {
-        /// The epoch of the base now.
+        /// The current epoch of the base.
         epoch: Epoch,
         /// How long there was no connection, milliseconds.
         away: u64,
@@ -85,13 +85,13 @@ pub enum Line {
     Ended(String),
 }
 
-/// A line is none that a bot writes.
+/// A malformed line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("this is no line that a bot writes; the file was edited or cut off")]
 pub struct ParseLineError;
 
 impl Line {
-    /// What is written down of an event; nothing of what no log holds. `away` is how long there has been no connection,
+    /// The line for an event; `None` for events that are in no log. `away` is how long there has been no connection,
     /// milliseconds.
     #[must_use]
     pub fn of(event: &Event, away: u64) -> Option<Self> {

@@ -1,4 +1,4 @@
-//! Stopping a realm in order, from outside: asks its director, and follows the stages to the end.
+//! Stopping a realm in order, from outside: sends the request to its director, and follows the stages to the end.
 
 use std::time::Duration;
 
@@ -13,37 +13,37 @@ use annals_wire::{
 };
 use thiserror::Error;
 
-/// Between two looks.
+/// Interval between polls.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// After so many looks without an answer in a row there is no director any more. Each waits up to two seconds for it, but
-/// none where nobody listens.
+/// After this many unanswered polls in a row the director has ended. Each waits up to two seconds, but returns at once
+/// if nothing subscribes.
 const SILENT_LOOKS: usize = 5;
 
-/// Why a realm was not stopped, or not seen to be.
+/// Why a realm was not stopped, or its end not observed.
 #[derive(Debug, Error)]
 pub enum StopError {
     /// No connection.
     #[error("the realm's bus could not be joined")]
     Connect(#[from] ConnectError),
-    /// The director is not there to be asked.
+    /// The director does not answer.
     #[error("the realm's director was not reached; a realm without one is stopped by stopping its processes")]
     NoDirector(#[source] AskError),
-    /// The realm runs, and is not to go on with anything.
+    /// The realm is not stopping, so there is no stage to skip.
     #[error("the realm does not stop, so there is no stage to go on from")]
     NotStopping,
 }
 
-/// A realm that is to stop.
+/// A realm that is being stopped.
 pub struct Stopping {
     bus: Bus,
     subjects: Subjects,
-    /// The last stage that the director said, and whether it was said that it hangs.
+    /// The last stage that the director reported, and whether it was reported as delayed.
     seen: Option<(Stage, bool)>,
 }
 
 impl Stopping {
-    /// Of the realm with these subjects.
+    /// The stop of the realm with these subjects.
     #[must_use]
     pub fn new(bus: Bus, subjects: Subjects) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Stopping {
         }
     }
 
-    /// How far the realm's stop is.
+    /// The current stage of the stop.
     ///
     /// # Errors
     /// When the director does not answer.
@@ -62,7 +62,8 @@ impl Stopping {
         Ok(Stage::of_number(look.stage))
     }
 
-    /// Begins to stop it, leaving the game so long before clients are sent away. Changes nothing where it stops already.
+    /// Begins to stop the realm, with this delay for the game before clients are disconnected. No effect if it is
+    /// stopping already.
     ///
     /// # Errors
     /// When the director does not answer.
@@ -75,10 +76,10 @@ impl Stopping {
         self.ask(begin).await.map(drop).map_err(StopError::NoDirector)
     }
 
-    /// Goes on to the next stage without those for which the present one waits.
+    /// Continues with the next stage without the processes for which the current one waits.
     ///
     /// # Errors
-    /// When the director does not answer, or the realm does not stop.
+    /// When the director does not answer, or the realm is not stopping.
     pub async fn go_on(&mut self) -> Result<(), StopError> {
         let stage = self.stage().await?;
         if stage == Stage::Running {
@@ -91,7 +92,7 @@ impl Stopping {
         self.ask(go_on).await.map(drop).map_err(StopError::NoDirector)
     }
 
-    /// Says each stage, and who holds it up when it takes too long, until the director has ended too.
+    /// Reports through `say` each stage, and what delays it if it takes too long, until the director has ended too.
     ///
     /// # Errors
     /// When the director does not answer although the realm has not come so far.
@@ -103,7 +104,7 @@ impl Stopping {
                     silent = 0;
                     self.tell(&look, &mut say);
                 }
-                // Whoever has come so far ends by itself.
+                // From this stage on the director ends by itself.
                 Err(_) if self.seen.is_some_and(|(stage, _)| stage >= Stage::EndingLogin) => return Ok(()),
                 Err(error) => {
                     silent += 1;

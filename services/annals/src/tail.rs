@@ -1,10 +1,10 @@
-//! The newest events of a realm's logs, in the words of its definitions, and new ones as they come.
+//! The newest events of a realm's logs, with the names of its definitions, and new ones as they arrive.
 //!
 //! ```text
 //! line = OWNER@BATCH "#" EVENT  WORLD-TIME  SUBJECT ":" WHAT ["(history" NUMBER ")"] ["by call" NUMBER "of" SENDER]
 //! ```
-//! World time is the time since the realm began, by the wall clock of the event's writer. Logs are printed in its order;
-//! within one log, order is the log's.
+//! World time is the time since the realm began, by the wall clock of the event's writer. Events of different logs are
+//! printed in the order of world time, events of one log in the order of the log.
 
 mod follow;
 
@@ -30,40 +30,40 @@ use thiserror::Error;
 
 use follow::Following;
 
-/// Batches of a log that are looked at together, going backwards.
+/// Batches of a log that are read together, backwards.
 const PAGE: u64 = 64;
 
-/// Batches before those that are printed in which the creation of what they are about is looked for: a quarter of an hour
-/// of a busy cell. What is not found there is printed by number.
+/// Batches before the printed ones that are searched for the creation of their entities: a quarter of an hour of a busy
+/// cell. Entities whose creation is not found are printed by number.
 const LOOK_BACK: u64 = 8_192;
 
-/// What is to be printed.
+/// What to print.
 #[derive(Clone, Debug, Default)]
 pub struct TailPlan {
-    /// How many events.
+    /// Number of events.
     pub events: usize,
-    /// Of whose logs; of all if none is given.
+    /// The owners of the logs; all if empty.
     pub owners: Vec<OwnerId>,
-    /// Of which entity.
+    /// The entity, if only its events are wanted.
     pub entity: Option<EntityId>,
 }
 
 /// Why nothing can be printed.
 #[derive(Debug, Error)]
 pub enum TailError {
-    /// The store.
+    /// Error of the store.
     #[error("the archive could not be read")]
     Store(#[from] StoreError),
-    /// The log.
+    /// Error of the log.
     #[error("the log beyond the archive could not be read")]
     Log(#[from] ReadError),
-    /// The realm.
+    /// Error of the realm.
     #[error("it could not be read what the realm is")]
     Source(#[from] SourceError),
-    /// There is no such owner.
+    /// The owner does not exist.
     #[error("the realm has no owner {0}; `annals log verify` lists those that it has")]
     UnknownOwner(OwnerId),
-    /// Nothing new can come.
+    /// An offline realm has no new events.
     #[error("nothing new comes into the log of a realm that does not run: leave --follow out")]
     NothingToFollow,
 }
@@ -74,12 +74,12 @@ pub struct Tail {
     began: WallTime,
     names: Names,
     rows: Vec<Row>,
-    /// What is wrong with what was read.
+    /// Faults in what was read.
     notes: Vec<String>,
     following: Following,
 }
 
-/// An event, and where it was found.
+/// An event, and its place.
 #[derive(Clone, Debug)]
 struct Row {
     header: Arc<Header>,
@@ -96,13 +96,13 @@ struct End {
 }
 
 impl Row {
-    /// The call that the event came from.
+    /// The call that caused the event.
     fn cause(&self) -> Option<&Consumed> {
         let index = (self.event.cause.0 as usize).checked_sub(1)?;
         self.header.consumed.get(index)
     }
 
-    /// The entities that are named when it is printed.
+    /// The entities that are named in its line.
     fn mentioned(&self) -> impl Iterator<Item = EntityId> {
         let sender = self.cause().and_then(|call| call.from.entity());
         mentioned(&self.event).chain(sender.map(|(entity, _)| entity))
@@ -138,7 +138,7 @@ impl Tail {
             tail.rows.extend(rows);
             looked.insert(owner, first);
         }
-        // A stable sort: within a log the order stays.
+        // A stable sort: the order within a log is kept.
         tail.rows.sort_by_key(|row| row.header.wall);
         let surplus = tail.rows.len().saturating_sub(tail.plan.events);
         tail.rows.drain(..surplus);
@@ -146,7 +146,7 @@ impl Tail {
         Ok(tail)
     }
 
-    /// What is to be printed of what was read.
+    /// The lines of the events that were read.
     pub fn lines(&mut self) -> Vec<String> {
         let mut lines: Vec<String> = self.notes.drain(..).map(|note| format!("note: {note}")).collect();
         for row in self.rows.drain(..) {
@@ -155,13 +155,13 @@ impl Tail {
         lines
     }
 
-    /// Waits for what comes next. Nothing is lost when the waiting is given up.
+    /// Waits for new events. Cancel-safe: nothing is lost if the future is dropped.
     ///
     /// # Errors
     /// When there is no log, or the store does not answer.
     pub async fn follow(&mut self, source: &Source) -> Result<Vec<String>, TailError> {
         if !self.following.has_begun() {
-            // What happens from here on may be about anybody.
+            // New events may be about any entity.
             for (owner, record) in read_owners(&source.store).await? {
                 self.learn_state(source, owner, &record).await?;
             }
@@ -175,7 +175,7 @@ impl Tail {
         Ok(self.lines())
     }
 
-    /// The newest events of one log that are wanted, and the first batch that was looked at for them.
+    /// The newest wanted events of one log, and the first batch that was read for them.
     async fn read_owner(
         &mut self,
         source: &Source,
@@ -184,7 +184,7 @@ impl Tail {
     ) -> Result<(Vec<Row>, BatchNumber), TailError> {
         let mut reading = Reading::default();
         source.read_log(owner, &mut reading).await?;
-        // Read after the log: what was trimmed from it is archived by now.
+        // Read after the log: batches trimmed from it are archived by now.
         let walk = LogWalk::begin(&source.store, record.shard, owner).await?;
         let (cursor, floor) = (walk.cursor(), walk.floor().unwrap_or_default());
         let mut end = End {
@@ -226,7 +226,7 @@ impl Tail {
         Ok((rows, first))
     }
 
-    /// The archived batches of some page before `first`, and where that page begins.
+    /// The archived batches of a page before `first`, and where that page begins.
     async fn page_before(
         &mut self,
         source: &Source,
@@ -253,7 +253,7 @@ impl Tail {
         Ok((after.next(), batches))
     }
 
-    /// Finds out of what types the entities are that are printed: from the states at hand, then from the log before.
+    /// Finds the types of the entities in the events: from the states at hand, then from earlier parts of the log.
     async fn find_types(
         &mut self,
         source: &Source,
@@ -266,7 +266,7 @@ impl Tail {
             }
             self.learn_state(source, owner, record).await?;
         }
-        // What is no more is in no state.
+        // Destroyed entities are in no state.
         for (&owner, record) in owners {
             let mut first = looked.get(&owner).copied().unwrap_or_default();
             let last = first.0.saturating_sub(LOOK_BACK);
@@ -277,18 +277,18 @@ impl Tail {
         Ok(())
     }
 
-    /// Learns of what types an owner's entities are.
+    /// Learns the types of an owner's entities.
     async fn learn_state(&mut self, source: &Source, owner: OwnerId, record: &OwnerRecord) -> Result<(), TailError> {
         match recover(&source.store, record.shard, owner, record.kind).await {
             Ok(recovered) => self.names.learn_state(&recovered.state),
             Err(RecoveryError::Store { source, .. }) => return Err(source.into()),
-            // Names are missing then, and `annals log verify` says why.
+            // The names are then missing; `annals log verify` gives the reason.
             Err(error) => self.notes.push(error.to_string()),
         }
         Ok(())
     }
 
-    /// Entities that are to be printed, of one owner or of all, and whose type is not known.
+    /// Entities of unknown type in the events, of one owner or of all.
     fn unknown(&self, of: Option<OwnerId>) -> BTreeSet<EntityId> {
         let rows = self
             .rows
@@ -299,7 +299,7 @@ impl Tail {
             .collect()
     }
 
-    /// The events of a batch that are wanted.
+    /// The wanted events of a batch.
     fn rows_of(&self, batch: Batch) -> Vec<Row> {
         if !self.wants(batch.header.owner) {
             return Vec::new();
@@ -324,7 +324,7 @@ impl Tail {
     }
 }
 
-/// An event in a line.
+/// The line of an event.
 fn line(names: &Names, began: WallTime, row: &Row) -> String {
     let Row { header, number, event } = row;
     let names = names.under(header.schema);

@@ -1,4 +1,4 @@
-//! Takes an event out of a realm's archive, to see that the check notices.
+//! Removes an event from a realm's archive, to show that the check detects it.
 
 use annals_db::{RecoveryError, read_archived};
 use annals_director::read_owners;
@@ -7,26 +7,26 @@ use annals_ids::{BatchNumber, EntityId, HistoryNumber, LogPosition, Part};
 use annals_store::{KeyRange, Store, StoreError, layout::archive};
 use thiserror::Error;
 
-/// Batches asked for at a time.
+/// Batches per read.
 const PAGE: usize = 64;
 
-/// The event that was taken out, with the batch around it.
+/// The removed event; its whole batch was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removed {
-    /// Where it was.
+    /// Its position.
     pub at: LogPosition,
-    /// Whose event.
+    /// Its entity.
     pub entity: EntityId,
-    /// Of which part.
+    /// Its entity part.
     pub part: Part,
     /// Its history number.
     pub number: HistoryNumber,
 }
 
-/// Why none was.
+/// Why nothing was removed.
 #[derive(Debug, Error)]
 pub enum TamperError {
-    /// There is none that anybody could have been shown, before and after others.
+    /// No visible event lies between two others.
     #[error("the archive holds no event between two others that anybody could have been shown")]
     Nothing,
     /// The archive cannot be read.
@@ -37,8 +37,8 @@ pub enum TamperError {
     Store(#[from] StoreError),
 }
 
-/// Takes a batch out of the archive: of all events that others may see and that stand between two others of their part, in
-/// other batches, the one with the middle one. What nothing follows leaves no hole that anybody could see in its part.
+/// Removes a batch from the archive: of all visible events that lie between two others of their part in other batches,
+/// the batch of the middle one. Removing the last event of a part would leave no hole in its numbers.
 ///
 /// # Errors
 /// When there is none, or the store does not answer.

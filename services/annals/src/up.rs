@@ -1,5 +1,5 @@
-//! A whole realm on this machine: private nats-servers and one process per service, started in the documented order, with
-//! everything they keep and log in one folder.
+//! A whole realm on this machine: private nats-servers and one process per service, started in the documented order,
+//! with all data and logs in one folder.
 
 mod closing;
 mod mending;
@@ -26,51 +26,51 @@ use thiserror::Error;
 
 use mending::{Disks, Restarts};
 
-/// How long a realm may take until it answers log-ins.
+/// Timeout for a realm to answer log-ins.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// How soon it does as a rule.
+/// Typical time until it does.
 const READY_AS_A_RULE: Duration = Duration::from_secs(5);
 
-/// How often a starting realm is looked at.
+/// Interval between polls of a starting realm.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Lines of a failed service's log that are shown.
 const SHOWN_LINES: usize = 12;
 
-/// What is to run.
+/// The configuration of a realm.
 #[derive(Clone, Debug)]
 pub struct RealmPlan {
     /// The realm's name.
     pub realm: String,
     /// The folder of the world's definitions.
     pub world: PathBuf,
-    /// The folder of everything the realm keeps.
+    /// The folder of all the realm's data.
     pub data: PathBuf,
-    /// What its store is in.
+    /// The kind of its store.
     pub store: StoreKind,
-    /// How long the events of cells are kept; where nothing is said, db goes by its own settings.
+    /// Retention of cell events; db's own default if `None`.
     pub keep_cell_events: Option<String>,
-    /// Base processes.
+    /// Number of base processes.
     pub bases: usize,
-    /// Cell processes.
+    /// Number of cell processes.
     pub cells: usize,
-    /// Director processes: one leads, the others stand by.
+    /// Number of director processes: one leads, the others stand by.
     pub directors: usize,
-    /// Private nats-servers, each of which keeps every log.
+    /// Number of private nats-servers, each of which keeps every log.
     pub nats_servers: ServerCount,
-    /// When they sync.
+    /// The sync policy of the nats-servers.
     pub sync: SyncPolicy,
-    /// Where log-ins are listened for; port 0 is one that the system chooses.
+    /// The address of the login service; port 0 lets the system choose one.
     pub listen: SocketAddr,
-    /// The host name or address that clients are told to connect to, if it is not the one that is listened on.
+    /// The host name or address that clients are told to connect to, if it differs from the one listened on.
     pub advertise: Option<String>,
     /// Whether the archive's checkpoints are signed here.
     pub signer: bool,
 }
 
 impl RealmPlan {
-    /// A realm as it runs when nobody says otherwise, on a port that the system chooses.
+    /// The default configuration, on a port that the system chooses.
     #[must_use]
     pub fn new(realm: &str, world: &Path, data: &Path) -> Self {
         Self {
@@ -91,52 +91,52 @@ impl RealmPlan {
     }
 }
 
-/// Why a realm did not come up.
+/// Why a realm did not start.
 #[derive(Debug, Error)]
 pub enum UpError {
-    /// The definitions.
+    /// The definitions have errors.
     #[error(transparent)]
     World(#[from] WorldError),
-    /// Another realm runs in its folder.
+    /// Another realm runs in the folder.
     #[error(transparent)]
     Claim(#[from] ClaimError),
-    /// What its nats-servers keep in its folder would not be found.
+    /// With this number of nats-servers, the data of the existing ones in the folder would not be found.
     #[error("the realm in {data} has run with {before} nats-servers, and what they keep would be left behind; start it with --nats-servers {before}", data = data.display())]
     OtherServers {
         /// The folder.
         data: PathBuf,
-        /// How many there were.
+        /// The existing number.
         before: ServerCount,
     },
-    /// The bus.
+    /// Error of the nats-servers.
     #[error("the private nats-server does not run")]
     Nats(#[from] ServerError),
-    /// A file or folder.
+    /// Error with a file or folder.
     #[error("{path} cannot be used", path = path.display())]
     File {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// Why not.
+        /// The underlying error.
         source: io::Error,
     },
-    /// A service's binary is not there or cannot be started.
+    /// A service's binary does not exist or cannot be started.
     #[error("{program} cannot be started; build it first: cargo build --release", program = program.display())]
     Start {
-        /// The binary.
+        /// The path of the binary.
         program: PathBuf,
-        /// Why not.
+        /// The underlying error.
         source: io::Error,
     },
     /// A service ended.
     #[error("{service} ended with {status}; the end of {log}:\n{tail}", log = log.display())]
     Ended {
-        /// Which.
+        /// The name of the service.
         service: String,
-        /// How.
+        /// Its exit status.
         status: ExitStatus,
         /// Its log.
         log: PathBuf,
-        /// The end of it.
+        /// The end of its log.
         tail: String,
     },
     /// It takes too long.
@@ -152,25 +152,25 @@ pub enum UpError {
 struct Member {
     name: String,
     service: Service,
-    /// What it is started with beside what all are.
+    /// Its own flags, besides those that all services get.
     flags: Vec<String>,
     child: Child,
-    /// Where in its log what this process has said begins.
+    /// Offset in its log at which the output of this process begins.
     said_from: u64,
     restarts: Restarts,
 }
 
-/// A realm that runs. Dropping it kills its processes; its folder stays.
+/// A running realm. Dropping it kills its processes; its folder stays.
 #[derive(Debug)]
 pub struct Realm {
     plan: RealmPlan,
-    /// Stopped last: everything else talks over it.
+    /// Stopped last: everything else communicates over it.
     members: Vec<Member>,
     nats: Servers,
     nats_restarts: Restarts,
     disks: Disks,
     _claim: Claim,
-    /// Where clients log in, and the fingerprint of the certificate they will see.
+    /// Where clients log in, and the fingerprint of the certificate presented there.
     pub login: (SocketAddr, Hash),
 }
 
@@ -178,7 +178,7 @@ impl Realm {
     /// Starts a realm and waits until it answers log-ins.
     ///
     /// # Errors
-    /// When something is missing or does not come up; the message shows the end of its log.
+    /// When something is missing or does not start; the message contains the end of its log.
     pub async fn start(plan: RealmPlan) -> Result<Self, UpError> {
         compile(&plan.world)?;
         let logs = plan.data.join("logs");
@@ -187,7 +187,7 @@ impl Realm {
             source,
         })?;
         let claim = Claim::take(&plan.data)?;
-        // An earlier run's address would be taken for this one's.
+        // The address file of an earlier run would be taken for this one's.
         let announced = plan.data.join("login.address");
         if announced.exists() {
             fs::remove_file(&announced).map_err(|source| UpError::File {
@@ -216,7 +216,7 @@ impl Realm {
             };
             realm.add(Service::Director, &name, desired.to_vec())?;
         }
-        // Bases are reached where log-ins are, on ports of their own.
+        // Bases listen on the address of the login service, on ports of their own.
         let beside = SocketAddr::new(realm.plan.listen.ip(), 0);
         for number in 1..=realm.plan.bases {
             realm.add(
@@ -237,7 +237,7 @@ impl Realm {
             front(realm.plan.listen, realm.plan.advertise.as_deref()),
         )?;
         realm.login = realm.ready(&announced).await?;
-        // Whenever it is started again it is to be found where it was.
+        // After a restart it listens on the same port.
         if let Some(login) = realm.members.last_mut() {
             let port = realm.login.0.port();
             login.flags = front(
@@ -248,32 +248,32 @@ impl Realm {
         Ok(realm)
     }
 
-    /// Where its nats-servers are.
+    /// The URLs of its nats-servers.
     pub fn nats(&self) -> String {
         self.nats.url()
     }
 
-    /// The nats-servers, to be paused, stopped and started again.
+    /// The nats-servers, to pause, stop and restart them.
     pub fn nats_servers(&mut self) -> &mut Servers {
         &mut self.nats
     }
 
-    /// What was planned.
+    /// Its configuration.
     pub fn plan(&self) -> &RealmPlan {
         &self.plan
     }
 
-    /// The names and process ids of what runs.
+    /// The names and process ids of the running processes.
     pub fn members(&self) -> impl Iterator<Item = (&str, u32)> {
         self.members
             .iter()
             .map(|member| (member.name.as_str(), member.child.id()))
     }
 
-    /// SIGKILL to one process; `false` if there is none of that name.
+    /// Sends SIGKILL to one process; `false` if there is none of that name.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Those of the operating system.
     pub fn kill(&mut self, name: &str) -> io::Result<bool> {
         match self.members.iter_mut().find(|member| member.name == name) {
             Some(member) => member.child.kill().map(|_| true),
@@ -281,7 +281,7 @@ impl Realm {
         }
     }
 
-    /// SIGSTOP to one process; `false` if there is none of that name.
+    /// Sends SIGSTOP to one process; `false` if there is none of that name.
     ///
     /// # Errors
     /// When it has ended.
@@ -289,7 +289,7 @@ impl Realm {
         self.signal(name, Child::pause)
     }
 
-    /// SIGCONT to one process; `false` if there is none of that name.
+    /// Sends SIGCONT to one process; `false` if there is none of that name.
     ///
     /// # Errors
     /// When it has ended.
@@ -304,10 +304,11 @@ impl Realm {
         }
     }
 
-    /// SIGTERM to one process, and waits until it has ended; how, or `None` if there is none of that name.
+    /// Sends SIGTERM to one process, waits for its end and returns its exit status; `None` if there is none of that
+    /// name.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Those of the operating system.
     pub async fn stop_one(&mut self, name: &str) -> io::Result<Option<ExitStatus>> {
         match self.members.iter_mut().find(|member| member.name == name) {
             Some(member) => member.child.stop().await.map(Some),
@@ -315,10 +316,10 @@ impl Realm {
         }
     }
 
-    /// How a process ended, if it has; `None` too if there is none of that name.
+    /// The exit status of a process, if it has ended; also `None` if there is none of that name.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Those of the operating system.
     pub fn ended(&mut self, name: &str) -> io::Result<Option<ExitStatus>> {
         match self.members.iter_mut().find(|member| member.name == name) {
             Some(member) => member.child.ended(),
@@ -326,8 +327,8 @@ impl Realm {
         }
     }
 
-    /// Starts a process again that has ended, with the same flags and log; one that runs is killed first. `false` if there is
-    /// none of that name.
+    /// Restarts a process with the same flags and log; one that still runs is killed first. `false` if there is none of
+    /// that name.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -345,7 +346,7 @@ impl Realm {
         Ok(true)
     }
 
-    /// The first process that ended although nobody killed it.
+    /// Fails with the first process that ended without being killed.
     ///
     /// # Errors
     /// [`UpError::Ended`] with the end of its log.
@@ -362,7 +363,7 @@ impl Realm {
         Ok(())
     }
 
-    /// The end of a process, if it has ended: [`UpError::Ended`] with the end of its log.
+    /// The error of a process that has ended: [`UpError::Ended`] with the end of its log.
     fn how_ended(&mut self, index: usize) -> Result<Option<UpError>, UpError> {
         let member = &mut self.members[index];
         let ended = member.child.ended().map_err(|source| UpError::File {
@@ -380,11 +381,11 @@ impl Realm {
         }))
     }
 
-    /// Stops everything in order: first those who let people in and grant, so that nothing is taken over that is about to be
-    /// stopped as well, and the store last.
+    /// Stops everything in order: first the processes that admit clients and grant owners, so that no owner is taken
+    /// over by a process that is about to stop; the store last.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Those of the operating system.
     pub async fn stop(mut self) -> Result<(), UpError> {
         let grants = |member: &Member| member.service == Service::Director;
         if let Some(director) = self.members.iter().position(grants) {
@@ -407,7 +408,7 @@ impl Realm {
             path: log.clone(),
             source,
         };
-        // What an earlier run said would be taken for this one's; it may be wanted all the same.
+        // The log of an earlier run would be taken for this one's; it is kept under another name.
         if log.exists() {
             fs::rename(&log, log.with_extension("log.before")).map_err(failed)?;
         }
@@ -424,7 +425,7 @@ impl Realm {
         Ok(())
     }
 
-    /// Starts a process, and says where in its log it goes on.
+    /// Starts a process, and notes where in its log its output begins.
     fn spawn(&self, service: Service, name: &str, flags: &[String]) -> Result<(Child, u64), UpError> {
         let program = sibling(&format!("annals-{}", service.name()));
         let path = log_of(&self.plan.data, name);
@@ -501,7 +502,7 @@ fn of_db(plan: &RealmPlan) -> Vec<String> {
     flags
 }
 
-/// The flags of a service that clients reach.
+/// The flags of a service that clients connect to.
 fn front(listen: SocketAddr, advertise: Option<&str>) -> Vec<String> {
     let mut flags = vec!["--listen".to_owned(), listen.to_string()];
     if let Some(host) = advertise {
@@ -516,7 +517,7 @@ fn sibling(name: &str) -> PathBuf {
         .ok()
         .and_then(|exe| Some(exe.parent()?.to_owned()));
     match beside {
-        // Tests run from a folder below the binaries.
+        // Test binaries are in a folder below the other binaries.
         Some(folder) if folder.ends_with("deps") => folder.with_file_name(name),
         Some(folder) => folder.join(name),
         None => PathBuf::from(name),
@@ -527,8 +528,8 @@ fn log_of(data: &Path, name: &str) -> PathBuf {
     data.join("logs").join(format!("{name}.log"))
 }
 
-/// The end of what a process has said, from this place in its log on: its last lines, or, where it has panicked, those from
-/// the panic on, as what follows that is the trace of its calls.
+/// The end of a process's output, from this offset in its log on: the last lines, or after a panic those from the panic
+/// on, because the stack trace follows it.
 fn tail(log: &Path, from: u64) -> String {
     let said = fs::read(log).unwrap_or_default();
     let said = said

@@ -1,4 +1,4 @@
-//! `annals up`.
+//! `annals up`: runs a whole realm on this machine until it is interrupted.
 
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
@@ -11,7 +11,7 @@ use annals_host::{
 
 use crate::up::{Realm, RealmPlan, UpError};
 
-/// Between two looks at whether everything still runs.
+/// Interval between checks that everything still runs.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// What to run, and where.

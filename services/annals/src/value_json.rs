@@ -3,7 +3,8 @@
 use annals_def::{DataType, Value};
 use serde_json::json;
 
-/// Numbers and text as they are, fields by their names; what is no text as its bytes, and what has no form here as it is shown.
+/// Numbers and text as they are, fields by name; text that is not valid UTF-8 as its bytes, and values without a JSON
+/// form as their display text.
 pub(crate) fn value_to_json(data_type: &DataType, value: &Value) -> serde_json::Value {
     match (data_type, value) {
         (_, Value::Int(number)) => json!(number),

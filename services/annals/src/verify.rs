@@ -1,15 +1,15 @@
-//! Verifying a realm's log: that it is whole, in one piece, and replays.
+//! Verifies a realm's log: that it is complete, chained, and replays.
 //!
-//! All logs of the archive are walked side by side in the order in which they were archived, and folded as db and takers
-//! fold them; then what lies beyond the archive. What is held against one another: each batch's bytes and its hashes, the
-//! chain, the numbers of events, openings, the Merkle tree, history numbers and calls across logs, the newest snapshots,
-//! and in a realm that runs the states of those who hold its owners. Where the realm's definitions changed, each log is folded
-//! under those of the time, and over to the next ones by what the store says of the change.
+//! All logs of the archive are read side by side in the order in which they were archived, and folded as db and a
+//! take-over fold them; then what lies beyond the archive. The following are compared: each batch's bytes and its
+//! hashes, the chain, the numbers of events, openings, the Merkle tree, history numbers and calls across logs, the
+//! newest snapshots, and in a live realm the states of the owners' holders. Each log is folded under the definitions of
+//! its time; where these changed, it is converted to the next by what the store records of the change.
 //!
-//! Where retention has let go of events, their batches' headers, hashes and calls are verified all the same, and the log goes
-//! on from its floor (rule F14).
+//! Where retention has deleted events, their batches' headers, hashes and calls are still verified, and the log
+//! continues from its floor (rule F14).
 //!
-//! Without a checkpoint kept elsewhere nothing tells an archive that was written anew from the beginning.
+//! Without a checkpoint kept elsewhere, an archive that was rewritten from the beginning cannot be detected.
 
 mod first;
 mod leaves;
@@ -53,31 +53,31 @@ pub use report::{CheckpointFault, Finding, MAX_NAMED, OpeningFault, OwnerReport,
 pub use spans::Seen;
 pub use sweep::{SweepProgress, Swept, sweep};
 
-/// Rows read at a time.
+/// Rows per read.
 const PAGE: usize = 256;
 
-/// Why nothing can be said.
+/// Why the log could not be verified.
 #[derive(Debug, Error)]
 pub enum VerifyError {
-    /// The store.
+    /// Error of the store.
     #[error("the archive could not be read")]
     Store(#[from] StoreError),
-    /// The log.
+    /// Error of the log.
     #[error("the log beyond the archive could not be read")]
     Log(#[from] ReadError),
-    /// The archive.
+    /// Error of the archive.
     #[error("an owner could not be rebuilt")]
     Recovery(#[from] RecoveryError),
-    /// The place from which it was to go on.
+    /// Error of the place to continue from.
     #[error("it cannot go on from where it was, or say where it is")]
     Place(#[from] PlaceError),
-    /// Another archive than the one that was verified.
+    /// The archive is not the one that was verified.
     #[error(
         "the archive was changed beneath: its first {leaves} batches are not those that were verified; keep it and the file, \
          and verify all of it without the file"
     )]
     Changed {
-        /// How many batches were verified.
+        /// Number of batches verified.
         leaves: u64,
     },
 }
@@ -85,12 +85,12 @@ pub enum VerifyError {
 /// Verifies all logs of a realm. Changes nothing.
 ///
 /// # Errors
-/// When they cannot be read at all; what is wrong with them is in the report.
+/// When they cannot be read at all; faults are in the report.
 pub async fn verify(source: &Source) -> Result<VerifyReport, VerifyError> {
     verify_from(source, Checkpoint::default()).await
 }
 
-/// As [`verify`], and holds the archive against checkpoints that were kept outside of the realm.
+/// As [`verify`], and compares the archive with checkpoints that were kept outside the realm.
 ///
 /// # Errors
 /// As there.
@@ -105,7 +105,7 @@ pub async fn verify_against(source: &Source, kept: &Kept) -> Result<VerifyReport
     Ok(report)
 }
 
-/// As [`verify`], and sees that the archive up to a checkpoint is still what it was there.
+/// As [`verify`], and checks that the archive up to a checkpoint is unchanged.
 ///
 /// # Errors
 /// As there.
@@ -120,18 +120,18 @@ pub async fn verify_from(source: &Source, checkpoint: Checkpoint) -> Result<Veri
     Ok(report)
 }
 
-/// What verifying came to at one moment of the archive.
+/// The result of a verification at one moment of the archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// By shard, how many leaves its tree had and its root.
+    /// By shard, the size of its tree in leaves, and the root.
     pub roots: BTreeMap<Shard, (u64, Hash)>,
-    /// By owner, the last archived batch and the state that the log replays to there.
+    /// By owner, the last archived batch and the state to which the log replays there.
     pub states: BTreeMap<OwnerId, (BatchNumber, Hash)>,
 }
 
-/// A verification that can be asked again and again, of a realm whose archive grows: each look goes on where the last one
-/// came to the end of the archive. What was changed in the archive behind it, only a whole verification sees:
-/// [`verify_from`], given [`Self::checkpoint`].
+/// An incremental verification of a realm whose archive grows: each look continues at the archive's end at the last
+/// one. Changes to the part already verified are detected only by a whole verification: [`verify_from`] with
+/// [`Self::checkpoint`].
 #[derive(Clone, Default)]
 pub struct Verification {
     logs: BTreeMap<OwnerId, Log>,
@@ -141,9 +141,9 @@ pub struct Verification {
 }
 
 impl Verification {
-    /// Verifies what has come since the last look, and what lies beyond the archive. Figures in the report are those of the
-    /// whole. After a look that found something, or that failed, the next one begins from nothing: a log that was being put
-    /// back meanwhile is whole then.
+    /// Verifies what has been added since the last look, and what lies beyond the archive. Figures in the report are
+    /// totals. After a look with findings or an error, the next one starts from the beginning: a log that was being
+    /// refilled may be complete by then.
     ///
     /// # Errors
     /// As [`verify`].
@@ -158,7 +158,7 @@ impl Verification {
         Ok(report)
     }
 
-    /// Where the last look came to the end of the archive.
+    /// The state at the archive's end at the last look.
     #[must_use]
     pub fn checkpoint(&self) -> Checkpoint {
         let roots = self.trees.iter().map(|(&shard, leaves)| (shard, leaves.root()));
@@ -169,7 +169,7 @@ impl Verification {
         }
     }
 
-    /// Walks over what is archived and was not walked over before.
+    /// Reads the part of the archive that was not read before.
     async fn walk_archive(&mut self, source: &Source, report: &mut VerifyReport) -> Result<(), VerifyError> {
         let shards: BTreeSet<Shard> = read_owners(&source.store)
             .await?
@@ -181,7 +181,7 @@ impl Verification {
             let leaves = self.trees.entry(shard).or_insert_with(|| Leaves::new(shard, expected));
             leaves.refresh(&source.store, report).await?;
         }
-        // Read before the owners and their cursors, so that every leaf of it is in some log that is walked over.
+        // Read before the owners and their cursors, so that every leaf of it is in some log that is read.
         let mut trees = read_trees(&source.store).await?;
         let owners = read_owners(&source.store).await?;
         let migrations = Arc::new(Migrations::read(&source.store).await?);
@@ -213,13 +213,14 @@ impl Verification {
         Ok(())
     }
 
-    /// Goes on with what the logs hold beyond the archive, and comes to an end.
+    /// Continues with the logs beyond the archive, and finishes.
     async fn go_beyond(mut self, source: &Source, report: &mut VerifyReport) -> Result<(), VerifyError> {
         for log in self.logs.values_mut() {
             go_on(source, log, &mut self.numbers, report).await?;
         }
         if source.live.is_some() && self.numbers.is_unsettled() {
-            // Logs were read one after the other while all of them grew: what the later ones build upon is there by now.
+            // Logs were read one after the other while all of them grew: the batches on which later logs depend are
+            // there by now.
             for log in self.logs.values_mut() {
                 read_later(source, log, &mut self.numbers, report).await?;
             }
@@ -233,7 +234,7 @@ impl Verification {
     }
 }
 
-/// Walks the archived logs of a shard side by side, in the order of their leaves.
+/// Reads the archived logs of a shard side by side, in the order of their leaves.
 async fn walk_shard(
     store: &Store,
     logs: &mut BTreeMap<OwnerId, Log>,
@@ -246,7 +247,7 @@ async fn walk_shard(
         .filter(|(_, log)| log.shard == leaves.shard())
         .map(|(owner, _)| *owner)
         .collect();
-    // What has no leaf comes at once.
+    // A step without a leaf is taken at once.
     let mut heads: BTreeMap<(Option<LeafIndex>, OwnerId), Step> = BTreeMap::new();
     loop {
         while let Some(owner) = due.pop() {
@@ -284,7 +285,7 @@ async fn walk_shard(
     Ok(())
 }
 
-/// Goes on with what a log holds beyond the archive, if it is there to be read.
+/// Continues with a log beyond the archive, if it can be read.
 async fn go_on(
     source: &Source,
     log: &mut Log,
@@ -296,7 +297,7 @@ async fn go_on(
     }
     let mut reading = Reading::default();
     source.read_log(log.owner, &mut reading).await?;
-    // What was trimmed from the log is archived by now.
+    // Batches trimmed from the log are archived by now.
     log.walk.extend().await?;
     while let Some(step) = log.walk.next().await? {
         if let Some(batch) = &step.batch {
@@ -314,7 +315,7 @@ async fn go_on(
             return Ok(());
         }
     };
-    // A page of the archive may have held more than its cursor named.
+    // A page of the archive may contain more than the cursor named.
     let reached = log.reached();
     for frozen in beyond.iter().filter(|frozen| frozen.number > reached) {
         match Batch::read(&frozen.bytes) {
@@ -332,7 +333,7 @@ async fn go_on(
     Ok(())
 }
 
-/// Reads on in a log, for what others build upon.
+/// Reads on in a log, for batches on which others depend.
 async fn read_later(
     source: &Source,
     log: &mut Log,
@@ -349,7 +350,7 @@ async fn read_later(
         }
         reached = reached.max(step.number);
     }
-    // A hole was reported when the log was read first, or will be when somebody looks again.
+    // A hole was reported when the log was read first, or will be at the next look.
     let beyond = source.beyond(log.owner, log.walk.cursor(), &reading).await;
     for frozen in beyond
         .unwrap_or_default()
@@ -363,7 +364,7 @@ async fn read_later(
     Ok(())
 }
 
-/// What the process that holds an owner says its state is; `None` if nobody says so.
+/// The state of an owner according to its holder; `None` if none answers.
 async fn inspect(source: &Source, owner: OwnerId) -> Option<(BatchNumber, Hash)> {
     let (bus, subjects) = source.live.as_ref()?;
     let inspected = request::<Inspected>(bus, "the owner's holder", subjects.inspect(owner), &()).await;
@@ -383,7 +384,7 @@ async fn read_trees(store: &Store) -> Result<BTreeMap<Shard, Tree>, StoreError> 
     Ok(trees)
 }
 
-/// Rule F4: what is lost is reported by every reader.
+/// Rule F4: every reader reports losses.
 async fn name_holes(store: &Store, report: &mut VerifyReport) -> Result<(), StoreError> {
     let mut range = archive::holes();
     loop {

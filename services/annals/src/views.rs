@@ -1,8 +1,8 @@
-//! What base parts know of the ledger, held against the ledger: each state of a view, as the logs of the bases have it, must be
-//! what the entries come to at that version of the holdings (rules F7 and F13).
+//! Compares the ledger views of base parts with the ledger: each state of a view in the logs of the bases must equal
+//! the sum of the entries at that version of the holdings (rules F7 and F13).
 //!
-//! Logs and entries are read in one pass and can be followed as they grow. Views lag behind the ledger, so a view is compared
-//! with the past; how many do not know the newest yet is counted, and is nothing wrong while news are on their way.
+//! Logs and entries are read in one pass and can be followed as they grow. Views lag behind the ledger, so a view is
+//! compared with the past; the number of views that lag is counted, and is no fault while notices are on their way.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,59 +23,59 @@ use annals_ids::{
 use annals_store::{Store, StoreError};
 use thiserror::Error;
 
-/// Entries read at a time.
+/// Entries per read.
 const ENTRIES_AT_ONCE: usize = 512;
 
-/// Most disagreements that are kept: beyond that only their number grows.
+/// Maximum disagreements that are kept; the rest are counted.
 const KEPT: usize = 100;
 
-/// Why nothing can be said.
+/// Why views could not be compared.
 #[derive(Debug, Error)]
 pub enum ViewsError {
-    /// The store.
+    /// Error of the store.
     #[error("the archive or the ledger could not be read")]
     Store(#[from] StoreError),
-    /// A batch of the archive is not as it should be.
+    /// A faulty batch of the archive.
     #[error("batch {} of owner {} {fault}", at.batch, at.owner)]
     Faulty {
-        /// Which batch.
+        /// The position of the batch.
         at: LogPosition,
-        /// What is wrong with it.
+        /// The fault.
         fault: Fault,
     },
-    /// A batch cannot have happened.
+    /// A batch that cannot have happened.
     #[error("the log of a base does not replay")]
     Impossible(#[from] Impossible),
 }
 
-/// A view that is not what the ledger came to.
+/// A view that differs from the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("entity {entity} of owner {} sees of {holder} at version {version} what the ledger never came to (batch {})", at.owner, at.batch)]
 pub struct Disagreement {
-    /// Whose view.
+    /// The entity whose view it is.
     pub entity: EntityId,
-    /// What it stands for.
+    /// Its stored entity.
     pub holder: DatabaseId,
-    /// The version of the holdings that it takes this for.
+    /// The version of the holdings that the view claims.
     pub version: HoldingsVersion,
-    /// The batch after which it was so.
+    /// The batch after which the view differed.
     pub at: LogPosition,
 }
 
-/// What was found, since the views were first followed.
+/// The findings since the views were first followed.
 #[derive(Clone, Debug, Default)]
 pub struct ViewsReport {
     /// States of views that were compared.
     pub compared: u64,
-    /// Trades in which something changed hands.
+    /// Trades in which assets changed hands.
     pub exchanges: u64,
-    /// Living base parts that stand for an entity of the database, by the archive.
+    /// Living base parts of stored entities, according to the archive.
     pub living: u64,
-    /// How many of them do not know yet what they hold now.
+    /// Number of them whose view is behind the ledger.
     pub behind: u64,
-    /// Views that are not what the ledger came to, at most some.
+    /// Views that differ from the ledger; limited in number.
     pub disagreements: Vec<Disagreement>,
-    /// How many of that there are.
+    /// Total number of disagreements.
     pub found: u64,
 }
 
@@ -100,7 +100,8 @@ impl fmt::Display for ViewsReport {
     }
 }
 
-/// See the module.
+/// An incremental comparison of the views of bases with the ledger. Each [`Self::look`] continues where the last one
+/// ended.
 #[derive(Default)]
 pub struct Views {
     logs: BTreeMap<OwnerId, Followed>,
@@ -115,10 +116,10 @@ struct Followed {
     state: OwnerState,
 }
 
-/// What a holder held, by the entries.
+/// The holdings of a holder, by the entries.
 struct Held {
     now: Content,
-    /// A digest of what it held at each version.
+    /// A digest of the holdings at each version.
     versions: Vec<u64>,
 }
 
@@ -138,13 +139,13 @@ struct Seen {
 }
 
 impl Views {
-    /// Reads on, and holds what views were told since against the ledger.
+    /// Reads on, and compares new states of views with the ledger.
     ///
     /// # Errors
     /// When the archive cannot be read, or does not replay.
     pub async fn look(&mut self, store: &Store) -> Result<&ViewsReport, ViewsError> {
         let seen = self.read_logs(store).await?;
-        // Read after the logs: whatever a base was told the ledger had done before.
+        // Read after the logs: a notice to a base is always later than its entry.
         self.read_ledger(store).await?;
         for view in seen {
             self.compare(&view);
@@ -162,7 +163,7 @@ impl Views {
         Ok(&self.report)
     }
 
-    /// What was found so far.
+    /// The findings so far.
     #[must_use]
     pub fn report(&self) -> &ViewsReport {
         &self.report
@@ -312,13 +313,13 @@ impl Content {
     }
 }
 
-/// Of which entity of the database a part holds a view, and what it knows.
+/// The stored entity of which a part holds a view, and the view.
 fn view_of(image: &Image) -> Option<(DatabaseId, Option<&Holdings>)> {
     let base = image.base()?;
     (base.database != DatabaseId(0)).then_some((base.database, base.ledger.holdings.as_ref()))
 }
 
-/// The views that a batch told something, as they are after it.
+/// The views that a batch updated, as they are after it.
 fn told(state: &OwnerState, batch: &Batch, at: LogPosition) -> Vec<Seen> {
     let mut entities = BTreeSet::new();
     for event in &batch.events {

@@ -1,4 +1,4 @@
-//! Bots where there is no realm: what they do then, and what they leave behind.
+//! Bots without a realm: their behaviour, and the files that they leave.
 
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
@@ -20,7 +20,7 @@ use annals_ids::Hash;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-/// The plan of three bots for a login service at which nobody answers, and the socket that keeps its port taken.
+/// The plan of three bots for a login service that does not answer, and the socket that keeps its port taken.
 fn plan(files: &Path) -> (BotPlan, UdpSocket) {
     let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let login: SocketAddr = silent.local_addr().unwrap();

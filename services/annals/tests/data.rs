@@ -1,4 +1,4 @@
-//! `annals data` as it is typed: what it prints, and its exit codes.
+//! `annals data` on the command line: its output and exit codes.
 
 use std::{fs, path::Path, process::Command};
 
@@ -22,7 +22,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// The exit code, and what is said.
+/// The exit code, and the output.
 fn read(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
     let output = command

@@ -1,5 +1,5 @@
-//! `annals defs lsp` as an editor uses it: the program is started, and a client library of the protocol speaks with it over
-//! its input and output.
+//! `annals defs lsp` as an editor uses it: a protocol client library starts the program and communicates over its input
+//! and output.
 
 use std::{fs, io::Write as _, ops::ControlFlow, path::Path, process::Stdio, time::Duration};
 
@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_util::compat::{TokioAsyncReadCompatExt as _, TokioAsyncWriteCompatExt as _};
 
-/// Longest wait for anything: a debug build on a busy machine.
+/// Timeout: enough for a debug build on a busy machine.
 const WAIT: Duration = Duration::from_secs(60);
 
 const AVATAR: &str = "\
@@ -53,7 +53,7 @@ fn world() -> tempfile::TempDir {
     dir
 }
 
-/// An editor and the program that it has started.
+/// An editor, and the program that it has started.
 struct Editor {
     server: ServerSocket,
     news: Receiver<PublishDiagnosticsParams>,
@@ -67,7 +67,7 @@ struct Client {
 }
 
 impl Editor {
-    /// Starts the program and introduces itself.
+    /// Starts the program and initializes the session.
     async fn start(folder: Option<&Path>) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_annals"))
             .args(["defs", "lsp"])
@@ -111,7 +111,7 @@ impl Editor {
         editor
     }
 
-    /// What is said next about a file, of this version if one is given.
+    /// The next diagnostics of a file, for this version if one is given.
     async fn told(&mut self, url: &Url, version: Option<i32>) -> Vec<Diagnostic> {
         loop {
             let news = timeout(WAIT, self.news.recv())
@@ -143,7 +143,7 @@ impl Editor {
         self.server.did_change(params).expect("it listens");
     }
 
-    /// The labels that are offered, and for the first of them what is written.
+    /// The labels offered, and the inserted text of the first.
     async fn complete(&mut self, url: &Url, position: Position) -> Vec<(String, String)> {
         let params = CompletionParams {
             text_document_position: at(url, position),
@@ -206,7 +206,7 @@ impl Editor {
         }
     }
 
-    /// Takes its leave; the program's exit code.
+    /// Ends the session; returns the program's exit code.
     async fn leave(mut self) -> Option<i32> {
         timeout(WAIT, self.server.shutdown(()))
             .await
@@ -280,7 +280,7 @@ async fn what_is_wrong_is_shown_put_right_and_gone() {
         url(&dir, "entity_defs/interfaces/Fighter.def"),
     );
     let mut editor = Editor::start(Some(dir.path())).await;
-    // Files that nobody has opened are checked too.
+    // Files that are not open are checked too.
     let elsewhere = editor.told(&fighter, None).await;
     assert!(codes(&elsewhere).contains(&"D0201".to_owned()), "{elsewhere:#?}");
     editor.open(&avatar, AVATAR);
@@ -289,7 +289,7 @@ async fn what_is_wrong_is_shown_put_right_and_gone() {
         .iter()
         .find(|found| codes(&[(*found).clone()]) == ["D0302"])
         .expect("it is found");
-    // Two characters of three bytes, and one of two UTF-16 units, stand before it on its line.
+    // Two characters of three bytes, and one of two UTF-16 units, precede it on its line.
     assert_eq!(wrong.range, range(AVATAR, "ALL_CLIENT"));
     assert_eq!(wrong.range.start, Position::new(5, 62));
     assert!(
@@ -380,7 +380,7 @@ async fn an_editor_completes_what_is_typed() {
     let avatar = url(&dir, "entity_defs/Avatar.def");
     let mut editor = Editor::start(Some(dir.path())).await;
     editor.open(&avatar, AVATAR);
-    // What is typed: a property, tag by tag, each with what stands behind it still missing.
+    // Typing a property tag by tag, with the rest still missing.
     let end = position(AVATAR, "\n\t</Properties>");
     let mut version = 1;
     for (typed, label, written) in [
@@ -411,7 +411,7 @@ async fn files_that_change_on_the_disk_are_looked_at_again() {
         url(&dir, "entity_defs/Avatar.def"),
         url(&dir, "entity_defs/interfaces/Fighter.def"),
     );
-    // An editor without a folder: the file that it opens tells where the world is.
+    // An editor without a folder: the world is found from the file that it opens.
     let mut editor = Editor::start(None).await;
     timeout(WAIT, editor.watching.recv())
         .await
@@ -428,7 +428,7 @@ async fn files_that_change_on_the_disk_are_looked_at_again() {
     editor.server.did_change_watched_files(params).expect("it listens");
     assert!(!codes(&editor.told(&fighter, None).await).contains(&"D0201".to_owned()));
 
-    // What is open counts, until it is closed.
+    // The open text counts until it is closed.
     fs::write(
         dir.path().join("scripts/entity_defs/Avatar.def"),
         "<root> <Volatil/> </root>",

@@ -1,8 +1,8 @@
-//! `annals realm grant` and `take` as they are typed: what is refused before anything is asked of a realm.
+//! `annals realm grant` and `take` on the command line: arguments that are refused before a request is sent.
 
 use std::process::Command;
 
-/// The exit code, and what is said. No realm runs.
+/// The exit code, and the output. No realm runs.
 fn ends(line: &[&str]) -> (Option<i32>, String) {
     let word = ["--by", "olga", "--reason", "case 7", "--data", "nowhere"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
@@ -40,7 +40,7 @@ fn what_is_named_twice_is_not_taken_for_once() {
         let (code, said) = ends(&line);
         assert!(code == Some(2) && said.starts_with(&expected), "{line:?}: {said}");
     }
-    // What differs goes on, to a realm that does not run.
+    // Different assets are accepted; the command then fails because no realm runs.
     for line in [
         ["take", "mallory", "--units", "1=50", "--units", "2=50"],
         ["grant", "mallory", "--units", "1=50", "--new", "1=50"],

@@ -1,4 +1,4 @@
-//! One log as it is archived, batch by batch, with whatever is wrong with it: the checker and `annals log` read it so.
+//! Walks one log in the archive, batch by batch, with all its faults. The checker and `annals log` use it.
 
 use std::{collections::VecDeque, fmt};
 
@@ -13,75 +13,76 @@ use annals_store::{
     },
 };
 
-/// Batches asked for at a time.
+/// Batches per read.
 const PAGE: usize = 64;
 
-/// Batches of one log that may be missing before the rest of it is not looked at any more.
+/// Maximum missing batches of one log; after that the rest of it is not read.
 const MAX_MISSING: u64 = 10_000;
 
 /// What is wrong with an archived batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is not there.
+    /// It is missing.
     Missing,
-    /// So many are not there that the rest of the log was not read.
+    /// Too many are missing: the rest of the log was not read.
     TooMany,
-    /// It was changed since it was archived.
+    /// Its bytes were changed after it was archived.
     Damaged(String),
     /// Another batch is in its place.
     Misplaced,
-    /// Its events were let go, though it lies behind the floor of its log: as the floor was when that was read.
+    /// Its events are deleted, although it is above the floor of its log, as the floor was when it was read.
     LetGo,
-    /// It is not the one at which the floor of its log stands, though it has that one's number.
+    /// It has the number of the batch of its log's floor, but is a different one.
     Floor,
-    /// It does not name the hash of the batch before it.
+    /// Its previous hash is not the hash of the batch before it.
     Unchained,
     /// Its events do not continue those of the batch before it.
     Misnumbered {
-        /// The number that it gives its first event.
+        /// The number of its first event.
         first: EventNumber,
         /// The number that this event should have.
         expected: EventNumber,
     },
 }
 
-/// A batch that should be in the archive.
+/// One step of a walk: a batch that should be in the archive.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Its number.
+    /// Number of the batch.
     pub number: BatchNumber,
-    /// Its leaf, if the archive has one for it.
+    /// Its leaf, if the archive has one.
     pub leaf: Option<LeafIndex>,
-    /// What is stored of it, from its header on.
+    /// Its stored bytes, from its header on.
     pub bytes: Vec<u8>,
-    /// The batch, if it can be read and is the one that belongs there.
+    /// The batch, if it can be decoded and is the one that belongs there.
     pub batch: Option<Batch>,
-    /// What stands for it at or below the floor: whether or not its events are still there, they are not to be built upon.
+    /// Its thinned form, at or below the floor: whether or not its events are still there, nothing may be based on
+    /// them.
     pub let_go: Option<Thinned>,
-    /// What is wrong with it. A batch may be intact and yet not continue the one before.
+    /// Its fault. A batch may be intact and yet not continue the one before.
     pub fault: Option<Fault>,
 }
 
-/// Walks one log of an archive from front to back. What is wrong is part of what it finds; after a batch that is not as it
-/// should be, the next one is taken for what it says.
+/// Walks one log of an archive from front to back. Faults are part of the result; after a faulty batch, the next one is
+/// trusted as it is.
 #[derive(Clone)]
 pub struct LogWalk {
     store: Store,
     shard: Shard,
     owner: OwnerId,
     cursor: Cursor,
-    /// The last batch that was walked over.
+    /// The last batch visited.
     reached: BatchNumber,
-    /// What the next batch must follow, if that is known.
+    /// The tail that the next batch must follow, if known.
     tail: Option<Tail>,
-    /// The batch at which the log's floor stands, below which events may be gone (rule F14).
+    /// The batch of the log's floor, below which events may be deleted (rule F14).
     floor: Option<BatchNumber>,
     read: VecDeque<(LeafIndex, ArchivedBatch)>,
     limit: usize,
     missing: u64,
 }
 
-/// Where a [`LogWalk`] stood between two batches.
+/// Position of a [`LogWalk`] between two batches.
 #[derive(Clone, Copy, Debug)]
 pub struct WalkPlace {
     reached: BatchNumber,
@@ -89,7 +90,7 @@ pub struct WalkPlace {
 }
 
 impl LogWalk {
-    /// From the first batch on.
+    /// Begins at the first batch.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -99,7 +100,7 @@ impl LogWalk {
         Ok(walk)
     }
 
-    /// From the batch after `reached` on; that one is taken for what it says.
+    /// Begins after the batch `reached`, which is trusted as it is.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -118,31 +119,30 @@ impl LogWalk {
         })
     }
 
-    /// Up to where the log is archived, as the store said last.
+    /// The last archived batch of the log, as the store reported it last.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
         self.cursor
     }
 
-    /// The batch at which the walk takes the log's floor to stand, if it has one: as the store said when the walk began, until
-    /// [`Self::begin_at`] says otherwise.
+    /// The batch of the log's floor, if it has one: as read when the walk began, or as set by [`Self::begin_at`] since.
     #[must_use]
     pub fn floor(&self) -> Option<BatchNumber> {
         self.floor
     }
 
-    /// Takes this for the batch at which the log's floor stands, as it is by now.
+    /// Sets the batch of the log's floor to its current one.
     pub fn begin_at(&mut self, floor: Option<BatchNumber>) {
         self.floor = floor;
     }
 
-    /// The end of what was walked over, if its last batch was as it should be.
+    /// The end of the visited log, if its last batch had no fault.
     #[must_use]
     pub fn tail(&self) -> Option<Tail> {
         self.tail
     }
 
-    /// Where it stands.
+    /// The current position.
     pub fn place(&self) -> WalkPlace {
         WalkPlace {
             reached: self.reached,
@@ -150,14 +150,14 @@ impl LogWalk {
         }
     }
 
-    /// Goes back to where it stood, and reads from there on anew.
+    /// Returns to a position, and reads again from there.
     pub fn return_to(&mut self, place: WalkPlace) {
         assert!(place.reached <= self.reached, "a walk returns to where it was");
         (self.reached, self.tail) = (place.reached, place.tail);
         self.read.clear();
     }
 
-    /// Asks the store how far the log is archived by now, and goes on from where it was.
+    /// Reads how far the log is archived now, and continues from the current position.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -185,7 +185,7 @@ impl LogWalk {
                     self.limit = PAGE;
                 }
                 Ok(_) => return Ok(Some(self.lack(next, Fault::Missing))),
-                // What stands before it is read first.
+                // The batches before it are read first.
                 Err(RecoveryError::Missing { batch, .. }) if batch > next => {
                     self.limit = usize::try_from(batch.0 - next.0).unwrap_or(PAGE);
                 }
@@ -194,7 +194,7 @@ impl LogWalk {
                     StoreError::Corrupt(what) if self.limit == 1 => {
                         return Ok(Some(self.lack(next, Fault::Damaged(what.to_string()))));
                     }
-                    // Which of them it is shows when they are read one by one.
+                    // Reading them one by one shows which of them it is.
                     StoreError::Corrupt(_) => self.limit = 1,
                     source => return Err(source),
                 },
@@ -257,12 +257,12 @@ impl LogWalk {
     fn pass(&mut self, number: BatchNumber, tail: Option<Tail>) {
         self.reached = number;
         self.tail = tail;
-        // What lies before it was read page by page; the next page may be a full one.
+        // The batches up to this one are read; the next read may be a full page.
         self.limit = PAGE;
     }
 }
 
-/// The stored tree of a shard: how many leaves its archive has, and their edge.
+/// The stored tree of a shard: the number of leaves of its archive, and their edge.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -274,14 +274,14 @@ pub async fn read_tree(store: &Store, shard: Shard) -> Result<Tree, StoreError> 
     store.read(read).await
 }
 
-/// What the archive has of a batch.
+/// Contents of an archived batch.
 enum Content {
     Whole(Box<Batch>),
     LetGo(Box<Thinned>),
 }
 
 impl Content {
-    /// Reads what is archived. What is below a floor and still whole is taken for what will be left of it.
+    /// Decodes an archived batch. Below a floor, a whole batch is treated as if it were thinned.
     fn read(archived: &ArchivedBatch, is_below: bool) -> Result<Self, Malformed> {
         match archived {
             ArchivedBatch::Thinned(bytes) => Thinned::read(bytes).map(Box::new).map(Self::LetGo),
@@ -304,7 +304,7 @@ impl Content {
     }
 }
 
-/// What of it is the store's, and what is there and cannot be used.
+/// Separates errors of the store from data that is there and cannot be used.
 pub fn of_recovery(error: RecoveryError) -> StoreError {
     match error {
         RecoveryError::Store { source, .. } => source,

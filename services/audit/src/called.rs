@@ -1,5 +1,5 @@
-//! What stored entities are called, as far as that may be known: an account by the name with which it logs in, which the archive
-//! has sealed; others by their identifier, which the database has.
+//! Display names of stored entities, as far as they may be known: the login name of an account, which is sealed in the
+//! archive; the identifier of others, which is in the database.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,12 +22,12 @@ use crate::{
     sessions::{Who, named, read},
 };
 
-/// Records of somebody's log-ins that are looked through for a name, from the newest on.
+/// Maximum login records searched for a name, newest first.
 const LOOKED_AT: usize = 16;
 
 impl Index {
-    /// The names of stored entities, each as it is to be shown ([`named`]). Whoever was forgotten has none; nor has somebody whose
-    /// name is sealed under a key that the store has not.
+    /// The names of stored entities, each in the form for display ([`named`]). A forgotten person has none; nor has a
+    /// person whose name is sealed under a key that the store does not have.
     ///
     /// # Errors
     /// When a batch is not what was verified, or the store cannot be read.
@@ -64,7 +64,7 @@ impl Index {
             };
             match read(archive, stored, &sealed).await? {
                 Who::Known(admission) if admission.account.is_some() => return Ok(admission.account),
-                // Who came back; the name is in an earlier record.
+                // A returning client; the name is in an earlier record.
                 Who::Known(_) | Who::Unwritten(_) => {}
                 Who::Redacted(_) | Who::NoKey | Who::Unreadable(_) => return Ok(None),
             }
@@ -101,7 +101,7 @@ async fn identifier(
     }))
 }
 
-/// The stored entities of which an entry tells.
+/// The stored entities that an entry mentions.
 pub fn holders_of(entry: &Entry) -> BTreeSet<DatabaseId> {
     let mut found = BTreeSet::from([entry.holder]);
     if let Some(Order::Give { to: other, .. } | Order::Propose { with: other, .. }) = &entry.order {

@@ -1,4 +1,4 @@
-//! Citing: reading what an answer rests on from the archive, and holding it against what was verified.
+//! Reads the basis of an answer from the archive, and checks it against what was verified.
 
 use annals_event::Batch;
 use annals_evidence::{Cited, Contradiction, Excerpt, Found, Sieve, asks};
@@ -8,8 +8,8 @@ use annals_store::Store;
 use crate::{answer::AuditError, index::Index};
 
 impl Index {
-    /// Reads an entry that answers a question and what asked for it, and holds the two against one another. `None` if it does
-    /// not answer it.
+    /// Reads an entry and the order that asked for it, and checks one against the other. `None` if the entry does not
+    /// answer the question.
     pub(crate) async fn cite(
         &self,
         archive: &Store,
@@ -38,7 +38,7 @@ impl Index {
         Ok(Some(Cited::of(&told, Some(&asked))?))
     }
 
-    /// The events that an answer rests on, as the archive has them: the entry, and what asked for it if anybody did.
+    /// The archived events that an answer rests on: the entry, and the order that asked for it, if any.
     ///
     /// # Errors
     /// When the archive does not have them as they were verified.

@@ -1,5 +1,4 @@
-//! Holding an index against one that was made anew: whoever changed the index can have left out what it does not want found, or
-//! have it said of something else.
+//! Compares an index with a rebuilt one: an index may have been modified to omit rows, or to point elsewhere.
 
 use std::fmt;
 
@@ -16,16 +15,16 @@ use crate::{
 /// Rows compared at a time.
 const PAGE: usize = 512;
 
-/// The first thing of the archive of which an index says something else, or nothing.
+/// The first item of the archive that an index contradicts or omits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Astray {
-    /// Its leaf; `None` if the index speaks of what the archive does not have, or says how far it is and is not.
+    /// Its leaf; `None` if the index refers to something that the archive does not have, or has the wrong progress.
     pub leaf: Option<LeafIndex>,
     /// Its batch.
     pub batch: Option<LogPosition>,
     /// The event, in the log of that batch.
     pub event: Option<EventNumber>,
-    /// How many rows are not as they should be.
+    /// Number of wrong rows.
     pub rows: u64,
 }
 
@@ -48,8 +47,8 @@ impl fmt::Display for Astray {
 }
 
 impl Index {
-    /// Compares this with an index of the same archive that was made anew and has taken in all of it: the first thing of the archive
-    /// about which this one is wrong; `None` if they are the same.
+    /// Compares this index with a rebuilt and complete one of the same archive. Returns the first item of the archive
+    /// about which this one is wrong; `None` if they are equal.
     ///
     /// # Errors
     /// When one of the two, or the archive, cannot be read.
@@ -88,7 +87,7 @@ impl Index {
         Ok(found)
     }
 
-    /// What a row is about.
+    /// The item of the archive that a row refers to.
     async fn concerned(&self, archive: &Store, key: &[u8], value: &[u8]) -> Result<Astray, AuditError> {
         match rows::concerned(key, value) {
             None => Ok(Astray::NOTHING),
@@ -165,7 +164,7 @@ impl Index {
 }
 
 impl Astray {
-    /// About nothing that the archive has.
+    /// No item of the archive.
     const NOTHING: Self = Self {
         leaf: None,
         batch: None,

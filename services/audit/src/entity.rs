@@ -1,4 +1,4 @@
-//! What happened to an entity: every event that changed one of its parts, whoever held it.
+//! The history of an entity: every event that changed one of its parts, on all owners.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,48 +15,49 @@ use crate::{
     rows::{self, STRETCH, Where},
 };
 
-/// Most calls that are followed back from an event. An entity that calls itself goes on for as long as it likes.
+/// Maximum calls to follow back from an event. An entity may call itself indefinitely.
 const CALLS_FOLLOWED: usize = 16;
 
 /// All events of an entity, in the order of the archive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntityLog {
-    /// Which entity.
+    /// The entity.
     pub entity: EntityId,
-    /// What happened.
+    /// Its events.
     pub events: Vec<EntityEvent>,
-    /// By owner, the last batch whose events retention let go of, in the stretches of its log in which the entity had some.
+    /// Per owner, the last batch whose events retention deleted, in the stretches of its log in which the entity had
+    /// some.
     pub let_go: BTreeMap<OwnerId, BatchNumber>,
 }
 
-/// One event, with where the archive has it.
+/// One event, with its position in the archive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntityEvent {
-    /// In which batch.
+    /// The batch.
     pub at: LogPosition,
-    /// That batch's leaf.
+    /// The batch's leaf.
     pub leaf: LeafIndex,
     /// When the batch was closed, by its writer's clock.
     pub wall: WallTime,
     /// The definitions under which it was written.
     pub schema: Hash,
-    /// Its number in that log.
+    /// Its number in its log.
     pub number: EventNumber,
-    /// What happened.
+    /// The event.
     pub event: Event,
-    /// The call that led to it, then the one that led to that call, and so on, as far as the entity itself made them; the last
-    /// is what came from elsewhere. None where a timer or the like led to it.
+    /// The call that caused it, then the call that caused that one, and so on, as long as the entity itself made them;
+    /// the last one came from elsewhere. Empty if a timer or the like caused the event.
     pub calls: Vec<Consumed>,
 }
 
-/// A batch as the archive has it.
+/// A batch in the archive, whole or thinned.
 enum Found {
     Whole(Box<Batch>),
     LetGo,
 }
 
 impl Index {
-    /// Whether some event that was taken in is about an entity.
+    /// Whether any event taken in is about an entity.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -65,7 +66,7 @@ impl Index {
         Ok(!rows.is_empty())
     }
 
-    /// The owners in whose logs an entity has events that were taken in.
+    /// The owners in whose logs an entity has events, as far as taken in.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -77,7 +78,7 @@ impl Index {
 }
 
 impl EntityLog {
-    /// Gathers what happened to an entity, as far as the archive was taken in.
+    /// Collects the events of an entity, as far as the archive was taken in.
     ///
     /// # Errors
     /// When no event is about it, or a batch is not what was verified.
@@ -106,7 +107,7 @@ impl EntityLog {
         Ok(log)
     }
 
-    /// Those within a span.
+    /// The events within a span.
     pub fn within(&self, span: Span) -> impl Iterator<Item = &EntityEvent> {
         self.events
             .iter()
@@ -139,7 +140,7 @@ impl EntityLog {
         }
     }
 
-    /// Follows each event's call back through those that the entity made.
+    /// Follows each event's call back through the calls that the entity made.
     fn follow_calls(&mut self) {
         let mut made: BTreeMap<(Link, CallNumber), Option<Consumed>> = BTreeMap::new();
         for event in &self.events {
@@ -167,7 +168,7 @@ impl EntityLog {
     }
 }
 
-/// The batches of a stretch of a log, each as it was verified.
+/// The batches of a stretch of a log, each checked against its verified hash.
 async fn read_stretch(
     index: &Index,
     archive: &Store,

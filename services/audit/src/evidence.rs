@@ -1,6 +1,7 @@
-//! Making evidence: an answer with all that is needed to check it elsewhere, from the archive and what its signer has signed.
+//! Creates evidence: an answer with everything needed to check it elsewhere, from the archive and its signed
+//! checkpoints.
 //!
-//! Whatever is made is checked as its receiver will, before anybody has it.
+//! Before evidence is returned, it is checked in the way in which its receiver will check it.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
@@ -24,57 +25,57 @@ use crate::{AuditError, Index};
 /// Why there is no evidence.
 #[derive(Debug, Error)]
 pub enum EvidenceError {
-    /// There is no answer, or what it rests on is not as it was.
+    /// There is no answer, or its basis was changed.
     #[error("there is no answer to prove")]
     Audit(#[from] AuditError),
-    /// The store.
+    /// The store cannot be read.
     #[error("the store cannot be read")]
     Store(#[from] StoreError),
-    /// The archive's tree.
+    /// The proof from the archive's tree failed.
     #[error("the archive's tree cannot be read")]
     Prove(#[from] ProveError),
-    /// Nothing is signed that covers the events.
+    /// No signed checkpoint covers the events.
     #[error(
         "no signed checkpoint covers what this rests on: that lies in the archive's first {needed} batches, and the newest \
          checkpoint is of {signed}. While annals-signer runs, it signs what is new every ten seconds; ask again then \
          (annals checkpoint show prints the newest one)"
     )]
     Uncovered {
-        /// How many batches have to be signed.
+        /// Number of batches that must be signed.
         needed: u64,
-        /// How many are.
+        /// Number of signed batches.
         signed: u64,
     },
-    /// What is signed is none of a tree.
+    /// The signed note is not a checkpoint of a tree.
     #[error("what the signer has signed is no checkpoint")]
     Checkpoint(#[from] CheckpointError),
-    /// The archive is not the one that was signed.
+    /// The archive differs from the signed one.
     #[error(
         "the archive's first {size} batches have the root {found}, and {signed} was signed: they were changed since"
     )]
     Rewritten {
-        /// How many.
+        /// Number of batches.
         size: u64,
-        /// Their root.
+        /// The root of their tree.
         found: Hash,
-        /// The one that was signed.
+        /// The signed root.
         signed: Hash,
     },
-    /// The archive is older than what was signed.
+    /// The archive is older than the signed one.
     #[error("the archive has {found} batches, and {signed} were signed: it was rolled back")]
     RolledBack {
-        /// How many there are.
+        /// Current number of batches.
         found: u64,
-        /// How many there were.
+        /// Signed number of batches.
         signed: u64,
     },
-    /// No bundle.
+    /// The bundle could not be created.
     #[error("the answer cannot be put into a bundle")]
     Bundle(#[from] BundleError),
-    /// No receipt.
+    /// The receipt could not be created.
     #[error("there can be no receipt of that trade")]
     Receipt(#[from] ReceiptError),
-    /// There was no exchange.
+    /// The trade was not settled.
     #[error("trade {0} was not settled: there is nothing to give a receipt for")]
     Unsettled(TradeId),
     /// The log's keys are not in the store.
@@ -82,13 +83,13 @@ pub enum EvidenceError {
         "the store has no record of the key that has signed: start annals-signer with its own folder, and ask again"
     )]
     NoKey,
-    /// What was made does not verify.
+    /// The evidence created does not verify.
     #[error("what was made does not verify")]
     Wrong(#[from] Wrong),
 }
 
 impl EvidenceError {
-    /// Whether something is not as it was, and not merely missing or out of reach.
+    /// Whether the error shows that data was changed, and not merely that it is missing or unavailable.
     #[must_use]
     pub fn is_finding(&self) -> bool {
         match self {
@@ -100,11 +101,11 @@ impl EvidenceError {
     }
 }
 
-/// A bundle of an answer, which leads to each of the checkpoints that were kept elsewhere. The same archive and checkpoints give
-/// the same bytes.
+/// A bundle of an answer, with a proof for each of the checkpoints that were kept elsewhere. Deterministic: the same
+/// archive and checkpoints give the same bytes.
 ///
 /// # Errors
-/// When there can be none, or what it would rest on does not verify.
+/// When it cannot be created, or its basis does not verify.
 pub async fn bundle(
     store: &Store,
     index: &Index,
@@ -159,10 +160,10 @@ pub async fn bundle(
     Ok(bytes)
 }
 
-/// A receipt of a trade that was settled.
+/// A receipt of a settled trade.
 ///
 /// # Errors
-/// When there can be none, or what it would rest on does not verify.
+/// When it cannot be created, or its basis does not verify.
 pub async fn receipt(store: &Store, index: &Index, id: TradeId) -> Result<String, EvidenceError> {
     let trade = index.trade(store, id).await?;
     let settled = trade
@@ -189,7 +190,7 @@ pub async fn receipt(store: &Store, index: &Index, id: TradeId) -> Result<String
     Ok(text)
 }
 
-/// The entry alone, without what asked for it.
+/// The entry alone, without the order that asked for it.
 async fn entry(store: &Store, index: &Index, cited: &Cited) -> Result<(LeafIndex, Excerpt), EvidenceError> {
     let alone = Cited {
         asked: None,
@@ -203,7 +204,7 @@ fn claimed(note: &SignedNote) -> Result<TreeHead, EvidenceError> {
     Ok(note.text().parse::<Checkpoint>()?.head)
 }
 
-/// What evidence is made under: a checkpoint, its log's keys, and the tree.
+/// The basis of evidence: a checkpoint, its log's keys, and the tree.
 struct Checkpointed {
     note: SignedNote,
     head: TreeHead,
@@ -212,7 +213,7 @@ struct Checkpointed {
 }
 
 impl Checkpointed {
-    /// Takes a checkpoint that is of so many batches or more, and that these events are in.
+    /// Finds a checkpoint of at least `least` batches that covers these events.
     async fn sit(store: &Store, events: &[(LeafIndex, Excerpt)], least: u64) -> Result<Self, EvidenceError> {
         let needed = events.iter().map(|(leaf, _)| leaf.0 + 1).max().unwrap_or(1).max(least);
         let note = match covering(store, SHARD, needed).await? {
@@ -244,7 +245,7 @@ impl Checkpointed {
         })
     }
 
-    /// The key that has signed.
+    /// The key that signed the checkpoint.
     fn key(&self) -> Option<VerifierKey> {
         self.keys.last().map(|record| record.key.clone())
     }

@@ -1,4 +1,4 @@
-//! Of which batches retention may have let go.
+//! Batches whose events retention may have deleted.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use annals_store::{Store, StoreError};
 
 use crate::archive::of_recovery;
 
-/// The floors of a shard's logs, below which events may have been let go (rule F14), as they were when each was read.
+/// The floors of a shard's logs, below which events may have been deleted (rule F14), as they were when each was read.
 #[derive(Debug)]
 pub struct Floors {
     shard: Shard,
@@ -17,14 +17,15 @@ pub struct Floors {
 }
 
 impl Floors {
-    /// None is read yet.
+    /// No floors read yet.
     #[must_use]
     pub fn new(shard: Shard) -> Self {
         let known = BTreeMap::new();
         Self { shard, known }
     }
 
-    /// Whether retention may have let go of a batch's events: its log is that of a cell, and has a floor there, or behind.
+    /// Whether retention may have deleted a batch's events: its log is that of a cell, and its floor is at the batch or
+    /// after it.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -33,7 +34,7 @@ impl Floors {
         if self.known.get(&owner).is_some_and(|floor| batch <= *floor) {
             return Ok(true);
         }
-        // It may have been let go since the floor was read.
+        // They may have been deleted since the floor was read.
         let owners = read_owners(store).await?;
         let is_passing = owners
             .get(&owner)

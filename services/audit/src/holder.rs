@@ -1,4 +1,4 @@
-//! Whose holdings are meant, as people write it.
+//! Parses the holder that a user asks about.
 
 use std::{fmt, str::FromStr};
 
@@ -10,26 +10,26 @@ use thiserror::Error;
 /// A stored entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// The account that logs in by this name.
+    /// The account with this login name.
     Named(String),
-    /// By its number.
+    /// The stored entity with this number.
     Stored(DatabaseId),
 }
 
-/// Why nobody can be meant.
+/// Why the holder cannot be determined.
 #[derive(Debug, Error)]
 pub enum Unclear {
-    /// The store.
+    /// The store cannot be read.
     #[error("the store cannot be read")]
     Store(#[from] StoreError),
-    /// It is a number, and a name too. No such account can be made, but one may be there from before.
+    /// It is both a number and a login name. Such accounts can no longer be created, but an old one may exist.
     #[error(
         "an account logs in by the name stored:{meant}, so that it is not clear who is meant: that account is stored entity {account}, and as long as it is there stored entity {meant} has to be named by its own name"
     )]
     Both {
-        /// The number that was written.
+        /// The number.
         meant: DatabaseId,
-        /// The stored entity of the account that has it for a name.
+        /// The stored entity of the account with that name.
         account: DatabaseId,
     },
 }
@@ -41,7 +41,7 @@ impl FromStr for Who {
         let Some(number) = text.strip_prefix(accounts::STORED) else {
             return Ok(Self::Named(text.to_owned()));
         };
-        // As it is printed, and in no other way: there is one name that could be mistaken for it.
+        // Only the printed form counts: exactly one login name can be mistaken for it.
         match number.parse::<u64>() {
             Ok(read) if read.to_string() == number => Ok(Self::Stored(DatabaseId(read))),
             _ => Err("write stored: and the number of a stored entity, such as stored:17".to_owned()),
@@ -62,7 +62,7 @@ impl Who {
     /// Its number; `None` if no account has that name.
     ///
     /// # Errors
-    /// When it is not clear who is meant, or the store cannot be read.
+    /// When it is ambiguous, or the store cannot be read.
     pub async fn find(&self, store: &Store) -> Result<Option<DatabaseId>, Unclear> {
         let account = accounts::named(store, &self.to_string()).await?;
         let account = account.map(|account| account.database);

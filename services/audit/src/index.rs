@@ -1,4 +1,4 @@
-//! The index: how far an archive was verified, and where in it things stand.
+//! The index: how far an archive is verified, and positions in it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,21 +24,20 @@ use crate::{
     rows::{self, Reached, Told, Where},
 };
 
-/// Rows read at a time.
+/// Rows per read.
 const PAGE: usize = 512;
 
-/// Bytes of rows that are written together: far below what one transaction takes, with what rows cost beside their bytes.
+/// Bytes of rows per write: far below the limit of a transaction, including the overhead of rows.
 const WRITTEN_BYTES: usize = 1 << 20;
 
-/// Bytes of batches that are not sealed and are read at a time.
+/// Bytes of unsealed batches per read.
 const LOOSE_BYTES: usize = 1 << 20;
 
-/// How often leaves are looked for again that were sealed, or whose segment was replaced, while they were read.
+/// Maximum attempts to look up leaves that were sealed, or whose segment was replaced, while they were read.
 const READINGS: usize = 5;
 
-/// An index in files of its own, beside no realm: whoever asks keeps it, and may remove it at any time. It holds nothing that
-/// the archive does not, and is as secret as that.
-///
+/// An index in its own files, outside of any realm. The auditing process keeps it, and may delete it at any time. It
+/// has no data that the archive does not have, and is as confidential.
 /// ```text
 /// Index::open -> catch_up (as often as the archive has grown) -> item, trade, owned
 /// ```
@@ -49,39 +48,40 @@ pub struct Index {
     tails: BTreeMap<OwnerId, Tail>,
 }
 
-/// Up to where an archive was verified.
+/// The verified part of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// How many batches.
+    /// Number of batches.
     pub leaves: u64,
     /// The root of the tree over them.
     pub root: Hash,
-    /// The newest entry of the ledger among them.
+    /// The newest entry of the ledger in them.
     pub entry: EntryNumber,
 }
 
-/// How far an archive is taken in.
+/// Progress of taking in an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Batches that are verified.
+    /// Number of verified batches.
     pub leaves: u64,
-    /// Batches that there are.
+    /// Number of all batches.
     pub of: u64,
 }
 
 impl Index {
-    /// Opens the index of a shard's archive in a folder, which is made if there is none. One of an earlier form is emptied.
+    /// Opens the index of a shard's archive in a folder, which is created if missing. An index of an older form is
+    /// cleared.
     ///
     /// # Errors
-    /// When the folder cannot be used, or what is in it cannot be read.
+    /// When the folder cannot be used, or its files cannot be read.
     pub async fn open(folder: &Path, shard: Shard) -> Result<Self, IndexError> {
         Ok(Self::over(EmbeddedStore::open(folder)?.store(), shard).await?)
     }
 
-    /// As [`Self::open`], in a store that has nothing else.
+    /// As [`Self::open`], in an otherwise empty store.
     ///
     /// # Errors
-    /// When what is in it cannot be read.
+    /// When the store cannot be read.
     pub async fn over(rows: Store, shard: Shard) -> Result<Self, StoreError> {
         let value = read_value(&rows, rows::reached_key()).await?;
         let reached = value.map(|value| Reached::decode(&value)).transpose()?;
@@ -105,10 +105,10 @@ impl Index {
         })
     }
 
-    /// Up to where the archive is verified.
+    /// The verified part of the archive.
     ///
     /// # Errors
-    /// When the index is damaged.
+    /// When the index is corrupt.
     pub fn extent(&self) -> Result<Extent, AuditError> {
         let peaks = self.reached.peaks.clone();
         let tree = Frontier::resume(self.reached.leaves, peaks).ok_or_else(|| AuditError::Index(rows::damaged()))?;
@@ -119,13 +119,13 @@ impl Index {
         })
     }
 
-    /// Verifies what has come to the archive since, and takes it in: every batch's bytes, the chain of each log, the order of
-    /// the ledger's entries, and the tree over all batches from the first on, against the stored one. Stopping in the middle
-    /// loses nothing.
+    /// Verifies and takes in what was archived since: every batch's bytes, the chain of each log, the order of the
+    /// ledger's entries, and the tree over all batches from the first on, against the stored one. Stopping midway loses
+    /// nothing.
     ///
     /// # Errors
-    /// What is not as it was, the first thing of it; or that the archive or the index cannot be used. What was verified before
-    /// that stays.
+    /// The first deviation from what was written, or that the archive or the index cannot be used. What was verified
+    /// before that stays.
     pub async fn catch_up(
         &mut self,
         archive: &Store,
@@ -175,28 +175,28 @@ impl Index {
         self.extent()
     }
 
-    /// Writes down what was taken in.
+    /// Writes the collected rows.
     async fn write(&mut self, intake: &mut Intake) -> Result<(), AuditError> {
         let rows = intake.take_rows();
         let write = |transaction: Transaction| {
             let rows = &rows;
             async move { rows.iter().try_for_each(|(key, value)| transaction.set(key, value)) }
         };
-        // Applied twice they are the same rows.
+        // Idempotent: a second run writes the same rows.
         self.rows.run_repeatable(write).await.map_err(AuditError::Index)?;
         self.reached = intake.reached();
         self.tails = intake.tails().clone();
         Ok(())
     }
 
-    /// The entries about something, ascending.
+    /// The entries about a subject, ascending.
     pub(crate) async fn entries(&self, about: About) -> Result<Vec<EntryNumber>, AuditError> {
         let rows = self.rows(rows::entries(about), usize::MAX).await?;
         let numbers = rows.iter().map(|(key, _)| rows::entry_of(about, key));
         numbers.collect::<Result<_, _>>().map_err(AuditError::Index)
     }
 
-    /// The batch of the ledger's log that tells an entry, its leaf, and which of its events that is.
+    /// The batch of the ledger's log that contains an entry, its leaf, and the event's place in the batch.
     pub(crate) async fn told(
         &self,
         archive: &Store,
@@ -215,7 +215,7 @@ impl Index {
         }
     }
 
-    /// Where a batch lies; `None` if no such batch was verified.
+    /// Position of a batch; `None` if no such batch was verified.
     pub(crate) async fn lies(&self, at: LogPosition) -> Result<Option<Where>, AuditError> {
         let key = rows::batch_key(at.owner, at.batch);
         let value = read_value(&self.rows, key).await.map_err(AuditError::Index)?;
@@ -236,7 +236,7 @@ impl Index {
         rows.map_err(AuditError::Index)
     }
 
-    /// The last rows in a range, at most `limit`, from the last on.
+    /// The last rows in a range, at most `limit`, in reverse order.
     pub(crate) async fn last_rows(&self, range: KeyRange, limit: usize) -> Result<Vec<annals_store::Row>, AuditError> {
         let read = |transaction: Transaction| {
             let range = &range;
@@ -246,12 +246,12 @@ impl Index {
         Ok(page.rows)
     }
 
-    /// The shard of which this is the index.
+    /// The shard of this index.
     pub(crate) fn shard(&self) -> Shard {
         self.shard
     }
 
-    /// A batch, as it was verified; `None` if no such batch was.
+    /// A batch that matches its verified hash; `None` if no such batch was verified.
     pub(crate) async fn batch(
         &self,
         archive: &Store,
@@ -261,7 +261,7 @@ impl Index {
         Ok(found.map(|(leaf, batch, _)| (leaf, batch)))
     }
 
-    /// A batch and its bytes, as it was verified; `None` if no such batch was.
+    /// A batch and its bytes that match its verified hash; `None` if no such batch was verified.
     pub(crate) async fn bytes(
         &self,
         archive: &Store,
@@ -288,10 +288,10 @@ impl Index {
 /// Why an index cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// Its files.
+    /// Its files cannot be opened.
     #[error("the index cannot be opened")]
     Open(#[from] OpenError),
-    /// What is in them.
+    /// Its contents cannot be read.
     #[error("the index cannot be read")]
     Read(#[from] StoreError),
 }
@@ -313,14 +313,14 @@ async fn first_hash(archive: &Store, shard: Shard) -> Result<Hash, AuditError> {
 
 type Found = (LeafIndex, LogPosition, ArchivedBatch);
 
-/// Leaves from `next` on: those of its segment, or some that are not sealed.
+/// Leaves from `next` on: those of its segment, or some unsealed ones.
 async fn read_on(archive: &Store, shard: Shard, next: LeafIndex) -> Result<Vec<Found>, StoreError> {
     let mut reading = 1;
     loop {
         let find = |transaction: Transaction| async move { archive::find_segment(&transaction, shard, next).await };
         let Some(segment) = archive.read(find).await? else {
             let loose = read_loose(archive, shard, next).await?;
-            // What was loose may have been sealed between the two looks.
+            // Loose leaves may have been sealed between the two reads.
             let is_there = loose.first().is_some_and(|(leaf, ..)| *leaf == next);
             if is_there || reading == READINGS {
                 return Ok(loose);
@@ -348,7 +348,7 @@ async fn read_loose(archive: &Store, shard: Shard, next: LeafIndex) -> Result<Ve
         |transaction: Transaction| async move { archive::read_loose(&transaction, shard, next, LOOSE_BYTES).await };
     let mut found = Vec::new();
     for (leaf, archived) in archive.read(read).await? {
-        // Whose batch it is, only its header says.
+        // Only its header names the owner.
         let header = annals_event::Header::read(archived.header());
         let (header, _) = header.map_err(|error| StoreError::Corrupt(format!("leaf {leaf}: {error}").into()))?;
         let (owner, batch) = (header.owner, header.number);
@@ -386,7 +386,7 @@ async fn read_rows(store: &Store, range: KeyRange, limit: usize) -> Result<Vec<a
     }
 }
 
-/// The logs of which retention lets nothing go, as far as they were taken in.
+/// The logs taken in from which retention deletes nothing.
 async fn read_lasting(index: &Store) -> Result<BTreeSet<OwnerId>, StoreError> {
     let rows = read_rows(index, rows::lasting(), usize::MAX).await?;
     rows.iter().map(|(key, _)| rows::owner_of(key)).collect()

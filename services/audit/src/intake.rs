@@ -1,5 +1,4 @@
-//! Taking an archive in, batch by batch in the order of its leaves: what is wrong is found, and what may be asked for is
-//! written down.
+//! Takes in an archive, batch by batch in the order of its leaves: verifies it and produces the rows of the index.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +16,7 @@ use crate::{
     rows::{self, Reached, STRETCH, Told, Where},
 };
 
-/// See the module. Rows wait in it until they are written.
+/// Verifies leaves and collects rows until they are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Intake {
     tree: Frontier,
@@ -26,18 +25,18 @@ pub(crate) struct Intake {
     entry: EntryNumber,
     latest: WallTime,
     tails: BTreeMap<OwnerId, Tail>,
-    /// Logs that have events which are never let go.
+    /// Logs with events that are never deleted.
     lasting: BTreeSet<OwnerId>,
     /// Logs that have grown since the rows were last taken.
     grown: BTreeSet<OwnerId>,
-    /// Of each log, whose events are noted already in which stretch of it.
+    /// Per log: its current stretch, and the entities already recorded for it.
     noted: BTreeMap<OwnerId, (u64, BTreeSet<EntityId>)>,
     rows: Vec<(Vec<u8>, Vec<u8>)>,
     bytes: usize,
 }
 
 impl Intake {
-    /// Goes on from where an index stands.
+    /// Continues from the state of an index.
     pub(crate) fn resume(
         reached: &Reached,
         tails: BTreeMap<OwnerId, Tail>,
@@ -58,12 +57,12 @@ impl Intake {
         })
     }
 
-    /// How many leaves are taken in.
+    /// Number of leaves taken in.
     pub(crate) fn leaves(&self) -> u64 {
         self.tree.size()
     }
 
-    /// The tree over them.
+    /// The tree over those leaves.
     pub(crate) fn tree(&self) -> &Frontier {
         &self.tree
     }
@@ -73,7 +72,7 @@ impl Intake {
         &self.tails
     }
 
-    /// How far it is.
+    /// The current progress.
     pub(crate) fn reached(&self) -> Reached {
         Reached {
             first: self.first,
@@ -84,12 +83,12 @@ impl Intake {
         }
     }
 
-    /// Bytes of the rows that wait.
+    /// Bytes of the collected rows.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The rows that wait, with those that say how far it is.
+    /// Removes and returns the collected rows, with those of the progress.
     pub(crate) fn take_rows(&mut self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
@@ -102,7 +101,8 @@ impl Intake {
         rows
     }
 
-    /// Takes the next leaf, which `expected` says to be that batch. It may have no events if that `is_below` a floor.
+    /// Takes in the next leaf, which must be the batch `expected`. It may lack its events only if it `is_below` a
+    /// floor.
     pub(crate) fn take(
         &mut self,
         expected: LogPosition,
@@ -122,7 +122,7 @@ impl Intake {
                 self.follow(leaf, expected, &batch.header, batch.tail())?;
                 Some(batch)
             }
-            // Its events were let go by retention, which leaves alone what bases and the ledger did, whatever the store says now.
+            // Retention deletes no events of bases and the ledger, whatever the store claims now.
             ArchivedBatch::Thinned(_) if !is_below || self.lasting.contains(&expected.owner) => {
                 return Err(changed(
                     "its events are gone, of which retention cannot have let go".to_owned(),
@@ -155,7 +155,7 @@ impl Intake {
         Ok(())
     }
 
-    /// The batch of that header is the one that is expected, and the next of its log, which it leaves at `end`.
+    /// Checks that the batch with this header is the expected one and the next of its log, which then ends at `end`.
     fn follow(&mut self, leaf: LeafIndex, at: LogPosition, header: &Header, end: Tail) -> Result<(), AuditError> {
         if (header.owner, header.number) != (at.owner, at.batch) {
             let what = format!("batch {}@{} is in its place", header.owner, header.number);
@@ -184,7 +184,7 @@ impl Intake {
         Ok(())
     }
 
-    /// A batch has an event of an entity.
+    /// Records that a batch has an event of an entity.
     fn note(&mut self, at: LogPosition, entity: EntityId) {
         let stretch = stretch_of(at.batch);
         let (current, entities) = self.noted.entry(at.owner).or_default();
@@ -197,7 +197,7 @@ impl Intake {
         }
     }
 
-    /// The ledger's log has an entry.
+    /// Takes in an entry of the ledger's log.
     fn enter(&mut self, at: LogPosition, place: u32, entry: &Entry) -> Result<(), AuditError> {
         let expected = self.entry.next();
         if entry.number != expected {
@@ -225,7 +225,7 @@ impl Intake {
     }
 }
 
-/// Under what an event is found that says when somebody was in the world.
+/// Keys of an event about a life or a client's arrival.
 fn of_lives(event: &Event, leaf: LeafIndex, place: u32) -> Vec<Vec<u8>> {
     let began = |database| rows::life_key(database, leaf, place);
     match (&event.body, event.subject) {
@@ -244,7 +244,7 @@ fn of_lives(event: &Event, leaf: LeafIndex, place: u32) -> Vec<Vec<u8>> {
     }
 }
 
-/// In which stretch of its log a batch lies.
+/// The stretch of its log that contains a batch.
 pub(crate) fn stretch_of(batch: BatchNumber) -> u64 {
     batch.0 / STRETCH
 }

@@ -1,13 +1,13 @@
-//! The auditor's checkpointed: questions about the past, answered from the archive alone, whether its realm runs or not.
+//! The auditor: questions about the past, answered from the archive alone, whether its realm is running or not.
 //!
-//! An [`Index`] is built by whoever asks, from an archive that it verifies on the way: each batch's bytes, the chain of each
-//! log, and the Merkle tree over all of them. It says where things stand and no more. Whatever an answer cites is read from
-//! the archive again and held against the hash that was verified, so an archive that was changed since, or an index that
-//! points elsewhere, ends in an error and not in an answer.
+//! The auditing process builds an [`Index`] from an archive, and verifies the archive as it does so: each batch's
+//! bytes, the chain of each log, and the Merkle tree over all of them. The index only stores positions. Whatever an
+//! answer cites is read from the archive again and compared with the verified hash, so that a changed archive, or an
+//! index with wrong positions, results in an error and never in an answer.
 //!
-//! Responsible for: the index, which entries and events an answer rests on ([`Index`], [`EntityLog`]), the realm at a moment
-//! ([`past`]), and evidence for others ([`evidence`]). Not responsible for: what follows from entries, which `annals-evidence`
-//! says; how answers are shown, which is the business of the command line and of the console.
+//! Responsible for: the index, the entries and events that an answer rests on ([`Index`], [`EntityLog`]), the realm at
+//! a moment ([`past`]), and evidence for others ([`evidence`]). Not responsible for: conclusions from entries
+//! (`annals-evidence`), or the presentation of answers (the command line and the console).
 
 mod answer;
 pub mod archive;

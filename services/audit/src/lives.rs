@@ -1,4 +1,4 @@
-//! When a stored entity was in the world: its lives, and the clients that came in for it.
+//! When a stored entity was in the world: its lives, and the logins of its clients.
 
 use std::collections::BTreeSet;
 
@@ -13,47 +13,47 @@ use crate::{
     sessions::{CameIn, Told},
 };
 
-/// Something that says when a stored entity was in the world, with where the archive has it.
+/// An event of a stored entity's lives, with its position in the archive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LifeStep {
-    /// In which batch.
+    /// The batch.
     pub at: LogPosition,
-    /// That batch's leaf.
+    /// The batch's leaf.
     pub leaf: LeafIndex,
-    /// How many of that batch's events are before it.
+    /// Number of events before it in the batch.
     pub place: u32,
-    /// The event's number in that log.
+    /// The event's number in its log.
     pub event: EventNumber,
     /// When the batch was closed, by its writer's clock.
     pub wall: WallTime,
-    /// What it was.
+    /// What happened.
     pub turn: Turn,
 }
 
-/// What can be said of when somebody was in the world.
+/// Events of a stored entity's lives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Turn {
     /// A life began.
     Began {
-        /// As which entity.
+        /// The entity.
         entity: EntityId,
-        /// Which check-out of the stored entity it is; `None` where an entity that lived already was stored.
+        /// The check-out of the stored entity; `None` if a live entity was stored.
         checkout: Option<u64>,
     },
     /// A client came in for it.
     CameIn(CameIn),
     /// A life ended.
     Ended {
-        /// That of this entity.
+        /// The entity.
         entity: EntityId,
     },
 }
 
 impl Index {
-    /// When a stored entity was in the world, in the order of the archive.
+    /// The events of a stored entity's lives, in the order of the archive.
     ///
     /// # Errors
-    /// When it never was, or a batch is not what was verified.
+    /// When there are none, or a batch is not what was verified.
     pub async fn lives(&self, archive: &Store, stored: DatabaseId) -> Result<Vec<LifeStep>, AuditError> {
         let mut steps = Vec::new();
         let mut sessions: BTreeSet<SessionId> = BTreeSet::new();
@@ -71,14 +71,14 @@ impl Index {
                 (Body::Stored { database }, Subject::Entity(entity, _)) if *database == stored => (entity, None),
                 _ => return Err(AuditError::Mislaid(told.at)),
             };
-            // Who lives is stored every now and then.
+            // A live entity is stored repeatedly.
             if entities.insert(entity) {
                 steps.push(step(&told, Turn::Began { entity, checkout }));
                 steps.extend(self.end_of(archive, entity).await?);
             }
         }
         for session in sessions {
-            // Also when its client came back to a process that did not know whose it is.
+            // Includes returns of its client to a process that did not know the person.
             let came = self.came_in(archive, session).await?;
             steps.extend(came.into_iter().map(LifeStep::from));
         }

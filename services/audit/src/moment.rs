@@ -1,4 +1,4 @@
-//! Moments and places of the archive as people write them.
+//! Parses moments and positions of the archive as users write them.
 
 use std::time::UNIX_EPOCH;
 
@@ -10,14 +10,14 @@ use crate::{AuditError, Index};
 /// A moment, in ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// Since the realm began.
+    /// Since the realm was created.
     World(u64),
     /// Since 1970.
     Wall(u64),
 }
 
 impl Moment {
-    /// By the wall clock, in a realm that began then.
+    /// As wall time, in a realm created at `began`.
     pub fn wall(self, began: WallTime) -> WallTime {
         match self {
             Moment::World(ms) => WallTime(began.0.saturating_add(ms)),
@@ -26,20 +26,20 @@ impl Moment {
     }
 }
 
-/// Up to when something is asked.
+/// Upper bound of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     /// A moment.
     Moment(Moment),
-    /// A batch, and all that the archive has before it.
+    /// A batch, with everything archived before it.
     Batch(LogPosition),
 }
 
 impl At {
-    /// In a realm that began then.
+    /// The bound in a realm created at `began`.
     ///
     /// # Errors
-    /// When the archive that was verified has no such batch.
+    /// When the verified archive has no such batch.
     pub async fn until(self, index: &Index, began: WallTime) -> Result<Until, AuditError> {
         match self {
             At::Batch(at) => index.until(at).await,
@@ -48,7 +48,7 @@ impl At {
     }
 }
 
-/// Reads a moment, or a batch as [`position`] does.
+/// Parses a moment, or a batch as [`position`] does.
 ///
 /// # Errors
 /// What to write instead.
@@ -59,7 +59,7 @@ pub fn read_at(text: &str) -> Result<At, String> {
     read(text).map(At::Moment)
 }
 
-/// Reads a batch: `OWNER@BATCH`.
+/// Parses a batch: `OWNER@BATCH`.
 ///
 /// # Errors
 /// What to write instead.
@@ -74,7 +74,7 @@ pub fn position(text: &str) -> Result<LogPosition, String> {
     })
 }
 
-/// Reads a moment: as `annals log tail` prints it, as `@` and seconds since 1970, or with its date.
+/// Parses a moment: as printed by `annals log tail`, as `@` and seconds since 1970, or with its date.
 ///
 /// # Errors
 /// What to write instead.
@@ -107,7 +107,7 @@ pub fn read(text: &str) -> Result<Moment, String> {
     ms().map(Moment::World).ok_or_else(wrong)
 }
 
-/// Seconds with at most three digits behind the point, in milliseconds.
+/// Parses seconds with at most three decimals, as milliseconds.
 fn milliseconds(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
     if part.is_empty() || part.len() > 3 {

@@ -1,4 +1,4 @@
-//! Moments as places in the archive, and where each log stands there.
+//! Moments as positions in the archive, and the end of each log there.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl Index {
-    /// How many leaves of the archive lie before the end of a moment: all, if none is said, and up to the first batch that was
-    /// closed after it by its writer's clock, as a realm is restored to a moment.
+    /// Number of leaves of the archive before the end of a moment: all if `until` is none; otherwise up to the first
+    /// batch closed after it by its writer's clock, as in the restoration of a realm to a moment.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -29,8 +29,8 @@ impl Index {
         }
     }
 
-    /// The last batch of each log among the first `leaves` of the archive, with the hash that was verified. Logs that begin
-    /// later are left out.
+    /// The last batch of each log among the first `leaves` of the archive, with its verified hash. Logs that begin
+    /// later are omitted.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -38,7 +38,7 @@ impl Index {
         let mut ends = BTreeMap::new();
         for (&owner, tail) in self.tails() {
             let mut end = None;
-            // Batches of a log lie in the archive in their order.
+            // The batches of a log are archived in their order.
             let (mut known, mut beyond) = (BatchNumber(0), tail.batch.next());
             while known.next() < beyond {
                 let middle = BatchNumber(known.0 + (beyond.0 - known.0) / 2);
@@ -56,7 +56,7 @@ impl Index {
         Ok(ends)
     }
 
-    /// The hash with which a batch was verified; `None` if no such batch was.
+    /// The hash with which a batch was verified; `None` if it was not.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -65,7 +65,7 @@ impl Index {
         Ok(self.lies(at).await?.map(|lies| lies.hash))
     }
 
-    /// Where a batch lies that must have been taken in.
+    /// Position of a batch that must have been taken in.
     pub(crate) async fn find(&self, owner: OwnerId, batch: BatchNumber) -> Result<Where, AuditError> {
         let at = annals_ids::LogPosition { owner, batch };
         let lies = self.lies(at).await?;

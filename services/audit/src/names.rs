@@ -1,4 +1,4 @@
-//! Events in the words of a world's definitions.
+//! Describes events in words, with the names of a world's definitions.
 
 mod ledger;
 pub mod space_data;
@@ -13,16 +13,16 @@ use annals_event::{
 use annals_evidence::Terms;
 use annals_ids::{Address, EntityId, Hash, MemberId, Part, TypeId};
 
-/// What is known of the world that a log is about.
+/// Names known for the world of a log.
 #[derive(Debug, Default)]
 pub struct Names {
-    /// By their fingerprints, all definitions that the world had.
+    /// All definitions that the world has had, by fingerprint.
     schemas: BTreeMap<Hash, Schema>,
-    /// Of what type each entity was, under some definitions.
+    /// The type of each entity, under each of the definitions in which it was met.
     types: BTreeMap<EntityId, BTreeMap<Hash, TypeId>>,
 }
 
-/// The words of a world under some of its definitions.
+/// Names and texts under one of a world's definitions.
 #[derive(Clone, Copy, Debug)]
 pub struct Words<'a> {
     names: &'a Names,
@@ -30,7 +30,7 @@ pub struct Words<'a> {
 }
 
 impl Names {
-    /// Of a world with these definitions.
+    /// Names of a world with these definitions.
     pub fn new(schemas: impl IntoIterator<Item = Schema>) -> Self {
         let by_fingerprint = |schema: Schema| (schema.fingerprint(), schema);
         Self {
@@ -39,7 +39,7 @@ impl Names {
         }
     }
 
-    /// The words of what was written under these definitions.
+    /// Names for data written under these definitions.
     pub fn under(&self, schema: Hash) -> Words<'_> {
         Words {
             names: self,
@@ -47,7 +47,7 @@ impl Names {
         }
     }
 
-    /// Whether it is known of what type an entity is.
+    /// Whether the type of an entity is known.
     pub fn knows(&self, entity: EntityId) -> bool {
         self.types.contains_key(&entity)
     }
@@ -59,14 +59,14 @@ impl Names {
         }
     }
 
-    /// Learns what a batch tells of types.
+    /// Learns the types in a batch.
     pub fn learn(&mut self, batch: &Batch) {
         for event in &batch.events {
             self.learn_event(batch.header.schema, event);
         }
     }
 
-    /// Learns what an event tells of types that was written under these definitions.
+    /// Learns the type in an event that was written under these definitions.
     pub fn learn_event(&mut self, schema: Hash, event: &Event) {
         if let Some((entity, type_id)) = told(event) {
             self.types.entry(entity).or_default().insert(schema, type_id);
@@ -74,7 +74,7 @@ impl Names {
     }
 }
 
-/// The type of an entity that an event tells of.
+/// The entity and type that an event names.
 fn told(event: &Event) -> Option<(EntityId, TypeId)> {
     match (&event.body, event.subject) {
         (Body::BaseCreated(creation), Subject::Entity(entity, _)) => Some((entity, creation.type_id)),
@@ -102,13 +102,13 @@ fn sighted(change: &SightChange) -> String {
 }
 
 impl Words<'_> {
-    /// The names that the definitions give to kinds and slots.
+    /// The names of kinds and slots in the definitions.
     pub fn terms(&self) -> Terms<'_> {
         let schema = self.names.schemas.get(&self.under);
         schema.map_or_else(Terms::default, |schema| Terms::of(schema.ledger_names()))
     }
 
-    /// Whose state an event changes.
+    /// The part whose state an event changes, in words.
     pub fn subject(&self, subject: Subject) -> String {
         match subject {
             Subject::Owner => "owner".to_owned(),
@@ -119,7 +119,7 @@ impl Words<'_> {
         }
     }
 
-    /// What happened.
+    /// An event in words.
     pub fn event(&self, event: &Event) -> String {
         let entity_type = match event.subject {
             Subject::Entity(entity, _) => self.entity_type(entity),
@@ -166,7 +166,7 @@ impl Words<'_> {
         }
     }
 
-    /// An end of a link.
+    /// An end of a link, in words.
     pub fn address(&self, address: Address) -> String {
         match address.entity() {
             Some((entity, part)) => self.subject(Subject::Entity(entity, part)),
@@ -174,7 +174,7 @@ impl Words<'_> {
         }
     }
 
-    /// What only concerns calls, clients, timers, controllers and hand-over.
+    /// Events that concern only calls, clients, timers, controllers and hand-over.
     fn link(&self, body: &Body) -> String {
         match body {
             Body::Confirmed { to, upto, lost: false } => format!("{} took calls up to {upto}", self.address(*to)),
@@ -266,13 +266,13 @@ impl Words<'_> {
         if let Some(type_id) = known.get(&self.under) {
             return here.entity_type(*type_id);
         }
-        // It was met under other definitions only: by its name there.
+        // It is known only under other definitions: use its name there.
         let (schema, type_id) = known.first_key_value()?;
         here.type_named(&schemas.get(schema)?.entity_type(*type_id)?.name)
     }
 }
 
-/// The entities that an event speaks of.
+/// The entities that an event mentions.
 pub fn mentioned(event: &Event) -> impl Iterator<Item = EntityId> {
     let subject = match event.subject {
         Subject::Entity(entity, _) => Some(entity),
@@ -285,7 +285,7 @@ pub fn mentioned(event: &Event) -> impl Iterator<Item = EntityId> {
     subject.into_iter().chain(called)
 }
 
-/// A change as one would write it: `level = 5`, `marks[2] = 7`, `items[0:2] = [5]`.
+/// A change in the usual notation: `level = 5`, `marks[2] = 7`, `items[0:2] = [5]`.
 fn changed(entity_type: Option<&EntityType>, member: MemberId, change: &Change) -> String {
     let place = property(entity_type, member, &change.path.0);
     let found = entity_type.and_then(|found| found.property(member));
@@ -299,7 +299,7 @@ fn changed(entity_type: Option<&EntityType>, member: MemberId, change: &Change) 
     }
 }
 
-/// What a property holds, or that it is sealed: whoever asks about the past has no business with what is personal.
+/// The value of a property, or that it is sealed: personal data is not shown to auditors.
 #[must_use]
 pub fn held(property: &Property, value: &Value) -> String {
     match value {
@@ -326,7 +326,7 @@ fn property(entity_type: Option<&EntityType>, member: MemberId, path: &[u32]) ->
             (None, Some(DataType::Array(sequence))) => Some(&sequence.of),
             _ => None,
         };
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = match field {
             Some(field) => write!(text, ".{}", field.name),
             None => write!(text, "[{step}]"),
@@ -344,7 +344,7 @@ fn list(values: &[Value]) -> String {
     values.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What a controller does.
+/// The task of a controller, in words.
 fn task(task: &Task) -> String {
     match task {
         Task::Follow { path, gait, .. } => format!("goes along a path of {} at {:.1} m/s", path.len(), gait.speed),

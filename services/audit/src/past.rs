@@ -1,9 +1,8 @@
-//! A realm as it was: the state of every owner at one place of the archive, rebuilt from what the archive has and from nothing
-//! else.
+//! A past realm: the state of every owner at one position of the archive, rebuilt from the archive alone.
 //!
-//! A place is a number of leaves, in the archive's order, so that whatever depends on one another is before it or behind it
-//! together (rule F5). Each log is folded up to there as db folds it, and its last batch is held against the hash with which
-//! the index verified it: as every batch names the one before, all of them are.
+//! A position is a number of leaves, in the archive's order, so that events that depend on one another are on the same
+//! side of it (rule F5). Each log is folded up to there as db folds it, and the hash of its last batch is compared with
+//! the one that the index verified: as every batch contains the hash of the one before, this verifies all of them.
 
 mod books;
 mod difference;
@@ -32,25 +31,25 @@ use crate::{
 /// Why a past state could not be rebuilt.
 #[derive(Debug, Error)]
 pub enum PastError {
-    /// The store does not answer.
+    /// The store cannot be read.
     #[error("the archive could not be read")]
     Store(#[from] StoreError),
-    /// The index does not answer, or has something to say.
+    /// The index cannot be read, or reports an error.
     #[error(transparent)]
     Audit(#[from] AuditError),
     /// A log does not replay.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// The store does not say what this is the log of.
+    /// The store has no record of the owner of this log.
     #[error("the archive has a log of owner {0}, and the realm has no such owner: its row was removed")]
     NoOwner(OwnerId),
-    /// A log was replaced since it was verified.
+    /// A log was replaced after it was verified.
     #[error("the log of owner {} up to batch {} is not what it was when the index verified it", .0.owner, .0.batch)]
     Replaced(LogPosition),
 }
 
 impl PastError {
-    /// Whether something is not as it was, and not merely unknown or out of reach.
+    /// Whether the error shows that data was changed, and not merely that it is unknown or unavailable.
     #[must_use]
     pub fn is_finding(&self) -> bool {
         match self {
@@ -65,36 +64,36 @@ impl PastError {
     }
 }
 
-/// See the module. It can be moved on to a later place, never back.
+/// The realm at one position of the archive. It can be advanced to a later position, never back.
 #[derive(Clone)]
 pub struct Past {
     leaves: u64,
     owners: BTreeMap<OwnerId, OwnerState>,
     books: Books,
     migrations: Migrations,
-    /// Whose logs are folded; all, if nothing is said.
+    /// The owners whose logs are folded; all if none.
     meant: Option<BTreeSet<OwnerId>>,
 }
 
 impl Past {
-    /// The definitions under which the log of the ledger was written last, before this place; the names of kinds and slots are
-    /// theirs.
+    /// The definitions of the last batch of the ledger's log before this position, which name its kinds and slots.
     #[must_use]
     pub fn ledger_schema(&self) -> Hash {
         let mut ledger = self.owners.values().filter(|state| state.kind == OwnerKind::Ledger);
         ledger.next().map_or(Hash::default(), |state| state.schema)
     }
 
-    /// The realm as it was when its archive had so many leaves.
+    /// The realm when its archive had `leaves` leaves.
     ///
     /// # Errors
-    /// When the archive cannot be read, does not replay, or is not what the index verified; when what was then was let go.
+    /// When the archive cannot be read, does not replay, or is not what the index verified; when retention has deleted
+    /// that state.
     pub async fn at(index: &Index, store: &Store, leaves: u64) -> Result<Self, PastError> {
         Self::of(index, store, leaves, None).await
     }
 
-    /// As far as an entity is concerned: only the logs in which it has events are folded, and those that have a floor, which may
-    /// hold it though its events were let go. What [`Self::books`] has is not all that was.
+    /// The realm as far as it concerns an entity: folds only the logs in which it has events, and those with a floor,
+    /// which may contain it even if its events were deleted. [`Self::books`] is then incomplete.
     ///
     /// # Errors
     /// As [`Self::at`].
@@ -128,10 +127,10 @@ impl Past {
         Ok(past)
     }
 
-    /// Goes on to where the archive has so many leaves.
+    /// Advances to where the archive has `leaves` leaves.
     ///
     /// # Errors
-    /// As [`Self::at`]; it is not to be used any more then.
+    /// As [`Self::at`]; after an error it must not be used any more.
     pub async fn advance(&mut self, index: &Index, store: &Store, leaves: u64) -> Result<(), PastError> {
         let records = read_owners(store).await?;
         for (owner, end) in index.ends(leaves).await? {
@@ -145,19 +144,19 @@ impl Past {
         Ok(())
     }
 
-    /// How many leaves the archive had.
+    /// Number of leaves of the archive.
     #[must_use]
     pub fn leaves(&self) -> u64 {
         self.leaves
     }
 
-    /// The owners whose logs had begun.
+    /// State of each owner whose log had begun.
     #[must_use]
     pub fn owners(&self) -> &BTreeMap<OwnerId, OwnerState> {
         &self.owners
     }
 
-    /// Who had what.
+    /// The holdings of all accounts.
     #[must_use]
     pub fn books(&self) -> &Books {
         &self.books
@@ -174,7 +173,7 @@ impl Past {
             None => {
                 let state = begin(store, (record.shard, owner), record.kind, Some(batch)).await?;
                 let floor = state.tail;
-                // What the realm keeps in place of what was let go has to stand on what was verified.
+                // A floor, which replaces deleted events, must match the verified batch at which it stands.
                 if floor.batch.0 > 0 && index.verified(owner, floor.batch).await? != Some(floor.hash) {
                     let batch = floor.batch;
                     return Err(PastError::Replaced(LogPosition { owner, batch }));

@@ -1,4 +1,4 @@
-//! Questions: which entries are about what is asked, and what follows from them.
+//! Questions: finds the entries about a subject, and derives answers from them.
 
 use std::collections::BTreeMap;
 
@@ -10,31 +10,31 @@ use annals_store::Store;
 use crate::{answer::AuditError, index::Index};
 
 impl Index {
-    /// Who owned an item, when, and why.
+    /// The owners of an item, with times and reasons.
     ///
     /// # Errors
-    /// When there is no such item, or what the answer would rest on is not as it was: every step begins where the one before
-    /// ended, and is what its asker's log asked for.
+    /// When there is no such item, or the basis of the answer was changed: every step must begin where the one before
+    /// ended, and be what its asker's log asked for.
     pub async fn item(&self, archive: &Store, serial: Serial) -> Result<Item, AuditError> {
         let cited = self.cited(archive, Question::Item(serial)).await?;
         Item::follow(serial, cited)?.ok_or(AuditError::NoItem(serial))
     }
 
-    /// What happened in a trade, step by step.
+    /// The steps of a trade.
     ///
     /// # Errors
-    /// When there is no such trade, or what the answer would rest on is not as it was: every step is what its asker's log
-    /// asked for, and can be done when it was.
+    /// When there is no such trade, or the basis of the answer was changed: every step must be what its asker's log
+    /// asked for, and possible at that point.
     pub async fn trade(&self, archive: &Store, id: TradeId) -> Result<Trade, AuditError> {
         let cited = self.cited(archive, Question::Trade(id)).await?;
         Trade::follow(id, cited)?.ok_or(AuditError::NoTrade(id))
     }
 
-    /// What somebody has had, and what they did with it.
+    /// The holdings of a stored entity over time, with the entries that concern them.
     ///
     /// # Errors
-    /// When the archive has no entry about it, or what the answer would rest on is not as it was: every step is what its asker's
-    /// log asked for, and nobody gives what they do not have.
+    /// When the archive has no entry about it, or the basis of the answer was changed: every step must be what its
+    /// asker's log asked for, and no one may give what they do not have.
     pub async fn owned(&self, archive: &Store, holder: DatabaseId) -> Result<Owned, AuditError> {
         let cited = self.cited(archive, Question::Account(holder)).await?;
         Owned::follow(holder, cited)?.ok_or(AuditError::NoHolder(holder))
@@ -52,7 +52,7 @@ impl Index {
         })
     }
 
-    /// What the proposer of a trade and the partner held before and after each of its steps.
+    /// The holdings of a trade's proposer and partner before and after each of its steps.
     ///
     /// # Errors
     /// When one of them gives what they do not have.
@@ -64,10 +64,10 @@ impl Index {
         Ok(numbers.iter().map(sides).collect())
     }
 
-    /// The leaf of a batch, as a place in the archive's order.
+    /// Position of a batch in the archive's order.
     ///
     /// # Errors
-    /// When the archive that was verified has no such batch.
+    /// When the verified archive has no such batch.
     pub async fn until(&self, at: LogPosition) -> Result<Until, AuditError> {
         let found = self.lies(at).await?;
         found.map(|lies| Until::Leaf(lies.leaf)).ok_or(AuditError::NoBatch(at))
@@ -81,7 +81,8 @@ impl Index {
         Ok(cited)
     }
 
-    /// What an entity of the database held before and after each of these entries, by adding up all that concerned it.
+    /// The holdings of a stored entity before and after each of these entries, computed from all entries that concern
+    /// it.
     async fn held(
         &self,
         archive: &Store,

@@ -1,16 +1,16 @@
-//! What was traded last.
+//! The most recent trades.
 
 use annals_event::ledger::{Entry, Holder, Order, Outcome, Place};
 use annals_ids::TradeId;
 
 use crate::{answer::AuditError, index::Index, rows};
 
-/// Rows read for each trade that is wanted, at most: what is done in a few trades in turn is told in many entries.
+/// Maximum rows read per requested trade: a few concurrent trades may have many entries.
 const ROWS_PER_TRADE: usize = 50;
 
 impl Index {
-    /// The trades in which something was done last, at most `most`, by their last entry, the oldest first. What was refused
-    /// does not count: anybody can name any trade.
+    /// The trades with the most recent activity, at most `most`, by their last entry, oldest first. Rejected orders do
+    /// not count: anyone can name any trade.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -30,7 +30,7 @@ impl Index {
     }
 }
 
-/// The trade in which an entry did something.
+/// The trade that an entry acted on.
 pub(crate) fn trade_of(entry: &Entry) -> Option<TradeId> {
     if matches!(entry.outcome, Outcome::Refused(_)) {
         return None;
@@ -44,7 +44,7 @@ pub(crate) fn trade_of(entry: &Entry) -> Option<TradeId> {
             | Order::Cancel { trade },
         ) => Some(*trade),
         Some(_) => None,
-        // Its time was over: a trade, if something lay on its tables.
+        // An expiry: of a trade, if something was on its tables.
         None => {
             let postings = entry.postings.iter().map(|posting| posting.account.place);
             let passages = entry.passages.iter().map(|passage| passage.from);

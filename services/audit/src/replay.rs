@@ -1,4 +1,4 @@
-//! Replay: what a log folds into, in a process that never ran it (rule F9).
+//! Replay: folds a log in a process that never ran it (rule F9).
 
 use annals_db::{Kind, Migrations, RecoveryError, read_floor, read_horizon};
 use annals_director::read_owners;
@@ -16,75 +16,75 @@ use crate::archive::{Fault, LogWalk};
 /// How much of a log is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// What db has archived.
+    /// The batches that db has archived.
     Archive,
-    /// That, and what the log holds beyond it.
+    /// Those, and the batches of the log beyond them.
     Log,
 }
 
 /// Why a log could not be replayed.
 #[derive(Debug, Error)]
 pub enum ReplayError {
-    /// The store.
+    /// The store cannot be read.
     #[error("the archive could not be read")]
     Store(#[from] StoreError),
-    /// The log.
+    /// The log cannot be read.
     #[error("the log beyond the archive could not be read")]
     Log(#[from] ReadError),
-    /// What is beyond the archive.
+    /// The batches beyond the archive cannot be read.
     #[error("what lies beyond the archive could not be put together")]
     Beyond(#[from] BeyondError),
     /// There is no such owner.
     #[error("the realm has no owner {0}; `annals log verify` lists those that it has")]
     UnknownOwner(OwnerId),
-    /// A batch of the archive is not as it should be.
+    /// A batch of the archive has a fault.
     #[error("the archive does not replay: batch {} of owner {} {fault}", at.batch, at.owner)]
     Faulty {
-        /// Which batch.
+        /// The batch.
         at: LogPosition,
-        /// What is wrong with it.
+        /// Its fault.
         fault: Fault,
     },
-    /// A batch beyond the archive is damaged.
+    /// A batch beyond the archive is malformed.
     #[error("batch {} of owner {}, beyond the archive, is damaged", .at.batch, .at.owner)]
     Damaged {
-        /// Which batch.
+        /// The batch.
         at: LogPosition,
-        /// What is wrong.
+        /// What is wrong with it.
         #[source]
         source: Malformed,
     },
-    /// A batch cannot have happened.
+    /// A batch whose events cannot have happened.
     #[error("the log does not replay")]
     Impossible(#[from] Impossible),
-    /// The position lies below what the log is folded from.
+    /// The position is below the state that the log is folded from.
     #[error(
         "batch {wanted} of owner {owner} lies before batch {floor}: what the owner did up to there (none of it after @{} since 1970) was let go by retention, and its state is known from there on",
         wall.0 / 1_000
     )]
     LetGo {
-        /// Whose.
+        /// The owner.
         owner: OwnerId,
-        /// The one that was wanted.
+        /// The requested batch.
         wanted: BatchNumber,
-        /// The batch from which on states are known.
+        /// The first batch with a known state.
         floor: BatchNumber,
-        /// The latest wall time of what was let go.
+        /// The latest wall time of the deleted events.
         wall: WallTime,
     },
-    /// An owner's floor.
+    /// The owner's floor cannot be read.
     #[error("the state from which the log goes on could not be read")]
     Floor(#[from] RecoveryError),
-    /// The log ends before the position that was asked for.
+    /// The log ends before the requested position.
     #[error("the {what} of owner {owner} ends at batch {last}; batch {wanted} is not in it")]
     Short {
         /// What was replayed.
         what: &'static str,
-        /// Whose.
+        /// The owner.
         owner: OwnerId,
         /// Its last batch.
         last: BatchNumber,
-        /// The one that was wanted.
+        /// The requested batch.
         wanted: BatchNumber,
     },
 }
@@ -92,17 +92,18 @@ pub enum ReplayError {
 /// A replayed owner.
 #[derive(Clone, Debug)]
 pub struct Replayed {
-    /// Where the replay stopped.
+    /// Where the replay ended.
     pub at: LogPosition,
-    /// Up to where of that it is archived.
+    /// The last archived batch replayed.
     pub archived: BatchNumber,
-    /// The state's hash there.
+    /// Hash of the state there.
     pub state: Hash,
-    /// How many events were applied.
+    /// Number of events applied.
     pub events: u64,
 }
 
-/// Replays an owner's log from its beginning, or from its floor where what lies before was let go, up to `until`, or to its end.
+/// Replays an owner's log from its beginning, or from its floor if earlier events were deleted, up to `until`, or to
+/// its end.
 ///
 /// # Errors
 /// When the log cannot be read, or does not replay.
@@ -119,7 +120,7 @@ pub async fn replay(
     if extent == Extent::Log {
         source.read_log(owner, &mut reading).await?;
     }
-    // Begun after the log was read: what was trimmed from it is archived by now.
+    // Begins after the log was read: batches trimmed from the log are archived by now.
     let mut walk = LogWalk::begin(&source.store, record.shard, owner).await?;
     let mut state = begin(&source.store, (record.shard, owner), record.kind, until).await?;
     let is_there = |state: &OwnerState| until.is_some_and(|until| state.tail.batch >= until);
@@ -161,7 +162,8 @@ pub async fn replay(
     })
 }
 
-/// Folds what `walk` comes to into a state, up to `until` or to the archive's end. `each` sees every batch before it is folded.
+/// Folds the batches of `walk` into a state, up to `until` or to the end of the archive. `each` is called with every
+/// batch before it is folded.
 pub(crate) async fn fold_archived(
     walk: &mut LogWalk,
     state: &mut OwnerState,
@@ -182,7 +184,7 @@ pub(crate) async fn fold_archived(
                 each(&batch);
                 migrations.fold(state, &batch)?;
             }
-            // Its floor holds what it came to.
+            // Its floor includes the effect of its events.
             (None, None) if step.let_go.is_some() && step.number <= state.tail.batch => {}
             (fault, _) => {
                 let fault = fault.unwrap_or(Fault::Missing);
@@ -193,7 +195,7 @@ pub(crate) async fn fold_archived(
     Ok(())
 }
 
-/// The state that a log is replayed from: its floor, if it has one, else that before its first batch.
+/// The state at which a replay begins: the floor of the log, if it has one, otherwise the state before its first batch.
 pub(crate) async fn begin(
     store: &Store,
     (shard, owner): (Shard, OwnerId),

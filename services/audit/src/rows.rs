@@ -1,24 +1,25 @@
-//! What lies where in an index's files. This is the only place that knows.
+//! The layout of an index's rows. No other module builds its keys.
 //!
 //! | prefix | key after it | value |
 //! |---|---|---|
-//! | `00` | – | [`Reached`]: how far the archive is taken in |
+//! | `00` | – | [`Reached`]: progress of taking in the archive |
 //! | `01` | owner:u32 | the end of its log: batch:u64 hash event:u64 |
-//! | `02` | owner:u32, batch:u64 | [`Where`] the batch lies |
-//! | `03` | entry:u64 | [`Told`]: where the ledger's log has it |
+//! | `02` | owner:u32, batch:u64 | [`Where`]: the batch's position |
+//! | `03` | entry:u64 | [`Told`]: its position in the ledger's log |
 //! | `04` | serial:u64, entry:u64 | – : the entry moved that item |
 //! | `05` | transfer, entry:u64 | – : the entry is about that transfer or trade |
-//! | `06` | database id:u64, entry:u64 | – : the entry concerns what that entity of the database holds |
-//! | `07` | entity:u64, owner:u32, stretch:u64 | – : events of that [stretch](STRETCH) of the owner's log are the entity's |
-//! | `08` | wall clock ms:u64 | leaf:u64 : the first batch that was closed then, later than all that lie before it |
-//! | `09` | session:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : that event of the batch says that the session's client came in |
-//! | `0a` | database id:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : with that event a life of that entity of the database began, or its client came in |
-//! | `0b` | entity:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : with that event the entity's base part ended |
-//! | `0c` | owner:u32 | – : the owner's log has events that are never let go: of base parts, or of the ledger |
-//! | `0d` | entry:u64 | transfer : the entry did something in that trade |
-//! | `0e` | database id:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : that event says that a client of that entity of the database came in |
+//! | `06` | database id:u64, entry:u64 | – : the entry concerns the holdings of that stored entity |
+//! | `07` | entity:u64, owner:u32, stretch:u64 | – : that [stretch](STRETCH) of the log has events of the entity |
+//! | `08` | wall clock ms:u64 | leaf:u64 : the first batch closed then, later than all before it |
+//! | `09` | session:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : arrival of the session's client |
+//! | `0a` | database id:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : begin of a life, or arrival of a client |
+//! | `0b` | entity:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : end of the entity's base part |
+//! | `0c` | owner:u32 | – : the log has events that are never deleted: of base parts, or of the ledger |
+//! | `0d` | entry:u64 | transfer : the entry acted on that trade |
+//! | `0e` | database id:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : arrival of a client of that stored entity |
 //!
-//! A transfer is its asker's entity id:u64 and number:u64. Numbers are big-endian, so that keys sort.
+//! A place is the number of events before the event in its batch. A transfer is the entity id:u64 and the number:u64 of
+//! its asker. Numbers are big-endian, so that keys sort.
 
 use annals_event::Tail;
 use annals_evidence::About;
@@ -28,11 +29,11 @@ use annals_ids::{
 };
 use annals_store::{KeyRange, StoreError};
 
-/// The form of these rows. An index of another form is built anew.
+/// Form of these rows. An index of another form is rebuilt.
 pub(crate) const FORM: u8 = 5;
 
-/// Batches of a log for which it is noted together whose events they hold: an entity that is busy has events in most batches
-/// of its owner, and a row for each would be as large as the archive.
+/// Number of batches of a log whose entities are recorded together: a busy entity has events in most batches of its
+/// owner, and a row for each would make the index as large as the archive.
 pub(crate) const STRETCH: u64 = 64;
 
 /// How far an archive is taken in.
@@ -44,25 +45,25 @@ pub(crate) struct Reached {
     pub(crate) entry: EntryNumber,
     /// The latest wall time of its batches.
     pub(crate) latest: WallTime,
-    /// How many leaves.
+    /// Number of leaves.
     pub(crate) leaves: u64,
     /// The tree over them: the roots of its complete subtrees, largest first.
     pub(crate) peaks: Vec<Hash>,
 }
 
-/// Where a batch lies in the archive, and what it was when it was verified.
+/// Position of a batch in the archive, and its verified hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Where {
     pub(crate) leaf: LeafIndex,
     pub(crate) hash: Hash,
 }
 
-/// Where the log of the ledger has an entry.
+/// Position of an entry in the log of the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) owner: OwnerId,
     pub(crate) batch: BatchNumber,
-    /// Which of the batch's events it is.
+    /// The event's place in the batch.
     pub(crate) place: u32,
 }
 
@@ -110,7 +111,7 @@ pub(crate) fn stretches(entity: EntityId) -> KeyRange {
     KeyRange::prefix(&key(0x07, &[&entity.0.to_be_bytes()]))
 }
 
-/// Whose log, and which stretch of it, a key of a stretch names.
+/// The owner and the stretch in a stretch's key.
 pub(crate) fn stretch_of(key: &[u8]) -> Result<(OwnerId, u64), StoreError> {
     let mut fields = Fields(key.get(9..).unwrap_or_default());
     let place = (OwnerId(fields.u32()?), fields.u64()?);
@@ -122,71 +123,71 @@ pub(crate) fn moment_key(wall: WallTime) -> Vec<u8> {
     key(0x08, &[&wall.0.to_be_bytes()])
 }
 
-/// What was closed after a moment; nothing is after the last that can be said.
+/// Rows of batches closed after a moment; empty after the last possible one.
 pub(crate) fn moments_after(wall: WallTime) -> KeyRange {
     KeyRange::new([moment_key(wall), vec![0x00]].concat(), vec![0x09])
 }
 
-/// Says that the client of a session came in.
+/// Key of an arrival of a session's client.
 pub(crate) fn session_key(session: SessionId, leaf: LeafIndex, place: u32) -> Vec<u8> {
     let (session, leaf) = (session.0.to_be_bytes(), leaf.0.to_be_bytes());
     key(0x09, &[&session, &leaf, &place.to_be_bytes()])
 }
 
-/// Whenever the client of a session came in, in the order of the archive.
+/// The arrivals of a session's client, in the order of the archive.
 pub(crate) fn session(session: SessionId) -> KeyRange {
     KeyRange::prefix(&key(0x09, &[&session.0.to_be_bytes()]))
 }
 
-/// Says that a life of an entity of the database began, or that its client came in.
+/// Key of the begin of a stored entity's life, or of an arrival of its client.
 pub(crate) fn life_key(database: DatabaseId, leaf: LeafIndex, place: u32) -> Vec<u8> {
     let (database, leaf) = (database.0.to_be_bytes(), leaf.0.to_be_bytes());
     key(0x0a, &[&database, &leaf, &place.to_be_bytes()])
 }
 
-/// Whenever that was, in the order of the archive.
+/// The begins of a stored entity's lives and the arrivals of its clients, in the order of the archive.
 pub(crate) fn lives(database: DatabaseId) -> KeyRange {
     KeyRange::prefix(&key(0x0a, &[&database.0.to_be_bytes()]))
 }
 
-/// Says that an entity's base part ended.
+/// Key of the end of an entity's base part.
 pub(crate) fn end_key(entity: EntityId, leaf: LeafIndex, place: u32) -> Vec<u8> {
     let (entity, leaf) = (entity.0.to_be_bytes(), leaf.0.to_be_bytes());
     key(0x0b, &[&entity, &leaf, &place.to_be_bytes()])
 }
 
-/// Whenever that was, which is once.
+/// The end of an entity's base part, at most one row.
 pub(crate) fn ends(entity: EntityId) -> KeyRange {
     KeyRange::prefix(&key(0x0b, &[&entity.0.to_be_bytes()]))
 }
 
-/// Says that an owner's log has events that are never let go.
+/// Key that marks an owner's log as one with events that are never deleted.
 pub(crate) fn lasting_key(owner: OwnerId) -> Vec<u8> {
     key(0x0c, &[&owner.0.to_be_bytes()])
 }
 
-/// All such logs.
+/// All logs with events that are never deleted.
 pub(crate) fn lasting() -> KeyRange {
     KeyRange::prefix(&[0x0c])
 }
 
-/// Says that a client of an entity of the database came in.
+/// Key of an arrival of a stored entity's client.
 pub(crate) fn admission_key(database: DatabaseId, leaf: LeafIndex, place: u32) -> Vec<u8> {
     let (database, leaf) = (database.0.to_be_bytes(), leaf.0.to_be_bytes());
     key(0x0e, &[&database, &leaf, &place.to_be_bytes()])
 }
 
-/// Whenever that was, in the order of the archive.
+/// The arrivals of a stored entity's clients, in the order of the archive.
 pub(crate) fn admissions(database: DatabaseId) -> KeyRange {
     KeyRange::prefix(&key(0x0e, &[&database.0.to_be_bytes()]))
 }
 
-/// Says that an entry did something in a trade.
+/// Key that marks an entry as one that acted on a trade.
 pub(crate) fn traded_key(entry: EntryNumber) -> Vec<u8> {
     key(0x0d, &[&entry.0.to_be_bytes()])
 }
 
-/// All such entries, in their order.
+/// All entries that acted on a trade, in order.
 pub(crate) fn traded() -> KeyRange {
     KeyRange::prefix(&[0x0d])
 }
@@ -205,7 +206,7 @@ pub(crate) fn decode_trade(value: &[u8]) -> Result<TradeId, StoreError> {
     Ok(TradeId(id))
 }
 
-/// The event's place in its batch that a key of a session, of a life or of an end names.
+/// The event's place in its batch, from a key of a session, of a life or of an end.
 pub(crate) fn place_of(key: &[u8]) -> Result<u32, StoreError> {
     let mut fields = Fields(key.get(17..).unwrap_or_default());
     let place = fields.u32()?;
@@ -246,17 +247,17 @@ fn prefix(about: About) -> Vec<u8> {
     }
 }
 
-/// Says that an entry is about something.
+/// Key that marks an entry as being about a subject.
 pub(crate) fn about_key(about: About, entry: EntryNumber) -> Vec<u8> {
     [prefix(about), entry.0.to_be_bytes().to_vec()].concat()
 }
 
-/// The keys of all entries about something.
+/// The keys of all entries about a subject.
 pub(crate) fn entries(about: About) -> KeyRange {
     KeyRange::prefix(&prefix(about))
 }
 
-/// The entry that a key of it names.
+/// The entry in a key of a subject.
 pub(crate) fn entry_of(about: About, key: &[u8]) -> Result<EntryNumber, StoreError> {
     let mut fields = Fields(key.get(prefix(about).len()..).unwrap_or_default());
     let entry = EntryNumber(fields.u64()?);
@@ -264,7 +265,7 @@ pub(crate) fn entry_of(about: About, key: &[u8]) -> Result<EntryNumber, StoreErr
     Ok(entry)
 }
 
-/// What of the archive a row is about.
+/// The item of the archive that a row refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Concerned {
     /// The end of a log.
@@ -274,11 +275,11 @@ pub(crate) enum Concerned {
     /// An entity's events in a stretch of a log.
     Stretch(EntityId, OwnerId, u64),
     Leaf(LeafIndex),
-    /// The event before which its batch has so many.
+    /// The event of a batch, by the number of events before it.
     Event(LogPosition, u32),
 }
 
-/// What of the archive a row is about; `None` if it is about the index itself, or cannot be read.
+/// The item of the archive that a row refers to; `None` if the row is about the index itself, or cannot be read.
 pub(crate) fn concerned(key: &[u8], value: &[u8]) -> Option<Concerned> {
     let (&prefix, rest) = key.split_first()?;
     let mut fields = Fields(rest);
@@ -289,7 +290,7 @@ pub(crate) fn concerned(key: &[u8], value: &[u8]) -> Option<Concerned> {
             Concerned::Batch(LogPosition { owner, batch })
         }
         0x03 => Concerned::Entry(EntryNumber(fields.u64().ok()?)),
-        // The entry's number is the end of each of these.
+        // Each of these keys ends with the entry's number.
         0x04..=0x06 | 0x0d => Concerned::Entry(EntryNumber(u64::from_be_bytes(*key.last_chunk()?))),
         0x07 => {
             let entity = EntityId(fields.u64().ok()?);

@@ -1,4 +1,4 @@
-//! Who was behind a session: the account and the address of its client, each time that came in, as far as that can be read.
+//! Clients of sessions: account and address at each arrival, as far as they can be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,52 +11,52 @@ use annals_store::{Store, layout::personal::Forgotten};
 
 use crate::{answer::AuditError, index::Index, rows};
 
-/// That a session's client came in, with where the archive has it.
+/// The arrival of a session's client, with its position in the archive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CameIn {
-    /// Which session.
+    /// The session.
     pub session: SessionId,
-    /// The stored entity that it is about: where that was not known, the one that an earlier record names, or 0.
+    /// The stored entity. If the record does not name it, the one that an earlier record names, or 0.
     pub person: DatabaseId,
-    /// In which batch.
+    /// The batch.
     pub at: LogPosition,
-    /// That batch's leaf.
+    /// The batch's leaf.
     pub leaf: LeafIndex,
-    /// The event's number in that log.
+    /// The event's number in its log.
     pub event: EventNumber,
-    /// How many of that batch's events are before it.
+    /// Number of events before it in the batch.
     pub place: u32,
     /// When the batch was closed, by its writer's clock.
     pub wall: WallTime,
-    /// Who it was, and from where.
+    /// Account and address.
     pub who: Who,
 }
 
-/// What can be read of who came in.
+/// What can be read about a client that came in.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Who {
     /// All of it. The name is that with which the session was opened, which may be in an earlier record.
     Known(Admission),
-    /// From where was not written down: whoever took the session over had no key to seal it under. The name is that of an earlier
-    /// record.
+    /// The address was not recorded: the process that took over the session had no key to seal it. The name is from an
+    /// earlier record.
     Unwritten(Option<String>),
-    /// Nothing any more, since the person was forgotten.
+    /// Nothing, since the person was forgotten.
     Redacted(Forgotten),
-    /// Nothing, as the store has no key of this person: it was not restored.
+    /// Nothing, because the store has no key of this person: it was not restored.
     NoKey,
-    /// Nothing, as what was sealed is not what it should be.
+    /// Nothing, because the sealed data is malformed.
     Unreadable(String),
 }
 
-/// Who was behind the sessions that an answer names.
+/// The clients of the sessions that an answer names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sessions(BTreeMap<SessionId, Vec<CameIn>>);
 
 impl Index {
-    /// Whenever the client of a session came in, in the order of the archive.
+    /// The arrivals of a session's client, in the order of the archive.
     ///
     /// # Errors
-    /// When no batch says so, or one is not what was verified.
+    /// When no batch has one, or one is not what was verified.
     pub async fn session(&self, archive: &Store, session: SessionId) -> Result<Vec<CameIn>, AuditError> {
         let found = self.came_in(archive, session).await?;
         if found.is_empty() {
@@ -65,7 +65,7 @@ impl Index {
         Ok(found)
     }
 
-    /// Who was behind the sessions by which these calls were made.
+    /// The clients of the sessions that made these calls.
     ///
     /// # Errors
     /// When a batch is not what was verified.
@@ -106,7 +106,7 @@ impl Index {
                 }
                 Who::Redacted(_) | Who::NoKey | Who::Unreadable(_) => {}
             }
-            // Whoever comes back has the session's secret, and so is who it was opened for.
+            // A returning client has the session's secret, so it is the one that the session was opened for.
             if person != DatabaseId(0) {
                 known = person;
             }
@@ -125,7 +125,7 @@ impl Index {
     }
 }
 
-/// An event that a row of the index names.
+/// An event that a row of the index points to.
 pub(crate) struct Told {
     pub(crate) at: LogPosition,
     pub(crate) leaf: LeafIndex,
@@ -136,7 +136,7 @@ pub(crate) struct Told {
 }
 
 impl Index {
-    /// The event that a row of a session, of a life or of an end names.
+    /// The event that a row of a session, of a life or of an end points to.
     pub(crate) async fn event_told(&self, archive: &Store, key: &[u8], value: &[u8]) -> Result<Told, AuditError> {
         let place = rows::place_of(key).map_err(AuditError::Index)?;
         let at = rows::decode_position(value).map_err(AuditError::Index)?;
@@ -153,7 +153,7 @@ impl Index {
     }
 }
 
-/// What can be read of a sealed admission.
+/// Opens a sealed admission, as far as possible.
 pub(crate) async fn read(archive: &Store, person: DatabaseId, sealed: &[u8]) -> Result<Who, AuditError> {
     let known = personal::person(archive, person).await.map_err(AuditError::Archive)?;
     Ok(match known {
@@ -180,8 +180,7 @@ fn session_of(call: &Consumed) -> Option<SessionId> {
 }
 
 impl Sessions {
-    /// As whom, and from where, the client was in when it made a call that was taken in the batch of `leaf`: the last time
-    /// that it came in before.
+    /// The client that made a call, which was taken in the batch of `leaf`: its last arrival before.
     #[must_use]
     pub fn behind(&self, call: &Consumed, leaf: LeafIndex) -> Option<&CameIn> {
         let came = self.0.get(&session_of(call)?)?;
@@ -192,7 +191,7 @@ impl Sessions {
 }
 
 impl CameIn {
-    /// Who it was and from where, in words. What people have written stands in it as [`named`] writes it.
+    /// Account and address in words. Text entered by users appears as [`named`] writes it.
     #[must_use]
     pub fn said(&self) -> String {
         let person = self.person;
@@ -230,8 +229,8 @@ impl CameIn {
     }
 }
 
-/// A name with which somebody logs in, told from what is said around it: one that is more than letters, digits, `_`, `-`, `.`
-/// and `@` is put between quotation marks, and so that it ends where they do.
+/// A login name, delimited from the surrounding text: one with other characters than letters, digits, `_`, `-`, `.` and
+/// `@` is put in quotation marks, so that it ends where they do.
 #[must_use]
 pub fn named(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '@');

@@ -1,5 +1,5 @@
-//! Activation of stored entities. A stored entity is checked out before it is activated, and a check-out names one owner: so
-//! it can be activated on one owner only, and what that owner has recorded decides.
+//! Activation of stored entities. A stored entity is checked out before it is activated, and a check-out names one
+//! owner. So it can be activated on one owner only, and that owner's log decides.
 
 use annals_ids::{EntityId, Mailbox, Part};
 use annals_node::{Begun, Denied, NotOpened, Output, OwnerContext, Stored};
@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl BaseRole {
-    /// Somebody wants an entity of the database to live.
+    /// Activates a stored entity, on request.
     pub(crate) fn begin(&mut self, cx: &mut OwnerContext, wanted: &Begin) {
         let request = wanted.request;
         let begun = try_begin(cx, &wanted.entity);
@@ -27,7 +27,7 @@ fn try_begin(cx: &mut OwnerContext, wanted: &CheckedOut) -> Result<Begun, NotOpe
         Some(entity) => entity,
         None => begin(cx, wanted)?,
     };
-    // It may have ended itself as it began.
+    // Its behaviour may have destroyed it at once.
     let image = cx.image(entity).ok_or(NotOpened::Outdated)?;
     let mailbox = Mailbox {
         entity,
@@ -39,24 +39,24 @@ fn try_begin(cx: &mut OwnerContext, wanted: &CheckedOut) -> Result<Begun, NotOpe
     Ok(Begun { mailbox, was_active })
 }
 
-/// Whether it can live here at all.
+/// Checks whether it can be activated here.
 pub(crate) fn check(cx: &OwnerContext, wanted: &CheckedOut) -> Result<(), NotOpened> {
     if wanted.epoch != cx.epoch() {
         return Err(NotOpened::Outdated);
     }
     let entity_type = cx.type_of(wanted.type_id);
     let entity_type = entity_type.ok_or_else(|| NotOpened::Unfit(format!("there is no type {}", wanted.type_id)))?;
-    // Without a client part its client is shown nothing of it; worlds that are all server have accounts too.
+    // Without a client part its client is shown nothing of it; worlds that are server-only have accounts too.
     if !entity_type.parts.base {
         return Err(NotOpened::Unfit(format!("{} has no base part", entity_type.name)));
     }
     Ok(())
 }
 
-/// The entity whose life has begun; none where it may begin.
+/// The entity if it is activated already; `None` if it may be activated.
 ///
 /// # Errors
-/// [`NotOpened::Outdated`] when the check-out is of a life that has ended, or is about to.
+/// [`NotOpened::Outdated`] if the check-out is of an activation that has ended, or is about to.
 pub(crate) fn live(cx: &OwnerContext, wanted: &CheckedOut) -> Result<Option<EntityId>, NotOpened> {
     let live = cx.state().databases.get(&wanted.database).copied();
     let outdated = match live {
@@ -66,7 +66,7 @@ pub(crate) fn live(cx: &OwnerContext, wanted: &CheckedOut) -> Result<Option<Enti
     if outdated { Err(NotOpened::Outdated) } else { Ok(live) }
 }
 
-/// Whether a check-out is older than the life of the entity that it is of, or that life is about to end.
+/// Whether a check-out is newer than the activation of this entity, or that activation is about to end.
 fn is_outdated(cx: &OwnerContext, entity: EntityId, checkout: u64) -> bool {
     cx.image(entity).is_none_or(|image| {
         let life = image.base().map_or(0, |base| base.checkout);
@@ -74,14 +74,14 @@ fn is_outdated(cx: &OwnerContext, entity: EntityId, checkout: u64) -> bool {
     })
 }
 
-/// Has its key: that of a life that begins, and of one for which there was none when its owner was taken over.
+/// Keeps the key: for a new activation, and for one that had no key when its owner was taken over.
 pub(crate) fn learn_key(cx: &mut OwnerContext, wanted: &CheckedOut) {
     if let Some(key) = &wanted.key {
         cx.learn_key(wanted.database, key.clone());
     }
 }
 
-/// Begins its life.
+/// Activates the entity.
 pub(crate) fn begin(cx: &mut OwnerContext, wanted: &CheckedOut) -> Result<EntityId, NotOpened> {
     let entity_type = cx.type_of(wanted.type_id);
     let is_of_cell = |member| {

@@ -1,4 +1,4 @@
-//! Who comes in: sessions that the login service opens, and clients that show a ticket or a token.
+//! Admission: sessions that the login service opens, and clients that present a ticket or a token.
 
 use std::net::SocketAddr;
 
@@ -18,7 +18,7 @@ use crate::{
     view::Seen,
 };
 
-/// How far observers are taken to see where there is no map yet, metres: as is usual in worlds of this kind.
+/// View radius assumed for observers while there is no map, metres: usual in worlds of this kind.
 const USUAL_VIEW: f32 = 500.0;
 
 impl BaseRole {
@@ -31,7 +31,7 @@ impl BaseRole {
 
     fn try_open(&mut self, cx: &mut OwnerContext, wanted: &OpenSession) -> Result<SessionId, NotOpened> {
         activation::check(cx, &wanted.account)?;
-        // Asked again: the answer was lost, or the request came twice.
+        // A repeated request: the answer was lost, or the request was duplicated.
         if let Some(session) = self.sessions.opened_with(&wanted.ticket) {
             return Ok(session);
         }
@@ -61,15 +61,15 @@ impl BaseRole {
         Ok(session)
     }
 
-    /// Whether a client of an account is connected, wherever its session has gone from the account's own entity. After a
-    /// take-over only that at the account's own entity is known.
+    /// Whether a client of an account is connected, at whichever entity its session is by now. After a take-over only
+    /// the session at the account's own entity is known.
     fn is_played(&self, cx: &OwnerContext, account: &CheckedOut, live: Option<EntityId>) -> bool {
         let own = live.and_then(|entity| self.session_of(cx, entity));
         let connected = own.is_some_and(|session| self.sessions.connection(session).is_some());
         connected || self.sessions.is_played(account.database)
     }
 
-    /// Says on both parts who the entity's client is.
+    /// Sets the client of an entity on both of its parts.
     pub(crate) fn set_client(&mut self, cx: &mut OwnerContext, entity: EntityId, session: Option<SessionId>) {
         let proxy = cx.owner();
         let client = session.map(|session| ClientLink { session, proxy });
@@ -102,7 +102,7 @@ impl BaseRole {
         }
     }
 
-    /// The entity that the client controls, if it may come in.
+    /// The entity that the client controls, if it may be admitted.
     fn check_hello(&self, cx: &OwnerContext, hello: &Hello) -> Result<EntityId, Rejection> {
         if hello.protocol != protocol_hash() {
             return Err(Rejection::WrongProtocol);
@@ -132,9 +132,10 @@ impl BaseRole {
         }
     }
 
-    /// Records who comes in, and from where (rule P6). After a take-over it is not known for which account the session was
-    /// opened; then the entity that it controls now stands for the person. Where there is no key to seal it under, it is
-    /// recorded that somebody came in: what is known from before is of another client's address, maybe.
+    /// Records the client's account and address (rule P6). After a take-over the account for which the session was
+    /// opened is not known; then the entity that it controls now stands for the person. Without a key to seal them
+    /// under, the admission is recorded without account and address, since those recorded before may be of another
+    /// client.
     fn admit(&self, cx: &mut OwnerContext, from: SocketAddr, session: SessionId, entity: EntityId) {
         let account = self.sessions.get(session).and_then(|session| session.account.clone());
         let (person, name) = account.unzip();
@@ -171,7 +172,7 @@ impl BaseRole {
         };
         let comes_first = matches!(session.phase, Phase::Expected { .. }) || matches!(hello.proof, Proof::Ticket(_));
         session.former_token = match &hello.proof {
-            // A ticket is good once.
+            // A ticket is valid once.
             Proof::Ticket(_) => None,
             Proof::Resume(token) => Some(token.digest().0),
         };
@@ -200,7 +201,7 @@ impl BaseRole {
         }
     }
 
-    /// How far observers see at most, metres.
+    /// Largest distance at which observers see, metres.
     fn widest_view(&self) -> f32 {
         let spaces = self.map.iter().flat_map(|map| map.spaces.values());
         spaces
@@ -216,7 +217,7 @@ impl BaseRole {
         }
     }
 
-    /// Closes the connection of a client that does not keep to the protocol. Its session can be resumed.
+    /// Closes the connection of a client that violates the protocol. Its session can be resumed.
     fn refuse(&mut self, cx: &mut OwnerContext, connection: ConnectionId) {
         self.counters.refused += 1;
         let reason = CloseReason::Malformed;
@@ -225,7 +226,7 @@ impl BaseRole {
     }
 }
 
-/// The digest of what the client of an entity is to show.
+/// Digest of the token that an entity's client must present.
 pub(crate) fn token(cx: &OwnerContext, entity: EntityId) -> Option<[u8; 32]> {
     cx.image(entity)?.base()?.token
 }

@@ -1,4 +1,4 @@
-//! What the ledger tells base parts: recorded, done what follows of itself, and passed on to behaviour.
+//! The ledger's notices to base parts: recorded, followed up, and passed on to behaviour.
 
 use annals_event::{
     Body,
@@ -10,10 +10,11 @@ use annals_node::{Nowhere, OwnerContext, Trouble};
 use crate::role::BaseRole;
 
 impl BaseRole {
-    /// Takes news of the ledger for an entity. One that has ended needs none: its next life begins with a statement.
+    /// Applies a ledger notice to an entity. One that has ended needs none: its next activation begins with a
+    /// statement.
     pub(crate) fn booked(&mut self, cx: &mut OwnerContext, entity: EntityId, news: News) {
         let Some(view) = cx.ledger(entity) else { return };
-        // What is recorded must be possible: a defect elsewhere is to cost this entity its view, and nobody the process.
+        // Check before recording: a defect elsewhere may cost this entity its view, but must not crash the process.
         let mut after = view.clone();
         if after.book(entity, &news).is_err() {
             let what = "the ledger's news do not follow what its base part heard before";
@@ -40,7 +41,7 @@ impl BaseRole {
     }
 }
 
-/// The views of accounts that clients see, and that are not what they were once the ledger's view is this.
+/// The account views that clients see and that change with this new ledger view.
 fn restated(cx: &OwnerContext, entity: EntityId, after: &LedgerView) -> Vec<MemberId> {
     let (Some(before), Some(entity_type)) = (cx.ledger(entity), cx.entity_type(entity)) else {
         return Vec::new();
@@ -54,8 +55,8 @@ fn restated(cx: &OwnerContext, entity: EntityId, after: &LedgerView) -> Vec<Memb
     changed.map(|property| property.index).collect()
 }
 
-/// The reserved transfers that the entity completes now: that they have left it is recorded, so nobody can see their assets
-/// with it any more. A statement lists those that an earlier life left behind.
+/// The reserved transfers that the entity completes now: they are recorded as having left it, so no one can see their
+/// assets with it any more. A statement lists those that an earlier activation left behind.
 fn to_post(cx: &OwnerContext, entity: EntityId, news: &News) -> Vec<TransferId> {
     match news {
         News::Booking(booking) => reserved(booking, entity).into_iter().collect(),

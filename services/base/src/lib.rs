@@ -1,12 +1,12 @@
 //! The base core: base entities, proxies and client sessions.
 //!
-//! Responsible for: who is a client and which entity it controls ([`BaseInput`]), what the client is shown of that entity's
-//! base part, what it is told about its calls, and when base entities and their cell parts begin and end. Not responsible
-//! for: connections, rates and certificates (the shell), who may log in (the login core), or what stands in space (the
-//! cell).
+//! Responsible for: which client controls which entity ([`BaseInput`]), what a client is shown of that entity's base
+//! part, the acknowledgement of its calls, and the creation and destruction of base entities and their cell parts. Not
+//! responsible for: connections, rate limits and certificates (the shell), who may log in (the login core), or what
+//! stands in space (the cell).
 //!
-//! A base does not tick. Everything here is soft but what the log keeps: after a take-over the sessions are rebuilt from
-//! the entities' clients and token digests, and the clients resume them.
+//! A base does not tick. All state here is volatile except what the log records: after a take-over the sessions are
+//! rebuilt from the entities' clients and token digests, and the clients resume them.
 
 mod activation;
 mod admission;

@@ -1,4 +1,5 @@
-//! How base entities and their cell parts begin and end, and how a client passes from one entity to another.
+//! Creation and destruction of base entities and their cell parts, and hand-over of a client from one entity to
+//! another.
 
 use annals_def::Value;
 use annals_event::{Body, Call, CellCreation, ClientLink, Image, Place, Subject};
@@ -12,7 +13,7 @@ use annals_wire::{
 use crate::{admission::token, input::DuplicateLogin, marks::Mark, role::BaseRole, view::Seen};
 
 impl BaseRole {
-    /// Takes a newer map, and makes what the realm begins with, if it begins here.
+    /// Applies a newer map, and creates the realm's first entity if the map names this owner for it.
     pub(crate) fn redraw(&mut self, cx: &mut OwnerContext, map: SpaceMap) {
         if self.map.as_ref().is_none_or(|known| known.version < map.version) {
             let begins_here = map.bootstrap == Some(cx.owner());
@@ -23,8 +24,8 @@ impl BaseRole {
         }
     }
 
-    /// Makes the entity with which the realm begins. That it did is recorded in the same input, and so in the same batch:
-    /// whoever takes the owner over finds both or neither.
+    /// Creates the realm's first entity. That it was created is recorded in the same input, and so in the same batch:
+    /// an owner that is taken over has both or neither.
     fn bootstrap(&mut self, cx: &mut OwnerContext) {
         let Some(Bootstrap { type_id, properties }) = cx.bootstrap() else {
             return;
@@ -38,10 +39,10 @@ impl BaseRole {
         }
     }
 
-    /// Has the cell part of an entity made. What becomes of it the entity is told by `cell_gained` or `cell_lost`.
+    /// Requests the cell part of an entity. Its behaviour learns the outcome by `cell_gained` or `cell_lost`.
     ///
     /// # Errors
-    /// When it has one, or is not here any more.
+    /// When it has one, or is no longer here.
     pub(crate) fn create_cell(
         &mut self,
         cx: &mut OwnerContext,
@@ -55,7 +56,7 @@ impl BaseRole {
             return Err(Denied::HasCell { entity });
         }
         let (type_id, client) = (image.type_id, image.client);
-        // What is asked for comes before what is stored, and that before the defaults.
+        // Requested properties come before stored ones, and these before defaults.
         let stored = image
             .base()
             .map(|base| base.cell_properties.clone())
@@ -84,7 +85,7 @@ impl BaseRole {
             properties,
             client,
         };
-        // By its owner (rule C12).
+        // Called by its owner (rule C12).
         let (from, to) = (Address::Owner(cx.owner()), Address::Owner(owner));
         cx.call(from, to, owner, Call::CreateCell(Box::new(creation)));
         Mark::CellBegins.set(cx, entity);
@@ -92,11 +93,11 @@ impl BaseRole {
         Ok(())
     }
 
-    /// Asks the owner that is responsible at a place to open its space. The cell part that the entity is then given there is
-    /// asked for on the same link, and so made after that.
+    /// Asks the owner that is responsible for a place to open its space. A cell part that is then requested there for
+    /// the entity goes over the same link, and is so created after the space.
     ///
     /// # Errors
-    /// When nobody is, or the entity is not here any more.
+    /// When no owner is responsible for the place, or the entity is no longer here.
     pub(crate) fn open_space(&mut self, cx: &mut OwnerContext, entity: EntityId, place: Place) -> Result<(), Denied> {
         let what = "have a space opened";
         cx.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
@@ -113,7 +114,7 @@ impl BaseRole {
         cx.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
     }
 
-    /// Ends an entity: its cell part first, and itself once that is gone.
+    /// Destroys an entity: its cell part first, and then the base part.
     pub(crate) fn destroy(&mut self, cx: &mut OwnerContext, entity: EntityId) {
         let Some(image) = cx.image(entity) else { return };
         if image.base().is_none_or(|base| base.cell.is_none()) {
@@ -135,7 +136,7 @@ impl BaseRole {
         cx.record_for(entity, false, Body::Destroyed);
     }
 
-    /// Takes what the cell part of an entity says of where it is.
+    /// Records where the cell part of an entity reports to be.
     pub(crate) fn placed(&mut self, cx: &mut OwnerContext, entity: EntityId, at: Option<OwnerId>, home: OwnerId) {
         let Some(before) = cx.image(entity).map(|image| image.base().and_then(|base| base.cell)) else {
             if home == cx.owner() {
@@ -152,8 +153,8 @@ impl BaseRole {
                 if begins {
                     cx.run(entity, &Nowhere, |behaviour, context| behaviour.cell_gained(context));
                 }
-                // Whoever serves the client from now on does not know what it has. It asks by itself, but may have done so before
-                // this was known here, and been dropped.
+                // The new owner does not know what the client has. The client asks by itself, but may have done so
+                // before the place was known here, and its request was dropped.
                 let session = self.session_of(cx, entity).filter(|_| before != at);
                 if let Some(session) = session {
                     let source = Part::Cell;
@@ -169,11 +170,11 @@ impl BaseRole {
         }
     }
 
-    /// Gives the client of one entity to another one here. If that has a client, the newer one, from a later log-in, takes its
-    /// place, or ends where that log-in asked for no replacement.
+    /// Hands the client of one entity over to another one here. If that has a client already, the session of the later
+    /// log-in replaces it, or ends if that log-in asked for no replacement.
     ///
     /// # Errors
-    /// When there is no client to give, or the other entity cannot have it.
+    /// When there is no client to hand over, or the other entity cannot take it.
     pub(crate) fn give_client(&mut self, cx: &mut OwnerContext, from: EntityId, to: EntityId) -> Result<(), Denied> {
         let kept = |why| Denied::ClientKept { from, to, why };
         let (session, secret) = (self.session_of(cx, from), token(cx, from));
@@ -211,7 +212,7 @@ impl BaseRole {
         Ok(())
     }
 
-    /// Says on the cell part, if there is one, whom its witness serves.
+    /// Sets the client of the witness on the cell part, if there is one.
     pub(crate) fn set_witness(&mut self, cx: &mut OwnerContext, entity: EntityId, client: Option<ClientLink>) {
         let base = cx.image(entity).and_then(Image::base);
         if base.is_some_and(|base| base.cell.is_some()) {
@@ -221,8 +222,8 @@ impl BaseRole {
     }
 }
 
-/// Whether the entity has had a cell part. Calls to a cell part are numbered for the entity's whole life, so there is one
-/// cell part in it.
+/// Whether the entity has had a cell part. Calls to a cell part are numbered over the entity's whole activation, so it
+/// can have only one.
 fn had_cell(cx: &OwnerContext, entity: EntityId) -> bool {
     let cell = Address::Cell(entity);
     let by_itself = cx
@@ -231,7 +232,7 @@ fn had_cell(cx: &OwnerContext, entity: EntityId) -> bool {
     by_itself || cx.state().links.taken.contains_key(&cell)
 }
 
-/// Ends the cell part of an entity. What both parts hold is stored while both are there.
+/// Destroys the cell part of an entity. Both parts are stored while both still exist.
 pub(crate) fn destroy_cell(cx: &mut OwnerContext, entity: EntityId) {
     let Some(image) = cx.image(entity) else { return };
     if image.base().is_none_or(|base| base.cell.is_none()) || is_ending(image, entity) {
@@ -242,13 +243,13 @@ pub(crate) fn destroy_cell(cx: &mut OwnerContext, entity: EntityId) {
     cx.call(from, to, cx.owner(), Call::DestroyCell);
 }
 
-/// Whether the cell part has been told to cease and has not taken it yet.
+/// Whether the cell part has been asked to end and has not acknowledged that yet.
 fn is_ending(image: &Image, entity: EntityId) -> bool {
     let sent = image.links.sent.get(&Address::Cell(entity));
     sent.is_some_and(|sent| sent.unconfirmed.values().any(|call| *call == Call::DestroyCell))
 }
 
-/// Has an entity of the database written, if its type's are stored at all: an account may be of any type.
+/// Records the stored entity for writing, if its type is persistent: an account may be of any type.
 pub(crate) fn store(cx: &mut OwnerContext, entity: EntityId) {
     if cx.entity_type(entity).is_none_or(|found| !found.persistent) {
         return;

@@ -1,26 +1,26 @@
-//! Waits of the base itself, kept among the replies that an entity waits for, so that they survive the process: nothing
-//! answers them as a call, and behaviour never sees them. They are told apart by whom they wait for: the entity's own
-//! owner, which no part of it ever asks anything.
+//! Internal waits of the base, kept among the replies that an entity waits for, so that they survive a restart. No call
+//! answers them, and behaviour never sees them. They are recognised by their address: the entity's own owner, to which
+//! no part of it ever sends a request.
 
 use annals_event::{Awaiting, Body, Image};
 use annals_ids::{Address, CallNumber, EntityId, WorldTime};
 use annals_node::OwnerContext;
 
-/// What an entity waits for.
+/// A wait of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// That its cell part, which was asked for, says where it is for the first time.
+    /// Waits for its requested cell part to report its place for the first time.
     CellBegins,
-    /// That its cell part is gone; then it is to be destroyed itself.
+    /// Waits for its cell part to be gone; then the entity is destroyed.
     CellEnds,
 }
 
 impl Mark {
-    /// Records that an entity waits for this.
+    /// Records that an entity begins this wait.
     pub(crate) fn set(self, cx: &mut OwnerContext, entity: EntityId) {
         let (to, number) = (Address::Owner(cx.owner()), self.number());
         let awaiting = Awaiting {
-            // Only what it waits for ends the wait.
+            // No deadline: only the awaited event ends the wait.
             deadline: WorldTime(u64::MAX),
             then: 0,
             note: Vec::new(),
@@ -28,7 +28,7 @@ impl Mark {
         cx.record_for(entity, false, Body::Awaits { to, number, awaiting });
     }
 
-    /// Whether a base part waits for this.
+    /// Whether a base part is in this wait.
     pub(crate) fn is_set(self, image: &Image) -> bool {
         let key = (Address::Owner(image.home), self.number());
         image.links.awaiting.contains_key(&key)

@@ -1,7 +1,7 @@
-//! What operators order of the ledger for entities that live here: recorded as orders of the entity, with the warrant in them.
+//! Ledger orders of operators for entities that are activated here, recorded as orders of the entity, with the warrant.
 //!
-//! That an action is done once the ledger sees to, for an entity may end and live elsewhere before it is asked again. Here it
-//! is only kept from being recorded twice while the ledger has not answered.
+//! The ledger ensures that an action is done once, since an entity may end and be activated elsewhere before the order
+//! is repeated. Here an action is only kept from being recorded twice while the ledger has not answered.
 
 use annals_event::ledger::ORDERS_WAITING;
 use annals_ids::TransferId;
@@ -10,7 +10,7 @@ use annals_node::{NotOrdered, Output, OwnerContext};
 use crate::{input::OperatorOrder, role::BaseRole};
 
 impl BaseRole {
-    /// An operator orders something for an entity of the database.
+    /// Handles an operator's order for a stored entity.
     pub(crate) fn order(&mut self, cx: &mut OwnerContext, wanted: &OperatorOrder) {
         let ordered = try_order(cx, wanted);
         self.counters.ordered += u64::from(ordered.is_ok());

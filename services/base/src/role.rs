@@ -1,4 +1,4 @@
-//! The base's part in the core contract: one place from which everything it hears goes where it belongs.
+//! The base's implementation of [`Role`]: dispatches every input to the module that handles it.
 
 use std::collections::VecDeque;
 
@@ -21,27 +21,27 @@ use crate::{
     view::Seen,
 };
 
-/// Most cell parts that wait for the first map. The director sends it as soon as it hears of an owner; until then only
-/// what is restored or created at once can ask for one.
+/// Maximum cell parts that wait for the first map. The director sends the map as soon as it learns of an owner; until
+/// then only entities that are restored or created at once can request a cell part.
 const UNPLACED_LIMIT: usize = 10_000;
 
 /// A base owner's role.
 ///
-/// Driving it: make it with [`BaseRole::take_over`] from the state with which [`annals_node::Owner::take_over`] begins, and
-/// tell it the map before clients. [`annals_node::Owner`] does the rest.
+/// Driving it: create it with [`BaseRole::take_over`] from the state with which [`annals_node::Owner::take_over`]
+/// begins, and give it the map before any client. [`annals_node::Owner`] does the rest.
 #[derive(Debug)]
 pub struct BaseRole {
     pub(crate) sessions: Sessions,
-    /// `None` until the director was heard.
+    /// `None` until the director has sent it.
     pub(crate) map: Option<SpaceMap>,
-    /// What was asked for before there was a map, and by which entity.
+    /// Requests made before there was a map, with the entity that made each.
     pub(crate) unplaced: VecDeque<(EntityId, Request)>,
     pub(crate) counters: Counters,
 }
 
 impl BaseRole {
-    /// The role of an owner in this state. Its clients, if it has any, are away: they have [`RESUME_WINDOW`] from `now` to
-    /// come back.
+    /// Creates the role of an owner with this state. Its clients, if any, are away: they have [`RESUME_WINDOW`] from
+    /// `now` to reconnect.
     #[must_use]
     pub fn take_over(state: &OwnerState, now: Mono) -> Self {
         let mut sessions = Sessions::default();
@@ -59,31 +59,31 @@ impl BaseRole {
         }
     }
 
-    /// What happened here since the take-over.
+    /// Counters since the take-over.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// How many sessions there are, with and without a connection.
+    /// Number of sessions, with and without a connection.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.sessions.len()
     }
 
-    /// How many of them have a connection.
+    /// Number of sessions with a connection.
     #[must_use]
     pub fn connected(&self) -> usize {
         self.sessions.connected()
     }
 
-    /// The session that controls an entity from here.
+    /// The session that controls an entity of this owner.
     pub(crate) fn session_of(&self, cx: &OwnerContext, entity: EntityId) -> Option<SessionId> {
         let session = cx.image(entity)?.client?.session;
         self.sessions.get(session).map(|_| session)
     }
 
-    /// Tells a session's client, if it is here.
+    /// Sends a frame to a session's client, if it is connected.
     pub(crate) fn tell_client(&self, cx: &mut OwnerContext, session: SessionId, frame: &ToClient) {
         if let Some(connection) = self.sessions.connection(session) {
             let mut bytes = Vec::new();
@@ -92,7 +92,7 @@ impl BaseRole {
         }
     }
 
-    /// Ends a session, and its connection with it: the entity has lost its client for good.
+    /// Ends a session and its connection. The entity loses its client for good.
     pub(crate) fn end_session(&mut self, cx: &mut OwnerContext, session: SessionId, reason: CloseReason) {
         let Some(ended) = self.drop_session(cx, session, reason) else {
             return;
@@ -106,8 +106,8 @@ impl BaseRole {
         });
     }
 
-    /// Ends a session because a later one takes its place at its entity. Of another account only behaviour can have made it:
-    /// then nobody logged in elsewhere.
+    /// Ends a session because a later one takes its place at its entity. If the two sessions are of different accounts,
+    /// behaviour has given the client away, and the reason is not a log-in elsewhere.
     pub(crate) fn replace_session(&mut self, cx: &mut OwnerContext, session: SessionId, by: Option<DatabaseId>) {
         let Some(before) = self.sessions.get(session) else {
             return;
@@ -122,7 +122,7 @@ impl BaseRole {
         self.drop_session(cx, session, CloseReason::LoggedInElsewhere);
     }
 
-    /// Forgets a session and closes its connection.
+    /// Removes a session and closes its connection.
     pub(crate) fn drop_session(
         &mut self,
         cx: &mut OwnerContext,
@@ -209,7 +209,7 @@ impl Role for BaseRole {
                     cx.emit_volatile(entity, Output::Datagram { connection, bytes });
                 }
             }
-            // Those are for witnesses.
+            // For witnesses, which are on cells.
             ViewMessage::Stamps { .. } | ViewMessage::Moved { .. } | ViewMessage::Heard { .. } => {}
         }
     }
@@ -268,7 +268,7 @@ impl Role for BaseRole {
 }
 
 impl BaseRole {
-    /// Does what behaviour asked for. What is so already is done.
+    /// Performs a request of behaviour. Idempotent.
     fn fulfil(&mut self, cx: &mut OwnerContext, request: &Request) -> Result<(), Denied> {
         match request {
             Request::CreateCell {

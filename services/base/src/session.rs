@@ -1,4 +1,4 @@
-//! Sessions: clients that are expected, here, or away, and which connection is whose.
+//! Sessions: clients that are expected, connected or away, and the connection of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,62 +11,62 @@ use crate::{
     view::{Beginning, View},
 };
 
-/// For how many entities it is remembered where their calls were passed on to. For one that is forgotten, a call that is
-/// sent again may be passed on to where it was lost before.
+/// Maximum entities per session whose call route is remembered. After one is evicted, a resent call may be routed again
+/// to where it was lost before.
 const REMEMBERED_ROUNDS: usize = 64;
 
 /// One client's session.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The entity the client controls; its image names this session.
+    /// The entity that the client controls; its image names this session.
     pub(crate) entity: EntityId,
-    /// Where the client is.
+    /// State of the client's connection.
     pub(crate) phase: Phase,
-    /// The digest of the ticket with which it was opened; `None` after a take-over.
+    /// Digest of the ticket with which it was opened; `None` after a take-over.
     pub(crate) ticket: Option<[u8; 32]>,
-    /// For which account it was opened, and the name with which its client logged in; `None` after a take-over.
+    /// The account for which it was opened, and the name with which its client logged in; `None` after a take-over.
     pub(crate) account: Option<(DatabaseId, String)>,
-    /// What was to happen if the account had a client.
+    /// Policy with which it was opened, for an account that already has a client.
     pub(crate) duplicate: DuplicateLogin,
-    /// The digest of the token before the newest. It is good until the client was heard under the new one, because the
-    /// frame with the new one may have been lost.
+    /// Digest of the previous token. It is valid until the client sends a frame under the new one, because the frame
+    /// with the new one may have been lost.
     pub(crate) former_token: Option<[u8; 32]>,
-    /// How the client is told of movements over its newest connection.
+    /// Encoding of movements on the client's newest connection.
     pub(crate) movements: Movements,
-    /// The highest view number that the client used for the base's view.
+    /// Highest view number that the client has used for the base's view.
     pub(crate) last_view: u64,
     /// The base's view, once the client has begun it on this connection.
     pub(crate) view: Option<View>,
     /// When the client began it.
     pub(crate) begun: Option<Mono>,
-    /// What the client is shown first of an entity that it has just been given.
+    /// The state that the client is shown first of an entity that it has just been given.
     pub(crate) beginning: Option<Beginning>,
-    /// Where calls are passed on to, per cell part that is not the client's own.
+    /// Routes of calls, per cell part other than the client's own.
     rounds: BTreeMap<EntityId, Round>,
 }
 
-/// Calls to one part that were sent once each and passed on to the same owner.
+/// Calls to one part, each sent once, that were routed to the same owner.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     /// The first of them.
     first: CallNumber,
-    /// To whom.
+    /// The owner.
     to: OwnerId,
 }
 
-/// Where a session's client is.
+/// State of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// It has a ticket and has not come.
+    /// The client has a ticket and has not connected yet.
     Expected {
-        /// When it is given up.
+        /// When it expires.
         until: Mono,
     },
-    /// It is here.
+    /// The client is connected.
     Connected(ConnectionId),
-    /// It was here.
+    /// The client was connected and may reconnect.
     Away {
-        /// When it is given up.
+        /// When it expires.
         until: Mono,
     },
 }
@@ -89,7 +89,7 @@ impl Phase {
 }
 
 impl Session {
-    /// A session of the client of `entity`, opened so; `None` after a take-over.
+    /// A session for the client of `entity`. `opened` is the request; `None` after a take-over.
     pub(crate) fn new(entity: EntityId, phase: Phase, opened: Option<&OpenSession>) -> Self {
         Self {
             entity,
@@ -107,14 +107,15 @@ impl Session {
         }
     }
 
-    /// Ends the view: the client begins one that is new to it, and may do so at once.
+    /// Ends the view. The client begins a new one, and may do so at once.
     pub(crate) fn end_view(&mut self, beginning: Option<Beginning>) {
         (self.view, self.begun, self.beginning) = (None, None, beginning);
     }
 
-    /// Where a call is passed on to whose receiver may be `heard_of` somewhere, and of which the client's `witness` knows.
+    /// Routes a call: to `heard_of`, the owner where the receiver was last known to be, or to the client's `witness`.
     ///
-    /// A call that comes again got lost, or was sent to where the receiver is not: what follows goes to the other one.
+    /// A call that comes again was lost, or sent to where the receiver is not: calls from then on go to the other of
+    /// the two.
     pub(crate) fn pass_on(
         &mut self,
         entity: EntityId,
@@ -134,7 +135,7 @@ impl Session {
         to
     }
 
-    /// Calls to a part were taken up to this number: where they were passed on to is right.
+    /// Calls to a part were taken up to this number, so their route is right: forgets it.
     pub(crate) fn took(&mut self, entity: EntityId, upto: CallNumber) {
         if self.rounds.get(&entity).is_some_and(|round| round.first <= upto) {
             self.rounds.remove(&entity);
@@ -148,14 +149,14 @@ pub(crate) struct Sessions {
     sessions: BTreeMap<SessionId, Session>,
     connections: BTreeMap<ConnectionId, SessionId>,
     tickets: BTreeMap<[u8; 32], SessionId>,
-    /// The sessions of each account, as far as it is known for which they were opened.
+    /// Sessions by the account for which they were opened, where that is known.
     accounts: BTreeSet<(DatabaseId, SessionId)>,
     due: BTreeSet<(Mono, SessionId)>,
-    /// The newest of the sessions that a later log-in has replaced, with the tokens that were good for each.
+    /// The newest sessions that a later log-in has replaced, with the tokens that were valid for each.
     replaced: BTreeMap<SessionId, Tokens>,
 }
 
-/// The digests of a session's newest token and of the one before it.
+/// Digests of a session's newest token and of the previous one.
 pub(crate) type Tokens = [Option<[u8; 32]>; 2];
 
 impl Sessions {
@@ -163,7 +164,7 @@ impl Sessions {
         self.sessions.len()
     }
 
-    /// How many have a connection.
+    /// Number of sessions with a connection.
     pub(crate) fn connected(&self) -> usize {
         self.connections.len()
     }
@@ -181,7 +182,7 @@ impl Sessions {
         self.sessions.get_mut(&id)
     }
 
-    /// Whether a client of an account is connected.
+    /// Whether any client of an account is connected.
     pub(crate) fn is_played(&self, account: DatabaseId) -> bool {
         let of_account = self
             .accounts
@@ -197,7 +198,7 @@ impl Sessions {
         }
     }
 
-    /// Whether a session was replaced for which this was a token.
+    /// Whether this was a token of a session that was replaced.
     pub(crate) fn was_replaced(&self, id: SessionId, token: [u8; 32]) -> bool {
         self.replaced
             .get(&id)
@@ -223,7 +224,7 @@ impl Sessions {
         self.enter(id, phase);
     }
 
-    /// Takes a session away. Its connection, if it has one, is nobody's from now on.
+    /// Removes a session. Its connection, if any, then belongs to no session.
     pub(crate) fn remove(&mut self, id: SessionId) -> Option<Session> {
         let session = self.sessions.remove(&id)?;
         self.leave(id, session.phase);
@@ -236,7 +237,7 @@ impl Sessions {
         Some(session)
     }
 
-    /// Changes where a session's client is. Returns the connection it was on, which is nobody's from now on.
+    /// Sets the state of a session's client. Returns its previous connection, which then belongs to no session.
     pub(crate) fn set_phase(&mut self, id: SessionId, phase: Phase) -> Option<ConnectionId> {
         let session = self.sessions.get_mut(&id)?;
         let before = std::mem::replace(&mut session.phase, phase);
@@ -245,12 +246,12 @@ impl Sessions {
         before.connection()
     }
 
-    /// When the next session is to be given up.
+    /// When the next session expires.
     pub(crate) fn next_due(&self) -> Option<Mono> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// A session whose client did not come in time.
+    /// A session that has expired.
     pub(crate) fn overdue(&self, now: Mono) -> Option<SessionId> {
         self.due.first().filter(|(at, _)| *at <= now).map(|(_, id)| *id)
     }

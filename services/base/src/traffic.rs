@@ -1,4 +1,4 @@
-//! What passes between a client and the rest: its calls, its views, its movement, and what it is told of them.
+//! Traffic between a client and its realm: calls, views, movement, and acknowledgements.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use crate::{
     view::{Seen, View},
 };
 
-/// A client that begins its view anew sooner than this after the last time is not heard, and tries again in two seconds:
-/// beginning costs it a few bytes, and the base up to the whole entity.
+/// Minimum interval between view restarts; earlier requests are dropped, and the client retries in two seconds. A
+/// restart costs the client a few bytes, and the base up to the whole entity.
 const BEGIN_EVERY: Duration = Duration::from_millis(100);
 
-/// Stands for the home of an entity that only others know: no owner has this id.
+/// Stands for an unknown home of an entity: no owner has this id.
 const UNKNOWN_HOME: OwnerId = OwnerId(0);
 
 impl BaseRole {
     pub(crate) fn frame(&mut self, cx: &mut OwnerContext, connection: ConnectionId, frame: ToServer, trace: Trace) {
-        // A frame that was under way when its connection was taken away from the session is nobody's.
+        // The connection was taken from its session while this frame was under way: drop it.
         let Some(id) = self.sessions.at(connection) else { return };
         if let Some(session) = self.sessions.get_mut(id) {
             session.former_token = None;
@@ -55,7 +55,7 @@ impl BaseRole {
                 session,
                 entity,
                 sequence,
-                // In which space it stands only the cell knows; a client cannot change that.
+                // Only the cell knows the entity's space; a client cannot change it.
                 place: Place {
                     space: SpaceId::default(),
                     position,
@@ -72,7 +72,7 @@ impl BaseRole {
         cx.tell_volatile(entity, to, Message::View(message));
     }
 
-    /// The entity that a session controls and the owner that holds its cell part: where its witness is.
+    /// The entity that a session controls, and the owner of its cell part, which has the witness.
     pub(crate) fn witness(&self, cx: &OwnerContext, session: SessionId) -> Option<(EntityId, OwnerId)> {
         let entity = self.sessions.get(session)?.entity;
         let owner = cx.image(entity)?.base()?.cell?;
@@ -120,8 +120,8 @@ impl BaseRole {
         }
     }
 
-    /// Whether a client's call goes to the base part of this entity: its own, or one that was its own and took calls from
-    /// it. Others are not looked at, so that no client can leave a trace in them.
+    /// Whether a client may call the base part of this entity: its own, or one that was its own and has taken calls
+    /// from it. Others are not looked up, so that no client can leave a trace in them.
     fn may_reach(&self, cx: &OwnerContext, session: SessionId, entity: EntityId) -> bool {
         let own = self.sessions.get(session).is_some_and(|found| found.entity == entity);
         let from = Address::Client(session);
@@ -129,9 +129,9 @@ impl BaseRole {
             .is_some_and(|image| own || image.links.taken.contains_key(&from))
     }
 
-    /// Where to look for a cell part that a client calls. What this owner is the home of it knows. Others are where they
-    /// were last heard of; where that led nowhere, or nothing was heard, the owner of the client's witness knows, for it
-    /// has at least a ghost of what the client sees.
+    /// The owner to which a client's call to a cell part is routed. For entities whose home is this owner it is
+    /// recorded here. For others it is the owner where the entity was last known to be; if that was wrong or there is
+    /// none, it is the owner of the client's witness, which has at least a ghost of what the client sees.
     fn route(&mut self, cx: &OwnerContext, id: SessionId, call: &Call) -> Option<OwnerId> {
         if let Some(image) = cx.image(call.entity) {
             return image.base()?.cell;
@@ -167,7 +167,8 @@ impl BaseRole {
         }
     }
 
-    /// The witness begins the cell's view. While there is none the client hears nothing; it is asked again when there is.
+    /// Forwards to the witness, which begins the cell's view. Without a witness the client gets no answer, and is asked
+    /// again once there is one.
     fn pass_stamps(&mut self, cx: &mut OwnerContext, session: SessionId, stamps: Stamps) {
         if let Some((entity, to)) = self.witness(cx, session) {
             let Stamps { view, known, .. } = stamps;
@@ -183,7 +184,7 @@ impl BaseRole {
         }
     }
 
-    /// How a session's client is told of movements over its present connection.
+    /// How movements are encoded for a session's client on its current connection.
     fn movements(&self, session: SessionId) -> Movements {
         self.sessions
             .get(session)

@@ -12,22 +12,22 @@ use annals_wire::client::{Stamps, ViewItem};
 #[derive(Debug)]
 pub(crate) struct View {
     frames: Frames,
-    /// The history number up to which the client was shown the entity.
+    /// History number up to which the client was shown the entity.
     shown: HistoryNumber,
 }
 
-/// What an entity was when a client was given it: what the client is shown first, so that nothing that is said to it from
-/// that moment on is passed over.
+/// State of an entity at the moment when a client was given it. The client is shown this first, so that no event after
+/// that moment is skipped.
 #[derive(Debug)]
 pub(crate) struct Beginning {
     upto: HistoryNumber,
     held: Vec<(MemberId, Value)>,
 }
 
-/// An event as a client is told it, or hidden from it, with its number.
+/// An event, with its number, as the client is sent it; `None` if it is hidden from the client.
 type Told<'e> = (HistoryNumber, Option<Cow<'e, Event>>);
 
-/// An entity as its own client's view needs to know it.
+/// An entity as its own client's view needs it.
 pub(crate) struct Seen<'a> {
     showing: Showing<'a>,
     entity_type: &'a EntityType,
@@ -35,7 +35,7 @@ pub(crate) struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// `None` if the schema has no such type. What it takes to show it is counted by the tally.
+    /// `None` if the schema has no such type. The tally counts the cost of showing it.
     pub(crate) fn new(schema: &'a Schema, tally: &'a Tally, entity: EntityId, image: &'a Image) -> Option<Self> {
         Some(Self {
             showing: Showing::new(schema, entity, image.type_id, Eyes::Own)?.counted_by(tally),
@@ -44,12 +44,12 @@ impl<'a> Seen<'a> {
         })
     }
 
-    /// The type as which clients know the entity.
+    /// The type that clients know the entity as.
     pub(crate) fn client_type(&self) -> TypeId {
         self.showing.client_type()
     }
 
-    /// What it is now.
+    /// Its current state.
     pub(crate) fn beginning(&self) -> Beginning {
         Beginning {
             upto: self.image.history,
@@ -61,21 +61,21 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// What the entity holds.
+    /// All properties that the entity holds.
     fn held(&self) -> impl Iterator<Item = (MemberId, Cow<'a, Value>)> {
         let properties = self.entity_type.properties.iter();
         properties.filter_map(|property| Some((property.index, self.image.value(property)?)))
     }
 
-    /// The properties that the client sees, as a refresh tells them.
+    /// The properties that the client sees, encoded as in a refresh.
     fn properties(&self) -> Vec<u8> {
         let values: Vec<(MemberId, Cow<'_, Value>)> = self.held().collect();
         self.showing
             .properties(values.iter().map(|(member, value)| (member, value.as_ref())))
     }
 
-    /// Events of the history as the client is told them, with their numbers. Where the view of an account has changed, it
-    /// is told what that is now, at the newest of these events (V5).
+    /// History events as the client is sent them, with their numbers. Where an account's view has changed, the client
+    /// is sent its current value at the newest of these events (V5).
     fn told<'e>(&self, events: impl Iterator<Item = &'e Event>) -> Vec<Told<'e>> {
         let mut told: Vec<Told<'e>> = events
             .filter_map(|event| Some((event.history?, Some(Cow::Borrowed(event)))))
@@ -91,7 +91,7 @@ impl<'a> Seen<'a> {
         told
     }
 
-    /// The change that a client is told where the view of an account has another value.
+    /// The change that a client is sent where an account's view has another value.
     fn restated(&self, event: &Event, member: MemberId) -> Option<Cow<'static, Event>> {
         let value = self.image.value(self.entity_type.property(member)?)?.into_owned();
         let change = Located::whole(value);
@@ -99,14 +99,14 @@ impl<'a> Seen<'a> {
         Some(Cow::Owned(Event { body, ..event.clone() }))
     }
 
-    /// What the client sees of events that follow `from`.
+    /// The items that the client sees of the events after `from`.
     fn update<'e>(&self, from: HistoryNumber, events: impl Iterator<Item = &'e Event>) -> Vec<ViewItem> {
         let told = self.told(events);
         let told = told.iter().map(|(number, event)| (*number, event.as_deref()));
         self.showing.update(from, told)
     }
 
-    /// The items with which a view begins for a client that has what `stamps` says, and the history number that they show.
+    /// The items that begin a view for a client that has what `stamps` says, and the history number that they show.
     fn begin(&self, stamps: &Stamps, beginning: Option<Beginning>) -> (Vec<ViewItem>, HistoryNumber) {
         let (entity, now) = (self.showing.entity(), self.image.history);
         let mut items = Vec::new();
@@ -154,8 +154,8 @@ impl<'a> Seen<'a> {
 }
 
 impl View {
-    /// Begins a view for a client that has what `stamps` says. `beginning` is what it is shown first if it was just given
-    /// the entity. Returns the frames that show it.
+    /// Begins a view for a client that has what `stamps` says. `beginning` is the state to show first if the client was
+    /// just given the entity. Returns the view and the frames that show it.
     pub(crate) fn begin(seen: &Seen<'_>, stamps: &Stamps, beginning: Option<Beginning>) -> (Self, Vec<Vec<u8>>) {
         let (items, shown) = seen.begin(stamps, beginning);
         let mut frames = Frames::new(Part::Base, stamps.view);
@@ -163,7 +163,7 @@ impl View {
         (Self { frames, shown }, bodies)
     }
 
-    /// The frames that show what has just been recorded.
+    /// The frames that show the events just recorded.
     pub(crate) fn follow<'e>(&mut self, seen: &Seen<'_>, recorded: impl Iterator<Item = &'e Event>) -> Vec<Vec<u8>> {
         let shown = self.shown;
         let new = recorded.filter(|event| event.history > Some(shown));

@@ -1,8 +1,8 @@
-//! How much a client is shown: so many bytes a tick.
+//! The budget of a client: bytes per tick.
 //!
-//! A tick's bytes are spent until none are left, so the last thing shown at a tick may take more than there was; the ticks
-//! after it make up for that. Over any number of ticks a client is thus sent at most what they and one tick more allow, and one
-//! thing.
+//! A tick's bytes are spent until none are left, so the last item of a tick may overdraw the budget; the ticks after it
+//! compensate. Over any number of ticks a client is therefore sent at most what these ticks and one more allow, plus
+//! one item.
 
 use std::num::NonZeroU32;
 
@@ -12,20 +12,20 @@ use crate::sampling::SECOND;
 /// everywhere in this field: 20,000 bit/s are 222 bytes a tick.
 const HEADERS: i64 = 28;
 
-/// The largest thing shown is made up for within so many ticks; or a client that was shown a picture would stand still for
-/// minutes.
+/// Maximum number of ticks that compensate for one large item: a client that was sent a picture would otherwise stand
+/// still for minutes.
 const DEBT: i64 = 50;
 
-/// What is left of the bytes.
+/// What is left of the budget.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
-    /// `None`: as much as there is.
+    /// Bytes per tick; `None` for no limit.
     tick: Option<i64>,
     balance: i64,
 }
 
 impl Budget {
-    /// So many bits a second; `None` for no limit.
+    /// A budget of so many bits per second; `None` for no limit.
     pub(crate) fn new(bits: Option<NonZeroU32>) -> Self {
         let bytes = |bits: NonZeroU32| i64::from(bits.get()) / (8 * SECOND.cast_signed()) - HEADERS;
         Self {
@@ -34,19 +34,19 @@ impl Budget {
         }
     }
 
-    /// A tick begins. What was not needed at the one before it is kept, and nothing older.
+    /// Begins a tick. What the last tick left over is kept, and nothing older.
     pub(crate) fn refill(&mut self) {
         if let Some(tick) = self.tick {
             self.balance = (self.balance + tick).min(2 * tick);
         }
     }
 
-    /// Whether anything may be shown beyond `spent` bytes that are not noted yet.
+    /// Whether anything may be sent beyond `spent` bytes that are not yet recorded.
     pub(crate) fn allows(&self, spent: usize) -> bool {
         self.tick.is_none() || self.balance > i64::try_from(spent).unwrap_or(i64::MAX)
     }
 
-    /// How many bytes may still be shown.
+    /// Bytes that may still be sent.
     pub(crate) fn left(&self) -> usize {
         match self.tick {
             Some(_) => usize::try_from(self.balance).unwrap_or(0),
@@ -54,7 +54,7 @@ impl Budget {
         }
     }
 
-    /// So many bytes were shown.
+    /// Records bytes as sent.
     pub(crate) fn spend(&mut self, bytes: usize) {
         if let Some(tick) = self.tick {
             let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);

@@ -1,9 +1,9 @@
-//! Controllers at work: what they do at each tick, and how their entities hear of it.
+//! Runs controllers: what they do at each tick, and how behaviour is notified.
 //!
-//! A controller is part of its entity's state, and what it was set to do, how far along its path it is and who is in its trap
-//! are events. In between, it only moves its entity, and that is volatile. Whatever the behaviour is told is an input of its
-//! own, in which the log also learns that it was: the two are in one batch, so that neither a crash nor a hand-over loses or
-//! repeats any of it.
+//! A controller is part of its entity's state. What it was set to do, its progress along its path and the entities in
+//! its trap are events. In between it only moves its entity, and that is volatile. Each notification of behaviour is a
+//! separate input, which also logs that behaviour was notified: both are in one batch, so that neither a crash nor a
+//! hand-over loses or repeats it.
 
 mod steps;
 
@@ -25,28 +25,29 @@ use crate::{
 };
 use steps::Course;
 
-/// How long after a take-over what is not known here may still be there: ghosts come when their holders are up.
+/// How long after a take-over an unknown entity may still exist: ghosts arrive once their holders are up.
 const AFTER_TAKE_OVER: Duration = Duration::from_secs(30);
 
-/// The same after an entity was taken from another owner: what is near it and real there has, or gets, a ghost here.
+/// The same after an entity was taken over from another owner: real entities near it have, or get, ghosts here.
 const AFTER_ARRIVAL: Duration = Duration::from_secs(5);
 
-/// Most that behaviours are told of traps in one tick; the rest is told at the next.
+/// Number of notifications in one tick above which traps are not examined; the rest follows at the next tick.
 const TOLD_AT_ONCE: usize = 10_000;
 
 type Key = (EntityId, ControllerId);
 
-/// See the module. Derived from the state; only how far those have come that go on is known nowhere else.
+/// All controllers on this owner. Derived from the state, but for the current progress of running ones, which is only
+/// here.
 #[derive(Debug, Default)]
 pub(crate) struct Controllers {
-    /// Those that move their entities by themselves.
+    /// Controllers that move their entities by themselves.
     movers: BTreeMap<Key, Runner>,
-    /// Those that are carried: they move after the others.
+    /// Controllers of entities that ride on others; they run after `movers`.
     riders: BTreeMap<Key, Runner>,
     traps: BTreeMap<Key, Runner>,
-    /// What the behaviours are to be told in this tick.
+    /// Notifications of behaviour due in this tick.
     due: VecDeque<(Key, ControllerNews)>,
-    /// Since when a tick is on its way of which something is to be told.
+    /// When the current tick began, while it has notifications to send.
     underway: Option<Mono>,
     census: Census,
     found: Vec<EntityId>,
@@ -55,20 +56,20 @@ pub(crate) struct Controllers {
 #[derive(Clone, Copy, Debug)]
 struct Runner {
     course: Course,
-    /// Until when it is no news that something is not known here.
+    /// Until then, an unknown entity does not count as gone.
     patient: Mono,
 }
 
-/// Somebody else, as a controller finds it.
+/// Another entity, as a controller finds it.
 enum Other {
     At(Place),
-    /// It may be there, and was not heard of since this owner or this entity came here.
+    /// It may exist, but was not received since this owner or this entity came here.
     Unheard,
     Gone,
 }
 
 impl Controllers {
-    /// Those of an owner that is taken over.
+    /// The controllers of an owner that is taken over.
     pub(crate) fn take_over(state: &OwnerState, now: Mono) -> Self {
         let mut controllers = Self::default();
         for (entity, image) in &state.entities {
@@ -77,12 +78,12 @@ impl Controllers {
         controllers
     }
 
-    /// Since when a tick is on its way.
+    /// When the current tick began, while it has notifications to send.
     pub(crate) fn underway(&self) -> Option<Mono> {
         self.underway
     }
 
-    /// Takes note of what was recorded of an entity.
+    /// Applies what was recorded of an entity.
     pub(crate) fn note(&mut self, cx: &OwnerContext, entity: EntityId, body: &Body) {
         match body {
             Body::Onloaded { .. } | Body::Returned { .. } => {
@@ -100,7 +101,7 @@ impl Controllers {
         }
     }
 
-    /// Logs how far the controllers of an entity have come, which is about to leave.
+    /// Logs the progress of the controllers of an entity that is about to leave.
     pub(crate) fn log_course(&self, cx: &mut OwnerContext, entity: EntityId) {
         for ((_, controller), runner) in self.movers.range(all_of(entity)) {
             let Course { leg, pace } = runner.course;
@@ -147,7 +148,7 @@ impl Controllers {
         }
     }
 
-    /// Moves everybody by one tick, and finds out what is to be told.
+    /// Moves all entities by one tick, and collects the notifications that are due.
     fn run(&mut self, cx: &mut OwnerContext, around: SpatialQuery<'_>) {
         let now = cx.now().mono;
         for runners in [&mut self.movers, &mut self.riders] {
@@ -189,9 +190,9 @@ impl Controllers {
 }
 
 impl CellRole {
-    /// Begins a tick's work of the controllers. Returns whether something is to be told before the tick goes on.
+    /// Runs the controllers of a tick. Returns whether notifications must be sent before the tick goes on.
     pub(crate) fn run_controllers(&mut self, cx: &mut OwnerContext) -> bool {
-        // Where nobody is responsible nobody goes, and before the map is known that is everywhere.
+        // Where no owner is responsible nothing moves, and before the map is known that is everywhere.
         if self.territory.is_known() {
             let around = SpatialQuery {
                 ghosts: &self.ghosts,
@@ -205,14 +206,14 @@ impl CellRole {
         waits
     }
 
-    /// Tells the next of what is to be told in this tick, as an input of its own. Returns whether there was something.
+    /// Sends the next notification of this tick, as a separate input. Returns whether there was one.
     pub(crate) fn tell_controllers(&mut self, cx: &mut OwnerContext) -> bool {
         let Some((key, news)) = self.controllers.due.pop_front() else {
             self.controllers.underway = None;
             return false;
         };
         let (entity, controller) = key;
-        // What was told before may have ended it.
+        // An earlier notification may have ended it.
         let Some(set) = running(cx, key) else { return true };
         let tag = set.tag;
         let runner = self.controllers.movers.get(&key);
@@ -220,7 +221,7 @@ impl CellRole {
         let Some(what) = event_of(&set.task, news, pace) else {
             return true;
         };
-        // So that after a crash it is where it was when this happened, and so is who came or went.
+        // After a crash it is then where it was when this happened, and so is the entity that came or left.
         log_place(cx, entity);
         if let ControllerNews::Entered { who } | ControllerNews::Left { who } = news {
             log_place(cx, who);
@@ -233,7 +234,7 @@ impl CellRole {
     }
 }
 
-/// Moves an entity by one tick. Returns what is to be told at the end of it, unless the controller goes on.
+/// Moves an entity by one tick. Returns the final notification of the controller, unless it goes on.
 fn advance(
     cx: &mut OwnerContext,
     around: SpatialQuery<'_>,
@@ -288,12 +289,13 @@ fn advance(
     news
 }
 
-/// What is to be told of a step: a controller whose step is lost in rounding, and that does not gain speed, would never end.
+/// The notification after a step. A controller whose step is lost in rounding, and that does not gain speed, fails: it
+/// would never end.
 fn outcome(end: Option<ControllerNews>, goes_on: bool) -> Option<ControllerNews> {
     end.or((!goes_on).then_some(ControllerNews::Failed))
 }
 
-/// What the log is to learn with the news; nothing if they are none any more.
+/// The event that is logged with a notification; `None` if the notification is obsolete.
 fn event_of(task: &Task, news: ControllerNews, pace: f32) -> Option<ControllerEvent> {
     match (news, task) {
         (ControllerNews::Passed { waypoint }, Task::Follow { path, .. }) => {
@@ -317,7 +319,7 @@ fn event_of(task: &Task, news: ControllerNews, pace: f32) -> Option<ControllerEv
     }
 }
 
-/// Where the entity of a controller is, and what the controller is to do.
+/// The place of a controller's entity, and the controller's task.
 fn at_work(cx: &OwnerContext, key: Key) -> Option<(Place, &Task)> {
     Some((cx.place(key.0)?, &running(cx, key)?.task))
 }
@@ -326,7 +328,7 @@ fn running(cx: &OwnerContext, (entity, controller): Key) -> Option<&Controller> 
     cx.image(entity)?.cell()?.controllers.get(controller)
 }
 
-/// How far a controller was when last logged.
+/// The progress of a controller as last logged.
 fn course_of(set: &Controller) -> Course {
     let leg = match set.task {
         Task::Follow { leg, .. } => leg,

@@ -14,15 +14,15 @@ use crate::{
     presence::{Actor, Scene},
 };
 
-/// A client that has seen nothing of an entity for so many history numbers, because all concerned others, is told that
-/// time has passed, so that its stamp does not fall out of the history that is kept. Half of that history.
+/// After this many history numbers that concerned only others, a client is sent an empty update, so that its stamp
+/// stays within the kept history. Half of that history.
 const QUIET: u64 = annals_event::HISTORY_KEPT as u64 / 2;
 
-/// An entity in the view, or one that is about to enter it.
+/// An entity in the view, or about to enter it.
 #[derive(Clone, Debug)]
 pub(crate) struct EntityView {
     pub(crate) entity: EntityId,
-    /// When its turn comes.
+    /// Determines when its turn comes.
     pub(crate) priority: Priority,
     /// `None` until its first turn.
     pub(crate) had: Option<Had>,
@@ -31,17 +31,17 @@ pub(crate) struct EntityView {
 /// What a client has of an entity.
 #[derive(Clone, Debug)]
 pub(crate) struct Had {
-    /// The history number up to which it was shown it.
+    /// The history number up to which the client has it.
     pub(crate) upto: HistoryNumber,
-    /// The beat at which it was last told where it is; `None` if it was not in this view.
+    /// The beat at which its place was last sent; `None` if it was not sent in this view.
     pub(crate) told: Option<u64>,
-    /// For each level of detail finer than the one on which it is shown, the nearest first, the history number for which the
-    /// client has the properties of that level.
+    /// For each level of detail finer than the current one, the nearest first, the history number at which the client
+    /// has the properties of that level.
     pub(crate) finer: Vec<HistoryNumber>,
 }
 
 impl Had {
-    /// What a client says it has, before it was told anything in this view.
+    /// What a client reports that it has, before anything was sent in this view.
     pub(crate) fn said(upto: HistoryNumber, finer: Vec<HistoryNumber>) -> Self {
         Self {
             upto,
@@ -50,40 +50,40 @@ impl Had {
         }
     }
 
-    /// The level of detail on which it is shown.
+    /// The current level of detail.
     fn level(&self) -> u8 {
         u8::try_from(self.finer.len()).unwrap_or(u8::MAX)
     }
 }
 
-/// The entity whose client looks.
+/// The client's own entity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Own {
-    /// Which entity.
+    /// Its id.
     pub(crate) entity: EntityId,
-    /// Whether it was moved by somebody else than its client.
+    /// Whether it was moved by something other than its client.
     pub(crate) displaced: bool,
-    /// Where it is.
+    /// Its position.
     pub(crate) position: Option<Position>,
 }
 
-/// What there is to be told to a client.
+/// What a client is sent at one tick.
 #[derive(Debug, Default)]
 pub(crate) struct Sights {
-    /// What must arrive.
+    /// Items that must arrive.
     pub(crate) items: Vec<ViewItem>,
-    /// What is only worth having now.
+    /// Movements that are worth having only now.
     pub(crate) moves: Vec<Sighting>,
 }
 
 impl Sights {
-    /// About how many bytes the items take, without so many of the first.
+    /// Approximate size in bytes of the items from this index on.
     pub(crate) fn bytes_after(&self, items: usize) -> usize {
         self.items[items..].iter().map(ViewItem::about_bytes).sum()
     }
 }
 
-/// Tells of an entity what is new to a client.
+/// Adds what is new of an entity to a client.
 pub(crate) fn show(
     had: &mut Option<Had>,
     scene: &Scene<'_>,
@@ -119,7 +119,7 @@ pub(crate) fn show(
         Eyes::Others => {
             let since = actor.whereabouts.since;
             let untold = had.told.is_none_or(|told| told < since);
-            // Where movements are worth only having now they are told as such; those of others for certain.
+            // Volatile movements are sent as datagrams below; those of other types as items, reliably.
             jumped || had.told.is_none() || (untold && !actor.entity_type.volatile.is_any())
         }
     };
@@ -149,7 +149,7 @@ pub(crate) fn show(
     }
 }
 
-/// Tells of an entity that the client did not have.
+/// Adds items for an entity that the client does not have.
 fn enter(showing: &Showing<'_>, actor: &Actor<'_>, items: &mut Vec<ViewItem>) {
     let (entity, place) = (showing.entity(), actor.whereabouts.place);
     items.push(ViewItem::Enter {
@@ -169,8 +169,7 @@ fn enter(showing: &Showing<'_>, actor: &Actor<'_>, items: &mut Vec<ViewItem>) {
     }
 }
 
-/// The level of detail on which something so far away is shown that was shown on `before`: a coarser one only beyond the
-/// hysteresis.
+/// The level of detail at a distance, given the level `before`. Changes to a coarser one only beyond the hysteresis.
 fn level(levels: &[LodLevel], before: usize, away: f32) -> usize {
     let mut level = before.min(levels.len());
     while level > 0 && away < levels[level - 1].radius {
@@ -185,7 +184,7 @@ fn level(levels: &[LodLevel], before: usize, away: f32) -> usize {
     level
 }
 
-/// Goes over to another level of detail, if it is another one. On a finer one the client is told what has changed since it
+/// Changes the level of detail to `wanted`, if it differs. For a finer one the client is sent what has changed since it
 /// had the levels between.
 fn change_level(
     showing: &Showing<'_>,
@@ -202,7 +201,7 @@ fn change_level(
             Vec::new()
         }
         Ordering::Less => {
-            // What these properties went through before is not told after it.
+            // Earlier changes of these properties are not sent after the new values.
             items.extend(pass_over(showing, actor, had));
             let finer = had.finer.clone();
             had.finer.truncate(wanted);
@@ -224,7 +223,7 @@ fn change_level(
     });
 }
 
-/// Tells that what has happened since concerns others, if something has.
+/// Advances the client's history number past events that do not concern it, if there are any.
 fn pass_over(showing: &Showing<'_>, actor: &Actor<'_>, had: &mut Had) -> Option<ViewItem> {
     let from = had.upto;
     had.upto = from.max(actor.history);
@@ -236,8 +235,8 @@ fn pass_over(showing: &Showing<'_>, actor: &Actor<'_>, had: &mut Had) -> Option<
     })
 }
 
-/// Tells what happened since, or everything if that is not known any more. Returns whether the entity was put somewhere
-/// meanwhile.
+/// Adds the events since `had.upto`, or the whole state if they are no longer known. Returns whether the entity was
+/// placed elsewhere meanwhile.
 fn catch_up(showing: &Showing<'_>, actor: &Actor<'_>, had: &mut Had, items: &mut Vec<ViewItem>) -> bool {
     let (newest, presence) = (actor.history, &actor.presence);
     if newest == had.upto {
@@ -263,7 +262,7 @@ fn catch_up(showing: &Showing<'_>, actor: &Actor<'_>, had: &mut Had, items: &mut
     jumped
 }
 
-/// How far away something is seen, metres: nothing, from nowhere.
+/// Distance between two positions, metres; 0 if the first is unknown.
 pub(crate) fn distance(from: Option<Position>, to: Position) -> f32 {
     from.map_or(0.0, |from| from.distance(to))
 }

@@ -1,4 +1,4 @@
-//! How cell parts begin and end, and how their homes hear of it.
+//! Creates and destroys cell parts, and notifies their homes.
 
 use annals_event::{Body, Call, CellCreation, ClientLink, Image, Place, Subject};
 use annals_ids::{Address, EntityId, OwnerId, Part};
@@ -7,7 +7,7 @@ use annals_node::{Caller, OwnerContext};
 use crate::role::CellRole;
 
 impl CellRole {
-    /// Makes a cell part. What cannot be made begins and ends at once, so that its home hears that there is none.
+    /// Creates a cell part. One that cannot be created begins and ends at once, so that its home is notified.
     pub(crate) fn create(&mut self, cx: &mut OwnerContext, mut creation: CellCreation) {
         let (entity, place) = (creation.entity, creation.place);
         let leaving = cx.state().departing.values().any(|(leaving, _)| *leaving == entity);
@@ -46,7 +46,7 @@ impl CellRole {
         }
     }
 
-    /// Ends a cell part that is real here.
+    /// Destroys a cell part that is real here.
     pub(crate) fn destroy(&mut self, cx: &mut OwnerContext, entity: EntityId) {
         if cx.image(entity).is_none() {
             return;
@@ -58,14 +58,14 @@ impl CellRole {
         cx.record_for(entity, false, Body::Destroyed);
     }
 
-    /// Notes whose client's entity it is from now on.
+    /// Sets the client of an entity.
     pub(crate) fn attach(&mut self, cx: &mut OwnerContext, entity: EntityId, client: Option<ClientLink>) {
         if cx.image(entity).is_some_and(|image| image.client != client) {
             cx.record_for(entity, false, Body::ClientSet(client));
         }
     }
 
-    /// Notes, as its home, where a cell part without a base is. That it is here needs no note.
+    /// Records, as its home, the holder of a cell part without a base. This owner itself is not recorded.
     pub(crate) fn placed(&mut self, cx: &mut OwnerContext, caller: &Caller, at: Option<OwnerId>) {
         let Address::Cell(entity) = caller.link.from else {
             return;
@@ -81,7 +81,8 @@ fn begin(cx: &mut OwnerContext, creation: CellCreation) {
     cx.record(subject, false, Body::CellCreated(Box::new(creation)));
 }
 
-/// Tells an entity's home where its cell part is, on the entity's own link, so that later places follow earlier ones (H6).
+/// Notifies an entity's home where its cell part is, on the entity's own link, so that later places follow earlier ones
+/// (H6).
 pub(crate) fn tell_home(cx: &mut OwnerContext, entity: EntityId, at: Option<OwnerId>) {
     let Some(image) = cx.image(entity) else { return };
     let (home, based) = (image.home, is_based(image));

@@ -1,8 +1,9 @@
 //! Receives ghosts: copies of entities that are real on another owner (rule V2).
 //!
-//! A ghost is never authoritative. It is built from an image at some history number and the dense events that follow, and
-//! names the holder of the real entity. Leaving an owner takes a history number of its own, which only the next holder sends;
-//! so of two owners that send an entity the one with the higher number holds it, however late the messages of the other are.
+//! A ghost is never authoritative. It is built from an image at some history number and the dense events that follow,
+//! and names the holder of the real entity. Leaving an owner takes a history number of its own, which only the next
+//! holder sends. So of two owners that send an entity, the one with the higher number holds it, however late the
+//! messages of the other are.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -20,17 +21,19 @@ use crate::{
     sampling::Whereabouts,
 };
 
-/// For this long after an owner first sent an entity, a list without it is ignored: the list may be older than the entity.
+/// For this long after an owner first sent an entity, a list without it is ignored: the list may be older than the
+/// entity.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// How long a ghost is kept while its holder says nothing at all: longer than a take-over takes, so that clients do not see
-/// everything across the boundary go and come back.
+/// How long a ghost is kept while its holder is silent. Longer than a take-over takes, so that clients do not see
+/// everything across the boundary leave and return.
 pub(crate) const UNHEARD: Duration = Duration::from_secs(30);
 
-/// Most ghosts of one owner. At a kilobyte each they take 50 MB.
+/// Maximum number of ghosts of one owner. At a kilobyte each they take 50 MB.
 const LIMIT: usize = 50_000;
 
-/// Events kept between two ticks, beyond which the oldest go although somebody may not have been told them.
+/// Maximum number of events kept per ghost between two ticks. The oldest are dropped even if a client has not been sent
+/// them.
 const RECENT_LIMIT: usize = 8 * HISTORY_KEPT;
 
 /// One ghost.
@@ -45,24 +48,24 @@ pub struct Ghost {
     /// The newest events, dense, up to `history`.
     recent: VecDeque<Shown>,
     whereabouts: Whereabouts,
-    /// Of its newest movement.
+    /// Sequence number of its newest movement.
     sequence: u64,
-    /// Since when its holder has spoken of it, or could have, and when it named it last.
+    /// `held`: since when its holder has sent it, or could have. `named`: when its holder last listed it.
     held: Mono,
     named: Mono,
-    /// Whether its holder has not yet spoken of it since it left for there.
+    /// Whether the entity left here for its holder, and the holder has not sent it yet.
     is_unheard_of: bool,
 }
 
-/// When something was heard.
+/// When a message was received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) now: Mono,
-    /// The next tick: what is heard is told then.
+    /// The next tick, at which clients are sent what was received.
     pub(crate) beat: u64,
 }
 
-/// What it takes to hear of ghosts and to tell the game what is new.
+/// Context for applying messages to ghosts and notifying behaviour of changes.
 #[derive(Clone, Copy)]
 pub(crate) struct Hearing<'a> {
     pub(crate) at: Moment,
@@ -70,10 +73,10 @@ pub(crate) struct Hearing<'a> {
     pub(crate) behaviour: &'a dyn Behaviour,
 }
 
-/// What a ghost lacks: an entity, and the newest history number that is known of it.
+/// A request for missing history: an entity, and the newest history number that is known of it.
 pub(crate) type Lack = (EntityId, Option<HistoryNumber>);
 
-/// All ghosts that this owner has.
+/// All ghosts on this owner.
 #[derive(Debug, Default)]
 pub struct GhostReceiver {
     ghosts: BTreeMap<EntityId, Ghost>,
@@ -83,31 +86,31 @@ pub struct GhostReceiver {
 }
 
 impl Ghost {
-    /// Who holds the real one, as far as is known.
+    /// The holder of the real entity, as far as it is known.
     #[must_use]
     pub fn holder(&self) -> OwnerId {
         self.holder
     }
 
-    /// Its type.
+    /// Its entity type.
     #[must_use]
     pub fn type_id(&self) -> TypeId {
         self.type_id
     }
 
-    /// The home of the real one.
+    /// The home of the real entity.
     #[must_use]
     pub fn home(&self) -> OwnerId {
         self.home
     }
 
-    /// Whose client's entity it was when its image was made.
+    /// The session of its client when its image was made.
     #[must_use]
     pub fn session(&self) -> Option<SessionId> {
         self.session
     }
 
-    /// For which history number of the real one it stands.
+    /// The history number of the real entity for which it stands.
     #[must_use]
     pub fn history(&self) -> HistoryNumber {
         self.history
@@ -119,7 +122,7 @@ impl Ghost {
         &self.properties
     }
 
-    /// Where it is.
+    /// Its place.
     #[must_use]
     pub fn place(&self) -> Place {
         self.whereabouts.place
@@ -129,18 +132,18 @@ impl Ghost {
         self.whereabouts
     }
 
-    /// Whether its holder has not yet spoken of it since it left for there.
+    /// Whether the entity left here for its holder, and the holder has not sent it yet.
     pub(crate) fn is_unheard_of(&self) -> bool {
         self.is_unheard_of
     }
 
-    /// Its holder speaks of it.
+    /// Records that its holder sent or listed it.
     fn hear(&mut self, now: Mono) {
         (self.named, self.is_unheard_of) = (now, false);
     }
 
-    /// What happened after `known`, `None` for an event of which there is no copy here. Nothing if `known` is more than is
-    /// known here: the client was shown it by somebody who knew more.
+    /// The events after `known`; `None` for an event of which there is no copy here. Returns nothing if `known` is
+    /// newer than what is known here: the client was sent it by another owner that knew more.
     pub(crate) fn since(&self, known: HistoryNumber) -> Option<Vec<(HistoryNumber, Option<&Event>)>> {
         let missing = usize::try_from(self.history.0.saturating_sub(known.0)).ok()?;
         let skipped = self.recent.len().checked_sub(missing)?;
@@ -152,7 +155,7 @@ impl Ghost {
         Some(numbers.zip(events).collect())
     }
 
-    /// Does what an event says, and tells the game. Returns whether it fits.
+    /// Applies an event and notifies behaviour. Returns whether the event is valid for this ghost.
     fn apply(&mut self, hearing: Hearing<'_>, entity: EntityId, shown: &Shown) -> bool {
         let Shown::Event(event) = shown else { return true };
         let Some(entity_type) = hearing.schema.entity_type(self.type_id) else {
@@ -192,7 +195,7 @@ impl Ghost {
         GhostView::new((entity, entity_type), stands, &self.properties)
     }
 
-    /// Tells the game that a property has changed.
+    /// Notifies behaviour that a property has changed.
     fn tell(&self, hearing: Hearing<'_>, entity: EntityId, property: MemberId, replaced: &Replaced) {
         if let Some(entity_type) = hearing.schema.entity_type(self.type_id) {
             let view = self.view(entity, entity_type);
@@ -208,12 +211,13 @@ impl GhostReceiver {
         self.ghosts.get(&entity)
     }
 
-    /// All of them.
+    /// All ghosts.
     pub fn iter(&self) -> impl Iterator<Item = (EntityId, &Ghost)> {
         self.ghosts.iter().map(|(entity, ghost)| (*entity, ghost))
     }
 
-    /// Which have come or moved since that was last forgotten. Those that have gone are found to be no more.
+    /// The ghosts that came or moved since the trail was last cleared. Removed ones stay in it; a lookup does not find
+    /// them.
     pub(crate) fn trail(&self) -> &Trail {
         &self.trail
     }
@@ -222,7 +226,7 @@ impl GhostReceiver {
         self.trail.clear();
     }
 
-    /// The entity is real here, or is not to be seen any more.
+    /// Removes a ghost: the entity is real here, or out of sight.
     pub(crate) fn remove(&mut self, entity: EntityId) {
         self.ghosts.remove(&entity);
     }
@@ -254,21 +258,23 @@ impl GhostReceiver {
         self.trail.note(entity);
     }
 
-    /// What left for `holder` has arrived there: what that said of its ghosts until now may come later, and be older.
+    /// Records that an entity which left for `holder` has arrived there. A list that `holder` sent before may be
+    /// received later, and not contain it.
     pub(crate) fn arrive(&mut self, now: Mono, entity: EntityId, holder: OwnerId) {
         if let Some(ghost) = self.ghosts.get_mut(&entity).filter(|ghost| ghost.holder == holder) {
             (ghost.held, ghost.named) = (now, now);
         }
     }
 
-    /// When the one of these owners that has been silent for longest sent its list of ghosts: not later than `now`, and
-    /// never if one of them has said nothing.
+    /// When the longest silent of these owners last sent its list of ghosts: at most `now`; `None` if one of them has
+    /// not sent any.
     pub(crate) fn all_heard(&self, now: Mono, owners: &BTreeSet<OwnerId>) -> Option<Mono> {
         let mut heard = owners.iter().map(|owner| self.heard.get(owner).copied());
         heard.try_fold(now, |least, heard| Some(least.min(heard?)))
     }
 
-    /// Takes an image, unless more is known already. Returns whether `from` holds the entity, as far as is known now.
+    /// Applies an image, unless newer state is known. Returns whether `from` holds the entity, as far as it is known
+    /// then.
     pub(crate) fn take_image(
         &mut self,
         hearing: Hearing<'_>,
@@ -304,7 +310,7 @@ impl GhostReceiver {
         held
     }
 
-    /// Takes events. Returns what is missing before them.
+    /// Applies events. Returns what is missing before them.
     pub(crate) fn take_events(
         &mut self,
         hearing: Hearing<'_>,
@@ -345,7 +351,7 @@ impl GhostReceiver {
         None
     }
 
-    /// Takes movements; the newest wins.
+    /// Applies movements; the newest wins.
     pub(crate) fn take_moves(&mut self, at: Moment, from: OwnerId, moves: &[GhostMove]) {
         for movement in moves {
             let Some(ghost) = self.ghosts.get_mut(&movement.entity) else {
@@ -359,9 +365,8 @@ impl GhostReceiver {
         }
     }
 
-    /// Takes the list of the ghosts that `from` has here, with their newest history numbers. Ghosts held by `from` that are
-    /// not in it are removed. Entities
-    /// that are `own` here, or on their way from here, are passed over. Returns what is missing.
+    /// Applies the list of the ghosts that `from` has here, with their newest history numbers. Removes ghosts held by
+    /// `from` that are not in it. Skips entities that are `own`: real here, or leaving. Returns what is missing.
     pub(crate) fn take_heads(
         &mut self,
         at: Moment,
@@ -398,8 +403,8 @@ impl GhostReceiver {
         lacks
     }
 
-    /// Ends a tick: forgets history that everybody was told, and ghosts whose holder has been silent for too long. `own`
-    /// says which entities are on their way from here.
+    /// Ends a tick: drops history that all clients were sent, and ghosts whose holder has been silent for longer than
+    /// [`UNHEARD`]. `own` says which entities are leaving here.
     pub(crate) fn age(&mut self, now: Mono, own: impl Fn(EntityId) -> bool) {
         self.ghosts
             .retain(|entity, ghost| now.since(ghost.named) <= UNHEARD || own(*entity));
@@ -410,7 +415,7 @@ impl GhostReceiver {
     }
 }
 
-/// Makes a ghost of an image, keeping of the old one what the image does not know better.
+/// Makes a ghost of an image, keeping from the old ghost what is newer than the image.
 fn renew(old: Option<Ghost>, at: Moment, from: OwnerId, image: GhostImage) -> Ghost {
     let mut ghost = Ghost {
         holder: from,
@@ -438,7 +443,7 @@ fn renew(old: Option<Ghost>, at: Moment, from: OwnerId, image: GhostImage) -> Gh
     }
     let since = old.whereabouts.since;
     if old.holder == from && old.sequence > 0 {
-        // Movements wait for no log, so they are newer than any image that comes after them.
+        // Movements do not wait for the log, so they are newer than any image received after them.
         (ghost.whereabouts, ghost.sequence) = (old.whereabouts, old.sequence);
     } else if old.whereabouts.place == ghost.whereabouts.place {
         ghost.whereabouts.since = since;
@@ -446,7 +451,7 @@ fn renew(old: Option<Ghost>, at: Moment, from: OwnerId, image: GhostImage) -> Gh
     ghost
 }
 
-/// Whether the image is one of an entity of the schema: what is wrong must not reach clients.
+/// Whether the image is valid for its type in the schema: an invalid one must not reach clients.
 fn fits(schema: &Schema, image: &GhostImage) -> bool {
     let Some(entity_type) = schema.entity_type(image.type_id) else {
         return false;

@@ -1,8 +1,8 @@
 //! Sends the ghosts of this owner's real entities to the owners that need them (rule V2).
 //!
-//! Nothing of this is logged. A new ghost begins with the entity's history number; a receiver that lacks events or the image
-//! asks for them. Later events are sent at each tick. Once a second the newest history number of every ghost is sent as well,
-//! so that any lost message is detected.
+//! Nothing of this is logged. A new ghost begins with the entity's history number; a receiver that lacks events or the
+//! image asks for them. Later events are sent at each tick. Once a second the newest history number of every ghost is
+//! sent as well, so that any lost message is detected.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,12 +26,13 @@ use crate::{
 /// Movements per message: 45 bytes each, far below what the bus takes.
 const MOVES: usize = 1_000;
 
-/// How long an owner without a ghost from here still receives an empty list: it drops its ghosts on receipt, and several of
-/// these messages may be lost.
+/// How long an owner without a ghost from here still receives an empty list: it drops its ghosts on receipt, and
+/// several of these messages may be lost.
 const FAREWELL: Duration = Duration::from_secs(10);
 
 /// How long an entity that was handed over is still listed after its next holder has sent it: by then other owners have
-/// received that message too, and none of them drops the ghost and creates it again. Does not apply to one that went far away.
+/// received that message too, and none of them drops the ghost and creates it again. Does not apply to an entity that
+/// was teleported into another owner's space.
 const LINGERING: Duration = Duration::from_secs(3);
 
 /// The beat of each second at which all history numbers are sent; movements are repeated at another beat.
@@ -64,8 +65,8 @@ impl GhostSender {
         self.there.get(&owner).into_iter().flatten().map(|(entity, _)| *entity)
     }
 
-    /// Records owners that may keep ghosts that this holder did not send: of entities handed over from there, or sent by a
-    /// former holder. They receive the list of their ghosts even if they are no neighbours.
+    /// Records owners that may keep ghosts that this holder did not send: of entities handed over from there, or sent
+    /// by a former holder. They receive the list of their ghosts even if they are no neighbours.
     pub(crate) fn may_be_on(&mut self, now: Mono, owners: impl IntoIterator<Item = OwnerId>) {
         self.recent_receivers
             .extend(owners.into_iter().map(|owner| (owner, now)));
@@ -85,8 +86,8 @@ impl GhostSender {
         }
     }
 
-    /// Determines which owner needs which ghost. A new ghost begins with the entity's history number; an owner with a ghost
-    /// that it no longer needs is sent its list at once.
+    /// Determines which owner needs which ghost. A new ghost begins with the entity's history number; an owner with a
+    /// ghost that it no longer needs is sent its list at once.
     pub(crate) fn settle(&mut self, cx: &mut OwnerContext, territory: &Territory, ghosts: &GhostReceiver) {
         let now = cx.now().mono;
         for (entity, lingering) in &mut self.lingering {
@@ -147,7 +148,8 @@ impl GhostSender {
         }
     }
 
-    /// Answers a receiver that lacks events or an image. One that asks for a ghost it does not need receives its list instead.
+    /// Answers a receiver that lacks events or an image. One that asks for a ghost it does not need receives its list
+    /// instead.
     pub(crate) fn answer(
         &mut self,
         cx: &mut OwnerContext,
@@ -190,7 +192,8 @@ impl GhostSender {
         }
     }
 
-    /// Once a second: sends each owner that may have ghosts from here the list of them. Owners that asked receive it at once.
+    /// Once a second: sends each owner that may have ghosts from here the list of them. Owners that asked receive it at
+    /// once.
     pub(crate) fn name(&mut self, cx: &mut OwnerContext, territory: &Territory, beat: u64) {
         for owner in std::mem::take(&mut self.asked) {
             self.may_be_on(cx.now().mono, [owner]);
@@ -222,8 +225,8 @@ impl GhostSender {
         cx.tell(owner, Message::Ghost(GhostMessage::Heads(heads)));
     }
 
-    /// Entities that are real here, and those that left and have not arrived, or arrived within [`LINGERING`]: until then no
-    /// other owner sends them.
+    /// Entities that are real here, and those that left and have not arrived, or arrived within [`LINGERING`]: until
+    /// then no other owner sends them.
     fn held(&self, cx: &OwnerContext) -> Vec<(EntityId, Place)> {
         let leaving = walking(cx).filter_map(|(entity, image)| Some((entity, image.cell()?.place)));
         let lingering = self
@@ -233,21 +236,22 @@ impl GhostSender {
         cx.places().chain(leaving).chain(lingering).collect()
     }
 
-    /// The newest history number that this owner tells of an entity.
+    /// The newest history number of an entity that this owner sends.
     fn newest(&self, cx: &OwnerContext, entity: EntityId) -> Option<HistoryNumber> {
         let lingering = || self.lingering.get(&entity).map(|lingering| lingering.newest);
         presented(cx, entity).map(|(_, newest)| newest).or_else(lingering)
     }
 }
 
-/// How much farther away others see an entity than its type's neighbours.
+/// The appeal radius of its type: others see it from this many metres further away.
 fn appeal(cx: &OwnerContext, entity: EntityId) -> f32 {
     presented(cx, entity)
         .and_then(|(image, _)| cx.type_of(image.type_id))
         .map_or(0.0, |found| found.appeal_radius)
 }
 
-/// An entity and the newest history number that this owner tells of. That it has left is for its next holder to tell.
+/// An entity and its newest history number that this owner sends. The number of its departure is sent by its next
+/// holder.
 fn presented(cx: &OwnerContext, entity: EntityId) -> Option<(&Image, HistoryNumber)> {
     if let Some(image) = cx.image(entity) {
         return Some((image, image.history));
@@ -256,14 +260,15 @@ fn presented(cx: &OwnerContext, entity: EntityId) -> Option<(&Image, HistoryNumb
     Some((image, HistoryNumber(image.history.0.saturating_sub(1))))
 }
 
-/// What has left and not arrived yet, but for those that are put somewhere else: they are not here any more.
+/// Entities that have left and not yet arrived, without teleported ones: those are not here any more.
 fn walking(cx: &OwnerContext) -> impl Iterator<Item = (EntityId, &Image)> {
     let leaving = cx.state().departing.iter();
     let walking = leaving.filter(|((to, number), (_, image))| is_put(image, *to, *number).is_none());
     walking.map(|(_, (entity, image))| (*entity, image))
 }
 
-/// What an owner that was told up to `have` is to be told, and up to which number it then was; `None` if nothing.
+/// The message for an owner that has an entity up to `have`, and the history number that it has then; `None` if there
+/// is nothing to send.
 fn missing(
     cx: &OwnerContext,
     recent: &RecentEvents,

@@ -1,4 +1,4 @@
-//! Hand-over: an entity that has crossed into what another owner is responsible for becomes real there (rules H1 to H7).
+//! Hand-over: an entity that has crossed into another owner's area becomes real there (rules H1 to H7).
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,42 +14,43 @@ use crate::{
     teleport::{has_arrived, has_returned, put_at},
 };
 
-/// How long an entity stays after it has arrived, so that owners whose maps differ for a moment do not toss it.
+/// Minimum stay of an entity after it has arrived, so that owners whose maps differ for a moment do not pass it back
+/// and forth.
 const STAY: Duration = Duration::from_secs(1);
 
-/// How long it stays at most where owners whose maps differ have tossed it again and again: each time twice as long as
-/// before, until a newer map comes.
+/// Maximum stay of an entity that owners with different maps pass back and forth: the stay doubles each time, until a
+/// newer map comes.
 const LONGEST_STAY: Duration = Duration::from_secs(32);
 
-/// How long it is remembered that an entity was tossed: longer than any of its stays, there and here.
+/// How long the returns of an entity are remembered: longer than any of its stays, there and here.
 const REMEMBERED: Duration = Duration::from_secs(120);
 
-/// Most entities of which that is remembered; of the others nothing is lost but patience.
+/// Maximum number of entities whose returns are remembered; others only stay for a shorter time.
 const MOST_REMEMBERED: usize = 10_000;
 
 /// How long an entity that was refused stays before it is offered again.
 const REFUSED_STAY: Duration = Duration::from_secs(5);
 
-/// Most entities handed over in one tick. Their images share a batch, which may have room for fewer.
+/// Maximum number of entities handed over in one tick. Their images share a batch, which may have room for fewer.
 const AT_ONCE: usize = 32;
 
-/// Largest image that is handed over, bytes: it must fit what one input may record, here and where it goes. An entity that
-/// is larger stays real where it is.
+/// Largest image that is handed over, bytes: it must fit what one input may record, on both owners. A larger entity
+/// stays real where it is.
 const LARGEST: usize = 4 << 20;
 const _: () = assert!(LARGEST < INPUT_LIMIT);
 
-/// What a hand-over needs to remember beside the log.
+/// State of hand-overs outside the log.
 #[derive(Debug, Default)]
 pub(crate) struct Handover {
-    /// Until when entities stay although another owner is responsible for where they are.
+    /// Until when entities stay although they are in another owner's area.
     stays: BTreeMap<EntityId, Mono>,
-    /// Entities that came from the very owner that is responsible for where they are, by the map that is known here: how
-    /// long they stayed for that, and when they came last.
+    /// Entities that came from the same owner in whose area they are, by the map that is known here: the length of
+    /// their last stay, and when they last came.
     tossed: BTreeMap<EntityId, (Duration, Mono)>,
 }
 
 impl Handover {
-    /// A newer map is known: who was kept because maps differed is kept no longer than anybody else.
+    /// A newer map is known: entities kept because maps differed stay no longer than others.
     pub(crate) fn redrawn(&mut self, now: Mono) {
         for entity in std::mem::take(&mut self.tossed).into_keys() {
             if let Some(until) = self.stays.get_mut(&entity) {
@@ -63,7 +64,8 @@ impl Handover {
         self.tossed.retain(|_, (_, came)| now.since(*came) < REMEMBERED);
     }
 
-    /// An entity has arrived; `is_tossed` says that it is to go back whence it came. It stays for a while.
+    /// Records that an entity has arrived and stays for a while; `is_tossed` says that it is to go back to where it
+    /// came from.
     fn arrived(&mut self, now: Mono, entity: EntityId, is_tossed: bool) {
         let stay = match self.tossed.get(&entity) {
             _ if !is_tossed => STAY,
@@ -79,7 +81,8 @@ impl Handover {
 }
 
 impl CellRole {
-    /// Hands over what has gone elsewhere. To be done when nothing waits for an entity within this input.
+    /// Hands over entities that are in other owners' areas. Call only while nothing waits for an entity within this
+    /// input.
     pub(crate) fn hand_over(&mut self, cx: &mut OwnerContext) {
         if !cx.is_idle() {
             return;
@@ -96,7 +99,7 @@ impl CellRole {
             .take(AT_ONCE)
             .collect();
         if !gone.is_empty() {
-            // What is known to be confirmed need not travel.
+            // Calls known to be confirmed need not be in the image.
             cx.log_confirmations();
         }
         for (entity, to) in gone {
@@ -113,15 +116,17 @@ impl CellRole {
         }
     }
 
-    /// H1: the commit point. `put` is where it is to stand then, if it is put somewhere (H9).
+    /// H1: the commit point. `put` is the place where the entity is to arrive, if it is teleported (H9).
     pub(crate) fn offload(&mut self, cx: &mut OwnerContext, entity: EntityId, to: OwnerId, put: Option<Place>) {
         let (from, receiver) = (Address::Owner(cx.owner()), Address::Owner(to));
         let number = cx.next_call(from, receiver);
-        // Leaving takes a history number, so that whatever the next holder tells is newer than anything told from here.
+        // Leaving takes a history number, so that everything the next holder sends is newer than anything sent from
+        // here.
         cx.record_for(entity, true, Body::Offloaded { to, number });
         let (_, image) = cx.state().departing[&(to, number)].clone();
         if image.home == cx.owner() && !is_based(&image) {
-            // The home must never take an entity that is under way, or has arrived and not said so yet, for gone.
+            // The home must never consider an entity destroyed that is leaving, or has arrived without having reported
+            // yet.
             cx.record(Subject::Entity(entity, Part::Cell), false, Body::Placed(Some(to)));
         }
         let image = match put {
@@ -144,7 +149,7 @@ impl CellRole {
         }
     }
 
-    /// H3: takes an entity over, or refuses it.
+    /// H3: takes over an entity, or refuses it.
     pub(crate) fn onload(&mut self, cx: &mut OwnerContext, caller: &Caller, entity: EntityId, image: Box<Image>) {
         let (Address::Owner(from), own, number) = (caller.link.from, Address::Owner(cx.owner()), caller.number) else {
             return;
@@ -211,7 +216,7 @@ impl CellRole {
         Ok(())
     }
 
-    /// H4: the entity is real at the other owner for good.
+    /// H4: the entity is real at the other owner, irrevocably.
     pub(crate) fn arrived(&mut self, cx: &mut OwnerContext, caller: &Caller, of: CallNumber) {
         if let Some((entity, to)) = departing(cx, caller, of) {
             self.ghost_sender.linger(cx, entity);
@@ -245,17 +250,17 @@ fn departing(cx: &OwnerContext, caller: &Caller, of: CallNumber) -> Option<(Enti
     Some((*entity, to))
 }
 
-/// Whether the space is gone for a part that comes here: for all, or because it came in during an earlier life.
+/// Whether the space is gone for an arriving part: altogether, or because the part entered it in an earlier life.
 fn is_gone_for(cx: &OwnerContext, cell: &CellImage) -> bool {
     let space = cell.place.space;
     match cell.life {
-        // Who is of a later life than is known here says that the space is there.
+        // A part of a later life than is known here proves that the space exists.
         Some(life) => life < cx.state().life(space),
         None => cx.is_gone(space),
     }
 }
 
-/// Whether an entity can be handed over in the present input.
+/// Whether an entity can be handed over in this input.
 pub(crate) fn fits(cx: &OwnerContext, image: &Image) -> bool {
     let size = size(image);
     size <= LARGEST && cx.needs(size).is_ok()

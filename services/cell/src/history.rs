@@ -1,4 +1,5 @@
-//! What happened to entities lately: the events since the last tick, and when each property with a level of detail changed.
+//! Recent history of entities: the events since the last tick, and the last change of each property with a level of
+//! detail.
 
 mod changed;
 mod recent;

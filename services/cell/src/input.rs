@@ -1,4 +1,4 @@
-//! What a cell core is given, and what it counts.
+//! Inputs and counters of the cell core.
 
 use annals_def::Value;
 use annals_event::Place;
@@ -8,36 +8,37 @@ use annals_wire::SpaceMap;
 /// An input of a cell core.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CellInput {
-    /// The director has drawn the map anew.
+    /// The director has published a new map.
     Map(SpaceMap),
-    /// Make an entity that has only a cell part, with these properties and the defaults of the others.
+    /// Creates an entity that has only a cell part.
     Create {
-        /// Its type.
+        /// Its entity type.
         type_id: TypeId,
-        /// Where it is to stand.
+        /// Its initial place.
         place: Place,
-        /// Properties that are not to have their defaults.
+        /// Properties that differ from their defaults.
         properties: Vec<(MemberId, Value)>,
     },
-    /// The process is shutting down: take in no entity any more.
+    /// The process is shutting down: accept no more entities.
     Close,
 }
 
-/// What happened on one owner since it was taken over, for whoever watches it.
+/// What happened on one owner since it was taken over; for monitoring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Entities that were sent to another owner.
+    /// Entities handed over to another owner.
     pub offloaded: u64,
-    /// Entities that were taken from another owner.
+    /// Entities taken over from another owner.
     pub onloaded: u64,
-    /// Entities that another owner sent and this one refused.
+    /// Entities sent by another owner and refused here.
     pub refused: u64,
-    /// Entities that another owner refused, so that they are back.
+    /// Entities refused by another owner and returned.
     pub returned: u64,
-    /// Requests of behaviour or of the operator that could not be fulfilled, and cell parts that could not be made.
+    /// Requests of behaviour or of the operator that could not be fulfilled, and cell parts that could not be created.
     pub denied: u64,
-    /// Movements of clients that were not believed: too fast, not allowed by the game, or from where the entity was before.
+    /// Rejected movements of clients: too fast, not allowed by the game, or from before the entity was placed
+    /// elsewhere.
     pub disbelieved: u64,
-    /// Things that the protocol says cannot happen (rule H7). More than none is for an operator to look at.
+    /// Events that are impossible according to the protocol (rule H7). An operator must look at any value above 0.
     pub alarms: u64,
 }

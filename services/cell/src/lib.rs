@@ -1,13 +1,12 @@
 //! The cell core: real entities, ghosts, witnesses, hand-over.
 //!
-//! Responsible for: what a cell owner does beside what all owners do (`annals-node`): where its entities are, which owners
-//! have ghosts of them and of which entities it has ghosts itself (rule V2 of `docs/protocol.md`), when an entity goes to
-//! another owner (rules H1 to H7), and what the clients of its entities are shown (rule V3). Not responsible for: the map,
-//! which the director draws, or clients' connections, which end at bases.
+//! Responsible for: what a cell owner does beyond what all owners do (`annals-node`): the positions of its entities,
+//! the ghosts that it sends and receives (rule V2 of `docs/protocol.md`), the hand-over of entities to other owners
+//! (rules H1 to H7), and what the clients of its entities are sent (rule V3). Not responsible for: the map, which the
+//! director draws, or clients' connections, which end at bases.
 //!
-//! Everything that others are shown follows the entities' histories: at each tick whoever has been told an entity up to
-//! some history number is told what came after it. So nothing that is lost on the way, skipped or repeated needs a path of
-//! its own.
+//! Everything sent to others follows the entities' histories: each tick sends, to each receiver, what came after the
+//! history number that it has. Lost, skipped and repeated messages therefore need no path of their own.
 
 mod budget;
 mod controllers;

@@ -1,4 +1,4 @@
-//! How one view's movements become datagrams: plainly, or as what a client that reads it could not predict
+//! Encodes one view's movements as datagrams: plainly, or as the difference to what the client can predict
 //! (`docs/movements.md`).
 
 use annals_def::Volatile;
@@ -8,48 +8,48 @@ use annals_wire::client::{
     volatile::{Facing, Heard, Motion, Placing, VolatileWriter},
 };
 
-/// What of a place is due at some distance.
+/// The parts of a place that are due at some distance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts {
     position: bool,
-    /// So many of yaw, pitch and roll: the first.
+    /// Number of angles, in the order yaw, pitch, roll.
     angles: usize,
 }
 
-/// Where somebody is, as far as it is due.
+/// The movement of an entity, and the parts of it that are due.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sighting {
     pub(crate) movement: Move,
     pub(crate) parts: Parts,
 }
 
-/// See the module.
+/// The encoder of one view's movements, in one of two formats.
 #[derive(Debug)]
 pub(crate) enum MovementEncoder {
-    /// Everything of everybody, whatever the client has.
+    /// Full movements, independent of what the client has.
     Plain { view: u64 },
-    /// What the client is not known to expect.
+    /// Only what the client is not known to predict.
     Predicted(Predicted),
 }
 
 #[derive(Debug)]
 pub(crate) struct Predicted {
     writer: VolatileWriter,
-    /// What the client said last that it has read, to be taken in before the next datagram: once a tick, however often a
-    /// client says something.
+    /// The client's newest acknowledgement, applied before the next datagram: once a tick, however often a client sends
+    /// one.
     heard: Option<Heard>,
-    /// What a movement took lately, in 16ths of a byte.
+    /// Recent average size of a movement, in 16ths of a byte.
     each: usize,
 }
 
-/// What a movement takes whose entity was never told of, in 16ths of a byte: about how many it takes in the first datagram.
+/// Initial value of `each`, in 16ths of a byte: about the size in the first datagram, of an entity not sent before.
 const FIRST: usize = 12 * 16;
 
-/// What a datagram takes beside movements, bytes.
+/// Size of a datagram without movements, bytes.
 const HEAD: usize = 8;
 
 impl Parts {
-    /// What of a place is told to somebody so far away; `None` if nothing is.
+    /// The parts of a place that are due at this distance; `None` if none is.
     pub(crate) fn due(volatile: &Volatile, distance: f32) -> Option<Self> {
         let angles = [volatile.yaw, volatile.pitch, volatile.roll];
         let angles = angles.iter().rposition(|reach| reach.covers(distance));
@@ -62,7 +62,8 @@ impl Parts {
 }
 
 impl Sighting {
-    /// What is due of it. Nobody says who stands on the ground, so the height is told with the rest.
+    /// The due parts of the movement. No entity is marked as standing on the ground, so the height is sent with the
+    /// position.
     fn motion(&self) -> Motion {
         let Self { movement, parts } = self;
         let (at, looks) = (movement.position, movement.direction);
@@ -84,7 +85,7 @@ impl Sighting {
 }
 
 impl MovementEncoder {
-    /// Begins to tell of a view in this way.
+    /// Makes the encoder of a view.
     pub(crate) fn begin(view: u64, movements: Movements) -> Self {
         match movements {
             Movements::Plain => MovementEncoder::Plain { view },
@@ -96,7 +97,7 @@ impl MovementEncoder {
         }
     }
 
-    /// About how many bytes so many movements take.
+    /// Approximate size of this number of movements, bytes.
     pub(crate) fn about_bytes(&self, moves: usize) -> usize {
         match self {
             MovementEncoder::Plain { .. } => moves * Move::ABOUT_BYTES,
@@ -105,22 +106,22 @@ impl MovementEncoder {
         }
     }
 
-    /// The client says what it has read.
+    /// Takes the client's acknowledgement.
     pub(crate) fn heard(&mut self, heard: Heard) {
         if let MovementEncoder::Predicted(found) = self {
             found.heard = Some(heard);
         }
     }
 
-    /// The client has this entity no more.
+    /// Drops the state of an entity that the client does not have any more.
     pub(crate) fn forget(&mut self, entity: EntityId) {
         if let MovementEncoder::Predicted(found) = self {
             found.writer.forget(entity);
         }
     }
 
-    /// Puts movements into datagrams, and says how many: so many of the first. What is predicted takes one datagram a tick, of
-    /// at most `limit` bytes; `observer` is where the client's entity is.
+    /// Encodes movements as datagrams, and returns how many of them fit, counted from the first. Predicted movements
+    /// take one datagram a tick, of at most `limit` bytes; `observer` is the position of the client's entity.
     pub(crate) fn tell(
         &mut self,
         tick: Tick,
@@ -151,7 +152,7 @@ impl Predicted {
             let each = (datagram.len().saturating_sub(HEAD) * 16).div_ceil(sent.told);
             self.each = (3 * self.each + each).div_ceil(4).max(1);
         } else if !moves.is_empty() {
-            // Not even one fits. It is waited for until there is room for what one takes.
+            // Not even one fits. Doubling the estimate makes the next one wait until there is room for it.
             self.each = (2 * self.each).min(16 * MAX_DATAGRAM);
         }
         (sent.datagram.into_iter().collect(), sent.told)

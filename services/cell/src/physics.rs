@@ -1,12 +1,11 @@
-//! Whether clients can have moved their entities as they say: the physics check.
+//! The physics check: whether a client can have moved its entity as it says.
 //!
-//! A client may go as far as its top speed takes it in the time that has passed. How long its messages were under way differs
-//! from one to the next, and for a while they may not come at all and then together; so time is kept as credit, and a way is
-//! paid for with it. Credit for more than [`JITTER`] is kept only for a moment: who has told where it stood has not gone
-//! anywhere meanwhile.
+//! A client may go as far as its top speed takes it in the time that has passed. The latency of its messages varies,
+//! and after a pause several may arrive at once; so time is kept as credit, and distance is paid for with it. Credit of
+//! more than [`JITTER`] lasts only for a moment: a client that reported standing still has not moved meanwhile.
 //!
-//! What is kept here is not in the log: after a take-over, or at another owner, an account begins anew, with what a client
-//! may have gone while nobody heard it.
+//! Accounts are not in the log. After a take-over, or on another owner, an account starts with credit for the way that
+//! the client may have gone while its messages were not received.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -16,45 +15,45 @@ use annals_node::{OwnerContext, time::Mono};
 
 use crate::spatial_query::SpatialQuery;
 
-/// By how much, seconds, one message may be longer under way than another.
+/// Maximum difference in latency between two messages, seconds.
 const JITTER: f32 = 0.5;
 
-/// Of how long a silence, seconds, what was done meanwhile may be told at once: longer ones are rare, and who comes back from
-/// one is put where it was.
+/// Longest pause, seconds, after which the movement made meanwhile is accepted at once. Longer ones are rare; after one
+/// of them the client is put back.
 const SILENCE: f32 = 5.0;
 
-/// How long, seconds, a hand-over may take in which a client goes on and is not heard.
+/// Time that a hand-over may take, seconds, while the client moves on and its messages are not received.
 const HAND_OVER: f32 = 1.0;
 
-/// Seconds of credit beyond [`JITTER`] that are lost in each second.
+/// Credit beyond [`JITTER`] that is lost per second, seconds.
 const LOSS: f32 = 2.0;
 
-/// How much faster than allowed a client may be: clocks differ, and so do coordinates when they are rounded.
+/// Factor by which a client may exceed its top speed: clocks differ, and coordinates are rounded.
 const TOLERANCE: f32 = 1.01;
 
-/// How often a client is put back at most: what it says before it has heard of that is of no use.
+/// Minimum interval between corrections of a client: what it sends before it receives one is useless.
 const PUT_BACK_EVERY: Duration = Duration::from_millis(500);
 
-/// The accounts of those whose speed is limited.
+/// The accounts of entities with a top speed.
 #[derive(Debug, Default)]
 pub(crate) struct Physics {
     accounts: BTreeMap<EntityId, Account>,
 }
 
-/// How much time an entity has to pay its ways with.
+/// Credit of an entity, with which it pays for distance.
 #[derive(Clone, Copy, Debug)]
 struct Account {
-    /// Since when there is nothing of the credit to be lost or gained.
+    /// Time of the last update of the credit.
     heard: Option<Mono>,
     /// Seconds.
     credit: f32,
-    /// The same for up and down, where that counts by itself.
+    /// Credit for vertical movement, where that has its own top speed.
     credit_y: f32,
     put_back: Option<Mono>,
 }
 
 impl Physics {
-    /// That of an owner that is taken over: nobody heard its clients meanwhile.
+    /// Accounts after a take-over: no messages of clients were received meanwhile.
     pub(crate) fn take_over(state: &OwnerState) -> Self {
         let driven = state.entities.iter().filter(|(_, image)| image.client.is_some());
         let accounts = driven.map(|(entity, _)| (*entity, Account::beyond(SILENCE)));
@@ -63,7 +62,7 @@ impl Physics {
         }
     }
 
-    /// Whether a client can have moved its entity there, and whether the game lets it.
+    /// Whether a client can have moved its entity there, and whether behaviour allows it.
     pub(crate) fn allows(
         &mut self,
         cx: &mut OwnerContext,
@@ -89,7 +88,7 @@ impl Physics {
                 .unwrap_or(false)
     }
 
-    /// Whether a client that was not allowed something is to be put back now.
+    /// Whether to correct a client now, after a rejected movement.
     pub(crate) fn puts_back(&mut self, now: Mono, entity: EntityId) -> bool {
         let account = self.accounts.entry(entity).or_insert(Account::beyond(0.0));
         let is_due = account.put_back.is_none_or(|last| now.since(last) >= PUT_BACK_EVERY);
@@ -99,7 +98,7 @@ impl Physics {
         is_due
     }
 
-    /// Takes note of what was recorded of an entity.
+    /// Applies what was recorded of an entity.
     pub(crate) fn note(&mut self, entity: EntityId, body: &Body) {
         match body {
             Body::Destroyed | Body::Offloaded { .. } | Body::ClientSet(_) => {
@@ -129,7 +128,7 @@ impl Physics {
 }
 
 impl Account {
-    /// With so much more than the least.
+    /// An account with so much more than the initial credit, seconds.
     fn beyond(more: f32) -> Self {
         Self {
             heard: None,
@@ -139,7 +138,7 @@ impl Account {
         }
     }
 
-    /// Time has passed.
+    /// Adds the time since the last update to the credit.
     fn hear(&mut self, now: Mono) {
         let before = self.heard.replace(now).unwrap_or(now);
         let passed = now.since(before).as_secs_f32();
@@ -149,7 +148,7 @@ impl Account {
         }
     }
 
-    /// Pays for a way, if there is enough for it.
+    /// Pays for a distance, if there is enough credit.
     fn pay(&mut self, from: Position, to: Position, movement_control: &MovementControl) -> bool {
         let (x, y, z) = (to.x - from.x, to.y - from.y, to.z - from.z);
         let by_itself = movement_control.top_speed_y > 0.0;
@@ -197,8 +196,8 @@ mod tests {
         }
     }
 
-    /// Where an honest client was each tenth of a second, and when that was heard, in order of the latter: each is under way
-    /// for up to 0.4 s, and now and then nothing comes for up to 4.6 s, and then all of it within 50 ms.
+    /// The positions of an honest client each tenth of a second, and when they are received, in the order of reception.
+    /// The latency is up to 0.4 s; now and then nothing is received for up to 4.6 s, and then everything within 50 ms.
     fn walk(dice: &mut Dice) -> Vec<(u64, Position)> {
         let (mut at, mut told) = (Position::default(), Vec::new());
         let (mut course, mut stalled) = (0.0f32, 0u64);
@@ -255,7 +254,7 @@ mod tests {
         assert!(checked > 300_000, "only {checked} messages");
     }
 
-    /// Whatever a client says and when: what is believed of it is a way that can be gone in the time there was.
+    /// Whatever a client sends and when: the accepted distance is one that can be covered in the time that has passed.
     #[test]
     fn who_cheats_gets_no_farther_than_who_does_not() {
         let entity = EntityId(1);

@@ -1,4 +1,4 @@
-//! Entities as others see them, be they real here or ghosts.
+//! Entities as others see them, real here or ghosts.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::{
     territory::Territory,
 };
 
-/// Everything there is on this owner.
+/// Everything that is known on this owner.
 #[derive(Clone, Copy)]
 pub(crate) struct Scene<'a> {
     pub(crate) cx: &'a OwnerContext,
@@ -30,7 +30,7 @@ pub(crate) struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// An entity, if there is anything of it here.
+    /// An entity, if it is known here.
     pub(crate) fn presence(&self, entity: EntityId) -> Option<Presence<'a>> {
         match self.cx.image(entity) {
             Some(image) => Some(Presence::Real {
@@ -41,7 +41,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// What a view needs to know of an entity, if there is anything of it here.
+    /// What a view needs of an entity, if it is known here.
     pub(crate) fn actor(&self, entity: EntityId) -> Option<Actor<'a>> {
         let presence = self.presence(entity)?;
         Some(Actor {
@@ -53,12 +53,12 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// Where an entity is.
+    /// The place of an entity.
     fn whereabouts(&self, entity: EntityId) -> Option<Whereabouts> {
         match self.cx.place(entity) {
             Some(place) => {
                 let known = self.sampling.whereabouts(entity).filter(|known| known.place == place);
-                // What has come or moved since the last tick was not looked at yet.
+                // What came or moved since the last tick was not sampled yet.
                 let since = known.map_or(self.sampling.beat(), |known| known.since);
                 Some(Whereabouts { place, since })
             }
@@ -72,17 +72,17 @@ impl<'a> Scene<'a> {
 pub(crate) struct Actor<'a> {
     pub(crate) presence: Presence<'a>,
     pub(crate) entity_type: &'a EntityType,
-    /// The newest history number that is known of it here.
+    /// Its newest history number that is known here.
     pub(crate) history: HistoryNumber,
     pub(crate) whereabouts: Whereabouts,
-    /// Whether its beginning is in the log, so that it may be told of at all.
+    /// Whether its creation is in the log; only then may unlogged movements of it be sent.
     pub(crate) is_acknowledged: bool,
 }
 
-/// Everybody there is, looked up once in a tick for all the views that show them. Each is in as many views as there are
-/// clients around it, and mostly nothing is to be told but where it is.
+/// All entities, looked up once in a tick for all views. Each is in as many views as there are clients around it, and
+/// mostly only its place is new.
 pub(crate) struct Cast<'a> {
-    /// Ascending; `actors` has as many.
+    /// Ascending; same length as `actors`.
     entities: Vec<EntityId>,
     actors: Vec<Actor<'a>>,
 }
@@ -108,14 +108,14 @@ impl<'a> Cast<'a> {
 /// One entity as it is known here.
 #[derive(Clone, Copy)]
 pub(crate) enum Presence<'a> {
-    /// It is real here, or on its way to another owner.
+    /// Real here, or leaving for another owner.
     Real {
-        /// All of it.
+        /// Its whole state.
         image: &'a Image,
-        /// What happened to it since the last tick.
+        /// Its events since the last tick.
         news: &'a [Event],
     },
-    /// It is real elsewhere.
+    /// Real on another owner.
     Ghost(&'a Ghost),
 }
 
@@ -127,7 +127,7 @@ impl<'a> Presence<'a> {
         }
     }
 
-    /// The newest history number that is known of it here.
+    /// Its newest history number that is known here.
     pub(crate) fn history(&self) -> HistoryNumber {
         match self {
             Presence::Real { image, .. } => image.history,
@@ -142,8 +142,8 @@ impl<'a> Presence<'a> {
         }
     }
 
-    /// What happened to it after `known`, as far as there is a copy of it here; `None` if that is not known any more, or if
-    /// nothing that is in the log can have led to `known`.
+    /// The events after `known`, with `None` for those of which there is no copy here. Returns `None` if they are no
+    /// longer known, or if nothing in the log can have led to `known`.
     pub(crate) fn since(&self, known: HistoryNumber) -> Option<Vec<(HistoryNumber, Option<&'a Event>)>> {
         match self {
             Presence::Real { image, news } => {
@@ -173,7 +173,7 @@ pub(crate) fn real_since<'a>(image: &'a Image, news: &'a [Event], known: History
     image.history_since(known).map(Iterator::collect)
 }
 
-/// An event as ghosts are told of it.
+/// The form in which an event is sent to ghosts.
 pub(crate) fn as_ghosts_see(entity_type: &EntityType, event: &Event) -> Shown {
     let has_copy = match &event.body {
         Body::Changed { member, .. } => entity_type
@@ -186,7 +186,7 @@ pub(crate) fn as_ghosts_see(entity_type: &EntityType, event: &Event) -> Shown {
     if !has_copy {
         return Shown::Hidden;
     }
-    // What led to it is an index into a batch that ghosts do not have.
+    // The cause is an index into a batch that ghosts do not have.
     let cause = Cause(0);
     Shown::Event(Box::new(Event { cause, ..event.clone() }))
 }

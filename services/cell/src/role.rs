@@ -1,4 +1,4 @@
-//! The cell's part in the core contract: one place from which everything it hears goes where it belongs.
+//! The cell's role: dispatches messages, calls and ticks to the modules of this crate.
 
 use std::{
     cell::RefCell,
@@ -34,15 +34,15 @@ use crate::{
     witness::{Witness, client},
 };
 
-/// Outputs at the gate beyond which others are shown nothing new until some have left. Nothing is lost by that: they are
-/// told later what happened meanwhile.
+/// Number of outputs at the gate above which nothing new is shown until some have left. Nothing is lost: receivers are
+/// sent later what happened meanwhile.
 const BACKLOG: usize = 50_000;
 const _: () = assert!(BACKLOG * 2 <= annals_node::gate::WAITING_LIMIT);
 
 /// A cell owner's role.
 ///
-/// Driving it: make it with [`CellRole::take_over`] from the state with which [`annals_node::Owner::take_over`] begins, and
-/// tell it the map. [`annals_node::Owner`] does the rest; a tick is due at its deadline.
+/// Driving it: make it with [`CellRole::take_over`] from the state with which [`annals_node::Owner::take_over`] begins,
+/// and send it the map. [`annals_node::Owner`] does the rest; a tick is due at its deadline.
 #[derive(Debug)]
 pub struct CellRole {
     pub(crate) territory: Territory,
@@ -54,19 +54,20 @@ pub struct CellRole {
     pub(crate) witnesses: BTreeMap<EntityId, Witness>,
     pub(crate) recent_events: RecentEvents,
     pub(crate) property_history: PropertyHistory,
-    /// What a client is shown at most, bits per second.
+    /// Maximum rate at which a client is sent data, bits per second.
     pub(crate) downstream: Option<NonZeroU32>,
     pub(crate) controllers: Controllers,
     pub(crate) spaces: Spaces,
     pub(crate) spatial_index: RefCell<SpatialIndex>,
     pub(crate) physics: Physics,
-    /// Whether no entity is taken in any more.
+    /// Whether the owner accepts no more entities.
     pub(crate) closing: bool,
     pub(crate) counters: Counters,
 }
 
 impl CellRole {
-    /// The role of an owner in this state. It hands nothing over, sends no ghosts and shows nothing before it knows the map.
+    /// Creates the role of an owner with this state. Without a map it hands nothing over, sends no ghosts and shows
+    /// nothing.
     #[must_use]
     pub fn take_over(state: &OwnerState, now: Mono) -> Self {
         let witnesses = state.entities.iter().filter_map(|(entity, image)| {
@@ -93,7 +94,7 @@ impl CellRole {
         }
     }
 
-    /// The same role, that shows each client at most so many bits per second.
+    /// Limits what each client is sent to so many bits per second.
     #[must_use]
     pub fn with_downstream(mut self, bits: NonZeroU32) -> Self {
         self.downstream = Some(bits);
@@ -102,13 +103,13 @@ impl CellRole {
         self
     }
 
-    /// What happened here since the take-over.
+    /// Counters since the take-over.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// The ghosts that are here.
+    /// The ghosts on this owner.
     #[must_use]
     pub fn ghosts(&self) -> &GhostReceiver {
         &self.ghosts
@@ -119,7 +120,7 @@ impl CellRole {
         self.ghost_sender.on(owner)
     }
 
-    /// How many clients are shown this cell.
+    /// Number of clients whose entities are real here.
     #[must_use]
     pub fn witnesses(&self) -> usize {
         self.witnesses.len()
@@ -138,7 +139,7 @@ impl CellRole {
         }
     }
 
-    /// Takes note of what has happened to a ghost.
+    /// Records property changes of a ghost.
     fn note_shown(&mut self, schema: &Schema, entity: EntityId, events: &[Shown]) {
         let Some(type_id) = self.ghosts.get(entity).map(Ghost::type_id) else {
             return;
@@ -150,7 +151,7 @@ impl CellRole {
         }
     }
 
-    /// Takes note of what has been recorded, and tells those who are told at once.
+    /// Records what was logged, and sends the parts that do not wait for the tick.
     fn note(&mut self, cx: &mut OwnerContext, recorded: &[Event]) {
         self.recent_events.note(recorded);
         self.note_spaces(cx, recorded);
@@ -234,7 +235,7 @@ impl Role for CellRole {
             (Address::Owner(_), Call::Refused { of, reason }) => self.refused(cx, caller, of, reason),
             (Address::Owner(_), Call::OpenSpace(space)) => self.open_space(cx, space),
             (Address::Owner(_), Call::Placed(at)) => self.placed(cx, caller, at),
-            // From its own base part, or from any cell part whose behaviour wants it to end.
+            // From its own base part, or from any cell part whose behaviour requests it.
             (Address::Cell(entity), Call::DestroyCell) if from.entity().is_some() => self.destroy(cx, entity),
             (Address::Cell(entity), Call::Witness(client)) if from == Address::Base(entity) => {
                 self.attach(cx, entity, client);
@@ -340,7 +341,7 @@ impl Role for CellRole {
     fn tick(&mut self, cx: &mut OwnerContext) {
         let now = cx.now();
         if self.controllers.underway().is_some() {
-            // The rest of the tick is an input of its own, as is each thing that is told before it.
+            // The rest of the tick is a separate input, as is each notification before it.
             if self.tell_controllers(cx) {
                 return;
             }
@@ -350,7 +351,8 @@ impl Role for CellRole {
         self.sampling.sample(cx);
         self.leave_gone(cx);
         self.hand_over(cx);
-        // Whatever of this input is recorded by now must be among the news before anybody is told up to its number.
+        // What this input has recorded must be among the recent events before any receiver is sent up to its history
+        // number.
         let recorded = cx.take_recorded();
         self.note(cx, &recorded);
         let may_show = self.territory.is_known() && cx.waiting() <= BACKLOG;
@@ -393,12 +395,12 @@ impl Role for CellRole {
     }
 }
 
-/// Whether an entity came here from another space.
+/// Whether an entity came here by a teleport from another space.
 fn is_put_by(owner: OwnerId, body: &Body) -> bool {
     matches!(body, Body::Onloaded { number, image, .. } if is_put(image, owner, *number).is_some())
 }
 
-/// Whether an entity is real here, or on its way from here.
+/// Whether an entity is real here, or leaving.
 fn is_own(cx: &OwnerContext, entity: EntityId) -> bool {
     let mut leaving = cx.state().departing.values();
     cx.image(entity).is_some() || leaving.any(|(leaving, _)| *leaving == entity)

@@ -1,7 +1,7 @@
-//! The beat of the cell, and where its real entities are at each.
+//! The cell's ticks, and the places of its real entities at each.
 //!
-//! Where something is is volatile: behaviour and clients change it between ticks as they like. Once per tick it is looked
-//! at, and once a second what has moved is logged, so that recovery finds it where it was.
+//! Places are volatile: behaviour and clients change them between ticks. Once per tick they are sampled, and once a
+//! second those that changed are logged, so that recovery finds the entity there.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -19,18 +19,18 @@ pub const TICK: Duration = Duration::from_millis(100);
 const TICK_MS: u64 = 100;
 const _: () = assert!(TICK.as_millis() == TICK_MS as u128);
 
-/// Ticks in a second: how often a place is logged at most.
+/// Ticks in a second. A place is logged at most once in as many ticks.
 pub(crate) const SECOND: u64 = 10;
 
-/// How often a place is told again, once a second, after the entity has come to rest: datagrams get lost, and nothing
-/// else would ever correct the last one.
+/// How many times a place is sent again, once a second, after the entity has come to rest: datagrams get lost, and
+/// nothing else would ever correct the last one.
 const REPEATS: u64 = 3;
 
-/// Where something is, and since when.
+/// A place, and since when the entity is there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Whereabouts {
     pub(crate) place: Place,
-    /// The beat at which it came there.
+    /// The beat at which it arrived there.
     pub(crate) since: u64,
 }
 
@@ -41,20 +41,20 @@ impl Whereabouts {
         }
     }
 
-    /// The newest beat at which there was something to be told of it: its last movement, or that it still stands there.
+    /// The newest beat at which there was something to send: its last movement, or a repetition after it.
     pub(crate) fn news(&self, beat: u64) -> u64 {
         let rest = beat.saturating_sub(self.since);
         self.since + (rest / SECOND).min(REPEATS) * SECOND
     }
 }
 
-/// See the module.
+/// Counts ticks, and samples the places of real entities.
 #[derive(Debug)]
 pub(crate) struct Sampling {
-    /// Counts this process's ticks.
+    /// Number of ticks of this process.
     beat: u64,
-    /// Counts the realm's ticks: tenths of seconds of game time. Alike on all cells, so that what a client or a ghost is
-    /// told by the next holder of an entity is newer than what the last one said.
+    /// Number of ticks of the realm: tenths of a second of game time. The same on all cells, so that what the next
+    /// holder of an entity sends to a client or a ghost is newer than what the last one sent.
     tick: Tick,
     due: Mono,
     reals: BTreeMap<EntityId, Whereabouts>,
@@ -83,7 +83,7 @@ impl Sampling {
         self.due
     }
 
-    /// Begins a tick, if one is due. One that is late does not make the next ones come faster.
+    /// Begins a tick, if one is due. A late tick does not make the next ones come faster.
     pub(crate) fn begin(&mut self, now: Now) -> bool {
         if now.mono < self.due {
             return false;
@@ -95,7 +95,8 @@ impl Sampling {
         true
     }
 
-    /// Looks where the real entities are, and logs where those are that moved, each once a second, spread over the ticks.
+    /// Samples the places of all real entities, and logs those that changed: each entity once a second, spread over the
+    /// ticks.
     pub(crate) fn sample(&mut self, cx: &mut OwnerContext) {
         let places: Vec<(EntityId, Place)> = cx.places().collect();
         self.reals.retain(|entity, _| cx.place(*entity).is_some());
@@ -113,13 +114,13 @@ impl Sampling {
         }
     }
 
-    /// Where a real entity was at the last tick.
+    /// The place of a real entity at the last tick.
     pub(crate) fn whereabouts(&self, entity: EntityId) -> Option<Whereabouts> {
         self.reals.get(&entity).copied()
     }
 }
 
-/// Logs where a real entity is, if it moved; one that the input has no room for is logged another time.
+/// Logs the place of a real entity, if it changed. If the input has no room for it, it is logged another time.
 pub(crate) fn log_place(cx: &mut OwnerContext, entity: EntityId) {
     if let Some(place) = cx.place(entity)
         && logged(cx, entity) != Some(place)

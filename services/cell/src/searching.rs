@@ -1,7 +1,7 @@
-//! The search for whom a client knows and its cell does not (rule V3).
+//! The search for entities that a client knows and its cell does not (rule V3).
 //!
-//! What is near a cell it hears of from its neighbours. But an entity that is being handed over is for a moment held by an owner
-//! that, by the newest map, need not be near any more; and that one may be taken over just then.
+//! A cell receives ghosts of what is near from its neighbours. But an entity that is being handed over is for a moment
+//! held by an owner that, by the newest map, need not be near any more; and that owner may be taken over just then.
 
 use annals_ids::EntityId;
 use annals_node::OwnerContext;
@@ -9,12 +9,13 @@ use annals_wire::bus::{GhostMessage, Message};
 
 use crate::{role::CellRole, sampling::SECOND, witness::Witness};
 
-/// The beat of the second at which others are asked.
+/// Beat of each second at which others are asked.
 const SEARCHING: u64 = 3;
 const _: () = assert!(SEARCHING < SECOND);
 
 impl CellRole {
-    /// Once a second, if somebody is missed: asks all who have an area in a space of this owner. They answer with the list of their ghosts here.
+    /// Once a second, if an entity is missed: asks all owners with an area in a space of this owner. They answer with
+    /// the list of their ghosts here.
     pub(crate) fn search(&self, cx: &mut OwnerContext) {
         if self.sampling.beat() % SECOND != SEARCHING {
             return;

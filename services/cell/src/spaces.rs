@@ -1,6 +1,7 @@
-//! Data of spaces: each owner of a space holds all of it, and what one writes the others learn (rules S1 to S4).
+//! Data of spaces: each owner of a space holds all of it, and receives what the others write (rules S1 to S4).
 //!
-//! What is held is in the log. Nothing of what is here is: whom an owner asks next, and who was told that a space is gone.
+//! The data is in the log. The state here is not: which owner to ask next, and which entities were notified that their
+//! space is gone.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,29 +15,29 @@ use annals_wire::bus::{Message, SPACE_MESSAGE_BYTES, SpaceMessage};
 
 use crate::{role::CellRole, sampling::SECOND, territory::Territory};
 
-/// The beat of the second at which owners tell which versions they have.
+/// Beat of each second at which owners send the versions that they have.
 const ASKING: u64 = 7;
 const _: () = assert!(ASKING < SECOND);
 
-/// Most entities whose space is gone whose cell parts end at one tick: each may do something about it.
+/// Maximum number of cell parts per tick that end because their space is gone: each runs behaviour.
 const GONE_AT_ONCE: usize = 100;
 
-/// See the module.
+/// State of the exchange of space data, and of leaving spaces that are gone.
 #[derive(Debug, Default)]
 pub(crate) struct Spaces {
-    /// Spaces of which another one of their owners has all that is held here. Where this owner has no area any more, nothing is
-    /// left to do.
+    /// Spaces of which another owner has all the data that is held here. If this owner has no area there any more,
+    /// nothing is left to do.
     settled: BTreeSet<SpaceId>,
-    /// How often something was written here into a space's data since the take-over.
+    /// Number of writes to a space's data here since the take-over.
     revisions: BTreeMap<SpaceId, u64>,
-    /// Of which life each space was when nobody was left in it of an earlier one.
+    /// The life of each space in which no entity of an earlier life was left.
     cleared: BTreeMap<SpaceId, u64>,
-    /// Who was told that its space is gone, and is still there.
+    /// Entities that were notified that their space is gone, and are still there.
     told: BTreeSet<EntityId>,
 }
 
 impl Spaces {
-    /// Somebody is back in a space, perhaps of an earlier life of it.
+    /// Records that an entity returned to a space, perhaps from an earlier life of it.
     pub(crate) fn is_back_in(&mut self, space: SpaceId) {
         self.cleared.remove(&space);
     }
@@ -48,7 +49,7 @@ impl Spaces {
 }
 
 impl CellRole {
-    /// Takes note of what was written, and tells what was written by this owner to the others of the space.
+    /// Records writes, and sends those of this owner to the other owners of the space.
     pub(crate) fn note_spaces(&mut self, cx: &mut OwnerContext, recorded: &[Event]) {
         let mut written: BTreeMap<SpaceId, Vec<SpaceEntry>> = BTreeMap::new();
         for event in recorded {
@@ -68,7 +69,8 @@ impl CellRole {
         }
     }
 
-    /// Hears what another owner says of a space's data. Of spaces that the map does not have nothing is taken.
+    /// Handles another owner's message about a space's data. Messages about spaces that the map does not have are
+    /// dropped.
     pub(crate) fn hear_of_space(
         &mut self,
         cx: &mut OwnerContext,
@@ -85,7 +87,7 @@ impl CellRole {
                     let is_news = cx
                         .space_data(space)
                         .is_none_or(|data| data.is_news(entry.key, entry.version));
-                    // What this input has no room for is sent again.
+                    // Entries for which this input has no room are sent again.
                     if is_news && cx.needs(entry.value.len()).is_ok() {
                         cx.record_space_data(space, entry);
                     }
@@ -101,7 +103,7 @@ impl CellRole {
                     self.spaces.settled.insert(space);
                 }
                 tell(cx, from, space, &newer);
-                // Whoever has no area there wants to know whether it is done with the space.
+                // An owner without an area there needs to know whether it is done with the space.
                 if !is_answer && (lacks || !has_area) {
                     ask(cx, from, space, true);
                 }
@@ -109,8 +111,8 @@ impl CellRole {
         }
     }
 
-    /// Asks all others of spaces in which this owner has an area now and had none before. Of those in which it has none any more
-    /// it does not count on what was heard while it had one: whoever had all of it may have no area there either.
+    /// Asks all other owners of spaces in which this owner has gained an area. For spaces in which it has lost its last
+    /// area, it drops what it learned before: an owner that had all the data may have no area there either.
     pub(crate) fn learn_spaces(&mut self, cx: &mut OwnerContext, before: &BTreeSet<SpaceId>) {
         let own = self.territory.own_spaces();
         before.difference(&own).for_each(|space| {
@@ -123,7 +125,7 @@ impl CellRole {
         }
     }
 
-    /// Once a second: tells one other owner of each space, in turn, which versions are held here.
+    /// Once a second: sends one other owner of each space, in turn, the versions that are held here.
     pub(crate) fn exchange_spaces(&mut self, cx: &mut OwnerContext) {
         let beat = self.sampling.beat();
         if beat % SECOND != ASKING {
@@ -132,12 +134,12 @@ impl CellRole {
         let own = self.territory.own_spaces();
         let held = cx.state().spaces.keys();
         let unsettled = held.filter(|space| !self.spaces.settled.contains(space)).copied();
-        // Who is still here of a space in which this owner has no area has to hear that it is gone.
+        // An entity left in a space in which this owner has no area must learn that the space is gone.
         let around = cx.places().map(|(_, place)| place.space);
         let others = unsettled.chain(around).filter(|space| !own.contains(space));
         let spaces: BTreeSet<SpaceId> = own.iter().copied().chain(others).collect();
         for space in spaces {
-            // Everybody begins with whoever comes after it, so that no two ask the same one in the same second.
+            // Each owner starts with the one after it, so that no two ask the same one in the same second.
             let others = self.others(cx, space);
             let mut turns = others.range(cx.owner()..).chain(others.range(..cx.owner()));
             let turn = (beat / SECOND).checked_rem(others.len() as u64);
@@ -148,17 +150,17 @@ impl CellRole {
         }
     }
 
-    /// Has a space be open anew.
+    /// Opens a space again.
     pub(crate) fn open_space(&mut self, cx: &mut OwnerContext, space: SpaceId) {
         if cx.open_space(space).is_err() {
             self.counters.denied += 1;
         }
     }
 
-    /// Asks the owner that is responsible at a place to open its space.
+    /// Asks the owner that is responsible for a place to open its space.
     ///
     /// # Errors
-    /// When nobody is, or the entity on whose behalf it is asked is not here any more.
+    /// When there is no such owner, or the entity that asks is not here any more.
     pub(crate) fn ask_to_open(&mut self, cx: &mut OwnerContext, entity: EntityId, place: &Place) -> Result<(), Denied> {
         let what = "have a space opened";
         cx.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
@@ -168,8 +170,8 @@ impl CellRole {
         Ok(())
     }
 
-    /// Tells who is of an earlier life of its space that the space is gone, and ends their cell parts. Who asks to be put into
-    /// another space has until that is done, or has failed.
+    /// Notifies entities of an earlier life of their space that the space is gone, and ends their cell parts. An entity
+    /// that then asks for a teleport to another space stays until that is done, or has failed.
     pub(crate) fn leave_gone(&mut self, cx: &mut OwnerContext) {
         let cleared = |space| self.spaces.cleared.get(space).copied().unwrap_or_default();
         let spaces = cx.state().spaces.iter();
@@ -186,7 +188,7 @@ impl CellRole {
         let left: BTreeSet<SpaceId> = there.values().copied().collect();
         let empty = spaces.into_iter().filter(|(space, _)| !left.contains(space));
         self.spaces.cleared.extend(empty);
-        // Who is on its way may be refused and come back: it is not told again.
+        // An entity that is leaving may be refused and return: it is not notified again.
         let leaving: BTreeSet<EntityId> = cx.state().departing.values().map(|(entity, _)| *entity).collect();
         self.spaces
             .told
@@ -207,13 +209,13 @@ impl CellRole {
         }
     }
 
-    /// An owner sends somebody into a space that is gone, as it seems not to know.
+    /// Notifies an owner that sent an entity into a space that is gone.
     pub(crate) fn tell_gone(&self, cx: &mut OwnerContext, owner: OwnerId, space: SpaceId) {
         let entry = SpaceEntry::of_life(cx.state().life(space), cx.owner());
         tell(cx, owner, space, &[entry]);
     }
 
-    /// Everybody but this owner who has an area in a space.
+    /// All other owners with an area in a space.
     fn others(&self, cx: &OwnerContext, space: SpaceId) -> BTreeSet<OwnerId> {
         let mut owners = self.territory.owners(space);
         owners.remove(&cx.owner());
@@ -231,7 +233,7 @@ impl Territory {
         own.map(|(id, _)| id).collect()
     }
 
-    /// Everybody who has an area in a space.
+    /// All owners with an area in a space.
     pub(crate) fn owners(&self, space: SpaceId) -> BTreeSet<OwnerId> {
         let found = self.spaces().filter(|(id, _)| *id == space);
         found
@@ -240,7 +242,7 @@ impl Territory {
     }
 }
 
-/// Tells an owner which versions are held here, so that it sends what is newer.
+/// Sends an owner the versions that are held here, so that it sends newer ones.
 fn ask(cx: &mut OwnerContext, owner: OwnerId, space: SpaceId, is_answer: bool) {
     let have = cx
         .space_data(space)
@@ -248,7 +250,7 @@ fn ask(cx: &mut OwnerContext, owner: OwnerId, space: SpaceId, is_answer: bool) {
     cx.tell(owner, Message::Space(space, SpaceMessage::Versions { have, is_answer }));
 }
 
-/// Sends an owner entries, in as many messages as it takes.
+/// Sends entries to an owner, in as many messages as needed.
 fn tell(cx: &mut OwnerContext, owner: OwnerId, space: SpaceId, entries: &[SpaceEntry]) {
     let (mut start, mut bytes) = (0, 0);
     let lengths = entries.iter().map(|entry| Some(entry.value.len()));

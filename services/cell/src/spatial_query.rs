@@ -1,4 +1,5 @@
-//! Spatial queries over the entities that this cell knows, real and ghost: for controllers, and for behaviour while it runs.
+//! Spatial queries over the entities that this cell knows, real and ghost: for controllers, and for behaviour while it
+//! runs.
 
 mod index;
 
@@ -18,7 +19,7 @@ use crate::{
 
 pub(crate) use index::SpatialIndex;
 
-/// See the module.
+/// Everything that a spatial query reads.
 #[derive(Clone, Copy)]
 pub(crate) struct SpatialQuery<'a> {
     pub(crate) ghosts: &'a GhostReceiver,
@@ -37,13 +38,13 @@ impl CellRole {
 }
 
 impl SpatialQuery<'_> {
-    /// Where an entity is, as far as is known here.
+    /// The place of an entity, as far as it is known here.
     pub(crate) fn place(self, cx: &OwnerContext, entity: EntityId) -> Option<Place> {
         let ghost = || self.ghosts.get(entity).map(Ghost::place);
         cx.place(entity).or_else(ghost)
     }
 
-    /// Everybody there is here, real or ghost, each once.
+    /// All entities here, real or ghost, each once.
     pub(crate) fn everybody<'d>(self, cx: &'d OwnerContext) -> impl Iterator<Item = (EntityId, Spot)>
     where
         Self: 'd,

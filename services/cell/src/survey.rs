@@ -1,4 +1,4 @@
-//! The survey: how much stands on this owner and where, for the director to balance by.
+//! The survey: the load of this owner and its distribution in space, by which the director balances.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use annals_wire::{
 
 use crate::role::CellRole;
 
-/// Most entities of an owner whose positions go into levels; of more, every second, third and so on does. So a survey costs
-/// little more than going through all once, however many stand here.
+/// Maximum number of an owner's entities whose positions go into levels; of more, every second, third and so on does.
+/// So a survey costs little more than one iteration over all, however many there are.
 const SAMPLE: usize = 4_096;
 
-/// Positions in one space, and the load that stands there.
+/// Positions in one space, and their load.
 #[derive(Default)]
 struct Standing {
     x: Vec<(f32, f64)>,
@@ -23,7 +23,8 @@ struct Standing {
 }
 
 impl CellRole {
-    /// How much stands here. What has just arrived counts as staying even where it is to go on.
+    /// Surveys this owner. An entity that is due for hand-over counts as leaving, even while it stays after its
+    /// arrival.
     pub(crate) fn take_survey(&self, cx: &OwnerContext) -> Survey {
         let mut survey = Survey {
             map: self.territory.version(),

@@ -1,10 +1,9 @@
-//! Teleports: an entity is put somewhere at once, be it in its space, in another one here, or in one of another owner
-//! (rule H9).
+//! Teleports: an entity is moved at once to any place, in its space or another one, here or on another owner (rule H9).
 //!
-//! Within its space, and into one for which this owner is responsible, it stands there at once; if another owner is
-//! responsible for that part of its space, it is handed over as one that walked there. Into a space of another owner the
-//! hand-over itself puts it there: what travels holds the new place, what is kept here the old one, so that who is refused is
-//! back where it was, with all that it had.
+//! Within its space, and into a space for which this owner is responsible, the entity is moved at once. If another
+//! owner is responsible for that part of its space, an ordinary hand-over follows. Into another owner's space, the
+//! hand-over itself moves the entity: the image that is sent has the new place, the one that is kept here the old
+//! place. An entity that is refused is therefore back at its old place with all its state.
 
 use annals_event::{Awaiting, Body, Image, PartImage, Place};
 use annals_ids::{Address, CallNumber, EntityId, OwnerId, SpaceId, WorldTime};
@@ -13,10 +12,10 @@ use annals_node::{Denied, OwnerContext, TeleportFailed};
 use crate::{handover::fits, role::CellRole, sampling::log_place, spatial_query::SpatialQuery};
 
 impl CellRole {
-    /// Puts an entity somewhere, or tells it why not.
+    /// Teleports an entity, or notifies behaviour why not.
     ///
     /// # Errors
-    /// When it is not here any more.
+    /// When the entity is not here any more.
     pub(crate) fn teleport(&mut self, cx: &mut OwnerContext, entity: EntityId, place: Place) -> Result<(), Denied> {
         let what = "be put somewhere";
         let before = cx.place(entity).ok_or(Denied::Elsewhere { entity, what })?;
@@ -47,7 +46,7 @@ impl CellRole {
             return Ok(());
         }
         if cx.has_requests(entity) {
-            // What else behaviour has asked for it would find nobody.
+            // The entity's other pending requests would no longer find it here.
             return Err(TeleportFailed::Superseded);
         }
         if !cx.image(entity).is_some_and(|image| fits(cx, image)) {
@@ -63,7 +62,7 @@ impl CellRole {
     }
 }
 
-/// The entity stands there now: everybody who sees it is told for certain, and so is behaviour.
+/// Moves the entity to its new place: clients receive it reliably, and behaviour is notified.
 fn arrive(cx: &mut OwnerContext, around: SpatialQuery<'_>, entity: EntityId, (place, before): (Place, SpaceId)) {
     cx.move_to(entity, place);
     cx.record_for(entity, true, Body::Moved(place));
@@ -78,7 +77,8 @@ fn failed(cx: &mut OwnerContext, around: SpatialQuery<'_>, entity: EntityId, why
     });
 }
 
-/// That the call which carries the entity puts it somewhere is a wait in its state, which travels with it and stays here.
+/// Marks the call that carries the entity as a teleport: a wait in the entity's state, both in the image that is sent
+/// and in the one that is kept here.
 fn mark(to: OwnerId, number: CallNumber, before: SpaceId) -> Body {
     let awaiting = Awaiting {
         deadline: WorldTime(u64::MAX),
@@ -92,14 +92,14 @@ fn mark(to: OwnerId, number: CallNumber, before: SpaceId) -> Body {
     }
 }
 
-/// Whether the call with this number to that owner, which carries the entity, puts it somewhere; then from which space.
+/// Whether the call with this number to that owner, which carries the entity, is a teleport; returns the former space.
 pub(crate) fn is_put(image: &Image, to: OwnerId, number: CallNumber) -> Option<SpaceId> {
     let mark = image.links.awaiting.get(&(Address::Owner(to), number))?;
     let space = mark.note.as_slice().try_into().ok().map(u32::from_le_bytes)?;
     Some(SpaceId(space))
 }
 
-/// What travels of an entity that is put there.
+/// The image that is sent of an entity that is teleported to `place`.
 pub(crate) fn put_at(mut image: Image, place: Place) -> Image {
     if let PartImage::Cell(cell) = &mut image.part {
         (cell.place, cell.life) = (place, None);
@@ -107,7 +107,7 @@ pub(crate) fn put_at(mut image: Image, place: Place) -> Image {
     image
 }
 
-/// It was taken over by the call that was to put it there.
+/// Completes a teleport by hand-over on the owner that took the entity over.
 pub(crate) fn has_arrived(
     cx: &mut OwnerContext,
     around: SpatialQuery<'_>,
@@ -123,7 +123,7 @@ pub(crate) fn has_arrived(
     }
 }
 
-/// It was refused there and is real here again, where it was.
+/// Ends a teleport by hand-over that was refused: the entity is real here again, at its old place.
 pub(crate) fn has_returned(
     cx: &mut OwnerContext,
     around: SpatialQuery<'_>,

@@ -1,4 +1,4 @@
-//! What the map says of this owner: where it is responsible, who is around it, and how far is seen.
+//! The map as it concerns this owner: its areas, its neighbours, and the distances of sight.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,17 @@ use annals_node::{Denied, Region};
 use annals_space::Reach;
 use annals_wire::{CellArea, HANDOVER_DEPTH, Space, SpaceMap};
 
-/// How far beyond the ghost distance an entity must be to lose a ghost that it has, metres: one that walks along the edge
-/// does not have it made again and again.
+/// How far beyond the ghost distance an entity must be to lose an existing ghost, metres: a ghost of an entity that
+/// moves along the edge is not created again and again.
 const GHOST_HYSTERESIS: f32 = 20.0;
 
-/// The map, seen from one owner.
+/// The map, as it concerns one owner.
 #[derive(Debug)]
 pub(crate) struct Territory {
     owner: OwnerId,
-    /// `None` until the director was heard.
+    /// `None` until the director has sent one.
     map: Option<SpaceMap>,
-    /// Owners that may hold ghosts of what is here.
+    /// Owners that may hold ghosts of entities that are here.
     neighbours: BTreeSet<OwnerId>,
     /// All other owners of the spaces in which this one has an area.
     space_peers: BTreeSet<OwnerId>,
@@ -34,7 +34,7 @@ impl Territory {
         }
     }
 
-    /// Takes a newer map; an older one is dropped. Returns whether it is the first.
+    /// Applies a newer map; drops an older one. Returns whether it is the first.
     pub(crate) fn redraw(&mut self, map: SpaceMap) -> bool {
         let first = self.map.is_none();
         if self.map.as_ref().is_none_or(|known| known.version < map.version) {
@@ -49,7 +49,7 @@ impl Territory {
         self.map.is_some()
     }
 
-    /// The map's version; 0 until the director was heard.
+    /// The map's version; 0 until the director has sent one.
     pub(crate) fn version(&self) -> u64 {
         self.map.as_ref().map_or(0, |map| map.version)
     }
@@ -63,19 +63,19 @@ impl Territory {
         &self.space_peers
     }
 
-    /// Who is responsible for a place.
+    /// The owner that is responsible for a place.
     pub(crate) fn owner_at(&self, place: &Place) -> Option<OwnerId> {
         self.map.as_ref()?.owner_at(place.space, place.position)
     }
 
-    /// How far a place is outside of what this owner is responsible for, metres; without end if it has nothing there.
+    /// Distance of a place from the areas of this owner, metres; infinite if it has none in that space.
     pub(crate) fn outside(&self, place: &Place) -> f32 {
         self.space(place.space)
             .map_or(f32::INFINITY, |space| distance(space, self.owner, place.position))
     }
 
-    /// The owners that are to have a ghost of what stands at a place and draws attention from `appeal` metres further
-    /// away. `held` says who has one.
+    /// The owners that need a ghost of an entity at this place, whose appeal radius is `appeal` metres. `held` says
+    /// which owners have one.
     pub(crate) fn ghost_owners(&self, place: &Place, appeal: f32, held: impl Fn(OwnerId) -> bool) -> BTreeSet<OwnerId> {
         let Some(space) = self.space(place.space) else {
             return BTreeSet::new();
@@ -88,13 +88,14 @@ impl Territory {
         others.filter(within).map(|area| area.owner).collect()
     }
 
-    /// Whether this owner is to keep a ghost of what stands there on another owner.
+    /// Whether this owner keeps a ghost of an entity at this place that is real on another owner.
     pub(crate) fn has_ghosts(&self, place: &Place) -> bool {
         self.space(place.space)
             .is_some_and(|space| self.outside(place) <= space.ghost_distance + GHOST_HYSTERESIS)
     }
 
-    /// How far a witness sees in a space: as far as was said of its entity, and no farther than others are known there.
+    /// The area of interest of a witness in a space: as set for its entity, but within the distance up to which others
+    /// are known there.
     pub(crate) fn reach(&self, space: SpaceId, area: Option<AreaOfInterest>) -> Option<Reach> {
         let said = self.space(space).map(|space| Reach {
             radius: space.aoi_radius,
@@ -107,14 +108,14 @@ impl Territory {
         Some(Reach { radius, hysteresis })
     }
 
-    /// How far others are known in a space from where an entity stands, metres: it may be as deep in another owner's area as
-    /// hand-over lets it.
+    /// Distance from an entity up to which others are known in a space, metres: the entity may be as deep in another
+    /// owner's area as hand-over allows.
     pub(crate) fn horizon(&self, space: SpaceId) -> Option<f32> {
         self.space(space)
             .map(|space| (space.ghost_distance - HANDOVER_DEPTH).max(0.0))
     }
 
-    /// Whether all who are in a region are known here, be they real or ghosts.
+    /// Whether all entities in a region are known here, real or as ghosts.
     ///
     /// # Errors
     /// When they are not.
@@ -163,7 +164,7 @@ impl Ground {
         }
     }
 
-    /// Whether each place of it is in one of those.
+    /// Whether every point of it is in one of these.
     fn is_covered(&self, by: &[Ground]) -> bool {
         if (0..2).any(|axis| self.least[axis] > self.most[axis]) {
             return true;
@@ -171,7 +172,7 @@ impl Ground {
         let Some((first, rest)) = by.split_first() else {
             return false;
         };
-        // What lies beside the first on an axis, and what is left of it for the next.
+        // The parts beside the first on an axis, and the remainder for the next axis.
         let mut left = *self;
         (0..2).all(|axis| {
             let (mut below, mut above) = (left, left);
@@ -184,7 +185,7 @@ impl Ground {
     }
 }
 
-/// How far a position is from the nearest area of an owner.
+/// Distance of a position from the nearest area of an owner.
 fn distance(space: &Space, owner: OwnerId, position: Position) -> f32 {
     space
         .cells
@@ -194,7 +195,7 @@ fn distance(space: &Space, owner: OwnerId, position: Position) -> f32 {
         .fold(f32::INFINITY, f32::min)
 }
 
-/// Who has an area within ghost distance of one of `owner`'s.
+/// Owners with an area within ghost distance of one of `owner`'s.
 fn neighbours(owner: OwnerId, map: &SpaceMap) -> BTreeSet<OwnerId> {
     let mut found = BTreeSet::new();
     for space in map.spaces.values() {
@@ -212,7 +213,7 @@ fn space_peers(territory: &Territory) -> BTreeSet<OwnerId> {
     owners.filter(|owner| *owner != territory.owner).collect()
 }
 
-/// How far two areas are apart along the axis on which they are farther.
+/// Distance between two areas along the axis on which it is larger.
 fn gap(one: &CellArea, other: &CellArea) -> f32 {
     let between = |a: f32, b: f32| (a - b).max(0.0);
     let x = between(one.west, other.east).max(between(other.west, one.east));
@@ -322,7 +323,7 @@ mod tests {
         };
         assert_eq!(reach(None), (80.0, 5.0));
         assert_eq!(reach(Some((20.0, 1.0))), (20.0, 1.0));
-        // GhostReceiver are 100 m away, and an entity may be 5 m outside.
+        // Ghosts reach 100 m, and an entity may be 5 m outside.
         assert_eq!(territory.horizon(SpaceId(1)), Some(95.0));
         assert_eq!(reach(Some((90.0, 5.0))), (90.0, 5.0));
         assert_eq!(reach(Some((500.0, 5.0))), (90.0, 5.0));

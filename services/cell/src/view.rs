@@ -1,4 +1,4 @@
-//! What one client is shown of everything around its entity, as frames (rule V3).
+//! The view of one client: everything around its entity, as numbered frames (rule V3).
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -16,80 +16,80 @@ use crate::{
     presence::{Actor, Cast, Scene},
 };
 
-/// How long entities that a client knows, and this owner does not yet, stay in a view that has just begun, once all
-/// neighbours, or all who may hold them, have been heard since: what these name has to be asked for.
+/// How long entities that a client knows, and this owner does not, stay in a new view after all neighbours (or all
+/// possible holders) have sent their lists since it began: ghosts that the lists name must still be requested.
 const SETTLING: Duration = Duration::from_secs(3);
 
-/// A client with nothing to be shown gets an empty frame this long after its last one. It tells it that the last one was
-/// the last, and that its cell is there.
+/// A client with nothing to receive gets an empty frame this long after its last one. It confirms that no frame was
+/// lost, and that the cell is alive.
 const EMPTY_FRAME_AFTER: Duration = Duration::from_secs(1);
 
 /// A view that a client has begun.
 #[derive(Debug)]
 pub(crate) struct View {
     frames: Frames,
-    /// Whether the client was told that it has begun.
+    /// Whether a frame was made, which tells the client that the view has begun.
     is_open: bool,
     /// What the client has of its own entity.
     own: Option<Had>,
-    /// Everybody else in view, ascending by entity.
+    /// All other entities in view, ascending by entity.
     entity_views: Vec<EntityView>,
-    /// Who has left and the client still has, in that order; at most [`MAX_KEPT`]. The client keeps the same.
+    /// Entities that have left the view and that the client still keeps, oldest first; at most [`MAX_KEPT`]. The client
+    /// keeps the same list.
     kept: VecDeque<(EntityId, Had)>,
     queue: PriorityQueue,
-    /// How movements are told.
+    /// Encodes movements.
     movement_encoder: MovementEncoder,
-    /// The space that the client was told its entity is in.
+    /// The space that the client was last sent for its entity.
     space: Option<SpaceId>,
-    /// What the client has of a space's data: of which space, and which versions.
+    /// The space whose data the client has, and the versions that it has.
     data: Option<(SpaceId, SpaceVersions)>,
-    /// The revision of that data at which it had all of it.
+    /// The revision of the space's data at which the client had all of it.
     data_revision: Option<u64>,
-    /// `None` once this owner knows all that the client may know.
+    /// `None` once this owner knows everything that the client may know.
     settling: Option<Settling>,
     /// When the last frame was made.
     spoke: Mono,
-    /// Empty between ticks: the vectors in which the next `entity_views` and the order of turns are made.
+    /// Buffers, empty between ticks, in which the next `entity_views` and the order of turns are built.
     spare: Vec<EntityView>,
     due: Vec<Due>,
-    /// Whose movements are to be told at this tick, in the order of their turns.
+    /// Movements to be sent at this tick, in the order of their turns.
     told: Vec<Told>,
-    /// Whether somebody whose turn it is has none at this tick.
+    /// Whether the budget of this tick was too small for all that were due.
     is_short: bool,
 }
 
-/// A view that has begun a moment ago.
+/// State of a view that began a moment ago.
 #[derive(Clone, Copy, Debug)]
 struct Settling {
     begun: Mono,
-    /// Somebody whom the client has, and of whom nothing is known here.
+    /// An entity that the client has and that is unknown here.
     missed: Option<EntityId>,
-    /// When all that was needed had been heard since it began.
+    /// When all required owners had sent their lists since the view began.
     all_heard: Option<Mono>,
 }
 
-/// Somebody whose turn it is.
+/// An entity view whose turn is due.
 #[derive(Clone, Copy, Debug)]
 struct Due {
     priority: f64,
-    /// Metres.
+    /// Distance, metres.
     away: f32,
-    /// Its place among the entity_views.
+    /// Its index in `entity_views`.
     at: usize,
 }
 
-/// Somebody whose movement is to be told, and how it was before its turn: if there is no room for it after all, it has had
-/// none.
+/// A movement to be sent, with the state before its turn: restored if the movement does not fit.
 #[derive(Clone, Copy, Debug)]
 struct Told {
-    /// Its place among the entity_views.
+    /// Its index in `entity_views`.
     at: usize,
     priority: Priority,
     told: Option<u64>,
 }
 
 impl View {
-    /// Begins a view of the client of `own`, who has what `known` says and is told of movements in this way.
+    /// Begins a view of the client of `own`, which has `known` and reads movements in the way of `movements`.
     pub(crate) fn begin(number: u64, own: EntityId, mut known: Known, movements: Movements, now: Mono) -> Self {
         let queue = PriorityQueue::default();
         let is_own = known.seen.binary_search_by_key(&own, |stamp| stamp.entity);
@@ -124,15 +124,15 @@ impl View {
         }
     }
 
-    /// The number that the client gave it.
+    /// The number that the client gave to the view.
     pub(crate) fn number(&self) -> u64 {
         self.frames.view()
     }
 
-    /// Whether it has begun so lately that this owner may not know yet all that the client knows. What neighbours said before
-    /// it began does not count: with a newer map they may have more to say. Where somebody is missed nobody's word is enough but
-    /// that of all who have an area in the space, for the one that holds it may have none nearby any more. One that nobody holds
-    /// at the moment is waited for as long as ghosts of a silent holder are kept.
+    /// Whether the view is so new that this owner may not know everything that the client knows. Lists that neighbours
+    /// sent before it began do not count: with a newer map they may name more. While an entity is missed, all owners
+    /// with an area in the space must have sent their lists, as its holder may have no area nearby any more. The wait
+    /// ends after [`UNHEARD`], the time for which ghosts of a silent holder are kept.
     pub(crate) fn is_settling(&mut self, scene: &Scene<'_>) -> bool {
         let now = scene.cx.now().mono;
         self.settling = self.settling.and_then(|mut settling| {
@@ -151,12 +151,12 @@ impl View {
         self.settling.is_some()
     }
 
-    /// Somebody whom the client has, and of whom nothing was known here at the last tick although that may still come.
+    /// An entity that the client has and that was unknown here at the last tick, while it may still arrive.
     pub(crate) fn missed(&self) -> Option<EntityId> {
         self.settling?.missed
     }
 
-    /// The client knows nobody who could be around its entity: this owner need not wait to know as much.
+    /// Ends the settling: the client knows no entity that could be around its own.
     pub(crate) fn settle(&mut self) {
         self.settling = None;
     }
@@ -167,13 +167,14 @@ impl View {
         known.map(|entity_view| entity_view.entity)
     }
 
-    /// The client has read so much of the movements of this view.
+    /// Takes the client's acknowledgement of movement datagrams.
     pub(crate) fn heard(&mut self, heard: Heard) {
         self.movement_encoder.heard(heard);
     }
 
-    /// What the client is to be told at a tick, given who is around its entity, ascending: of its own entity, of who has
-    /// left, and of the others as far as the budget goes, each when its turn comes. [`View::tell`] ends the tick.
+    /// What the client is sent at a tick: its own entity, entities that have left, and the others in the order of their
+    /// turns, as far as the budget goes. `around` are the entities around its own, ascending. [`View::tell`] ends the
+    /// tick.
     pub(crate) fn show(
         &mut self,
         scene: &Scene<'_>,
@@ -184,7 +185,7 @@ impl View {
     ) -> Sights {
         let mut sights = Sights::default();
         let actor = cast.get(own.entity);
-        // Who is in another space leaves before the client is told of its own.
+        // Entities of the former space leave before the client receives its own entity's new space.
         let space = actor.map(|actor| actor.whereabouts.place.space);
         if self.space.is_some() && self.space != space {
             self.leave_others(&mut sights);
@@ -198,13 +199,13 @@ impl View {
         sights
     }
 
-    /// What the client is to be told of its own entity.
+    /// Adds what is new of the client's own entity.
     pub(crate) fn show_own(&mut self, scene: &Scene<'_>, own: Own, actor: &Actor<'_>, sights: &mut Sights) {
         let (entity, space) = (own.entity, actor.whereabouts.place.space);
         let (is_known, before) = (self.own.is_some(), self.space.replace(space));
         if before.is_some_and(|before| before != space) {
             self.leave_others(sights);
-            // The client forgets its data as it is told so, and has none of it when it is back.
+            // The client drops the data of its space with this item, and has none of it if it returns.
             (self.data, self.data_revision) = (None, None);
         }
         let told = (before != Some(space)).then_some(ViewItem::Space { entity, space });
@@ -214,8 +215,8 @@ impl View {
         sights.items.extend(last);
     }
 
-    /// What the client is to be told of its space's data, as far as half of the budget goes, for there are others to be shown;
-    /// the rest comes at the ticks after this. What it has in a newer version than this owner it keeps.
+    /// Adds what is new in the data of the client's space, within half of the budget, which is shared with entities;
+    /// the rest follows at later ticks. The client keeps what it has in a newer version than this owner.
     fn show_data(&mut self, scene: &Scene<'_>, entity: EntityId, budget: &Budget, sights: &mut Sights) {
         let Some(space) = self.space else { return };
         if self.data.as_ref().is_none_or(|(of, _)| *of != space) {
@@ -244,13 +245,13 @@ impl View {
         self.data_revision = revision;
     }
 
-    /// The client's entity is in another space now: whoever was around it is out of view.
+    /// Removes all other entities from the view: the client's entity is in another space now.
     fn leave_others(&mut self, sights: &mut Sights) {
         let gone = self.entity_views.drain(..);
         gone.for_each(|entity_view| leave(entity_view, &mut self.kept, sights));
     }
 
-    /// Takes in who is around, and tells who has left.
+    /// Updates the set of entities in view, and adds items for those that have left.
     fn meet(&mut self, scene: &Scene<'_>, around: &[EntityId], sights: &mut Sights) {
         let settling = self.settling.is_some();
         let is_same = self
@@ -289,7 +290,7 @@ impl View {
         std::mem::swap(&mut self.entity_views, &mut self.spare);
     }
 
-    /// Tells of others, most urgent first.
+    /// Adds what is new of other entities, most urgent first.
     fn take_turns(&mut self, scene: &Scene<'_>, cast: &Cast<'_>, own: Own, budget: &Budget, sights: &mut Sights) {
         for (at, entity_view) in self.entity_views.iter().enumerate() {
             if self.queue.is_due(&entity_view.priority)
@@ -334,8 +335,8 @@ impl View {
         }
     }
 
-    /// Puts movements into datagrams, as many as fit into `left` bytes and into what they were expected to take, and ends the
-    /// tick. Who did not fit stays due.
+    /// Encodes movements as datagrams, as many as fit into the larger of `left` and their expected size, in bytes, and
+    /// ends the tick. Those that do not fit stay due.
     pub(crate) fn tell(&mut self, tick: Tick, observer: Position, moves: &[Sighting], left: usize) -> Vec<Vec<u8>> {
         let limit = left.max(self.movement_encoder.about_bytes(moves.len()));
         let (datagrams, fit) = self.movement_encoder.tell(tick, observer, moves, limit);
@@ -352,8 +353,8 @@ impl View {
         datagrams
     }
 
-    /// Puts items into frames. The first frame of a view may be empty, for it says that the view has begun; and one is sent
-    /// now and then so that the client finds out if it lost one.
+    /// Encodes items as frames. The first frame of a view may be empty, as it says that the view has begun; later empty
+    /// frames let the client detect a lost one.
     pub(crate) fn frames(&mut self, now: Mono, tick: Tick, items: Vec<ViewItem>) -> Vec<Vec<u8>> {
         if items.is_empty() {
             let due = !self.is_open || now.since(self.spoke) >= EMPTY_FRAME_AFTER;
@@ -372,14 +373,14 @@ impl View {
     }
 }
 
-/// Somebody whom the client has, and of whom nothing is known here.
+/// An entity that the client has and that is unknown here.
 fn missed(entity_views: &[EntityView], scene: &Scene<'_>) -> Option<EntityId> {
     let mut known = entity_views.iter().filter(|entity_view| entity_view.had.is_some());
     let missed = known.find(|entity_view| scene.presence(entity_view.entity).is_none());
     missed.map(|entity_view| entity_view.entity)
 }
 
-/// Tells that somebody has left, if the client has it, and notes what it has.
+/// Adds a `Leave` item if the client has the entity, and keeps what it has.
 fn leave(entity_view: EntityView, kept: &mut VecDeque<(EntityId, Had)>, sights: &mut Sights) {
     let EntityView { entity, had, .. } = entity_view;
     let Some(had) = had else { return };
@@ -390,7 +391,7 @@ fn leave(entity_view: EntityView, kept: &mut VecDeque<(EntityId, Had)>, sights: 
     }
 }
 
-/// Tells that somebody is back of whom the client still has something.
+/// Adds a `Return` item for an entity of which the client still keeps something.
 fn take_back(
     kept: &mut VecDeque<(EntityId, Had)>,
     entity: EntityId,

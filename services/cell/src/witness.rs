@@ -1,6 +1,6 @@
-//! Witnesses: for each entity with a client, what that client is shown and what it does with its entity (rule V3).
+//! Witnesses: for each entity with a client, what that client is sent and how it moves its entity (rule V3).
 //!
-//! A witness is nothing that is kept in the log: the client knows what it has, and says so to whoever holds its entity.
+//! A witness is not in the log: the client knows what it has, and reports it to the current holder of its entity.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -22,33 +22,34 @@ use crate::{
     view::View,
 };
 
-/// How often a client that has not said what it has is asked for it: as often as it repeats what it says itself.
+/// Interval at which a client is asked for its stamps until it sends them; the client repeats them at the same
+/// interval.
 const ASKING: Duration = Duration::from_secs(2);
 
-/// Who is so near to where it was put, metres, must have been told.
+/// Positions within this distance (m) acknowledge a correction.
 const NEAR: f32 = 20.0;
 
-/// One witness.
+/// The witness of one client.
 #[derive(Debug)]
 pub(crate) struct Witness {
     client: ClientLink,
     budget: Budget,
     view: Option<View>,
-    /// What the client said it has, to begin a view with at the next tick.
+    /// What the client reported that it has; the next tick begins a view with it.
     said: Option<Said>,
-    /// When to ask for that.
+    /// When to ask for the report.
     ask: Mono,
-    /// The newest of the client's movements.
+    /// Sequence number of the client's newest movement.
     moved: u64,
-    /// Where both the client and this owner hold the entity to be.
+    /// The place of the entity on which the client and this owner agree.
     agreed: Option<Place>,
-    /// Where the client was told that its entity was put, until it is heard from there.
+    /// A placement that was sent to the client and is not yet acknowledged by a position near it.
     put: Option<Put>,
-    /// Whether the entity came here from another space.
+    /// Whether the entity came here by a teleport from another space.
     is_put_here: bool,
 }
 
-/// What a client said it has, the number of the view that it begins with it, and how it is told of movements in it.
+/// A client's report: the number of the view that it begins, what it has, and how it reads movements in that view.
 #[derive(Debug)]
 struct Said {
     view: u64,
@@ -59,11 +60,11 @@ struct Said {
 #[derive(Clone, Copy, Debug)]
 struct Put {
     to: Position,
-    /// Where from, as far as is known here.
+    /// The place before, as far as it is known here.
     from: Option<Position>,
 }
 
-/// What a witness has for its client.
+/// Frames and datagrams for one client.
 pub(crate) struct Outgoing {
     client: ClientLink,
     frames: Vec<Vec<u8>>,
@@ -85,7 +86,7 @@ impl Witness {
         }
     }
 
-    /// The entity came from another space.
+    /// Records that the entity came from another space.
     pub(crate) fn put_here(&mut self) {
         self.is_put_here = true;
     }
@@ -94,12 +95,12 @@ impl Witness {
         self.client
     }
 
-    /// Shows no more than that.
+    /// Sets the client's budget.
     pub(crate) fn limit(&mut self, budget: Budget) {
         self.budget = budget;
     }
 
-    /// Asks the client what it has, at once.
+    /// Asks the client for its report at the next tick.
     pub(crate) fn ask_again(&mut self) {
         self.ask = Mono(0);
     }
@@ -114,7 +115,7 @@ impl Witness {
         }
     }
 
-    /// Shows the client everything that is new to it.
+    /// Makes the frames and datagrams with everything that is new to the client.
     pub(crate) fn show(
         &mut self,
         scene: &Scene<'_>,
@@ -125,7 +126,7 @@ impl Witness {
         let now = scene.cx.now().mono;
         if let Some(said) = self.said.take() {
             let mut view = View::begin(said.view, entity, said.known, said.movements, now);
-            // Whoever was put here from another space has left those behind whom its client knows.
+            // An entity that came from another space left behind every entity that its client knows.
             if std::mem::take(&mut self.is_put_here) {
                 view.settle();
             }
@@ -136,14 +137,14 @@ impl Witness {
             return self.ask(now);
         };
         if view.is_settling(scene) {
-            // What the client saw before stays in view as long as the hysteresis holds it.
+            // What the client had before the view began stays in view within the hysteresis.
             view.known().for_each(|known| {
                 interest.keep(entity, known);
             });
         }
         let named = named(scene, cast, entity);
         named.iter().for_each(|known| {
-            // Who is to be seen no more then stays in view as long as anybody would that was.
+            // When such an entity is no longer named, it stays in view within the hysteresis, like any other.
             interest.keep(entity, *known);
         });
         let around = joined(interest.seen(entity), &named);
@@ -158,12 +159,12 @@ impl Witness {
         outgoing
     }
 
-    /// Somebody whom the client knows, and of whom nothing was known here at the last tick although that may still come.
+    /// An entity that the client has and that was unknown here at the last tick, while it may still arrive.
     pub(crate) fn missed(&self) -> Option<EntityId> {
         self.view.as_ref()?.missed()
     }
 
-    /// Shows the client what has just happened to its own entity.
+    /// Makes the frames with what has just happened to the client's own entity.
     pub(crate) fn show_own(&mut self, scene: &Scene<'_>, entity: EntityId) -> Option<Outgoing> {
         let own = self.own(scene, entity);
         let (view, actor) = (self.view.as_mut()?, scene.actor(entity)?);
@@ -199,7 +200,7 @@ impl Witness {
         }
     }
 
-    /// The client is told that its entity was put somewhere.
+    /// Records that a placement of the entity is sent to its client.
     fn put(&mut self, place: Option<Place>) {
         let Some(place) = place else { return };
         let from = self
@@ -228,8 +229,8 @@ impl Witness {
         }
     }
 
-    /// Whether the client can mean it: once its entity was put somewhere, what it says of where it was before is of no
-    /// interest.
+    /// Whether to accept a position from the client. After a placement, positions are rejected as long as they are
+    /// nearer to the place before: the client sent them before it received the placement.
     fn believes(&mut self, position: Position) -> bool {
         let Some(put) = &mut self.put else { return true };
         let from_there = position.distance(put.to);
@@ -257,7 +258,7 @@ impl Outgoing {
 }
 
 impl CellRole {
-    /// Makes the witness of an entity be that of its client, if it has one.
+    /// Creates, replaces or removes the witness of an entity, so that it matches the entity's client.
     pub(crate) fn settle_witness(&mut self, cx: &OwnerContext, entity: EntityId) {
         let client = cx.image(entity).and_then(|image| image.client);
         let known = self.witnesses.get(&entity).map(Witness::client);
@@ -274,7 +275,7 @@ impl CellRole {
         }
     }
 
-    /// A client says what it has; a view begins with it at the next tick.
+    /// Takes a client's report of what it has; the next tick begins a view with it.
     pub(crate) fn stamps(
         &mut self,
         client: ClientLink,
@@ -287,7 +288,7 @@ impl CellRole {
         }
     }
 
-    /// A client says what it has read of the movements of a view.
+    /// Takes a client's acknowledgement of movement datagrams of a view.
     pub(crate) fn client_heard(&mut self, client: ClientLink, entity: EntityId, view: u64, heard: Heard) {
         let witness = self.witnesses.get_mut(&entity).filter(|found| found.client == client);
         let found = witness.and_then(|witness| witness.view.as_mut());
@@ -296,7 +297,7 @@ impl CellRole {
         }
     }
 
-    /// A client has moved its entity.
+    /// Takes a movement of a client's entity.
     pub(crate) fn client_moved(
         &mut self,
         cx: &mut OwnerContext,
@@ -320,7 +321,7 @@ impl CellRole {
             space: before.space,
             ..place
         };
-        // What was put elsewhere before this owner held it, its client may not know yet.
+        // If the entity was placed elsewhere before this owner held it, its client may not know it yet.
         let jumped = witness.view.is_none() && cx.image(entity).is_some_and(has_jumped);
         if !place.is_sound() || jumped || self.territory.owner_at(&place).is_none() || !witness.believes(place.position)
         {
@@ -331,7 +332,7 @@ impl CellRole {
         if !self.physics.allows(cx, around, entity, (before, place)) {
             self.counters.disbelieved += 1;
             if self.physics.puts_back(cx.now().mono, entity) {
-                // The client is told where it is at the next tick.
+                // The next tick sends the client its entity's place.
                 witness.agreed = None;
             }
             return;
@@ -340,7 +341,7 @@ impl CellRole {
         cx.move_to(entity, place);
     }
 
-    /// Who is in whose area of interest now.
+    /// Updates which entities are in which areas of interest.
     pub(crate) fn look(&mut self, cx: &OwnerContext) {
         let visible = |type_id| {
             let found = cx.type_of(type_id)?;
@@ -370,11 +371,11 @@ impl CellRole {
                     .reach(place.space, cx.image(entity)?.cell()?.sight.area)?,
             })
         });
-        // What clients are told follows from what they have been told, not from who came and went since the last tick.
+        // What clients are sent depends on what they have, not on who came and went since the last tick.
         self.interest.update(&bodies, &observers.collect::<Vec<_>>(), |_| ());
     }
 
-    /// Shows every client what is new to it.
+    /// Sends every client what is new to it.
     pub(crate) fn show_views(&mut self, cx: &mut OwnerContext) {
         let scene = Scene {
             cx,
@@ -397,7 +398,7 @@ impl CellRole {
         }
     }
 
-    /// Shows an entity's own client at once what has happened to it: that is what the client waits for after a call.
+    /// Sends an entity's own client at once what has happened to the entity: after a call, the client waits for that.
     pub(crate) fn show_own(&mut self, cx: &mut OwnerContext, entity: EntityId) {
         let scene = Scene {
             cx,
@@ -415,17 +416,17 @@ impl CellRole {
     }
 }
 
-/// The client link that a message from a proxy speaks for.
+/// The client link of a message from a proxy.
 pub(crate) fn client(session: SessionId, proxy: OwnerId) -> ClientLink {
     ClientLink { session, proxy }
 }
 
-/// Whether the history that is kept of an entity says that it was put somewhere.
+/// Whether the entity's recent history contains a placement.
 fn has_jumped(image: &annals_event::Image) -> bool {
     image.recent.iter().any(|event| matches!(event.body, Body::Moved(_)))
 }
 
-/// Whom a client sees wherever they are, as far as they are known here, ascending.
+/// Entities that a client sees at any distance, as far as they are known here, ascending.
 fn named(scene: &Scene<'_>, cast: &Cast<'_>, own: EntityId) -> Vec<EntityId> {
     let cell = scene.cx.image(own).and_then(|image| image.cell());
     let Some((manual, place)) = cell.map(|cell| &cell.sight.manual).zip(scene.cx.place(own)) else {
@@ -438,7 +439,7 @@ fn named(scene: &Scene<'_>, cast: &Cast<'_>, own: EntityId) -> Vec<EntityId> {
     manual.iter().filter(is_shown).copied().collect()
 }
 
-/// All that are in either; both ascend.
+/// The union of two ascending lists.
 fn joined<'a>(seen: &'a [EntityId], named: &[EntityId]) -> Cow<'a, [EntityId]> {
     if named.is_empty() {
         return Cow::Borrowed(seen);

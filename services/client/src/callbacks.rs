@@ -1,8 +1,8 @@
-//! What a game does when properties change: `set_x`, `setNested_x` and `setSlice_x` of the entities that it sees.
+//! A game's callbacks for property changes: `set_x`, `setNested_x` and `setSlice_x` of the entities in view.
 //!
-//! A game registers what it wants to be told by type and property, and hands every [`Event`] to [`Callbacks::dispatch`]. A
-//! change of a part goes to the `nested` callback and one of a slice to the `slice` callback; where there is none, `set` is
-//! called without an old value, since the whole was not replaced. Callbacks run after the change, when the view holds the new
+//! A game registers callbacks by type and property, and passes every [`Event`] to [`Callbacks::dispatch`]. A change of
+//! a part goes to the `nested` callback and one of a slice to the `slice` callback; without one, `set` is called
+//! without an old value, since the whole was not replaced. Callbacks run after the change, when the view has the new
 //! value, and in the order of the events.
 
 use std::{collections::BTreeMap, ops::Range};
@@ -18,13 +18,13 @@ use crate::{
     view::Seen,
 };
 
-/// A callback that cannot be: there is nothing that it would be called for.
+/// A callback that could never be called.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoSuchProperty {
     /// The definitions have no such type.
     #[error("the definitions have no entity type {entity_type}")]
     Type {
-        /// What was named.
+        /// The name given.
         entity_type: String,
     },
     /// The type has no such property.
@@ -32,10 +32,10 @@ pub enum NoSuchProperty {
     Property {
         /// The type.
         entity_type: String,
-        /// What was named.
+        /// The name given.
         property: String,
     },
-    /// No client sees it.
+    /// No client is shown it.
     #[error("{entity_type}.{property} ({flag}) is shown to no client")]
     Hidden {
         /// The type.
@@ -45,7 +45,7 @@ pub enum NoSuchProperty {
         /// Its distribution flag.
         flag: &'static str,
     },
-    /// It has no parts that change by themselves.
+    /// It has no parts that change separately.
     #[error("{entity_type}.{property} is {found}, of which no part and no slice ever changes by itself; register set")]
     NoParts {
         /// The type.
@@ -57,14 +57,14 @@ pub enum NoSuchProperty {
     },
 }
 
-/// Which property of which entity has changed, and the entity as the view shows it now.
+/// A change of a property: which entity, and its present state in the view.
 #[derive(Clone, Copy, Debug)]
 pub struct Changed<'a> {
-    /// Which entity.
+    /// The entity's id.
     pub entity: EntityId,
-    /// In which view.
+    /// The view.
     pub part: Part,
-    /// The entity.
+    /// The entity's state.
     pub seen: &'a Seen,
 }
 
@@ -81,9 +81,9 @@ struct Handlers<G> {
     slice: Option<Slice<G>>,
 }
 
-/// See the module. `G` is what callbacks work on.
+/// A game's callbacks. `G` is the state that callbacks work on.
 pub struct Callbacks<G> {
-    /// By type and the property's number among those that clients see.
+    /// By type and the property's client number.
     handlers: BTreeMap<(TypeId, u16), Handlers<G>>,
     space: Option<SpaceChanged<G>>,
 }
@@ -96,11 +96,11 @@ impl<G> Default for Callbacks<G> {
 }
 
 impl<G> Callbacks<G> {
-    /// Calls `set` when the property is replaced, with the old value; and when a part or a slice changes for which there is no
-    /// other callback, without one. A later callback takes the place of an earlier one.
+    /// Calls `set` when the property is replaced, with the old value; and, without one, when a part or a slice changes
+    /// that has no callback of its own. A later callback replaces an earlier one.
     ///
     /// # Errors
-    /// When no client sees such a property.
+    /// When there is no such property, or no client is shown it.
     pub fn set(
         &mut self,
         schema: &Schema,
@@ -114,7 +114,7 @@ impl<G> Callbacks<G> {
     /// Calls `nested` when a part of the property is replaced, with the path to it and the old value there.
     ///
     /// # Errors
-    /// When no client sees such a property, or it has no parts.
+    /// When there is no such property, no client is shown it, or it has no parts.
     pub fn nested(
         &mut self,
         schema: &Schema,
@@ -125,11 +125,11 @@ impl<G> Callbacks<G> {
         Ok(())
     }
 
-    /// Calls `slice` when elements of an array in the property are replaced, with the path to the array, the range in which
-    /// the new elements are, and the elements that were there.
+    /// Calls `slice` when elements of an array in the property are replaced, with the path to the array, the range of
+    /// the new elements, and the old elements.
     ///
     /// # Errors
-    /// When no client sees such a property, or it has no parts.
+    /// When there is no such property, no client is shown it, or it has no parts.
     pub fn slice(
         &mut self,
         schema: &Schema,
@@ -140,13 +140,13 @@ impl<G> Callbacks<G> {
         Ok(())
     }
 
-    /// Calls `changed` when something else stands under a key in the data of the space in which the client's own entity is, with
-    /// the value that is there now (`onSpaceData`); of nothing when nothing is.
+    /// Calls `changed` when the value of a key changes in the data of the client's own space, with the new value
+    /// (`onSpaceData`), or without one when the key was removed.
     pub fn space_data(&mut self, changed: impl FnMut(&mut G, SpaceId, u16, Option<&[u8]>) + 'static) {
         self.space = Some(Box::new(changed));
     }
 
-    /// Calls what is registered for an event. Nothing is called for an entity that has left the view since.
+    /// Calls the callbacks of an event. None is called for an entity that has left the view since.
     pub fn dispatch(&mut self, game: &mut G, core: &ClientCore, event: &Event) {
         if let (Event::SpaceDataChanged { space, key, .. }, Some(changed)) = (event, &mut self.space)
             && let Some((_, data)) = core.view(Part::Cell).space().filter(|(now, _)| now == space)
@@ -219,7 +219,7 @@ impl<G> Callbacks<G> {
         }))
     }
 
-    /// The same of a property that has parts.
+    /// As `handlers`, for a property that has parts.
     fn parts(
         &mut self,
         schema: &Schema,

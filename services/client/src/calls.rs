@@ -1,4 +1,4 @@
-//! Calls that happen once: numbered, kept until they are confirmed, sent again (rules C2, C3, C4, C8).
+//! Exactly-once calls: numbered, kept until they are confirmed, and resent (rules C2, C3, C4, C8).
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,28 @@ use thiserror::Error;
 
 use crate::event::Millis;
 
-/// Most calls that are kept unconfirmed. Sent again all at once, they stay below the rate at which a server warns.
+/// Maximum unconfirmed calls. When resent all at once, they stay below the rate at which a server warns.
 pub const MAX_KEPT_CALLS: usize = 240;
 
-/// Most bytes of arguments that are kept unconfirmed, unless a single call takes more.
+/// Maximum bytes of arguments that are unconfirmed, unless a single call takes more.
 pub const MAX_KEPT_BYTES: usize = 64 << 10;
 
-/// Bytes per second of calls that are sent again, all together: half the rate at which a server warns.
+/// Bytes per second of all resent calls together: half the rate at which a server warns.
 const RESEND_RATE: usize = 10_240;
 
-/// Bytes of a frame around the arguments, at most.
+/// Maximum bytes of a frame around the arguments.
 const CALL_OVERHEAD: usize = 32;
 
-/// Most entity parts that one session ever calls: their numbering is kept as long as they may exist.
+/// Maximum entity parts that a session can call: their numbering is kept as long as they may exist.
 pub const MAX_LINKS: usize = 10_000;
 
-/// Most calls under way to one part.
+/// Maximum calls in flight to one part.
 const WINDOW: usize = 32;
 
-/// Milliseconds until an unconfirmed call is sent again for the first time; doubled each time.
+/// Milliseconds until an unconfirmed call is first resent; doubled each time.
 const FIRST_RESEND: u64 = 500;
 
-/// The longest time between two sendings, milliseconds.
+/// Maximum interval between two resends, milliseconds.
 const LAST_RESEND: u64 = 8_000;
 
 /// Why a call was not made.
@@ -49,7 +49,7 @@ pub enum CallError {
         entity_type: String,
         /// The part that was to be called.
         part: Part,
-        /// The method that was asked for.
+        /// The name given.
         method: String,
     },
     /// Too few arguments, or too many.
@@ -62,14 +62,14 @@ pub enum CallError {
         /// How many were given.
         given: usize,
     },
-    /// An argument does not fit.
+    /// An argument is not of its type.
     #[error("argument {argument} of {method} does not fit")]
     Argument {
         /// The method.
         method: String,
         /// The argument's name.
         argument: String,
-        /// Why not.
+        /// The cause.
         source: Box<annals_def::EncodeError>,
     },
     /// The arguments take too many bytes for one frame.
@@ -77,7 +77,7 @@ pub enum CallError {
     TooLong {
         /// The method.
         method: String,
-        /// The bytes they take.
+        /// The number of bytes.
         bytes: usize,
     },
     /// Too many calls are unconfirmed.
@@ -88,7 +88,7 @@ pub enum CallError {
     TooManyLinks,
 }
 
-/// The sending ends of a session's links.
+/// The sending ends of a session's call links.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     links: BTreeMap<(Part, EntityId), Link>,
@@ -97,20 +97,21 @@ pub(crate) struct Calls {
     resent: u64,
 }
 
-/// The sending end of one link.
+/// The sending end of one call link.
 #[derive(Debug, Default)]
 struct Link {
-    /// The highest number that was used.
+    /// The highest number used.
     last: CallNumber,
     /// The highest number that was sent on this connection.
     sent: CallNumber,
-    /// What is not confirmed.
+    /// Unconfirmed calls.
     kept: BTreeMap<CallNumber, KeptCall>,
-    /// When what was sent is sent again; meaningful while something is under way.
+    /// When the calls in flight are resent; meaningful only while there are any.
     due: Millis,
-    /// How long after that again, milliseconds.
+    /// Milliseconds until the resend after that.
     wait: u64,
-    /// The gap that was answered last, and until when it is not answered again: every call behind it leads to a question.
+    /// The last gap that was answered, and until when it is not answered again: every call behind a gap causes a
+    /// request.
     answered: (CallNumber, Millis),
 }
 
@@ -120,7 +121,7 @@ struct KeptCall {
 }
 
 impl Calls {
-    /// Numbers and keeps a call. Whether it can be sent at once says [`Calls::sendable`].
+    /// Numbers and keeps a call. [`Calls::sendable`] returns it once it may be sent.
     pub(crate) fn make(&mut self, entity: EntityId, part: Part, message: Vec<u8>) -> Result<CallNumber, CallError> {
         let bytes = message.len() + CALL_OVERHEAD;
         if self.kept >= MAX_KEPT_CALLS || (self.kept > 0 && self.bytes + bytes > MAX_KEPT_BYTES) {
@@ -137,7 +138,7 @@ impl Calls {
         Ok(link.last)
     }
 
-    /// What may be sent to a part now and was not yet sent on this connection.
+    /// The calls to a part that may be sent now and were not yet sent on this connection.
     pub(crate) fn sendable(&mut self, now: Millis, entity: EntityId, part: Part) -> Vec<Call> {
         let pace = self.pace();
         self.links
@@ -146,7 +147,7 @@ impl Calls {
             .unwrap_or_default()
     }
 
-    /// What is to be sent on a new connection: of each part what was not confirmed, from the oldest.
+    /// The calls to send on a new connection: of each part the unconfirmed ones, from the oldest.
     pub(crate) fn reconnected(&mut self, now: Millis) -> Vec<Call> {
         let pace = self.pace();
         let mut calls = Vec::new();
@@ -161,7 +162,7 @@ impl Calls {
         calls
     }
 
-    /// Calls up to this number were taken. A number that was never used says nothing more than the last that was.
+    /// Confirms calls up to this number. A number above the last used one confirms that one only.
     pub(crate) fn took(&mut self, now: Millis, entity: EntityId, part: Part, upto: CallNumber) {
         let pace = self.pace();
         let Some(link) = self.links.get_mut(&(part, entity)) else {
@@ -181,7 +182,7 @@ impl Calls {
         }
     }
 
-    /// The part asks for what follows this number.
+    /// Answers a part that asks for the calls after this number.
     pub(crate) fn gap(&mut self, now: Millis, entity: EntityId, part: Part, have: CallNumber) -> Vec<Call> {
         self.took(now, entity, part, have);
         let pace = self.pace();
@@ -199,7 +200,7 @@ impl Calls {
         again
     }
 
-    /// The part is no more: returns what was not confirmed and forgets the link.
+    /// The part was destroyed: returns the unconfirmed calls and removes the link.
     pub(crate) fn gone(&mut self, entity: EntityId, part: Part) -> Vec<CallNumber> {
         let Some(link) = self.links.remove(&(part, entity)) else {
             return Vec::new();
@@ -209,7 +210,7 @@ impl Calls {
         link.kept.into_keys().collect()
     }
 
-    /// What was sent long enough ago without being confirmed.
+    /// The calls that have been in flight for too long without being confirmed.
     pub(crate) fn due(&mut self, now: Millis) -> Vec<Call> {
         let pace = self.pace();
         let mut calls = Vec::new();
@@ -225,7 +226,7 @@ impl Calls {
         calls
     }
 
-    /// When [`Calls::due`] has something next.
+    /// When [`Calls::due`] next has calls.
     pub(crate) fn deadline(&self) -> Option<Millis> {
         self.links
             .values()
@@ -234,17 +235,17 @@ impl Calls {
             .min()
     }
 
-    /// How many calls are not confirmed.
+    /// Number of unconfirmed calls.
     pub(crate) fn kept(&self) -> usize {
         self.kept
     }
 
-    /// How many calls were sent again.
+    /// Number of resent calls.
     pub(crate) fn resent(&self) -> u64 {
         self.resent
     }
 
-    /// The least time between two sendings of everything that is kept, milliseconds.
+    /// Minimum milliseconds between two resends of all kept calls.
     fn pace(&self) -> u64 {
         (self.bytes * 1_000 / RESEND_RATE) as u64
     }
@@ -326,7 +327,7 @@ pub(crate) fn exposed_method<'a>(
         })
 }
 
-/// The message by which the exposed method with this number is called.
+/// The message that calls the exposed method with this number.
 pub(crate) fn encode_call(
     range: MessageRange,
     (method, member): (&Method, ClientMember),

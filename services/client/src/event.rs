@@ -1,4 +1,4 @@
-//! What goes into the core and what comes out of it.
+//! Inputs, outputs and events of the core.
 
 use std::net::SocketAddr;
 
@@ -10,77 +10,77 @@ use annals_ids::{
 use annals_wire::client::{CallRefusal, CloseReason, LoginAnswer, LoginRefusal, LoginRequest, Rejection};
 use thiserror::Error;
 
-/// Milliseconds on the shell's monotonic clock, from any beginning.
+/// Milliseconds on the shell's monotonic clock, from any origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Millis(pub u64);
 
 impl Millis {
-    /// The moment so many milliseconds later.
+    /// The time so many milliseconds later.
     #[must_use]
     pub fn after(self, milliseconds: u64) -> Self {
         Self(self.0.saturating_add(milliseconds))
     }
 }
 
-/// Numbers what the core asks of its shell, so that an answer which comes too late is known as such.
+/// Number of a request of the core to its shell, so that a late answer is recognised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attempt(pub u64);
 
-/// What the shell tells the core.
+/// An input of the core from its shell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// The login service answered; `None`: it could not be reached, or what it said was no answer.
+    /// The login service answered; `None`: it could not be reached, or its answer could not be decoded.
     LoginAnswered {
-        /// To which request.
+        /// The request that was answered.
         attempt: Attempt,
-        /// What.
+        /// The answer.
         answer: Option<LoginAnswer>,
     },
-    /// The connection to the base stands and its stream is open.
+    /// The connection to the base is established and its stream is open.
     Connected {
-        /// Which connection.
+        /// The connection.
         attempt: Attempt,
     },
-    /// A frame came, without its length.
+    /// A frame arrived, without its length.
     Frame {
-        /// On which connection.
+        /// The connection.
         attempt: Attempt,
         /// Its body.
         body: Vec<u8>,
     },
-    /// A datagram came.
+    /// A datagram arrived.
     Datagram {
-        /// On which connection.
+        /// The connection.
         attempt: Attempt,
         /// Its bytes.
         bytes: Vec<u8>,
     },
-    /// The connection could not be made, or is no more. After [`Output::Disconnect`] it need not be told.
+    /// The connection failed or was closed. Not required after [`Output::Disconnect`].
     Disconnected {
-        /// Which connection.
+        /// The connection.
         attempt: Attempt,
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
 }
 
-/// What the core asks of its shell.
+/// An output of the core to its shell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Connect to the login service and ask this.
+    /// Connect to the login service and send this request.
     Login {
-        /// Goes back with the answer.
+        /// Returned with the answer.
         attempt: Attempt,
-        /// What to ask.
+        /// The request.
         request: LoginRequest,
     },
-    /// Connect to a base. A connection that stood before is to be closed.
+    /// Connect to a base. Close any earlier connection.
     Connect {
-        /// Goes back with everything that comes of it.
+        /// Returned with all inputs of this connection.
         attempt: Attempt,
-        /// Where it listens.
+        /// The base's address.
         address: SocketAddr,
-        /// The fingerprint of the certificate it must show; `None`: one that a known authority has signed.
+        /// The fingerprint of its certificate; `None` if a known authority has signed it.
         certificate: Option<Hash>,
     },
     /// Write this frame to the connection's stream.
@@ -91,10 +91,10 @@ pub enum Output {
     Disconnect(CloseReason),
 }
 
-/// What the game is told.
+/// An event for the game.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A new session plays.
+    /// A new session has started.
     Connected {
         /// The session.
         session: SessionId,
@@ -103,116 +103,116 @@ pub enum Event {
         /// Its type.
         type_id: TypeId,
     },
-    /// The session goes on after [`Event::Lost`].
+    /// The session was resumed after [`Event::Lost`].
     Resumed {
-        /// The epoch of the base now.
+        /// The present epoch of the base.
         epoch: Epoch,
     },
     /// The connection was lost; the client tries to resume by itself.
     Lost(CloseReason),
-    /// It is over; the client does nothing any more.
+    /// The client has ended; it does nothing any more.
     Ended(EndReason),
-    /// The client controls another entity, and sees nothing at first.
+    /// The client controls another entity, with an empty view at first.
     Controls {
-        /// Which.
+        /// The entity.
         entity: EntityId,
         /// Its type.
         type_id: TypeId,
     },
-    /// An entity came into a view.
+    /// An entity entered a view.
     Entered {
-        /// Which view.
+        /// The view.
         part: Part,
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
         /// Its type.
         type_id: TypeId,
-        /// The history number for which the view holds it: 0 for one that is new, and what it was when it left for one that comes
-        /// back and that the view still had.
+        /// The history number of its state in the view: 0 for a new one, and that at which it left for one that returns
+        /// while the view still has its state.
         upto: HistoryNumber,
     },
-    /// An entity is out of a view.
+    /// An entity left a view.
     Left {
-        /// Which view.
+        /// The view.
         part: Part,
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
     },
-    /// Properties of an entity were told as they are: all that can be seen of it, or those that have changed since it was last
-    /// seen in such detail.
+    /// Properties of an entity were sent in full: all that are visible, or those that have changed since it was last
+    /// shown at this level of detail.
     Refreshed {
-        /// Which view.
+        /// The view.
         part: Part,
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// The history number for which it stands.
+        /// The history number of the values.
         upto: HistoryNumber,
-        /// The properties that were told, each with the hash of its value's bytes.
+        /// The properties that were sent, each with the hash of its value's bytes.
         properties: Vec<(MemberId, Hash)>,
-        /// The properties that had another value, and which, if the entity was shown before.
+        /// The properties whose value differs, with the old value, if the entity was shown before.
         replaced: Vec<(MemberId, Value)>,
     },
-    /// Something happened to an entity.
+    /// A history event of an entity.
     Shown(Showing),
-    /// The server put an entity somewhere.
+    /// The server set the position of an entity.
     Placed {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// Where.
+        /// Its position.
         position: Position,
-        /// Looking where.
+        /// Its direction.
         direction: Direction,
     },
-    /// The client's own entity is in this space: told once it is known, and when it is another one. Who is not in it has
-    /// left the view before that.
+    /// The client's own entity is in this space: sent once it is known, and when it changes. Entities of another space
+    /// have left the view before that.
     SpaceEntered {
-        /// Which entity.
+        /// The client's own entity.
         entity: EntityId,
-        /// Which space.
+        /// The space.
         space: SpaceId,
     },
-    /// Something else stands under a key in the data of the space in which the client's own entity is, or nothing any more:
+    /// A key in the data of the client's own space has another value, or none any more:
     /// [`ClientCore::space_data`](crate::ClientCore::space_data) has it.
     SpaceDataChanged {
-        /// Which space.
+        /// The space.
         space: SpaceId,
-        /// Which key.
+        /// The key.
         key: u16,
-        /// Since when: the version of the entry that was told.
+        /// The version of the entry that was sent.
         version: SpaceVersion,
     },
-    /// A call was taken but not run.
+    /// A call was delivered but not run.
     CallRefused {
-        /// To which entity.
+        /// The entity that was called.
         entity: EntityId,
-        /// To which part.
+        /// The part that was called.
         part: Part,
-        /// Which call.
+        /// The call.
         number: CallNumber,
-        /// Why.
+        /// The reason.
         reason: CallRefusal,
     },
-    /// These calls may not have been taken: the part exists no more.
+    /// These calls may not have been delivered: the part was destroyed.
     CallsLost {
-        /// To which entity.
+        /// The entity that was called.
         entity: EntityId,
-        /// To which part.
+        /// The part that was called.
         part: Part,
-        /// Which calls.
+        /// The calls.
         numbers: Vec<CallNumber>,
     },
-    /// The client sends too much.
+    /// The server warns that the client sends too much.
     RateWarned,
 }
 
 /// A history event as it was shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Showing {
-    /// In which view.
+    /// The view.
     pub part: Part,
-    /// To which entity it happened.
+    /// The entity.
     pub entity: EntityId,
-    /// Its place in what can be seen of that part.
+    /// Its history number.
     pub number: HistoryNumber,
     /// The fingerprint of what was shown: [`annals_wire::client::change_hash`] or [`annals_wire::client::args_hash`].
     pub hash: Hash,
@@ -220,17 +220,17 @@ pub struct Showing {
     pub what: What,
 }
 
-/// What a history event shows.
+/// Content of a history event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// A property was changed: the whole of it, a part, or a slice of an array in it. [`Callbacks`](crate::Callbacks) tell
-    /// these apart as scripts do.
+    /// A property was changed: all of it, a part, or a slice of an array in it. [`Callbacks`](crate::Callbacks)
+    /// distinguish these as scripts do.
     Changed {
         /// Index among the type's properties.
         property: MemberId,
-        /// What was put where.
+        /// The change.
         change: Change,
-        /// What was there before.
+        /// The old value.
         replaced: Replaced,
     },
     /// A client method was called.
@@ -242,25 +242,25 @@ pub enum What {
     },
 }
 
-/// Why a client does nothing any more.
+/// Why a client has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EndReason {
     /// The log-in was refused.
     #[error("the log-in was refused: {0}")]
     LoginRefused(LoginRefusal),
-    /// The base does not take the client.
+    /// The base refused the client.
     #[error("the base refused the client: {0}")]
     Rejected(Rejection),
     /// The connection was closed for good.
     #[error("the connection was closed: {0}")]
     Closed(CloseReason),
-    /// The game left.
+    /// The game left the session.
     #[error("the client left")]
     Left,
 }
 
 impl EndReason {
-    /// Whether the account is played by another client, which logging in again would put out, or not get past.
+    /// Whether another client plays the account, which a new log-in would replace, or be refused for.
     #[must_use]
     pub fn is_elsewhere(self) -> bool {
         matches!(
@@ -272,25 +272,26 @@ impl EndReason {
     }
 }
 
-/// What was heard, and what happened that players should not notice. Each counts from 0 in the client's life.
+/// Counters of received traffic and of faults that players should not notice. Each counts from 0 over the client's
+/// lifetime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Frames and datagrams that came from bases while playing.
+    /// Frames and datagrams received from bases while playing.
     pub heard: u64,
     /// Their bytes, without the lengths of frames.
     pub heard_bytes: u64,
-    /// Those of datagrams: of movements.
+    /// Bytes of datagrams, which carry movements.
     pub moves_bytes: u64,
-    /// Views begun anew because something was missing in them.
+    /// Views restarted because something was missing in them.
     pub holes: u64,
     /// Frames and datagrams of views that had ended.
     pub stale: u64,
-    /// Frames and datagrams that could not be read.
+    /// Frames and datagrams that could not be decoded.
     pub malformed: u64,
     /// Calls sent again.
     pub resent: u64,
     /// Times the session was resumed.
     pub resumed: u64,
-    /// Bases that were left because they held a lower epoch.
+    /// Bases that were left because their epoch was outdated.
     pub old_epochs: u64,
 }

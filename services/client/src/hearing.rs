@@ -1,26 +1,26 @@
-//! How steadily the client hears of the world around it: what a player notices of a cell or base that is lost.
+//! Gaps in the updates of the cell's view: what a player notices when a cell or base fails.
 
 use std::collections::VecDeque;
 
 use crate::event::Millis;
 
-/// Milliseconds without news of the world that count as a silence: half as much again as a cell that has nothing to show lets
-/// pass between two frames.
+/// Milliseconds without an update of the cell's view that count as a silence: one and a half times the interval at
+/// which a cell sends frames that show nothing new.
 pub const SILENCE: u64 = 1_500;
 
-/// Silences that are remembered; older ones are forgotten first.
+/// Maximum silences that are recorded; the oldest are dropped first.
 const MAX_SILENCES: usize = 1_024;
 
-/// A time in which nothing was heard of the world.
+/// A period without updates of the cell's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
-    /// When the last frame or datagram of the cell's view came.
+    /// When the last frame or datagram of the cell's view arrived.
     pub from: Millis,
-    /// When the next one came.
+    /// When the next one arrived.
     pub to: Millis,
 }
 
-/// What was heard of the cell's view, and when.
+/// Arrival times of the cell's view.
 #[derive(Debug, Default)]
 pub(crate) struct Hearing {
     last: Option<Millis>,
@@ -28,7 +28,7 @@ pub(crate) struct Hearing {
 }
 
 impl Hearing {
-    /// A frame or datagram of the cell's view was taken.
+    /// Records that a frame or datagram of the cell's view was accepted.
     pub(crate) fn heard(&mut self, now: Millis) {
         if let Some(from) = self.last.filter(|from| now.0.saturating_sub(from.0) >= SILENCE) {
             if self.silences.len() == MAX_SILENCES {
@@ -39,7 +39,7 @@ impl Hearing {
         self.last = Some(now);
     }
 
-    /// The view is over. Until another begins there is nothing to hear.
+    /// The view has ended. Until another starts, silence is not recorded.
     pub(crate) fn closed(&mut self) {
         self.last = None;
     }

@@ -1,8 +1,8 @@
 //! The client SDK: log in, see entities, call methods, resume.
 //!
-//! Responsible for: the client's side of `docs/client-protocol.md`. [`ClientCore`] decides everything and does no I/O, so
-//! that it can be driven by a model or a simulation; [`Client`] is that core on a QUIC endpoint. Not responsible for: what
-//! a game does with what it sees.
+//! Responsible for: the client's side of `docs/client-protocol.md`. [`ClientCore`] decides everything and does no I/O,
+//! so that a model or a simulation can drive it; [`Client`] is that core on a QUIC endpoint. Not responsible for: the
+//! game's reaction to what it sees.
 
 mod callbacks;
 mod calls;

@@ -1,4 +1,4 @@
-//! Connections: one question to the login service, or a session's way to its base.
+//! Connections: one request to the login service, or a session's connection to its base.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -17,32 +17,32 @@ use crate::{
     trust::{Trust, TrustError},
 };
 
-/// Most bytes of the login service's answer.
+/// Maximum bytes of the login service's answer.
 const MAX_ANSWER: usize = 1 << 10;
 
-/// How often a sign of life is asked for.
+/// Keep-alive interval.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
-/// After so long without one, the server is taken for dead. Its successor is ready soon after 3 s, so there is no use in
-/// giving up sooner, and none in waiting longer.
+/// After this long without a packet, the server is considered dead. Its successor is ready soon after 3 s, so a shorter
+/// or longer timeout does not help.
 const SILENT_AFTER: Duration = Duration::from_secs(3);
 
-/// How often silence is looked for.
+/// Interval of the checks for silence.
 const LISTEN_EVERY: Duration = Duration::from_millis(250);
 
-/// The idle timeout offered to the server, milliseconds: the server's own.
+/// The idle timeout offered to the server, milliseconds: equal to the server's.
 const IDLE_TIMEOUT_MS: u32 = 30_000;
 
-/// How long a server may take to read what was written before a close.
+/// Timeout for a server to read what was written before a close.
 const LAST_READ_WITHIN: Duration = Duration::from_secs(1);
 
-/// How long a server that has said its last frame may take to close.
+/// Timeout for a server that has finished its stream to close the connection.
 const CLOSE_WITHIN: Duration = Duration::from_secs(3);
 
-/// Bytes read at a time.
+/// Bytes per read.
 const READ_SIZE: usize = 64 << 10;
 
-/// What a connection is to do.
+/// An order to a connection.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Write a frame with this body.
@@ -53,7 +53,7 @@ pub(crate) enum Order {
     Close(CloseReason),
 }
 
-/// Where to connect, and how.
+/// The address and TLS configuration of a connection.
 #[derive(Debug)]
 pub(crate) struct Target {
     address: SocketAddr,
@@ -94,7 +94,7 @@ impl Target {
     }
 }
 
-/// Asks the login service once, and tells the answer. The core gives up on it when it takes too long.
+/// Sends one request to the login service, and reports the answer. The core gives up on it when it takes too long.
 pub(crate) async fn ask(
     endpoint: quinn::Endpoint,
     target: Result<Target, TrustError>,
@@ -109,7 +109,7 @@ pub(crate) async fn ask(
             None
         }
     };
-    // A client that was dropped needs no answer.
+    // If the client was dropped, no answer is needed.
     let _ = told.send(Input::LoginAnswered { attempt, answer }).await;
 }
 
@@ -133,7 +133,7 @@ async fn exchange(endpoint: &quinn::Endpoint, target: Target, request: &LoginReq
     answer
 }
 
-/// Connects to a base and carries frames and datagrams both ways until the connection ends, then tells why.
+/// Connects to a base and carries frames and datagrams both ways until the connection ends, then reports the reason.
 pub(crate) async fn play(
     endpoint: quinn::Endpoint,
     target: Result<Target, TrustError>,
@@ -145,7 +145,7 @@ pub(crate) async fn play(
         Ok(target) => {
             let connected = tokio::select! {
                 connected = target.connect(&endpoint) => connected,
-                // There is nothing to write yet: the core has given up.
+                // There is nothing to write yet, so any order means that the core has given up.
                 _ = orders.recv() => Err(CloseReason::Silent),
             };
             match connected {
@@ -163,7 +163,7 @@ pub(crate) async fn play(
             CloseReason::Lost
         }
     };
-    // A client that was dropped need not know.
+    // If the client was dropped, no report is needed.
     let _ = told.send(Input::Disconnected { attempt, reason }).await;
 }
 
@@ -197,7 +197,7 @@ async fn write(connection: &Connection, mut send: SendStream, mut orders: mpsc::
                 }
             }
             Order::Datagram(datagram) => {
-                // What cannot be sent now is not worth sending later.
+                // A datagram that cannot be sent now is not worth sending later.
                 let _ = connection.send_datagram(Bytes::from(datagram));
             }
             Order::Close(reason) => {
@@ -224,7 +224,7 @@ async fn read(
         match receive.read(&mut chunk).await {
             Ok(Some(length)) => buffer.push(&chunk[..length]),
             Ok(None) => {
-                // The server has said its last frame; why, its close will tell.
+                // The server has finished its stream; its close has the reason.
                 let _ = timeout(CLOSE_WITHIN, connection.closed()).await;
                 return CloseReason::Lost;
             }
@@ -248,19 +248,19 @@ async fn read(
 
 async fn read_datagrams(connection: &Connection, attempt: Attempt, told: &mpsc::Sender<Input>) -> CloseReason {
     while let Ok(datagram) = connection.read_datagram().await {
-        // A busy client is better off without old movements.
+        // A busy client drops movements, which would be outdated.
         let _ = told.try_send(Input::Datagram {
             attempt,
             bytes: datagram.to_vec(),
         });
     }
-    // Why, the connection knows.
+    // The connection has the reason.
     connection.closed().await;
     CloseReason::Lost
 }
 
-/// Returns when nothing was heard for too long. Keep-alives are answered by the server's QUIC itself, so that a server
-/// that lives is heard even if it has nothing to say.
+/// Returns when nothing was received for too long. The server's QUIC itself answers keep-alives, so a live server is
+/// heard even if it sends nothing.
 async fn fall_silent(connection: &Connection) {
     let mut listen = interval(LISTEN_EVERY);
     let mut heard = connection.stats().udp_rx.datagrams;

@@ -1,4 +1,4 @@
-//! What happens while a session plays.
+//! Handling of frames and datagrams while a session plays.
 
 use annals_ids::{EntityId, Part, TypeId};
 use annals_wire::client::{
@@ -13,11 +13,11 @@ use crate::{
 };
 
 impl ClientCore {
-    /// What the client saw as one entity means nothing to another.
+    /// The client controls another entity: both views belong to the former one, and are cleared.
     pub(crate) fn controls_another(&mut self, entity: EntityId, type_id: TypeId) {
         self.views.base.clear(&mut self.events);
         self.views.cell.clear(&mut self.events);
-        // It may have no cell part, and so no view to be silent.
+        // The entity may have no cell part, and so no view that could be silent.
         self.hearing.closed();
         self.events.push_back(Event::Controls { entity, type_id });
     }
@@ -125,7 +125,7 @@ impl ClientCore {
         }
     }
 
-    /// Says what was read of movements, so that less has to be told.
+    /// Acknowledges movements that were read, so that the server can send less.
     fn say_heard(&mut self, heard: Heard) {
         let view = self.views.cell.number();
         let mut bytes = Vec::new();
@@ -138,7 +138,7 @@ impl ClientCore {
         self.counters.heard_bytes += bytes.len() as u64;
     }
 
-    /// The connection on which the client played is no more.
+    /// The connection on which the client played was lost.
     pub(crate) fn lost(&mut self, now: Millis, reason: CloseReason) {
         if is_final(reason) {
             return self.end(EndReason::Closed(reason));

@@ -1,4 +1,4 @@
-//! A session from log-in to its end, over as many connections and bases as it takes.
+//! A session from log-in to its end, over as many connections and bases as needed.
 
 use std::{collections::VecDeque, net::SocketAddr, sync::Arc};
 
@@ -17,29 +17,29 @@ use crate::{
     view::{Seen, View, Views},
 };
 
-/// Milliseconds within which the login service must answer; it may have to wake a base first.
+/// Timeout of the login service's answer, milliseconds; it may have to activate a base first.
 const LOGIN_WITHIN: u64 = 10_000;
 
-/// Milliseconds within which a connection to a base must stand. A process that was killed does not refuse, it is silent.
-/// Doubled for each attempt that fails: a base that is rushed is slow.
+/// Timeout of a connection to a base, milliseconds. A process that was killed does not refuse connections but is
+/// silent. Doubled for each failed attempt: a base under a rush of clients is slow.
 const CONNECT_WITHIN: u64 = 2_000;
 
-/// The longest patience with a connection, milliseconds.
+/// Maximum timeout of a connection, milliseconds.
 const CONNECT_WITHIN_AT_MOST: u64 = 16_000;
 
-/// Milliseconds within which a base must answer the hello.
+/// Timeout of a base's answer to the hello, milliseconds.
 const WELCOME_WITHIN: u64 = 5_000;
 
-/// Milliseconds before the second attempt to do anything; doubled for each that fails.
+/// Milliseconds before the second attempt of any step; doubled for each that fails.
 const FIRST_RETRY: u64 = 200;
 
-/// The longest time between two attempts, milliseconds.
+/// Maximum time between two attempts, milliseconds.
 const LAST_RETRY: u64 = 5_000;
 
-/// How long the login service wants to be left alone by a client that asked too often, milliseconds.
+/// Milliseconds before a client that logged in too often tries again.
 const THROTTLED_FOR: u64 = 60_000;
 
-/// Who logs in.
+/// Name and password for a log-in.
 #[derive(Clone, Debug)]
 pub struct Credentials {
     /// The account.
@@ -48,22 +48,22 @@ pub struct Credentials {
     pub password: Password,
 }
 
-/// The client's side of a session. It neither waits nor connects: a shell does, on its behalf.
+/// The client's side of a session. It does not wait or connect: a shell does so on its behalf.
 ///
-/// Call [`ClientCore::start`] once. Then, whenever the shell has something to tell or [`ClientCore::deadline`] has come,
-/// call [`ClientCore::handle`] or [`ClientCore::tick`]; the game's own calls are [`ClientCore::call`],
+/// Call [`ClientCore::start`] once. Then, for each input of the shell call [`ClientCore::handle`], and when
+/// [`ClientCore::deadline`] has come [`ClientCore::tick`]; the game's own calls are [`ClientCore::call`],
 /// [`ClientCore::move_to`] and [`ClientCore::leave`]. After each of them drain [`ClientCore::poll_output`] and
 /// [`ClientCore::poll_event`].
 #[derive(Debug)]
 pub struct ClientCore {
     pub(crate) schema: Arc<Schema>,
     credentials: Credentials,
-    /// Which ways of telling movements it says it reads.
+    /// The encodings of movements that it offers to read.
     reads: Reads,
     phase: Phase,
     pub(crate) session: Option<Session>,
     attempts: u64,
-    /// How often in a row something failed on the way to playing.
+    /// Consecutive failures on the way to playing.
     failures: u32,
     jitter: u64,
     pub(crate) views: Views,
@@ -78,23 +78,23 @@ pub struct ClientCore {
 /// What the core is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// To be started.
+    /// The start.
     New,
-    /// For the login service.
+    /// The login service's answer.
     Asking { attempt: Attempt, until: Millis },
-    /// For the connection to a base.
+    /// The connection to a base.
     Connecting { attempt: Attempt, until: Millis },
-    /// For the base's answer to the hello.
+    /// The base's answer to the hello.
     Greeting { attempt: Attempt, until: Millis },
-    /// For whatever happens.
+    /// Frames and datagrams.
     Playing { attempt: Attempt },
-    /// For the time to try again.
+    /// The time of the next attempt.
     Resting { until: Millis, then: Next },
-    /// For nothing any more.
+    /// Nothing any more.
     Ended,
 }
 
-/// What is tried next.
+/// The next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     LogIn,
@@ -102,17 +102,17 @@ pub(crate) enum Next {
     Connect,
 }
 
-/// What has to be remembered to resume.
+/// State that is needed to resume.
 #[derive(Debug)]
 pub(crate) struct Session {
     id: SessionId,
     owner: OwnerId,
-    /// The highest epoch of the owner that was heard of (rule E7).
+    /// The highest known epoch of the owner (rule E7).
     epoch: Epoch,
     address: SocketAddr,
     certificate: Option<Hash>,
     proof: Proof,
-    /// What the client controls, once a base has said so.
+    /// The entity that the client controls, once a base has named it.
     pub(crate) controls: Option<(EntityId, TypeId)>,
 }
 
@@ -139,21 +139,21 @@ impl ClientCore {
         }
     }
 
-    /// The same client, that says it reads no more than these ways of telling movements.
+    /// The same client, restricted to these encodings of movements.
     #[must_use]
     pub fn reading(mut self, reads: Reads) -> Self {
         self.reads = reads;
         self
     }
 
-    /// Logs in. Does nothing when called again.
+    /// Starts the log-in. Further calls do nothing.
     pub fn start(&mut self, now: Millis) {
         if self.phase == Phase::New {
             self.try_next(now, Next::LogIn);
         }
     }
 
-    /// Takes what the shell has to tell.
+    /// Handles an input of the shell.
     pub fn handle(&mut self, now: Millis, input: Input) {
         match (input, self.phase) {
             (Input::LoginAnswered { attempt, answer }, Phase::Asking { attempt: mine, .. }) if attempt == mine => {
@@ -185,7 +185,7 @@ impl ClientCore {
         }
     }
 
-    /// Does what the time has come for.
+    /// Does what is due.
     pub fn tick(&mut self, now: Millis) {
         match self.phase {
             Phase::Asking { until, .. } if until <= now => self.login_answered(now, None),
@@ -215,7 +215,7 @@ impl ClientCore {
         }
     }
 
-    /// When [`ClientCore::tick`] is to be called at the latest.
+    /// When [`ClientCore::tick`] must be called at the latest.
     #[must_use]
     pub fn deadline(&self) -> Option<Millis> {
         match self.phase {
@@ -235,12 +235,12 @@ impl ClientCore {
         }
     }
 
-    /// Takes out what the shell is to do next.
+    /// Takes the next output for the shell.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// Takes out what the game is to know next.
+    /// Takes the next event for the game.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -249,7 +249,7 @@ impl ClientCore {
     /// reconnections and take-overs.
     ///
     /// # Errors
-    /// When there is no such method in view, the arguments do not fit it, or too much is unconfirmed already.
+    /// When there is no such method in view, the arguments are not of its types, or too much is unconfirmed already.
     pub fn call(
         &mut self,
         now: Millis,
@@ -276,7 +276,7 @@ impl ClientCore {
         Ok(number)
     }
 
-    /// Moves the entity that the client controls. Says whether there was a connection over which to tell it.
+    /// Moves the entity that the client controls. Returns whether there was a connection to send it on.
     pub fn move_to(&mut self, position: Position, direction: Direction) -> bool {
         let (Phase::Playing { .. }, Some((entity, _))) = (self.phase, self.controls()) else {
             return false;
@@ -312,37 +312,37 @@ impl ClientCore {
         self.session.as_ref()?.controls
     }
 
-    /// Whether there is a connection over which the session goes on.
+    /// Whether the session has a connection to its base.
     #[must_use]
     pub fn is_playing(&self) -> bool {
         matches!(self.phase, Phase::Playing { .. })
     }
 
-    /// Whether it is over: there will be no more outputs, and no events but those that wait.
+    /// Whether the client has ended: there will be no more outputs, and no events but those already queued.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.phase == Phase::Ended
     }
 
-    /// What the base shows of the client's own entity, or the witness of all that is around.
+    /// The base's view of the client's own entity, or the cell's view of its surroundings.
     #[must_use]
     pub fn view(&self, source: Part) -> &View {
         self.views.get(source)
     }
 
-    /// An entity around, as the cell's view shows it.
+    /// An entity in the cell's view.
     #[must_use]
     pub fn entity(&self, entity: EntityId) -> Option<&Seen> {
         self.views.cell.entities().get(&entity)
     }
 
-    /// The data of the space in which the client's own entity is, as far as it was told; none before that.
+    /// The data of the client's own space, as far as it was sent; `None` before that.
     #[must_use]
     pub fn space_data(&self) -> Option<&SpaceData> {
         self.views.cell.space().map(|(_, data)| data)
     }
 
-    /// The time of day where the client's own entity is, seconds since midnight, if somebody said what it is
+    /// The time of day where the client's own entity is, seconds since midnight, if the space has one
     /// (`spaceTimeOfDay`).
     #[must_use]
     pub fn time_of_day(&self, now: Millis) -> Option<f64> {
@@ -350,7 +350,7 @@ impl ClientCore {
         Some(self.space_data()?.day()?.at(world))
     }
 
-    /// A property of an entity by its name, from whichever view shows it.
+    /// A property of an entity by its name, from either view.
     #[must_use]
     pub fn property(&self, entity: EntityId, name: &str) -> Option<&Value> {
         let property = self
@@ -372,13 +372,13 @@ impl ClientCore {
         &self.schema
     }
 
-    /// How many calls are not confirmed yet.
+    /// Number of unconfirmed calls.
     #[must_use]
     pub fn unconfirmed_calls(&self) -> usize {
         self.calls.kept()
     }
 
-    /// What happened that players should not notice.
+    /// Counters of traffic and faults.
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters {
@@ -387,14 +387,14 @@ impl ClientCore {
         }
     }
 
-    /// When news of the cell's view came last.
+    /// When the last update of the cell's view arrived.
     #[must_use]
     pub fn heard_at(&self) -> Option<Millis> {
         self.hearing.last()
     }
 
-    /// The times, of [`SILENCE`](crate::SILENCE) milliseconds and more, in which nothing was heard of the cell's view:
-    /// the newest ones, in order.
+    /// The periods of at least [`SILENCE`](crate::SILENCE) milliseconds without updates of the cell's view: the newest
+    /// ones, in order.
     pub fn silences(&self) -> impl Iterator<Item = Silence> {
         self.hearing.silences().iter().copied()
     }
@@ -436,7 +436,7 @@ impl ClientCore {
         self.outputs.push_back(Output::Login { attempt, request });
     }
 
-    /// Waits a while, longer after each failure and not as long as others do, then tries something.
+    /// Waits for a random time, longer after each failure, then makes the next attempt.
     fn rest(&mut self, now: Millis, then: Next) {
         let longest = doubled(FIRST_RETRY, self.failures, LAST_RETRY);
         self.failures = self.failures.saturating_add(1);
@@ -456,7 +456,7 @@ impl ClientCore {
             Some(LoginAnswer::Ticket(ticket)) => self.take_ticket(now, ticket),
             Some(LoginAnswer::Located(located)) => self.take_location(now, &located),
             Some(LoginAnswer::Refused(reason)) => self.login_refused(now, reason),
-            // The base may well be where it was.
+            // The base may still be where it was.
             None if self.session.is_some() => self.rest(now, Next::Connect),
             None => self.rest(now, Next::LogIn),
         }
@@ -485,7 +485,7 @@ impl ClientCore {
     }
 
     fn take_ticket(&mut self, now: Millis, ticket: Ticket) {
-        // A new session: what was seen and called in one that never came to be welcomed means nothing.
+        // A new session: views and calls of one that was never welcomed are void.
         let Ticket { session, secret, base } = ticket;
         self.session = Some(Session {
             id: session,
@@ -551,7 +551,7 @@ impl ClientCore {
         match reason {
             Rejection::Elsewhere => self.rest(now, Next::Locate),
             Rejection::Busy => self.rest(now, Next::Connect),
-            // The ticket was used up by a welcome that got lost.
+            // The ticket was used up by a welcome that was lost.
             Rejection::UnknownSession if never_welcomed => {
                 self.session = None;
                 self.rest(now, Next::LogIn);
@@ -609,7 +609,7 @@ impl ClientCore {
         }
     }
 
-    /// A base could not be reached, or left without an answer.
+    /// A base could not be reached, or did not answer.
     fn unreachable(&mut self, now: Millis, reason: CloseReason) {
         if is_final(reason) {
             return self.end(EndReason::Closed(reason));
@@ -623,7 +623,7 @@ impl ClientCore {
     }
 }
 
-/// Whether a connection that was closed for this reason would be closed for it again.
+/// Whether a retry would be closed for the same reason.
 pub(crate) fn is_final(reason: CloseReason) -> bool {
     match reason {
         CloseReason::Finished
@@ -642,7 +642,7 @@ pub(crate) fn is_final(reason: CloseReason) -> bool {
     }
 }
 
-/// So long, doubled so often, but not longer than that.
+/// `first` doubled `times` times, at most `at_most`.
 fn doubled(first: u64, times: u32, at_most: u64) -> u64 {
     first.saturating_mul(1 << times.min(16)).min(at_most)
 }

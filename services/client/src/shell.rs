@@ -24,18 +24,19 @@ use crate::{
     trust::Trust,
 };
 
-/// Inputs that wait for the core. While it is full the connection is not read, and QUIC slows the server down.
+/// Maximum inputs that wait for the core. While the queue is full the connection is not read, and QUIC slows the server
+/// down.
 const MAX_WAITING_INPUTS: usize = 256;
 
-/// Frames and datagrams that wait to be written. If it overflows the connection is stuck.
+/// Maximum frames and datagrams that wait to be written. If the queue overflows, the connection is stuck.
 const MAX_WAITING_ORDERS: usize = 1_024;
 
-/// What a client needs to know.
+/// Configuration of a client.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where the login service listens.
+    /// Address of the login service.
     pub login: SocketAddr,
-    /// Whose certificate is believed there.
+    /// The certificates that are accepted there.
     pub trust: Trust,
     /// The account.
     pub name: String,
@@ -45,14 +46,14 @@ pub struct Config {
     pub schema: Arc<Schema>,
     /// Spreads the retries of many clients; any number, different for each.
     pub seed: u64,
-    /// Which ways of telling movements it says it reads; the client library reads all.
+    /// The encodings of movements that it offers to read; the client library reads all.
     pub reads: Reads,
 }
 
 /// A client that logs in, plays and resumes by itself, as long as [`Client::next`] is awaited.
 ///
-/// What it sees is in [`Client::core`]; what happens, [`Client::next`] tells. Dropping it closes the connection without
-/// ending the session.
+/// [`Client::core`] has the views; [`Client::next`] returns events. Dropping it closes the connection without ending
+/// the session.
 #[derive(Debug)]
 pub struct Client {
     core: ClientCore,
@@ -66,7 +67,7 @@ pub struct Client {
     link: Option<Link>,
 }
 
-/// A connection to a base, standing or being made.
+/// A connection to a base, open or being opened.
 #[derive(Debug)]
 struct Link {
     attempt: Attempt,
@@ -76,7 +77,7 @@ struct Link {
 /// An endpoint that any number of clients of one process may share, for the address family of `server`.
 ///
 /// # Errors
-/// When no socket can be had.
+/// When no socket can be opened.
 pub fn client_endpoint(server: SocketAddr) -> io::Result<quinn::Endpoint> {
     quinn::Endpoint::client(match server {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -85,7 +86,7 @@ pub fn client_endpoint(server: SocketAddr) -> io::Result<quinn::Endpoint> {
 }
 
 impl Client {
-    /// Begins to log in. Must be called within a tokio runtime.
+    /// Starts the log-in. Must be called within a tokio runtime.
     #[must_use]
     pub fn start(endpoint: quinn::Endpoint, config: Config) -> Self {
         let Config {
@@ -119,8 +120,7 @@ impl Client {
         client
     }
 
-    /// What happens next; `None` when nothing ever will: the last event was [`Event::Ended`]. May be dropped and called
-    /// again without losing anything.
+    /// The next event; `None` after [`Event::Ended`], the last one. Cancel-safe.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.core.poll_event() {
@@ -152,7 +152,7 @@ impl Client {
         &self.core
     }
 
-    /// A moment of the core as one of this process.
+    /// A time of the core as an instant of this process.
     #[must_use]
     pub fn instant(&self, at: Millis) -> Instant {
         self.began + Duration::from_millis(at.0)
@@ -181,13 +181,13 @@ impl Client {
         moved
     }
 
-    /// Ends the session. [`Client::next`] still tells what happened before.
+    /// Ends the session. [`Client::next`] still returns the events before that.
     pub fn leave(&mut self) {
         self.core.leave();
         self.carry_out();
     }
 
-    /// Cuts the connection as a failing network would; the client resumes.
+    /// Drops the connection as a failing network would; the client resumes.
     pub fn cut(&mut self) {
         if let Some(link) = self.link.take() {
             let input = Input::Disconnected {
@@ -203,7 +203,7 @@ impl Client {
         Millis(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Does what the core asks.
+    /// Carries out the core's outputs.
     fn carry_out(&mut self) {
         while let Some(output) = self.core.poll_output() {
             match output {
@@ -241,7 +241,7 @@ impl Client {
                 Output::Datagram(bytes) => self.order(Order::Datagram(bytes)),
                 Output::Disconnect(reason) => {
                     if let Some(link) = self.link.take() {
-                        // If it is stuck, then dropping its queue closes it.
+                        // If the queue is full, dropping it closes the connection.
                         let _ = link.orders.try_send(Order::Close(reason));
                     }
                 }

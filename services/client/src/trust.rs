@@ -1,4 +1,4 @@
-//! Whose certificate the client believes.
+//! Which certificates the client accepts.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
 
-/// Whose certificate the client believes.
+/// Which certificates the client accepts.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// The one with this SHA-256 fingerprint and no other: that of a development realm's login service.
+    /// Only the one with this SHA-256 fingerprint: that of a development realm's login service.
     Pinned(Hash),
     /// Those that one of these authorities has signed for this name.
     Signed {
@@ -29,7 +29,7 @@ pub enum Trust {
 /// Why no connection can be attempted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrustError {
-    /// The base's certificate is signed by an authority, and the client knows none.
+    /// The base's certificate is signed by an authority, and the client has no authorities.
     #[error("the base shows a signed certificate, but the client was given no authorities to check it with")]
     NoRoots,
     /// TLS cannot be set up.
@@ -40,11 +40,11 @@ pub(crate) enum TrustError {
     Quic(#[from] quinn::crypto::rustls::NoInitialCipherSuite),
 }
 
-/// The name asked for where the certificate is pinned and its name does not matter.
+/// The server name used where the certificate is pinned and its name does not matter.
 const ANY_NAME: &str = "localhost";
 
 impl Trust {
-    /// Trust in a base, as the login service told of its certificate.
+    /// The trust in a base, by the login service's description of its certificate.
     pub(crate) fn in_base(&self, certificate: Option<Hash>) -> Result<Trust, TrustError> {
         match (certificate, self) {
             (Some(fingerprint), _) => Ok(Trust::Pinned(fingerprint)),
@@ -53,7 +53,7 @@ impl Trust {
         }
     }
 
-    /// TLS for one protocol, and the name to ask for.
+    /// TLS configuration for one protocol, and the server name to use.
     pub(crate) fn quic(&self, alpn: &[u8]) -> Result<(QuicClientConfig, &str), TrustError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -82,7 +82,7 @@ impl Trust {
     }
 }
 
-/// Accepts exactly one certificate. Its name and dates do not matter: whoever told the fingerprint vouches for it.
+/// Accepts exactly one certificate. Its name and dates do not matter: the source of the fingerprint vouches for it.
 #[derive(Debug)]
 struct Pinned {
     fingerprint: Hash,

@@ -1,4 +1,4 @@
-//! What generated code of clients stands on: what is in view as Rust types, and events as what they are to one entity.
+//! Support for generated client code: entities in view as Rust types, and events from the perspective of one entity.
 
 use annals_def::{
     Mismatch, Path, Replaced, Schema, Step, Value,
@@ -13,27 +13,27 @@ use crate::{
     session::ClientCore,
 };
 
-/// What a call of an exposed method gives: its number, or why it was not made.
+/// Result of a call of an exposed method: its number, or why it was not made.
 pub type Called = Result<CallNumber, CallError>;
 
-/// The game was written against definitions that show clients something else than the client's do.
+/// The game was generated from definitions whose client face differs from that of the client's definitions.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "the client's code was generated from definitions that clients see as {generated}, and its own are {found}: run `annals defs generate` on those and build it again"
 )]
 pub struct OtherFace {
-    /// The fingerprint of what clients see of the definitions that the code was generated from.
+    /// The fingerprint of the client face of the definitions that the code was generated from.
     pub generated: String,
-    /// That of the client's definitions.
+    /// The fingerprint of that of the client's definitions.
     pub found: String,
 }
 
-/// What an entity's client part is told.
+/// An event for an entity's client part.
 #[derive(Clone, Debug)]
 pub enum News<'e> {
-    /// It came into a view.
+    /// It entered a view.
     Entered {
-        /// Which.
+        /// The view.
         part: Part,
     },
     /// A client method was called.
@@ -49,13 +49,13 @@ pub enum News<'e> {
         property: u16,
         /// The type of the entity.
         type_id: TypeId,
-        /// What was replaced in it.
+        /// What was replaced.
         change: Replaced,
     },
 }
 
 impl News<'_> {
-    /// The steps of a path as people name them; none for what was not shown on such a path.
+    /// The steps of a path by their names; empty if the path is unknown or this is not a change.
     #[must_use]
     pub fn steps(&self, core: &ClientCore, path: &Path) -> Vec<Step> {
         let Self::Changed { property, type_id, .. } = self else {
@@ -70,10 +70,10 @@ impl News<'_> {
     }
 }
 
-/// Whether code generated from definitions with this face can run on a client with this schema.
+/// Checks that code generated from definitions with this client face can run on a client with this schema.
 ///
 /// # Errors
-/// When the schema has another.
+/// When the schema has another client face.
 pub fn check_schema(generated: &str, schema: &Schema) -> Result<(), OtherFace> {
     let found = schema.client_fingerprint().to_string();
     if generated == found {
@@ -95,7 +95,7 @@ pub fn read<T: Typed>(core: &ClientCore, entity: EntityId, name: &'static str) -
     T::from_value(core.property(entity, name)?).ok()
 }
 
-/// The arguments of a client method, if there are as many as declared.
+/// The arguments of a client method, if their number is as declared.
 ///
 /// # Errors
 /// When there are more or fewer.
@@ -103,7 +103,7 @@ pub fn arguments<const N: usize>(args: &[Value]) -> Result<&[Value; N], Mismatch
     members_of(args)
 }
 
-/// What an event is to the entities in view. Of one that has left since, nothing is told.
+/// An event as news for the entities in view. Entities that have left since get none.
 #[must_use]
 pub fn news<'e>(core: &ClientCore, event: &'e Event) -> Vec<(TypeId, EntityId, News<'e>)> {
     match event {

@@ -1,4 +1,4 @@
-//! What the client sees: the entities of one view, kept exactly as far as they were shown (rules V3 and V4).
+//! A client's view: the entities of one view, in exactly the state in which they were shown (rules V3 and V4).
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -18,15 +18,15 @@ use annals_wire::client::{
 
 use crate::event::{Event, Millis, Showing, What};
 
-/// Milliseconds within which a view that was begun must show its first frame; doubled each time it does not.
+/// Milliseconds within which a view that was started must get its first frame; doubled each time it does not.
 const FIRST_FRAME_WITHIN: u64 = 2_000;
 
-/// The longest wait for it.
+/// Maximum of that timeout, milliseconds.
 const LONGEST_WAIT: u64 = 8_000;
 
-/// Milliseconds without a frame after which the cell's view begins anew: its witness shows at least an empty one every
-/// 8 s, and the base asks for stamps when there is another witness; so this is for when all of that got lost. What the
-/// base shows comes straight over the connection, and cannot be lost without it.
+/// Milliseconds without a frame after which the cell's view is restarted: its witness sends at least an empty frame
+/// every 8 s, and the base asks for stamps when there is another witness; so this covers the loss of all of these. The
+/// base's view comes directly over the connection, and cannot be lost without it.
 const QUIET_AFTER: u64 = 20_000;
 
 /// Milliseconds of game time per tick of a cell.
@@ -36,19 +36,20 @@ const TICK_MS: u64 = 100;
 #[derive(Debug)]
 pub struct View {
     source: Part,
-    /// The number of the view that was begun last; 0 before the first.
+    /// The number of the view that was started last; 0 before the first.
     number: u64,
-    /// How it is told of movements from the next beginning on.
+    /// The encoding of movements, from the next start of the view on.
     movements: Movements,
-    /// Reads movements of this view that are predicted.
+    /// Decoder of this view's predicted movements.
     reader: Option<VolatileReader>,
     phase: Phase,
     entities: BTreeMap<EntityId, Seen>,
-    /// Entities that have left, as they were then, in that order; at most [`MAX_KEPT`]. The witness knows of each.
+    /// Entities that have left, in the state in which they left, in that order; at most [`MAX_KEPT`]. The witness knows
+    /// of each.
     kept: VecDeque<(EntityId, Seen)>,
-    /// In which space the client's own entity is, as far as it was told, and that one's data.
+    /// The space of the client's own entity, if it was sent, and the data of that space.
     space: Option<(SpaceId, SpaceData)>,
-    /// The tick of the newest frame, and when that came.
+    /// The tick of the newest frame, and when it arrived.
     ticked: Option<(Tick, Millis)>,
 }
 
@@ -94,14 +95,14 @@ impl Views {
     }
 }
 
-/// Where a view stands.
+/// State of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// There is no connection, or nothing was begun on it yet.
+    /// There is no connection, or the view was not started on it yet.
     Idle,
-    /// It was begun; the first frame has not come.
+    /// It was started; the first frame has not arrived.
     Begun { again_at: Millis, wait: u64 },
-    /// Frames come; the next has this number, and the last one was of this tick.
+    /// Frames arrive; the next has this number, and the last one was of this tick.
     Following {
         next: u64,
         quiet_at: Option<Millis>,
@@ -114,17 +115,17 @@ enum Phase {
 pub struct Seen {
     /// Its type.
     pub type_id: TypeId,
-    /// Where it is and where it looks; `None` for a base part.
+    /// Its position and direction; `None` for a base part.
     pub place: Option<(Position, Direction)>,
-    /// In which space it is; known of the client's own entity, and so of all in the cell's view.
+    /// Its space; known for the client's own entity, and so for all in the cell's view.
     pub space: Option<SpaceId>,
     /// The history number up to which it was shown.
     pub upto: HistoryNumber,
-    /// For each level of detail finer than the one on which it is shown, the nearest first, the history number for which its
-    /// properties of that level stand.
+    /// For each level of detail finer than the one on which it is shown, the nearest first, the history number of its
+    /// properties of that level.
     finer: Vec<HistoryNumber>,
-    /// By client number, all properties that any client sees of the type; those that this view does not show hold their
-    /// defaults.
+    /// By client number, all properties of the type that any client is shown; those that this view does not show have
+    /// their defaults.
     properties: Vec<Value>,
     placed_at: Tick,
 }
@@ -142,8 +143,8 @@ impl Seen {
         }
     }
 
-    /// The level of detail on which it is shown, 0 for the finest. Properties of finer ones are as they were when it was
-    /// last shown on those.
+    /// The level of detail on which it is shown, 0 for the finest. Properties of finer levels are as they were when it
+    /// was last shown on those.
     #[must_use]
     pub fn level(&self) -> usize {
         self.finer.len()
@@ -161,11 +162,11 @@ impl Seen {
     }
 }
 
-/// Something is missing in a view, or does not fit what is there: it has to begin anew.
+/// Something is missing in a view, or contradicts its state: the view must restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hole;
 
-/// What became of a frame.
+/// Result of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// It belongs to the view and was applied.
@@ -189,13 +190,13 @@ impl View {
         }
     }
 
-    /// In which space the client's own entity is, and that one's data, as far as they were told.
+    /// The space of the client's own entity, and its data, as far as they were sent.
     #[must_use]
     pub fn space(&self) -> Option<(SpaceId, &SpaceData)> {
         self.space.as_ref().map(|(space, data)| (*space, data))
     }
 
-    /// What time it is in the game, as far as the newest frame tells: to about a tenth of a second, and what it took here.
+    /// The game time by the newest frame: accurate to about a tenth of a second, plus the time on the network.
     #[must_use]
     pub fn world_time(&self, now: Millis) -> Option<WorldTime> {
         let (tick, came) = self.ticked?;
@@ -203,7 +204,7 @@ impl View {
         Some(WorldTime(tick.0.saturating_mul(TICK_MS).saturating_add(passed)))
     }
 
-    /// The number of the view that was begun last.
+    /// The number of the view that was started last.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -214,8 +215,8 @@ impl View {
         &self.entities
     }
 
-    /// Begins the view anew with all that is known. `near` is where the client's own entity is: if more is known than can be
-    /// named, what is nearest to it is kept.
+    /// Restarts the view with all known state. `near` is the position of the client's own entity: if there is more
+    /// state than can be named, the nearest entities are kept.
     pub(crate) fn begin(&mut self, now: Millis, near: Position, events: &mut VecDeque<Event>) -> Stamps {
         let wait = match self.phase {
             Phase::Begun { wait, .. } => (wait * 2).min(LONGEST_WAIT),
@@ -244,17 +245,17 @@ impl View {
         }
     }
 
-    /// Views that are begun from now on are told of movements in this way.
+    /// Sets the encoding of movements for views that are started from now on.
     pub(crate) fn tell_movements(&mut self, movements: Movements) {
         self.movements = movements;
     }
 
-    /// The connection is no more.
+    /// The connection was lost.
     pub(crate) fn pause(&mut self) {
         self.phase = Phase::Idle;
     }
 
-    /// Forgets every entity.
+    /// Removes every entity.
     pub(crate) fn clear(&mut self, events: &mut VecDeque<Event>) {
         self.kept.clear();
         self.space = None;
@@ -266,7 +267,7 @@ impl View {
         }
     }
 
-    /// When the view has to begin anew because no frame came.
+    /// When the view must restart because no frame arrived.
     pub(crate) fn deadline(&self) -> Option<Millis> {
         match self.phase {
             Phase::Begun { again_at, .. } => Some(again_at),
@@ -275,7 +276,7 @@ impl View {
         }
     }
 
-    /// Applies a frame. On a hole, what came before it in the frame has been applied.
+    /// Applies a frame. On a hole, the items before it have been applied.
     pub(crate) fn apply(
         &mut self,
         now: Millis,
@@ -317,7 +318,7 @@ impl View {
         Taken::Applied
     }
 
-    /// Applies movements that only this view's reader understands. Says what to tell the server that was read of them.
+    /// Applies predicted movements, which only this view's decoder can read. Returns what to acknowledge to the server.
     pub(crate) fn apply_predicted(
         &mut self,
         bytes: &[u8],
@@ -341,8 +342,7 @@ impl View {
         Ok((Taken::Applied, heard))
     }
 
-    /// Moves an entity to where it was at a tick, unless it is known where it was later. The client's own one is moved by the
-    /// client itself.
+    /// Sets an entity's position at a tick, unless a later one is known. The client moves its own entity itself.
     fn follow(
         &mut self,
         entity: EntityId,
@@ -443,13 +443,14 @@ impl View {
         Ok(())
     }
 
-    /// Takes an entry of that space's data, if it is newer than what is held, and tells what is another by that.
+    /// Applies an entry of that space's data, if it is newer than the present one, and reports the keys that it
+    /// changes.
     fn take_data(&mut self, entity: EntityId, entry: SpaceEntry, events: &mut VecDeque<Event>) -> Result<(), Hole> {
         self.entities.get(&entity).ok_or(Hole)?;
         let (space, data) = self.space.as_mut().ok_or(Hole)?;
         let (space, before) = (*space, data.versions());
         data.take(entry);
-        // What a newer life of the space makes void is another since that has begun.
+        // Data that a newer life of the space voids changed when that life began.
         let keys: BTreeSet<u16> = before
             .iter()
             .chain(data.versions().iter())
@@ -464,7 +465,7 @@ impl View {
         Ok(())
     }
 
-    /// Has an entity take over properties as they are, and tells which, if it was any.
+    /// Applies full values of an entity's properties, and reports which were sent, if any.
     fn refresh(
         &mut self,
         schema: &Schema,
@@ -500,7 +501,7 @@ impl View {
         });
     }
 
-    /// Keeps what is known of an entity that has left the cell's view.
+    /// Keeps the state of an entity that has left the cell's view.
     fn keep(&mut self, entity: EntityId, seen: Seen) {
         if self.source == Part::Base {
             return;
@@ -511,7 +512,7 @@ impl View {
         }
     }
 
-    /// An entity of which something was kept is back.
+    /// Restores an entity whose state was kept.
     fn take_back(
         &mut self,
         entity: EntityId,
@@ -526,7 +527,7 @@ impl View {
         Ok(())
     }
 
-    /// Applies what happened to an entity after the start of `span`, to its end included.
+    /// Applies the history events of an entity after the start of `span`, up to and including its end.
     fn update(
         &mut self,
         schema: &Schema,
@@ -538,7 +539,7 @@ impl View {
         let part = self.source;
         let (seen, entity_type) = self.seen(schema, entity)?;
         if seen.upto != *span.start() {
-            // Something before it is missing: what is here is right and stays.
+            // Something before it is missing: the present state is correct and stays.
             return Err(Hole);
         }
         let updated = seen.update(entity_type, *span.end(), shown, &mut |number, hash, what| {
@@ -569,13 +570,13 @@ impl View {
         Some(seen)
     }
 
-    /// What was told of the entity does not fit it: it is to be shown as if it had never been.
+    /// What was sent of the entity contradicts its state: it is to be shown as a new one.
     fn give_up(&mut self, entity: EntityId, events: &mut VecDeque<Event>) -> Result<(), Hole> {
         self.leave(entity, events);
         Err(Hole)
     }
 
-    /// Forgets whoever has left and all but the nearest entities, if there are more than `limit` stamps of all.
+    /// Drops entities that have left and all but the nearest entities, if there are more than `limit` stamps in total.
     fn forget_beyond(&mut self, limit: usize, near: Position, events: &mut VecDeque<Event>) {
         let numbers = |seen: &Seen| 1 + seen.finer.len();
         let kept: usize = self.kept.iter().map(|(_, seen)| numbers(seen)).sum();
@@ -605,7 +606,7 @@ impl View {
 }
 
 impl Seen {
-    /// Takes over the whole state and says what it told. Of an entity that was shown before also what it replaced.
+    /// Applies the full state and returns what was sent, and, for an entity that was shown before, what it replaced.
     fn refresh(
         &mut self,
         entity_type: &EntityType,
@@ -629,7 +630,7 @@ impl Seen {
         Ok(Refreshment { hashes, replaced })
     }
 
-    /// Goes over to another level of detail, and says what was told of it, if it was anything.
+    /// Changes the level of detail, and returns what was sent for it, if anything.
     fn change_level(&mut self, entity_type: &EntityType, level: u8, told: &[u8]) -> Result<Option<Refreshment>, Hole> {
         let (mut hashes, mut replaced) = (Vec::new(), Vec::new());
         for (member, value) in read_properties(entity_type, told).map_err(|_| Hole)? {
@@ -644,7 +645,7 @@ impl Seen {
         Ok((!hashes.is_empty()).then_some(Refreshment { hashes, replaced }))
     }
 
-    /// Applies what happened in the order of its numbers; on a hole, what came before it.
+    /// Applies history events in the order of their numbers; on a hole, those before it.
     fn update(
         &mut self,
         entity_type: &EntityType,
@@ -679,14 +680,14 @@ impl Seen {
     }
 }
 
-/// What a refresh told.
+/// What a refresh contained.
 struct Refreshment {
     hashes: Vec<(MemberId, Hash)>,
     replaced: Vec<(MemberId, Value)>,
 }
 
-/// Where something is that was at `place` and moved: what was not told of it stays. The height of what stands on the ground
-/// is left to whoever knows the ground.
+/// The place of an entity at `place` after a movement: what the movement leaves out stays. The height of entities on
+/// the ground is left to code that knows the terrain.
 fn moved((position, direction): (Position, Direction), motion: &Motion) -> (Position, Direction) {
     let position = match motion.placing {
         Placing::Full(at) | Placing::Exact(at) => at,
@@ -717,7 +718,7 @@ fn called(entity_type: &EntityType, member: ClientMember, args: Vec<Value>) -> O
     Some((hash, What::Called { method: index, args }))
 }
 
-/// What a new entity of this type holds, by client number.
+/// The initial values of an entity of this type, by client number.
 fn defaults(entity_type: &EntityType) -> Vec<Value> {
     entity_type
         .client_properties()

@@ -1,38 +1,38 @@
-//! Where somebody goes who is not there: a player made of dice. Bots walk so, and what movements cost is measured on it.
+//! A simulated player's movements, driven by random numbers. Bots use it, and the cost of movements is measured on it.
 //!
-//! Nobody glides along straight lines at one speed. People stand and look around, walk and stray from their way, strafe
-//! around an opponent, and ride in wide curves; each of these is a [`Gait`], kept for a while. Most ways lead over x = 0,
-//! so that walkers cross the boundary of cells that meet there.
+//! Real players do not move in straight lines at one speed. They stand and look around, walk and stray from their way,
+//! strafe around an opponent, and ride in wide curves; each of these is a [`Gait`], kept for a while. Most ways lead
+//! across x = 0, so that walkers cross the boundary of cells that meet there.
 
 use std::f32::consts::{PI, TAU};
 
 use annals_def::Dice;
 use annals_ids::{Direction, Position};
 
-/// How far from x = 0 one goes, metres.
+/// Maximum distance from x = 0, metres.
 pub const REACH: f32 = 150.0;
 
-/// How far one strays along z from where one began, metres: room enough for the curves of who rides.
+/// Maximum distance along z from the start, metres: room enough for the curves of a rider.
 pub const STRAY: f32 = 60.0;
 
-/// The fastest there is, metres per second.
+/// Maximum speed, metres per second.
 pub const TOP_SPEED: f32 = 14.0;
 
-/// Every so many ways one ends on the side of x = 0 on which it begins.
+/// One way in this many ends on the side of x = 0 on which it starts.
 const SAME_SIDE_ODDS: u64 = 4;
 
-/// Where a way ends is this near, metres, when somebody on foot looks for the next.
+/// Distance from the end of a way, metres, at which a walker on foot chooses the next.
 const THERE: f32 = 1.5;
 
-/// Who fights is this far from the opponent, metres.
+/// Distance of a fighter from the opponent, metres.
 const SWORD: f32 = 3.0;
 
-/// What somebody does.
+/// Kind of movement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Gait {
     /// Stands and looks around.
     Idle,
-    /// Goes somewhere on foot, with stops.
+    /// Walks somewhere, with stops.
     Walking,
     /// Strafes around an opponent, with quick turns.
     Fighting,
@@ -40,19 +40,19 @@ pub enum Gait {
     Riding,
 }
 
-/// What a gait allows.
+/// Limits of a gait.
 struct Limits {
-    /// How long one keeps to it, seconds.
+    /// Duration, seconds.
     kept: [f32; 2],
-    /// Metres per second.
+    /// Speed, metres per second.
     speed: [f32; 2],
-    /// Metres per second squared.
+    /// Acceleration, metres per second squared.
     acceleration: f32,
-    /// How fast the way turns, radians per second.
+    /// Turning rate of the way, radians per second.
     curve: f32,
-    /// How fast one looks elsewhere, radians per second.
+    /// Turning rate of the look, radians per second.
     glance: f32,
-    /// After how long one changes one's mind about speed and side, seconds.
+    /// Time until speed and side change, seconds.
     mood: [f32; 2],
 }
 
@@ -107,39 +107,39 @@ impl Gait {
     }
 }
 
-/// Somebody on the way.
+/// A walker.
 #[derive(Clone, Debug)]
 pub struct Walk {
     at: Position,
     began_z: f32,
     gait: Gait,
-    /// Whether the gait stays what it is.
+    /// Whether the gait never changes.
     is_kept: bool,
-    /// Seconds until the next gait, and until the next change of mind.
+    /// Seconds until the next gait, and until the next change of speed and side.
     gait_left: f32,
     mood_left: f32,
-    /// Where the way leads, and where it ends.
+    /// The present heading, and the end of the way.
     heading: f32,
     towards: [f32; 2],
-    /// How the way bends away from its end, radians: nobody goes straight.
+    /// Deviation of the way from the direction of its end, radians: walkers do not go straight.
     bend: f32,
     speed: f32,
     wanted_speed: f32,
     look: Direction,
     wanted_look: Direction,
-    /// Where the opponent stands.
+    /// Position of the opponent.
     opponent: [f32; 2],
 }
 
 impl Walk {
-    /// Begins where somebody stands, on the way somewhere.
+    /// A walker at `at` that walks or rides.
     #[must_use]
     pub fn new(at: Position, dice: &mut Dice<'_>) -> Self {
         let gait = if dice() >> 63 == 0 { Gait::Walking } else { Gait::Riding };
         Self::begin(at, gait, false, dice)
     }
 
-    /// Begins where somebody stands who does this and nothing else.
+    /// A walker at `at` that keeps this gait.
     #[must_use]
     pub fn only(gait: Gait, at: Position, dice: &mut Dice<'_>) -> Self {
         Self::begin(at, gait, true, dice)
@@ -171,18 +171,18 @@ impl Walk {
         walk
     }
 
-    /// What is being done.
+    /// The present gait.
     #[must_use]
     pub fn gait(&self) -> Gait {
         self.gait
     }
 
-    /// The server put the walker somewhere else.
+    /// The server set the walker's position.
     pub fn put(&mut self, at: Position) {
         self.at = at;
     }
 
-    /// Goes on for so many seconds.
+    /// Moves on for so many seconds.
     pub fn step(&mut self, seconds: f32, dice: &mut Dice<'_>) -> (Position, Direction) {
         self.gait_left -= seconds;
         self.mood_left -= seconds;
@@ -217,7 +217,7 @@ impl Walk {
         self.change_mind(dice);
     }
 
-    /// A way that leads over x = 0 more often than not; it ends near it more often than far from it.
+    /// Chooses the end of a way: across x = 0 more often than not, and near it more often than far from it.
     fn choose_end(&mut self, dice: &mut Dice<'_>) {
         let across = !dice().is_multiple_of(SAME_SIDE_ODDS);
         let side = if (self.at.x < 0.0) == across { 1.0 } else { -1.0 };
@@ -227,14 +227,14 @@ impl Walk {
         self.towards = [x, z];
     }
 
-    /// Chooses what can change at any moment: how fast, which way around, where to look.
+    /// Chooses what can change at any time: speed, side and look.
     fn change_mind(&mut self, dice: &mut Dice<'_>) {
         let Limits { speed, mood, .. } = self.gait.limits();
         self.mood_left = between(mood[0], mood[1], dice);
         self.wanted_speed = between(speed[0], speed[1], dice);
         match self.gait {
             Gait::Idle => {
-                // A glance to the side; now and then up or down.
+                // A glance to the side, sometimes up or down.
                 self.wanted_look.yaw = wrapped(self.look.yaw + between(-1.8, 1.8, dice));
                 self.wanted_look.pitch = self.glance_up(dice);
             }
@@ -248,12 +248,12 @@ impl Walk {
                 }
             }
             Gait::Fighting => {
-                // To the left, to the right, forward, back, or a moment of waiting.
+                // To the left, to the right, forward, back, or a pause.
                 self.bend = f32::from((dice() >> 62) as u8) * (PI / 2.0) + between(-0.4, 0.4, dice);
                 self.wanted_look.pitch = between(-0.25, 0.25, dice);
                 match dice() % 8 {
                     0 => self.wanted_speed = 0.0,
-                    // Somebody else attacks, from any side.
+                    // Another opponent attacks, from any side.
                     1 => {
                         let (sin, cos) = between(-PI, PI, dice).sin_cos();
                         self.opponent = [self.at.x + SWORD * sin, self.at.z + SWORD * cos];
@@ -278,7 +278,7 @@ impl Walk {
 
     fn head_for_the_end(&mut self, seconds: f32, dice: &mut Dice<'_>) {
         let (x, z) = (self.towards[0] - self.at.x, self.towards[1] - self.at.z);
-        // Who rides passes by, and does not circle around the end.
+        // A rider passes by the end, and does not circle around it.
         let Limits { curve, glance, .. } = self.gait.limits();
         if x.hypot(z) <= THERE.max(2.0 * self.speed / curve) {
             self.choose_end(dice);
@@ -295,14 +295,14 @@ impl Walk {
     }
 
     fn face_the_opponent(&mut self, seconds: f32, dice: &mut Dice<'_>) {
-        // The opponent does not stand still either.
+        // The opponent moves too.
         for axis in &mut self.opponent {
             *axis += between(-4.0, 4.0, dice) * seconds;
         }
         let (x, z) = (self.opponent[0] - self.at.x, self.opponent[1] - self.at.z);
         let facing = x.atan2(z);
         self.wanted_look.yaw = facing;
-        // Sideways one keeps one's distance.
+        // Keep the distance while strafing.
         let distance = x.hypot(z);
         let inwards = ((distance - SWORD) * 0.5).clamp(-0.7, 0.7);
         let wanted = facing + self.bend - inwards * self.bend.sin();
@@ -326,19 +326,19 @@ impl Walk {
     }
 }
 
-/// An angle between half a turn to the left and half a turn to the right.
+/// An angle normalised to half a turn to either side.
 fn wrapped(angle: f32) -> f32 {
     let wrapped = (angle + PI).rem_euclid(TAU) - PI;
     wrapped.clamp(-PI, PI)
 }
 
-/// An angle turned towards another the short way, by so much at most; more quickly the farther it is.
+/// An angle turned towards another the short way, by at most `at_most`; faster the farther it is.
 fn turned(angle: f32, towards: f32, at_most: f32) -> f32 {
     let missing = wrapped(towards - angle);
     wrapped(angle + (missing * 0.6).clamp(-at_most, at_most))
 }
 
-/// A number between two others.
+/// A random number between two others.
 fn between(least: f32, most: f32, dice: &mut Dice<'_>) -> f32 {
     let share = f32::from((dice() >> 48) as u16) / f32::from(u16::MAX);
     least + (most - least) * share
@@ -352,7 +352,7 @@ mod tests {
 
     const STEP: f32 = 0.1;
 
-    /// Distance, and angle of the way, between two places.
+    /// Distance, and angle of the way, between two positions.
     fn stride(before: Position, at: Position) -> (f32, f32) {
         let (x, z) = (at.x - before.x, at.z - before.z);
         (x.hypot(z), x.atan2(z))
@@ -385,7 +385,7 @@ mod tests {
             assert!(mine > 0, "seed {seed}: two minutes on one side");
             crossings += mine;
         }
-        // Cells of a demonstration hand over as long as it runs: every walker every half minute.
+        // Cells of a demonstration must keep handing over: every walker every half minute.
         assert!(crossings >= 200 * 4, "{crossings} crossings in 400 minutes");
     }
 
@@ -428,7 +428,7 @@ mod tests {
                 Gait::Riding => 9.0..=TOP_SPEED,
             };
             assert!(speeds.contains(&speed), "{gait:?}: {speed} m/s");
-            // Ways wind; who fights turns on the spot again and again, and no horse does.
+            // Ways wind; a fighter turns on the spot again and again, and a horse never does.
             assert!(
                 f64::from(straight) < steps * 0.5,
                 "{gait:?}: {straight} straight steps of {steps}"

@@ -1,4 +1,4 @@
-//! What a game is called for when properties change, on frames written by hand.
+//! Callbacks for property changes, on frames written by hand.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn schema() -> Arc<Schema> {
     Arc::new(Schema::new(vec![seat], Vec::new(), Vec::new()))
 }
 
-/// A client that sees one entity, and the truth about it.
+/// A client that sees one entity, and the actual state of that entity.
 struct Table {
     schema: Arc<Schema>,
     core: ClientCore,
@@ -143,7 +143,7 @@ impl Table {
         }
     }
 
-    /// A property changes, and the client is shown it.
+    /// Changes a property, and shows it to the client.
     fn change(&mut self, name: &str, change: Change) {
         let schema = Arc::clone(&self.schema);
         let property = schema.types()[0].property_named(name).unwrap();
@@ -167,7 +167,7 @@ impl Table {
         std::iter::from_fn(|| self.core.poll_event()).collect()
     }
 
-    /// What the callbacks write down of all that was shown.
+    /// The records of the callbacks about all that was shown.
     fn told(&mut self, callbacks: &mut Callbacks<Vec<String>>) -> Vec<String> {
         let mut told = Vec::new();
         for event in self.events() {
@@ -197,7 +197,7 @@ fn list(values: &[Value]) -> String {
     Value::Sequence(values.to_vec()).to_string()
 }
 
-/// Callbacks of one property that write down what they are told.
+/// Callbacks of one property that record their arguments.
 fn scribe(property: &'static str, set: bool, nested: bool, slice: bool) -> Callbacks<Vec<String>> {
     let (schema, mut callbacks, of) = (schema(), Callbacks::default(), ("Seat", property));
     if set {
@@ -310,7 +310,7 @@ fn a_refresh_sets_what_is_different() {
     let mut table = Table::new();
     table.change("seatType", Change::whole(Value::Int(4)));
     table.events();
-    // What happened meanwhile is not told one by one.
+    // Events in between are not sent one by one.
     table.held[0] = Value::Int(5);
     table.upto = HistoryNumber(90);
     let refresh = table.refresh();
@@ -385,7 +385,7 @@ fn entry(key: u16, stamp: u64, value: &[u8]) -> ViewItem {
     }
 }
 
-/// What the client says it has, as it begins its cell's view anew.
+/// The state that the client names when it restarts its cell's view.
 fn known(table: &mut Table) -> Option<Known> {
     let mut body = Vec::new();
     ToClient::StampsWanted { source: Part::Cell }.write(&mut body);
@@ -421,7 +421,7 @@ fn data_of_the_space_is_kept_never_gets_older_and_is_said_to_be_there() {
     );
     table.show(vec![entry(300, 30, b"")]);
     assert_eq!(table.told(&mut callbacks), ["4 300 None"]);
-    // Since the space was destroyed and opened anew, all before that is void, however late it was written.
+    // Since the space was destroyed and opened again, all data before that is void, however late it was written.
     let in_life = |life, entry| match entry {
         ViewItem::SpaceData { entity, mut entry } => {
             entry.version.life = life;
@@ -458,7 +458,7 @@ fn another_space_has_other_data_and_the_day_goes_on_between_frames() {
     };
     assert_eq!(table.core.time_of_day(Millis(10)), None);
     table.show(vec![space(4), entry(0, 10, &day.to_value()), entry(301, 20, b"b")]);
-    // The frame was the second one, so of the second tick: 200 ms of game time, and came at 10.
+    // The frame was the second one, so of the second tick: 200 ms of game time, and arrived at 10.
     let at = |table: &Table, now| table.core.time_of_day(Millis(now)).unwrap();
     assert!((at(&table, 10) - (3_600.0 + 12.0)).abs() < 1e-9);
     assert!((at(&table, 1_010) - (3_600.0 + 72.0)).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! How the core reads movements that are predicted, and what it says of them.
+//! How the core decodes predicted movements, and acknowledges them.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use annals_wire::client::{
 const OWN: EntityId = EntityId(7);
 const OTHER: EntityId = EntityId(8);
 
-/// A client that plays, and a cell that tells it of movements.
+/// A client that plays, and a cell that sends it movements.
 struct Table {
     core: ClientCore,
     attempt: Attempt,
     reads: Option<Reads>,
-    /// What the core said it has read.
+    /// The core's acknowledgements.
     heard: Vec<(u64, Heard)>,
     writer: VolatileWriter,
 }
@@ -42,7 +42,7 @@ fn moved(entity: EntityId, x: f32) -> Motion {
 }
 
 impl Table {
-    /// One that sees itself and another at 0, at tick 100.
+    /// A client that sees itself and another entity at 0, at tick 100.
     fn playing(reads: Option<Reads>, movements: Movements) -> Self {
         let mut avatar = EntityType::new("Avatar");
         avatar.parts.client = true;
@@ -101,7 +101,7 @@ impl Table {
         self.listen();
     }
 
-    /// The first frame of a view of the cell: both are there.
+    /// The first frame of a view of the cell: both entities are in it.
     fn show(&mut self, view: u64) {
         let enter = |entity| ViewItem::Enter {
             entity,
@@ -150,7 +150,7 @@ impl Table {
         self.core.entity(entity).unwrap().place.unwrap()
     }
 
-    /// Whether the other is where `x` says, as exactly as is told so near.
+    /// Whether the other entity is at `x`, with the precision of movements so near.
     fn is_at(&self, x: f32) -> bool {
         let (position, _) = self.place(OTHER);
         let near = |one: f32, other: f32| (one - other).abs() < 0.05;

@@ -58,7 +58,7 @@ fn welcome(epoch: u64, token: u8) -> HelloAnswer {
     told(epoch, token, Movements::Plain)
 }
 
-/// A welcome that says how movements are told.
+/// A welcome that names the encoding of movements.
 fn told(epoch: u64, token: u8, movements: Movements) -> HelloAnswer {
     let (session, token) = (SessionId(5), Secret([token; 32]));
     HelloAnswer::Welcome(Welcome {
@@ -71,14 +71,14 @@ fn told(epoch: u64, token: u8, movements: Movements) -> HelloAnswer {
     })
 }
 
-/// A core that is told things by hand.
+/// A core whose inputs are written by hand.
 struct Table {
     core: ClientCore,
     now: Millis,
     attempt: Attempt,
 }
 
-/// What the core asked for, with its frames read.
+/// The core's outputs, with their frames decoded.
 #[derive(Debug, PartialEq)]
 enum Asked {
     Login(LoginRequest),
@@ -104,7 +104,7 @@ impl Table {
         }
     }
 
-    /// One that plays under epoch 5, with both its views begun as number 1.
+    /// A client that plays under epoch 5, with both its views started as number 1.
     fn playing() -> Self {
         let mut table = Self::new();
         table.asked();
@@ -123,7 +123,7 @@ impl Table {
         table
     }
 
-    /// One that sees itself and another, both shown up to number 10.
+    /// A client that sees itself and another entity, both shown up to number 10.
     fn seeing() -> Self {
         let mut table = Self::playing();
         let items = [OWN, OTHER]
@@ -342,7 +342,7 @@ fn a_frame_that_does_not_follow_begins_the_view_anew() {
             [stamps(2, &[(OWN, 10), (OTHER, 10)])],
             "frame {sequence} after 1"
         );
-        // Of the view before, nothing counts any more.
+        // Nothing of the former view counts any more.
         table.show(1, 2, vec![ViewItem::Leave { entity: OTHER }]);
         assert_eq!((table.frames(), table.events()), (vec![], vec![]));
         assert_eq!(table.core.counters().stale, 1);
@@ -403,7 +403,7 @@ fn a_view_without_frames_is_begun_anew_less_and_less_often() {
         }));
     }
     assert_eq!(begun, [(2, 2_000), (3, 6_000), (4, 14_000), (5, 22_000), (6, 30_000)]);
-    // Once it follows, it may be quiet for 20 s.
+    // Once it follows, it may be silent for 20 s.
     table.show(6, 1, Vec::new());
     table.wait(19_900);
     table.frames();
@@ -581,7 +581,7 @@ fn a_base_of_a_lower_epoch_is_left() {
     assert_eq!(table.asked(), [Asked::Disconnect(CloseReason::Moved)]);
     assert!(!table.core.is_playing());
     assert_eq!((table.events(), table.core.counters().old_epochs), (vec![], 1));
-    // Nor is a login service believed that knows an older holder only.
+    // Nor is a login service trusted that knows an older holder only.
     table.wait(10_000);
     table.asked();
     table.login(Some(LoginAnswer::Located(located(5))));
@@ -705,7 +705,7 @@ fn no_bytes_of_a_server_make_the_client_panic() {
             let length = dice() % 40;
             let mut body: Vec<u8> = (0..length).map(|_| (dice() >> (dice() % 8)).to_le_bytes()[0]).collect();
             if dice().is_multiple_of(2) {
-                // A view frame that belongs here leads further.
+                // A view frame that belongs here reaches further code.
                 let sequence = u8::try_from(2 + dice() % 3).unwrap();
                 let head = [5, 1, 1, sequence, 9, 1 + (dice() % 3) as u8, 1 + (dice() % 5) as u8, 8];
                 body.splice(0..0, head);

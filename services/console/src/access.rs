@@ -1,4 +1,4 @@
-//! Who asks, whether they may, and that it is written down before anything is shown.
+//! Access control: identifies the visitor, checks the role, and records the view before anything is shown.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -18,37 +18,37 @@ use crate::{
     views::Seen,
 };
 
-/// Where one searches.
+/// Path of the search page.
 pub(crate) const SEARCH: &str = "/search";
 
-/// The cookie of a session.
+/// Name of the session cookie.
 pub(crate) const SESSION: &str = "annals-session";
 
-/// From which address a connection came.
+/// Remote address of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
-/// Somebody who has logged in, and asks for a page.
+/// A person who has logged in and requests a page.
 #[derive(Clone, Debug)]
 pub(crate) struct Visitor {
     pub(crate) name: String,
     pub(crate) role: Role,
-    /// What their forms have in them.
+    /// Token that the visitor's forms contain.
     pub(crate) form: String,
-    /// Their session's token.
+    /// Token of the session.
     pub(crate) token: String,
-    /// From which address they ask.
+    /// Address that the request comes from.
     pub(crate) from: String,
-    /// Whether their browser may ask again by itself: it does so without what was sent along.
+    /// Whether the browser can repeat the request by itself, which drops any request body.
     pub(crate) can_repeat: bool,
 }
 
-/// What of an address tells which part of an answer is looked at. Everything else that may stand behind it is left out of the
-/// views, which nothing can be removed from: a name would stay there.
+/// Query parameters that select a part of an answer. All others are left out of the views, which cannot be deleted: a
+/// name would stay there.
 const LOGGED: [&str; 2] = ["page", "at"];
 
-/// A page that waits for whoever has logged in: who asks is found, and the view is written down. A search is written down by
-/// [itself](crate::site), as what it has led to.
+/// Middleware for pages that require a login: identifies the visitor and records the view. A search is recorded by [its
+/// handler](crate::site), as its result.
 pub(crate) async fn guard(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response {
     let target = request
         .uri()
@@ -72,7 +72,7 @@ pub(crate) async fn guard(State(site): State<Arc<Site>>, mut request: Request, n
     next.run(request).await
 }
 
-/// Lets auditors pass, and nobody else.
+/// Middleware that admits auditors only.
 pub(crate) async fn audit(Extension(visitor): Extension<Visitor>, request: Request, next: Next) -> Response {
     if visitor.role != Role::Auditor {
         let page = Page::new("Not for your role", Some(&visitor));
@@ -81,7 +81,7 @@ pub(crate) async fn audit(Extension(visitor): Extension<Visitor>, request: Reque
     next.run(request).await
 }
 
-/// What is asked for, as it is written down.
+/// Description of the request, as it is recorded.
 fn looked_at(request: &Request) -> String {
     let said = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
     let said = said.map(|Query(said)| said).unwrap_or_default();
@@ -95,13 +95,13 @@ fn looked_at(request: &Request) -> String {
 }
 
 impl Visitor {
-    /// Writes down what they look at; a page that says why nothing is shown, if that cannot be done.
+    /// Records a view; on failure returns a page that says why nothing is shown.
     pub(crate) async fn note(&self, site: &Arc<Site>, what: &str) -> Result<(), Response> {
         note(site, (&self.name, self.role), &self.from, what).await
     }
 }
 
-/// Writes a view down; a page that says why nothing is shown, if that cannot be done.
+/// Records a view; on failure returns a page that says why nothing is shown.
 pub(crate) async fn note(site: &Arc<Site>, (who, role): (&str, Role), from: &str, what: &str) -> Result<(), Response> {
     let (site, who, from, what) = (Arc::clone(site), who.to_owned(), from.to_owned(), what.to_owned());
     let role = role.to_string();
@@ -122,14 +122,15 @@ pub(crate) async fn note(site: &Arc<Site>, (who, role): (&str, Role), from: &str
     Err(unwritten(&written))
 }
 
-/// Says that something could not be written down, so that nothing is shown.
+/// Response for a view that could not be recorded, so that nothing is shown.
 pub(crate) fn unwritten(reason: &str) -> Response {
     tracing::error!(reason, "a view could not be written down");
     let page = Page::new("Nothing can be shown", None);
     page.show(StatusCode::SERVICE_UNAVAILABLE, &pages::problem::unlogged())
 }
 
-/// Whose session a request belongs to. Whoever was removed, or has another password or role since, has none any more.
+/// The visitor that a request's session belongs to: none if the person was removed, or has a new password or role since
+/// login.
 async fn visitor(site: &Arc<Site>, headers: &HeaderMap, from: String, can_repeat: bool) -> Option<Visitor> {
     let token = cookie(headers, SESSION)?;
     let session = site.sessions().find(clock::mono(), &token)?;
@@ -153,7 +154,8 @@ async fn visitor(site: &Arc<Site>, headers: &HeaderMap, from: String, can_repeat
     })
 }
 
-/// From where a request came: behind a proxy, what that says last, as what stands before it anybody may have written.
+/// Source address of a request. Behind a proxy it is the last entry of the header, as a client can forge the entries
+/// before it.
 pub(crate) fn address(site: &Site, request: &Request) -> String {
     let peer = request.extensions().get::<Peer>();
     let peer = peer.map_or_else(|| "nowhere".to_owned(), |Peer(peer)| peer.ip().to_string());
@@ -168,7 +170,7 @@ pub(crate) fn address(site: &Site, request: &Request) -> String {
         .map_or(peer, |said| said.to_string())
 }
 
-/// The cookie of that name.
+/// Value of the cookie with this name.
 pub(crate) fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
     let all = headers
         .get_all(header::COOKIE)
@@ -182,7 +184,7 @@ pub(crate) fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
         .map(|(_, value)| value.to_owned())
 }
 
-/// A cookie as it is set: no script sees it, and it goes with no request from another site.
+/// A `Set-Cookie` value: hidden from scripts, and not sent with requests from other sites.
 pub(crate) fn set_cookie(site: &Site, name: &str, value: &str) -> HeaderValue {
     let secure = if site.behind_proxy { "; Secure" } else { "" };
     let ended = if value.is_empty() { "; Max-Age=0" } else { "" };
@@ -190,7 +192,7 @@ pub(crate) fn set_cookie(site: &Site, name: &str, value: &str) -> HeaderValue {
     HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("invalid=1; Max-Age=0"))
 }
 
-/// What every answer says to browsers: nothing from elsewhere, no script, no frame, no copy kept.
+/// Adds the security headers to each response: no external content, no script, no frame, no caching.
 pub(crate) async fn protect(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
@@ -217,7 +219,7 @@ pub(crate) async fn protect(State(site): State<Arc<Site>>, request: Request, nex
     response
 }
 
-/// A text as a value in an address.
+/// Percent-encodes a text as a value in a URL.
 pub(crate) fn escape(text: &str) -> String {
     let escaped = text.bytes().map(|byte| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),

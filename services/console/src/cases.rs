@@ -1,5 +1,5 @@
-//! Cases: what auditors look into, from the complaint to the verdict. What is done with one is a line among the
-//! [views](crate::views), so that it is kept, chained and checked with them.
+//! Cases: what auditors investigate, from the complaint to the verdict. Each step of a case is a line among the
+//! [views](crate::views), so that it is stored, chained and checked with them.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -8,90 +8,90 @@ use thiserror::Error;
 
 use crate::views::{View, ViewsError};
 
-/// Bytes of what is written about a case at a time, at most.
+/// Maximum bytes of one text in a case.
 pub const TEXT_BYTES: usize = 1_000;
 
-/// Cases that are open at a time.
+/// Maximum open cases.
 pub const OPEN_CASES: usize = 200;
 
-/// Notes in one, its opening included; it can still be closed then.
+/// Maximum notes in one case, including its opening; it can still be closed after that.
 pub const NOTES: usize = 100;
 
-/// What is done with a case.
+/// A step in a case, as it is recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseAct {
-    /// Its number, from 1.
+    /// Number of the case, from 1.
     pub number: u64,
-    /// What is done.
+    /// Kind of step.
     pub act: Act,
-    /// The page that it is about, if it is opened and about one.
+    /// Page that the case is about, if this step opens it and it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
-    /// What is written about it.
+    /// Text of the step.
     pub text: String,
 }
 
-/// What can be done with a case.
+/// Kinds of steps in a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Act {
-    /// It begins, with the complaint.
+    /// Opens the case, with the complaint.
     Opened,
-    /// Something is noted.
+    /// Adds a note.
     Noted,
-    /// It ends, with the verdict.
+    /// Closes the case, with the verdict.
     Closed,
 }
 
-/// A case.
+/// A case with its steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// Its number.
+    /// Number of the case.
     pub number: u64,
-    /// The page that it is about.
+    /// Page that the case is about.
     pub about: Option<String>,
-    /// What was done, the oldest first: it was opened, and perhaps closed with the last.
+    /// Steps, oldest first: the opening, notes, and for a closed case the verdict.
     pub steps: Vec<CaseStep>,
 }
 
-/// Something that was done with a case.
+/// A step in a case, with time and author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseStep {
-    /// When, by the clock of the console.
+    /// Time, by the console's clock.
     pub when: String,
-    /// By whom.
+    /// Author.
     pub who: String,
-    /// What.
+    /// Kind of step.
     pub act: Act,
-    /// What was written.
+    /// Text.
     pub text: String,
 }
 
-/// Why nothing was done with a case.
+/// Why a step was rejected.
 #[derive(Debug, Error)]
 pub enum CaseError {
-    /// It is not open.
+    /// The case is not open.
     #[error("case {0} is not open: there is none of that number, or it was closed")]
     NotOpen(u64),
-    /// Nothing, or too much.
+    /// The text is empty or too long.
     #[error("write what it is about, in at most {TEXT_BYTES} bytes of text")]
     Text,
-    /// Something else than what a case can be about.
+    /// Not the address of something that a case can be about.
     #[error("a case is about an account, an item, a trade, an entity or a session, by the address of its page")]
     About,
-    /// Too many.
+    /// Too many open cases.
     #[error("{OPEN_CASES} cases are open, which is the most: close one first")]
     TooMany,
-    /// Too long.
+    /// Too many notes in the case.
     #[error("case {0} has {NOTES} notes, which is the most: close it, and open another one")]
     TooLong(u64),
-    /// It could not be written down.
+    /// The step could not be recorded.
     #[error("it could not be written down")]
     Unwritten(#[from] ViewsError),
 }
 
-/// The cases that are open.
+/// The open cases.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cases {
     open: BTreeMap<u64, Case>,
@@ -109,7 +109,7 @@ impl fmt::Display for Act {
 }
 
 impl Case {
-    /// Begins with its opening; `None` if that is none.
+    /// A case from its opening; `None` if the view is not an opening.
     pub(crate) fn begun(view: &View) -> Option<Self> {
         let act = view.case.as_ref().filter(|act| act.act == Act::Opened)?;
         Some(Self {
@@ -119,12 +119,12 @@ impl Case {
         })
     }
 
-    /// Goes on with what was done next.
+    /// Applies the next step.
     pub(crate) fn go_on(&mut self, view: &View) {
         self.steps.extend(view.case.as_ref().map(|act| CaseStep::of(view, act)));
     }
 
-    /// Whether it is open.
+    /// Whether the case is open.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.steps.last().is_some_and(|step| step.act != Act::Closed)
@@ -143,17 +143,17 @@ impl CaseStep {
 }
 
 impl Cases {
-    /// Those that are open, the oldest first.
+    /// Open cases, oldest first.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Case> {
         self.open.values()
     }
 
-    /// The number of the next one.
+    /// Number of the next case.
     pub(crate) fn next(&self) -> u64 {
         self.last + 1
     }
 
-    /// Whether that can be done now.
+    /// Checks whether a step is allowed now.
     pub(crate) fn allow(&self, act: &CaseAct) -> Result<(), CaseError> {
         if act.text.trim().is_empty() || act.text.len() > TEXT_BYTES {
             return Err(CaseError::Text);
@@ -173,7 +173,7 @@ impl Cases {
         }
     }
 
-    /// Takes a line in, of which [`Self::allow`] says that it can be. `None` if it cannot follow the ones before.
+    /// Applies a line that [`Self::allow`] accepts. `None` if it cannot follow the lines before.
     pub(crate) fn take(&mut self, view: &View) -> Option<()> {
         let Some(act) = &view.case else { return Some(()) };
         match act.act {
@@ -189,7 +189,7 @@ impl Cases {
     }
 }
 
-/// Whether an address is that of something a case can be about.
+/// Whether an address is that of a page that a case can be about.
 fn is_page(address: &str) -> bool {
     let mut parts = address.split('/');
     let (before, what) = (parts.next(), parts.next());

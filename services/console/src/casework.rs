@@ -1,6 +1,6 @@
-//! The casework: questions to one realm's archive, each answered from what is verified by then, within limits.
+//! Casework: answers questions from one realm's archive, from the part verified so far and within time limits.
 //!
-//! Questions run beside one another; taking in what has come to the archive waits for those that run, but not long.
+//! Questions run concurrently. Taking in new batches waits for running questions, for a bounded time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -49,48 +49,49 @@ pub use self::{
 mod home;
 mod verification;
 
-/// How long a page waits for what has come to the archive to be verified; that goes on, and the page says how far it is.
+/// How long a page waits for new batches to be verified. Verification continues after that, and the page shows
+/// progress.
 const VERIFIED_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long what has come waits for questions that run, before a page is answered without it.
+/// How long taking in new batches waits for running questions, before a page is answered without them.
 const TAKEN_WITHIN: Duration = Duration::from_millis(500);
 
-/// How long an answer may take.
+/// Time limit for one answer.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Questions at a time that fold logs or make evidence: each may take a core, and what a realm's state takes in memory.
+/// Concurrent questions that fold logs or make evidence: each may take a core, and the memory of a realm's state.
 const LARGE_AT_ONCE: usize = 2;
 
-/// Stored entities that an answer names at most: each takes a look into the archive.
+/// Maximum stored entities that an answer names: each costs a lookup in the archive.
 const NAMED: usize = 500;
 
-/// Events of an entity before a moment, and after it, that are told of together.
+/// Maximum events of an entity shown before a moment, and after it.
 const AROUND: usize = 12;
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoAnswer {
-    /// There is no such thing.
+    /// The thing asked for does not exist.
     #[error("{0}")]
     Nothing(String),
-    /// The question is none.
+    /// The question is not valid.
     #[error("{0}")]
     Unclear(String),
-    /// Something is not as it was: no answer can be given.
+    /// The archive differs from what was verified or signed: no answer can be given.
     #[error("{0}")]
     Wrong(String),
-    /// What has come to the archive is not verified so far.
+    /// New batches in the archive are still being verified.
     #[error("the archive is being verified: {leaves} of {of} batches")]
     Verifying {
-        /// How many are.
+        /// Batches verified.
         leaves: u64,
-        /// How many there are.
+        /// Batches in the archive.
         of: u64,
     },
-    /// It takes too long.
+    /// The time limit has passed.
     #[error("the answer was not there within {} s", ANSWERED_WITHIN.as_secs())]
     Slow,
-    /// The store does not answer, or something that is needed is not there.
+    /// The store does not answer, or something required is missing.
     #[error("{0}")]
     Unavailable(String),
 }
@@ -147,21 +148,21 @@ impl From<StoreError> for NoAnswer {
     }
 }
 
-/// An answer, and what it rests on.
+/// An answer, with the state of the archive that it rests on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answered<T> {
     /// The answer.
     pub answer: T,
-    /// How far the archive was verified.
+    /// Extent to which the archive was verified.
     pub extent: Extent,
-    /// How many batches the archive had beyond that, which were not taken in.
+    /// Batches in the archive beyond that extent, not taken into account.
     pub newer: u64,
-    /// When the realm began.
+    /// Time at which the realm began.
     pub began: WallTime,
 }
 
 impl<T> Answered<T> {
-    /// Another answer, which rests on the same.
+    /// Another answer that rests on the same extent.
     pub fn with<U>(&self, answer: U) -> Answered<U> {
         Answered {
             answer,
@@ -172,7 +173,7 @@ impl<T> Answered<T> {
     }
 }
 
-/// What may be meant by what somebody has typed.
+/// A possible meaning of a typed search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meant {
     /// An item.
@@ -187,7 +188,7 @@ pub enum Meant {
     Session(SessionId),
 }
 
-/// See the module.
+/// Answers questions about one realm, from an index of its verified archive.
 pub struct Casework {
     source: Source,
     index: Arc<RwLock<Index>>,
@@ -196,14 +197,14 @@ pub struct Casework {
     large: Semaphore,
 }
 
-/// The index as a question has it.
+/// Read lock on the index, for the duration of a question.
 pub(crate) type Read = OwnedRwLockReadGuard<Index>;
 
 impl Casework {
-    /// Sits down before a realm's archive, with an index in a folder of its own.
+    /// Opens the casework of a realm's archive, with its index in a folder of its own.
     ///
     /// # Errors
-    /// When the index cannot be used.
+    /// If the index cannot be used.
     pub async fn open(source: Source, index: &Path) -> Result<Arc<Self>, IndexError> {
         let index = Index::open(index, SHARD).await?;
         Ok(Arc::new(Self {
@@ -215,10 +216,10 @@ impl Casework {
         }))
     }
 
-    /// A trade, and what both held before and after each of its steps.
+    /// A trade, and what both parties held before and after each of its steps.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The reason that there is no answer.
     pub async fn trade(self: &Arc<Self>, id: TradeId) -> Result<Answered<TradeShown>, NoAnswer> {
         self.ask(move |casework, index| async move {
             let trade = index.trade(casework.store(), id).await?;
@@ -230,10 +231,10 @@ impl Casework {
         .await
     }
 
-    /// Where an item has been.
+    /// History of an item.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The reason that there is no answer.
     pub async fn item(self: &Arc<Self>, serial: Serial) -> Result<Answered<(Item, Known)>, NoAnswer> {
         self.ask(move |casework, index| async move {
             let item = index.item(casework.store(), serial).await?;
@@ -244,19 +245,19 @@ impl Casework {
         .await
     }
 
-    /// Who was behind a session, each time that its client came in.
+    /// Identities behind a session, one for each time that its client connected.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The reason that there is no answer.
     pub async fn session(self: &Arc<Self>, session: SessionId) -> Result<Answered<Vec<CameIn>>, NoAnswer> {
         self.ask(move |casework, index| async move { Ok(index.session(casework.store(), session).await?) })
             .await
     }
 
-    /// What somebody has had.
+    /// History of a stored entity's holdings.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The reason that there is no answer.
     pub async fn owned(self: &Arc<Self>, holder: DatabaseId) -> Result<Answered<OwnedShown>, NoAnswer> {
         self.ask(move |casework, index| async move {
             let owned = index.owned(casework.store(), holder).await?;
@@ -267,11 +268,11 @@ impl Casework {
         .await
     }
 
-    /// What happened to an entity, and the realm as it was at a moment as far as that is the entity's: by the end of what is
-    /// verified, if none is said.
+    /// History of an entity, and the entity's part of the realm's state at a moment: by default, at the end of what is
+    /// verified.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The reason that there is no answer.
     pub async fn entity(
         self: &Arc<Self>,
         entity: EntityId,
@@ -309,10 +310,10 @@ impl Casework {
         .await
     }
 
-    /// What exists of what may be meant.
+    /// Filters candidates to those that exist.
     ///
     /// # Errors
-    /// When that cannot be known.
+    /// If that cannot be determined.
     pub async fn existing(self: &Arc<Self>, meant: Vec<Meant>) -> Result<Answered<Vec<Meant>>, NoAnswer> {
         self.ask(move |casework, index| async move {
             let mut found = Vec::new();
@@ -339,20 +340,20 @@ impl Casework {
         .await
     }
 
-    /// The stored entity of the account that logs in by this name.
+    /// The stored entity of the account with this login name.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// If the store does not answer.
     pub async fn named(&self, name: &str) -> Result<Option<DatabaseId>, NoAnswer> {
         let finding = timeout(ANSWERED_WITHIN, accounts::named(self.store(), name));
         let found = finding.await.map_err(|_| NoAnswer::Slow)??;
         Ok(found.map(|account| account.database))
     }
 
-    /// An answer as evidence, which leads to a checkpoint that was kept, if one is given.
+    /// Evidence for an answer, with a proof from a checkpoint that was kept, if one is given.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason that there is none.
     pub async fn bundle(self: &Arc<Self>, question: Question, kept: Vec<SignedNote>) -> Result<Vec<u8>, NoAnswer> {
         let made = self.ask(move |casework, index| async move {
             let _turn = casework.turn().await?;
@@ -362,10 +363,10 @@ impl Casework {
         Ok(made.await?.answer)
     }
 
-    /// A receipt of a trade.
+    /// Receipt of a trade.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason that there is none.
     pub async fn receipt(self: &Arc<Self>, id: TradeId) -> Result<String, NoAnswer> {
         let made = self.ask(move |casework, index| async move {
             let _turn = casework.turn().await?;
@@ -374,10 +375,10 @@ impl Casework {
         Ok(made.await?.answer)
     }
 
-    /// What was verified, what is signed of it, and what a checkpoint that was kept shows.
+    /// What was verified, what is signed of it, and what a kept checkpoint proves.
     ///
     /// # Errors
-    /// Why that cannot be said.
+    /// The reason that there is no answer.
     pub async fn verification(self: &Arc<Self>, kept: Option<Vec<u8>>) -> Result<Answered<Verification>, NoAnswer> {
         self.ask(move |casework, index| async move {
             let _turn = casework.turn().await?;
@@ -386,10 +387,10 @@ impl Casework {
         .await
     }
 
-    /// What the desk begins with.
+    /// Contents of the first page.
     ///
     /// # Errors
-    /// Why that cannot be said.
+    /// The reason that there is no answer.
     pub async fn home(self: &Arc<Self>) -> Result<Answered<Home>, NoAnswer> {
         self.ask(move |casework, index| async move { Home::of(&casework, &index).await })
             .await
@@ -399,7 +400,7 @@ impl Casework {
         &self.source.store
     }
 
-    /// Asks by an index that has taken in what there is, in a task of its own: whoever asked may go away.
+    /// Runs a question on an up-to-date index, in a task of its own: the request may be dropped meanwhile.
     async fn ask<T, F, A>(self: &Arc<Self>, asking: F) -> Result<Answered<T>, NoAnswer>
     where
         T: Send + 'static,
@@ -433,10 +434,10 @@ impl Casework {
         }
     }
 
-    /// The index, with what has come since taken in, and how many batches were in the archive when that was looked at.
+    /// The index, with new batches taken in, and the number of batches in the archive at the time of that check.
     async fn current(self: &Arc<Self>) -> Result<(Read, u64), NoAnswer> {
         let casework = Arc::clone(self);
-        // Whoever waits may go away; what is verified by then stays.
+        // The request may be dropped; what is verified by then stays.
         let taking = tokio::spawn(async move { casework.take_in().await });
         match timeout(VERIFIED_WITHIN, taking).await {
             Ok(Ok(taken)) => taken,
@@ -465,7 +466,7 @@ impl Casework {
         drop(held);
         let Ok(mut index) = timeout(TAKEN_WITHIN, Arc::clone(&self.index).write_owned()).await else {
             let held = Arc::clone(&self.index).read_owned().await;
-            // Before anything was verified there is nothing to answer from.
+            // Before the first verification there is nothing to answer from.
             return match held.extent()?.leaves {
                 0 => Err(NoAnswer::Unavailable("the archive is about to be verified".into())),
                 _ => Ok((held, size)),
@@ -485,8 +486,8 @@ impl Casework {
         Ok((began, about.map(About::schemas).unwrap_or_default()))
     }
 
-    /// What is known beside entries: who was behind the sessions whose calls asked for them, and what they tell of is called. Of
-    /// many stored entities some are named, `first` those that are said.
+    /// Context beside the entries: the identities behind the sessions whose calls caused them, and display names. Only
+    /// a limited number of stored entities is named, those in `first` first.
     async fn known<'a>(
         &self,
         index: &Index,
@@ -510,7 +511,7 @@ impl Casework {
         })
     }
 
-    /// What kinds, slots and these stored entities are called.
+    /// Names of kinds, slots and these stored entities.
     async fn lexicon(&self, index: &Index, stored: BTreeSet<DatabaseId>) -> Result<Lexicon, NoAnswer> {
         let (_, schemas) = self.about().await?;
         let called = index.called(self.store(), &schemas, stored).await?;
@@ -519,58 +520,58 @@ impl Casework {
         Ok(Lexicon::new(names).with_stored(called))
     }
 
-    /// A turn to do something large.
+    /// Acquires a permit for a large operation.
     async fn turn(&self) -> Result<tokio::sync::SemaphorePermit<'_>, NoAnswer> {
         let turn = self.large.acquire().await;
         turn.map_err(|_| NoAnswer::Unavailable("the console is about to stop".into()))
     }
 }
 
-/// A trade.
+/// A trade, with context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TradeShown {
-    /// Step by step.
+    /// The trade, step by step.
     pub trade: Trade,
-    /// What proposer and partner held before and after each.
+    /// Holdings of proposer and partner before and after each step.
     pub held: Vec<[Inventory; 2]>,
-    /// What is known beside it.
+    /// Context.
     pub known: Known,
 }
 
-/// What is known beside an answer.
+/// Context beside an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
-    /// Who was behind the sessions that asked.
+    /// Identities behind the sessions that asked.
     pub sessions: Sessions,
-    /// What kinds, slots and stored entities are called.
+    /// Names of kinds, slots and stored entities.
     pub lexicon: Lexicon,
 }
 
-/// What somebody has had.
+/// History of a stored entity's holdings, with context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnedShown {
-    /// Step by step.
+    /// The history, step by step.
     pub owned: Owned,
-    /// What is known beside it.
+    /// Context.
     pub known: Known,
 }
 
 /// An entity, and the realm at a moment.
 pub struct EntityAt {
-    /// How many events were before the moment.
+    /// Number of events before the moment.
     pub before: usize,
-    /// Those around it.
+    /// Events around the moment.
     pub around: Range<usize>,
-    /// Who was behind the sessions by whose calls these came about.
+    /// Identities behind the sessions whose calls caused these events.
     pub sessions: Sessions,
-    /// What the stored entity is called whose parts it has.
+    /// Name of the stored entity that the entity's parts belong to.
     pub lexicon: Lexicon,
-    /// What happened to it.
+    /// History of the entity.
     pub log: EntityLog,
-    /// The realm at the moment, as far as that is the entity's.
+    /// The entity's part of the realm's state at the moment.
     pub past: Past,
-    /// All definitions, by their fingerprints.
+    /// All definitions, by fingerprint.
     pub schemas: BTreeMap<Hash, Schema>,
-    /// Where that is.
+    /// The moment.
     pub until: Option<Until>,
 }

@@ -1,4 +1,4 @@
-//! `annals-console`: what an operator types.
+//! `annals-console`: the command line for operators.
 
 use std::{
     fs,
@@ -64,9 +64,11 @@ enum Commands {
     /// Say who may look, and as what
     #[command(subcommand)]
     Person(Persons),
-    /// Check that what is written down of who has looked at what is as it was, and print it; exit code 1 says what is not
+    /// Check that what is written down of who has looked at what is as it was, and print it; exit code 1 says what is
+    /// not
     Views {
-        /// How many views there were once, and the hash of the last, as this command printed it then; several may be given
+        /// How many views there were once, and the hash of the last, as this command printed it then; several may be
+        /// given
         #[arg(long, value_name = "NUMBER:HASH")]
         kept: Vec<Head>,
     },
@@ -78,10 +80,12 @@ struct Serving {
     named: NamedRealm,
     #[command(flatten)]
     kept: KeptRealm,
-    /// Address to listen on; port 0 is one that the system chooses. Only of this machine, unless a proxy with TLS is before it
+    /// Address to listen on; port 0 is one that the system chooses. Only of this machine, unless a proxy with TLS is
+    /// before it
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7780")]
     listen: SocketAddr,
-    /// A proxy is before it, ends TLS, and adds to X-Forwarded-For from where requests come; nothing else may reach the console
+    /// A proxy is before it, ends TLS, and adds to X-Forwarded-For from where requests come; nothing else may reach the
+    /// console
     #[arg(long)]
     behind_proxy: bool,
 }
@@ -105,7 +109,7 @@ enum Persons {
     List,
 }
 
-/// Why a command did not do what it was to.
+/// Why a command failed.
 #[derive(Debug, Error)]
 enum ConsoleError {
     #[error("the folder {} cannot be used", path.display())]
@@ -147,7 +151,7 @@ impl Console {
     pub async fn run(self) -> ExitCode {
         match self.work().await {
             Ok(()) => ExitCode::SUCCESS,
-            // Whoever reads has seen enough.
+            // A closed pipe means that the reader has seen enough.
             Err(ConsoleError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{}", Chain(&error));
@@ -233,7 +237,7 @@ impl Serving {
     }
 }
 
-/// The console's folder, for nobody else to look into.
+/// Creates the console's folder, accessible to its owner only.
 fn make(folder: &PathBuf) -> Result<(), ConsoleError> {
     use std::os::unix::fs::DirBuilderExt;
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -243,7 +247,7 @@ fn make(folder: &PathBuf) -> Result<(), ConsoleError> {
     })
 }
 
-/// A password, which a terminal does not show.
+/// Reads a password; a terminal does not echo it.
 fn password() -> io::Result<String> {
     let input = stdin();
     let read = || {

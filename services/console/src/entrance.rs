@@ -19,16 +19,16 @@ use crate::{
     site::Site,
 };
 
-/// The cookie that a log-in form goes with: another site can send the form, but not the cookie.
+/// Cookie that accompanies the log-in form: another site can send the form, but not the cookie.
 const FORM: &str = "annals-form";
 
-/// Where somebody goes from the log-in.
+/// Page to show after the log-in.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Destination {
     next: Option<String>,
 }
 
-/// What somebody logs in with.
+/// Credentials from the log-in form.
 #[derive(Deserialize)]
 pub(crate) struct Credentials {
     name: String,
@@ -37,18 +37,18 @@ pub(crate) struct Credentials {
     next: Option<String>,
 }
 
-/// What any form of a session has in it.
+/// Token that any form of a session contains.
 #[derive(Deserialize)]
 pub(crate) struct Sent {
     form: String,
 }
 
-/// The form.
+/// Shows the log-in form.
 pub(crate) async fn show(State(site): State<Arc<Site>>, Query(Destination { next }): Query<Destination>) -> Response {
     form(&site, StatusCode::OK, (next.as_deref(), ""), None)
 }
 
-/// Somebody logs in.
+/// Handles a log-in.
 pub(crate) async fn enter(
     State(site): State<Arc<Site>>,
     Extension(CameFrom(from)): Extension<CameFrom>,
@@ -74,7 +74,7 @@ pub(crate) async fn enter(
             "Too many wrong passwords. Wait a minute, and try again.",
         );
     }
-    // Blamed before it is known, so that many at once are not many guesses.
+    // Counted as a failure before the result is known, so that concurrent requests do not allow many guesses.
     counted.iter().for_each(|counted| site.throttle().blame(now, counted));
     let compared = compare(&site, &sent.name, sent.password.clone()).await;
     if let Err(PasswordError::Crowded) = compared {
@@ -87,7 +87,7 @@ pub(crate) async fn enter(
         if let Err(error) = &compared {
             tracing::error!(%error, "a password was not compared");
         }
-        // Not under which name: somebody may have typed their password there.
+        // The name is not logged: a user may have typed the password there.
         tracing::warn!(from, "a log-in was refused");
         return again(StatusCode::UNAUTHORIZED, "Name or password is wrong.");
     };
@@ -104,7 +104,7 @@ pub(crate) async fn enter(
     response
 }
 
-/// Somebody logs out.
+/// Handles a log-out.
 pub(crate) async fn leave(
     State(site): State<Arc<Site>>,
     Extension(visitor): Extension<Visitor>,
@@ -120,11 +120,11 @@ pub(crate) async fn leave(
     response
 }
 
-/// From where a log-in comes.
+/// Source address of a log-in.
 #[derive(Clone, Debug)]
 pub(crate) struct CameFrom(pub(crate) String);
 
-/// Says from where a log-in comes.
+/// Middleware that determines the source address of a log-in.
 pub(crate) async fn locate(
     State(site): State<Arc<Site>>,
     mut request: Request,
@@ -135,7 +135,7 @@ pub(crate) async fn locate(
     next.run(request).await
 }
 
-/// Whoever has that name and that password.
+/// The person with this name and password.
 async fn compare(site: &Arc<Site>, name: &str, password: String) -> Result<Option<Person>, PasswordError> {
     let (path, name) = (site.people.clone(), name.to_owned());
     let reading = tokio::task::spawn_blocking(move || {
@@ -146,7 +146,7 @@ async fn compare(site: &Arc<Site>, name: &str, password: String) -> Result<Optio
         people.unwrap_or_default().named(&name).cloned()
     });
     let person = reading.await.map_err(|_| PasswordError::BrokenOff)?;
-    // Nobody's takes as long, so that names cannot be found out by the time that an answer takes.
+    // An unknown name takes as long, so that response times do not reveal names.
     let hash = hash_of(person.as_ref()).to_owned();
     let fits = site.passwords.fits(password, hash).await?;
     Ok(person.filter(|_| fits))
@@ -161,7 +161,7 @@ fn form(site: &Site, status: StatusCode, (next, name): (Option<&str>, &str), sai
     response
 }
 
-/// A page of this console, whatever was said.
+/// A path on this console, whatever the request says.
 fn destination(next: Option<&str>) -> &str {
     let is_here = |next: &&str| {
         let is_plain = next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');

@@ -1,14 +1,14 @@
-//! The browser pages of a realm: the auditor's casework, for people who program nothing.
+//! The browser pages of a realm: the auditors' casework, for people who do not program.
 //!
-//! Pages are rendered here and need no script. Whoever looks has logged in and has a role; each view is written down before it
-//! is shown. Nothing of the realm is changed, and the process holds nothing that is not elsewhere: it may be stopped at any time,
-//! and there may be several.
+//! Pages are rendered here and need no script. A visitor has logged in and has a role; each view is recorded before it
+//! is shown. The console changes nothing in the realm, and holds no data that is not elsewhere: it may be stopped at
+//! any time, and several may run.
 //!
-//! Responsible for: who may look ([`people`], [`sessions`]), that it is known who has looked ([`views`]), and how answers are
-//! shown. Not responsible for: the answers, which `annals-audit` gives.
+//! Responsible for: access ([`people`], [`sessions`]), the access log ([`views`]), and the presentation of answers. Not
+//! responsible for: the answers, which `annals-audit` gives.
 //!
 //! ```text
-//! serve (sockets, limits) -> site (routes) -> access (who, may they, written down) -> desk (the answer) -> pages (HTML)
+//! serve (sockets, limits) -> site (routes) -> access (identity, role, log) -> casework (answers) -> pages (HTML)
 //! ```
 
 mod access;

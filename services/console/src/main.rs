@@ -1,4 +1,4 @@
-//! The console of a realm.
+//! Binary of a realm's console.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The pages, as HTML. Whatever is written into one by `maud` is escaped; nothing here writes any other way.
+//! The pages, as HTML. `maud` escapes all text written into a page; nothing here writes in any other way.
 
 pub(crate) mod account;
 pub(crate) mod case;
@@ -21,14 +21,14 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::{access::Visitor, casework::Answered};
 
-/// What is around a page.
+/// Frame of a page.
 pub(crate) struct Page<'a> {
     title: String,
     visitor: Option<&'a Visitor>,
     searched: &'a str,
     has_box: bool,
     rests_on: Option<Extent>,
-    /// Batches beyond that.
+    /// Batches beyond the verified extent.
     newer: u64,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// What was typed into the box.
+    /// Sets the text in the search box.
     pub(crate) fn searched(self, typed: &'a str) -> Self {
         Self {
             searched: typed,
@@ -52,12 +52,12 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Without a box in its head: it is one.
+    /// Omits the search box from the page head: the page has one of its own.
     pub(crate) fn without_box(self) -> Self {
         Self { has_box: false, ..self }
     }
 
-    /// What the answer on it rests on.
+    /// Adds the archive state that the page's answer rests on.
     pub(crate) fn resting<T>(self, answered: &Answered<T>) -> Self {
         Self {
             rests_on: Some(answered.extent),
@@ -66,7 +66,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The page.
+    /// Renders the page.
     pub(crate) fn show(self, status: StatusCode, body: &Markup) -> Response {
         let page = html! {
             (DOCTYPE)

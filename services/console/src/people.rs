@@ -1,4 +1,4 @@
-//! Who may look, and as what: a file of people, each with a role and a hash of their password.
+//! People who may use the console: a file of names, each with a role and a password hash.
 //!
 //! ```toml
 //! [[person]]
@@ -19,41 +19,41 @@ use annals_host::passwords::{self, PasswordError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Bytes of a name at most.
+/// Maximum bytes of a name.
 pub const NAME_BYTES: usize = 64;
 
-/// Characters of a password at least: that many are not guessed.
+/// Minimum characters of a password: that many are hard to guess.
 pub const PASSWORD_CHARS: usize = 12;
 
-/// Bytes of a password at most: more says nothing more, and has to be hashed.
+/// Maximum bytes of a password: more adds no security, and has to be hashed.
 pub const PASSWORD_BYTES: usize = 1_024;
 
-/// Bytes of the file at most: some thousands of people.
+/// Maximum bytes of the file: some thousands of people.
 const FILE_BYTES: u64 = 1 << 20;
 
-/// What somebody may do.
+/// Role of a person, which determines their rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// May ask what happened, and hand evidence on.
+    /// May ask what happened, and hand out evidence.
     Auditor,
-    /// May look after the realm; what happened between players is none of their business.
+    /// May operate the realm, but not see what happened between players.
     Operator,
 }
 
-/// Somebody.
+/// A person who may log in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Person {
-    /// By which they log in.
+    /// Login name.
     pub name: String,
-    /// What they may do.
+    /// Role.
     pub role: Role,
-    /// The hash of the password, in the form of PHC strings.
+    /// Password hash, as a PHC string.
     password: String,
 }
 
-/// All of them.
+/// All people in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct People {
@@ -64,36 +64,36 @@ pub struct People {
 /// Why the file of people cannot be used.
 #[derive(Debug, Error)]
 pub enum PeopleError {
-    /// The file.
+    /// The file cannot be read or written.
     #[error("{} cannot be used", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         #[source]
         source: io::Error,
     },
-    /// What is in it.
+    /// The content is not valid.
     #[error("{} is not a file of people: {reason}", path.display())]
     Form {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Where and why.
+        /// Position and cause.
         reason: String,
     },
-    /// Not a name.
+    /// Not a valid name.
     #[error("a name has 1 to {NAME_BYTES} bytes, letters, digits and .-_@ only")]
     Name,
-    /// Too easily guessed, or too long.
+    /// Password too short or too long.
     #[error("a password has {PASSWORD_CHARS} characters or more, in at most {PASSWORD_BYTES} bytes")]
     Password,
-    /// No hash could be made.
+    /// Hashing failed.
     #[error(transparent)]
     Hash(#[from] PasswordError),
-    /// There is somebody of that name.
+    /// The name is taken.
     #[error("there is a person {0:?} already: remove them first")]
     Known(String),
-    /// There is nobody.
+    /// There is no person with this name.
     #[error("there is no person {0:?}")]
     Unknown(String),
 }
@@ -120,10 +120,10 @@ impl FromStr for Role {
 }
 
 impl People {
-    /// Reads a file; nobody is in one that is not there.
+    /// Reads a file; a missing file is an empty list.
     ///
     /// # Errors
-    /// When it cannot be read, or has not the form.
+    /// If it cannot be read or parsed.
     pub fn read(path: &Path) -> Result<Self, PeopleError> {
         let failed = |source| PeopleError::File {
             path: path.to_owned(),
@@ -152,10 +152,10 @@ impl People {
         Ok(people)
     }
 
-    /// Writes the file anew, as a whole, for nobody else to read.
+    /// Replaces the file atomically; only its owner can read it.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), PeopleError> {
         let failed = |source| PeopleError::File {
             path: path.to_owned(),
@@ -171,10 +171,10 @@ impl People {
         fs::rename(&beside, path).map_err(failed)
     }
 
-    /// Adds somebody.
+    /// Adds a person.
     ///
     /// # Errors
-    /// When there is somebody of that name, or name or password are none.
+    /// If the name is taken, or name or password are not valid.
     pub fn add(&mut self, name: &str, role: Role, password: &str) -> Result<(), PeopleError> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_@".contains(c);
         if name.is_empty() || name.len() > NAME_BYTES || !name.chars().all(is_plain) {
@@ -194,10 +194,10 @@ impl People {
         Ok(())
     }
 
-    /// Removes somebody.
+    /// Removes a person.
     ///
     /// # Errors
-    /// When there is nobody of that name.
+    /// If there is no person with this name.
     pub fn remove(&mut self, name: &str) -> Result<(), PeopleError> {
         let before = self.person.len();
         self.person.retain(|person| person.name != name);
@@ -207,19 +207,19 @@ impl People {
         Ok(())
     }
 
-    /// Everybody.
+    /// All people.
     pub fn all(&self) -> impl Iterator<Item = &Person> {
         self.person.iter()
     }
 
-    /// Whoever has that name.
+    /// The person with this name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&Person> {
         self.person.iter().find(|person| person.name == name)
     }
 }
 
-/// The hash with which a password is compared; where there is no such person, a hash of what nobody knows.
+/// Hash to compare a password with; for a missing person, the hash of an unknown secret.
 #[must_use]
 pub fn hash_of(person: Option<&Person>) -> &str {
     const NOBODY: &str =

@@ -1,4 +1,4 @@
-//! Listening: connections, and how much of each there may be.
+//! The listener: accepts connections, and enforces limits on each.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -15,28 +15,28 @@ use tokio::{
 
 use crate::access::Peer;
 
-/// Connections at a time. Each takes some kilobytes, and a browser has six.
+/// Maximum connections. Each takes some kilobytes, and a browser opens six.
 const CONNECTIONS: usize = 256;
 
-/// How long somebody may take to say what they want.
+/// How long a client may take to send the request headers.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a connection may last: a bundle of 64 MiB at 1 Mbit/s.
+/// Maximum duration of a connection: enough for a bundle of 64 MiB at 1 Mbit/s.
 const CONNECTION_FOR: Duration = Duration::from_secs(600);
 
-/// How long those that are there when the console stops may take to end.
+/// How long open connections may take to end when the console stops.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Bytes of the headers of a request at most, its address included.
+/// Maximum bytes of request headers, including the address.
 const HEADER_BYTES: usize = 16 << 10;
 
-/// Bytes of an address at most: longer ones are refused before anything else is done with them.
+/// Maximum bytes of an address: longer ones are rejected before any other processing.
 pub const TARGET_BYTES: usize = 2 << 10;
 
-/// Serves pages on a socket that listens, until the process is to stop.
+/// Serves pages on a bound listener, until `stop` is set.
 ///
 /// # Errors
-/// When no connection can be taken any more.
+/// If connections can no longer be accepted.
 pub async fn serve(listener: TcpListener, site: Router, stop: watch::Receiver<bool>) -> io::Result<()> {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let (ending, ends) = watch::channel(false);
@@ -73,7 +73,7 @@ async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> io::Result<(
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => return Ok((stream, peer, place)),
-            // Whoever it was has gone again, or there are too many files open for a moment.
+            // The client has disconnected, or too many files are open for the moment.
             Err(error) => {
                 tracing::debug!(%error, "a connection was not taken");
                 tokio::time::sleep(Duration::from_millis(50)).await;

@@ -1,4 +1,4 @@
-//! Who is logged in, in this process.
+//! Log-in sessions of this process.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,44 +8,44 @@ use sha2::{Digest, Sha256};
 
 use crate::people::Person;
 
-/// Somebody who has not looked at anything for so long has to log in again.
+/// Idle time after which a session expires.
 pub const IDLE: Duration = Duration::from_secs(30 * 60);
 
-/// And everybody after so long: a working day.
+/// Age at which any session expires: a working day.
 pub const AGE: Duration = Duration::from_secs(12 * 3600);
 
-/// Most sessions at a time. Beyond that the one that was idle longest ends.
+/// Maximum sessions. Beyond that the session that was idle longest is evicted.
 pub const SESSIONS: usize = 1_000;
 
-/// A secret that a browser keeps.
+/// A secret that a browser stores.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
-/// Somebody's session.
+/// A session of a person.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Who, as they were when they logged in.
+    /// The person, as of the log-in.
     pub person: Person,
-    /// What a form of this session has in it, so that no other site can send one.
+    /// Token that forms of this session contain, so that other sites cannot send one.
     pub form: String,
     began: Mono,
     seen: Mono,
 }
 
-/// All sessions, by a hash of their tokens: how long a comparison takes says nothing of a token.
+/// All sessions, by a hash of their tokens: the duration of a comparison reveals nothing about a token.
 #[derive(Default)]
 pub struct Sessions {
     sessions: BTreeMap<Hash, Session>,
 }
 
 impl Token {
-    /// Of random bytes.
+    /// Encodes random bytes.
     #[must_use]
     pub fn new(random: [u8; 32]) -> Self {
         Self(Hash(random).to_string())
     }
 
-    /// As it stands in a cookie or a form.
+    /// Text for a cookie or a form.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0
@@ -56,14 +56,14 @@ impl Token {
     }
 }
 
-/// Whether two texts are the same, by their hashes.
+/// Compares two texts by their hashes.
 #[must_use]
 pub fn same(one: &str, other: &str) -> bool {
     Token::key(one) == Token::key(other)
 }
 
 impl Sessions {
-    /// Begins a session.
+    /// Creates a session.
     pub fn begin(&mut self, now: Mono, person: Person, (token, form): (&Token, &Token)) {
         self.sessions.retain(|_, session| session.lives(now));
         while self.sessions.len() >= SESSIONS {
@@ -80,7 +80,7 @@ impl Sessions {
         self.sessions.insert(Token::key(token.text()), session);
     }
 
-    /// The session of a token, which is in use now.
+    /// Looks up the session of a token, and marks it as used.
     pub fn find(&mut self, now: Mono, token: &str) -> Option<Session> {
         let session = self.sessions.get_mut(&Token::key(token))?;
         if !session.lives(now) {
@@ -91,7 +91,7 @@ impl Sessions {
         Some(session.clone())
     }
 
-    /// Ends a session.
+    /// Removes a session.
     pub fn end(&mut self, token: &str) {
         self.sessions.remove(&Token::key(token));
     }

@@ -1,17 +1,17 @@
-//! The pages, by their addresses.
+//! Routes of the pages.
 //!
 //! | address | page |
 //! |---|---|
 //! | `/` | one box to search; alarms, open cases and recent trades |
-//! | `/search?q=` | leads to what is meant |
+//! | `/search?q=` | redirects to the result, or lists several |
 //! | `/trade/ENTITY/NUMBER` | a trade, with `/bundle` and `/receipt` below it |
-//! | `/item/SERIAL`, `/account/NUMBER` | the others of the ledger, with `/bundle` |
+//! | `/item/SERIAL`, `/account/NUMBER` | an item, an account, each with `/bundle` |
 //! | `/entity/NUMBER?at=` | an entity at a moment |
-//! | `/session/NUMBER` | who was behind a session |
-//! | `/case/NUMBER`, `/cases` | a case; where one is opened |
-//! | `/verification` | what was verified, and what a kept checkpoint shows |
-//! | `/login`, `/logout` | in and out |
-//! | `/style.css` | how all of it looks |
+//! | `/session/NUMBER` | identities behind a session |
+//! | `/case/NUMBER`, `/cases` | a case; the form that opens one |
+//! | `/verification` | what was verified, and what a kept checkpoint proves |
+//! | `/login`, `/logout` | log-in and log-out |
+//! | `/style.css` | the stylesheet |
 
 mod answers;
 mod cases;
@@ -45,13 +45,13 @@ use crate::{
     views::ViewLog,
 };
 
-/// Bytes of what is sent with a form at most: a checkpoint, and what is around it.
+/// Maximum bytes of a form: a checkpoint with its envelope.
 const BODY_BYTES: usize = 128 << 10;
 
-/// How it all looks.
+/// The stylesheet.
 const STYLE: &str = include_str!("style.css");
 
-/// What all pages share.
+/// State that all pages share.
 pub struct Site {
     pub(crate) casework: Arc<Casework>,
     pub(crate) people: PathBuf,
@@ -62,15 +62,15 @@ pub struct Site {
     throttle: Mutex<Throttle>,
 }
 
-/// What a console is made of.
+/// Parts from which a console is built.
 pub struct Parts {
-    /// Who answers.
+    /// Answers the questions.
     pub casework: Arc<Casework>,
-    /// The file of people.
+    /// Path of the file of people.
     pub people: PathBuf,
-    /// Where views are written down.
+    /// The access log.
     pub views: ViewLog,
-    /// Whether there is a proxy before it, which ends TLS and says from where requests come.
+    /// Whether a proxy in front ends TLS and reports the source address of requests.
     pub behind_proxy: bool,
 }
 
@@ -84,7 +84,7 @@ impl Site {
     }
 }
 
-/// All pages.
+/// Builds the router of all pages.
 pub fn site(parts: Parts) -> Router {
     let Parts {
         casework,
@@ -153,7 +153,7 @@ async fn missing() -> Response {
     page.show(StatusCode::NOT_FOUND, &pages::problem::missing())
 }
 
-/// A page that says why there is no answer.
+/// Page that says why there is no answer.
 fn refused(visitor: &Visitor, why: &NoAnswer) -> Response {
     let (status, title) = match why {
         NoAnswer::Nothing(_) => (StatusCode::NOT_FOUND, "Nothing found"),
@@ -172,7 +172,7 @@ fn refused(visitor: &Visitor, why: &NoAnswer) -> Response {
     response
 }
 
-/// An address that names nothing that can be.
+/// Response for an address that is not valid.
 fn unclear(visitor: &Visitor, what: &str) -> Response {
     refused(visitor, &NoAnswer::Unclear(what.to_owned()))
 }

@@ -1,10 +1,10 @@
-//! Who has looked at what: a file to which a line is added, and synced, before anything is shown.
+//! Access log: a file to which a line is appended, and synced, before anything is shown.
 //!
 //! ```text
 //! line = JSON object "\n"
 //! ```
-//! Each line has the hash of the one before it, so that one which was changed or taken out is found. What was cut off at the
-//! end is not, by the file alone: whoever keeps a [`Head`] elsewhere finds that too.
+//! Each line has the hash of the one before it, so that a changed or removed line is detected. Truncation at the end is
+//! not detected by the file alone, but by a [`Head`] that was kept elsewhere.
 
 use std::{
     fmt,
@@ -24,77 +24,77 @@ use thiserror::Error;
 
 use crate::cases::{Act, Case, CaseAct, CaseError, Cases};
 
-/// Bytes of a line at most. What is looked at is an address of at most [`crate::serve::TARGET_BYTES`], each byte of which may take
-/// six in a line.
+/// Maximum bytes of a line. The address of a page has at most [`crate::serve::TARGET_BYTES`], each byte of which may
+/// take six in a line.
 const LINE_BYTES: u64 = 16 << 10;
 
-/// Who stands in a line that the console writes of itself.
+/// Name used in lines that the console writes by itself.
 const CONSOLE: &str = "(console)";
 
-/// One view.
+/// A view: one access by a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct View {
-    /// Its number, from 1.
+    /// Number of the view, from 1.
     pub number: u64,
-    /// When, by the clock of the console.
+    /// Time, by the console's clock.
     pub when: String,
-    /// Who.
+    /// Name of the person.
     pub who: String,
-    /// With which role.
+    /// Role of the person.
     pub role: String,
-    /// From which address.
+    /// Source address.
     pub from: String,
-    /// What was looked at: method and address of the page; of a search, what it has led to.
+    /// Method and address of the page; for a search, its results.
     pub what: String,
-    /// What was done with a case, if anything was.
+    /// Step in a case, if this is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case: Option<CaseAct>,
-    /// The hash of the line before; zeros in the first.
+    /// Hash of the line before; zeros in the first.
     pub before: String,
 }
 
-/// What somebody looks at.
+/// Data of a view, to be recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// Who.
+    /// Name of the person.
     pub who: &'a str,
-    /// With which role.
+    /// Role of the person.
     pub role: &'a str,
-    /// From which address.
+    /// Source address.
     pub from: &'a str,
-    /// What is looked at.
+    /// What is viewed.
     pub what: &'a str,
 }
 
-/// How many lines there are, and the hash of the last.
+/// Number of lines, and hash of the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// How many.
+    /// Number of lines.
     pub number: u64,
-    /// The last one's hash; zeros if there is none.
+    /// Hash of the last line; zeros if there is none.
     pub hash: Hash,
 }
 
-/// Why views cannot be written down, or are not what was.
+/// Why views cannot be recorded, or fail the check.
 #[derive(Debug, Error)]
 pub enum ViewsError {
-    /// The file.
+    /// The file cannot be used.
     #[error("{} cannot be used", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         #[source]
         source: io::Error,
     },
-    /// Another console writes into it.
+    /// Another console writes to the file.
     #[error("another console writes into {}; give this one a folder of its own with --folder", .0.display())]
     Taken(PathBuf),
-    /// A line is none.
+    /// A line cannot be parsed.
     #[error("line {line} of the views is no view: it was changed")]
     NoView {
-        /// Which.
+        /// Line number.
         line: u64,
     },
     /// A line does not continue the one before.
@@ -102,15 +102,15 @@ pub enum ViewsError {
         "line {line} of the views does not continue the one before it: one of the two was changed, or lines between them were taken out"
     )]
     Unchained {
-        /// Which.
+        /// Line number.
         line: u64,
     },
-    /// The end is torn.
+    /// The last line is incomplete.
     #[error(
         "the last line of the views is not whole: the console was stopped while it wrote it, and mends that when it starts"
     )]
     Torn,
-    /// What was kept is not among the lines.
+    /// A kept head is not among the lines.
     #[error("line {} of the views is not the one of which {} was kept: what was there was changed or cut off", .0.number, .0.hash)]
     NotKept(Head),
     /// An earlier line could not be written.
@@ -164,11 +164,11 @@ impl FromStr for Head {
     }
 }
 
-/// The file, and its end.
+/// The open file, and its head.
 pub struct ViewLog {
     path: PathBuf,
     end: Mutex<End>,
-    /// Locked last, so that whoever asks for cases does not wait for the disk.
+    /// Locked last, so that readers of cases do not wait for the disk.
     cases: Mutex<Cases>,
 }
 
@@ -179,11 +179,11 @@ struct End {
 }
 
 impl ViewLog {
-    /// Opens the file, or makes it for its owner alone, and checks what is in it. A last line that is not whole is cut off, which is written down: no
-    /// page was shown for it.
+    /// Opens and checks the file, or creates it, readable by its owner only. An incomplete last line is cut off and the
+    /// repair is recorded: no page was shown for it.
     ///
     /// # Errors
-    /// When it cannot be used, another console has it, or a line of it is not as it was.
+    /// If the file cannot be used, another console has it, or a line fails the check.
     pub fn open(path: &Path, now: WallTime) -> Result<Self, ViewsError> {
         let failed = |source| ViewsError::File {
             path: path.to_owned(),
@@ -234,19 +234,19 @@ impl ViewLog {
         Ok(log)
     }
 
-    /// Writes a view down: it is on the disk when this returns.
+    /// Appends a view: it is on disk when this returns.
     ///
     /// # Errors
-    /// When it could not be; none is taken any more after that.
+    /// If it cannot be written; later writes fail as well.
     pub fn write(&self, now: WallTime, seen: Seen<'_>) -> Result<Head, ViewsError> {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         self.put(&mut end, now, seen, None)
     }
 
-    /// Opens a case, and says its number. What `seen` looks at does not count.
+    /// Opens a case, and returns its number. `seen.what` is ignored.
     ///
     /// # Errors
-    /// When it cannot be opened, or not be written down.
+    /// If it cannot be opened or recorded.
     pub fn open_case(&self, now: WallTime, seen: Seen<'_>, about: Option<&str>, text: &str) -> Result<u64, CaseError> {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.cases().next();
@@ -260,10 +260,10 @@ impl ViewLog {
         Ok(number)
     }
 
-    /// Notes something in a case, or closes it.
+    /// Adds a note to a case, or closes it.
     ///
     /// # Errors
-    /// When it is not open, or that cannot be written down.
+    /// If it is not open, or the step cannot be recorded.
     pub fn go_on_with_case(
         &self,
         now: WallTime,
@@ -281,16 +281,16 @@ impl ViewLog {
         self.do_in_case(&mut end, now, seen, act)
     }
 
-    /// The cases that are open, the oldest first.
+    /// Open cases, oldest first.
     #[must_use]
     pub fn open_cases(&self) -> Vec<Case> {
         self.cases().open().cloned().collect()
     }
 
-    /// A case, open or closed; `None` if there is none of that number.
+    /// A case, open or closed; `None` if there is none with this number.
     ///
     /// # Errors
-    /// When the file cannot be read, or a line of it is not as it was.
+    /// If the file cannot be read, or a line fails the check.
     pub fn case(&self, number: u64) -> Result<Option<Case>, ViewsError> {
         if let Some(open) = self.cases().open().find(|case| case.number == number) {
             return Ok(Some(open.clone()));
@@ -358,10 +358,10 @@ impl ViewLog {
     }
 }
 
-/// Reads a file of views and checks it; `each` is given every view. What was kept elsewhere has to be among them.
+/// Reads and checks a file of views, and calls `each` for every view. All heads in `kept` must be among the lines.
 ///
 /// # Errors
-/// When it cannot be read, or the first line that is not as it was.
+/// If it cannot be read, or for the first line that fails the check.
 pub fn check(path: &Path, kept: &[Head], mut each: impl FnMut(&View)) -> Result<Head, ViewsError> {
     let file = File::open(path).map_err(|source| ViewsError::File {
         path: path.to_owned(),
@@ -389,14 +389,14 @@ pub fn check(path: &Path, kept: &[Head], mut each: impl FnMut(&View)) -> Result<
     }
 }
 
-/// Goes through the lines of a file.
+/// Iterates over the lines of a file.
 struct Walk<'a> {
     path: &'a Path,
     lines: BufReader<&'a File>,
     head: Head,
-    /// Bytes of whole lines.
+    /// Bytes in complete lines.
     bytes: u64,
-    /// Bytes behind them.
+    /// Bytes after the last complete line.
     torn: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A data file that can be changed and saved.
+//! A data file to be edited and saved.
 
 use std::{
     fs, io,
@@ -12,10 +12,11 @@ use tempfile::NamedTempFile;
 
 use crate::{document::Document, editing::SectionMut, section::Section};
 
-/// Who may read and write a new file, before the process's mask takes away from it.
+/// Mode of a new file, before the umask.
 const NEW_FILE_MODE: u32 = 0o666;
 
-/// A data file, opened whole. Only such a file can be saved; see [`Resources::open_file`](crate::Resources::open_file).
+/// A data file that was opened as a whole. Only such a file can be saved; see
+/// [`Resources::open_file`](crate::Resources::open_file).
 #[derive(Debug)]
 pub struct DataFile {
     at: PathBuf,
@@ -23,43 +24,43 @@ pub struct DataFile {
     is_on_disk: bool,
 }
 
-/// A data file was not saved or deleted. But for [`SaveError::Unsynced`], what is on the disk is what was there before.
+/// A data file was not saved or deleted. Except for [`SaveError::Unsynced`], the file on disk is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveError {
-    /// The file says things that were not read, and saving would lose them.
+    /// Parts of the file were not read, and saving would lose them.
     #[error("{file} is not saved: {}:{}: {}, and would be lost", .0.place.line, .0.place.column, .0.message, file = .0.place.file)]
     WouldLose(Box<Diagnostic>),
-    /// The file could not be opened again.
+    /// The file would be too large to open again.
     #[error("{file} is not saved: it would have {bytes} bytes, more than the {MAX_FILE_BYTES} that are read")]
     TooLarge {
         /// The file.
         file: String,
-        /// How many bytes it would have.
+        /// Its size, in bytes.
         bytes: usize,
     },
-    /// The disk is full, or something else is wrong with it.
+    /// The disk is full, or another disk error.
     #[error("{file} stays as it was: {doing} failed")]
     Disk {
         /// The file.
         file: String,
-        /// What failed.
+        /// The operation that failed.
         doing: &'static str,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The file is saved, but the disk did not promise to keep its name.
+    /// The file is saved, but its directory entry may not survive a power cut.
     #[error("{file} is saved, but a power cut may bring the old content back: save again")]
     Unsynced {
         /// The file.
         file: String,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl DataFile {
-    /// A file that is on the disk.
+    /// A file that exists on disk.
     pub(crate) fn existing(at: PathBuf, document: Document) -> Self {
         Self {
             at,
@@ -68,7 +69,7 @@ impl DataFile {
         }
     }
 
-    /// A file that is not.
+    /// A file that does not exist on disk yet.
     pub(crate) fn new(at: PathBuf, document: Document) -> Self {
         Self {
             at,
@@ -77,13 +78,13 @@ impl DataFile {
         }
     }
 
-    /// The outermost section.
+    /// The root section.
     #[must_use]
     pub fn root(&self) -> Section<'_> {
         self.document.root()
     }
 
-    /// The outermost section, to be changed.
+    /// The root section, for editing.
     pub fn root_mut(&mut self) -> SectionMut<'_> {
         self.document.root_mut()
     }
@@ -94,11 +95,11 @@ impl DataFile {
         &self.document
     }
 
-    /// Writes the file: the new content is on the disk when this returns, and whoever opens the file meanwhile, or after a
-    /// power cut, finds the old content or the new, whole.
+    /// Saves the file atomically. The new content is on disk when this returns; a process that opens the file
+    /// meanwhile, or after a power cut, finds either the old or the new content, complete.
     ///
     /// # Errors
-    /// [`SaveError`], which says what the file has in it then.
+    /// [`SaveError`], which tells the content of the file in that case.
     pub fn save(&mut self) -> Result<(), SaveError> {
         if let Some(lost) = self.document.warnings().iter().find(|warning| is_loss(warning)) {
             return Err(SaveError::WouldLose(Box::new(lost.clone())));
@@ -115,7 +116,7 @@ impl DataFile {
         let put = if self.is_on_disk {
             temporary.persist(&self.at)
         } else {
-            // Whatever has taken the name since stays.
+            // A file that has taken the name meanwhile is not overwritten.
             temporary.persist_noclobber(&self.at)
         };
         put.map_err(|error| self.failed("putting the new content into its place", error.error))?;
@@ -126,10 +127,10 @@ impl DataFile {
         })
     }
 
-    /// Takes the file off the disk.
+    /// Deletes the file from disk.
     ///
     /// # Errors
-    /// [`SaveError::Disk`]; the file is still there then. One that was never saved is no error.
+    /// [`SaveError::Disk`]; then the file still exists. Deleting a file that was never saved is no error.
     pub fn delete(self) -> Result<(), SaveError> {
         if !self.is_on_disk {
             return Ok(());
@@ -139,7 +140,7 @@ impl DataFile {
             .map_err(|source| self.failed("deleting it", source))
     }
 
-    /// Writes the new content to a file of its own, which goes if anything fails.
+    /// Writes the new content to a temporary file, which is deleted if anything fails.
     fn write_beside(&self, text: &str) -> io::Result<NamedTempFile> {
         let mut temporary = tempfile::Builder::new()
             .prefix(".annals-")
@@ -168,12 +169,12 @@ impl DataFile {
     }
 }
 
-/// Whether what was found is something that the document does not have.
+/// Whether a warning is about content that the document does not have.
 fn is_loss(warning: &Diagnostic) -> bool {
     matches!(warning.rule, Rule::StrayText | Rule::Attribute)
 }
 
-/// Makes a change of names in a folder last.
+/// Makes changes of directory entries durable.
 fn sync(folder: &Path) -> io::Result<()> {
     fs::File::open(folder)?.sync_all()
 }

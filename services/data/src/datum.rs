@@ -1,4 +1,4 @@
-//! What a section can be read as.
+//! Types as which a section can be read and written.
 
 use annals_def::notation;
 
@@ -9,22 +9,22 @@ use crate::{
     xml,
 };
 
-/// A value that sections hold. What is written reads back as the same value.
+/// A value of a section. A written value reads back as the same value.
 pub trait Datum: Sized {
-    /// What a section should hold, to end the sentence "is not …".
+    /// What the section should be, to complete the sentence "is not …".
     const WANTED: &'static str;
 
-    /// The value of a section; none if the section holds something else.
+    /// The value of a section; none if the section is of another type.
     fn read(section: Section<'_>) -> Option<Self>;
 
-    /// Makes it the value of a section.
+    /// Sets the value of a section.
     ///
     /// # Errors
-    /// [`EditError`], if no file can hold it; the section stays as it is then.
+    /// [`EditError`], if no file can contain it; then the section is unchanged.
     fn write(&self, section: &mut SectionMut<'_>) -> Result<(), EditError>;
 }
 
-/// A text as the units of UTF-16, as clients for Windows keep theirs. The file has it as any other text.
+/// Text as UTF-16 code units, as in Windows clients. In the file it is like any other text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WideString(pub Vec<u16>);
 
@@ -32,7 +32,8 @@ pub struct WideString(pub Vec<u16>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blob(pub Vec<u8>);
 
-/// A section with all that is in it, as the bytes of a file. Written, it replaces what is in the section; the name stays.
+/// A section with all its contents, as the bytes of a file. Writing replaces the contents of the section; its name
+/// stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Binary(pub Vec<u8>);
 
@@ -44,16 +45,16 @@ pub struct Matrix {
     pub rows: [[f32; 3]; 4],
 }
 
-/// The names of the sections that hold a matrix.
+/// The names of the sections of a matrix.
 const ROWS: [&str; 4] = ["row0", "row1", "row2", "row3"];
 
 impl Matrix {
-    /// What changes nothing.
+    /// The identity transformation.
     pub const IDENTITY: Self = Self {
         rows: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]],
     };
 
-    /// All sixteen numbers.
+    /// The full matrix, with the fourth column.
     #[must_use]
     pub fn whole(&self) -> [[f32; 4]; 4] {
         let [a, b, c, d] = self.rows;
@@ -76,7 +77,7 @@ impl Datum for bool {
     }
 }
 
-/// The integer in a section, if the wanted kind can hold it.
+/// The integer in a section, if the requested type can represent it.
 fn integer<T: TryFrom<i128>>(section: Section<'_>) -> Option<T> {
     notation::integer(section.text()).and_then(|number| number.try_into().ok())
 }

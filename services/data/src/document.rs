@@ -1,4 +1,4 @@
-//! A data file in memory: its sections in one list, each knowing its parent and its children.
+//! A data file in memory: a list of sections, each with the positions of its parent and its children.
 
 use annals_def::{Diagnostic, Element, read_elements};
 
@@ -8,7 +8,7 @@ use crate::{
     xml,
 };
 
-/// Most sections of a document. The largest data file of a published game seen so far has 60,000.
+/// Maximum sections of a document. The largest data file of a published game seen so far has 60,000.
 pub const MAX_SECTIONS: usize = 500_000;
 
 /// The position of the root in the list.
@@ -19,11 +19,11 @@ pub(crate) const ROOT: usize = 0;
 pub struct Document {
     /// Its name in errors: the path of the file.
     pub(crate) name: String,
-    /// Its sections, the root first; those that were deleted stay, empty, until they are used again.
+    /// Its sections, the root first. Deleted ones stay as empty nodes until they are reused.
     pub(crate) nodes: Vec<Node>,
     /// The positions of deleted sections.
     free: Vec<usize>,
-    /// What stands in comments behind the root.
+    /// The comments after the root.
     pub(crate) comments_behind: Vec<String>,
     warnings: Vec<Diagnostic>,
 }
@@ -32,32 +32,32 @@ pub struct Document {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
     pub(crate) name: String,
-    /// Without blanks around it.
+    /// Without surrounding whitespace.
     pub(crate) text: String,
     pub(crate) attributes: Vec<(String, String)>,
-    /// None of the root.
+    /// None for the root.
     pub(crate) parent: Option<usize>,
     pub(crate) children: Vec<usize>,
-    /// Line and column of its tag; none of a section that was created.
+    /// Line and column of its tag; none for a section that was created.
     pub(crate) position: Option<(u32, u32)>,
     pub(crate) comments: Option<Box<Comments>>,
 }
 
-/// What people wrote beside a section, kept for when it is saved.
+/// Comments at a section, kept for saving.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Comments {
     pub(crate) before: Vec<String>,
     pub(crate) at_end: Vec<String>,
 }
 
-/// A file is no data file.
+/// A file is not a data file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
-    /// Its bytes are no well-formed XML, or more of it than is read.
+    /// It is not well-formed XML, or uses parts of XML that are not supported.
     #[error("{}", summary(.0))]
     Xml(Vec<Diagnostic>),
-    /// XML has no way to write this character; who wrote the file meant bytes.
+    /// XML cannot represent this character; the author of the file probably meant bytes.
     #[error(
         "{file}:{line}:{column}: `<{section}>` has the character U+{character:04X} in it, which XML does not allow: \
          write bytes in base 64"
@@ -71,10 +71,10 @@ pub enum ParseError {
         column: u32,
         /// The section's name.
         section: String,
-        /// The character's number.
+        /// The code point of the character.
         character: u32,
     },
-    /// An attribute refers to an entity.
+    /// An attribute contains an entity reference.
     #[error("{file}:{line}:{column}: the attribute `{attribute}` refers to what is not there: write `&amp;` for `&`")]
     Attribute {
         /// The file.
@@ -95,7 +95,7 @@ pub enum ParseError {
 }
 
 impl Document {
-    /// A document with nothing but its root.
+    /// A document with only a root.
     ///
     /// # Errors
     /// [`EditError::Name`].
@@ -111,10 +111,10 @@ impl Document {
         })
     }
 
-    /// Reads the bytes of a file. `name` is what errors call it.
+    /// Parses the bytes of a file. `name` is its name in errors.
     ///
     /// # Errors
-    /// [`ParseError`], with the place of what cannot be read.
+    /// [`ParseError`], with the position of the error.
     pub fn parse(name: &str, bytes: &[u8]) -> Result<Self, ParseError> {
         let (document, diagnostics) = read_elements(name, bytes, |root| {
             let mut document = Self::empty(name.to_owned());
@@ -141,7 +141,7 @@ impl Document {
         }
     }
 
-    /// Adds an element with all that is in it; deep no more than the reader allows.
+    /// Adds an element with all its contents. The reader limits the depth.
     fn read(&mut self, element: Element<'_>, parent: Option<usize>) -> Result<usize, ParseError> {
         if self.nodes.len() == MAX_SECTIONS {
             return Err(ParseError::TooManySections {
@@ -196,42 +196,42 @@ impl Document {
         }
     }
 
-    /// The outermost section.
+    /// The root section.
     #[must_use]
     pub fn root(&self) -> Section<'_> {
         Section::new(self, ROOT)
     }
 
-    /// The outermost section, to be changed.
+    /// The root section, for editing.
     pub fn root_mut(&mut self) -> SectionMut<'_> {
         SectionMut::new(self, ROOT)
     }
 
-    /// What errors call it.
+    /// Its name in errors.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the file says and was not read: text behind children, an attribute that is there twice.
+    /// Content of the file that was not read: text after children, a repeated attribute.
     #[must_use]
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
 
-    /// The document as it stands in a file: one section a line, texts between blanks, children indented by tabs.
+    /// The document as the text of a file: one section a line, texts between blanks, children indented by tabs.
     #[must_use]
     pub fn to_xml(&self) -> String {
         xml::document(self)
     }
 
-    /// Whether so many more sections can be added.
+    /// Checks that `more` sections can be added.
     pub(crate) fn has_room(&self, more: usize) -> Result<(), EditError> {
         let left = MAX_SECTIONS - (self.nodes.len() - self.free.len());
         if more > left { Err(EditError::TooMany) } else { Ok(()) }
     }
 
-    /// Puts a new section behind the other children of a section. Whoever calls has seen to the limits.
+    /// Appends a new section to the children of a section. The caller has checked the limits.
     pub(crate) fn add(&mut self, parent: usize, name: &str) -> usize {
         let node = Node {
             name: name.to_owned(),
@@ -252,7 +252,7 @@ impl Document {
         at
     }
 
-    /// Takes a section away from its parent, with all that is in it.
+    /// Removes a section with all its contents from its parent.
     pub(crate) fn remove(&mut self, parent: usize, index: usize) {
         let mut leaving = vec![self.nodes[parent].children.remove(index)];
         while let Some(at) = leaving.pop() {
@@ -262,7 +262,7 @@ impl Document {
         }
     }
 
-    /// On which level a section is; the root is on the first.
+    /// The depth of a section; that of the root is 1.
     pub(crate) fn depth(&self, at: usize) -> usize {
         let mut depth = 1;
         let mut at = at;
@@ -275,7 +275,7 @@ impl Document {
 }
 
 impl ParseError {
-    /// Everything that is wrong, if the file is no well-formed XML.
+    /// All errors of a file that is not well-formed XML.
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
@@ -285,7 +285,7 @@ impl ParseError {
     }
 }
 
-/// The gravest of what was found, in a line.
+/// The most severe finding, in one line.
 fn summary(diagnostics: &[Diagnostic]) -> String {
     let Some(first) = diagnostics.iter().min_by_key(|diagnostic| diagnostic.severity) else {
         return "the file cannot be read".to_owned();
@@ -298,7 +298,7 @@ fn summary(diagnostics: &[Diagnostic]) -> String {
     )
 }
 
-/// The first character in a section that XML has no way to write.
+/// The first character in a section that XML cannot represent.
 fn foreign_character(node: &Node) -> Option<char> {
     let attributes = node.attributes.iter().flat_map(|(name, value)| [name, value]);
     let mut words = [&node.name, &node.text].into_iter().chain(attributes);

@@ -1,4 +1,4 @@
-//! A section to be changed.
+//! Sections for editing.
 
 use crate::{
     datum::Datum,
@@ -7,7 +7,7 @@ use crate::{
     xml,
 };
 
-/// A section of a document that can be changed. What it cannot be is saved: that is for the whole file, see
+/// A section of a document that can be edited. It cannot be saved by itself, only as part of its file: see
 /// [`DataFile`](crate::DataFile).
 #[derive(Debug)]
 pub struct SectionMut<'d> {
@@ -15,29 +15,29 @@ pub struct SectionMut<'d> {
     at: usize,
 }
 
-/// A change that would leave a document that no file can hold.
+/// The change would produce a document that no file can contain.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {
-    /// Not a name that XML knows.
+    /// Not a valid XML name.
     #[error("`{0}` names no section: a name begins with a letter or `_`, and goes on with these, digits, `-` and `.`")]
     Name(String),
-    /// XML has no way to write this character.
+    /// XML cannot represent this character.
     #[error("the text has the character U+{0:04X} in it, which XML does not allow: write bytes as a Blob")]
     Character(u32),
     /// Infinite, or not a number.
     #[error("the number is infinite or none at all, which data files do not hold: write a number")]
     NotFinite,
-    /// The section is as deep as a file can be.
+    /// The section is at the maximum depth of a file.
     #[error(
         "sections are nested at most {} deep: put this one further out",
         annals_def::MAX_XML_DEPTH
     )]
     TooDeep,
-    /// The document is as large as a file can be.
+    /// The document has the maximum number of sections.
     #[error("a document has at most {MAX_SECTIONS} sections: divide it into several files")]
     TooMany,
-    /// What is to become a section's content is no XML.
+    /// The new content of a section is not valid XML.
     #[error("the bytes are no section")]
     Xml(#[source] ParseError),
 }
@@ -47,31 +47,31 @@ impl<'d> SectionMut<'d> {
         Self { document, at }
     }
 
-    /// The same section, to be read.
+    /// The same section, for reading.
     #[must_use]
     pub fn view(&self) -> Section<'_> {
         Section::new(self.document, self.at)
     }
 
-    /// The section of this number in it, from 0.
+    /// The child with this index, from 0.
     #[must_use]
     pub fn child_mut(&mut self, index: usize) -> Option<SectionMut<'_>> {
         let at = self.view().child(index)?.at;
         Some(SectionMut::new(self.document, at))
     }
 
-    /// The section at a path; of several with one name the first.
+    /// The section at a path; the first of several with one name.
     #[must_use]
     pub fn find_mut(&mut self, path: &str) -> Option<SectionMut<'_>> {
         let at = self.view().find(path)?.at;
         Some(SectionMut::new(self.document, at))
     }
 
-    /// Puts a new, empty section behind the others. Of a path, the last name is the new section's; what is missing on the
-    /// way there is created too.
+    /// Appends a new, empty section to the children. The last name of a path is the new section's; missing sections on
+    /// the way are created too.
     ///
     /// # Errors
-    /// [`EditError::Name`], [`EditError::TooDeep`], [`EditError::TooMany`]; nothing of the path was created then.
+    /// [`EditError::Name`], [`EditError::TooDeep`], [`EditError::TooMany`]; then nothing of the path was created.
     pub fn create(&mut self, path: &str) -> Result<SectionMut<'_>, EditError> {
         match path.rsplit_once('/') {
             Some((way, last)) => self.create_below(way.split('/'), &[last]),
@@ -79,15 +79,15 @@ impl<'d> SectionMut<'d> {
         }
     }
 
-    /// The section at a path, which is created if it is not there.
+    /// The section at a path, which is created if missing.
     ///
     /// # Errors
-    /// The same as of [`Self::create`].
+    /// As [`Self::create`].
     pub fn find_or_create(&mut self, path: &str) -> Result<SectionMut<'_>, EditError> {
         self.create_below(names(path), &[])
     }
 
-    /// Goes the way as far as it exists, then creates the rest of it and the new ones.
+    /// Follows the path as far as it exists, then creates the rest of it and the new section.
     fn create_below<'p>(
         &mut self,
         way: impl IntoIterator<Item = &'p str>,
@@ -114,7 +114,8 @@ impl<'d> SectionMut<'d> {
         Ok(SectionMut::new(self.document, at))
     }
 
-    /// Takes away the section at a path, with all that is in it; of several with one name the first. Whether there was one.
+    /// Deletes the section at a path with all its contents; the first of several with one name. Returns whether there
+    /// was one.
     pub fn delete(&mut self, path: &str) -> bool {
         let (parent, last) = match path.rsplit_once('/') {
             Some((way, last)) if !way.is_empty() => (self.view().find(way), last),
@@ -129,7 +130,7 @@ impl<'d> SectionMut<'d> {
         true
     }
 
-    /// Takes away the section of this number in it, from 0. Whether there was one.
+    /// Deletes the child with this index, from 0. Returns whether there was one.
     pub fn delete_child(&mut self, index: usize) -> bool {
         let is_there = index < self.view().children().len();
         if is_there {
@@ -138,7 +139,7 @@ impl<'d> SectionMut<'d> {
         is_there
     }
 
-    /// Takes away all sections in it.
+    /// Deletes all children.
     pub fn delete_children(&mut self) {
         let count = self.view().children().len();
         for index in (0..count).rev() {
@@ -149,23 +150,23 @@ impl<'d> SectionMut<'d> {
     /// Writes its value.
     ///
     /// # Errors
-    /// [`EditError`], if no file can hold it; the old value stays then.
+    /// [`EditError`], if no file can contain it; then the old value stays.
     pub fn write<T: Datum>(&mut self, value: &T) -> Result<(), EditError> {
         value.write(self)
     }
 
-    /// Writes the value of the section at a path, which is created if it is not there.
+    /// Writes the value of the section at a path, which is created if missing.
     ///
     /// # Errors
-    /// The same as of [`Self::create`] and [`Self::write`].
+    /// As [`Self::create`] and [`Self::write`].
     pub fn write_at<T: Datum>(&mut self, path: &str, value: &T) -> Result<(), EditError> {
         self.find_or_create(path)?.write(value)
     }
 
-    /// Sets its text. Blanks around a text mean nothing in a data file and are left out.
+    /// Sets its text. Surrounding whitespace is not significant in a data file and is removed.
     ///
     /// # Errors
-    /// [`EditError::Character`]; the old text stays then.
+    /// [`EditError::Character`]; then the old text stays.
     pub fn set_text(&mut self, text: &str) -> Result<(), EditError> {
         let text = xml::written(text)?;
         self.node_mut().text = text.trim().to_owned();
@@ -175,7 +176,7 @@ impl<'d> SectionMut<'d> {
     /// Sets an attribute of its tag.
     ///
     /// # Errors
-    /// [`EditError::Name`], [`EditError::Character`]; the old value stays then.
+    /// [`EditError::Name`], [`EditError::Character`]; then the old value stays.
     pub fn set_attribute(&mut self, name: &str, value: &str) -> Result<(), EditError> {
         xml::check_name(name)?;
         let value = xml::written(value)?.to_owned();
@@ -190,7 +191,7 @@ impl<'d> SectionMut<'d> {
     /// Replaces text, attributes and children by those of another document's root; the name stays.
     ///
     /// # Errors
-    /// [`EditError::TooDeep`], [`EditError::TooMany`]; nothing was replaced then.
+    /// [`EditError::TooDeep`], [`EditError::TooMany`]; then nothing was replaced.
     pub(crate) fn replace(&mut self, content: &Document) -> Result<(), EditError> {
         let deepest = (0..content.nodes.len()).map(|at| content.depth(at)).max();
         if self.document.depth(self.at) - 1 + deepest.unwrap_or(1) > annals_def::MAX_XML_DEPTH {

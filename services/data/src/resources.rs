@@ -1,4 +1,4 @@
-//! The folder that a game's data files are in, and the only way to them.
+//! The folder of a game's data files, and the only access to them.
 
 use std::{
     fs, io,
@@ -15,14 +15,15 @@ use crate::{
     section::{ReadError, Section},
 };
 
-/// A game's resource folder. Nothing outside of it is opened, whatever a path says and wherever links in it point.
+/// A game's resource folder. Nothing outside of it can be opened, whatever a path contains and wherever links in it
+/// point.
 #[derive(Clone, Debug)]
 pub struct Resources {
-    /// Absolute, without links in it.
+    /// Absolute, without symbolic links.
     root: PathBuf,
 }
 
-/// A section that was opened by its path: a data file to be read.
+/// A section that was opened by its path, for reading.
 #[derive(Clone, Debug)]
 pub struct Opened {
     document: Document,
@@ -33,32 +34,32 @@ pub struct Opened {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Not a path that can lead to a resource.
+    /// Not a valid resource path.
     #[error(
         "`{0}` is no path of a resource: write names with `/` between them, from the resource folder, without `..`"
     )]
     Path(String),
-    /// A link leads elsewhere.
+    /// A link leads out of the resource folder.
     #[error("`{path}` leads out of the resource folder, by a link: put the file itself there")]
     Outside {
-        /// What was opened.
+        /// The requested path.
         path: String,
     },
     /// There is no such file.
     #[error("there is no `{path}` in the resource folder {}", root.display())]
     NotFound {
-        /// What was opened, as far as it is missing.
+        /// The requested path, up to the first missing part.
         path: String,
         /// The resource folder.
         root: PathBuf,
     },
-    /// A file of this name is there already.
+    /// A file with this name already exists.
     #[error("`{0}` exists: open it, or choose another name")]
     Exists(String),
-    /// A folder, a device or a pipe.
+    /// It is a folder, a device or a pipe.
     #[error("`{0}` is not a file")]
     NotAFile(String),
-    /// A file was asked for, to be changed and saved, and the path goes on into it.
+    /// The path leads to a section within a file, but only a whole file can be edited and saved.
     #[error(
         "`{section}` is a section within {file}, and only whole files can be saved: open `{file}` and go on from its root"
     )]
@@ -68,33 +69,33 @@ pub enum OpenError {
         /// The path within it.
         section: String,
     },
-    /// The file is there, the section is not.
+    /// The file exists, but not the section.
     #[error(transparent)]
     Section(#[from] ReadError),
-    /// The file is no data file.
+    /// The file is not a data file.
     #[error(transparent)]
     Parse(#[from] ParseError),
     /// The file would take too much memory.
     #[error("`{0}` has more than {MAX_FILE_BYTES} bytes: divide it into several files")]
     TooLarge(String),
-    /// A new file's root cannot have this name.
+    /// The name is not valid for the root of a new file.
     #[error(transparent)]
     Root(#[from] EditError),
-    /// The disk did not let it be read.
+    /// The disk failed to read it.
     #[error("cannot read `{path}`")]
     Disk {
-        /// What was opened.
+        /// The requested path.
         path: String,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// A path taken apart: the file, and the rest, which leads on within it.
+/// A path split into the file and the rest, which leads to a section within it.
 struct Found<'p> {
-    /// Where the file is.
+    /// Location of the file.
     at: PathBuf,
-    /// The part of the path that names it.
+    /// The part of the path that leads to the file.
     file: &'p str,
     within: &'p str,
 }
@@ -103,7 +104,7 @@ impl Resources {
     /// The resource folder of a game.
     ///
     /// # Errors
-    /// [`OpenError::Disk`] or [`OpenError::NotAFile`] if there is no folder.
+    /// [`OpenError::Disk`] or [`OpenError::NotAFile`] if there is no such folder.
     pub fn at(folder: &Path) -> Result<Self, OpenError> {
         let path = || folder.display().to_string();
         let root = fs::canonicalize(folder).map_err(|source| OpenError::Disk { path: path(), source })?;
@@ -114,10 +115,10 @@ impl Resources {
         }
     }
 
-    /// Opens a data file, or a section of one, to be read: `scripts/data/characters.xml/character/name`.
+    /// Opens a data file, or a section of one, for reading: `scripts/data/characters.xml/character/name`.
     ///
     /// # Errors
-    /// [`OpenError`], with the path or the place.
+    /// [`OpenError`], with the path or the position.
     pub fn open(&self, path: &str) -> Result<Opened, OpenError> {
         let found = self.find(path)?;
         let document = read(&found)?;
@@ -125,7 +126,7 @@ impl Resources {
         Ok(Opened { document, at })
     }
 
-    /// Opens a data file that can be changed and saved.
+    /// Opens a data file for editing and saving.
     ///
     /// # Errors
     /// [`OpenError`]; [`OpenError::WithinFile`] if the path leads to a section of a file.
@@ -140,7 +141,7 @@ impl Resources {
         Ok(DataFile::existing(found.at.clone(), read(&found)?))
     }
 
-    /// A data file with nothing but its root, which is not on the disk before it is saved. Its folder must be there.
+    /// A new data file with only a root. It is not on disk before it is saved. Its folder must exist.
     ///
     /// # Errors
     /// [`OpenError`]; [`OpenError::Exists`] if there is a file of this name.
@@ -156,14 +157,14 @@ impl Resources {
             return Err(OpenError::NotAFile(folder.to_owned()));
         }
         let at = at.join(name);
-        // A link that leads nowhere is in the way too.
+        // A dangling link counts as an existing file too.
         if fs::symlink_metadata(&at).is_ok() {
             return Err(OpenError::Exists(path.to_owned()));
         }
         Ok(DataFile::new(at, document))
     }
 
-    /// The file that a path names, or leads into.
+    /// The file at a path, or the file that the path leads into.
     fn find<'p>(&self, path: &'p str) -> Result<Found<'p>, OpenError> {
         check(path)?;
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
@@ -181,7 +182,7 @@ impl Resources {
         Err(OpenError::NotAFile(path.to_owned()))
     }
 
-    /// Where a file or folder really is, if that is within the resource folder.
+    /// The real location of a file or folder, if it is within the resource folder.
     fn resolve(&self, path: &str) -> Result<PathBuf, OpenError> {
         let at = fs::canonicalize(self.root.join(path)).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => OpenError::NotFound {
@@ -202,14 +203,14 @@ impl Resources {
 }
 
 impl Opened {
-    /// What was opened: the root of the file, or the section that the path leads to.
+    /// The opened section: the root of the file, or the section that the path leads to.
     #[must_use]
     pub fn section(&self) -> Section<'_> {
         Section::new(&self.document, self.at)
     }
 }
 
-/// Refuses a path before the disk is asked about it.
+/// Rejects an invalid path without access to the disk.
 fn check(path: &str) -> Result<(), OpenError> {
     let is_name = |name: &str| !["", ".", ".."].contains(&name);
     if path.split('/').all(is_name) && !path.contains(['\\', '\0']) {

@@ -1,10 +1,10 @@
-//! A section to be read.
+//! Sections for reading.
 
 use std::fmt;
 
 use crate::{datum::Datum, document::Document};
 
-/// Characters of a wrong text that an error shows.
+/// Maximum characters of a wrong text in an error.
 const SHOWN: usize = 60;
 
 /// A section of a document: a name, a text, and children.
@@ -14,7 +14,7 @@ pub struct Section<'d> {
     pub(crate) at: usize,
 }
 
-/// Where a section stands.
+/// Location of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Where {
     /// The file.
@@ -25,26 +25,26 @@ pub struct Where {
     pub path: String,
 }
 
-/// A section is not there, or its text is not what was asked for.
+/// A section is missing, or its text is not of the requested type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// There is no such section.
     #[error("{within} has no section `{name}`; it has {present}")]
     Missing {
-        /// Where it was looked for: as far as the path leads.
+        /// Where it was searched: as far as the path exists.
         within: Where,
-        /// What was looked for there.
+        /// The name searched for.
         name: String,
-        /// The sections that are there.
+        /// The names of the sections that exist there.
         present: String,
     },
-    /// The section holds something else.
+    /// The section is of another type.
     #[error("{at} holds {found}, which is not {wanted}")]
     Wrong {
-        /// Where it stands.
+        /// Its location.
         at: Where,
-        /// The text, or the beginning of it.
+        /// The text, or its beginning.
         found: String,
         /// What the text should be.
         wanted: &'static str,
@@ -66,7 +66,7 @@ impl<'d> Section<'d> {
         &self.document.nodes[self.at].name
     }
 
-    /// Its text, without the blanks around it. Text can stand beside children, before them.
+    /// Its text, without surrounding whitespace. Text may precede children.
     #[must_use]
     pub fn text(self) -> &'d str {
         &self.document.nodes[self.at].text
@@ -85,24 +85,25 @@ impl<'d> Section<'d> {
         attributes.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The sections in it, in their order.
+    /// Its children, in order.
     pub fn children(self) -> impl ExactSizeIterator<Item = Section<'d>> + DoubleEndedIterator {
         let children = &self.document.nodes[self.at].children;
         children.iter().map(move |&at| Section { at, ..self })
     }
 
-    /// The sections in it that have this name, in their order.
+    /// Its children with this name, in order.
     pub fn all(self, name: &str) -> impl Iterator<Item = Section<'d>> {
         self.children().filter(move |child| child.name() == name)
     }
 
-    /// The section of this number in it, from 0.
+    /// The child with this index, from 0.
     #[must_use]
     pub fn child(self, index: usize) -> Option<Section<'d>> {
         self.children().nth(index)
     }
 
-    /// The section at a path, names with `/` between them: of several with one name the first. An empty path is this one.
+    /// The section at a path, names with `/` between them; the first of several with one name. An empty path is this
+    /// section.
     #[must_use]
     pub fn find(self, path: &str) -> Option<Section<'d>> {
         names(path).try_fold(self, |found, name| found.all(name).next())
@@ -127,7 +128,7 @@ impl<'d> Section<'d> {
     /// Its value.
     ///
     /// # Errors
-    /// [`ReadError::Wrong`] if the text is no `T`.
+    /// [`ReadError::Wrong`] if the text is not a `T`.
     pub fn read<T: Datum>(self) -> Result<T, ReadError> {
         T::read(self).ok_or_else(|| ReadError::Wrong {
             at: self.place(),
@@ -136,7 +137,7 @@ impl<'d> Section<'d> {
         })
     }
 
-    /// Its value, or a default if the text is no `T`, as the predecessors read.
+    /// Its value, or a default if the text is not a `T`, as in the predecessors.
     #[must_use]
     pub fn read_or<T: Datum>(self, default: T) -> T {
         T::read(self).unwrap_or(default)
@@ -145,18 +146,18 @@ impl<'d> Section<'d> {
     /// The value of the section at a path.
     ///
     /// # Errors
-    /// [`ReadError`], if there is none or it is no `T`.
+    /// [`ReadError`], if it is missing or not a `T`.
     pub fn read_at<T: Datum>(self, path: &str) -> Result<T, ReadError> {
         self.open(path)?.read()
     }
 
-    /// The value of the section at a path, or a default if there is none or it is no `T`.
+    /// The value of the section at a path, or a default if it is missing or not a `T`.
     #[must_use]
     pub fn read_at_or<T: Datum>(self, path: &str, default: T) -> T {
         self.find(path).and_then(T::read).unwrap_or(default)
     }
 
-    /// Where it stands.
+    /// Its location.
     #[must_use]
     pub fn place(self) -> Where {
         let mut names = Vec::new();
@@ -173,7 +174,7 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// The different names in it, for an error.
+    /// The distinct names of its children, for an error.
     fn present(self) -> String {
         let mut names = Vec::new();
         for child in self.children().take(SHOWN) {
@@ -207,7 +208,7 @@ pub(crate) fn names(path: &str) -> impl Iterator<Item = &str> {
     names.into_iter().flatten()
 }
 
-/// A text as an error shows it.
+/// A text as shown in an error.
 fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("`{}…`", &text[..end]),

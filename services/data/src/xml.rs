@@ -1,4 +1,4 @@
-//! A document to text, and what text a document can hold.
+//! Writes a document as XML, and checks which text a document can contain.
 
 use crate::{
     document::{Comments, Document},
@@ -6,7 +6,7 @@ use crate::{
     section::Section,
 };
 
-/// The document as a file.
+/// The document as the text of a file.
 pub(crate) fn document(document: &Document) -> String {
     let mut out = String::new();
     put(document.root(), 0, &mut out);
@@ -16,14 +16,14 @@ pub(crate) fn document(document: &Document) -> String {
     out
 }
 
-/// A section with all that is in it.
+/// A section with all its contents.
 pub(crate) fn section(section: Section<'_>) -> String {
     let mut out = String::new();
     put(section, 0, &mut out);
     out
 }
 
-/// Writes a section on lines of its own. It is no deeper than a document can be.
+/// Writes a section on its own lines. Its depth is within the limit of a document.
 fn put(section: Section<'_>, level: usize, out: &mut String) {
     let node = &section.document().nodes[section.at];
     let comments = node.comments.as_deref();
@@ -73,24 +73,24 @@ fn indent(level: usize, out: &mut String) {
     out.extend(std::iter::repeat_n('\t', level));
 }
 
-/// Where a text stands.
+/// Position of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Section,
     Attribute,
 }
 
-/// Writes a text so that it reads back as it is.
+/// Writes a text so that it reads back unchanged.
 fn put_text(text: &str, place: Place, out: &mut String) {
     for c in text.chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            // Readers make a line feed of it otherwise.
+            // Readers would convert it to a line feed.
             '\r' => out.push_str("&#13;"),
             '"' if place == Place::Attribute => out.push_str("&quot;"),
-            // Readers make blanks of them there.
+            // Readers would convert them to blanks there.
             '\n' if place == Place::Attribute => out.push_str("&#10;"),
             '\t' if place == Place::Attribute => out.push_str("&#9;"),
             c => out.push(c),
@@ -98,7 +98,7 @@ fn put_text(text: &str, place: Place, out: &mut String) {
     }
 }
 
-/// The text, if a file can hold it.
+/// The text, if a file can contain it.
 pub(crate) fn written(text: &str) -> Result<&str, EditError> {
     match foreign_character(text) {
         None => Ok(text),
@@ -106,13 +106,13 @@ pub(crate) fn written(text: &str) -> Result<&str, EditError> {
     }
 }
 
-/// The first character that XML has no way to write.
+/// The first character that XML cannot represent.
 pub(crate) fn foreign_character(text: &str) -> Option<char> {
     text.chars()
         .find(|c| !matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..))
 }
 
-/// Refuses what is no name in XML. Colons divide names there, which data files do not use.
+/// Rejects invalid XML names. In XML, colons separate namespaces, which data files do not use.
 pub(crate) fn check_name(name: &str) -> Result<(), EditError> {
     let mut rest = name.chars();
     if rest.next().is_some_and(begins_name) && rest.all(continues_name) {

@@ -1,4 +1,4 @@
-//! Data files on a disk: opened within their folder only, saved whole or not at all.
+//! Data files on disk: opened only within their folder, saved atomically.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const CHARACTERS: &str = include_str!("../test_data/characters.xml");
 
-/// Set for the process that plays the part of the one whose disk is full: the folder that it saves in.
+/// Environment variable for the child process whose disk is full: the folder that it saves in.
 const FULL_DISK: &str = "ANNALS_TEST_FULL_DISK";
 
 fn folder() -> TempDir {
@@ -328,10 +328,10 @@ fn a_full_disk_leaves_the_old_file() {
         return save_on_a_full_disk(Path::new(&folder));
     }
     let folder = folder();
-    // Files of the other process can have 8 blocks of 512 bytes. A write beyond fails, as on a full disk.
+    // Files of the child process are limited to 8 blocks of 512 bytes. A write beyond fails, as on a full disk.
     let this = std::env::current_exe().expect("a test runs");
     let shell = "trap '' XFSZ; ulimit -f 8; exec \"$0\" --exact a_full_disk_leaves_the_old_file";
-    // Its output goes through pipes: a file that takes our own may be longer than that already.
+    // Its output goes through pipes: a file that receives our own output may already exceed the limit.
     let output = Command::new("sh")
         .args(["-c", shell])
         .arg(this)

@@ -1,18 +1,18 @@
-//! Random documents are written, and read back the same, by this reader and by another.
+//! Random documents are written, and read back unchanged by this reader and by another.
 
 use annals_data::{Document, Section, SectionMut};
 use annals_def::{Dice, split_mix};
 
 const RUNS: u64 = 2_000;
 
-/// Pieces of text that something could go wrong with.
+/// Pieces of text that are prone to errors.
 const PIECES: [&str; 16] = [
     "a", "7", " ", "\n", "\t", "\r", "&", "<", ">", "\"", "'", "]]>", "<!--", "é", "龙", "\u{a0}",
 ];
 
 const NAMES: [&str; 5] = ["a", "item", "B-2.c", "_", "名字"];
 
-/// A section as it should be.
+/// A section as expected.
 #[derive(Debug, PartialEq)]
 struct Model {
     name: String,
@@ -73,7 +73,7 @@ fn random_documents_read_back_as_they_were_written() {
     }
 }
 
-/// Whether another parser reads the text to its end.
+/// Whether another parser reads the whole text.
 fn is_well_formed(text: &str) -> bool {
     let mut reader = quick_xml::Reader::from_str(text);
     loop {

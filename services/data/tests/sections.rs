@@ -1,4 +1,4 @@
-//! Sections read, changed and written again, in memory.
+//! Sections are read, edited and written in memory.
 
 use annals_data::{Binary, Blob, Datum, Document, EditError, MAX_XML_DEPTH, Matrix, ReadError, WideString};
 
@@ -8,7 +8,7 @@ fn parsed(text: &str) -> Document {
     Document::parse("a.xml", text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// Writes the value into a section of its own, and reads it back from the file that it would make.
+/// Writes the value into a section, and reads it back from the resulting file.
 fn through_a_file<T: Datum>(value: &T) -> T {
     let mut document = Document::new("a.xml", "root").expect("a name");
     document

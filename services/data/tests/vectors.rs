@@ -1,4 +1,4 @@
-//! Sections as the predecessors write values: `test_data/text_vectors.txt`, read and written.
+//! Reads and writes values in the form of the predecessors: `test_data/text_vectors.txt`.
 
 use annals_data::{Blob, Datum, Document, Section, SectionMut, WideString};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn every_vector_reads_as_its_value_and_is_written_as_its_text() {
     assert_eq!(count, 34);
 }
 
-/// What the section says, as JSON.
+/// The value of the section, as JSON.
 fn read(kind: &str, section: Section<'_>) -> Value {
     match kind {
         "BLOB" | "PYTHON" => json!(hex(&section.read::<Blob>().expect(kind).0)),
@@ -53,7 +53,7 @@ fn read(kind: &str, section: Section<'_>) -> Value {
     }
 }
 
-/// The value as the kind can hold it: numbers of 32 bits are not what JSON says.
+/// The value in the precision of the kind: numbers of 32 bits differ from those in JSON.
 fn as_kind(kind: &str, value: &Value) -> Value {
     let short = |value: &Value| json!(value.as_f64().expect("a number") as f32);
     match kind {

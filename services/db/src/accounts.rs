@@ -1,4 +1,4 @@
-//! Accounts and check-outs: who may log in, and on which owner their entity lives.
+//! Accounts and check-outs: who may log in, and on which owner an account's entity is activated.
 
 use annals_ids::{DatabaseId, Mailbox, OwnerId, Part, TypeId};
 use annals_node::inquiry::{Known, Life};
@@ -17,19 +17,19 @@ use crate::{
     stored::{self, StoredEntity},
 };
 
-/// What is written before the number of a stored entity where a name could stand as well.
+/// Prefix that marks the number of a stored entity where a name could stand as well.
 pub const STORED: &str = "stored:";
 
-/// Whether an account of this name can be made. What would be taken for a [stored entity](STORED) cannot: whoever is asked to do
-/// something about the account would do it to another one. Nor can what has control characters, which change how everything
-/// around them is shown.
+/// Whether an account can have this name. A name that could be taken for a [stored entity](STORED) is rejected: a
+/// command about the account would apply to another one. So is a name with control characters, which change how the
+/// text around them is displayed.
 #[must_use]
 pub fn can_be_named(name: &str) -> bool {
     !name.starts_with(STORED) && !name.contains(char::is_control)
 }
 
-/// The key under which the realm's account names are hashed. The first to ask has it made of `fresh`, which has to be random;
-/// all get the same.
+/// Returns the key under which the realm's account names are hashed. The first call creates it from `fresh`, which must
+/// be random; all calls return the same key.
 ///
 /// # Errors
 /// When the store cannot be used.
@@ -48,7 +48,7 @@ pub async fn name_key(store: &Store, fresh: [u8; 32]) -> Result<[u8; 32], StoreE
     store.run_repeatable(work).await.map(|(name_key, _)| name_key)
 }
 
-/// The account of this name, if there is one.
+/// Finds the account with this hashed name.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -68,7 +68,7 @@ pub async fn find(store: &Store, hashed_name: &[u8]) -> Result<Option<Account>, 
         .await
 }
 
-/// The account that logs in by this name, if there is one.
+/// Finds the account that logs in by this name.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -84,7 +84,7 @@ pub async fn named(store: &Store, name: &str) -> Result<Option<Account>, StoreEr
     }
 }
 
-/// Makes an account whose entity begins as `entity`; if somebody made one of this name first, that one is returned.
+/// Creates an account whose entity begins as `entity`. If an account of this name exists already, returns that one.
 ///
 /// # Errors
 /// When the store cannot be used.
@@ -116,7 +116,7 @@ pub async fn create(
     store.run_repeatable(work).await.map(|(account, _)| account)
 }
 
-/// Checks an entity of the database out to `preferred`, unless it is in use already: then its owner is the answer.
+/// Checks a stored entity out to `preferred`. If it is checked out already, returns the existing check-out.
 ///
 /// # Errors
 /// When the store cannot be used.
@@ -140,7 +140,7 @@ pub async fn check_out(store: &Store, database: DatabaseId, preferred: OwnerId) 
     store.run_repeatable(work).await.map(|(checkout, _)| checkout)
 }
 
-/// How an entity of the database is, as far as it is folded.
+/// State of a stored entity as far as its log is folded.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -163,8 +163,8 @@ pub async fn known(transaction: &Transaction, type_id: TypeId, database: Databas
     Ok(Known { database, life })
 }
 
-/// An entity of the database. One that was written under former definitions, and which the conversion of all has not come to
-/// yet, is converted.
+/// Loads a stored entity. Converts one that was written under former definitions and that the bulk conversion has not
+/// reached yet.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -188,7 +188,7 @@ pub async fn load(store: &Store, database: DatabaseId) -> Result<Option<StoredEn
     }
 }
 
-/// Takes the next number of a counter.
+/// Returns the next number of a counter.
 async fn take(transaction: &Transaction, counter: Counter) -> Result<u64, StoreError> {
     let key = director::counter_key(counter);
     let next = director::decode_counter(transaction.get(&key).await?.as_deref())?;

@@ -1,12 +1,13 @@
-//! Adopting a log that the store does not know (rule F17): a store that was restored to an older backup takes up what the log
-//! proves, or gives it up by name.
+//! Adopting a log that the store does not know (rule F17): a store that was restored from an older backup adopts what
+//! the log proves, or gives it up explicitly.
 //!
-//! A log describes itself: each batch names the hash of the one before, and an `Open` begins each epoch. So from where the
-//! archive ends, the chain that reaches the newest epoch is what the lost store had recorded. A [`Plan`] finds it, without
-//! changing anything. [`Adoption::begin`] writes, in one transaction, what the store would have to know of it: owners, epochs,
-//! openings, and counters beyond everything that can have been given out. From then on what is to be adopted is an ordinary
-//! log beyond its archive, and folds as any other. [`Adoption::finish`] sets the check-outs of stored entities right, which no
-//! log yields. A db does not start on a store of which an adoption is unfinished; it is gone on with by asking for it again.
+//! A log describes itself: each batch names the hash of the one before, and an `Open` begins each epoch. So the chain
+//! from the archive's end to the newest epoch is what the lost store had recorded. A [`Plan`] finds it, without
+//! changing anything. [`Adoption::begin`] writes, in one transaction, what the store must know of it: owners, epochs,
+//! openings, and counters above every number that may have been given out. From then on the adopted part is an ordinary
+//! log beyond its archive, and folds like any other. [`Adoption::finish`] corrects the check-outs of stored entities,
+//! which cannot be derived from a log. A db process does not start on a store with an unfinished adoption; requesting
+//! the adoption again continues it.
 
 mod record;
 
@@ -39,88 +40,88 @@ use crate::{
 
 pub use record::{AdoptionRecord, AdoptionStage};
 
-/// Bytes of batches that are offered before they are folded: one transaction's worth.
+/// Bytes of batches that are offered before they are folded: enough for one transaction.
 const FOLD_BYTES: usize = 3 << 20;
 
-/// What becomes of a log that the store does not know.
+/// What to do with a log that the store does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// What its chain proves is taken up. What lies behind a hole cannot be, and nothing is done while there is such.
+    /// Adopt what its chain proves. Batches behind a hole cannot be adopted; if there are any, nothing is changed.
     Adopt,
-    /// The same, and what lies behind a hole is given up.
+    /// Adopt what its chain proves, and give up what lies behind a hole.
     AdoptProvable,
-    /// All that the store does not know is given up.
+    /// Give up all that the store does not know.
     Discard,
 }
 
-/// What is to become of one log.
+/// Plan for one log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPlan {
-    /// How it stands to the store.
+    /// The log compared with the store.
     pub log: ComparedLog,
-    /// The kind of its owner, if the store or the log tells; an owner of whom nothing does has no state.
+    /// Kind of its owner, if the store or the log has it; an owner of unknown kind has no state.
     pub kind: Option<OwnerKind>,
-    /// What is taken up.
+    /// What is adopted.
     pub adopted: Beyond,
     /// What is given up.
     pub discarded: Beyond,
-    /// The epochs that it was opened in.
+    /// Openings of the adopted epochs.
     openings: Vec<OpeningRecord>,
-    /// The newest batch that stands.
+    /// Newest batch that stays valid.
     stands: BatchNumber,
-    /// The owner as the store has it.
+    /// The owner's record in the store.
     record: Option<OwnerRecord>,
-    /// The highest epoch in the log.
+    /// Highest epoch in the log.
     highest: Epoch,
     numbers: Numbers,
 }
 
-/// Why a log cannot be adopted.
+/// Reason why a log cannot be adopted.
 #[derive(Debug, Error)]
 pub enum AdoptError {
-    /// A log is another realm's.
+    /// The log belongs to another realm.
     #[error(
         "the log of owner {0} is another realm's: nothing of it can be adopted or given up; put the right files back"
     )]
     Foreign(OwnerId),
-    /// Something would be lost, and nobody has said that it may.
+    /// Something would be lost, and the operator has not permitted that.
     #[error(
         "owner {owner}: {what}; nothing was changed. To adopt what the chains prove and give up the rest, add --give-up-unprovable; to \
          give up all that the store does not know, --discard"
     )]
     Unprovable {
-        /// Whose log.
+        /// Owner of the log.
         owner: OwnerId,
         /// What would be lost.
         what: String,
     },
-    /// The store has gone on by itself.
+    /// The store has advanced without this log.
     #[error(
         "owner {0}: the store has recorded openings that the log contradicts: it has gone on without this log. It can only be given up, \
          with --discard"
     )]
     Contradiction(OwnerId),
-    /// Definitions that the store does not have.
+    /// The log uses definitions that the store does not have.
     #[error(
         "owner {owner}: the log goes over to definitions {schema}, which the store does not have: the realm was migrated after this \
          store was backed up. Restore a backup from after the migration, or give the log up with --discard"
     )]
     Schema {
-        /// Whose log.
+        /// Owner of the log.
         owner: OwnerId,
-        /// The fingerprint.
+        /// Fingerprint of the definitions.
         schema: Hash,
     },
     /// There is nothing to do.
     #[error("the store knows everything that the log holds: there is nothing to adopt")]
     Nothing,
-    /// The store.
+    /// The store cannot be used.
     #[error("the store could not be used")]
     Store(#[from] StoreError),
-    /// A state.
+    /// A state cannot be rebuilt.
     #[error("an owner's state could not be rebuilt")]
     Recovery(#[from] RecoveryError),
-    /// Folding.
+    /// Folding failed.
     #[error("the log could not be folded")]
     Fold(#[from] FoldError),
     /// Not everything was folded.
@@ -129,21 +130,21 @@ pub enum AdoptError {
          the same log"
     )]
     Short {
-        /// Whose log.
+        /// Owner of the log.
         owner: OwnerId,
-        /// How far it is.
+        /// Batch that was reached.
         folded: BatchNumber,
-        /// How far it should be.
+        /// Batch that should have been reached.
         wanted: BatchNumber,
     },
 }
 
-/// What an adoption would do. Nothing is changed by planning it.
+/// What an adoption would do. Planning changes nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// The logs that the store does not know, or not to their end.
+    /// Logs that the store does not know, or not completely.
     pub logs: BTreeMap<OwnerId, LogPlan>,
-    /// Logs that end before what the store knows: what they lack is lost.
+    /// Logs that end before what the store knows: the missing part is lost.
     pub behind: Vec<ComparedLog>,
 }
 
@@ -151,7 +152,7 @@ impl Plan {
     /// Adds a log. `batches` are its messages and fills, in any order.
     ///
     /// # Errors
-    /// When the store cannot be read, or nothing can be done with this log.
+    /// When the store cannot be read, or this log can be neither adopted nor given up.
     pub async fn add(
         &mut self,
         (store, shard): (&Store, Shard),
@@ -199,7 +200,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What is taken up in all.
+    /// Total of what is adopted.
     #[must_use]
     pub fn adopted(&self) -> Beyond {
         self.logs
@@ -207,7 +208,7 @@ impl Plan {
             .fold(Beyond::default(), |sum, log| sum.plus(log.adopted))
     }
 
-    /// What is given up in all.
+    /// Total of what is given up.
     #[must_use]
     pub fn discarded(&self) -> Beyond {
         self.logs
@@ -219,19 +220,19 @@ impl Plan {
 /// What the chain of a log proves beyond the archive.
 #[derive(Debug, Default)]
 struct Proven {
-    /// The hashes of its batches, in order.
+    /// Hashes of its batches, in order.
     path: Vec<Hash>,
     openings: Vec<OpeningRecord>,
 }
 
 impl Proven {
-    /// Follows the chain from the archive's end to the newest batch of the newest epoch that it reaches: what other branches
-    /// hold was void when that batch was appended, for its writer had the store's word.
+    /// Follows the chain from the archive's end to the newest batch of the newest epoch that it reaches. Batches on
+    /// other branches were void when that batch was appended, because the store had granted its writer the epoch.
     fn find<'a, 'b: 'a>(cursor: &Cursor, read: impl Iterator<Item = &'a Read<'b>>) -> Self {
         let read: Vec<&Read<'_>> = read.collect();
         let mut reached: BTreeMap<Hash, usize> = BTreeMap::new();
         let mut best: Option<usize> = None;
-        // By number, so that each batch comes behind the one that it names.
+        // In order of number, so that each batch comes after the one that it names.
         for (at, one) in read.iter().enumerate() {
             let header = &one.header;
             let before = match reached.get(&header.previous) {
@@ -248,7 +249,7 @@ impl Proven {
                 continue;
             }
             reached.insert(one.hash, at);
-            // An `Open` that nothing stands on may have been given up, and holds nothing.
+            // An `Open` that no batch follows may have been given up, and contains no events.
             let place = |at: usize| (read[at].header.epoch, read[at].header.number);
             if !is_bare_open(header) && best.is_none_or(|best| place(at) > place(best)) {
                 best = Some(at);
@@ -276,13 +277,13 @@ impl Proven {
 }
 
 impl Known {
-    /// Whether a batch is of an epoch that the store knows to have been opened.
+    /// Whether a batch is of an epoch that is recorded as opened.
     fn has_opened(&self, read: &Read<'_>) -> bool {
         let epoch = read.header.epoch;
         epoch == self.cursor.epoch || self.openings.iter().any(|opening| opening.epoch == epoch)
     }
 
-    /// Whether the store, once it knows the openings of what is proven, takes that for the log's chain.
+    /// Checks that the store accepts the proven path as the log's chain once it has the openings.
     fn check(&self, owner: OwnerId, read: &[Read<'_>], proven: &Proven) -> Result<(), AdoptError> {
         if proven.path.is_empty() {
             return Ok(());
@@ -323,7 +324,7 @@ impl LogPlan {
         let (stands, epoch) = last.map_or((known.cursor.batch, known.cursor.epoch), |last| {
             (last.header.number, last.header.epoch)
         });
-        // What is of an older epoch was void already.
+        // Batches of an older epoch were void already.
         let is_lost = |read: &&Read<'_>| {
             let is_newer = (read.header.epoch, read.header.number) > (epoch, stands);
             is_newer && !on_path.contains(&read.hash) && !is_bare_open(&read.header)
@@ -342,7 +343,7 @@ impl LogPlan {
         }
     }
 
-    /// The owner as the store is to have it: of an epoch above all that were ever granted, held by nobody.
+    /// The owner's record after the adoption: its epoch is above all that were ever granted, and it has no holder.
     fn owner(&self, shard: Shard) -> OwnerRecord {
         let granted = self.record.map(|record| record.epoch).unwrap_or_default();
         OwnerRecord {
@@ -353,7 +354,7 @@ impl LogPlan {
         }
     }
 
-    /// Writes what the store is to know of the log.
+    /// Writes what the store must know of the log.
     fn write(&self, transaction: &Transaction, shard: Shard) -> Result<(), StoreError> {
         let (owner, record) = (self.log.owner, self.owner(shard));
         transaction.set(&owners::owner_key(owner), &record.encode())?;
@@ -368,7 +369,7 @@ impl LogPlan {
     }
 }
 
-/// Whether the store has the definitions of everything that is to be adopted.
+/// Checks that the store has the definitions of everything that is adopted.
 async fn check_schemas(
     store: &Store,
     owner: OwnerId,
@@ -390,10 +391,10 @@ async fn check_schemas(
     Ok(())
 }
 
-/// Who has decided, when, and why.
+/// An operator's decision.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// When, by the wall clock.
+    /// When it was made, by the wall clock.
     pub at: WallTime,
     /// The operator's name.
     pub operator: String,
@@ -411,7 +412,7 @@ pub struct Adoption {
 }
 
 impl Adoption {
-    /// The adoption of a store that was begun and is not finished, if there is one.
+    /// The store's unfinished adoption, if there is one.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -421,10 +422,11 @@ impl Adoption {
         Ok(newest.filter(|record| record.stage == AdoptionStage::Unfinished))
     }
 
-    /// Decides: from here on the store knows what the plan adopts, and what it gives up is void.
+    /// Decides the adoption: from here on the store knows what the plan adopts, and what the plan gives up is void.
     ///
     /// # Errors
-    /// When there is nothing to do, or the store cannot be used; nothing was changed then, unless the store did not answer.
+    /// When there is nothing to do, or the store cannot be used. Nothing was changed then, unless the store did not
+    /// answer.
     pub async fn begin(
         store: Store,
         shard: Shard,
@@ -446,7 +448,7 @@ impl Adoption {
             events: adopted.events,
             discarded: discarded.batches,
         };
-        // Nobody holds anything: what was last written is when the realm stood still.
+        // No process holds anything: the newest batch tells when the realm stopped.
         let newest = [adopted.to, discarded.to].into_iter().max().filter(|wall| wall.0 > 0);
         let rested = newest.unwrap_or(decision.at);
         let decided = &decided;
@@ -466,7 +468,7 @@ impl Adoption {
             if let (Some(last), Some(newest)) = (last, newest)
                 && newest == decided(last)
             {
-                // The answer to an earlier try was lost.
+                // The answer to an earlier attempt was lost.
                 return Ok(last);
             }
             let next = last.map_or(0, |last| last + 1);
@@ -487,7 +489,7 @@ impl Adoption {
         })
     }
 
-    /// Goes on with an adoption that is unfinished; `None` if there is none.
+    /// Continues an unfinished adoption; `None` if there is none.
     ///
     /// # Errors
     /// When the store cannot be used.
@@ -505,7 +507,7 @@ impl Adoption {
         }))
     }
 
-    /// Takes the stream's next message: all of them have to be taken, in the stream's order.
+    /// Accepts the stream's next message. All messages must be given, in the stream's order.
     ///
     /// # Errors
     /// When the store cannot be used.
@@ -525,11 +527,12 @@ impl Adoption {
         Ok(())
     }
 
-    /// The stream has ended: sets right what no log yields, and ends the adoption. What db would have raised an alarm about.
+    /// Completes the adoption at the end of the stream: corrects what cannot be derived from a log. Returns the alarms
+    /// that db would have raised.
     ///
     /// # Errors
-    /// When the store cannot be used, or not everything that was to be adopted is folded. `upto` says up to which batch each
-    /// log was to be, where that is known.
+    /// When the store cannot be used, or not everything that is adopted was folded. `upto` is the batch that each log
+    /// should have reached, where it is known.
     pub async fn finish(mut self, upto: &BTreeMap<OwnerId, BatchNumber>) -> Result<Vec<Alarm>, AdoptError> {
         self.fold().await?;
         for (owner, wanted) in upto {
@@ -553,7 +556,7 @@ impl Adoption {
 }
 
 impl Plan {
-    /// Up to which batch each log is to be folded.
+    /// Batch up to which each log must be folded.
     #[must_use]
     pub fn ends(&self) -> BTreeMap<OwnerId, BatchNumber> {
         let logs = self.logs.iter();
@@ -561,7 +564,7 @@ impl Plan {
     }
 }
 
-/// Raises each counter beyond all numbers that the lost store can have given out.
+/// Raises each counter above all numbers that the lost store may have given out.
 async fn raise_counters(transaction: &Transaction, plan: &Plan) -> Result<(), StoreError> {
     let seen = plan.logs.values().fold(Numbers::default(), |seen, log| Numbers {
         entity: seen.entity.max(log.numbers.entity),
@@ -583,7 +586,7 @@ async fn raise_counters(transaction: &Transaction, plan: &Plan) -> Result<(), St
     Ok(())
 }
 
-/// What the log `ledger` does not say yet of the store's adoptions, oldest first.
+/// The store's adoptions that are not in the log `ledger` yet, oldest first.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -594,12 +597,13 @@ pub async fn read_unlogged_adoptions(store: &Store) -> Result<Vec<annals_event::
     Ok(unlogged.map(|record| record.adoption).collect())
 }
 
-/// The log `ledger` says so.
+/// Notes that the log `ledger` contains the adoption.
 pub(crate) async fn note_logged(transaction: &Transaction, number: u32) -> Result<(), StoreError> {
     advance(transaction, number, AdoptionStage::Logged).await
 }
 
-/// Brings the record of an adoption to a stage. A realm that was restored from a backup has no record of what it folds.
+/// Advances the record of an adoption to a stage. A realm that was restored from a backup may fold an adoption that it
+/// has no record of.
 async fn advance(transaction: &Transaction, number: u32, stage: AdoptionStage) -> Result<(), StoreError> {
     let Some(value) = transaction.get(&adoptions::key_of(number)).await? else {
         return Ok(());

@@ -1,12 +1,12 @@
-//! Whether a store and the logs beside it belong together (rule F17).
+//! Comparison of a store with the logs beside it: do they belong together (rule F17)?
 //!
-//! A store that was restored to an older backup, or a stream of another time or another realm, looks like the traces of a
-//! crash. Whatever is granted over it voids what players were shown. [`compare_log`] tells the two apart, log by log, before
-//! anything is granted: it holds what the stream has of a log against what the store knows of it. A [`Comparison`] of all
-//! logs says whether the realm may start.
+//! A store that was restored from an older backup, or a stream of another time or another realm, looks like the traces
+//! of a crash. A grant on such a store voids what players were shown. [`compare_log`] distinguishes the cases, log by
+//! log, before anything is granted: it compares the stream's messages of a log with the store's records of it. A
+//! [`Comparison`] of all logs decides whether the realm may start.
 //!
-//! A log must be read before it is compared: whoever holds an owner has the store's leave first, so that a store which is
-//! read afterwards knows of everything in the log, unless it is older.
+//! A log must be read before it is compared: a holder has its grant recorded in the store before it appends, so a store
+//! that is read after the log knows of everything in the log, unless the store is older.
 
 mod mismatch;
 
@@ -31,24 +31,25 @@ use annals_store::{
 use crate::recovery::{RecoveryError, read_archived};
 pub use mismatch::{Direction, Mismatch};
 
-/// Batches of a log whose hashes are compared with the archive before it counts as another history.
+/// Maximum batches of a log whose hashes are compared with the archive before the log counts as another history.
 const COMPARED: usize = 64;
 
-/// Why the store cannot know of a log, or of its end: what the store gives out before it can be in a log, it has not given out.
+/// Reason why the store cannot know a log, or its end: the log contains something that the store gives out first, and
+/// has not given out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
     /// The store has no such owner.
     Owner,
-    /// A batch is of an epoch that the store has not granted.
+    /// A batch has an epoch that the store has not granted.
     Epoch {
-        /// The newest that it has granted.
+        /// Newest epoch that it has granted.
         granted: Epoch,
-        /// The newest in the log.
+        /// Newest epoch in the log.
         found: Epoch,
     },
     /// A batch follows an `Open` that the store has not recorded.
     Opening {
-        /// Whose `Open`.
+        /// Epoch of the `Open`.
         epoch: Epoch,
         /// The batch.
         batch: BatchNumber,
@@ -57,95 +58,95 @@ pub enum Unknown {
     Number {
         /// The number.
         found: u64,
-        /// The next that the store would give out.
+        /// Next number that the store would give out.
         next: u64,
     },
 }
 
-/// How a log stands to the store.
+/// Relation of a log to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// The log goes on where the archive ends, or ends there, as after any crash.
+    /// The log continues where the archive ends, or ends there, as after any crash.
     Agrees,
-    /// The log knows more than the store: the store is older.
+    /// The log contains more than the store knows: the store is older.
     Ahead(Unknown),
-    /// The log begins behind the batch that would have to come next: the store is older, or the log has lost its beginning.
+    /// The log begins after the next expected batch: the store is older, or the log has lost its beginning.
     Detached {
-        /// The first batch that is there.
+        /// First batch that is present.
         first: BatchNumber,
     },
-    /// The log ends before something that the store knows to have been in it: the log is older, or has lost its end.
+    /// The log ends before something that the store has recorded of it: the log is older, or has lost its end.
     Behind {
-        /// The last batch that is there; 0 if there is none.
+        /// Last batch that is present; 0 if there is none.
         last: BatchNumber,
-        /// The batch that the store knows of.
+        /// Batch that the store has recorded.
         known: BatchNumber,
     },
-    /// The log is of another history than the archive: of another realm, or of this one on another way.
+    /// The log has another history than the archive: it is of another realm, or of another branch of this one.
     Foreign {
-        /// The last batch that is there.
+        /// Last batch that is present.
         last: BatchNumber,
     },
 }
 
-/// What a log holds beyond the archive.
+/// What a log contains beyond the archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beyond {
-    /// Batches.
+    /// Number of batches.
     pub batches: u64,
-    /// Events of those.
+    /// Number of their events.
     pub events: u64,
     /// When the first of them was closed, by its writer's clock.
     pub from: WallTime,
-    /// When the last one was.
+    /// When the last of them was closed.
     pub to: WallTime,
 }
 
-/// A log, held against the store.
+/// A log, compared with the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComparedLog {
-    /// Whose.
+    /// Its owner.
     pub owner: OwnerId,
-    /// How it stands to the store.
+    /// Its relation to the store.
     pub standing: Standing,
-    /// Up to where it is archived.
+    /// Cursor up to which it is archived.
     pub cursor: Cursor,
-    /// What it holds beyond.
+    /// What it contains beyond the archive.
     pub beyond: Beyond,
-    /// When the newest of its batches was closed that the store knows, as far as the log still has one.
+    /// When the newest batch that the store knows was closed, if the log still has a batch that the store knows.
     pub known_to: Option<WallTime>,
-    /// Whether the realm was stopped in order, so that the archive has all of it.
+    /// Whether the realm was stopped in order, so that the archive has the whole log.
     closed: bool,
 }
 
-/// All logs of a shard, held against the store.
+/// All logs of a shard, compared with the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// Each log, whether the store or the stream knows of it.
+    /// Each log that the store or the stream knows.
     pub logs: BTreeMap<OwnerId, ComparedLog>,
 }
 
-/// A message of a log, as far as it matters here.
+/// A batch of a log, with the fields used here.
 pub(crate) struct Read<'a> {
     pub(crate) header: Header,
     pub(crate) hash: Hash,
     pub(crate) bytes: &'a [u8],
 }
 
-/// What the store knows of a log.
+/// The store's records of a log.
 pub(crate) struct Known {
     pub(crate) record: Option<OwnerRecord>,
     pub(crate) cursor: Cursor,
-    /// Of the cursor's epoch and higher ones.
+    /// Openings of the cursor's epoch and higher ones.
     pub(crate) openings: Vec<OpeningRecord>,
     next_entity: u64,
     next_checkout: u64,
     closed: bool,
-    /// Whether all that is archived of it was restored from a backup, so that it is in no stream.
+    /// Whether all of its archive was restored from a backup, so that it is in no stream.
     restored: bool,
 }
 
-/// Holds what the stream has of a log, its batches and fills in any order, against what the store knows of it.
+/// Compares the stream's messages of a log, its batches and fills in any order, with the store's records of it.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -179,7 +180,8 @@ pub async fn compare_log(
     })
 }
 
-/// The batches among the messages of a log, each once, by number. What is no batch of this owner is db's to report.
+/// The batches among the messages of a log, each once, by number. Messages that are no batch of this owner are left to
+/// db to report.
 pub(crate) fn read_batches(owner: OwnerId, batches: &[Vec<u8>]) -> Vec<Read<'_>> {
     let read = batches.iter().filter_map(|bytes| {
         let (header, hash) = Header::read(bytes).ok()?;
@@ -217,7 +219,7 @@ pub(crate) async fn read_known(store: &Store, shard: Shard, owner: OwnerId) -> R
     store.read(read).await
 }
 
-/// Whether a log's newest archived batch came into the archive with a backup.
+/// Whether a log's newest archived batch came into the archive from a backup.
 async fn is_restored(transaction: &Transaction, owner: OwnerId, cursor: Cursor) -> Result<bool, StoreError> {
     let page = transaction
         .get_range(&lineage::restorations(), 1, Order::Reverse)
@@ -228,8 +230,8 @@ async fn is_restored(transaction: &Transaction, owner: OwnerId, cursor: Cursor) 
     Ok(last.is_some_and(|last| leaf.is_none_or(|leaf| leaf < last.leaf)))
 }
 
-/// Whether a log is of another history than what is archived of it. The newest of its batches that the archive should have
-/// tells: it is there, unless it was void, being of an older epoch than the one that is there.
+/// Whether a log has another history than its archive. The newest of its batches that the archive should have decides:
+/// it is in the archive, unless it was void because its epoch is older than that of the archived batch.
 async fn is_foreign(store: &Store, shard: Shard, cursor: &Cursor, read: &[Read<'_>]) -> Result<bool, RecoveryError> {
     let continues = |read: &Read<'_>| read.header.number == cursor.batch.next() && read.header.previous == cursor.hash;
     if cursor.batch == BatchNumber(0) || read.iter().any(continues) {
@@ -260,7 +262,7 @@ async fn is_foreign(store: &Store, shard: Shard, cursor: &Cursor, read: &[Read<'
     Ok(!numbers.is_empty() || next)
 }
 
-/// Whether a batch opens an epoch and does nothing else: one that was given up may lie anywhere.
+/// Whether a batch only opens an epoch. Such a batch may have been given up, and so may be anywhere.
 pub(crate) fn is_bare_open(header: &Header) -> bool {
     header.opens && header.events == 0 && header.consumed.is_empty()
 }
@@ -286,7 +288,7 @@ impl Known {
         }
     }
 
-    /// What the log holds that the store would know of if it were not older.
+    /// What the log contains that the store would know of unless it is older.
     fn unknown(&self, read: &[Read<'_>]) -> Option<Unknown> {
         let found = read.iter().map(|read| read.header.epoch).max()?;
         let Some(record) = self.record else {
@@ -313,14 +315,15 @@ impl Known {
         ungiven.map(|(found, next)| Unknown::Number { found, next })
     }
 
-    /// Whether a batch follows an `Open` that is not recorded: nobody appends anything behind one before it is (rule E3).
+    /// Whether a batch follows an `Open` that is not recorded: a writer appends nothing after an `Open` before it is
+    /// recorded (rule E3).
     fn is_unrecorded(&self, header: &Header) -> bool {
         let is_recorded = self.openings.iter().any(|opening| opening.epoch == header.epoch);
         let is_void = |opening: &OpeningRecord| opening.epoch > header.epoch && opening.number <= header.number;
         !header.opens && header.epoch > self.cursor.epoch && !is_recorded && !self.openings.iter().any(is_void)
     }
 
-    /// The first batch that is there, if the one behind the cursor is not.
+    /// First batch that is present, if the one after the cursor is not.
     fn first_missing(&self, owner: OwnerId, read: &[Read<'_>]) -> Option<BatchNumber> {
         let tip = Tip {
             number: self.cursor.batch,
@@ -333,23 +336,24 @@ impl Known {
     }
 }
 
-/// An opening as the rules of the chain know it.
+/// Converts an opening to the type of the chain's rules.
 pub(crate) fn opening(record: &OpeningRecord) -> Opening {
     let OpeningRecord { epoch, number, hash } = *record;
     Opening { epoch, number, hash }
 }
 
-/// The highest numbers that a log's events name.
+/// Highest numbers that a log's events name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Numbers {
-    /// Of entities and stored entities, which share a counter.
+    /// Highest number of an entity or stored entity; these share a counter.
     pub(crate) entity: u64,
-    /// Of check-outs.
+    /// Highest number of a check-out.
     pub(crate) checkout: u64,
 }
 
 impl Numbers {
-    /// Those, and what the events of a batch name. A batch that cannot be read is db's to report.
+    /// Maximum of these numbers and those in the events of a batch. A batch that cannot be read is left to db to
+    /// report.
     pub(crate) fn and(mut self, bytes: &[u8]) -> Self {
         let Ok(batch) = Batch::read(bytes) else { return self };
         for event in &batch.events {
@@ -369,7 +373,7 @@ impl Numbers {
     }
 }
 
-/// What kind of owner writes such a log; `None` if nothing in it tells.
+/// Kind of the owner that writes this log; `None` if nothing in it tells.
 pub(crate) fn kind_of(read: &[Read<'_>]) -> Option<OwnerKind> {
     let events = read.iter().filter_map(|read| Batch::read(read.bytes).ok());
     let mut kinds = events
@@ -403,7 +407,7 @@ impl Beyond {
         }
     }
 
-    /// Both together.
+    /// Sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         match (self.batches, other.batches) {
@@ -425,8 +429,9 @@ impl Comparison {
         self.logs.insert(log.owner, log);
     }
 
-    /// Why the realm must not start, if it must not. `is_held` says that a process holds an owner: it puts back what the
-    /// stream has lost, so that a stream which ends too early, or begins too late, is no sign of another time then.
+    /// Returns the reason why the realm must not start, if there is one. `is_held` says that a process holds an owner:
+    /// it restores what the stream has lost, so a stream that ends too early or begins too late is then no sign of
+    /// another time.
     #[must_use]
     pub fn mismatch(&self, is_held: bool) -> Option<Mismatch> {
         let stands = |log: &&ComparedLog| match log.standing {

@@ -1,35 +1,36 @@
-//! Consistent cuts (rule F5): up to which leaf an archive can be taken so that no log in it has consumed a call that none in
-//! it has made.
+//! Consistent cuts (rule F5): the leaves at which an archive can be cut so that no log in it has consumed a call that
+//! no log in it has made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::{Batch, Header, Link, Thinned, calls_made};
 use annals_ids::{Address, CallNumber};
 
-/// Looks for consistent cuts, while the archive's batches pass by in their order.
+/// Finds consistent cuts in the archive's batches, which must be given in order.
 #[derive(Debug, Default)]
 pub struct Cuts {
     made: BTreeMap<Link, Made>,
-    /// Calls that were consumed and not made so far.
+    /// Calls that were consumed but not made so far.
     unmade: BTreeSet<(Link, CallNumber)>,
 }
 
-/// The calls that were made on a link.
+/// Calls made on a link.
 #[derive(Debug, Default)]
 struct Made {
-    /// All up to this one.
+    /// All calls up to this number were made.
     upto: u64,
-    /// Those beyond a gap: their batches were put back in front of it.
+    /// Calls beyond a gap: their batches were archived before those of the gap.
     beyond: BTreeSet<u64>,
 }
 
 impl Cuts {
-    /// Takes the next batch. Whether the archive up to and with it is a consistent cut.
+    /// Adds the next batch. Returns whether the archive up to and including it is a consistent cut.
     pub fn take(&mut self, batch: &Batch) -> bool {
         self.take_calls(&batch.header, calls_made(batch))
     }
 
-    /// As [`Self::take`], of a batch whose events were let go: which calls it made is kept (rule F14).
+    /// Like [`Self::take`], for a batch whose events were deleted: the numbers of the calls it made are kept (rule
+    /// F14).
     pub fn take_thinned(&mut self, batch: &Thinned) -> bool {
         self.take_calls(&batch.header, batch.calls.iter().copied())
     }
@@ -40,7 +41,7 @@ impl Cuts {
             self.unmade.remove(&(link, number));
         }
         for consumed in &header.consumed {
-            // What a client calls is in no log before it is taken (rule C8).
+            // A call from a client is in no log before it is consumed (rule C8).
             if matches!(consumed.from, Address::Client(_)) {
                 continue;
             }
@@ -59,7 +60,7 @@ impl Cuts {
         self.unmade.is_empty()
     }
 
-    /// Calls that were consumed, and made by no batch so far.
+    /// Calls that were consumed but made by no batch so far.
     pub fn unmade(&self) -> impl Iterator<Item = (Link, CallNumber)> {
         self.unmade.iter().copied()
     }

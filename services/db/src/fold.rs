@@ -1,8 +1,9 @@
-//! Folding: the stream's batches into archive, snapshots and database, in the stream's order (rules F1 to F5).
+//! Folding: moves the stream's batches into archive, snapshots and database, in the stream's order (rules F1 to F5).
 //!
-//! [`Folder::offer`] takes what the stream holds, [`Folder::commit`] puts a part of it into the store in one transaction.
-//! The state in memory is only ever ahead of the store within a commit; when one fails, or nobody knows whether it did, it
-//! is read anew. A log that cannot go on (a hole, an `Open` that is not recorded, a defect) waits by itself.
+//! [`Folder::offer`] accepts messages of the stream; [`Folder::commit`] writes a part of them to the store in one
+//! transaction. The state in memory is ahead of the store only during a commit. When a commit fails, or its outcome is
+//! unknown, the state is read again. A log that cannot advance (a hole, an `Open` that is not recorded, a defect) does
+//! not block the others.
 
 mod archiving;
 mod attempt;
@@ -40,40 +41,40 @@ use crate::{
     tiling::Tiler,
 };
 
-/// How often a commit is tried that lost against another transaction, or whose store did not answer. With the pauses it is
-/// half a minute.
+/// Maximum attempts of a commit that conflicts with another transaction or whose store does not answer. With the
+/// pauses, about half a minute.
 const ATTEMPTS: u32 = 40;
 
-/// Pause after the first attempt that failed because the store was away; doubled with each further one, up to
+/// Pause after the first attempt that fails because the store is unavailable; doubled after each further one, up to
 /// [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 
-/// Longest pause between two attempts.
+/// Maximum pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A message of the stream.
 #[derive(Debug)]
 struct Found {
-    /// Whose log, as its subject says.
+    /// Owner of the log, by the message's subject.
     owner: OwnerId,
     /// The batch.
     batch: Batch,
-    /// Its bytes.
+    /// The encoded batch.
     bytes: Vec<u8>,
 }
 
-/// Why folding stops.
+/// Reason why folding stops.
 #[derive(Debug, Error)]
 pub enum FoldError {
-    /// Another db folds this shard now.
+    /// Another db process folds this shard now.
     #[error("shard {shard} is folded by another db (term {term}); this one stands by")]
     Superseded {
-        /// Which shard.
+        /// The shard.
         shard: Shard,
-        /// The other's term.
+        /// Term of the other process.
         term: u64,
     },
-    /// The store was written by a program that knows another layout.
+    /// The store was written with another layout.
     #[error("nothing can be folded into this store")]
     Layout(#[from] OtherLayout),
     /// The store did not answer.
@@ -81,143 +82,144 @@ pub enum FoldError {
     Store(#[from] StoreError),
 }
 
-/// Something in the stream that is no part of any log, or that a log or the database cannot take. Alarms: the realm goes
-/// on, an operator must look.
+/// A message of the stream that belongs to no log, or that a log or the database cannot accept. The realm keeps
+/// running; an operator must look.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Alarm {
-    /// A message is no batch.
+    /// A message is not a batch.
     #[error("a message of owner {owner}'s log is not a batch: {source}")]
     Malformed {
-        /// Whose log.
+        /// Owner of the log.
         owner: OwnerId,
-        /// What is wrong.
+        /// Decoding error.
         source: Malformed,
     },
     /// A batch names another owner than its subject.
     #[error("a batch of owner {named} lies in the log of owner {owner}")]
     Misplaced {
-        /// Whose log.
+        /// Owner of the log.
         owner: OwnerId,
-        /// Whom the batch names.
+        /// Owner that the batch names.
         named: OwnerId,
     },
-    /// A batch has the right number and does not continue the log, or fills a hole and is not what is missing there.
+    /// A batch has the right number but does not continue the log, or fills a hole with something other than the
+    /// missing batch.
     #[error(
         "batch {number} of owner {owner} (hash {hash}) is not what belongs there: {expected} should stand there or before it"
     )]
     Contradiction {
-        /// Whose log.
+        /// Owner of the log.
         owner: OwnerId,
-        /// Which batch.
+        /// The batch.
         number: BatchNumber,
         /// Its hash.
         hash: Hash,
-        /// The hash of the batch before, or of the one that belongs in the hole.
+        /// Hash of the batch before, or of the batch that is missing in the hole.
         expected: Hash,
     },
     /// A batch of an epoch that was never granted.
     #[error("batch {number} of owner {owner} is of an epoch that was never granted")]
     Ungranted {
-        /// Whose log.
+        /// Owner of the log.
         owner: OwnerId,
-        /// Which batch.
+        /// The batch.
         number: BatchNumber,
     },
-    /// A batch holds what cannot have happened.
+    /// A batch contains an impossible event.
     #[error("owner {owner}'s log stands still before batch {number}, which cannot have happened: {why}")]
     Impossible {
-        /// Whose log.
+        /// Owner of the log.
         owner: OwnerId,
-        /// Which batch.
+        /// The batch.
         number: BatchNumber,
-        /// What stands against it.
+        /// What it contradicts.
         why: String,
     },
-    /// What is archived of a log cannot be read.
+    /// The archived part of a log cannot be read.
     #[error("owner {owner}'s log stands still: {why}")]
     Unreadable {
-        /// Whose log.
+        /// Owner of the log.
         owner: OwnerId,
         /// What is wrong.
         why: String,
     },
-    /// A batch asks for more than a transaction can do.
+    /// A batch needs more than one transaction can write.
     #[error(
         "owner {owner}'s log stands still before batch {number}: it writes {bytes} B to the database, more than one transaction takes"
     )]
     TooLarge {
-        /// Whose log.
+        /// Owner of the log.
         owner: OwnerId,
-        /// Which batch.
+        /// The batch.
         number: BatchNumber,
-        /// What the transaction would take.
+        /// Bytes that the transaction would write.
         bytes: usize,
     },
     /// The ledger contradicts itself.
     #[error("owner {owner}'s log stands still before batch {number}, which the ledger cannot take: {breach}")]
     Ledger {
-        /// Whose log.
+        /// Owner of the log.
         owner: OwnerId,
-        /// Which batch.
+        /// The batch.
         number: BatchNumber,
-        /// What is wrong with the ledger.
+        /// The contradiction.
         breach: Breach,
     },
-    /// An entity is of a type that the schema does not have.
+    /// An entity has a type that the schema does not define.
     #[error("entity {database} of the database was not written: the schema has no type {type_id}")]
     UnknownType {
-        /// Which entity.
+        /// The entity.
         database: DatabaseId,
         /// Its type.
         type_id: TypeId,
     },
-    /// An entity was to be written that was asked for under former definitions, and has no counterpart under the present ones.
+    /// A write of an entity was requested under former definitions and has no counterpart under the present ones.
     #[error("entity {database} of the database was not written: {why}")]
     Unconverted {
-        /// Which entity.
+        /// The entity.
         database: DatabaseId,
         /// What has no counterpart.
         why: String,
     },
-    /// A value that only one entity may have is taken.
+    /// A unique value belongs to another entity already.
     #[error("entity {database} of the database has the {property} of entity {holder} and is not found by it")]
     IdentifierTaken {
-        /// Which entity.
+        /// The entity.
         database: DatabaseId,
-        /// Which property: an identifier, or one with a unique index.
+        /// The property: an identifier, or one with a unique index.
         property: String,
-        /// Who has the identifier.
+        /// Entity that has the value.
         holder: DatabaseId,
     },
 }
 
-/// Batches of a log that are missing before those that are there (rule F4).
+/// A gap in a log: batches that are missing before present ones (rule F4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// Whose log.
+    /// Owner of the log.
     pub owner: OwnerId,
-    /// The first that is missing.
+    /// First missing batch.
     pub first: BatchNumber,
-    /// The first that is there again.
+    /// First batch after the gap.
     pub until: BatchNumber,
-    /// The hash of the batch before the hole.
+    /// Hash of the last batch before the gap.
     pub after: Hash,
-    /// The hash that the batch behind it names.
+    /// Predecessor hash named by the first batch after the gap.
     pub named: Hash,
 }
 
-/// What one commit did.
+/// Result of one commit.
 #[derive(Clone, Debug, Default)]
 pub struct Folded {
-    /// The new cursors of the logs that moved on, to be announced (rule F6).
+    /// New cursors of the logs that advanced, to be announced (rule F6).
     pub cursors: Vec<(OwnerId, Cursor)>,
-    /// How many batches were folded.
+    /// Number of folded batches.
     pub batches: usize,
-    /// How many events they held.
+    /// Number of their events.
     pub events: u64,
-    /// How many bytes they had.
+    /// Size of the folded batches.
     pub bytes: u64,
-    /// What is wrong with the stream.
+    /// Alarms about the stream.
     pub alarms: Vec<Alarm>,
 }
 
@@ -229,23 +231,25 @@ pub struct Folder {
     migrations: Migrations,
     term: u64,
     logs: BTreeMap<OwnerId, Log>,
-    /// Whether `logs` has every owner of the shard of which anything is folded.
+    /// Whether `logs` has every owner of the shard of which at least one batch is folded.
     listed: bool,
     pending: VecDeque<Arc<Found>>,
     pending_bytes: usize,
-    /// Logs that may go on without another message: the last transaction was full, or an `Open` may be recorded by now.
+    /// Logs that may advance without another message: the last transaction was full, or an `Open` may have been
+    /// recorded since.
     unfinished: VecDeque<OwnerId>,
-    /// Logs of which a snapshot is being written, in their turn.
+    /// Logs of which a snapshot is being written, in the order of their turns.
     snapshots: VecDeque<OwnerId>,
     archiving: Archiving,
     alarms: Vec<Alarm>,
 }
 
 impl Folder {
-    /// Begins to fold a shard; whoever folded it before is superseded. A store that does not say its layout says it from then on.
+    /// Begins to fold a shard and supersedes the process that folded it before. Records the layout in a store that has
+    /// none recorded.
     ///
     /// # Errors
-    /// When the store cannot be reached, or is of another layout.
+    /// When the store cannot be reached, or has another layout.
     pub async fn begin(store: Store, shard: Shard, schema: Arc<Schema>) -> Result<Self, FoldError> {
         let work = |transaction: Transaction| async move {
             mark::mark::<FoldError>(&transaction).await?;
@@ -255,7 +259,7 @@ impl Folder {
             transaction.set(&key, &next.encode())?;
             Ok::<_, FoldError>(next.term)
         };
-        // A lost answer raises the term twice, which harms nobody.
+        // If the answer is lost, the term is raised twice, which is harmless.
         let (term, _) = store.run_repeatable(work).await?;
         Ok(Self {
             migrations: Migrations::read(&store).await?.upto(schema.fingerprint()),
@@ -274,25 +278,25 @@ impl Folder {
         })
     }
 
-    /// Seals what this one archives, for as long as nobody supersedes it.
+    /// Returns the sealer for this folder's shard; it works until this folder is superseded.
     #[must_use]
     pub fn sealer(&self) -> Sealer {
         Sealer::new(self.store.clone(), self.shard, self.term)
     }
 
-    /// Writes the tiles of what this one archives, for as long as nobody supersedes it.
+    /// Returns the tiler for this folder's shard; it works until this folder is superseded.
     #[must_use]
     pub fn tiler(&self) -> Tiler {
         Tiler::new(self.store.clone(), self.shard, self.term)
     }
 
-    /// Lets go of what this one archives, for as long as nobody supersedes it.
+    /// Returns the retention of this folder's shard; it works until this folder is superseded.
     #[must_use]
     pub fn retention(&self, pace: Pace) -> Retention {
         Retention::new(self.store.clone(), self.shard, self.term, pace)
     }
 
-    /// Takes a message of the stream, in the stream's order.
+    /// Accepts a message of the stream. Messages must be offered in the stream's order.
     pub fn offer(&mut self, owner: OwnerId, bytes: Vec<u8>) {
         match Batch::read(&bytes) {
             Err(source) => self.alarms.push(Alarm::Malformed { owner, source }),
@@ -300,7 +304,7 @@ impl Folder {
         }
     }
 
-    /// Takes a message that is read already, as [`Self::offer`] does: this is the batch in these bytes.
+    /// Accepts a message that is decoded already, as [`Self::offer`] does: `batch` is the decoded form of `bytes`.
     pub(crate) fn offer_read(&mut self, owner: OwnerId, batch: Batch, bytes: Vec<u8>) {
         let named = batch.header.owner;
         if named == owner {
@@ -311,7 +315,7 @@ impl Folder {
         }
     }
 
-    /// Whether a commit has something to do that is there already.
+    /// Whether a commit has work that needs no further message.
     #[must_use]
     pub fn has_work(&self) -> bool {
         let goes_on = |owner| self.logs.get(owner).is_some_and(|log| !log.awaits_opening());
@@ -321,13 +325,13 @@ impl Folder {
             || self.unfinished.iter().any(goes_on)
     }
 
-    /// Bytes that wait to be committed: at some point the shell reads no further.
+    /// Bytes that wait to be committed. The shell stops reading at a limit.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
         self.pending_bytes
     }
 
-    /// What is missing in the logs.
+    /// Gaps in the logs.
     pub fn missing(&self) -> impl Iterator<Item = Missing> {
         self.logs.iter().filter_map(|(owner, log)| log.missing(*owner))
     }
@@ -340,7 +344,7 @@ impl Folder {
     /// Folds what was offered, as much as one transaction holds.
     ///
     /// # Errors
-    /// When another db folds the shard, or the store cannot be used; what was offered is still there then.
+    /// When another db process folds the shard, or the store cannot be used; what was offered is kept then.
     pub async fn commit(&mut self) -> Result<Folded, FoldError> {
         let mut most = usize::MAX;
         let mut failures = 0;
@@ -375,10 +379,10 @@ impl Folder {
         }
     }
 
-    /// Records a hole that nobody filled (rule F4).
+    /// Records a hole that no holder has filled (rule F4).
     ///
     /// # Errors
-    /// When another db folds the shard, or the store cannot be used.
+    /// When another db process folds the shard, or the store cannot be used.
     pub async fn name_hole(&mut self, missing: Missing) -> Result<(), FoldError> {
         let hole = archive::Hole {
             after: missing.after,
@@ -412,7 +416,7 @@ impl Folder {
         folded
     }
 
-    /// Puts everything back as it was before the attempt; what is folded has to be read again. Says which batch the attempt
+    /// Restores the state before the attempt; folded states have to be read again. Returns the batch that the attempt
     /// folded last.
     fn undo(&mut self, attempt: &mut Attempt) -> Option<(OwnerId, BatchNumber)> {
         for owner in std::mem::take(&mut attempt.entered) {

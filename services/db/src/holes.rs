@@ -1,9 +1,10 @@
-//! Accepting a hole that nobody can fill (rule F4).
+//! Accepting a hole that no holder can fill (rule F4).
 //!
-//! A log is folded batch by batch, so nothing behind a hole can ever be. Whoever accepts one gives up what is missing and
-//! what was logged behind it, in that log: a further epoch is granted, to nobody, and recorded as opened at the first missing
-//! batch. That makes all of it void by the rule that voids what a replaced holder wrote (E5), for db, takers and readers alike,
-//! and whoever is granted the owner next goes on from the last batch before the hole.
+//! A log is folded batch by batch, so no batch behind a hole can ever be folded. Accepting a hole gives up the missing
+//! batches and everything logged behind them in that log: a further epoch is granted, to no process, and recorded as
+//! opened at the first missing batch. That voids all of it by the rule that voids the batches of a replaced holder
+//! (E5), for db, takers and readers alike. The process that is granted the owner next continues from the last batch
+//! before the hole.
 
 use annals_ids::{BatchNumber, Epoch, OwnerId};
 use annals_store::{
@@ -15,48 +16,48 @@ use annals_store::{
 };
 use thiserror::Error;
 
-/// A hole that was accepted.
+/// An accepted hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// The last batch that stands.
+    /// Last batch that stays valid.
     pub stands: BatchNumber,
-    /// The first batch behind the hole that was there and is void; more may follow it.
+    /// First void batch after the hole; more may follow it.
     pub until: BatchNumber,
     /// The epoch that closes the log before the hole.
     pub epoch: Epoch,
 }
 
-/// Why a hole was not accepted.
+/// Reason why a hole was not accepted.
 #[derive(Debug, Error)]
 pub enum AcceptError {
-    /// db has not named it.
+    /// db has not recorded the hole.
     #[error(
         "no hole is named at batch {first} of owner {owner}; `annals log verify` lists those that are, and db names one after half a minute"
     )]
     NotNamed {
-        /// Whose log.
+        /// Owner of the log.
         owner: OwnerId,
-        /// The first missing batch.
+        /// First missing batch.
         first: BatchNumber,
     },
-    /// The log went on, or has another hole before it.
+    /// The log has advanced, or has another hole before this one.
     #[error("the log of owner {owner} does not stand before batch {first} any more: verify it again")]
     Moved {
-        /// Whose log.
+        /// Owner of the log.
         owner: OwnerId,
-        /// The first missing batch.
+        /// First missing batch.
         first: BatchNumber,
     },
-    /// The store.
+    /// The store cannot be used.
     #[error("the store was not reached")]
     Store(#[from] StoreError),
 }
 
-/// Accepts the named hole that begins at batch `first`. The owner must have no holder: one that lives may still fill it, and
-/// would go on showing what is void.
+/// Accepts the recorded hole that begins at batch `first`. The owner must have no holder: a running one may still fill
+/// the hole, and would go on showing void events.
 ///
 /// # Errors
-/// When no such hole is named, the log does not stand there, or the store cannot be used.
+/// When no such hole is recorded, the log does not end before it, or the store cannot be used.
 pub async fn accept_hole(store: &Store, owner: OwnerId, first: BatchNumber) -> Result<Accepted, AcceptError> {
     let work = |transaction: Transaction| async move {
         let named = transaction.get(&archive::hole_key(owner, first)).await?;
@@ -82,6 +83,6 @@ pub async fn accept_hole(store: &Store, owner: OwnerId, first: BatchNumber) -> R
             epoch: closing.epoch,
         })
     };
-    // A lost answer closes the log twice at the same batch, which is the same.
+    // If the answer is lost, the log is closed twice at the same batch, to the same effect.
     store.run_repeatable(work).await.map(|(accepted, _)| accepted)
 }

@@ -1,5 +1,5 @@
-//! The index of stored entities: which of them have this value in this property. Types and properties go by name, so that
-//! it stays true when types are numbered anew.
+//! The index of stored entities: finds entities by the value of a property. Types and properties are identified by
+//! name, so the index stays valid when types are renumbered.
 
 use annals_def::{EntityType, INDEXED_BYTES, Index, Property, Schema, Value};
 use annals_ids::DatabaseId;
@@ -11,10 +11,10 @@ use thiserror::Error;
 
 use crate::stored::{self, StoredEntity};
 
-/// Most entities that one look-up names.
+/// Maximum entities that one lookup returns.
 pub const FOUND_AT_ONCE: usize = 256;
 
-/// Why nothing could be looked up.
+/// Reason why a lookup fails.
 #[derive(Debug, Error)]
 pub enum FindError {
     /// The type has no such property.
@@ -22,7 +22,7 @@ pub enum FindError {
     Unknown {
         /// The type.
         entity_type: String,
-        /// What was named.
+        /// The name that was given.
         property: String,
     },
     /// The property has no index.
@@ -38,7 +38,7 @@ pub enum FindError {
     Store(#[from] StoreError),
 }
 
-/// Where one property of a stored entity stands in the index.
+/// Index entry of one property of a stored entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) property: String,
@@ -46,7 +46,7 @@ pub(crate) struct Place {
     pub(crate) unique: bool,
 }
 
-/// All places of a stored entity.
+/// All index entries of a stored entity.
 pub(crate) fn places(schema: &Schema, id: DatabaseId, entity: &StoredEntity) -> Vec<Place> {
     let Some(entity_type) = schema.type_named(&entity.entity_type) else {
         return Vec::new();
@@ -70,8 +70,8 @@ pub(crate) fn places(schema: &Schema, id: DatabaseId, entity: &StoredEntity) -> 
     indexed.filter_map(place).collect()
 }
 
-/// The entities of a type whose property has this value, by their ids, at most `limit` of them and [`FOUND_AT_ONCE`]; those
-/// after `after`, if it is given.
+/// Returns the entities of a type whose property has this value, ordered by id: at most `limit` and at most
+/// [`FOUND_AT_ONCE`], beginning after `after` if it is given.
 ///
 /// # Errors
 /// When there is no such index, or the store cannot be read.
@@ -118,7 +118,7 @@ pub async fn find_indexed(
     Ok(ids)
 }
 
-/// Those of `ids` that have the value: the index knows only the beginning of a long one.
+/// Those of `ids` that have the value: the index stores only a prefix of a long value.
 async fn confirmed(
     transaction: &Transaction,
     (property, value): (&str, &Value),
@@ -137,7 +137,7 @@ async fn confirmed(
     Ok(same)
 }
 
-/// The properties by which a stored entity is not found, because another has the value and only one may.
+/// Returns the properties by which a stored entity cannot be found, because another entity has the unique value.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -161,7 +161,7 @@ pub async fn taken_from(
     Ok(taken)
 }
 
-/// The entity of a type with this identifier.
+/// Finds the entity of a type by its identifier.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -181,7 +181,7 @@ pub async fn find(
     .await
 }
 
-/// Who has a place that only one can have.
+/// The entity that has this unique index entry.
 pub(crate) async fn holder(transaction: &Transaction, key: &[u8]) -> Result<Option<DatabaseId>, StoreError> {
     let value = transaction.get(key).await?;
     value.map(|value| database::decode_id(&value)).transpose()
@@ -191,8 +191,8 @@ fn is_indexed(property: &Property) -> bool {
     property.persistent && property.indexed != Index::None
 }
 
-/// Whether the index names all entities that have this value in this property. It knows nothing of what was never stored and
-/// so has its default, nor of an empty text where only one entity may have it; and it tells 0.0 from -0.0.
+/// Whether the index has all entities with this value in this property. It lacks entities whose property was never
+/// stored and so has its default, and empty texts in a unique index; and it distinguishes 0.0 from -0.0.
 pub(crate) fn names_all(property: &Property, value: &Value) -> bool {
     let is_named = match indexed_value(value) {
         None => false,
@@ -210,7 +210,7 @@ fn is_cut(value: &Value) -> bool {
     }
 }
 
-/// What the index knows a value by; `None` for one that has no order.
+/// Form of a value in the index; `None` for a value that has no order.
 fn indexed_value(value: &Value) -> Option<IndexedValue<'_>> {
     Some(match value {
         Value::Int(number) => IndexedValue::Signed(*number),

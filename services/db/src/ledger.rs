@@ -1,12 +1,12 @@
-//! The ledger: who holds what, and how that changes (rule F7; `docs/ledger.md`).
+//! The ledger: who holds which assets, and how that changes (rule F7; `docs/ledger.md`).
 //!
-//! [`Books`] holds the rows of the store that orders need, and the rules by which they change: pure, so that the fold, the
-//! tests and an auditor who goes through the archive use the same ones. A rule that meets a row which is not there says so
-//! ([`Halt::Needs`]), changes nothing, and is tried again when the row was loaded. [`LedgerTransaction`] is the way in for the fold: it
-//! loads rows in the transaction that folds a batch, and writes there what has changed.
+//! [`Books`] has the store rows that orders need, and the rules by which they change. It is pure, so that the fold, the
+//! tests and an auditor who replays the archive use the same rules. A rule that needs a row that is not loaded returns
+//! [`Halt::Needs`] and changes nothing; it is retried when the row was loaded. [`LedgerTransaction`] is the fold's
+//! interface: it loads rows in the transaction that folds a batch, and writes the changed ones there.
 //!
-//! Responsible for: balances, items, reserved transfers, trades, entries, and what goes to the outbox. Not responsible for:
-//! who asked (a base part, in its log), nor for telling those concerned (the owner of the log `ledger`).
+//! Responsible for balances, items, reserved transfers, trades, entries, and the outbox. Not responsible for who asked
+//! (a base part, in its log), nor for notifying the parties (the owner of the log `ledger`).
 
 mod audit;
 mod books;

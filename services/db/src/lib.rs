@@ -1,8 +1,9 @@
 //! The db core: folds logs into snapshots, owner records and the archive.
 //!
-//! Responsible for: what is written into the store when a batch is folded, how an owner's state is rebuilt from it, and
-//! the database behind accounts and stored entities, and the ledger. Not responsible for: reading the stream, or deciding who folds: a
-//! shell and a lease in the store do. There is no clock in here; every function is a transaction or a few.
+//! Responsible for what folding a batch writes to the store, for rebuilding an owner's state from it, and for the
+//! database behind accounts, stored entities and the ledger. Not responsible for reading the stream or for deciding
+//! which process folds: a shell and a lease in the store do that. The crate has no clock; every function is one
+//! transaction or a few.
 
 pub mod accounts;
 pub mod adopting;

@@ -1,11 +1,12 @@
-//! Migrating a realm that does not run to other definitions.
+//! Migrating a stopped realm to other definitions.
 //!
-//! [`Preparation::begin`] refuses what must not be; [`Preparation::survey`] tries everything out and changes nothing;
-//! [`Preparation::decide`] makes the realm one of the new definitions, in one transaction; and [`convert_next`] then
-//! rewrites stored entities, a slice at a time. It may be killed after any of its transactions and called again.
+//! [`Preparation::begin`] rejects migrations that are not allowed; [`Preparation::survey`] is a dry run that changes
+//! nothing; [`Preparation::decide`] gives the realm the new definitions, in one transaction; [`convert_next`] then
+//! rewrites stored entities, a slice at a time. The process may be killed after any of these transactions and run
+//! again.
 //!
-//! Logs are not rewritten: nobody changes what has happened. Each goes over to the new definitions with its next `Open`, and
-//! whoever folds it converts its state there ([`Migrations`]).
+//! Logs are not rewritten, since history does not change. Each log goes over to the new definitions with its next
+//! `Open`, and a process that folds it converts its state there ([`Migrations`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,43 +33,43 @@ use crate::{
 /// Rows of stored entities that are read at a time.
 const PAGE: usize = 256;
 
-/// Bytes of stored entities that one transaction rewrites, give or take one entity: so few that it takes a fraction of the
+/// Bytes of stored entities that one transaction rewrites, give or take one entity: few enough for a fraction of the
 /// time that a transaction may last.
 const SLICE_BYTES: usize = 1 << 20;
 
-/// Most values without counterpart that a survey names; further ones are counted.
+/// Maximum values without counterpart that a survey names; further ones are counted.
 pub const NAMED: usize = 20;
 
-/// Why a realm is not migrated.
+/// Reason why a realm is not migrated.
 #[derive(Debug, Error)]
 pub enum MigrateError {
     /// There is no realm.
     #[error("nobody ever began this realm: start it with the definitions that it is to have")]
     NoRealm,
-    /// It has these definitions.
+    /// The realm has these definitions already.
     #[error("the realm runs on exactly these definitions: there is nothing to migrate")]
     Same,
-    /// It had these definitions before.
+    /// The realm had these definitions before.
     #[error(
         "this would be a downgrade: the realm was migrated away from these definitions, and what was dropped then does not \
          come back; restore a backup from before, or change the present definitions"
     )]
     Downgrade,
-    /// It was not stopped in order.
+    /// The realm was not stopped in order.
     #[error(
         "the realm was not stopped in order, so there may be more in its log than in its store: start it on the old \
          definitions and stop it with `annals realm stop`"
     )]
     NotStopped,
-    /// It is not what it was when the migration was prepared.
+    /// The realm has changed since the migration was prepared.
     #[error("the realm was started or migrated while this migration was prepared: begin again")]
     Changed,
-    /// Another migration is not at its end.
+    /// Another migration is not complete.
     #[error(
         "the migration to definitions {0} is not at its end: finish it first, with `annals realm migrate` and those definitions"
     )]
     Unfinished(Hash),
-    /// What was said to be renamed.
+    /// A given rename is invalid.
     #[error("nothing can be renamed so")]
     Rename(#[from] RenameError),
     /// The realm cannot run before everything is converted.
@@ -80,21 +81,21 @@ pub enum MigrateError {
     /// A stored entity has no counterpart.
     #[error("entity {database} of the database has no place under the new definitions")]
     Entity {
-        /// Which.
+        /// The entity.
         database: DatabaseId,
-        /// Why.
+        /// Why it has no counterpart.
         #[source]
         source: MigrationError,
     },
-    /// The store.
+    /// The store cannot be used.
     #[error("the store could not be used")]
     Store(#[from] StoreError),
-    /// An owner's state.
+    /// An owner's state cannot be rebuilt.
     #[error("an owner's state could not be rebuilt")]
     Recovery(#[from] RecoveryError),
 }
 
-/// A migration that nothing stands against so far.
+/// A migration that is allowed so far.
 pub struct Preparation {
     store: Store,
     shard: Shard,
@@ -102,33 +103,33 @@ pub struct Preparation {
     migration: Migration,
     renames: Vec<String>,
     number: u32,
-    /// How many leaves the archive had: a realm that runs makes more.
+    /// Number of leaves in the archive; a running realm adds more.
     leaves: u64,
 }
 
-/// What a migration comes to.
+/// Result of a dry run.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// How many owners there are.
+    /// Number of owners.
     pub owners: u64,
-    /// How many parts of entities live on them, or are on their way.
+    /// Number of entity parts on them, or in hand-over.
     pub parts: u64,
-    /// How many calls are under way.
+    /// Number of calls in transit.
     pub calls: u64,
-    /// By type, how many stored entities there are.
+    /// Number of stored entities by type.
     pub stored: BTreeMap<String, u64>,
-    /// What has no counterpart: the first [`NAMED`].
+    /// The first [`NAMED`] values without counterpart.
     pub refused: Vec<String>,
-    /// How many more.
+    /// Number of further ones.
     pub unnamed: u64,
     receivers: Receivers,
 }
 
 impl Preparation {
-    /// Holds a realm against new definitions, with what is said to be renamed.
+    /// Compares a realm's definitions with new ones, given the renames.
     ///
     /// # Errors
-    /// When it is not to be migrated to them now.
+    /// When the realm cannot be migrated to them now.
     pub async fn begin(store: Store, shard: Shard, new: Schema, said: Vec<Rename>) -> Result<Self, MigrateError> {
         let read = |transaction: Transaction| async move {
             let realm = transaction.get(&director::realm_key()).await?;
@@ -173,16 +174,16 @@ impl Preparation {
         })
     }
 
-    /// The definitions that the realm has.
+    /// The realm's present definitions.
     #[must_use]
     pub fn old(&self) -> &Schema {
         self.migration.plan.old()
     }
 
-    /// Tries out what becomes of everything that the realm holds. Changes nothing.
+    /// Converts everything that the realm has, as a trial. Changes nothing.
     ///
     /// # Errors
-    /// When it cannot be read; what has no counterpart is in the survey.
+    /// When it cannot be read; values without counterpart are in the survey.
     pub async fn survey(&self) -> Result<Survey, MigrateError> {
         let mut survey = Survey::default();
         let migrations = Migrations::read(&self.store).await?;
@@ -190,7 +191,7 @@ impl Preparation {
         let listing = |transaction: Transaction| async move { owners::read_owners(&transaction).await };
         for (owner, record) in self.store.read(listing).await? {
             let mut state = recover(&self.store, record.shard, owner, record.kind).await?.state;
-            // Its log may have stood still through the migration before.
+            // The log may not have advanced since the migration before.
             match migrations.convert(&mut state, self.migration.from) {
                 Ok(()) => states.push(state),
                 Err(why) => survey.refuse(why.to_string()),
@@ -227,10 +228,11 @@ impl Preparation {
         Ok(survey)
     }
 
-    /// Whether the realm may run before stored entities are converted: whether all of them are found by the same as before.
+    /// Checks that the realm may run before stored entities are converted: the indexed properties must be the same as
+    /// before.
     ///
     /// # Errors
-    /// [`MigrateError::IndexChanges`] names the first property that stands against it.
+    /// [`MigrateError::IndexChanges`] names the first property that differs.
     pub fn may_be_later(&self) -> Result<(), MigrateError> {
         let plan = &self.migration.plan;
         let is_indexed = |property: &annals_def::Property| property.persistent && property.indexed != Index::None;
@@ -260,8 +262,8 @@ impl Preparation {
         Ok(())
     }
 
-    /// Makes the realm one of the new definitions. From here on there is no way back; [`convert_next`] is to be called until
-    /// nothing is left, before the realm runs or, with `later`, while it does.
+    /// Gives the realm the new definitions. This cannot be undone. [`convert_next`] must be called until nothing is
+    /// left, before the realm runs or, with `later`, while it runs.
     ///
     /// # Errors
     /// When the realm was started or migrated meanwhile, or the store cannot be used.
@@ -289,10 +291,10 @@ impl Preparation {
             let realm = realm.map(|value| director::Realm::decode(&value)).transpose()?;
             let realm = realm.ok_or_else(|| StoreError::Corrupt("the realm is gone".into()))?;
             if realm.schema == record.to {
-                // The answer to an earlier try was lost.
+                // The answer to an earlier attempt was lost.
                 return Ok(());
             }
-            // A director that starts the realm removes it in a transaction of its own.
+            // A director that starts the realm removes this key in a transaction of its own.
             if transaction.get(&director::closed_key()).await?.is_none() {
                 return Err(MigrateError::NotStopped);
             }
@@ -333,20 +335,20 @@ impl Survey {
     }
 }
 
-/// How far the conversion of stored entities is.
+/// Progress of the conversion of stored entities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Converted {
-    /// How many were converted since it began.
+    /// Number converted since it began.
     pub converted: u64,
-    /// How many there were then.
+    /// Number of stored entities when it began.
     pub of: u64,
-    /// Those that are not found by a value, of the slice that was converted last: another entity has it.
+    /// Entities of the last slice that cannot be found by a unique value, because another entity has it.
     pub taken: Vec<String>,
     /// Whether nothing is left.
     pub is_done: bool,
 }
 
-/// Whether stored entities of a realm are still to be converted, and how far that is.
+/// Progress of the conversion, if stored entities of the realm are still to be converted.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -359,7 +361,7 @@ pub async fn read_converting(store: &Store) -> Result<Option<Converting>, StoreE
 /// Converts the next slice of stored entities, in one transaction. `present` are the realm's definitions.
 ///
 /// # Errors
-/// When one has no counterpart, which a survey would have said; or the store cannot be used.
+/// When an entity has no counterpart, which a survey would have reported; or the store cannot be used.
 pub async fn convert_next(store: &Store, present: &Schema, migrations: &Migrations) -> Result<Converted, MigrateError> {
     let work = |transaction: Transaction| async move {
         let key = converting_key();
@@ -389,7 +391,7 @@ pub async fn convert_next(store: &Store, present: &Schema, migrations: &Migratio
     Ok(store.run_repeatable(work).await?.0)
 }
 
-/// Converts all stored entities that are of former definitions, of a store that nobody else uses.
+/// Converts all stored entities of former definitions. No other process may use the store.
 pub(crate) async fn convert_all(store: &Store, present: &Schema, migrations: &Migrations) -> Result<(), MigrateError> {
     let mut after = Some(DatabaseId(0));
     while let Some(from) = after {
@@ -400,9 +402,9 @@ pub(crate) async fn convert_all(store: &Store, present: &Schema, migrations: &Mi
     Ok(())
 }
 
-/// What was done in one transaction.
+/// Result of one transaction.
 struct Slice {
-    /// The last entity that was looked at; `None` if there are no more.
+    /// Last entity examined; `None` if there are no more.
     upto: Option<DatabaseId>,
     converted: u64,
     taken: Vec<String>,
@@ -445,7 +447,7 @@ async fn convert_slice(
     Ok(slice)
 }
 
-/// The next stored entities, some of them.
+/// Some of the next stored entities.
 async fn page_after(transaction: &Transaction, after: DatabaseId) -> Result<Vec<DatabaseId>, StoreError> {
     let all = database::entities();
     let begin = KeyRange::prefix(&database::entity_key(after)).end;
@@ -467,7 +469,7 @@ async fn read_page(store: &Store, after: DatabaseId) -> Result<Option<Vec<(Datab
     Ok(Some(store.read(read).await?).filter(|page| !page.is_empty()))
 }
 
-/// The types of all to whom calls of methods are under way.
+/// Types of all receivers of calls in transit.
 fn receivers(states: &[OwnerState]) -> Receivers {
     let called: BTreeSet<EntityId> = states
         .iter()

@@ -1,7 +1,8 @@
-//! The changes that a realm's definitions have gone through, and what they make of states and stored entities.
+//! The changes of a realm's definitions, and how they convert states and stored entities.
 //!
-//! Every reader of a log folds it through [`Migrations::fold`]: the past stays what it was under the definitions of its time, and a
-//! log goes over to others with the `Open` that was written under them (rules M1 and M2 of `docs/protocol.md`).
+//! Every reader of a log folds it through [`Migrations::fold`]: earlier batches are folded under the definitions of
+//! their time, and a log goes over to other definitions with the `Open` that was written under them (rules M1 and M2 of
+//! `docs/protocol.md`).
 
 use std::{
     borrow::Cow,
@@ -29,18 +30,18 @@ use crate::{
 /// Rows read at a time.
 const PAGE: usize = 256;
 
-/// All changes of a realm's definitions, the oldest first. No definitions are migrated to twice, so there is one way from any to
-/// the present ones.
+/// All changes of a realm's definitions, oldest first. No definitions are migrated to twice, so there is one path from
+/// any to the present ones.
 #[derive(Clone, Debug, Default)]
 pub struct Migrations {
     steps: Vec<Arc<Migration>>,
 }
 
 impl Migrations {
-    /// Those of a realm.
+    /// Reads a realm's migrations.
     ///
     /// # Errors
-    /// When the store cannot be read, or holds something else there.
+    /// When the store cannot be read, or a row is not a migration.
     pub async fn read(store: &Store) -> Result<Self, StoreError> {
         let records = read_records(store).await?;
         let mut schemas: BTreeMap<Hash, Schema> = BTreeMap::new();
@@ -56,7 +57,7 @@ impl Migrations {
         Ok(Self { steps })
     }
 
-    /// Those among the rows of a backup.
+    /// Decodes the migrations among the rows of a backup.
     ///
     /// # Errors
     /// When a row cannot be read.
@@ -73,7 +74,7 @@ impl Migrations {
         Ok(Self { steps })
     }
 
-    /// Those that lead up to the definitions with this fingerprint.
+    /// The migrations that lead to the definitions with this fingerprint.
     #[must_use]
     pub fn upto(mut self, schema: Hash) -> Self {
         if let Some(at) = self.steps.iter().position(|step| step.from == schema) {
@@ -82,22 +83,23 @@ impl Migrations {
         self
     }
 
-    /// How many there are.
+    /// Number of migrations.
     #[must_use]
     pub fn generation(&self) -> u32 {
         u32::try_from(self.steps.len()).expect("invariant: they are numbered by 32 bits")
     }
 
-    /// Folds a batch; where the log goes over to other definitions with it, the state is converted first.
+    /// Folds a batch. If the log goes over to other definitions with it, the state is converted first.
     ///
     /// # Errors
-    /// As [`OwnerState::fold`]; when nothing was migrated to the batch's definitions, or the state has no counterpart there.
+    /// As [`OwnerState::fold`]; when no migration leads to the batch's definitions, or the state has no counterpart
+    /// there.
     pub fn fold(&self, state: &mut OwnerState, batch: &Batch) -> Result<(), Impossible> {
         self.prepare(state, batch)?;
         state.fold(batch)
     }
 
-    /// Converts a state if the batch goes over to other definitions. Whether it did.
+    /// Converts a state if the batch goes over to other definitions. Returns whether it did.
     ///
     /// # Errors
     /// As [`Migrations::fold`].
@@ -109,10 +111,10 @@ impl Migrations {
         Ok(goes_over)
     }
 
-    /// Converts a state to the definitions with this fingerprint. One of a log in which nothing is written is under none.
+    /// Converts a state to the definitions with this fingerprint. The state of an empty log has no definitions.
     ///
     /// # Errors
-    /// When no migration leads there, or something of it has no counterpart.
+    /// When no migration leads there, or something in the state has no counterpart.
     pub fn convert(&self, state: &mut OwnerState, to: Hash) -> Result<(), Impossible> {
         if state.tail.batch.0 == 0 || state.schema == to {
             return Ok(());
@@ -131,8 +133,8 @@ impl Migrations {
         self.steps[begin..=end].iter().try_for_each(|step| step.convert(state))
     }
 
-    /// Whether a state with this hash is what some migration makes of `state`: whoever takes an owner over has that before it
-    /// has written anything.
+    /// Whether a migration converts `state` to one with this hash: a process that takes an owner over has the converted
+    /// state before it has written anything.
     #[must_use]
     pub fn leads_from(&self, state: &OwnerState, hash: Hash) -> bool {
         let newest = self.steps.last().filter(|newest| newest.to != state.schema);
@@ -142,10 +144,10 @@ impl Migrations {
         })
     }
 
-    /// What a part of an entity is under the present definitions, that stands in a state under those with this fingerprint.
+    /// Converts an entity part from the definitions with this fingerprint to the present ones.
     ///
     /// # Errors
-    /// If something of it has no counterpart.
+    /// If something in it has no counterpart.
     pub fn image<'a>(&self, schema: Hash, image: &'a Image) -> Result<Cow<'a, Image>, MigrationError> {
         let past = self.steps.iter().position(|step| step.from == schema);
         let mut image = Cow::Borrowed(image);
@@ -155,7 +157,7 @@ impl Migrations {
         Ok(image)
     }
 
-    /// What a stored entity is under the present definitions.
+    /// Converts a stored entity to the present definitions.
     pub(crate) fn entity(&self, row: &EntityRow) -> Result<StoredEntity, MigrationError> {
         let mut entity = row.entity.clone();
         for step in self.steps.get(row.generation as usize..).unwrap_or_default() {
@@ -175,7 +177,7 @@ impl Migrations {
             .map_or(present, |step| step.plan.old())
     }
 
-    /// What a type of this generation was called in the very first definitions, and in which generation it came to be.
+    /// The first name of a type of this generation, and the generation in which the type was added.
     pub(crate) fn first_name(&self, generation: u32, name: &str) -> (u32, String) {
         let (mut generation, mut name) = (generation.min(self.generation()), name.to_owned());
         while let Some(before) = generation.checked_sub(1) {
@@ -190,10 +192,10 @@ impl Migrations {
     }
 }
 
-/// All records of migrations, the oldest first.
+/// Reads all records of migrations, oldest first.
 ///
 /// # Errors
-/// When the store cannot be read, or holds something else there.
+/// When the store cannot be read, or a row is not such a record.
 pub async fn read_records(store: &Store) -> Result<Vec<MigrationRecord>, StoreError> {
     let mut encoded: Vec<Vec<u8>> = Vec::new();
     let mut range = migrations::migrations();
@@ -220,10 +222,10 @@ pub async fn read_records(store: &Store) -> Result<Vec<MigrationRecord>, StoreEr
     }
 }
 
-/// The schema with this fingerprint.
+/// Reads the schema with this fingerprint.
 ///
 /// # Errors
-/// When the store cannot be read, or does not hold it.
+/// When the store cannot be read, or does not have it.
 pub async fn read_schema(store: &Store, fingerprint: Hash) -> Result<Schema, StoreError> {
     let key = &director::schema_key(fingerprint);
     let bytes = store.read(|transaction| async move { read_chunks(&transaction, key).await });
@@ -243,7 +245,7 @@ fn step(record: &MigrationRecord, (old, new): (&Schema, &Schema)) -> Result<Migr
     })
 }
 
-/// What was renamed, as it was said.
+/// The renames as they were given.
 fn renames((old, new): (&Schema, &Schema), said: &[String]) -> Result<Renames, annals_def::RenameError> {
     let all: Vec<Rename> = said.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
     Renames::new(old, new, all)

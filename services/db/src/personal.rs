@@ -1,8 +1,8 @@
-//! Keys of persons (rule P5), and forgetting them (rule P7).
+//! Keys of persons (rule P5), and forgetting persons (rule P7).
 //!
-//! A person is a stored entity: the account of somebody, or whatever else has personal members. Its key is made when it first
-//! lives, and is one row of the store. What is sealed under it (docs/personal-data.md) stays wherever it was hashed; once the row
-//! is gone nobody reads it again.
+//! A person is a stored entity with personal members, such as an account. Its key is created at its first activation
+//! and is one row of the store. Sealed data (docs/personal-data.md) stays wherever it was hashed; once the row is
+//! deleted, it can no longer be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,35 +24,35 @@ use crate::stored;
 /// Rows read at a time.
 const PAGE: usize = 256;
 
-/// What the store has of a person.
+/// What the store has about a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Person {
-    /// Nothing: it never lived, or its key was not restored.
+    /// Nothing: it was never activated, or its key was not restored.
     Unknown,
     /// The key.
     Known(PersonalKey),
-    /// That it was forgotten.
+    /// It was forgotten.
     Forgotten(Forgotten),
 }
 
-/// Why a person was not forgotten.
+/// Reason why a person was not forgotten.
 #[derive(Debug, Error)]
 pub enum NotForgotten {
     /// The store cannot be used.
     #[error("the store cannot be used")]
     Store(#[from] StoreError),
-    /// There is nothing to forget.
+    /// There is no such person.
     #[error("there is no stored entity {0}, and no account that is to become one")]
     Unknown(DatabaseId),
-    /// It lives: whoever holds it has the key in its memory, and goes on sealing.
+    /// It is active: its holder has the key in memory and goes on sealing.
     #[error(
         "stored entity {0} lives; wait until its client has gone, or end its session, and try again: where the realm does not run, start it, so that what lived when it stopped can end"
     )]
     Lives(DatabaseId),
 }
 
-/// The key of a person that is about to live. It is made of `fresh`, which has to be random, if there is none; whoever was
-/// forgotten gets none.
+/// Returns the key of a person that is about to be activated. If there is none, creates it from `fresh`, which must be
+/// random. Returns `None` for a forgotten person.
 ///
 /// # Errors
 /// When the store cannot be used.
@@ -70,7 +70,7 @@ pub async fn key(store: &Store, person: DatabaseId, fresh: [u8; 32]) -> Result<O
     store.run_repeatable(work).await.map(|(key, _)| key)
 }
 
-/// What is there of a person.
+/// Reads what the store has about a person.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -80,7 +80,7 @@ pub async fn person(store: &Store, person: DatabaseId) -> Result<Person, StoreEr
         .await
 }
 
-/// As [`person`], in a transaction.
+/// Like [`person`], in a transaction.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -93,12 +93,12 @@ pub async fn read(transaction: &Transaction, person: DatabaseId) -> Result<Perso
     Ok(key.map_or(Person::Unknown, |key| Person::Known(PersonalKey::new(key))))
 }
 
-/// Forgets a person: the key goes, none is made again, and nobody logs in to its account any more, whose name is free. Says since
-/// when that is so; it may have been forgotten before. There need be no key: in a realm that was restored without its keys the
-/// account is there nevertheless, and so may be what is sealed, for whoever brings a key back later.
+/// Forgets a person: deletes the key and prevents a new one, ends logins to its account and frees the account's name.
+/// Returns the time of the forgetting, which may be an earlier one. A key need not exist: a realm that was restored
+/// without its keys still has the account, and may have sealed data, which a key that is imported later could open.
 ///
 /// # Errors
-/// When it lives, there is no such entity, or the store cannot be used.
+/// When it is active, there is no such entity, or the store cannot be used.
 pub async fn forget(
     store: &Store,
     shard: Shard,
@@ -135,7 +135,7 @@ pub async fn forget(
     store.run_repeatable(work).await.map(|(forgotten, _)| forgotten)
 }
 
-/// All keys, and all who were forgotten: what is kept apart from backups.
+/// Returns all keys and all forgotten persons, to be kept apart from backups.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -154,22 +154,22 @@ pub async fn export(store: &Store) -> Result<BTreeMap<DatabaseId, Person>, Store
     Ok(persons)
 }
 
-/// What became of what was brought back.
+/// Result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Keys that are there now and were not.
+    /// Number of keys added.
     pub keys: u64,
-    /// Persons that are forgotten now and were not.
+    /// Number of persons forgotten by the import.
     pub forgotten: u64,
-    /// Keys that were left alone, because another is in use already. What was sealed under the one that was brought stays
-    /// unreadable.
+    /// Keys that were not imported because another key is in use. Data sealed under the imported key stays unreadable.
     pub differing: u64,
-    /// Who was not forgotten again, because they live.
+    /// Persons that were not forgotten again because they are active.
     pub living: BTreeSet<DatabaseId>,
 }
 
-/// Brings keys back, and forgets again whoever was forgotten (rule P8). Whoever is forgotten here stays so, whatever comes, and
-/// an account that they have nevertheless goes. It is for a realm that was just restored: who lives is left alone, and named.
+/// Imports keys, and forgets again the persons that were forgotten at the export (rule P8). A person that is forgotten
+/// here stays forgotten whatever is imported, and its account, if any, is deleted. Meant for a realm that was just
+/// restored: active persons are left alone and reported.
 ///
 /// # Errors
 /// When the store cannot be used.
@@ -178,7 +178,7 @@ pub async fn import(store: &Store, persons: &BTreeMap<DatabaseId, Person>) -> Re
     for (key, value) in rows(store, KeyRange::prefix(&database::account_key(&[]))).await? {
         accounts.insert(Account::decode(&value)?.database, key);
     }
-    // Whoever is forgotten here and named by nobody comes along for the account.
+    // Persons that are forgotten here but not in the import are included, to delete their accounts.
     let mut persons = persons.clone();
     for (key, _) in rows(store, personal::forgotten()).await? {
         persons.entry(personal::person_of(&key)?).or_insert(Person::Unknown);
@@ -187,7 +187,7 @@ pub async fn import(store: &Store, persons: &BTreeMap<DatabaseId, Person>) -> Re
     for (person, brought) in persons {
         let brought = &brought;
         let account = accounts.get(&person).map(Vec::as_slice);
-        // What is counted is read first: a transaction whose answer is lost finds its own work done.
+        // Read first, for the counts: a transaction whose answer is lost finds its own work done when it is retried.
         let held = self::person(store, person).await?;
         let work = |transaction: Transaction| async move { bring(&transaction, person, brought, account).await };
         if !store.run_repeatable(work).await?.0 {
@@ -204,7 +204,7 @@ pub async fn import(store: &Store, persons: &BTreeMap<DatabaseId, Person>) -> Re
     Ok(imported)
 }
 
-/// Brings back what was kept of one person; not if it was forgotten and lives.
+/// Imports one person; does nothing if it was forgotten and is active.
 async fn bring(
     transaction: &Transaction,
     person: DatabaseId,
@@ -226,9 +226,9 @@ async fn bring(
     Ok(true)
 }
 
-/// Whether a process may have the entity, and its key in its memory. Restoring checks out what lived where the realm was cut off,
-/// and leaves each owner with no process: until an owner is granted, nobody has anything that lived there. Whoever is granted it
-/// reads the keys afterwards.
+/// Whether a process may have the entity, and its key in memory. A restore checks out the entities that were active at
+/// the cut, and leaves each owner without a holder: until an owner is granted, no process has an entity that was active
+/// there. A process that is granted the owner reads the keys afterwards.
 async fn is_held(transaction: &Transaction, person: DatabaseId) -> Result<bool, StoreError> {
     let Some(checkout) = transaction.get(&database::checkout_key(person)).await? else {
         return Ok(false);
@@ -244,7 +244,7 @@ fn remove(transaction: &Transaction, person: DatabaseId, forgotten: &Forgotten) 
     transaction.set(&personal::forgotten_key(person), &forgotten.encode())
 }
 
-/// Takes away the row that was a person's account when it was looked for. Another account may have the name since.
+/// Deletes the row that was a person's account when it was looked up. Another account may have taken the name since.
 async fn clear_account(
     transaction: &Transaction,
     person: DatabaseId,
@@ -259,8 +259,8 @@ async fn clear_account(
     }
 }
 
-/// The row of the account that is this stored entity's, if one is. Rows of accounts name their entity, and not the other way
-/// round: all are read.
+/// Finds the row of this stored entity's account, if there is one. Account rows name their entity, but not the other
+/// way round, so all are read.
 async fn account_of(store: &Store, person: DatabaseId) -> Result<Option<Vec<u8>>, StoreError> {
     for (key, value) in rows(store, KeyRange::prefix(&database::account_key(&[]))).await? {
         if Account::decode(&value)?.database == person {

@@ -1,7 +1,7 @@
 //! Proving: tiles, roots and proofs of a shard's Merkle tree, at any size that it has had, from the store alone.
 //!
-//! What the tiler has written is read; what it has not written yet (partial tiles, the archive's end, an archive without tiles)
-//! is worked out from the leaves. A tree only grows, so what is read in several transactions belongs together.
+//! Reads what the tiler has written, and computes the rest (partial tiles, the archive's end, an archive without tiles)
+//! from the leaves. A tree only grows, so reads in several transactions are consistent.
 
 use annals_ids::{Hash, Shard};
 use annals_proof::{
@@ -17,18 +17,18 @@ use thiserror::Error;
 
 use crate::tiling::{LeafHashes, read_tile};
 
-/// Why something could not be proven.
+/// Reason why a proof fails.
 #[derive(Debug, Error)]
 pub enum ProveError {
     /// There is no such tree or leaf.
     #[error(transparent)]
     Outside(#[from] OutsideTree),
-    /// The store did not answer, or what it holds is damaged.
+    /// The store did not answer, or its data is damaged.
     #[error("the archive's tree could not be read")]
     Store(#[from] StoreError),
 }
 
-/// Reads the tree of a shard's archive, as it was when this was begun.
+/// Reads the tree of a shard's archive, as it was when the prover began.
 pub struct Prover {
     store: Store,
     shard: Shard,
@@ -37,7 +37,7 @@ pub struct Prover {
 }
 
 impl Prover {
-    /// Begins with the tree that there is.
+    /// Begins with the current tree.
     ///
     /// # Errors
     /// When the store does not answer, or has no tree where there should be one.
@@ -57,16 +57,16 @@ impl Prover {
         })
     }
 
-    /// How many leaves there are, and the root that was stored with the last of them.
+    /// Number of leaves, and the root that was stored with the last of them.
     #[must_use]
     pub fn head(&self) -> TreeHead {
         self.head
     }
 
-    /// The hashes of a tile.
+    /// Hashes of a tile.
     ///
     /// # Errors
-    /// When the tree does not have it, or the store does not answer.
+    /// When the tree does not have the tile, or the store does not answer.
     pub async fn tile(&mut self, tile: Tile) -> Result<Vec<Hash>, ProveError> {
         let size = self.head.size;
         match Tile::within(size, tile.level(), tile.index()) {
@@ -75,7 +75,7 @@ impl Prover {
         }
     }
 
-    /// The root of the first `size` leaves.
+    /// Root of the first `size` leaves.
     ///
     /// # Errors
     /// When there are fewer, or the store does not answer.
@@ -85,7 +85,7 @@ impl Prover {
         Ok(hashes[0])
     }
 
-    /// The proof that a leaf is among the first `size`.
+    /// Proof that a leaf is among the first `size`.
     ///
     /// # Errors
     /// When it is not, or there are fewer, or the store does not answer.
@@ -94,10 +94,10 @@ impl Prover {
         self.hash_all(&inclusion(leaf, size)?, size).await
     }
 
-    /// The proof that the first `new` leaves begin with the first `old`, unchanged.
+    /// Proof that the first `old` leaves are an unchanged prefix of the first `new`.
     ///
     /// # Errors
-    /// When that is the smaller tree, or there are fewer leaves, or the store does not answer.
+    /// When `new` is smaller than `old`, or there are fewer leaves, or the store does not answer.
     pub async fn consistency(&mut self, old: u64, new: u64) -> Result<Vec<Hash>, ProveError> {
         self.check(new)?;
         self.hash_all(&consistency(old, new)?, new).await
@@ -117,7 +117,7 @@ impl Prover {
             .expect("invariant: the tiles that spans need were read"))
     }
 
-    /// Reads a tile of the tree, and works out what is not written of it from what is below.
+    /// Reads a tile of the tree, and computes hashes that are not written from the level below.
     async fn read(&mut self, tile: Tile) -> Result<Vec<Hash>, StoreError> {
         let (shard, level, index) = (self.shard, tile.level(), tile.index());
         let width = usize::from(tile.width());

@@ -1,4 +1,4 @@
-//! Questions about stored entities: read-only, bounded, page by page.
+//! Queries over stored entities: read-only, bounded, page by page.
 
 use annals_def::{Schema, Value};
 use annals_ids::DatabaseId;
@@ -14,50 +14,50 @@ use crate::{
     stored::{self, EntityRow, StoredEntity},
 };
 
-/// Rows read in one transaction: a few milliseconds' worth, far within the 5 s that one may last.
+/// Rows read in one transaction: some milliseconds of work, far below the 5 s limit of a transaction.
 const PAGE: usize = 256;
 
-/// Stored entities that are read in one transaction where an index names them.
+/// Stored entities that one transaction reads when an index names them.
 const NAMED_AT_ONCE: usize = 64;
 
-/// What is asked.
+/// A query.
 #[derive(Clone, Debug)]
 pub struct Query {
-    /// The name of the type.
+    /// Name of the type.
     pub entity_type: String,
-    /// Properties and what they must hold. One that has never been stored holds its default.
+    /// Properties and the values they must have. A property that was never stored has its default.
     pub conditions: Vec<(String, Value)>,
-    /// Most entities that are named.
+    /// Maximum entities in the answer.
     pub limit: usize,
-    /// Most entities, of any type, that are looked at where no index helps.
+    /// Maximum entities, of any type, that are scanned when no index applies.
     pub scanned: usize,
 }
 
-/// An entity that was found.
+/// A matching entity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// Its id.
     pub database: DatabaseId,
-    /// What is stored of it.
+    /// Its stored properties.
     pub entity: StoredEntity,
-    /// Who has it in use, if it is in use.
+    /// Its check-out, if it is checked out.
     pub checkout: Option<Checkout>,
 }
 
-/// What came of a question.
+/// Answer to a query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// Those found, by their ids.
+    /// Matching entities, ordered by id.
     pub found: Vec<Found>,
-    /// How many were looked at.
+    /// Number of entities scanned.
     pub scanned: usize,
     /// Whether there may be more.
     pub more: bool,
-    /// The indexed property by which they were found, if one was asked for.
+    /// Indexed property that was used for the lookup, if any.
     pub index: Option<String>,
 }
 
-/// Why a question has no answer.
+/// Reason why a query fails.
 #[derive(Debug, Error)]
 pub enum QueryError {
     /// There is no such type.
@@ -68,7 +68,7 @@ pub enum QueryError {
     NotStored {
         /// The type.
         entity_type: String,
-        /// What was named.
+        /// The name that was given.
         property: String,
     },
     /// The index cannot be used.
@@ -79,10 +79,10 @@ pub enum QueryError {
     Store(#[from] StoreError),
 }
 
-/// Answers a question. Each page is one transaction: what is written meanwhile may be in the answer or not.
+/// Answers a query. Each page is one transaction: a write during the query may or may not be in the answer.
 ///
 /// # Errors
-/// When type or properties are not those of the schema, or the store cannot be read.
+/// When the type or a property is not in the schema, or the store cannot be read.
 pub async fn query(store: &Store, schema: &Schema, query: &Query) -> Result<Answer, QueryError> {
     let entity_type = schema.type_named(&query.entity_type);
     let entity_type = entity_type.ok_or_else(|| QueryError::UnknownType(query.entity_type.clone()))?;
@@ -171,11 +171,11 @@ impl Answer {
     }
 }
 
-/// The stored entities after `after`, by their ids and under the present definitions: a page of them, empty where there are
-/// none.
+/// Reads one page of stored entities after `after`, ordered by id, under the present definitions. The page is empty if
+/// there are none.
 ///
 /// # Errors
-/// When the store cannot be read, or holds something else there.
+/// When the store cannot be read, or a row is not a stored entity.
 async fn scan(
     store: &Store,
     migrations: &Migrations,
@@ -194,7 +194,7 @@ async fn scan(
                 None => entities.push((id, value.to_vec())),
             }
         }
-        // The rest of the last one may be on the next page.
+        // The last entity may continue on the next page.
         let Some((last, _)) = page.rows.last().filter(|_| page.more) else {
             return Ok::<_, StoreError>(entities);
         };

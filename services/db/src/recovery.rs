@@ -1,5 +1,5 @@
-//! Recovery: an owner's state from its snapshot and the archive (the first half of rule E1). Takers, replay and db itself
-//! all begin here.
+//! Recovery: rebuilds an owner's state from its snapshot and the archive (the first half of rule E1). Takers, replay
+//! and db itself begin here.
 
 use annals_event::{Batch, Image, Impossible, Malformed, OwnerState, Reader};
 use annals_ids::{BatchNumber, EntityId, LeafIndex, OwnerId, OwnerKind, Shard};
@@ -22,55 +22,55 @@ use crate::retention::read_floor;
 /// Rows read at a time.
 const PAGE: usize = 256;
 
-/// Batches read in one transaction: well within the 5 s that one may last.
+/// Batches read in one transaction: far below the 5 s limit of a transaction.
 const BATCHES_AT_ONCE: usize = 64;
 
-/// How often a snapshot or a floor is read that is replaced meanwhile, each time by a newer one that takes thousands of
-/// batches.
+/// Maximum attempts to read a snapshot or a floor that is replaced meanwhile; each newer one takes thousands of batches
+/// to come.
 const READINGS: usize = 10;
 
-/// Why an owner's state could not be rebuilt.
+/// Reason why an owner's state could not be rebuilt.
 #[derive(Debug, Error)]
 pub enum RecoveryError {
     /// The store did not answer.
     #[error("the store did not give what is archived of owner {owner}")]
     Store {
-        /// Whose state.
+        /// The owner.
         owner: OwnerId,
-        /// What it said.
+        /// The store's error.
         #[source]
         source: StoreError,
     },
-    /// Something in the store is not what was put there.
+    /// Data in the store is damaged.
     #[error("{what} of owner {owner} is damaged: restore it from a backup")]
     Damaged {
-        /// Whose state.
+        /// The owner.
         owner: OwnerId,
-        /// What.
+        /// What is damaged.
         what: String,
-        /// What is wrong.
+        /// Decoding error.
         #[source]
         source: Malformed,
     },
-    /// An archived batch is not there.
+    /// An archived batch is missing.
     #[error("batch {batch} of owner {owner} is missing from the archive: restore it from a backup")]
     Missing {
-        /// Whose state.
+        /// The owner.
         owner: OwnerId,
-        /// Which batch.
+        /// The batch.
         batch: BatchNumber,
     },
-    /// The events of an archived batch were let go, and nothing that stands behind it was found.
+    /// The events of an archived batch were deleted, and no later floor was found.
     #[error(
         "the events of batch {batch} of owner {owner} were let go by retention, and no later state of it is there: restore it from a backup"
     )]
     LetGo {
-        /// Whose state.
+        /// The owner.
         owner: OwnerId,
-        /// Which batch.
+        /// The batch.
         batch: BatchNumber,
     },
-    /// What is archived ends before the floor, as it does while a realm is restored.
+    /// The archive ends before the floor, as it does while a realm is restored.
     #[error("what is archived of owner {} ends below its floor, batch {}", .0.owner, .0.tail.batch)]
     BelowFloor(Box<OwnerState>),
     /// The archive is not that of one run of one core.
@@ -83,15 +83,15 @@ pub enum RecoveryError {
 pub struct Recovered {
     /// Its state.
     pub state: OwnerState,
-    /// Up to where it is archived.
+    /// Cursor up to which it is archived.
     pub cursor: Cursor,
 }
 
-/// Rebuilds the state of an owner up to its cursor. It is under the definitions of the log's last batch, not under the
-/// realm's present ones where the log has not gone over to them yet.
+/// Rebuilds the state of an owner up to its cursor. The state is under the definitions of the log's last batch; these
+/// are not the realm's present ones if the log has not gone over yet.
 ///
 /// # Errors
-/// When the store cannot be read or holds something else than db put there.
+/// When the store cannot be read or its data is damaged.
 pub async fn recover(
     store: &Store,
     shard: Shard,
@@ -101,7 +101,7 @@ pub async fn recover(
     let kind = kind.into();
     for _ in 1..READINGS {
         match recover_once(store, shard, owner, kind).await {
-            // The floor has risen since it was looked for.
+            // The floor has risen since it was read.
             Err(RecoveryError::LetGo { .. }) => {}
             recovered => return recovered,
         }
@@ -134,7 +134,8 @@ async fn recover_once(
             return Err(RecoveryError::Missing { owner, batch: next });
         }
         for (_, archived) in batches {
-            // More may have been archived meanwhile. What a batch says its number is does not end this: it may be damaged.
+            // More may have been archived meanwhile. The number in a batch does not end the loop: the batch may be
+            // damaged.
             if state.tail.batch >= cursor.batch {
                 break;
             }
@@ -154,8 +155,8 @@ async fn recover_once(
     Ok(Recovered { state, cursor })
 }
 
-/// The archived batches of an owner after `after`, in order, with their leaves: some of them, at most `limit`; none only
-/// where there are no more.
+/// Reads archived batches of an owner after `after`, in order, with their leaves: at most `limit`, and none only if
+/// there are no more.
 ///
 /// # Errors
 /// When the store cannot be read or the archive has a gap.
@@ -192,7 +193,7 @@ pub async fn read_archived(
     read.map_err(|batch| RecoveryError::Missing { owner, batch })
 }
 
-/// How far an owner's log is folded.
+/// Cursor up to which an owner's log is folded.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -205,7 +206,7 @@ pub async fn read_cursor(store: &Store, owner: OwnerId) -> Result<Cursor, StoreE
         .await
 }
 
-/// Where an owner's newest snapshot is, if there is one.
+/// Position of an owner's newest snapshot, if there is one.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -226,8 +227,8 @@ fn read_batch(owner: OwnerId, bytes: &[u8]) -> Result<Batch, RecoveryError> {
     })
 }
 
-/// The newest snapshot. It may take several transactions to read: nobody writes into its area before a newer one has taken
-/// its place, so it is whole if it has kept its place.
+/// Reads the newest snapshot. It may take several transactions: its area is not written before a newer snapshot has
+/// replaced it, so it is complete if it is still the newest afterwards.
 async fn read_snapshot(store: &Store, owner: OwnerId, kind: OwnerKind) -> Result<OwnerState, RecoveryError> {
     let failed = |source| RecoveryError::Store { owner, source };
     let mut position = read_position(store, owner).await.map_err(failed)?;
@@ -251,7 +252,7 @@ async fn read_area(store: &Store, owner: OwnerId, at: Position) -> Result<OwnerS
     read_entities(store, own, snapshots::entities(owner, at.area), snapshots::entity_of).await
 }
 
-/// An owner's own state as it is stored under `key`, if it is.
+/// An owner's own state as stored under `key`, if there is one.
 pub(crate) async fn read_own(store: &Store, owner: OwnerId, key: &[u8]) -> Result<Option<OwnerState>, RecoveryError> {
     let own = store.read(|transaction| async move { read_chunks(&transaction, key).await });
     let own = own.await.map_err(|source| RecoveryError::Store { owner, source })?;
@@ -263,7 +264,7 @@ pub(crate) async fn read_own(store: &Store, owner: OwnerId, key: &[u8]) -> Resul
     own.map(|own| OwnerState::read_own(&own)).transpose().map_err(damaged)
 }
 
-/// Puts the entities in `range` into an owner's own state.
+/// Adds the entities in `range` to an owner's own state.
 pub(crate) async fn read_entities(
     store: &Store,
     mut state: OwnerState,
@@ -283,7 +284,7 @@ pub(crate) async fn read_entities(
     Ok(state)
 }
 
-/// Reads an image that is stored by itself.
+/// Decodes an image that is stored by itself.
 pub(crate) fn read_image(bytes: &[u8]) -> Result<Image, Malformed> {
     let mut reader = Reader::new(bytes);
     let image = Image::read(&mut reader)?;

@@ -1,12 +1,14 @@
-//! Restoring: a realm's store from its archive, up to a consistent cut, and from the rows that no log yields.
+//! Restoring: rebuilds a realm's store from its archive, up to a consistent cut, and from the rows that cannot be
+//! derived from a log.
 //!
-//! [`read_unlogged`] takes those rows from a store, [`ClaimedStore`] puts them into an empty one, and [`Restoring`] folds the
-//! archive behind them with the [`Folder`] that folds a realm that runs. What comes of it is the store of a realm that was killed at the
-//! cut: no process is alive, the stream is empty, and whoever takes an owner goes on behind its cursor (rule E1). Until then
-//! the store says that it is [unfinished](lineage::unfinished_key), and nobody takes it for a realm's.
+//! [`read_unlogged`] reads those rows from a store, [`ClaimedStore`] writes them to an empty one, and [`Restoring`]
+//! folds the archive on top with the [`Folder`] that a running realm uses. The result is the store of a realm that was
+//! killed at the cut: no process is alive, the stream is empty, and a process that takes an owner over continues from
+//! its cursor (rule E1). Until the restore is complete the store is marked [unfinished](lineage::unfinished_key), and
+//! no process uses it as a realm's.
 //!
-//! Nothing of the realm that the archive was taken from must be mistaken for the restored one's. So numbers that it may have
-//! given out since are never given out again, and each owner's epoch is higher than any that was ever granted of it.
+//! Nothing of the original realm may be mistaken for the restored one's. So numbers that the original may have given
+//! out since are never given out again, and each owner's epoch is higher than any that was ever granted for it.
 
 mod rows;
 
@@ -43,86 +45,86 @@ use crate::{
 pub(crate) use rows::{RAISE, RAISE_EPOCHS, RAISE_OWNERS};
 use rows::{adapted, passing};
 
-/// Rows of an unfinished store that are removed in one transaction.
+/// Rows of an unfinished store that one transaction removes.
 const REMOVED_ROWS: usize = 10_000;
 
-/// Bytes of batches that are offered before they are folded: one transaction's worth.
+/// Bytes of batches that are offered before they are folded: enough for one transaction.
 const FOLD_BYTES: usize = 3 << 20;
 
-/// Why a realm was not restored.
+/// Reason why a realm was not restored.
 #[derive(Debug, Error)]
 pub enum RestoreError {
-    /// There is something in the store.
+    /// The store is not empty.
     #[error("the store is not empty: name an empty data directory, or on a cluster a realm that is not there")]
     NotEmpty,
-    /// The store.
+    /// The store cannot be used.
     #[error("the store could not be used")]
     Store(#[from] StoreError),
-    /// Folding.
+    /// Folding failed.
     #[error("the archive could not be folded")]
     Fold(#[from] FoldError),
-    /// A batch is none.
+    /// A leaf is not a batch.
     #[error("leaf {leaf} of the archive is not a batch: {source}")]
     Malformed {
-        /// Which leaf.
+        /// The leaf.
         leaf: LeafIndex,
-        /// What is wrong.
+        /// Decoding error.
         source: Malformed,
     },
-    /// A leaf is not the one that comes next.
+    /// A leaf is not the next one.
     #[error("leaf {found} of the archive came where leaf {expected} comes next")]
     Order {
-        /// What came.
+        /// Leaf that was given.
         found: LeafIndex,
-        /// What should have.
+        /// Leaf that was expected.
         expected: LeafIndex,
     },
-    /// A batch was written under a schema that is not there.
+    /// A batch was written under a schema that is missing.
     #[error("leaf {leaf} was written under schema {schema}, which the backup does not hold")]
     NoSchema {
-        /// Which leaf.
+        /// The leaf.
         leaf: LeafIndex,
-        /// The schema's fingerprint.
+        /// Fingerprint of the schema.
         schema: Hash,
     },
-    /// The archive does not fold.
+    /// The archive cannot be folded.
     #[error("the archive does not fold: {0}")]
     Unsound(Alarm),
-    /// The realm cannot be cut off there.
+    /// The realm cannot be cut at this leaf.
     #[error(
         "leaf {leaves} lies before the horizon: retention has let go of what cells did in the first {horizon} leaves of the archive (batches up to {wall} ms since 1970), so that this backup is restored to leaf {horizon} or beyond; one that was made earlier may reach further back"
     )]
     BeforeHorizon {
-        /// How many leaves were asked for.
+        /// Number of leaves requested.
         leaves: u64,
-        /// How many there have to be at least.
+        /// Minimum number of leaves.
         horizon: u64,
-        /// The latest wall time of what was let go.
+        /// Latest wall time of the deleted events.
         wall: WallTime,
     },
-    /// A batch has lost its events that must have them.
+    /// A batch lacks its events, and is of a log that must have them.
     #[error("the events of leaf {leaf} are gone, and nothing stands in for them: the backup is damaged")]
     LetGo {
-        /// Which leaf.
+        /// The leaf.
         leaf: LeafIndex,
     },
     /// Not every leaf became part of the restored archive.
     #[error("only {folded} of {leaves} leaves could be folded: a batch is missing or void")]
     Short {
-        /// How many became.
+        /// Number of leaves restored.
         folded: u64,
-        /// How many there are.
+        /// Number of leaves given.
         leaves: u64,
     },
-    /// The restored archive is another.
+    /// The restored archive has another root.
     #[error("the restored archive has root {restored}, the one that was backed up {expected}")]
     Root {
-        /// What was restored.
+        /// Root of the restored archive.
         restored: Hash,
-        /// What it should be.
+        /// Expected root.
         expected: Hash,
     },
-    /// What was stored under former definitions.
+    /// Data stored under former definitions cannot be converted.
     #[error("what was stored before the definitions changed could not be converted")]
     Convert(#[from] MigrateError),
     /// A state could not be read back.
@@ -130,38 +132,39 @@ pub enum RestoreError {
     Recovery(#[from] RecoveryError),
 }
 
-/// Where a realm was cut off: how many leaves, and how far each log is among them.
+/// Extent of an archive at a cut: its number of leaves, and the last batch of each log among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// How many leaves.
+    /// Number of leaves.
     pub leaves: u64,
-    /// The last batch of each log.
+    /// Last batch of each log.
     pub logs: BTreeMap<OwnerId, BatchNumber>,
 }
 
-/// A store that is unfinished and holds nothing else: what a realm is restored into.
+/// A store that contains only the mark that it is unfinished: the target of a restore.
 pub struct ClaimedStore {
     store: Store,
 }
 
-/// A store that is being filled.
+/// A restore in progress.
 pub struct Restoring {
     store: Store,
     shard: Shard,
     schemas: BTreeMap<Hash, Arc<Schema>>,
-    /// What folds, and seals, batches of this schema.
+    /// Folder and sealer for batches of this schema.
     folding: Option<(Hash, Folder, Sealer)>,
-    /// The tree over what was taken.
+    /// Tree over the leaves taken so far.
     tree: Frontier,
-    /// Up to where events may be gone.
+    /// Horizon up to which events may have been deleted.
     horizon: Option<Horizon>,
-    /// The owners whose events may be gone up to there.
+    /// Owners whose events up to the horizon may have been deleted.
     passing: BTreeSet<OwnerId>,
 }
 
 impl ClaimedStore {
-    /// Makes a store that is empty, or was left unfinished, one that is unfinished and holds nothing else. Whoever fails from
-    /// here on leaves what is no realm. `backup` is what the archive is of, for whoever finds the store unfinished.
+    /// Claims a store that is empty or was left unfinished, so that it contains only the mark that it is unfinished. A
+    /// failure from here on leaves a store that no process uses as a realm's. `backup` names the source of the archive,
+    /// for an operator who finds the store unfinished.
     ///
     /// # Errors
     /// When the store is not empty, or cannot be used.
@@ -170,10 +173,10 @@ impl ClaimedStore {
         Ok(Self { store })
     }
 
-    /// Puts the rows that no log yields into it, as they have to be for an archive of this extent.
+    /// Writes the rows that cannot be derived from a log, adapted to an archive of this extent.
     ///
     /// # Errors
-    /// When the store cannot be written, a row cannot be read, or the realm cannot be cut off there.
+    /// When the store cannot be written, a row cannot be read, or the realm cannot be cut there.
     pub async fn begin(self, shard: Shard, rows: &[Row], extent: &Extent) -> Result<Restoring, RestoreError> {
         let horizon = horizon_of(rows, shard)?;
         check_horizon(horizon, extent.leaves)?;
@@ -191,7 +194,7 @@ impl ClaimedStore {
 }
 
 impl Restoring {
-    /// Takes the next leaf.
+    /// Adds the next leaf.
     ///
     /// # Errors
     /// When it is not the next one, or what came before it cannot be folded.
@@ -224,7 +227,7 @@ impl Restoring {
         }
     }
 
-    /// What there is of a batch. It is without events where they were let go.
+    /// Decodes a batch; without events if they were deleted.
     fn read(&self, leaf: LeafIndex, archived: &ArchivedBatch) -> Result<Batch, RestoreError> {
         let malformed = |source| RestoreError::Malformed { leaf, source };
         let thinned = match archived {
@@ -242,7 +245,7 @@ impl Restoring {
         })
     }
 
-    /// Everything up to the horizon was taken: the database's rows take in what cells held there.
+    /// Called when everything up to the horizon was added: adds the cell parts at the horizon to the database's rows.
     async fn reach(&mut self, horizon: Horizon) -> Result<(), RestoreError> {
         self.fold().await?;
         let parts = read_parts(&self.store, self.shard, horizon).await?;
@@ -252,8 +255,8 @@ impl Restoring {
         Ok(())
     }
 
-    /// Everything was taken: the restored archive must be that of `root`, if one is given. Ends what was under way at the
-    /// cut, and notes where the realm comes from.
+    /// Completes the restore when all leaves were added. The root of the restored archive must be `root`, if one is
+    /// given. Ends what was in progress at the cut, and records the origin of the realm.
     ///
     /// # Errors
     /// When something is missing, or the store cannot be used.
@@ -285,7 +288,7 @@ impl Restoring {
         }
         let (states, lives) = read_lives(&self.store, self.shard).await?;
         set_checkouts(&self.store, &lives).await?;
-        // From here on it is a realm.
+        // From here on the store is a realm's.
         let end = |transaction: Transaction| async move {
             transaction.set(&lineage::key_of(lineage.leaf), &lineage.encode())?;
             transaction.clear(&lineage::unfinished_key())
@@ -294,7 +297,7 @@ impl Restoring {
         Ok(states)
     }
 
-    /// Converts what was stored before the definitions became these.
+    /// Converts what was stored under earlier definitions.
     async fn convert(&self, present: &Schema) -> Result<(), RestoreError> {
         let migrations = Migrations::read(&self.store).await?.upto(present.fingerprint());
         Ok(convert_all(&self.store, present, &migrations).await?)
@@ -311,7 +314,7 @@ impl Restoring {
         Ok(())
     }
 
-    /// The definitions that the restored realm has.
+    /// Definitions of the restored realm.
     async fn read_present(&self) -> Result<Option<Arc<Schema>>, RestoreError> {
         let read = |transaction: Transaction| async move { transaction.get(&director::realm_key()).await };
         let realm = self.store.read(read).await?;
@@ -320,7 +323,7 @@ impl Restoring {
     }
 }
 
-/// The hash of each owner's state, and the lives of the database's entities that exist.
+/// The hash of each owner's state, and the present activations of stored entities.
 pub(crate) async fn read_lives(
     store: &Store,
     shard: Shard,
@@ -350,7 +353,7 @@ pub(crate) async fn read_lives(
     Ok((states, lives))
 }
 
-/// Has each stored entity checked out to the life that it has, and no other.
+/// Checks each stored entity out to its present activation, and to no other.
 pub(crate) async fn set_checkouts(store: &Store, lives: &BTreeMap<DatabaseId, Checkout>) -> Result<(), StoreError> {
     let rows: Vec<Row> = lives
         .iter()
@@ -368,7 +371,7 @@ pub(crate) async fn set_checkouts(store: &Store, lives: &BTreeMap<DatabaseId, Ch
 fn judge(alarms: Vec<Alarm>) -> Result<(), RestoreError> {
     for alarm in alarms {
         match alarm {
-            // It was so when it happened, too.
+            // The same alarm was raised when the original realm folded it.
             Alarm::UnknownType { .. } | Alarm::IdentifierTaken { .. } => {}
             alarm => return Err(RestoreError::Unsound(alarm)),
         }
@@ -376,7 +379,7 @@ fn judge(alarms: Vec<Alarm>) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Whether a realm with such a horizon can be restored to so many leaves.
+/// Checks that a realm with such a horizon can be restored to this number of leaves.
 ///
 /// # Errors
 /// When it cannot.
@@ -391,7 +394,7 @@ pub fn check_horizon(horizon: Option<Horizon>, leaves: u64) -> Result<(), Restor
     }
 }
 
-/// Leaves nothing in a store that is empty or unfinished but the mark that it is unfinished.
+/// Removes everything but the mark that it is unfinished from a store that is empty or unfinished.
 async fn clear_unfinished(store: &Store, backup: &str) -> Result<(), RestoreError> {
     let everything = KeyRange::new(vec![], KEYS_END.to_vec());
     let mark = lineage::unfinished_key();

@@ -1,11 +1,12 @@
-//! Retention (rule F14): letting go of the events of cell logs that are old enough.
+//! Retention (rule F14): deletes the events of cell logs that are old enough.
 //!
-//! What goes first is never what is there: the floors (each owner's state at the horizon) are folded from the archive and
-//! written beside everything else, then the horizon moves to them in one transaction, and only what lies at or below it is
-//! thinned, a segment in a transaction. A thinned batch keeps its header, which is its leaf, and which calls it made. All of
-//! it is conditional on the fold lease, and a crash anywhere leaves what was, or what was to be.
+//! Deletion follows its replacement: the floors (each owner's state at the horizon) are folded from the archive and
+//! written beside the existing rows, then the horizon moves to them in one transaction, and only segments at or below
+//! it are thinned, one per transaction. A thinned batch keeps its header, which is its leaf, and the numbers of the
+//! calls it made. All of this is conditional on the fold lease, and a crash at any point leaves the state before or
+//! after a step.
 //!
-//! There is no clock in here: whoever drives this says how old is old enough.
+//! The module has no clock: the caller says which age is old enough.
 
 mod advance;
 mod floor;
@@ -29,13 +30,13 @@ pub(crate) use parts::{Part, read_parts};
 use crate::fold::{FoldError, check_lease};
 use advance::Advance;
 
-/// Most segments that the horizon passes at once: what has to be folded again when db is restarted on the way.
+/// Maximum segments that the horizon passes at once. Bounds what is folded again when db restarts on the way.
 const SEGMENTS_AT_ONCE: usize = 64;
 
-/// A segment is written anew where so much of it goes: one part in so many of its bytes.
+/// A segment is rewritten if at least one part in this many of its bytes is deleted.
 const WORTH: u64 = 4;
 
-/// Lets go of a shard's archive for as long as its [`crate::Folder`] folds it.
+/// Deletes events of a shard's archive for as long as its [`crate::Folder`] folds it.
 pub struct Retention {
     store: Store,
     shard: Shard,
@@ -47,41 +48,41 @@ pub struct Retention {
 /// When the horizon moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Once what lies behind it is as large as its floors: what is written stays in proportion to what is freed.
+    /// When the segments after it are as large as its floors: keeps writes in proportion to the space freed.
     Worthwhile,
     /// As soon as one more segment is old enough.
     Eager,
 }
 
-/// What a turn did.
+/// Result of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// There was nothing to do.
     Idle,
-    /// A part of what has to be done before the horizon moves.
+    /// A part of the work before the horizon moves.
     Folding,
     /// The horizon has moved.
     Moved(Horizon),
-    /// A segment was looked at, and this is what it lost, in bytes before compression; nothing where that was not worth it.
+    /// A segment was examined. Its loss is in bytes before compression; 0 if a rewrite was not worthwhile.
     Thinned {
         /// Its last leaf.
         last: LeafIndex,
-        /// How much it lost.
+        /// Bytes deleted.
         bytes: u64,
     },
 }
 
-/// What kind of log a batch belongs to, as far as retention goes.
+/// Whether retention may delete the events of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Its events may be let go.
+    /// Its events may be deleted.
     Passing,
-    /// The ledger, stored entities and disputes are folded from its events, for ever.
+    /// The ledger, stored entities and disputes are folded from its events, which are kept for ever.
     Lasting,
 }
 
 impl Kind {
-    /// That of an owner's log.
+    /// Kind of a log, by its owner's kind.
     #[must_use]
     pub fn of(kind: OwnerKind) -> Self {
         match kind {
@@ -102,10 +103,12 @@ impl Retention {
         }
     }
 
-    /// Takes a turn: what is done in it is bounded. Batches may be let go that were closed before `older_than`.
+    /// Takes a turn, which does a bounded amount of work. Events of batches that were closed before `older_than` may be
+    /// deleted.
     ///
     /// # Errors
-    /// When another db folds the shard, or the store cannot be used or is damaged; what was not done is begun anew.
+    /// When another db process folds the shard, or the store cannot be used or is damaged; unfinished work is begun
+    /// again.
     pub async fn turn(&mut self, older_than: WallTime) -> Result<Progress, FoldError> {
         let advance = self.advance.take();
         if let Some(mut advance) = advance {
@@ -128,8 +131,8 @@ impl Retention {
         Ok(Progress::Folding)
     }
 
-    /// The segments that the horizon passes next: those that are old enough, as far as they are worth the floors that have to
-    /// be written for them.
+    /// The segments that the horizon passes next: those that are old enough, as far as they are worth the floors that
+    /// have to be written for them.
     async fn find_target(
         &self,
         horizon: Option<Horizon>,
@@ -156,7 +159,7 @@ impl Retention {
         Ok((!found.is_empty() && is_worth_it).then_some(found))
     }
 
-    /// Thins the next segment at or below the horizon, if there is one that was not looked at.
+    /// Thins the next segment at or below the horizon that was not examined yet, if there is one.
     async fn thin_next(&self, horizon: Horizon) -> Result<Option<Progress>, FoldError> {
         let shard = self.shard;
         let find = |transaction: Transaction| async move {
@@ -195,7 +198,7 @@ impl Retention {
         Ok(Some(Progress::Thinned { last, bytes }))
     }
 
-    /// The leaves, without the events of those that pass.
+    /// The leaves, without the events of logs of kind [`Kind::Passing`].
     async fn thin(&self, leaves: Vec<Leaf>) -> Result<Vec<Leaf>, StoreError> {
         let listing = |transaction: Transaction| async move { owners::read_owners(&transaction).await };
         let records = self.store.read(listing).await?;
@@ -213,7 +216,7 @@ impl Retention {
     }
 }
 
-/// What is kept of a batch. What is damaged is not let go.
+/// The thinned form of a batch. Fails for a damaged batch, whose events are kept.
 fn thinned(leaf: LeafIndex, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
     let damaged = |error| StoreError::Corrupt(format!("leaf {leaf} of the archive is no batch: {error}").into());
     let batch = Batch::read(bytes).map_err(damaged)?;

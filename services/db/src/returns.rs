@@ -1,12 +1,13 @@
-//! How what the ledger did returns to those whom it concerns: the role of the one owner of kind `ledger` (rule F7).
+//! Delivers the ledger's results to the parties: the role of the one owner of kind `ledger` (rule F7).
 //!
-//! The fold writes notices into the store's outbox, numbered from 1. The shell reads them and gives them to this role, again
-//! and again until the fold has taken them away; the role takes each once, in order. That it took one is an event
-//! (`Entered`), recorded in the same input as the calls that tell those concerned, so that whoever takes the owner over goes
-//! on behind the last one that is in the log. The fold takes a notice out of the outbox when it folds that event.
+//! The fold writes notices to the store's outbox, numbered from 1. The shell reads them and gives them to this role,
+//! repeatedly, until the fold has removed them; the role takes each once, in order. Taking one is an event (`Entered`),
+//! recorded in the same input as the calls that notify the parties, so that a process that takes the owner over
+//! continues after the last notice in the log. The fold removes a notice from the outbox when it folds that event.
 //!
-//! News for a base part are called to the owner that is its home, which hands them on: an entity that has ended needs none,
-//! for its next life begins with a statement. So there are as many links as base owners, however many lives there were.
+//! News for a base part are sent in a call to its home owner, which hands them on. An entity that has ended needs none,
+//! because its next activation begins with a statement. So there are as many links as base owners, however many
+//! activations there were.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -21,43 +22,45 @@ use annals_wire::{
     bus::{GhostMessage, ViewMessage},
 };
 
-/// Calls that may wait to be taken before no more notices are: with news of at most some hundred kilobytes, and most of them
-/// some hundred bytes, they fit the memory of a process. What is not taken waits in the outbox.
+/// Number of unconfirmed calls at which no more notices are taken. With news of at most some hundred kilobytes, and
+/// usually some hundred bytes, the calls fit in the memory of a process. Further notices wait in the outbox.
 pub const UNCONFIRMED_LIMIT: usize = 10_000;
 
-/// What an owner of kind `ledger` is given.
+/// Input of an owner of kind `ledger`.
 #[derive(Clone, Debug)]
 pub enum LedgerInput {
-    /// The director has drawn the map of spaces anew. The ledger is nowhere.
+    /// A new map of spaces from the director. The ledger ignores it, since it is in no space.
     Map(SpaceMap),
-    /// The outbox holds these, in their order. Those that were taken already are passed over.
+    /// Notices in the outbox, in order. Those that were taken already are skipped.
     Notices(Vec<(NoticeNumber, Notice)>),
-    /// The store has these, and no log yet: what operators decided about logs that it did not know (rule F17).
+    /// Adoptions that are in the store but in no log yet: operators' decisions about logs that the store did not know
+    /// (rule F17).
     Adoptions(Vec<Adoption>),
 }
 
-/// See the module.
+/// The role of the owner of kind `ledger`: takes notices in order and sends their news to base owners.
 #[derive(Debug, Default)]
 pub struct LedgerRole {
     taken: u64,
-    /// Adoptions that were recorded since the take-over: the store hears of that when it folds them.
+    /// Adoptions that were recorded since the take-over; the store notes this when it folds them.
     adopted: BTreeSet<u32>,
 }
 
 impl LedgerRole {
-    /// The role of an owner in any state: all that it goes by is in there.
+    /// Creates the role for an owner in any state: all that the role needs is in the owner's state.
     #[must_use]
     pub fn take_over(_state: &OwnerState, _now: Mono) -> Self {
         Self::default()
     }
 
-    /// How many notices it took since the take-over.
+    /// Number of notices taken since the take-over.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Takes a notice if it is the next and there is room for all of it; whether the one behind it may be tried.
+    /// Takes a notice if it is the next, fewer than [`UNCONFIRMED_LIMIT`] calls are unconfirmed, and all of it fits in
+    /// the batch. Returns whether the following one may be tried.
     fn enter(&mut self, cx: &mut OwnerContext, number: NoticeNumber, notice: Notice) -> bool {
         let last = cx.state().ledger.notice;
         if number <= last {
@@ -103,7 +106,7 @@ impl Role for LedgerRole {
         }
     }
 
-    // It holds no entities, has no client and no place: of what other owners hear, nothing concerns it.
+    // The owner has no entities, clients or space, so no call from another owner concerns it.
 
     fn handle_call(&mut self, _cx: &mut OwnerContext, _caller: &Caller, _call: Call) {}
 
@@ -128,7 +131,7 @@ impl Role for LedgerRole {
     }
 }
 
-/// The game of an owner that holds no entities: nothing ever asks it.
+/// The behaviour of an owner that holds no entities; it is never called.
 #[derive(Debug)]
 struct Nobody;
 
@@ -144,7 +147,7 @@ impl Behaviour for Nobody {
     }
 }
 
-/// What an owner that holds no entities begins with for a game.
+/// The behaviour with which an owner that holds no entities begins.
 #[must_use]
 pub fn no_behaviour() -> Arc<dyn Behaviour> {
     Arc::new(Nobody)
@@ -155,9 +158,9 @@ fn unconfirmed(cx: &OwnerContext) -> usize {
     links.map(|sent| sent.unconfirmed.len()).sum()
 }
 
-/// The bytes that taking a notice records, give or take what events have around them.
+/// Approximate bytes that taking a notice records, including the overhead of its events.
 fn size(number: NoticeNumber, notice: &Notice) -> usize {
-    /// The subject, cause and numbers of an event, and the addresses of a call.
+    /// Overhead: subject, cause and numbers of an event, and the addresses of a call.
     const AROUND: usize = 64;
     let entered = Body::Entered {
         notice: number,

@@ -1,7 +1,7 @@
-//! Sealing: what is archived, from single rows into compressed segments.
+//! Sealing: moves archived batches from single rows into compressed segments.
 //!
-//! A sealer gathers archived batches in their order until they make a segment, and puts it in their place in one transaction,
-//! conditional on the fold lease. A crash leaves the one form or the other; whoever seals next begins behind the newest
+//! A sealer gathers archived batches in order until they fill a segment, and replaces them by it in one transaction,
+//! conditional on the fold lease. A crash leaves one form or the other; the next sealer begins after the newest
 //! segment.
 
 use annals_event::Header;
@@ -21,12 +21,12 @@ pub struct Sealer {
     store: Store,
     shard: Shard,
     term: u64,
-    /// Leaves of a segment at most.
+    /// Maximum leaves of a segment.
     most: usize,
     /// Archived batches that are not sealed yet, in order.
     gathered: Vec<Leaf>,
     bytes: usize,
-    /// Where to read on; `None` where nobody knows.
+    /// Next leaf to read; `None` if unknown.
     next: Option<LeafIndex>,
 }
 
@@ -50,10 +50,10 @@ impl Sealer {
         self
     }
 
-    /// Seals the next segment, if there is enough for a whole one.
+    /// Seals the next segment, if there are enough leaves for a whole one.
     ///
     /// # Errors
-    /// When another db folds the shard, or the store cannot be used.
+    /// When another db process folds the shard, or the store cannot be used.
     pub async fn seal_next(&mut self) -> Result<Option<Segment>, FoldError> {
         let sealed = match self.gather().await {
             Ok(Some(count)) => self.seal(count).await.map(Some),
@@ -68,7 +68,7 @@ impl Sealer {
         sealed
     }
 
-    /// Reads on until there is enough for a segment: how many leaves it takes.
+    /// Reads on until there is enough for a segment. Returns its number of leaves.
     async fn gather(&mut self) -> Result<Option<usize>, FoldError> {
         let shard = self.shard;
         loop {
@@ -104,7 +104,7 @@ impl Sealer {
         }
     }
 
-    /// How many of the gathered leaves make a segment, if they are enough for one.
+    /// Number of gathered leaves that make a segment, if there are enough.
     fn whole(&self) -> Option<usize> {
         if self.bytes < SEGMENT_BYTES && self.gathered.len() < self.most {
             return None;
@@ -126,7 +126,7 @@ impl Sealer {
         let (sealed, blocks) = (&segment, &blocks);
         let work = |transaction: Transaction| async move {
             check_lease(&transaction, shard, term).await?;
-            // An earlier try of ours was applied whose answer was lost.
+            // An earlier attempt was applied but its answer was lost.
             if end(&transaction, shard).await? == sealed.first {
                 archive::write_segment(&transaction, sealed, blocks)?;
             }
@@ -143,10 +143,10 @@ async fn end(transaction: &Transaction, shard: Shard) -> Result<LeafIndex, Store
     Ok(newest.map_or(LeafIndex(0), |newest| LeafIndex(newest.last.0 + 1)))
 }
 
-/// What a leaf's batch says of itself.
+/// Makes a leaf from an archived batch and its header.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when it is none.
+/// [`StoreError::Corrupt`] when the bytes are not a batch.
 pub fn leaf(index: LeafIndex, archived: ArchivedBatch) -> Result<Leaf, StoreError> {
     let damaged = |error| StoreError::Corrupt(format!("leaf {index} of the archive is no batch: {error}").into());
     let (header, _) = Header::read(archived.header()).map_err(damaged)?;

@@ -1,10 +1,11 @@
-//! Entities of the database: what of an entity outlives its lives, by name, so that it survives a changed schema.
+//! Stored entities: the properties of an entity that outlive its activations, by name, so that they survive a changed
+//! schema.
 //!
 //! ```text
-//! stored = generation:number type:bytes count:number (property:bytes value)*      properties in the order of their names
+//! stored = generation:number type:bytes count:number (property:bytes value)*      properties ordered by name
 //! ```
-//! The generation says under which of the realm's definitions it was written ([`migrations`]). Whoever reads one of a former
-//! generation converts it; so does the bulk conversion of a migration ([`crate::migrating`]).
+//! The generation is the number of the realm's definitions under which the entity was written ([`migrations`]). A
+//! reader converts an entity of a former generation; so does the bulk conversion of a migration ([`crate::migrating`]).
 
 use std::collections::BTreeMap;
 
@@ -22,10 +23,10 @@ use annals_store::{
 
 use crate::index;
 
-/// An entity of the database.
+/// A stored entity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StoredEntity {
-    /// The name of its type.
+    /// Name of its type.
     pub entity_type: String,
     /// Its persistent properties by name.
     pub properties: BTreeMap<String, Value>,
@@ -35,18 +36,18 @@ pub struct StoredEntity {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{entity_type}.{property} was stored under other definitions: migrate it, or go back to its former type")]
 pub struct Unfit {
-    /// The name of the type.
+    /// Name of the type.
     pub entity_type: String,
-    /// The name of the property.
+    /// Name of the property.
     pub property: String,
-    /// What does not fit.
+    /// The mismatch.
     #[source]
     pub source: Box<Mismatch>,
 }
 
 impl StoredEntity {
-    /// Whether all that is stored, and still persistent, fits. Whoever loads an entity that does not fit would begin with
-    /// defaults in its place, and the next write would store those.
+    /// Checks that all stored properties that are still persistent fit their types. A process that loaded an entity
+    /// that does not fit would begin with defaults in place of the values, and its next write would store the defaults.
     ///
     /// # Errors
     /// The first property, in the order of the type, that does not fit.
@@ -66,7 +67,7 @@ impl StoredEntity {
         Ok(())
     }
 
-    /// Takes in the persistent properties that a part holds, and of dictionaries in them the persistent fields.
+    /// Replaces properties by the persistent properties of a part; of dictionaries in them, by the persistent fields.
     pub fn take_in(&mut self, entity_type: &EntityType, image: &Image) {
         self.entity_type.clone_from(&entity_type.name);
         let persistent = entity_type.properties.iter().filter(|property| property.persistent);
@@ -78,7 +79,7 @@ impl StoredEntity {
         }
     }
 
-    /// What a part of it begins with: the stored properties that the part holds and that still [fit](StoredEntity::fits)
+    /// Initial properties of a part: the stored properties that the part has and that still [fit](StoredEntity::fits)
     /// their types.
     #[must_use]
     pub fn properties_of(&self, entity_type: &EntityType, part: Part) -> Vec<(MemberId, Value)> {
@@ -96,7 +97,7 @@ impl StoredEntity {
         persistent.filter(held).filter_map(stored).collect()
     }
 
-    /// The stored form, written under the definitions of a generation.
+    /// Encodes the entity, as written under the definitions of a generation.
     #[must_use]
     pub fn encode(&self, generation: u32) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -110,10 +111,10 @@ impl StoredEntity {
         bytes
     }
 
-    /// Reads the stored form, and of which generation it is.
+    /// Decodes an entity, and its generation.
     ///
     /// # Errors
-    /// When the bytes are not what [`StoredEntity::encode`] writes.
+    /// When the bytes are not an encoding by [`StoredEntity::encode`].
     pub fn decode(bytes: &[u8]) -> Result<(u32, Self), Malformed> {
         let reader = &mut Reader::new(bytes);
         let generation = reader.narrow("generation")?;
@@ -126,7 +127,7 @@ impl StoredEntity {
     }
 }
 
-/// An entity of the database as it lies there.
+/// A stored entity's row, with its generation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct EntityRow {
     pub(crate) generation: u32,
@@ -140,7 +141,7 @@ impl EntityRow {
     }
 }
 
-/// Reads an entity of the database as it lies there.
+/// Reads a stored entity's row.
 pub(crate) async fn read_row(transaction: &Transaction, id: DatabaseId) -> Result<Option<EntityRow>, StoreError> {
     let Some(bytes) = read_chunks(transaction, &database::entity_key(id)).await? else {
         return Ok(None);
@@ -151,39 +152,39 @@ pub(crate) async fn read_row(transaction: &Transaction, id: DatabaseId) -> Resul
         .map_err(|error| StoreError::Corrupt(format!("entity {id} of the database: {error}").into()))
 }
 
-/// Reads an entity of the database, under the definitions under which it was written.
+/// Reads a stored entity, under the definitions under which it was written.
 ///
 /// # Errors
-/// When the store cannot be read, or holds something else there.
+/// When the store cannot be read, or the row is not a stored entity.
 pub async fn read(transaction: &Transaction, id: DatabaseId) -> Result<Option<StoredEntity>, StoreError> {
     Ok(read_row(transaction, id).await?.map(|row| row.entity))
 }
 
-/// Whether an entity of this generation was written under the definitions that the realm has now.
+/// Whether the generation is that of the realm's present definitions.
 pub(crate) async fn is_present(transaction: &Transaction, generation: u32) -> Result<bool, StoreError> {
     Ok(generation >= migrations::generation(transaction).await?)
 }
 
-/// What writing an entity came to.
+/// Result of writing an entity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// Bytes that it takes.
+    /// Bytes written.
     pub(crate) bytes: usize,
-    /// The properties whose values only one entity may have and another one has: it is not found by them.
+    /// Properties by which the entity cannot be found, because another one has the unique value.
     pub(crate) taken: Vec<Taken>,
 }
 
-/// A value that only one entity may have, and that another one has.
+/// A unique value that another entity has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     /// The property.
     pub(crate) property: String,
-    /// Who has the value.
+    /// Entity that has the value.
     pub(crate) holder: DatabaseId,
 }
 
-/// Writes an entity of the database, and its places in the index: under these definitions, of this generation. `before` is
-/// what is there, and the definitions under which that was written.
+/// Writes a stored entity and its index entries, under these definitions and this generation. `before` is the present
+/// row, and the definitions under which it was written.
 ///
 /// # Errors
 /// As the transaction's reads and writes.

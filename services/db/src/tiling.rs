@@ -1,8 +1,8 @@
-//! Tiling: the hashes of a shard's Merkle tree, from the archive into tiles (rule F16).
+//! Tiling: writes the hashes of a shard's Merkle tree from the archive into tiles (rule F16).
 //!
-//! A tiler goes behind the archive's end. Each transaction writes a few full tiles of leaf hashes, and what follows for the
-//! levels above, conditional on the fold lease and on where the newest tile was. A crash leaves what was committed; whoever
-//! tiles next begins there, which for an archive that has no tiles yet is its first leaf.
+//! A tiler follows the archive's end. Each transaction writes a few full tiles of leaf hashes, and the resulting tiles
+//! of the levels above, conditional on the fold lease and on the position of the newest tile. A crash leaves what was
+//! committed; the next tiler begins there. For an archive without tiles, that is its first leaf.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -20,10 +20,10 @@ use annals_store::{
 
 use crate::fold::{FoldError, check_lease};
 
-/// Tiles of leaf hashes that one transaction writes at most: those of a segment, of 8 KiB each.
+/// Maximum tiles of leaf hashes that one transaction writes: those of a segment, of 8 KiB each.
 const TILES_AT_ONCE: u64 = 16;
 
-/// Bytes of batches that are not sealed and read at a time, give or take one: a tile's worth of usual ones.
+/// Bytes of unsealed batches that are read at a time, give or take one batch: usually enough for a tile.
 const LOOSE_BYTES: usize = 256 << 10;
 
 /// Writes the tiles of a shard's archive for as long as its [`crate::Folder`] folds it.
@@ -34,12 +34,12 @@ pub struct Tiler {
     leaves: LeafHashes,
 }
 
-/// What one turn of tiling wrote.
+/// Result of one turn of tiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiled {
-    /// The first leaf whose hash is in a tile now.
+    /// First leaf whose hash was written.
     pub first: LeafIndex,
-    /// How many follow it, with it.
+    /// Number of leaves written, including the first.
     pub leaves: u64,
 }
 
@@ -54,10 +54,10 @@ impl Tiler {
         }
     }
 
-    /// Writes the next tiles, if there are leaves enough for a whole one.
+    /// Writes the next tiles, if there are enough leaves for a whole one.
     ///
     /// # Errors
-    /// When another db folds the shard, or the store cannot be used.
+    /// When another db process folds the shard, or the store cannot be used.
     pub async fn tile_next(&mut self) -> Result<Option<Tiled>, FoldError> {
         let shard = self.shard;
         let read = |transaction: Transaction| async move {
@@ -75,7 +75,7 @@ impl Tiler {
         let (term, hashes) = (self.term, &hashes);
         let work = |transaction: Transaction| async move {
             check_lease(&transaction, shard, term).await?;
-            // An earlier try of ours was applied whose answer was lost.
+            // An earlier attempt was applied but its answer was lost.
             if end(&transaction, shard).await? == next {
                 write(&transaction, shard, next, hashes).await?;
             }
@@ -89,7 +89,7 @@ impl Tiler {
     }
 }
 
-/// The first tile of leaf hashes that is not written.
+/// First tile of leaf hashes that is not written.
 async fn end(transaction: &Transaction, shard: Shard) -> Result<u64, StoreError> {
     let page = transaction
         .get_range(&tiles::tiles(shard, 0), 1, Order::Reverse)
@@ -100,7 +100,7 @@ async fn end(transaction: &Transaction, shard: Shard) -> Result<u64, StoreError>
     }
 }
 
-/// Writes full tiles of leaf hashes from the one with index `next` on, and appends their roots to the level above, and so on.
+/// Writes full tiles of leaf hashes beginning at index `next`, appends their roots to the level above, and so on.
 async fn write(transaction: &Transaction, shard: Shard, next: u64, hashes: &[Hash]) -> Result<(), StoreError> {
     let width = u64::from(TILE_WIDTH);
     let mut changed: BTreeMap<(u8, u64), Vec<Hash>> = BTreeMap::new();
@@ -136,7 +136,7 @@ async fn write(transaction: &Transaction, shard: Shard, next: u64, hashes: &[Has
     Ok(())
 }
 
-/// What is stored of a tile.
+/// Reads the stored hashes of a tile.
 pub(crate) async fn read_tile(
     transaction: &Transaction,
     shard: Shard,
@@ -147,7 +147,8 @@ pub(crate) async fn read_tile(
     tiles::decode_tile(value.as_deref())
 }
 
-/// The hashes of archived leaves, worked out from their headers. It keeps those that it read last: a segment's, as a rule.
+/// Hashes of archived leaves, computed from their headers. Caches the leaves that were read last, usually those of a
+/// segment.
 pub(crate) struct LeafHashes {
     store: Store,
     shard: Shard,
@@ -165,7 +166,7 @@ impl LeafHashes {
         }
     }
 
-    /// The hashes of these leaves, all of which are archived.
+    /// Returns the hashes of these leaves, all of which must be archived.
     pub(crate) async fn read(&mut self, leaves: Range<u64>) -> Result<Vec<Hash>, StoreError> {
         let mut found = Vec::new();
         let mut next = leaves.start;
@@ -183,7 +184,7 @@ impl LeafHashes {
         Ok(found)
     }
 
-    /// Hashes of leaves that follow one another, this one among them, and which is the first.
+    /// Returns hashes of consecutive leaves that include this one, and the first of these leaves.
     async fn fetch(&self, leaf: u64) -> Result<(u64, Vec<Hash>), StoreError> {
         let shard = self.shard;
         let mut tried: Option<Segment> = None;
@@ -205,7 +206,7 @@ impl LeafHashes {
                     let hashes = leaves.iter().map(|found| hash_of(found.leaf, &found.archived));
                     return Ok((segment.first.0, hashes.collect::<Result<_, _>>()?));
                 }
-                // One that was thinned meanwhile is looked for again; one that is damaged is found again as it was.
+                // A segment that was thinned meanwhile is looked up again; a damaged one is found unchanged.
                 Err(StoreError::Corrupt(_)) if tried.as_ref() != Some(&segment) => tried = Some(segment),
                 Err(error) => return Err(error),
             }
@@ -213,7 +214,7 @@ impl LeafHashes {
     }
 }
 
-/// The hashes of leaves that follow one another from `from` on.
+/// Hashes of consecutive leaves beginning at `from`.
 fn loose_hashes(from: u64, loose: &[(LeafIndex, annals_store::ArchivedBatch)]) -> Result<Vec<Hash>, StoreError> {
     let following = (from..).zip(loose).take_while(|(next, (leaf, _))| *next == leaf.0);
     let hashes: Vec<Hash> = following

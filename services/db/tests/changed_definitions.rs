@@ -1,5 +1,5 @@
-//! Entities that were stored under one schema and are read under another: what is said of a change to stored data holds for
-//! what this crate writes and reads. The schemas and their edits are those of the comparison's own tests.
+//! Entities that are stored under one schema and read under another: the classification of a change to stored data
+//! holds for what this crate writes and reads. The schemas and their edits are those of the comparison's own tests.
 
 #[path = "../../../schema/authoring/tests/diff/renamed.rs"]
 mod renamed;
@@ -19,7 +19,7 @@ use worlds::{Pair, pair, sample};
 /// Pairs of schemas tried.
 const PAIRS: u64 = 300;
 
-/// Edits between them at most.
+/// Maximum edits between them.
 const EDITS: u64 = 6;
 
 /// Values tried to find one that a class promises to exist.
@@ -33,7 +33,7 @@ fn a_stored_property_is_read_as_the_class_of_its_change_says() {
         let pair = pair(EDITS, dice);
         let found = diff(&pair.old, &pair.new, &pair.renames);
         for old in pair.old.types().iter().filter(|old| old.parts.base) {
-            // A type that is gone, or has no base any more, has no new row: the plan refuses all of them.
+            // A type that is removed, or has no base any more, has no new row: the plan refuses all of them.
             let Ok((name, _)) = found.plan.convert_stored(&old.name, &BTreeMap::new()) else {
                 continue;
             };
@@ -54,7 +54,7 @@ fn a_stored_property_is_read_as_the_class_of_its_change_says() {
     );
 }
 
-/// What the database keeps of an entity of which one property is set, after it was written and read.
+/// The stored form of an entity with one property set, after a write and a read.
 fn written(entity_type: &EntityType, property: &Property, value: Value) -> StoredEntity {
     let part = PartImage::Base(BaseImage::default());
     let image = Image::new(entity_type.id, OwnerId(1), &[(property.index, value)], part);
@@ -69,7 +69,7 @@ fn again(stored: &StoredEntity) -> StoredEntity {
     read
 }
 
-/// What an entity begins with when it is loaded, both parts together; `None` if it is not loaded.
+/// Initial properties of an entity when it is loaded, both parts together; `None` if it is not loaded.
 fn loaded(schema: &Schema, stored: &StoredEntity) -> Option<BTreeMap<String, Value>> {
     let entity_type = schema.type_named(&stored.entity_type)?;
     stored.fits(entity_type).ok()?;
@@ -87,11 +87,11 @@ struct Reading<'a> {
     found: &'a Diff,
     old: &'a EntityType,
     property: &'a Property,
-    /// What it is now, if it is still stored.
+    /// The property in the new schema, if it is still stored.
     target: Option<&'a Property>,
-    /// The gravest class of what concerns its values.
+    /// The gravest class among the changes that concern its values.
     class: Class,
-    /// Whether the class promises that some value of it needs the plan, or is refused by it.
+    /// Whether the class promises a value of it that needs the plan, or is refused by it.
     has_witness: bool,
 }
 
@@ -104,7 +104,7 @@ impl<'a> Reading<'a> {
         let now = property_now(found, new, property);
         let name = now.map_or(&property.name, |now| &now.name);
         let concerns = |subject: &Subject, kind: &ChangeKind| match (subject, kind) {
-            // The index is not part of what is loaded.
+            // The index is not part of the loaded properties.
             (
                 _,
                 ChangeKind::IdentifierChanged { .. }
@@ -129,7 +129,7 @@ impl<'a> Reading<'a> {
             .map(|change| change.effects.stored.class)
             .max()
             .unwrap_or(Class::Unaffected);
-        // Fields that are not persistent are stored as their defaults, which need not show what other values would.
+        // Fields that are not persistent are stored as their defaults, which need not show the effect on other values.
         let has_unstored_field = has(&property.data_type, &|part| match part {
             DataType::FixedDict(dict) => dict.fields.iter().any(|field| !field.persistent),
             _ => false,
@@ -172,7 +172,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether a value is loaded as another without the plan, or not at all; `None` if the plan refuses it.
+    /// Whether a value is loaded as a different one without the plan, or not at all; `None` if the plan refuses it.
     fn read(&self, about: &str, value: Value) -> Option<bool> {
         let stored = written(self.old, self.property, value);
         let value = &stored.properties[&self.property.name];
@@ -184,7 +184,7 @@ impl<'a> Reading<'a> {
         let (entity_type, properties) = match self.found.plan.convert_stored(&self.old.name, &stored.properties) {
             Ok(converted) => converted,
             Err(_) => {
-                // What the plan refuses is not loaded without it either, but for opaque values, into which nobody looks.
+                // What the plan refuses is not loaded without it either, except opaque values, which are not examined.
                 let is_opaque = has(&self.property.data_type, &|part| matches!(part, DataType::Python(_)));
                 let is_named_so = self.pair.new.type_named(&self.old.name).is_some()
                     && self.target.is_some_and(|now| now.name == self.property.name);
@@ -206,7 +206,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Whether a type, or one within it, is as wanted.
+/// Whether a type, or one nested in it, satisfies `is`.
 fn has(data_type: &DataType, is: &dyn Fn(&DataType) -> bool) -> bool {
     data_type.any(&mut |part| is(part))
 }

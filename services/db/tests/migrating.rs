@@ -1,5 +1,5 @@
-//! Realms that are migrated: whatever the definitions are and were, states and rows become what the plan says, on load as in
-//! bulk, and the past stays what it was. The schemas and their edits are those of the comparison's own tests.
+//! Migrated realms: whatever the old and new definitions are, states and rows become what the plan says, on load as in
+//! bulk, and the past stays unchanged. The schemas and their edits are those of the comparison's own tests.
 
 #[path = "../../../schema/authoring/tests/diff/worlds.rs"]
 mod worlds;
@@ -47,7 +47,7 @@ struct Log {
     epoch: Epoch,
 }
 
-/// A realm in which an entity of each type lives, is stored, and is called.
+/// A realm in which an entity of each type is active, is stored, and is called.
 struct World {
     store: Store,
     base: Log,
@@ -77,7 +77,7 @@ impl Log {
         self.journal.state().owner
     }
 
-    /// Closes a batch and has it folded.
+    /// Closes a batch and folds it.
     fn write(&mut self, folder: &mut Folder, store: &Store, opens: bool) {
         let batch = self.journal.freeze(Tick(1), WallTime(5_000), opens);
         if opens {
@@ -258,7 +258,7 @@ fn prepare(store: &Store, pair: &Pair) -> Result<Preparation, MigrateError> {
     immediate(Preparation::begin(store.clone(), SHARD, pair.new.clone(), said))
 }
 
-/// Whether the plan itself has a place for all that lives and is stored.
+/// Whether the plan has a counterpart for all that is active and stored.
 fn has_place(world: &World, pair: &Pair, plan: &annals_def::Plan) -> bool {
     let parts = [(Part::Base, &world.base), (Part::Cell, &world.cell)];
     let lives = parts.iter().all(|(part, log)| {
@@ -354,7 +354,7 @@ fn everything_becomes_what_the_plan_says_on_load_as_in_bulk_or_nothing_does() {
     );
 }
 
-/// Every stored entity is loaded as the plan has it.
+/// Checks that every stored entity is loaded as the plan says.
 fn check_loaded(seed: u64, store: &Store, expected: &BTreeMap<DatabaseId, (String, BTreeMap<String, Value>)>) {
     for (id, (name, properties)) in expected {
         let loaded = immediate(accounts::load(store, *id))
@@ -368,7 +368,7 @@ fn check_loaded(seed: u64, store: &Store, expected: &BTreeMap<DatabaseId, (Strin
     }
 }
 
-/// Every stored entity is found by what it holds now.
+/// Checks that every stored entity is found by its present values.
 fn check_index(
     seed: u64,
     store: &Store,
@@ -379,7 +379,7 @@ fn check_index(
         let entity_type = new.type_named(name).expect("of the new definitions");
         let indexed = |property: &&Property| property.persistent && property.indexed != Index::None;
         for property in entity_type.properties.iter().filter(indexed) {
-            // Of what cannot be ordered the compiler refuses an index.
+            // The compiler refuses an index of values without an order.
             let is_ordered = |value: &&Value| {
                 matches!(
                     value,
@@ -407,7 +407,7 @@ fn check_index(
     }
 }
 
-/// The states are converted where the logs go over, by whoever reads them, and the past is what it was.
+/// Checks that a reader converts the states where the logs go over, and that the past is unchanged.
 fn check_states(
     seed: u64,
     world: &World,
@@ -451,7 +451,7 @@ fn check_states(
         let grant = immediate(grants.grant(log.owner(), PROCESS)).expect("it leads");
         let mut taken = Log::go_on(state, grant.epoch, &pair.new);
         taken.write(&mut folder, &world.store, true);
-        // It lives on: everything that it holds can be set, and is stored.
+        // The owner continues: all of its properties can be set, and are stored.
         let entities: Vec<EntityId> = taken.journal.state().entities.keys().copied().collect();
         for entity in entities {
             let image = &taken.journal.state().entities[&entity];
@@ -472,9 +472,9 @@ fn check_states(
     }
 }
 
-/// The whole past replays, under the definitions of each time.
+/// Checks that the whole past replays, under the definitions of each time.
 fn check_past(seed: u64, store: &Store, migrations: &Migrations, before: &OwnerState, recovered: &OwnerState) {
-    // The whole past, under both.
+    // The whole past, under both definitions.
     let mut replayed = OwnerState::new(recovered.owner, recovered.kind);
     let archived = immediate(read_archived(store, SHARD, recovered.owner, BatchNumber(0), 64));
     for (_, archived) in archived.expect("an archive") {
@@ -517,7 +517,7 @@ fn check_calls(seed: u64, plan: &annals_def::Plan, old: &Image, new: &Image) {
     }
 }
 
-/// The realm's backup gives the same rows: to the end, and as it was before the migration.
+/// Checks that the realm's backup gives the same rows: at its end, and as it was before the migration.
 fn check_restored(seed: u64, store: &Store, pair: &Pair) {
     let rows = immediate(read_unlogged(store, SHARD)).expect("readable");
     let mut leaves: BTreeMap<LeafIndex, (OwnerId, ArchivedBatch)> = BTreeMap::new();
@@ -573,7 +573,7 @@ fn check_restored(seed: u64, store: &Store, pair: &Pair) {
     check_former(seed, &restore(old.saturating_sub(1)), pair);
 }
 
-/// Before the migration it is a realm of the old definitions.
+/// Checks that before the migration it is a realm of the old definitions.
 fn check_former(seed: u64, former: &Store, pair: &Pair) {
     let begun = |schema: &Schema| {
         let grants = immediate(async {
@@ -614,7 +614,7 @@ fn simple() -> (Pair, EntityType) {
     (Pair { old, new, renames }, entity_type)
 }
 
-/// What the command does, on a store that may fail. It is called again after a failure.
+/// The steps of the command, on a store that may fail. It is called again after a failure.
 fn migrate(store: &Store, pair: &Pair) -> Result<(), MigrateError> {
     match prepare(store, pair) {
         Ok(preparation) => {
@@ -653,7 +653,7 @@ fn dying(store: &Store, at: u64, applied: bool) -> Store {
 
 #[test]
 fn a_migration_that_is_killed_anywhere_goes_on_and_ends_as_if_it_had_not_been() {
-    /// So many that they are converted in several transactions.
+    /// Enough entities that they are converted in several transactions.
     const ENTITIES: u64 = 700;
     let (pair, entity_type) = simple();
     let realm = || {
@@ -767,7 +767,7 @@ fn what_must_not_be_migrated_is_refused_with_its_reason() {
         grants.open_realm(WallTime(10_000)).await.expect("it leads")
     });
     assert!(matches!(prepare(&world.store, &third), Err(MigrateError::NotStopped)));
-    // It was started while somebody looked at what the migration comes to.
+    // The realm was started during the survey.
     let decided = immediate(still_closed.decide(&survey, WallTime(10_001), false));
     assert!(matches!(decided, Err(MigrateError::NotStopped)));
 }

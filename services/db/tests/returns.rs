@@ -1,4 +1,5 @@
-//! The ledger's owner: what is in the outbox is told once and in order, whoever holds the owner and whatever is lost.
+//! The ledger's owner: notices in the outbox are delivered once and in order, whichever process holds the owner and
+//! whatever is lost.
 
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
@@ -24,16 +25,16 @@ use annals_wire::bus::{Envelope, Message};
 const LEDGER: OwnerId = OwnerId(7);
 const HOMES: [OwnerId; 2] = [OwnerId(1), OwnerId(2)];
 
-/// The ledger's owner on a log that may lose what it was given before it says that it has it.
+/// The ledger's owner on a log that may lose appends before it acknowledges them.
 struct Host {
     owner: Owner<LedgerRole>,
     epoch: Epoch,
     log: Vec<Vec<u8>>,
     loses: bool,
     now: u64,
-    /// What base owners took, by owner and call.
+    /// Calls that base owners took, by owner.
     taken: BTreeMap<OwnerId, Vec<(CallNumber, EntityId, News)>>,
-    /// Whether base owners say so.
+    /// Whether base owners confirm them.
     confirms: bool,
 }
 
@@ -144,7 +145,7 @@ impl Host {
         })
     }
 
-    /// How far the log has come, folded anew.
+    /// The log's present state, folded from the beginning.
     fn folded(&self) -> OwnerState {
         fold(&self.log)
     }
@@ -191,7 +192,7 @@ fn take_over(now: u64, epoch: Epoch, log: &[Vec<u8>]) -> Owner<LedgerRole> {
     Owner::take_over(now, role, beginning)
 }
 
-/// A statement for one entity on each of some homes.
+/// A statement for one entity on each of some home owners.
 fn notice(number: u64, homes: &[OwnerId]) -> (NoticeNumber, Notice) {
     let news = |holder| {
         News::Statement(Box::new(Statement {
@@ -211,7 +212,7 @@ fn notice(number: u64, homes: &[OwnerId]) -> (NoticeNumber, Notice) {
     (NoticeNumber(number), notice)
 }
 
-/// Which entities an owner was told about, in order.
+/// Entities about which an owner was notified, in order.
 fn told(host: &Host, home: OwnerId) -> Vec<u64> {
     let taken = host.taken.get(&home);
     taken.map_or_else(Vec::new, |taken| taken.iter().map(|(_, entity, _)| entity.0).collect())
@@ -233,7 +234,7 @@ fn whatever_is_lost_and_however_often_it_is_given_each_notice_is_told_once_and_i
                 1 => host.loses = true,
                 2 => host.confirms = !host.confirms,
                 _ => {
-                    // The shell gives what it finds: from anywhere that is not folded away, any number of times.
+                    // The shell gives what it finds: from any position after the folded part, any number of times.
                     let from = below(outbox.len() as u64) as usize;
                     let upto = from + below((outbox.len() - from) as u64 + 1) as usize;
                     host.give(&outbox[from..upto]);

@@ -1,9 +1,9 @@
-//! Balance: how the spaces of a realm are divided among its cell owners, and what becomes of that as loads change.
-//! Pure: time is an input.
+//! Balance: the division of a realm's spaces among its cell owners, and its changes as loads change. Pure: time is an
+//! input.
 //!
-//! The shell tells what owners say of their loads ([`Balance::hear`]), and asks for the map at each beat
-//! ([`Balance::draw`]). A new map is to be stored, together with [`Balance::trees`], before anybody hears of it: what is
-//! stored is the truth, and the next director goes on from there ([`Balance::resume`]) with nothing else.
+//! The shell passes in the owners' load reports ([`Balance::hear`]) and asks for the map at each beat
+//! ([`Balance::draw`]). Store a new map, together with [`Balance::trees`], before any process receives it: the stored
+//! map is authoritative, and the next director continues from it ([`Balance::resume`]) with nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,24 +23,24 @@ use crate::{
     loads::Loads,
 };
 
-/// Least time between two maps: every cell has heard of the one before by then, and says how much is on it by that.
+/// Minimum time between two maps: by then every cell has received the previous one and reported its load under it.
 pub const MAP_PERIOD: Duration = Duration::from_secs(1);
 
-/// What a space is like, beside its division.
+/// Settings of a space, other than its division.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpacePlan {
-    /// Which space.
+    /// The space.
     pub space: SpaceId,
-    /// Within how many metres of the origin it is divided evenly at first. It has no end.
+    /// Distance from the origin (m) within which it is divided evenly at first. The space itself is unbounded.
     pub extent: f32,
-    /// Half the side of the square within which a witness sees others, metres.
+    /// Half the side of the square within which a witness sees other entities, metres.
     pub aoi_radius: f32,
-    /// How much further out somebody in view must be to leave it, metres.
+    /// How much further out an entity in view must be to leave the view, metres.
     pub aoi_hysteresis: f32,
-    /// How far witnesses of which behaviour says how far they see can see, metres, with hysteresis; nothing beyond the two above
-    /// if it is less.
+    /// Maximum view distance of witnesses whose behaviour sets its own, metres, with hysteresis. Has no effect if it is
+    /// less than the two above together.
     pub horizon: f32,
-    /// How many cells it has at first, and never less.
+    /// Number of cells at first, and the minimum later.
     pub cells: usize,
 }
 
@@ -49,33 +49,34 @@ struct Divided {
     division: Division,
     momenta: BTreeMap<CutId, Momentum>,
     scaling: CellScaling,
-    /// When the area of a cell was changed, if that was since this director leads.
+    /// When the area of each cell last changed, if that was under this director.
     moved: BTreeMap<OwnerId, Duration>,
 }
 
-/// See the module.
+/// Division of a realm's spaces among its cell owners.
 #[derive(Clone, Debug)]
 pub struct Balance {
     plans: Vec<SpacePlan>,
     pace: Pace,
     spaces: BTreeMap<SpaceId, Divided>,
     loads: Loads,
-    /// When the cuts were looked at.
+    /// When the cuts were last reviewed.
     stepped: Option<Duration>,
     changes: Vec<(SpaceId, Change)>,
 }
 
 impl SpacePlan {
-    /// How far from another cell's area an entity has a ghost there: as far as anybody sees who is on that cell, which may be
-    /// somebody who stands as deep in the entity's own area as hand-over lets it.
+    /// Distance from another cell's area within which an entity has a ghost there: the maximum view distance of
+    /// witnesses on that cell, which may stand inside the entity's own area up to the depth at which hand-over moves
+    /// them.
     #[must_use]
     pub fn ghost_distance(&self) -> f32 {
         (self.aoi_radius + self.aoi_hysteresis).max(self.horizon) + HANDOVER_DEPTH
     }
 
-    /// The least side of a cell. Around each cell lies a rim as wide as the ghost distance, of which it holds ghosts: the
-    /// smaller the cell, the more of what it does is done for those. And on a narrower one hardly anybody would come as deep
-    /// as hand-over wants.
+    /// Minimum side of a cell. A cell holds ghosts in a rim around it as wide as the ghost distance: the smaller the
+    /// cell, the larger the part of its work that is spent on ghosts. And on a narrower cell hardly any entity would
+    /// come as deep as hand-over requires.
     #[must_use]
     pub fn least_side(&self) -> f32 {
         (self.ghost_distance() / 4.0).max(HANDOVER_DEPTH * 4.0)
@@ -83,7 +84,7 @@ impl SpacePlan {
 }
 
 impl Balance {
-    /// Of a realm whose spaces are not divided yet.
+    /// For a realm whose spaces are not divided yet.
     #[must_use]
     pub fn new(plans: Vec<SpacePlan>, pace: Pace) -> Self {
         Self {
@@ -96,11 +97,10 @@ impl Balance {
         }
     }
 
-    /// Goes on at `now` from what was stored: the map, and the trees by which it was divided. Where there is no tree, it is
-    /// found from the areas.
+    /// Continues at `now` from the stored map and trees. Where a tree is missing, it is reconstructed from the areas.
     ///
     /// # Errors
-    /// When a tree is none; or there is no tree, and none fits the areas.
+    /// When a stored tree is invalid; or there is no tree, and none fits the areas.
     pub fn resume(&mut self, now: Duration, stored: &WireMap, map: &SpaceMap) -> Result<(), NotATree> {
         for (id, space) in &map.spaces {
             let tree = stored.trees.iter().find(|tree| tree.space == id.0);
@@ -113,13 +113,13 @@ impl Balance {
         Ok(())
     }
 
-    /// An owner says how much is on it.
+    /// Applies an owner's load report.
     pub fn hear(&mut self, now: Duration, owner: OwnerId, load: Load) {
         self.loads.hear(now, owner, load);
     }
 
-    /// The next map, if there is to be one: not before [`MAP_PERIOD`] after the one before. `live` are the cell owners whose
-    /// holders live, in their order; spaces are first divided when there are `enough` of them.
+    /// The next map, if it differs: not before [`MAP_PERIOD`] after the previous one. `live` are the cell owners with
+    /// live holders, in order; spaces are first divided when there are `enough` of them.
     pub fn draw(&mut self, now: Duration, live: &[OwnerId], enough: usize, before: &SpaceMap) -> Option<SpaceMap> {
         self.changes.clear();
         if self
@@ -142,7 +142,7 @@ impl Balance {
         for (id, divided) in &self.spaces {
             let known = map.spaces.get(id);
             let plan = self.plans.iter().find(|plan| plan.space == *id);
-            // A space that is in the settings no more stays as it was: there may be somebody in it.
+            // A space that is no longer in the settings stays as it was: entities may stand in it.
             let (radius, hysteresis, ghost_distance) = match (plan, known) {
                 (Some(plan), _) => (plan.aoi_radius, plan.aoi_hysteresis, plan.ghost_distance()),
                 (None, Some(known)) => (known.aoi_radius, known.aoi_hysteresis, known.ghost_distance),
@@ -164,13 +164,13 @@ impl Balance {
         Some(map)
     }
 
-    /// What the last [`Balance::draw`] changed about the numbers of cells.
+    /// Changes to the numbers of cells made by the last [`Balance::draw`].
     #[must_use]
     pub fn changes(&self) -> &[(SpaceId, Change)] {
         &self.changes
     }
 
-    /// The trees by which the spaces are divided, to be stored with the map.
+    /// The trees that divide the spaces, to be stored with the map.
     #[must_use]
     pub fn trees(&self) -> Vec<WireTree> {
         let trees = self.spaces.iter().map(|(id, divided)| divided.division.flat(*id));
@@ -183,7 +183,7 @@ impl Balance {
         self.spaces.get(&space).map(|divided| &divided.division)
     }
 
-    /// All cells as they are at `now`, for an operator.
+    /// All cells at `now`, for an operator.
     #[must_use]
     pub fn report(&self, now: Duration) -> Vec<CellReport> {
         let mut cells = Vec::new();
@@ -205,7 +205,7 @@ impl Balance {
         cells
     }
 
-    /// Notes whose areas another map changes.
+    /// Records the owners whose areas a new map changes.
     fn note_moves(&mut self, now: Duration, before: &SpaceMap, map: &SpaceMap) {
         for (id, divided) in &mut self.spaces {
             let areas = |map: &'_ SpaceMap| map.spaces.get(id).map_or_else(Vec::new, |space| space.cells.clone());
@@ -218,7 +218,7 @@ impl Balance {
         }
     }
 
-    /// Divides the spaces that are not divided yet, each evenly among those who have the fewest cells.
+    /// Divides the spaces that are not divided yet, each evenly among the owners with the fewest cells.
     fn found(&mut self, now: Duration, live: &[OwnerId]) {
         for plan in self.plans.clone() {
             if self.spaces.contains_key(&plan.space) {
@@ -239,7 +239,7 @@ impl Balance {
         divisions.filter(|owners| owners.contains(&owner)).count()
     }
 
-    /// One step in one space.
+    /// One step of scaling or balancing in one space.
     fn step(&mut self, now: Duration, plan: &SpacePlan, live: &[OwnerId], map: u64) {
         let Some(divided) = self.spaces.get_mut(&plan.space) else {
             return;

@@ -1,8 +1,8 @@
-//! Balancing: moves the boundaries of one space, a bounded step at a time, so that the loads of its cells become equal.
+//! Balancing: moves the boundaries of one space, in bounded steps, so that the loads of its cells become equal.
 //!
-//! At each cut the average load of the cells on one side is compared with the average of all that it divides. A cut moves
-//! into the side that has more, as far as it takes to give the difference away, and no further than what hand-over gets done
-//! in a short while; and not at all while much of what was given before is still under way.
+//! At each cut the average load of the cells on one side is compared with the average of all cells that it divides. A
+//! cut moves into the side that has more: as far as it takes to give the difference away, but no further than hand-over
+//! can process in a short while; and not at all while much of an earlier move is still in progress.
 
 use std::collections::BTreeMap;
 
@@ -14,43 +14,43 @@ use crate::{
     loads::Weight,
 };
 
-/// A boundary moves only if the difference of loads times its aggression is as large.
+/// Minimum difference of loads, times the cut's aggression, for which a boundary moves.
 const LEAST_DIFFERENCE: f64 = 0.001_25;
 
-/// A boundary moves only if the difference is as large a part of the average: walking to and fro is not to be followed.
+/// Minimum difference, as a part of the average, for which a boundary moves: entities that walk to and fro are ignored.
 const LEAST_PART: f64 = 0.015;
 
-/// Bounds of aggression. At rest it is the greatest.
+/// Bounds of aggression. It starts at the maximum, and returns there at rest.
 const AGGRESSION: (f64, f64) = (0.0625, 1.0);
 
-/// By what aggression grows in a step in which the difference has not changed sides: the tenth root of 2.
+/// Factor by which aggression grows in a step in which the heavier side has not changed: the tenth root of 2.
 const GROWTH: f64 = 1.071_773_462_536_293_1;
 
-/// Which part of what stands on an owner may go over at once, in units at least and at most: what hand-over gets done in a
-/// few seconds (`AT_ONCE` of `services/cell/src/handover.rs`).
+/// Part of an owner's units that may be handed over at once, and its minimum and maximum in units: what hand-over
+/// processes in a few seconds (`AT_ONCE` of `services/cell/src/handover.rs`).
 const PART_AT_ONCE: f64 = 0.125;
 const AT_ONCE: (f64, f64) = (32.0, 1_024.0);
 
-/// What may go over beyond the difference, as a part of it, where load cannot be divided better: still an improvement.
+/// Maximum load given, as a multiple of the difference, where it cannot be divided more finely: still an improvement.
 const EXCESS: f64 = 1.25;
 
-/// A boundary that would move by less stays, metres.
+/// Minimum move of a boundary, metres.
 const LEAST_MOVE: f32 = 0.25;
 
-/// Boundaries stand on multiples of this, metres.
+/// Boundaries lie on multiples of this, metres.
 const GRAIN: f32 = 1.0 / 64.0;
 
-/// How much is left of a cell that is given up, metres: less than the depth of hand-over, so that nobody enters it.
+/// Width left to a cell that is being retired, metres: less than the depth of hand-over, so that no entity enters it.
 const REMAINDER: f32 = 1.0;
 
-/// Halvings in looking for a position: enough to come from the whole range of positions to the last bit.
+/// Bisections when searching for a position: enough to narrow the whole range of positions to the last bit.
 const HALVINGS: u32 = 64;
 
-/// How decidedly a cut moves.
+/// Damping state of a cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Momentum {
     aggression: f64,
-    /// The side that had more when the difference last mattered.
+    /// The side that had more when the difference was last significant.
     heavier: Option<Side>,
 }
 
@@ -63,28 +63,28 @@ impl Default for Momentum {
     }
 }
 
-/// One step over the cuts of a space.
+/// One balancing step over the cuts of a space.
 pub(crate) struct Balancing<'a> {
-    /// The loads, which change as boundaries do.
+    /// The loads, updated as boundaries move.
     pub(crate) weights: BTreeMap<OwnerId, Weight<'a>>,
     pub(crate) momenta: &'a mut BTreeMap<CutId, Momentum>,
-    /// The owner whose cell is to be given up.
+    /// The owner whose cell is being retired.
     pub(crate) retiring: Option<OwnerId>,
-    /// The least side of a cell, metres.
+    /// Minimum side of a cell, metres.
     pub(crate) least: f32,
 }
 
-/// What a side of a cut is to give away.
+/// Load that one side of a cut is to give away.
 #[derive(Clone, Copy, Debug)]
 struct Wish {
     from: Side,
-    /// What is wanted now, and what would make both sides equal.
+    /// Load wanted in this step, and the load that would make both sides equal.
     load: f64,
     whole: f64,
 }
 
 impl Balancing<'_> {
-    /// Moves the cuts of a part of the space, from the outermost on.
+    /// Moves the cuts below a node, outermost first.
     pub(crate) fn settle(&mut self, node: &mut Node, bounds: Bounds) {
         let Node::Cut(cut) = node else { return };
         if let Some(wish) = self.wish(cut)
@@ -98,7 +98,7 @@ impl Balancing<'_> {
         self.settle(&mut cut.high, high);
     }
 
-    /// Which side is to give something away, if the difference is worth it.
+    /// The side that should give load away, if the difference is significant.
     fn wish(&mut self, cut: &Cut) -> Option<Wish> {
         let [(low, lows), (high, highs)] = [self.weigh(&cut.low)?, self.weigh(&cut.high)?];
         if lows == 0 || highs == 0 {
@@ -130,7 +130,7 @@ impl Balancing<'_> {
         (difference * momentum.aggression >= LEAST_DIFFERENCE).then_some(Wish { from, load, whole })
     }
 
-    /// The load of all cells of a node, and how many of them are to stay; `None` while nothing is known of one.
+    /// Total load of a node's cells, and how many of them are not being retired; `None` if the load of one is unknown.
     fn weigh(&self, node: &Node) -> Option<(f64, usize)> {
         let mut sum = (0.0, 0);
         for (owner, _) in node.leaves(Bounds::PLANE) {
@@ -140,7 +140,7 @@ impl Balancing<'_> {
         Some(sum)
     }
 
-    /// Where the cut is to be, if it is to move.
+    /// New position of the cut, if it is to move.
     fn place(&self, cut: &Cut, bounds: &Bounds, wish: Wish) -> Option<f32> {
         let givers = Givers::of(self, cut, bounds, wish.from)?;
         let most: f64 = givers.all.iter().map(|giver| giver.most()).sum();
@@ -171,7 +171,7 @@ impl Balancing<'_> {
         (inwards >= LEAST_MOVE).then_some(at)
     }
 
-    /// Notes what changes hands when a cut is moved.
+    /// Updates the weights for the load that a moved cut hands over.
     fn give(&mut self, cut: &Cut, bounds: &Bounds, from: Side, at: f32) {
         let cross = cut.axis.other();
         let receivers = cut
@@ -199,7 +199,7 @@ impl Balancing<'_> {
     }
 }
 
-/// The cells that a cut takes something from if it moves into them.
+/// The cells that lose area if a cut moves into them.
 struct Givers<'a> {
     from: Side,
     at: f32,
@@ -207,7 +207,7 @@ struct Givers<'a> {
 }
 
 struct Giver<'a> {
-    /// Where its cell ends on the other side.
+    /// The far edge of its cell.
     end: f32,
     units: f64,
     rate: f64,
@@ -216,8 +216,8 @@ struct Giver<'a> {
 }
 
 impl<'a> Givers<'a> {
-    /// `None` if now is not the time: somebody on either side is not heard, or goes by an older map, or much is still under
-    /// way.
+    /// `None` if the cut must not move now: an owner on either side is silent or reports an older map, or much of an
+    /// earlier move is still in progress.
     fn of(balancing: &'a Balancing<'_>, cut: &Cut, bounds: &Bounds, from: Side) -> Option<Self> {
         let receivers = cut
             .side(from.other())
@@ -247,7 +247,7 @@ impl<'a> Givers<'a> {
         (leaving <= most / 2.0).then_some(Self { from, at, all })
     }
 
-    /// The load that goes over if the cut is at a position.
+    /// Load that is handed over if the cut moves to a position.
     fn given(&self, at: f32) -> f64 {
         let given = |giver: &Giver<'_>| {
             let share = giver.levels.map_or(0.0, |levels| share_beyond(levels, self.from, at));
@@ -256,8 +256,8 @@ impl<'a> Givers<'a> {
         self.all.iter().map(given).sum()
     }
 
-    /// How far the cut may go: each cell keeps the least side, and one without end as much of it as anything stands on.
-    /// `None` where none of them ends and none has anything to give.
+    /// Limit of the cut's move: each cell keeps the minimum side, and an unbounded cell keeps the part where anything
+    /// stands. `None` where all cells are unbounded and have nothing to give.
     fn far(&self, least: f32) -> Option<f32> {
         let inwards = self.inwards();
         let limit = |giver: &Giver<'_>| {
@@ -286,7 +286,7 @@ impl<'a> Givers<'a> {
         grains * GRAIN
     }
 
-    /// Whither the cut goes: west or south, or else east or north.
+    /// Direction in which the cut moves: west or south (-1), or east or north (1).
     fn inwards(&self) -> f32 {
         match self.from {
             Side::Low => -1.0,
@@ -301,13 +301,13 @@ impl Giver<'_> {
     }
 }
 
-/// What may go over from an owner at once, in units.
+/// Maximum units that an owner may hand over at once.
 pub(crate) fn most_at_once(units: f64) -> f64 {
     (units * PART_AT_ONCE).clamp(AT_ONCE.0, AT_ONCE.1)
 }
 
-/// The share of what stands on a side that is handed over if the cut is at a position: what is further beyond it than
-/// entities are left where they are.
+/// Share of an owner's units that is handed over if the cut moves to a position: those beyond it by more than the depth
+/// at which hand-over leaves entities where they are.
 pub(crate) fn share_beyond(levels: &Levels, from: Side, at: f32) -> f64 {
     match from {
         Side::Low if levels.ends().is_some() => 1.0 - levels.below(at + HANDOVER_DEPTH),

@@ -1,5 +1,6 @@
-//! Cell scaling: how many cells a space has. A cell is added where the load is high and an owner is free, and removed where
-//! the load is low enough for fewer cells. Between the two limits lies more than a cell makes, so neither undoes the other.
+//! Cell scaling: the number of cells of a space. A cell is added where the load is high and an owner is free, and
+//! retired where the load is low enough for fewer cells. The gap between the two limits is larger than the effect of
+//! one cell, so that neither undoes the other.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,29 +14,29 @@ use crate::{
     loads::Weight,
 };
 
-/// A cell is added when the average load is above this.
+/// A cell is added when the average load is above this, in cores.
 const ADD_ABOVE: f64 = 0.5;
 
-/// A cell is given up when the average load of the others, once they have its load, is below this.
+/// A cell is retired when the average load of the others, including its load, would be below this.
 const RETIRE_BELOW: f64 = 0.2;
 
-/// It is kept after all when that has risen above this.
+/// Its retirement is cancelled when that average has risen above this.
 const KEEP_ABOVE: f64 = 0.3;
 
 const _: () = assert!(2.0 * RETIRE_BELOW < ADD_ABOVE && RETIRE_BELOW < KEEP_ABOVE && KEEP_ABOVE < ADD_ABOVE);
 
-/// Who takes a cell may have so much of the average load, in other spaces.
+/// An owner is free for a cell if its load in other spaces is below this part of the average load.
 const FREE_BELOW: f64 = 0.5;
 
-/// What may be left on a cell when it is taken away: what one tick hands over.
+/// Maximum units left on a cell when it is removed: what one tick hands over.
 const LEFT: f64 = 32.0;
 
-/// How quickly the number of cells changes.
+/// Limits how quickly the number of cells changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Time between two changes: what the one before has done must show first.
+    /// Minimum time between two changes: the effect of a change must be measured before the next.
     pub between: Duration,
-    /// How long a cell stays before it is given up.
+    /// Minimum age of a cell that is retired.
     pub life: Duration,
 }
 
@@ -48,41 +49,41 @@ impl Default for Pace {
     }
 }
 
-/// State per space.
+/// State of one space.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CellScaling {
-    /// The owner whose cell is being given up.
+    /// The owner whose cell is being retired.
     pub(crate) retiring: Option<OwnerId>,
-    /// When the number of cells changed.
+    /// When the number of cells last changed.
     changed: Duration,
-    /// Since when cells are there, where that is known.
+    /// When each cell was added, where that is known.
     born: BTreeMap<OwnerId, Duration>,
 }
 
-/// What cell scaling looks at.
+/// Inputs of cell scaling.
 pub(crate) struct Scene<'a> {
     pub(crate) now: Duration,
     pub(crate) pace: Pace,
-    /// Owners that have a cell, as far as anything is known of them.
+    /// Weights of the owners that have a cell here, as far as they have reported.
     pub(crate) weights: &'a BTreeMap<OwnerId, Weight<'a>>,
-    /// Live owners without one here, with their load elsewhere.
+    /// Live owners without a cell here, with their load elsewhere.
     pub(crate) others: &'a [(OwnerId, f64)],
-    /// The least side of a cell, metres.
+    /// Minimum side of a cell, metres.
     pub(crate) least_side: f32,
-    /// The least number of cells.
+    /// Minimum number of cells.
     pub(crate) least_cells: usize,
 }
 
-/// What became of the number of cells.
+/// A change to the number of cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// An owner got a cell.
     Added(OwnerId),
-    /// An owner is to give its cell up.
+    /// An owner's cell is being retired.
     Retires(OwnerId),
-    /// It keeps it after all.
+    /// Its retirement is cancelled.
     Stays(OwnerId),
-    /// It has handed everything over, and has no cell any more.
+    /// Its retirement is complete: it has handed everything over and has no cell any more.
     Retired(OwnerId),
 }
 
@@ -105,7 +106,7 @@ impl CellScaling {
         }
     }
 
-    /// Changes the number of cells by one, if it is time.
+    /// Changes the number of cells by at most one, if it is time.
     pub(crate) fn review(&mut self, scene: &Scene<'_>, division: &mut Division) -> Option<Change> {
         let owners = division.owners();
         let known = owners.iter().all(|owner| scene.weights.contains_key(owner));
@@ -138,7 +139,7 @@ impl CellScaling {
         Some(Change::Retires(*owner))
     }
 
-    /// Goes on with giving a cell up. Its boundaries are moved by balancing until little or nothing stands on it.
+    /// Continues a retirement. Balancing moves the cell's boundaries until little or nothing stands on it.
     fn retire(
         &mut self,
         scene: &Scene<'_>,
@@ -184,8 +185,8 @@ impl CellScaling {
     }
 }
 
-/// Where a cell is cut so that a newcomer gets a slice of it on which no more stands than may go over at once, or else as
-/// little as there is to be had. The rest comes as it does to any cell: by its boundary, step by step.
+/// The cut that gives a new cell a slice with no more units than may be handed over at once, or else as few as
+/// possible. The rest follows as for any cell: balancing moves the boundary step by step.
 fn slice(weight: &Weight<'_>, bounds: &Bounds, least: f32) -> Option<((Axis, f32), Side)> {
     let survey = weight.survey?;
     let most = most_at_once(weight.units()) / weight.units().max(1.0);
@@ -199,7 +200,7 @@ fn slice(weight: &Weight<'_>, bounds: &Bounds, least: f32) -> Option<((Axis, f32
                 Side::Low => (Side::High, 1.0),
             };
             let (near, far) = (bounds.edge(axis, side), bounds.edge(axis, from));
-            // From where the slice is as wide as a cell must be, to where the rest is.
+            // From where the slice has the minimum side of a cell, to where the rest has it.
             let start = if side == Side::High {
                 near.min(high)
             } else {
@@ -237,5 +238,5 @@ fn slice(weight: &Weight<'_>, bounds: &Bounds, least: f32) -> Option<((Axis, f32
     best.map(|(_, cut, side)| (cut, side))
 }
 
-/// In how many steps the width of a newcomer's slice is looked for.
+/// Number of widths tried for the slice of a new cell.
 const STEPS: u32 = 64;

@@ -1,7 +1,7 @@
-//! How a space is divided: a tree of cuts (a binary space partition), whose leaves are cell owners.
+//! Division of a space: a tree of cuts (a binary space partition) whose leaves are cell owners.
 //!
-//! The areas of the leaves cover the plane and do not overlap, whatever is done to the tree: that follows from its shape.
-//! A cut keeps its identity wherever it moves, until one of its sides is taken away.
+//! The areas of the leaves cover the plane and do not overlap, whatever is done to the tree: that follows from its
+//! shape. A cut keeps its identity when it moves, until one of its sides is removed.
 
 mod flat;
 
@@ -10,15 +10,15 @@ use annals_wire::CellArea;
 
 pub use flat::NotATree;
 
-/// Most cells of a space: what a map is to hold that goes to every process at once.
+/// Maximum cells of a space: bounds the size of the map, which goes to every process at once.
 pub const MOST_CELLS: usize = 1_024;
 
-/// Which way a cut divides.
+/// Axis that a cut divides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Axis {
-    /// West from east.
+    /// Divides west from east.
     X,
-    /// South from north.
+    /// Divides south from north.
     Z,
 }
 
@@ -31,38 +31,38 @@ pub enum Side {
     High,
 }
 
-/// The identity of a cut in its space.
+/// Identity of a cut in its space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CutId(pub u32);
 
-/// A part of the plane: half-open along both axes, possibly without end.
+/// A rectangle of the plane: half-open along both axes, possibly unbounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
     low: [f32; 2],
     high: [f32; 2],
 }
 
-/// A cut, and what lies on its sides.
+/// A cut and its two sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cut {
-    /// Which.
+    /// Identity.
     pub id: CutId,
-    /// Which way it divides.
+    /// Axis that it divides.
     pub axis: Axis,
-    /// Where, metres.
+    /// Position on that axis, metres.
     pub at: f32,
     pub(crate) low: Box<Node>,
     pub(crate) high: Box<Node>,
 }
 
-/// What an area is: a cell, or divided.
+/// An area: one cell, or divided by a cut.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
     Leaf(OwnerId),
     Cut(Cut),
 }
 
-/// See the module.
+/// Division of one space into cells, as a tree of cuts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Division {
     next: u32,
@@ -70,7 +70,7 @@ pub struct Division {
 }
 
 impl Axis {
-    /// The other one.
+    /// The other axis.
     #[must_use]
     pub fn other(self) -> Self {
         match self {
@@ -81,7 +81,7 @@ impl Axis {
 }
 
 impl Side {
-    /// The other one.
+    /// The other side.
     #[must_use]
     pub fn other(self) -> Self {
         match self {
@@ -98,7 +98,7 @@ impl Bounds {
         high: [f32::INFINITY; 2],
     };
 
-    /// Where it ends on a side.
+    /// Position of the edge on a side.
     #[must_use]
     pub fn edge(&self, axis: Axis, side: Side) -> f32 {
         match side {
@@ -107,13 +107,13 @@ impl Bounds {
         }
     }
 
-    /// How long it is along an axis.
+    /// Length along an axis.
     #[must_use]
     pub fn length(&self, axis: Axis) -> f32 {
         self.edge(axis, Side::High) - self.edge(axis, Side::Low)
     }
 
-    /// What of it lies on a side of a cut.
+    /// The part that lies on a side of a cut.
     #[must_use]
     pub fn beside(&self, axis: Axis, at: f32, side: Side) -> Self {
         let mut part = *self;
@@ -152,7 +152,7 @@ impl Cut {
         }
     }
 
-    /// The bounds of a side, where the whole has these.
+    /// Bounds of a side, if the area that the cut divides has these `bounds`.
     #[must_use]
     pub fn beside(&self, bounds: &Bounds, side: Side) -> Bounds {
         bounds.beside(self.axis, self.at, side)
@@ -160,14 +160,14 @@ impl Cut {
 }
 
 impl Node {
-    /// Its cells, from west and south on.
+    /// All its cells, from west to east and south to north.
     pub(crate) fn leaves(&self, bounds: Bounds) -> Vec<(OwnerId, Bounds)> {
         let mut leaves = Vec::new();
         self.gather(bounds, &mut |_| [true, true], &mut leaves);
         leaves
     }
 
-    /// Its cells that end where it ends on a side.
+    /// Its cells that touch its edge on a side.
     pub(crate) fn along(&self, bounds: Bounds, axis: Axis, side: Side) -> Vec<(OwnerId, Bounds)> {
         let mut leaves = Vec::new();
         let is_there = |cut: &Cut| [Side::Low, Side::High].map(|part| cut.axis != axis || part == side);
@@ -208,7 +208,7 @@ impl Node {
         }
     }
 
-    /// Takes a cell away; what lies on the other side of its cut takes its place. `None` if all of it was that cell.
+    /// Removes a cell; the other side of its cut takes its place. `None` if the cell was the whole node.
     fn without(self, owner: OwnerId) -> Option<Node> {
         match self {
             Node::Leaf(held) => (held != owner).then_some(self),
@@ -228,7 +228,7 @@ impl Node {
 }
 
 impl Division {
-    /// One cell.
+    /// A division of one cell.
     #[must_use]
     pub fn whole(owner: OwnerId) -> Self {
         Self {
@@ -237,8 +237,8 @@ impl Division {
         }
     }
 
-    /// Cells of equal size within so many metres of the origin, which go on without end at the edges: `None` without owners.
-    /// An area is cut across its longer side.
+    /// Cells of equal size within this distance (m) of the origin; those at the edges are unbounded. `None` without
+    /// owners. An area is cut across its longer side.
     #[must_use]
     pub fn even(owners: &[OwnerId], extent: f32) -> Option<Self> {
         let mut next = 1;
@@ -250,7 +250,7 @@ impl Division {
         Some(Self { next, root })
     }
 
-    /// The division of which these are the areas, if one cut after the other can make them.
+    /// The division that has these areas, if a tree of cuts can make them.
     #[must_use]
     pub fn of_areas(areas: &[CellArea]) -> Option<Self> {
         let mut next = 1;
@@ -270,14 +270,14 @@ impl Division {
         self.root.leaves(Bounds::PLANE)
     }
 
-    /// Whose cells they are.
+    /// The owners of all cells.
     #[must_use]
     pub fn owners(&self) -> Vec<OwnerId> {
         let leaves = self.root.leaves(Bounds::PLANE);
         leaves.iter().map(|(owner, _)| *owner).collect()
     }
 
-    /// All cuts, each before what lies on its sides.
+    /// All cuts in pre-order: each before its two sides.
     #[must_use]
     pub fn cuts(&self) -> Vec<&Cut> {
         let mut cuts = Vec::new();
@@ -285,8 +285,8 @@ impl Division {
         cuts
     }
 
-    /// Cuts the cell of an owner, and gives what lies on a side to another. Whether that is possible: the cut must leave
-    /// both of them some of it, and the other must have no cell yet.
+    /// Cuts the cell of an owner, and gives one side to another owner. Returns whether that was possible: the cut must
+    /// leave both of them an area, and the other must have no cell yet.
     pub fn split(&mut self, owner: OwnerId, (axis, at): (Axis, f32), side: Side, newcomer: OwnerId) -> bool {
         let leaves = self.root.leaves(Bounds::PLANE);
         let within = |bounds: &Bounds| bounds.edge(axis, Side::Low) < at && at < bounds.edge(axis, Side::High);
@@ -313,7 +313,7 @@ impl Division {
         true
     }
 
-    /// Takes the cell of an owner away. Whether there was one, and others to take over its area.
+    /// Removes the cell of an owner. Returns whether there was one, and others to take over its area.
     pub fn remove(&mut self, owner: OwnerId) -> bool {
         let owners = self.owners();
         if owners.len() < 2 || !owners.contains(&owner) {
@@ -349,7 +349,7 @@ fn even(owners: &[OwnerId], inner: Bounds, next: &mut u32) -> Option<Node> {
     }))
 }
 
-/// Looks for a cut that passes through no area, the middle one of them, so that the tree becomes no list.
+/// Cuts along the middle one of those edges that pass through no area, so that the tree is balanced.
 fn recut(areas: &[CellArea], next: &mut u32) -> Option<Node> {
     if let [] | [_] = areas {
         return areas.first().map(|area| Node::Leaf(area.owner));

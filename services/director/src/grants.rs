@@ -1,5 +1,5 @@
 //! Grants: the director's transactions. Each is conditional on its term (rule D1), so that a director that was replaced
-//! without knowing it changes nothing.
+//! without noticing changes nothing.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,24 +18,24 @@ use annals_store::{
 };
 use thiserror::Error;
 
-/// How many entity ids come with a grant; what `annals-node` takes for a block.
+/// Number of entity ids in a grant; the block size of `annals-node`.
 pub const ID_BLOCK: u64 = 1 << 20;
 
-/// No owner has this number: they count up from 1.
+/// Stands for no owner tried yet: owner numbers start at 1.
 const NONE_TRIED: u32 = 0;
 
-/// Why the director could not do something.
+/// Errors of the director's transactions.
 #[derive(Debug, Error)]
 pub enum GrantError {
     /// Another director leads.
     #[error("process {leader} leads since term {term}; this director stands by")]
     Superseded {
-        /// Which process.
+        /// The director that leads.
         leader: ProcessId,
         /// Its term.
         term: u64,
     },
-    /// The owner is not known.
+    /// There is no such owner.
     #[error("there is no owner {0}")]
     UnknownOwner(OwnerId),
     /// The realm runs on another schema.
@@ -44,9 +44,9 @@ pub enum GrantError {
          `annals realm migrate`, or start it with the schema it has"
     )]
     OtherSchema {
-        /// What the store says.
+        /// Schema in the store.
         stored: Hash,
-        /// What this process has.
+        /// Schema of this process.
         given: Hash,
     },
     /// The realm ran on this schema before it was migrated.
@@ -55,12 +55,12 @@ pub enum GrantError {
          start it with that; there is no way back but a backup"
     )]
     FormerSchema {
-        /// What the store says.
+        /// Schema in the store.
         stored: Hash,
-        /// What this process has.
+        /// Schema of this process.
         given: Hash,
     },
-    /// Stored entities are not all of the new definitions yet.
+    /// Not all stored entities are converted to the new definitions.
     #[error(
         "the realm was migrated to schema {0}, and not to the end: go on with `annals realm migrate` and these definitions"
     )]
@@ -70,22 +70,22 @@ pub enum GrantError {
     Store(#[from] StoreError),
 }
 
-/// What a process is granted.
+/// A grant to a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Which owner.
+    /// The owner.
     pub owner: OwnerId,
-    /// What it holds.
+    /// Kind of the owner.
     pub kind: OwnerKind,
     /// The stream of its log.
     pub shard: Shard,
     /// The epoch.
     pub epoch: Epoch,
-    /// Entity ids of that epoch alone.
+    /// Entity ids for this epoch only.
     pub ids: Range<u64>,
 }
 
-/// The store, as the director of one term sees it.
+/// The store, under the term of one director.
 #[derive(Clone)]
 pub struct Grants {
     store: Store,
@@ -93,10 +93,11 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// Takes the lead. `seen` is the term that has not changed for too long; if it has changed since, somebody lives.
+    /// Takes the lead. `seen` is the term that has not changed for too long; if it has changed since, its director is
+    /// alive.
     ///
     /// # Errors
-    /// [`GrantError::Superseded`] when somebody else leads.
+    /// [`GrantError::Superseded`] when another director leads.
     pub async fn lead(store: Store, process: ProcessId, seen: Term) -> Result<Self, GrantError> {
         let work = |transaction: Transaction| async move {
             let held = read_term(&transaction).await?;
@@ -137,10 +138,10 @@ impl Grants {
             .await
     }
 
-    /// Shows the standbys that the leader lives.
+    /// Writes a heartbeat for the standbys.
     ///
     /// # Errors
-    /// [`GrantError::Superseded`] when somebody else leads.
+    /// [`GrantError::Superseded`] when another director leads.
     pub async fn beat(&mut self) -> Result<(), GrantError> {
         let (number, process, next) = (self.term.number, self.term.process, self.term.beat + 1);
         let beat = |transaction: Transaction| async move {
@@ -157,11 +158,11 @@ impl Grants {
         Ok(())
     }
 
-    /// Begins the realm, or finds that it has begun: when, and on which schema.
+    /// Begins the realm, or finds that it has begun. Returns when it began, and its schema.
     ///
     /// # Errors
     /// [`GrantError::OtherSchema`] or [`GrantError::FormerSchema`] when it runs on another schema, and
-    /// [`GrantError::Unconverted`] when it is not migrated to the end.
+    /// [`GrantError::Unconverted`] when its migration is not complete.
     pub async fn begin_realm(&self, now: WallTime, schema: Hash, encoded: &[u8]) -> Result<Realm, GrantError> {
         let work = |transaction: Transaction| async move {
             let key = director::realm_key();
@@ -190,7 +191,7 @@ impl Grants {
         self.run(work).await
     }
 
-    /// Notes that the realm is stopped in order at `now`: nobody holds anything any more, and everything is folded.
+    /// Records that the realm was stopped in order at `now`: no process holds an owner, and everything is folded.
     ///
     /// # Errors
     /// When this director does not lead or the store cannot be used.
@@ -205,8 +206,9 @@ impl Grants {
         self.run(work).await
     }
 
-    /// Opens a realm that was stopped in order: game time goes on where it stopped, also if the wall clock was set forward or
-    /// back meanwhile. The realm's beginning is moved accordingly. Whether it had been stopped in order.
+    /// Opens a realm that was stopped in order. Game time continues where it stopped, even if the wall clock was set
+    /// forward or back meanwhile: the realm's beginning is moved accordingly. Returns whether it had been stopped in
+    /// order.
     ///
     /// # Errors
     /// When this director does not lead or the store cannot be used.
@@ -229,7 +231,7 @@ impl Grants {
         self.run(work).await
     }
 
-    /// Whether the realm is stopped in order, for a director that starts: then it need not wait for another one's silence.
+    /// Whether the realm is stopped in order. A director that starts then need not wait for the silence of another one.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -238,7 +240,7 @@ impl Grants {
         store.read(read).await.map(|closed| closed.is_some())
     }
 
-    /// Gives a process its id.
+    /// Registers a process and returns its id.
     ///
     /// # Errors
     /// When this director does not lead or the store cannot be used.
@@ -247,7 +249,7 @@ impl Grants {
         self.run(work).await.map(ProcessId)
     }
 
-    /// All owners and who holds them.
+    /// All owners and their holders.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -255,9 +257,10 @@ impl Grants {
         Ok(read_owners(&self.store).await?)
     }
 
-    /// Makes an owner and grants it. Where a realm has [one of its kind](OwnerKind::is_single) and has it already (the
-    /// answer to an earlier try was lost), that one is granted with a new epoch. So is one that this call has made without
-    /// hearing of it: nobody else would know that there is such an owner, and nobody hold it.
+    /// Creates an owner and grants it. If the realm already has [the single owner of its kind](OwnerKind::is_single)
+    /// (the answer to an earlier try was lost), that one is granted with a new epoch. So is an owner that this call has
+    /// created in a run of its transaction whose answer was lost: otherwise nothing would know of that owner, and no
+    /// process would hold it.
     ///
     /// # Errors
     /// When this director does not lead or the store cannot be used.
@@ -268,7 +271,7 @@ impl Grants {
         process: ProcessId,
     ) -> Result<Grant, GrantError> {
         let kind = kind.into();
-        // The owner of the run before, of which it is not known whether it was made.
+        // The owner of the previous run, which may or may not have been created.
         let tried = AtomicU32::new(NONE_TRIED);
         let tried = &tried;
         let work = |transaction: Transaction| async move {
@@ -307,7 +310,7 @@ impl Grants {
         self.run(work).await
     }
 
-    /// Grants a further block of entity ids.
+    /// Grants another block of entity ids.
     ///
     /// # Errors
     /// When this director does not lead or the store cannot be used.
@@ -316,7 +319,7 @@ impl Grants {
             .await
     }
 
-    /// The map of spaces, as it was last written.
+    /// The map of spaces, as last written.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -341,7 +344,8 @@ impl Grants {
         self.run(work).await
     }
 
-    /// Runs a transaction under the term. What is lost in a lost answer (a number of a counter, an epoch) is lost.
+    /// Runs a transaction under the term. Numbers and epochs that were allocated in a transaction whose answer is lost
+    /// stay unused.
     async fn run<T, F, Fut>(&self, work: F) -> Result<T, GrantError>
     where
         F: Fn(Transaction) -> Fut,
@@ -365,7 +369,7 @@ impl Grants {
     }
 }
 
-/// All owners and who holds them.
+/// All owners and their holders.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -380,7 +384,7 @@ async fn find_single(transaction: &Transaction, kind: OwnerKind) -> Result<Optio
     Ok(owners.into_iter().find(|(_, record)| record.kind == kind))
 }
 
-/// The owner of this number, if it was made for this process.
+/// The owner of this number, if it was created for this process.
 async fn find_made(
     transaction: &Transaction,
     owner: OwnerId,
@@ -421,7 +425,7 @@ async fn read_converting(transaction: &Transaction) -> Result<Option<Converting>
     value.map(|value| Converting::decode(&value)).transpose()
 }
 
-/// Whether the realm had these definitions and has others now.
+/// Whether the realm was migrated from these definitions to others.
 async fn was_migrated_from(transaction: &Transaction, schema: Hash) -> Result<bool, StoreError> {
     for number in 0..migrations::generation(transaction).await? {
         let value = read_chunks(transaction, &migrations::key_of(number)).await?;

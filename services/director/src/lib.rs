@@ -1,8 +1,9 @@
 //! The director core: liveness, epochs and placement.
 //!
-//! Responsible for: who is alive ([`Membership`], pure), how a realm starts and stops ([`Lifecycle`], pure), what is granted to whom ([`Grants`], transactions under a term), how
-//! spaces are divided ([`Balance`], pure), and the openings that takers record ([`openings`]). Not responsible for: telling
-//! anybody: the shell sends grants and maps, and sends them again until they are heard.
+//! Responsible for: which processes are alive ([`Membership`], pure), how a realm starts and stops ([`Lifecycle`],
+//! pure), which process is granted which owner ([`Grants`], transactions under a term), how spaces are divided
+//! ([`Balance`], pure), and the openings that new holders record ([`openings`]). Not responsible for sending: the shell
+//! sends grants and maps, and resends them until they are acknowledged.
 
 mod balance;
 mod balancing;

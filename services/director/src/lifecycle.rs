@@ -1,9 +1,9 @@
-//! The course of a realm from its start to its stop (rules D5 and D6): which stage it is in, and what that stage waits for.
-//! Pure: time is an input.
+//! Lifecycle of a realm from start to stop (rules D5 and D6): the current stage, and what that stage waits for. Pure:
+//! time is an input.
 //!
-//! A start waits until the desired number of processes is there. A stop goes through its stages one by one; each is over when
-//! every process that it concerns has said so or is gone. The shell passes on what processes say ([`Lifecycle::hear`]), tells
-//! them the stage in its answers, and asks [`Lifecycle::advance`] at each beat.
+//! A start waits for the desired number of processes. A stop goes through its stages one by one; a stage is over when
+//! every process that it concerns has reported so or is gone. The shell passes reports in ([`Lifecycle::hear`]), sends
+//! processes the stage in its answers, and calls [`Lifecycle::advance`] at each beat.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,27 +13,27 @@ use annals_ids::ProcessId;
 
 use crate::SILENCE;
 
-/// How long a stage of a stop may take before it is named as hanging.
+/// Time after which a stage of a stop is reported as hanging.
 pub const STAGE_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Longest time that a stop leaves the game between its announcement and the parting of clients.
+/// Maximum delay between the announcement of a stop and the disconnection of clients.
 pub const MOST_DELAY: Duration = Duration::from_secs(3_600);
 
-/// Where a realm is in its lifecycle. The order is that of the documented shutdown.
+/// Stages of a realm's lifecycle. The order is that of the documented shutdown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// It runs, or gets ready to.
+    /// It runs, or is starting.
     #[default]
     Running,
-    /// Log-ins are refused, and the game is told that the realm is about to stop (`onAppShuttingDown`).
+    /// Log-ins are refused, and the game is notified that the realm is about to stop (`onAppShuttingDown`).
     Announced,
-    /// The game is told (`onAppShutDown(0)`), and clients are sent away.
+    /// The game is notified (`onAppShutDown(0)`), and clients are disconnected.
     Parting,
-    /// The game is told (`onAppShutDown(1)`), and entities of the database are written.
+    /// The game is notified (`onAppShutDown(1)`), and stored entities are written.
     Writing,
-    /// The game is told for the last time (`onAppShutDown(2)`).
+    /// The game is notified for the last time (`onAppShutDown(2)`).
     Written,
-    /// Owners are given up: all that they did is in the log, and db has folded it.
+    /// Owners are released: all their events are in the log, and db has folded them.
     Closing,
     /// The realm is closed in the store, and login processes end.
     EndingLogin,
@@ -46,7 +46,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All stages, in their order.
+    /// All stages, in order.
     pub const ALL: [Stage; 10] = [
         Stage::Running,
         Stage::Announced,
@@ -66,7 +66,7 @@ impl Stage {
         self as u32
     }
 
-    /// The stage of that number. One of a newer release is the last one known here.
+    /// The stage with that number. A number from a newer release gives the last stage known here.
     #[must_use]
     pub fn of_number(number: u32) -> Self {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
@@ -107,18 +107,18 @@ impl fmt::Display for Stage {
     }
 }
 
-/// How far a process says that it is.
+/// A process's report on the stages of a stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// The stage that it was told.
+    /// The stage that it was sent.
     pub told: Stage,
-    /// The last stage that it is through with.
+    /// The last stage that it has completed.
     pub done: Stage,
     /// What it waits for, for an operator; empty if it waits for nothing.
     pub waits: String,
 }
 
-/// How many processes a start waits for.
+/// Number of processes that a start waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Desired {
     /// Base processes.
@@ -130,11 +130,11 @@ pub struct Desired {
 /// A process for which a stage waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Which.
+    /// The process.
     pub process: ProcessId,
     /// Its service.
     pub service: String,
-    /// For what, in its own words.
+    /// What it waits for, as it reports.
     pub waits: String,
 }
 
@@ -172,7 +172,7 @@ enum Phase {
     },
 }
 
-/// See the module.
+/// Lifecycle of a realm: the current stage, and the reports of its processes.
 #[derive(Clone, Debug)]
 pub struct Lifecycle {
     phase: Phase,
@@ -181,8 +181,8 @@ pub struct Lifecycle {
 }
 
 impl Lifecycle {
-    /// The course of a realm whose director begins to lead. `starts` says that the realm itself starts: it is new or was
-    /// stopped in order, so that nobody holds anything, and everything can wait for everybody.
+    /// The lifecycle under a director that begins to lead. `starts` says that the realm itself starts: it is new or was
+    /// stopped in order, so no process holds anything, and the start can wait for all processes.
     #[must_use]
     pub fn new(desired: Desired, starts: bool) -> Self {
         Self {
@@ -192,7 +192,8 @@ impl Lifecycle {
         }
     }
 
-    /// A process of a service was heard at `now`. A director that has only begun to lead learns from it that the realm stops.
+    /// Applies a report, at `now`, from a process of a service. A director that has just begun to lead learns from it
+    /// that the realm is stopping.
     pub fn hear(&mut self, now: Duration, process: ProcessId, service: &str, progress: Progress) {
         if progress.told > self.stage() {
             self.phase = stopping(progress.told, now, Duration::ZERO);
@@ -210,12 +211,12 @@ impl Lifecycle {
         }
     }
 
-    /// A process said that it ends.
+    /// Applies a process's notice that it ends.
     pub fn left(&mut self, process: ProcessId) {
         self.crew.remove(&process);
     }
 
-    /// The stage, for processes and operators.
+    /// The current stage, for processes and operators.
     #[must_use]
     pub fn stage(&self) -> Stage {
         match self.phase {
@@ -224,13 +225,14 @@ impl Lifecycle {
         }
     }
 
-    /// Whether owners are founded and granted: neither before everybody is there, nor when the realm stops.
+    /// Whether owners are founded and granted: not before all desired processes are there, and not while the realm
+    /// stops.
     #[must_use]
     pub fn grants(&self) -> bool {
         matches!(self.phase, Phase::Running)
     }
 
-    /// What a start still waits for.
+    /// Processes that a start still waits for.
     #[must_use]
     pub fn missing(&self) -> Option<String> {
         let Phase::Starting = self.phase else { return None };
@@ -245,8 +247,8 @@ impl Lifecycle {
         })
     }
 
-    /// Begins to stop, leaving the game so long before clients are sent away. While the realm stops already this changes
-    /// nothing; either way the stage is said.
+    /// Begins a stop, with this delay before clients are disconnected. Has no effect while the realm is stopping
+    /// already. Returns the stage.
     pub fn stop(&mut self, now: Duration, delay: Duration) -> Stage {
         if !matches!(self.phase, Phase::Stopping { .. }) {
             self.phase = stopping(Stage::Announced, now, delay.min(MOST_DELAY));
@@ -254,8 +256,8 @@ impl Lifecycle {
         self.stage()
     }
 
-    /// Goes on to the next stage without those for which `stage` waits, if that is the stage still: an operator's decision,
-    /// which counts once however often it is sent.
+    /// Skips the wait of `stage` and goes on to the next, if `stage` is still current: an operator's decision,
+    /// idempotent.
     pub fn go_on(&mut self, now: Duration, stage: Stage) {
         if let Phase::Stopping { stage: present, .. } = self.phase
             && present == stage
@@ -264,7 +266,7 @@ impl Lifecycle {
         }
     }
 
-    /// Goes on to the next stage if the present one is over. Whoever was silent for [`SILENCE`] counts as gone.
+    /// Goes on to the next stage if the current one is over. A process that was silent for [`SILENCE`] counts as gone.
     pub fn advance(&mut self, now: Duration) -> Option<Stage> {
         self.crew.retain(|_, hand| now.saturating_sub(hand.heard) < SILENCE);
         let Phase::Stopping { stage, since, delay } = self.phase else {
@@ -278,7 +280,7 @@ impl Lifecycle {
         Some(self.stage())
     }
 
-    /// For whom the present stage of a stop waits.
+    /// The processes that the current stage of a stop waits for.
     #[must_use]
     pub fn waiting(&self) -> Vec<Waiting> {
         let waited_for = self.waited_for(self.stage()).map(|(process, hand)| Waiting {
@@ -289,7 +291,7 @@ impl Lifecycle {
         waited_for.collect()
     }
 
-    /// Whether the present stage of a stop has taken longer than [`STAGE_PATIENCE`] and what the game was left.
+    /// Whether the current stage of a stop has taken longer than [`STAGE_PATIENCE`] plus its delay.
     #[must_use]
     pub fn is_overdue(&self, now: Duration) -> bool {
         match self.phase {
@@ -301,7 +303,7 @@ impl Lifecycle {
     fn waited_for(&self, stage: Stage) -> impl Iterator<Item = (&ProcessId, &Hand)> {
         self.crew.iter().filter(move |(_, hand)| match stage {
             Stage::Running => false,
-            // Login processes hold nothing, but must not let anybody in any more.
+            // Login processes hold no owners, but must stop admitting clients.
             Stage::Announced => hand.progress.done < stage,
             Stage::Parting | Stage::Writing | Stage::Written | Stage::Closing => {
                 hand.service != "login" && hand.progress.done < stage
@@ -335,7 +337,7 @@ mod tests {
         }
     }
 
-    /// A realm with one process of each service that is heard.
+    /// One process of each service that reports.
     fn crew() -> [(ProcessId, &'static str); 3] {
         [(ProcessId(1), "login"), (ProcessId(2), "base"), (ProcessId(3), "cell")]
     }
@@ -381,7 +383,7 @@ mod tests {
         assert!(lifecycle.grants());
     }
 
-    /// Log-in processes hold nothing: no stage in which owners' holders have something to do waits for them.
+    /// Login processes hold no owners: the stages in which holders have work do not wait for them.
     #[test]
     fn a_login_process_is_waited_for_only_where_it_has_something_to_do() {
         let mut lifecycle = running();

@@ -1,8 +1,8 @@
-//! What is known of the loads of owners. Pure: time is an input.
+//! Loads of owners, from their own reports. Pure: time is an input.
 //!
-//! A load is a share of what one core can do. What an owner measures of itself lags behind what stands on it, and shakes;
-//! what stands on it is known exactly. So the measurement is only taken for what a unit costs there, slowly, and a load is
-//! units times that: whatever moves from one owner to another is seen at once.
+//! A load is a share of one core. An owner's measurement of itself lags behind the entities on it, and fluctuates; the
+//! entities on it are known exactly. So measurements are only used for the cost of a unit on that owner, smoothed, and
+//! a load is units times that cost: a move from one owner to another is seen at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,54 +12,54 @@ use annals_wire::load::{Load, SpaceSurvey};
 
 use crate::SILENCE;
 
-/// What a unit costs where nothing is measured yet: a ten-thousandth of a core.
+/// Cost of a unit where nothing is measured yet: a ten-thousandth of a core.
 pub const NOMINAL_RATE: f64 = 1e-4;
 
-/// So many units count as if they had been measured at [`NOMINAL_RATE`]: what an owner does that holds next to nothing says
-/// little about what a unit costs.
+/// Weight of [`NOMINAL_RATE`] against a measurement, units: the measurement of an almost empty owner says little about
+/// the cost of a unit.
 const PRIOR: f64 = 20.0;
 
-/// Over what time measured costs are smoothed.
+/// Time constant for smoothing measured costs.
 const SMOOTHING: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Debug)]
 struct Known {
     load: Load,
     heard: Duration,
-    /// What a unit costs.
+    /// Cost of a unit.
     rate: f64,
 }
 
-/// See the module.
+/// The latest reported load of each owner, with its smoothed cost of a unit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loads {
     known: BTreeMap<OwnerId, Known>,
 }
 
-/// The load of an owner with a cell in a space, while a boundary is looked for.
+/// Load of an owner with a cell in a space, for choosing a boundary.
 #[derive(Clone, Debug)]
 pub(crate) struct Weight<'a> {
-    /// All of it, in every space, with what is on its way to it and without what is on its way from it.
+    /// Total load over all spaces, with what is moving to the owner and without what is moving from it.
     pub(crate) load: f64,
-    /// What a unit costs.
+    /// Cost of a unit.
     pub(crate) rate: f64,
-    /// What is on its way from it in this space, in units.
+    /// Units moving from it in this space.
     pub(crate) leaving: f64,
-    /// Whether it speaks of the newest map, and has just done so.
+    /// Whether its report is recent and of the newest map.
     pub(crate) current: bool,
-    /// What stands on it in this space.
+    /// Its survey of this space.
     pub(crate) survey: Option<&'a SpaceSurvey>,
 }
 
 impl Weight<'_> {
-    /// What of it stays in this space, in units.
+    /// Units that stay on it in this space.
     pub(crate) fn units(&self) -> f64 {
         self.survey.map_or(0.0, |survey| survey.units)
     }
 }
 
 impl Loads {
-    /// An owner says how much is on it.
+    /// Applies an owner's report.
     pub(crate) fn hear(&mut self, now: Duration, owner: OwnerId, load: Load) {
         let all: f64 = load.survey.spaces.values().map(|space| space.units).sum();
         let measured = (load.busy + NOMINAL_RATE * PRIOR) / (all + PRIOR);
@@ -71,7 +71,7 @@ impl Loads {
         self.known.insert(owner, Known { load, heard, rate });
     }
 
-    /// The loads of those owners of which any is known. `map` is the newest version of the map.
+    /// Weights of those owners that have reported. `map` is the newest version of the map.
     pub(crate) fn weights(
         &self,
         now: Duration,
@@ -94,12 +94,12 @@ impl Loads {
         owners.iter().filter_map(weight).collect()
     }
 
-    /// What an owner said of a space.
+    /// An owner's survey of a space.
     pub(crate) fn survey(&self, owner: OwnerId, space: SpaceId) -> Option<&SpaceSurvey> {
         self.known.get(&owner)?.load.survey.spaces.get(&space)
     }
 
-    /// The load of an owner, in every space, with what is on its way to it; 0 if none is known.
+    /// Load of an owner over all spaces, with what is moving to it; 0 if none is known.
     pub(crate) fn load(&self, owner: OwnerId) -> f64 {
         let Some(known) = self.known.get(&owner) else {
             return 0.0;

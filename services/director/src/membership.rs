@@ -6,32 +6,33 @@ use std::time::Duration;
 
 use annals_ids::{OwnerId, OwnerKind, ProcessId};
 
-/// A process that was silent for so long is taken for dead.
+/// A process that is silent for this long counts as dead.
 pub const SILENCE: Duration = Duration::from_secs(3);
 
-/// What a process says of itself.
+/// A process's report of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beat {
-    /// Which process.
+    /// The process.
     pub process: ProcessId,
-    /// What owners it can hold; `None` for a service that holds none.
+    /// Kind of owner that it can hold; `None` for a service that holds none.
     pub holds: Option<OwnerKind>,
-    /// Where clients reach it, if they do.
+    /// Its address for clients, if it serves any.
     pub address: Option<String>,
-    /// The owners it holds, each with the number of its entities.
+    /// The owners that it holds, each with the number of its entities.
     pub owners: BTreeMap<OwnerId, u64>,
     /// Whether it takes no new owners, because it is being drained.
     pub draining: bool,
 }
 
-/// A process that lives.
+/// A live process.
 #[derive(Clone, Debug)]
 struct Member {
     beat: Beat,
     heard: Duration,
 }
 
-/// What is on a process. Entities come first: a process that has joined is given an owner of its own at once, which is empty.
+/// Load of a process. Entities come first: a process that has joined is granted an owner of its own at once, which is
+/// empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Load {
     entities: u64,
@@ -45,35 +46,36 @@ impl Load {
     }
 }
 
-/// What the director must do about a change.
+/// An action for the director.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// A process that can hold owners has none, or the realm lacks the one of a kind: make it and grant it.
+    /// A process that can hold owners has none, or the realm lacks the single owner of a kind: create an owner and
+    /// grant it.
     Found {
-        /// Of which kind.
+        /// Kind of the owner.
         kind: OwnerKind,
-        /// To whom.
+        /// The process to grant it to.
         process: ProcessId,
     },
     /// An owner has no live holder: grant it.
     Grant {
-        /// Which owner.
+        /// The owner.
         owner: OwnerId,
-        /// To whom.
+        /// The process to grant it to.
         process: ProcessId,
     },
 }
 
-/// The processes of a realm, as the leading director hears them.
+/// The processes of a realm, from their heartbeats to the leading director.
 #[derive(Clone, Debug, Default)]
 pub struct Membership {
     members: BTreeMap<ProcessId, Member>,
-    /// Who holds each owner, as the store has it.
+    /// Kind and holder of each owner, as in the store.
     owners: BTreeMap<OwnerId, (OwnerKind, ProcessId)>,
-    /// How many entities each owner had when its holder was heard last, and has been sent since.
+    /// Entities of each owner at its holder's last heartbeat, plus those placed on it since.
     entities: BTreeMap<OwnerId, u64>,
-    /// Until when nobody's silence means anything: this director has not listened for [`SILENCE`] yet, and there are owners
-    /// whose holders it has not heard.
+    /// Until then silence proves nothing: this director has not listened for [`SILENCE`] yet, and there may be holders
+    /// that it has not heard from.
     learns_until: Duration,
 }
 
@@ -89,8 +91,8 @@ impl Membership {
         }
     }
 
-    /// Begins to listen in a realm that was stopped in order: nobody holds what the store says they held, so that no silence
-    /// need be waited for.
+    /// Begins to listen in a realm that was stopped in order: no process holds the owners that the store says it held,
+    /// so there is no silence to wait for.
     #[must_use]
     pub fn reopened(owners: BTreeMap<OwnerId, (OwnerKind, ProcessId)>) -> Self {
         Self {
@@ -101,23 +103,23 @@ impl Membership {
         }
     }
 
-    /// A process was heard.
+    /// Applies a process's heartbeat.
     pub fn hear(&mut self, now: Duration, beat: Beat) {
         self.entities.extend(&beat.owners);
         self.members.insert(beat.process, Member { beat, heard: now });
     }
 
-    /// A process said that it stops.
+    /// Applies a process's notice that it stops.
     pub fn leave(&mut self, process: ProcessId) {
         self.members.remove(&process);
     }
 
-    /// An owner was granted.
+    /// Applies a grant that the store has recorded.
     pub fn granted(&mut self, owner: OwnerId, kind: OwnerKind, process: ProcessId) {
         self.owners.insert(owner, (kind, process));
     }
 
-    /// Where clients reach the holder of an owner now.
+    /// Address of the current holder of an owner, for clients.
     #[must_use]
     pub fn address(&self, owner: OwnerId) -> Option<&str> {
         let (_, process) = self.owners.get(&owner)?;
@@ -133,7 +135,7 @@ impl Membership {
         able.map(|member| member.beat.process)
     }
 
-    /// The owners of this kind whose holder lives.
+    /// The owners of this kind whose holder is alive.
     pub fn live_owners(&self, kind: OwnerKind) -> impl Iterator<Item = OwnerId> {
         let held = self
             .owners
@@ -142,16 +144,16 @@ impl Membership {
         held.map(|(owner, _)| *owner)
     }
 
-    /// The first owner of this kind that was founded, whether or not its holder lives: the same for ever.
+    /// The first owner of this kind that was founded, whether or not its holder is alive. It never changes.
     #[must_use]
     pub fn first_owner(&self, kind: OwnerKind) -> Option<OwnerId> {
         let of_kind = self.owners.iter().find(|(_, (held, _))| *held == kind);
         of_kind.map(|(owner, _)| *owner)
     }
 
-    /// What is to be done at `now`: owners without a live holder go to the process that can hold them and has the fewest
-    /// entities; processes without an owner get one of their own. The caller carries it out in the store and reports it by
-    /// [`Membership::granted`]; what fails is decided again.
+    /// Decides what to do at `now`: each owner without a live holder goes to the process of its kind with the fewest
+    /// entities; processes without an owner get one of their own. The caller executes the decisions in the store and
+    /// reports each by [`Membership::granted`]; those that fail are made again.
     pub fn decide(&mut self, now: Duration) -> Vec<Decision> {
         self.members
             .retain(|_, member| now.saturating_sub(member.heard) < SILENCE);
@@ -178,7 +180,7 @@ impl Membership {
             let process = member.beat.process;
             if let Some(kind) = member.beat.holds.filter(|_| load[&process].owners == 0) {
                 let exists = self.owners.values().any(|(held, _)| *held == kind);
-                // While owners may still turn out to be orphans, nobody gets a new one in their place.
+                // While owners may still turn out to be orphans, no process gets a new one in their place.
                 let waits = exists && (!listened || kind.is_single());
                 if !waits && (founded.insert(kind) || !kind.is_single()) {
                     decisions.push(Decision::Found { kind, process });
@@ -188,8 +190,8 @@ impl Membership {
         decisions
     }
 
-    /// The owner of this kind with the fewest entities, on which one more is to be made; ties go to the lowest. It counts at
-    /// once: the next beat that says so may come after many more.
+    /// The owner of this kind with the fewest entities, on which one more will be created; ties go to the lowest id.
+    /// The new entity is counted at once: many more may be placed before the heartbeat that reports it.
     pub fn place(&mut self, kind: OwnerKind) -> Option<OwnerId> {
         let owner = self
             .live_owners(kind)
@@ -202,8 +204,8 @@ impl Membership {
         self.entities.get(&owner).copied().unwrap_or(0)
     }
 
-    /// The process with the fewest entities, then with the fewest owners. Ties go to the newest: when processes are replaced
-    /// one by one, an older one is the next to leave.
+    /// The process with the fewest entities, then with the fewest owners. Ties go to the newest: when processes are
+    /// replaced one by one, an older one is the next to leave.
     fn least_loaded(&self, kind: OwnerKind, load: &BTreeMap<ProcessId, Load>) -> Option<ProcessId> {
         let able = self
             .members
@@ -264,7 +266,7 @@ mod tests {
         );
     }
 
-    /// A process with one owner, which has so many entities.
+    /// A process with one owner, which has this many entities.
     fn holding(process: u64, owner: u32, entities: u64) -> Beat {
         Beat {
             owners: BTreeMap::from([(OwnerId(owner), entities)]),
@@ -272,7 +274,7 @@ mod tests {
         }
     }
 
-    /// Processes 1 and 2 with an owner each, and process 3 that has just joined and been given an empty one.
+    /// Processes 1 and 2 with an owner each, and process 3 that has just joined and been granted an empty one.
     fn joined(entities: [u64; 3]) -> Membership {
         let mut membership = Membership::new(seconds(0), BTreeMap::new());
         for ((process, owner), entities) in [(1, 11), (2, 12), (3, 13)].into_iter().zip(entities) {
@@ -429,7 +431,7 @@ mod tests {
         let held = |owner, process| (OwnerId(owner), (OwnerKind::Cell, ProcessId(process)));
         let owners = [held(10, 1), held(11, 1), held(12, 3), held(13, 3), held(14, 3)];
         let mut membership = Membership::reopened(BTreeMap::from(owners));
-        // Process 1 is not heard; process 2 holds nothing and drains.
+        // Process 1 is not heard from; process 2 holds nothing and is draining.
         membership.hear(seconds(1), draining(2, OwnerKind::Cell));
         assert_eq!(
             membership.decide(seconds(1)).len(),
@@ -510,7 +512,7 @@ mod tests {
         assert_eq!(membership.live_owners(OwnerKind::Base).count(), 1);
         membership.granted(OwnerId(7), OwnerKind::Base, ProcessId(2));
 
-        // A beat at the last moment counts for the whole time again.
+        // A heartbeat at the last moment counts for the whole time again.
         heard(&mut membership, limit);
         heard(&mut membership, limit + SILENCE - tick);
         assert_eq!(membership.decide(limit + SILENCE + SILENCE - tick - tick), []);

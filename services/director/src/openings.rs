@@ -1,5 +1,5 @@
-//! Openings: what a taker writes into the store before its gate may open (rules E3, E6). Not the director's own doing, but
-//! conditional on its grants.
+//! Openings: what a new holder writes into the store before its gate may open (rules E3, E6). The holders call this,
+//! not the director; it is conditional on the director's grants.
 
 use annals_ids::{Epoch, OwnerId, Shard};
 use annals_store::{
@@ -11,20 +11,21 @@ use annals_store::{
     },
 };
 
-/// What became of an opening.
+/// Result of recording an opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
-    /// It stands.
+    /// It is recorded.
     Yes,
     /// A higher epoch is granted.
     Superseded,
-    /// db has archived another batch of that number since: the log has lost it.
+    /// db has archived another batch of that number since: the log has lost the opening.
     CursorPassed,
 }
 
-/// Writes openings, oldest first; the last is the taker's own.
+/// Writes openings, oldest first; the last is the new holder's own.
 ///
-/// `hash_of` gives the hash of a batch's bytes: an opening that is archived already is not passed, it is there.
+/// `hash_of` gives the hash of a batch's bytes: the cursor may be past an opening if the archived batch is that
+/// opening.
 ///
 /// # Errors
 /// When the store cannot be used.

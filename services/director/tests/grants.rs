@@ -1,5 +1,5 @@
-//! Grants on a store: every grant raises its owner's epoch, entity ids are given out once, and a director that was replaced
-//! changes nothing (rules D1 and E).
+//! Grants on a store: every grant raises its owner's epoch, entity ids are given out once, and a director that was
+//! replaced changes nothing (rules D1 and E).
 
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ fn each_grant_raises_the_epoch_and_ends_the_one_before() {
         assert!(is_confirmed(&store, owner, granted.epoch));
         assert!(!is_confirmed(&store, owner, before), "its holder is replaced");
     }
-    // A realm has one ledger: founding it again is a grant of it.
+    // A realm has one ledger: founding it again grants the existing one.
     let ledgers = [4, 5].map(|process| {
         let founded = grants.found(OwnerKind::Ledger, SHARD, ProcessId(process));
         immediate(founded).expect("the director leads")
@@ -107,7 +107,7 @@ fn a_director_that_was_replaced_changes_nothing() {
         .expect("it leads")
         .owner;
     immediate(former.begin_realm(WallTime(1), Hash([1; 32]), b"schema")).expect("it leads");
-    // A standby that saw an older beat does not get the term; one that saw the newest does.
+    // A standby that saw an older heartbeat does not get the term; one that saw the newest does.
     let seen = immediate(Grants::watch(&store)).expect("the store answers");
     immediate(former.beat()).expect("it leads");
     let early = immediate(Grants::lead(store.clone(), ProcessId(2), seen)).err();
@@ -175,14 +175,14 @@ fn a_map_is_read_as_it_was_written() {
     let grants = lead(&store, 1);
     let read = || immediate(grants.read_map()).expect("the store answers");
     assert_eq!(read(), None);
-    // The second is shorter: nothing of the first is left behind it.
+    // The second is shorter: nothing of the first is left after it.
     for map in [vec![7; 300_000], b"map".to_vec()] {
         immediate(grants.write_map(&map)).expect("it leads");
         assert_eq!(read(), Some(map));
     }
 }
 
-/// The store of a realm that was migrated, to the end or not (rules M2 and M5).
+/// The store of a realm whose migration is complete or not (rules M2 and M5).
 #[test]
 fn a_realm_that_is_not_migrated_to_the_end_or_was_migrated_from_these_definitions_does_not_begin() {
     let store = MemoryStore::new().store();

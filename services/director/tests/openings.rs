@@ -1,4 +1,4 @@
-//! Openings: what a taker may record before its gate opens, and what becomes of one that comes too late (rules E3 and E6).
+//! Openings: what a new holder may record before its gate opens, and the result for one that is late (rules E3 and E6).
 
 use annals_director::{
     Grants,
@@ -16,7 +16,7 @@ use annals_store::{
 
 const SHARD: Shard = Shard(0);
 
-/// A realm with one owner, which is granted anew as often as a test wants.
+/// A realm with one owner, which a test grants again as often as it likes.
 struct Realm {
     store: Store,
     grants: Grants,
@@ -24,7 +24,7 @@ struct Realm {
     epoch: Epoch,
 }
 
-/// The hash of a test's batch is what its bytes begin with.
+/// The hash of a test's batch is its first bytes.
 fn hash_of(bytes: &[u8]) -> Option<Hash> {
     bytes.first_chunk().map(|hash| Hash(*hash))
 }
@@ -67,7 +67,7 @@ impl Realm {
         immediate(read_openings(&transaction, self.owner, Epoch(0))).expect("the store answers")
     }
 
-    /// db has archived the log up to a batch, the last of which is this one.
+    /// db has archived the log up to this batch.
     fn archive(&self, number: u64, hash: Hash) {
         let owner = self.owner;
         let (batch, leaf) = (BatchNumber(number), LeafIndex(number - 1));
@@ -94,7 +94,7 @@ fn only_the_granted_epoch_is_opened() {
     let mut realm = Realm::new();
     let first = opening(realm.epoch, 1);
     realm.grant();
-    // Its holder was replaced before it recorded anything, or comes from a grant that never was.
+    // Its holder was replaced before it recorded anything, or names an epoch that was never granted.
     for epoch in [first.epoch, realm.epoch.next()] {
         assert_eq!(realm.record(&[opening(epoch, 1)]), Recorded::Superseded);
     }
@@ -126,11 +126,11 @@ fn openings_that_a_taker_found_in_the_log_are_recorded_with_its_own() {
 fn an_opening_behind_the_cursor_is_refused_unless_it_is_what_was_archived() {
     let realm = Realm::new();
     let opens = opening(realm.epoch, 3);
-    // The batch before it is archived: it is the next one.
+    // The archive ends just before the opening.
     realm.archive(2, Hash([1; 32]));
     assert_eq!(realm.record(&[opens]), Recorded::Yes);
 
-    // db archives another batch in its place, or goes beyond it.
+    // db archives another batch in its place, or goes past it.
     for (cursor, archived, expected) in [
         (3, Hash([2; 32]), Recorded::CursorPassed),
         (3, opens.hash, Recorded::Yes),
@@ -143,7 +143,7 @@ fn an_opening_behind_the_cursor_is_refused_unless_it_is_what_was_archived() {
         assert_eq!(is_recorded, expected == Recorded::Yes);
     }
 
-    // What was recorded before the cursor passed it stays.
+    // An opening that was recorded before the cursor passed it stays.
     let realm = Realm::new();
     assert_eq!(realm.record(&[opens]), Recorded::Yes);
     realm.archive(3, Hash([2; 32]));

@@ -14,24 +14,24 @@ use thiserror::Error;
 
 use crate::{nats::Bus, process::request};
 
-/// How often it is tried: what stands in the way (a life that ends, an owner that is taken over) passes within seconds.
+/// Maximum tries: obstacles (an activation that is ending, an owner that is being taken over) pass within seconds.
 const TRIES: u32 = 40;
 
-/// Between two of these.
+/// Pause between two tries.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Why an entity does not live.
+/// Why an entity could not be activated.
 #[derive(Debug, Error)]
 pub enum NotBegun {
-    /// Something stood in the way for too long.
+    /// An obstacle lasted for too long.
     #[error("its life did not begin in time; ask again")]
     Late,
-    /// It cannot.
+    /// The activation was refused.
     #[error("its life cannot begin: {0}")]
     Refused(String),
 }
 
-/// What one try came to.
+/// Result of one try.
 enum Tried {
     Begun(Begun),
     /// It is checked out to another owner.
@@ -39,12 +39,12 @@ enum Tried {
     Again,
 }
 
-/// Lets an entity of the database live, on this owner unless it does elsewhere, as a log-in does: it is checked out, and
-/// whoever holds the owner that the check-out names begins its life or says that it has begun. A check-out that is out of date
-/// is read again. That there is such an entity the caller has seen.
+/// Activates a stored entity, as a log-in does, on this owner unless it is active on another: it is checked out, and
+/// the holder of the owner that the check-out names creates its base or confirms that it exists. A stale check-out is
+/// read again. The caller has verified that the entity exists.
 ///
 /// # Errors
-/// When it does not live in the end.
+/// When it could not be activated.
 pub async fn begin(bus: &Bus, subjects: &Subjects, database: DatabaseId, on: OwnerId) -> Result<Begun, NotBegun> {
     let mut at = on;
     for turn in 0..TRIES {
@@ -61,7 +61,7 @@ pub async fn begin(bus: &Bus, subjects: &Subjects, database: DatabaseId, on: Own
 }
 
 async fn try_begin(bus: &Bus, subjects: &Subjects, database: DatabaseId, at: OwnerId) -> Result<Tried, NotBegun> {
-    // The epoch before the check-out: what was found out in an earlier holding is out of date there.
+    // Read the epoch before the check-out: what is learned under an earlier epoch is stale there.
     let ask = DirectorRequest {
         ask: Some(DirectorAsk::Locate(Locate { owner: at.0 })),
     };

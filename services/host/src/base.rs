@@ -1,4 +1,4 @@
-//! The base service: holds base owners, and ends clients' connections.
+//! The base service: holds base owners, and terminates clients' connections.
 
 mod inquiries;
 
@@ -31,13 +31,13 @@ use crate::{
     process::{self, JoinError, Process, Settings},
 };
 
-/// Events of clients that wait to be passed on; while there are so many, clients are not read.
+/// Maximum client events that wait to be passed on; when the queue is full, clients are not read.
 const EVENTS: usize = 1_024;
 
-/// Notices of holders that wait.
+/// Maximum notices of holders that wait.
 const NOTICES: usize = 4_096;
 
-/// Requests for sessions, lives and orders that wait for their answers.
+/// Maximum requests for sessions, activations and orders that wait for their answers.
 const REQUESTS: usize = 10_000;
 
 /// Why the service ended.
@@ -46,7 +46,7 @@ pub enum BaseError {
     /// It could not join its realm.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// The bus does not let it listen.
+    /// The bus refused a subscription.
     #[error("the bus does not let the base service listen")]
     Listen(#[from] async_nats::SubscribeError),
     /// It cannot serve clients.
@@ -110,23 +110,23 @@ pub async fn run(
     Ok(kept?)
 }
 
-/// What joins connections, holders, the login service and the database.
+/// Connects client connections, holders, the login service and the database.
 struct Service {
     inquiries: Inquiries,
     process: Arc<Process>,
     edge: EdgeHandle,
     holders: Holders<BaseInput>,
-    /// From where connections come that have not said whose they are.
+    /// Addresses of connections that have not sent a hello.
     strangers: BTreeMap<ConnectionId, SocketAddr>,
-    /// Whose clients the connections are, once they have said so.
+    /// Owner of each connection's session, once the hello has arrived.
     owners: BTreeMap<ConnectionId, OwnerId>,
-    /// Who waits for a session, a life or an order, by request, and the epoch that was named.
+    /// Pending requests for a session, an activation or an order: the asker, and the epoch that was named.
     asked: BTreeMap<u64, (Subject, u64)>,
     next: u64,
 }
 
 impl Service {
-    /// Serves until the holder_set and its holders have ended and their last word is passed on.
+    /// Serves until the holder set and its holders have ended and their last notice is passed on.
     async fn run(
         mut self,
         mut arrivals: mpsc::Receiver<EdgeEvent>,
@@ -156,10 +156,10 @@ impl Service {
                 tracing::debug!(?connection, %from, "opened");
                 self.strangers.insert(connection, from);
             }
-            // An edge that serves play has no log-ins.
+            // An edge that serves play receives no log-ins.
             Arrival::LoginRequest(_) => {}
             Arrival::Hello(hello) => {
-                // Who says hello twice is known already, and is refused by the core: the address is of no use there.
+                // The core refuses a second hello, and does not use its address.
                 let unspecified = SocketAddr::from(([0, 0, 0, 0], 0));
                 let from = self.strangers.remove(&connection).unwrap_or(unspecified);
                 let owner = hello.owner;
@@ -188,7 +188,7 @@ impl Service {
                 );
             }
             Arrival::Datagram(datagram) => {
-                // Movement is volatile: a holder that is behind does without it.
+                // Movement is volatile: a holder that lags does without it.
                 if let Some(owner) = self.owners.get(&connection) {
                     let _ = self.holders.tell(*owner, BaseInput::Datagram { connection, datagram });
                 }
@@ -198,7 +198,7 @@ impl Service {
                 tracing::debug!(?connection, %reason, "closed");
                 self.strangers.remove(&connection);
                 if let Some(owner) = self.owners.remove(&connection) {
-                    // Who holds the owner next finds its clients away.
+                    // The next holder of the owner finds its clients disconnected.
                     let _ = self.holders.tell(owner, BaseInput::Closed { connection });
                 }
             }
@@ -258,12 +258,12 @@ impl Service {
                     inquiry,
                 },
             ) => self.inquiries.answer(owner, (entity, number), inquiry),
-            // The holder does these itself.
+            // The holder handles these itself.
             Notice::Output(_, Output::Send { .. } | Output::WantIds) => {}
         }
     }
 
-    /// The login service wants a session.
+    /// A request of the login service for a session.
     async fn open(&mut self, request: async_nats::Message) {
         let Some(reply) = request.reply.clone() else { return };
         let wanted: control::OpenSession = match control::decode(&request.payload) {
@@ -285,7 +285,7 @@ impl Service {
         self.pass_on(owner, (reply, epoch), open.request, BaseInput::OpenSession(open));
     }
 
-    /// Another base wants an entity of the database to live here.
+    /// A request of another base to activate a stored entity here.
     async fn begin(&mut self, request: async_nats::Message) {
         let Some(reply) = request.reply.clone() else { return };
         let wanted: BeginLife = match control::decode(&request.payload) {
@@ -311,7 +311,7 @@ impl Service {
         );
     }
 
-    /// An operator's tool wants something ordered.
+    /// An order request from an operator's tool.
     async fn order(&mut self, request: async_nats::Message) {
         let Some(reply) = request.reply.clone() else { return };
         let wanted: control::OperatorOrder = match control::decode(&request.payload) {
@@ -337,7 +337,7 @@ impl Service {
         self.pass_on(owner, (reply, 0), request, BaseInput::Order(order));
     }
 
-    /// Another base process holds the owner and answers, or will: silence is no refusal.
+    /// Another base process holds the owner and will answer: silence is no refusal.
     fn pass_on(&mut self, owner: OwnerId, asker: (Subject, u64), request: u64, input: BaseInput) {
         if self.holders.tell(owner, input).is_ok() {
             self.asked.insert(request, asker);
@@ -437,7 +437,7 @@ impl Service {
     }
 }
 
-/// Whom a request is for, by its subject.
+/// Owner that a request is addressed to, by its subject.
 fn owner_of(request: &async_nats::Message) -> Option<OwnerId> {
     let owner = request.subject.rsplit('.').next()?;
     owner.parse().ok().map(OwnerId)
@@ -450,7 +450,7 @@ fn read_order(bytes: &[u8]) -> Option<Order> {
     Some(order)
 }
 
-/// What a request says of an entity of the database.
+/// The check-out of a stored entity, as named in a request.
 fn checked_out(life: &BeginLife) -> Option<CheckedOut> {
     Some(CheckedOut {
         epoch: Epoch(life.epoch),

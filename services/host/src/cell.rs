@@ -19,12 +19,12 @@ pub enum CellError {
     /// It could not join its realm.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// The bus does not let it listen.
+    /// The bus refused a subscription.
     #[error("the bus does not let the cell service listen")]
     Listen(#[from] async_nats::SubscribeError),
 }
 
-/// Runs the service until the process is asked to stop. Each client is shown at most `downstream` bits per second.
+/// Runs the service until the process is asked to stop. Each client is sent at most `downstream` bits per second.
 ///
 /// # Errors
 /// When it cannot join its realm.
@@ -41,7 +41,7 @@ pub async fn run(
         return Ok(());
     };
     let process = Arc::new(process?);
-    // A cell has nothing for anybody but other owners.
+    // A cell has outputs for other owners only.
     let (notices, mut unused) = mpsc::channel(1);
     let map = CellInput::Map;
     let trade = Trade {

@@ -1,5 +1,6 @@
-//! A process of ours: started in a group of its own, killed when its handle is dropped, and when this process dies however
-//! it dies. Used for the private nats-server, for the services of `annals up`, and by fault tests, which pause and kill.
+//! A child process: started in its own process group, killed when its handle is dropped, and when this process dies for
+//! any reason. Used for the private nats-server, for the services of `annals up`, and by fault tests, which pause and
+//! kill.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,14 +16,15 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 /// How long [`Child::stop`] waits for a process to end by itself before it is killed.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
-/// How often an ending process is looked at.
+/// Poll interval while a process ends.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Where Debian and its kin keep the tool that ties a child to its parent.
+/// Path on Debian and its derivatives of the tool that ties a child to its parent.
 const SETPRIV: &str = "/usr/bin/setpriv";
 
-/// A command that runs `program` so that it is killed when this process ends, by SIGKILL too (except within the millisecond
-/// that the start itself takes). On a machine without util-linux it is the plain program. Add arguments, environment and stdio, then hand it to [`Child::spawn`].
+/// A command that runs `program` so that it is killed when this process ends, by SIGKILL too (except within the
+/// millisecond that the start itself takes). On a machine without util-linux it is the plain program. Add arguments,
+/// environment and stdio, then pass it to [`Child::spawn`].
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     if !Path::new(SETPRIV).exists() {
         return Command::new(program);
@@ -32,18 +34,18 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// A running process, or one that has ended and was not started again.
+/// A running process, or one that has ended and was not restarted.
 #[derive(Debug)]
 pub struct Child {
     process: std::process::Child,
 }
 
 impl Child {
-    /// Starts `command` in a process group of its own, so that a Ctrl-C at the terminal reaches only this process, which
-    /// decides what ends and in which order.
+    /// Starts `command` in its own process group, so that a Ctrl-C at the terminal reaches only this process, which
+    /// decides what to stop and in which order.
     ///
     /// # Errors
-    /// What the operating system says when it cannot be started.
+    /// The operating system's error when it cannot be started.
     pub fn spawn(mut command: Command) -> io::Result<Self> {
         command.process_group(0);
         let (answer, wait) = sync_channel(1);
@@ -61,28 +63,28 @@ impl Child {
         self.process.id()
     }
 
-    /// How it ended; `None` while it runs (a paused process runs).
+    /// Its exit status; `None` while it runs (a paused process runs).
     ///
     /// # Errors
-    /// What the operating system says when asked.
+    /// The operating system's error.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.process.try_wait()
     }
 
-    /// SIGSTOP: it freezes where it stands, and does not learn of it. On return every one of its threads has stopped, which on
-    /// a busy machine takes a while after the signal.
+    /// Freezes the process with SIGSTOP, which it cannot observe. On return all of its threads have stopped, which on a
+    /// busy machine takes a while after the signal.
     ///
     /// # Errors
     /// When it has ended.
     pub fn pause(&self) -> io::Result<()> {
         self.signal(Signal::STOP)?;
-        // Looks without taking the news away: an end is for `ended` and `kill` to learn of.
+        // NOWAIT leaves an exit status for `ended` and `kill` to collect.
         let look = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(Pid::from_child(&self.process)), look)?;
         Ok(())
     }
 
-    /// SIGCONT: it goes on.
+    /// Continues the process with SIGCONT.
     ///
     /// # Errors
     /// When it has ended.
@@ -90,19 +92,19 @@ impl Child {
         self.signal(Signal::CONT)
     }
 
-    /// SIGKILL, and waits until it is gone. A process that has ended already is no error.
+    /// Kills the process with SIGKILL, and waits until it is gone. A process that has ended already is no error.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub fn kill(&mut self) -> io::Result<ExitStatus> {
         self.process.kill()?;
         self.process.wait()
     }
 
-    /// SIGTERM, and waits until it is gone; after ten seconds SIGKILL.
+    /// Stops the process with SIGTERM, and waits until it is gone; after ten seconds SIGKILL.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub async fn stop(&mut self) -> io::Result<ExitStatus> {
         if self.ended()?.is_none() {
             self.signal(Signal::TERM)?;
@@ -132,15 +134,15 @@ impl Drop for Child {
 
 type Order = (Command, SyncSender<io::Result<std::process::Child>>);
 
-/// The one thread that starts processes. The kernel ties a child to the *thread* that made it, so that thread has to live as
-/// long as this process does; a worker of the async runtime need not.
+/// The one thread that starts processes. The kernel ties a child to the *thread* that made it, so that thread must live
+/// as long as this process does; a worker of the async runtime need not.
 fn spawner() -> &'static SyncSender<Order> {
     static SPAWNER: OnceLock<SyncSender<Order>> = OnceLock::new();
     SPAWNER.get_or_init(|| {
         let (orders, inbox) = sync_channel::<Order>(1);
         std::thread::spawn(move || {
             for (mut command, answer) in inbox {
-                // Who asked may have gone meanwhile; then the child is dropped here, and the asker's error stands.
+                // The requester may be gone; then the child is dropped here, and the requester's own error stands.
                 drop(answer.send(command.spawn()));
             }
         });

@@ -1,4 +1,4 @@
-//! Whose a realm's data directory is.
+//! Exclusive use of a realm's data directory.
 
 use std::{
     fs::{File, TryLockError},
@@ -11,10 +11,10 @@ use thiserror::Error;
 /// The file in a realm's folder that is locked while the realm runs.
 const CLAIM: &str = "realm.lock";
 
-/// A folder that is this realm's alone, until it is dropped or the process ends.
+/// Exclusive use of a folder by this realm, until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct Claim {
-    /// The lock is the open file's.
+    /// The lock belongs to the open file.
     _file: File,
 }
 
@@ -27,18 +27,18 @@ pub enum ClaimError {
         /// The folder.
         data: PathBuf,
     },
-    /// The lock cannot be had.
+    /// The lock file cannot be used.
     #[error("{path} cannot be used", path = path.display())]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl Claim {
-    /// Claims a folder, which has to be there.
+    /// Claims a folder, which must exist.
     ///
     /// # Errors
     /// When a realm runs in it, or it cannot be written.

@@ -14,23 +14,24 @@ pub fn mono() -> Mono {
     Mono(seconds * 1_000_000 + nanoseconds / 1_000)
 }
 
-/// Waits until a moment of the measuring clock; for ever if there is none.
+/// Waits until `deadline` by the monotonic clock; for ever if there is none.
 pub async fn until(deadline: Option<Mono>) {
     match deadline {
-        // At least a little: the timer's clock and ours need not agree to the last microsecond.
+        // A minimum sleep: the timer's clock and ours may differ by microseconds.
         Some(deadline) => tokio::time::sleep(deadline.since(mono()).max(Duration::from_micros(50))).await,
         None => std::future::pending().await,
     }
 }
 
-/// What the wall clock says.
+/// The wall clock's time.
 pub fn wall() -> WallTime {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     WallTime(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// A realm's clock in this process. Game time begins where the director says when the process registers, and from then on
-/// follows the measuring clock: it never goes back, and a wall clock that is set wrong while the realm runs does not change it.
+/// A realm's clock in this process. Game time starts at the value that the director sends when the process registers,
+/// and then follows the monotonic clock: it never goes back, and a wall clock that is set wrong while the realm runs
+/// does not change it.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started: Mono,
@@ -38,17 +39,17 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The clock by which a director tells others the game time of a realm that began at `began`.
+    /// The clock by which a director sends game time, for a realm that began at `began`.
     pub fn new(began: WallTime) -> Self {
         Self::at(WorldTime(wall().0.saturating_sub(began.0)))
     }
 
-    /// A clock on which it is `world` now.
+    /// A clock whose game time is `world` now.
     pub fn at(world: WorldTime) -> Self {
         Self { started: mono(), world }
     }
 
-    /// The moment.
+    /// The current time.
     pub fn now(&self) -> Now {
         let mono = mono();
         let passed = u64::try_from(mono.since(self.started).as_millis()).unwrap_or(u64::MAX);

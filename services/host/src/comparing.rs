@@ -1,4 +1,5 @@
-//! Holding a realm's logs against its store (rule F17): before db serves the store, and for the command that adopts a log.
+//! Comparison of a realm's logs with its store (rule F17): before db serves the store, and for the command that adopts
+//! a log.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,39 +23,39 @@ use crate::{
     telemetry::Chain,
 };
 
-/// Logs that are read at a time: each is in memory as a whole.
+/// Maximum logs read concurrently: each is in memory as a whole.
 const AT_ONCE: usize = 4;
 
-/// Owners that are asked for at a time whether a process holds them.
+/// Maximum owners asked concurrently whether a process holds them.
 const ASKED_AT_ONCE: usize = 64;
 
-/// How often a log is read that loses its tail meanwhile, or whose server has no leader or is busy.
+/// Maximum reads of a log that loses its tail meanwhile, or whose server is busy or has no leader.
 const READINGS: usize = 10;
 
-/// Between two readings.
+/// Pause between two reads.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
-/// How often it is said that logs are waited for.
+/// Report interval while logs are waited for.
 const SAID_EVERY: Duration = Duration::from_secs(10);
 
-/// Why it is not known whether the store and the logs belong together, or that they do not.
+/// The store and the logs do not belong together, or could not be compared.
 #[derive(Debug, Error)]
 pub enum CompareError {
-    /// They do not.
+    /// They do not belong together.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
-    /// The stream.
+    /// The stream could not be read.
     #[error("the log could not be compared with the store: a log was not read")]
     Log(#[from] ReadError),
-    /// The store.
+    /// The store could not be read.
     #[error("the log could not be compared with the store: the store was not read")]
     Store(#[from] StoreError),
-    /// The archive.
+    /// The archive could not be read.
     #[error("the log could not be compared with the store: the archive was not read")]
     Archive(#[from] RecoveryError),
 }
 
-/// Holds all logs of a realm against its store. Nobody else writes into the store meanwhile.
+/// Compares all logs of a realm with its store, which nothing else may write meanwhile.
 ///
 /// # Errors
 /// When the store or a log cannot be read.
@@ -72,7 +73,7 @@ pub async fn compare(history: &History, store: &Store) -> Result<Comparison, Com
     Ok(comparison)
 }
 
-/// Holds one log against the store; with what was read of it.
+/// Compares one log with the store. Also returns what was read of the log.
 ///
 /// # Errors
 /// When the store or the log cannot be read.
@@ -90,12 +91,12 @@ pub async fn compare_one(
     Ok((log, reading))
 }
 
-/// The owners of whose logs the stream holds something.
+/// The owners that have batches in the stream.
 async fn listed(history: &History) -> Result<BTreeSet<OwnerId>, ReadError> {
     again(async || history.owners().await).await
 }
 
-/// Reads, several times if need be.
+/// Reads, with retries.
 async fn again<T>(read: impl AsyncFn() -> Result<T, ReadError>) -> Result<T, ReadError> {
     for _ in 1..READINGS {
         if let Ok(read) = read().await {
@@ -106,10 +107,10 @@ async fn again<T>(read: impl AsyncFn() -> Result<T, ReadError>) -> Result<T, Rea
     read().await
 }
 
-/// Sees that the store belongs to the logs, before anything is granted on its word. Waits for logs that cannot be read.
+/// Checks that the store belongs to the logs, before anything is granted from it. Waits for logs that cannot be read.
 ///
 /// # Errors
-/// When it does not, or that cannot be told.
+/// When it does not, or the comparison fails.
 pub(crate) async fn check(
     (bus, subjects): (&Bus, &Subjects),
     history: &History,
@@ -142,7 +143,7 @@ pub(crate) async fn check(
     Err(mismatch.into())
 }
 
-/// Whether a process holds an owner. One that does not answer in time is there.
+/// Whether a process holds an owner. A process that does not answer in time counts as holding it.
 ///
 /// # Errors
 /// When the store cannot be read.

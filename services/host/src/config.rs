@@ -1,5 +1,5 @@
-//! What an operator sets: by file, environment or flag, each over the one before, checked once at start. Everything else is a
-//! constant. The same settings serve every service:
+//! Settings of an operator: by file, environment or flag, each overriding the one before, checked once at start.
+//! Everything else is a constant. The same settings serve every service:
 //!
 //! ```toml
 //! realm = "aldmoor"                    # ANNALS_REALM         --realm
@@ -50,48 +50,48 @@ pub struct Config {
     pub realm: Realm,
     /// The nats-servers, separated by commas.
     pub nats: String,
-    /// How many nats-servers keep each log: 1, 3 or 5.
+    /// Number of copies of each log: 1, 3 or 5.
     pub replicas: usize,
     /// The folder of the world's definitions.
     pub world: PathBuf,
-    /// Where this process keeps files, if it keeps any.
+    /// Where this process keeps files, if any.
     pub data: PathBuf,
-    /// What the realm's store is in.
+    /// Where the realm's store is.
     pub store: StoreKind,
-    /// Where clients are listened for, by services that clients connect to.
+    /// Address to listen on, for services that clients connect to.
     pub listen: SocketAddr,
-    /// What clients are told to connect to, `HOST:PORT`, when it is not where we listen.
+    /// Address that clients are told to connect to, `HOST:PORT`, if it is not the listen address.
     pub advertise: Option<String>,
-    /// The certificate that is shown to clients, when it is not one that was made for development.
+    /// The certificate that is shown to clients, if it is not a development certificate.
     pub certificate: Option<CertificateFiles>,
     /// What counts as acknowledged in this realm.
     pub acknowledged: Acknowledged,
-    /// Within what time db writes stored entities that live and have changed; `None` for never unasked.
+    /// Maximum time until db writes a change of an active stored entity; `None` to write on request only.
     pub archive_period: Option<Duration>,
-    /// What a cell shows each client at most, bits per second; `None` for as much as there is.
+    /// Maximum rate of a cell to each client, bits per second; `None` for no limit.
     pub client_bandwidth: Option<NonZeroU32>,
-    /// What login does at a log-in to an account that has a client.
+    /// Policy of login at a log-in to an account that has a client.
     pub duplicate_login: DuplicateLogin,
     /// How long db keeps the events of cells.
     pub keep_cell_events: Age,
     /// The spaces of the realm.
     pub spaces: Spaces,
-    /// What is logged.
+    /// Log filter.
     pub log: LogFilter,
-    /// How it is written.
+    /// Log format.
     pub log_format: LogFormat,
 }
 
-/// Where a value was given.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Nowhere; ours.
+    /// The built-in default.
     Default,
-    /// In a file.
+    /// A file.
     File(PathBuf),
-    /// In the environment, under this name.
+    /// The environment variable of this name.
     Variable(String),
-    /// On the command line, under this name.
+    /// The command-line flag of this name.
     Flag(String),
 }
 
@@ -106,70 +106,70 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One thing that is wrong with the settings.
+/// One error in the settings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Mistake {
-    /// The file is not there, or not readable.
+    /// The file does not exist, or cannot be read.
     #[error("{path} cannot be read: {reason}", path = path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         reason: String,
     },
-    /// The file is no TOML.
+    /// The file is not TOML.
     #[error("{path} is not TOML: {reason}", path = path.display())]
     NotToml {
         /// The file.
         path: PathBuf,
-        /// Where and why.
+        /// The position and the reason.
         reason: String,
     },
     /// There is no such setting.
     #[error("there is no setting {key:?}, given {origin}; {}", meant(nearest.as_deref()))]
     UnknownKey {
-        /// What was given.
+        /// The key as given.
         key: String,
-        /// Where.
+        /// Its source.
         origin: Origin,
-        /// What was probably meant.
+        /// The most similar setting.
         nearest: Option<String>,
     },
-    /// The value is none that the setting can have.
+    /// The value is not valid for the setting.
     #[error("{key} cannot be {value:?}, given {origin}: {reason}")]
     BadValue {
         /// The setting.
         key: &'static str,
-        /// What was given.
+        /// The value as given.
         value: String,
-        /// Where.
+        /// Its source.
         origin: Origin,
-        /// Why not, and what it can be.
+        /// Why it is invalid, and what is valid.
         reason: Advice,
     },
-    /// One of two settings that go together.
+    /// Only one of two settings that go together was given.
     #[error("{given} is given {origin}, and {missing} is not; give both, or neither")]
     Alone {
         /// The one that was given.
         given: &'static str,
-        /// Where.
+        /// Its source.
         origin: Origin,
         /// The other.
         missing: &'static str,
     },
 }
 
-/// Everything that is wrong with the settings, at once.
+/// All errors in the settings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the settings are wrong:{}", .0.iter().map(|mistake| format!("\n  - {mistake}")).collect::<String>())]
 pub struct Mistakes(pub Vec<Mistake>);
 
 impl Config {
-    /// The settings of this process: from the file that `--config` or `ANNALS_CONFIG` names, over that the environment, over
-    /// that `flags`.
+    /// The settings of this process: the file that `--config` or `ANNALS_CONFIG` names, overridden by the environment,
+    /// overridden by `flags`.
     ///
     /// # Errors
-    /// Every mistake in any of them: an unknown key, a value that cannot be, a file that cannot be read.
+    /// Every error in any of them: an unknown key, an invalid value, an unreadable file.
     pub fn load(flags: &Flags) -> Result<Self, Mistakes> {
         Self::from_sources(flags, std::env::vars_os())
     }

@@ -1,4 +1,4 @@
-//! db's shell: holds the store and serves it, folds the stream into it, and answers for accounts.
+//! db's shell: holds the store and serves it, folds the stream into it, and answers requests about accounts.
 
 mod answers;
 mod auditing;
@@ -50,13 +50,13 @@ use crate::{
     waiting::Wait,
 };
 
-/// Bytes of batches that are read before they are folded: one transaction's worth.
+/// Bytes of batches that are read before they are folded: the size of one transaction.
 const READ_AHEAD: usize = 3 << 20;
 
-/// How often holes are looked at, and turns of archiving are taken.
+/// Interval of the checks for holes and of archiving.
 const UPKEEP: Duration = Duration::from_millis(500);
 
-/// How long a hole may last before it is named (rule F4).
+/// How long a hole may last before it is reported (rule F4).
 const HOLE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Why db ended.
@@ -65,31 +65,31 @@ pub enum DbError {
     /// The store cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// No connection.
+    /// It could not connect.
     #[error("the realm's bus could not be joined")]
     Connect(#[from] ConnectError),
-    /// The history stream is not as it should be.
+    /// The history stream is not configured as required.
     #[error("the history stream cannot be used")]
     Stream(#[from] StreamError),
-    /// The bus does not let us listen.
+    /// The bus refused a subscription.
     #[error("the bus does not let db listen")]
     Listen(#[from] async_nats::SubscribeError),
     /// The store cannot be served.
     #[error("the store cannot be served")]
     Serve(#[from] ServeError),
-    /// Service discovery.
+    /// Service discovery failed.
     #[error("db cannot make itself known")]
     Announce(#[from] DiscoveryError),
     /// Folding stopped.
     #[error("the log is not folded any more")]
     Fold(#[from] FoldError),
-    /// The store does not belong to the logs, or that cannot be told.
+    /// The store does not belong to the logs, or the comparison failed.
     #[error("the realm does not start")]
     Compare(#[from] CompareError),
     /// The store cannot be read.
     #[error("the store cannot be read")]
     Store(#[from] StoreError),
-    /// A log was being adopted.
+    /// The adoption of a log has not finished.
     #[error(
         "the realm does not start: {} has begun to adopt its log ({:?}) and has not ended; run `annals realm adopt-log` again, \
          which goes on with it",
@@ -98,8 +98,8 @@ pub enum DbError {
     Adopting(AdoptionRecord),
 }
 
-/// Runs db on the store that `config` names. Stored entities that live are written within the archive period of a change, if
-/// there is one.
+/// Runs db on the store that `config` names. Active stored entities are written within the archive period of a change,
+/// if there is one.
 ///
 /// # Errors
 /// When the store or the bus cannot be used, or folding has to stop.
@@ -127,7 +127,7 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, config: &Config) -> 
     let stopping = async {
         stopping(stop, lifecycle).await;
         end.send_replace(true);
-        // What the ledger's owner did last is to be in the store, which is served until then.
+        // The last events of the ledger's owner must reach the store, which is served until then.
         if let Err(error) = holding.await {
             tracing::error!(%error, "holding the ledger's owner ended badly");
         }
@@ -155,7 +155,7 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, config: &Config) -> 
     }
 }
 
-/// Resolves when the process is to end: it is told to, or the realm is stopped and nobody needs it any more.
+/// Resolves when the process is to end: it is asked to stop, or the realm has stopped and no process needs db any more.
 async fn stopping(stop: watch::Receiver<bool>, mut lifecycle: async_nats::Subscriber) {
     tokio::select! {
         () = process::stopped(stop) => {}
@@ -163,8 +163,8 @@ async fn stopping(stop: watch::Receiver<bool>, mut lifecycle: async_nats::Subscr
     }
 }
 
-/// Holds the ledger's owner, if it is to, until the process is asked to stop. Without it what the ledger does is told later,
-/// so nothing that goes wrong here ends db.
+/// Holds the ledger's owner, if it is granted, until the process is asked to stop. Without it the ledger's outputs are
+/// only delayed, so no failure here ends db.
 async fn hold_ledger(settings: Settings, schema: Arc<Schema>, reached: Reached, stop: watch::Receiver<bool>) {
     let enlisting = Process::enlist(&settings, "db", schema, reached);
     let process = tokio::select! {
@@ -188,7 +188,7 @@ struct Fold {
     subjects: Subjects,
     folder: Folder,
     reader: Reader,
-    /// How far each log is archived, for whoever trims.
+    /// Up to where each log is archived, for the tasks that trim.
     cursors: watch::Sender<BTreeMap<OwnerId, BatchNumber>>,
     holes: BTreeMap<(OwnerId, BatchNumber), Hole>,
     metrics: Arc<Metrics>,
@@ -210,7 +210,8 @@ async fn fold_all(
 ) -> Result<(), DbError> {
     let folder = Folder::begin(store.clone(), SHARD, Arc::clone(schema)).await?;
     let (cursors, archived) = watch::channel(BTreeMap::new());
-    // Tasks of their own: folding waits neither for a stream that is slow to be trimmed nor for compression and hashing. They end with it.
+    // Separate tasks: folding waits neither for a slow trim of the stream nor for compression and hashing. They end
+    // with it.
     tokio::spawn(trimming::trim_all(history.clone(), archived.clone()));
     tokio::spawn(sealing::seal_all(folder.sealer(), archived.clone()));
     tokio::spawn(tiling::tile_all(folder.tiler(), archived.clone()));
@@ -241,7 +242,7 @@ async fn fold_all(
         tokio::select! {
             entry = fold.reader.next() => {
                 fold.take(&entry);
-                // Whatever is there already goes into the same transaction.
+                // Batches that have arrived already go into the same transaction.
                 while fold.folder.pending_bytes() < READ_AHEAD {
                     match fold.reader.next().now_or_never() {
                         Some(entry) => fold.take(&entry),
@@ -268,7 +269,7 @@ impl Fold {
         self.folder.offer(entry.owner, entry.bytes.to_vec());
     }
 
-    /// Rule F6, and what an operator must see.
+    /// Rule F6, and the operator's messages.
     async fn announce(&mut self, folded: &Folded) {
         for alarm in &folded.alarms {
             tracing::error!(%alarm, "the log is not as it should be");
@@ -306,7 +307,7 @@ impl Fold {
             .publish(self.subjects.news(topic), control::encode(news).into())
             .await;
         if let Err(error) = published {
-            // Said again with the next: cursors only grow, and holes are looked at again.
+            // Later news repeat it: cursors only grow, and holes are checked again.
             tracing::debug!(%error, topic, "news were not sent");
         }
     }
@@ -320,7 +321,7 @@ impl Fold {
         }
     }
 
-    /// A turn of archiving. A store that does not answer now is asked again.
+    /// One turn of archiving. It is retried when the store does not answer.
     async fn archive(&mut self, turns: u32) -> Result<(), DbError> {
         match self.folder.archive(turns).await {
             Ok(archived) => {

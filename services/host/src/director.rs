@@ -1,4 +1,5 @@
-//! The director's shell: leads by a term in the store, hears beats, grants, and answers who is where.
+//! The director's shell: leads by a term in the store, receives beats, grants owners, and answers requests for
+//! locations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,13 +34,13 @@ use crate::{
     waiting::Wait,
 };
 
-/// How often the director looks while the realm stops.
+/// The director's interval while the realm stops.
 const STOPPING_BEAT: Duration = Duration::from_millis(50);
 
-/// How soon the realm's processes are there as a rule, where all are started together.
+/// Normal time until the realm's processes have registered, when all are started together.
 const CREW_WITHIN: Duration = Duration::from_secs(2);
 
-/// What the director wants the realm to be.
+/// Desired state of the realm.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The spaces.
@@ -51,13 +52,13 @@ pub struct Plan {
 /// Why the director ended.
 #[derive(Debug, Error)]
 pub enum DirectorError {
-    /// No connection.
+    /// It could not connect.
     #[error("the realm's bus could not be joined")]
     Connect(#[from] ConnectError),
-    /// The bus does not let us listen.
+    /// The bus refused a subscription.
     #[error("the bus does not let the director listen")]
     Listen(#[from] async_nats::SubscribeError),
-    /// Service discovery.
+    /// Service discovery failed.
     #[error("the director cannot make itself known")]
     Announce(#[from] DiscoveryError),
     /// The realm runs on another schema.
@@ -82,7 +83,7 @@ async fn direct(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Resul
     let store = process::remote_store(&bus, &subjects);
     let (_announcement, readiness) =
         process::announce(&bus, settings, "director", &Arc::new(Metrics::default())).await?;
-    // Registered processes are numbered by the director; directors tell themselves apart by chance.
+    // The director numbers registered processes; directors have random ids.
     let id = ProcessId(u64::from_le_bytes(process::random()) | 1 << 63);
     let reach = Reach {
         bus: &bus,
@@ -111,8 +112,8 @@ async fn direct(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Resul
     }
 }
 
-/// Waits until the term has not changed for [`SILENCE`], then takes it (rule D1). When the realm is found stopped in order
-/// by the `first` look of a process nobody leads it: then it waits for nobody (rule D6).
+/// Waits until the term has not changed for [`SILENCE`], then takes it (rule D1). When the `first` look of a process
+/// finds that the realm was stopped in order, it has no leader, and there is nothing to wait for (rule D6).
 async fn stand_by(store: &Store, id: ProcessId, first: &mut bool) -> Grants {
     let mut closed = false;
     let mut seen = None;
@@ -134,7 +135,7 @@ async fn stand_by(store: &Store, id: ProcessId, first: &mut bool) -> Grants {
                 }
                 (seen, since) = (Some(term), clock::mono());
             }
-            // A realm that never had a director waits for nobody.
+            // A realm that never had a director has none to wait for.
             Ok(term) if closed || term.number == 0 || clock::mono().since(since) >= SILENCE => {
                 match wait.during(Grants::lead(store.clone(), id, term)).await {
                     Ok(grants) => {
@@ -157,24 +158,23 @@ struct Leader {
     plan: Plan,
     schema: Hash,
     realm: Realm,
-    /// The game time that processes are told when they register.
+    /// The game time that is sent to processes when they register.
     clock: Clock,
     membership: Membership,
-    /// What was granted in this term, with the ids that came with it; an older grant whose holder is silent about it is
-    /// granted anew.
+    /// Grants of this term, with their ids; an older grant that its holder does not confirm is granted anew.
     orders: BTreeMap<OwnerId, (GrantOrder, ProcessId)>,
-    /// Since when a holder that lives does not say that it holds an owner.
+    /// Since when a live holder has not reported an owner that it was granted.
     unheld: BTreeMap<OwnerId, Duration>,
     map: SpaceMap,
     balance: Balance,
     lifecycle: Lifecycle,
-    /// Whether the stage that hangs was named.
+    /// Whether the stage that hangs was reported.
     named: bool,
-    /// Whether the store says that the realm is stopped in order.
+    /// Whether the store has the realm as stopped in order.
     closed: bool,
 }
 
-/// What a director reaches the realm by.
+/// A director's connections to the realm.
 struct Reach<'a> {
     bus: &'a Bus,
     subjects: &'a Subjects,
@@ -232,7 +232,7 @@ async fn lead(
     }
 }
 
-/// Resolves when the realm is stopped and nobody needs a director any more.
+/// Resolves when the realm has stopped and no process needs a director any more.
 pub(crate) async fn course_ended(lifecycle: &mut async_nats::Subscriber) {
     while let Some(message) = lifecycle.next().await {
         let news = control::decode::<CourseNews>(&message.payload).unwrap_or_default();
@@ -240,11 +240,11 @@ pub(crate) async fn course_ended(lifecycle: &mut async_nats::Subscriber) {
             return;
         }
     }
-    // The connection is closed for good: whoever works over it finds that out.
+    // The connection is closed for good; the tasks that use it fail by themselves.
     std::future::pending::<()>().await;
 }
 
-/// Tells db, and directors that stand by, to end. Whether db is still there.
+/// Asks db, and directors that stand by, to end. Returns whether db still answers.
 async fn end_db(reach: &Reach<'_>) -> bool {
     let Reach { bus, subjects, store } = reach;
     let stage = Stage::EndingDb.number();
@@ -267,7 +267,7 @@ impl Leader {
             .begin_realm(clock::wall(), schema.fingerprint(), &schema.encode())
             .await?;
         let owners = grants.owners().await?;
-        // Of a realm that was stopped in order nobody holds anything: no silence need be waited for.
+        // A realm that was stopped in order has no holders: there is no silence to wait for.
         let held = owners
             .iter()
             .map(|(owner, record)| (*owner, (record.kind, record.process)))
@@ -275,7 +275,7 @@ impl Leader {
         let stored = grants.read_map().await?;
         let (map, balance) = resume(&plan, stored.as_deref());
         let orders = owners.iter().map(|(owner, record)| {
-            // Without ids: whoever holds it has them, and whoever does not is granted it anew.
+            // Without ids: its holder has them, and a process that does not hold it is granted it anew.
             let grant = Grant {
                 owner: *owner,
                 kind: record.kind,
@@ -317,8 +317,8 @@ impl Leader {
         self.draw().await
     }
 
-    /// Goes on with a stop, as far as it goes. The realm is closed in the store while db is there, and when nothing of it is
-    /// held any more.
+    /// Advances a stop as far as possible. The realm is marked as closed in the store while db runs, and when no owner
+    /// is held any more.
     async fn go_on(&mut self) -> Result<(), GrantError> {
         if let Some(stage) = self.lifecycle.advance(monotonic()) {
             tracing::info!(%stage, "the realm stops");
@@ -335,7 +335,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Whether it does its work, for monitors.
+    /// Its readiness, for monitors.
     fn readiness(&self) -> Readiness {
         if self.lifecycle.stage() > Stage::Running {
             return Readiness::Draining;
@@ -346,7 +346,7 @@ impl Leader {
         }
     }
 
-    /// An operator stops the realm, or asks how far that is.
+    /// An operator's request to stop the realm, or for the progress of a stop.
     fn stop(&mut self, ask: &StopRealm) -> StopStage {
         let now = monotonic();
         if ask.stop {
@@ -371,7 +371,7 @@ impl Leader {
         }
     }
 
-    /// How spaces are divided, for an operator.
+    /// The division of spaces, for an operator.
     fn cells(&self) -> WireCellList {
         WireCellList::from(&CellList {
             map: self.map.version,
@@ -379,7 +379,7 @@ impl Leader {
         })
     }
 
-    /// Founds and grants what the membership says.
+    /// Creates and grants owners as the membership decides.
     async fn decide(&mut self) -> Result<(), GrantError> {
         for decision in self.membership.decide(monotonic()) {
             let (grant, process) = match decision {
@@ -391,7 +391,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Grants anew what its holder, though it lives, has not held for too long.
+    /// Grants anew what a live holder has not held for too long.
     async fn grant_unheld(&mut self) -> Result<(), GrantError> {
         let now = monotonic();
         let due = self
@@ -417,8 +417,8 @@ impl Leader {
         self.unheld.insert(grant.owner, monotonic());
     }
 
-    /// Divides the spaces once there are enough cells, and moves their boundaries as loads change. Says on the same map on
-    /// which base owner the realm begins, as soon as there is one.
+    /// Divides the spaces once there are enough cells, and moves their boundaries as loads change. The same map names
+    /// the base owner on which the realm begins, as soon as there is one.
     async fn draw(&mut self) -> Result<(), GrantError> {
         let cells: Vec<OwnerId> = self.membership.live_owners(OwnerKind::Cell).collect();
         let drawn = self
@@ -450,7 +450,7 @@ impl Leader {
         Ok(())
     }
 
-    /// `None` if the request is not understood: whoever sent it hears nothing, and its reader is told why here.
+    /// `None` if the request cannot be decoded: the sender gets no answer, and the operator a message here.
     async fn answer(&mut self, payload: &[u8]) -> Result<Option<Vec<u8>>, GrantError> {
         let request: DirectorRequest = match control::decode(payload) {
             Ok(request) => request,
@@ -466,7 +466,7 @@ impl Leader {
                 tracing::info!(%process, service = beat.service, "left");
                 self.membership.leave(process);
                 self.lifecycle.left(process);
-                // Nobody need wait for it to be silent.
+                // Its owners can be granted without waiting for silence.
                 if self.lifecycle.grants() {
                     self.decide().await?;
                 }
@@ -562,7 +562,7 @@ impl Leader {
         Orders { grants, map, stage }
     }
 
-    /// Takes note of the load of an owner, if whoever says it is to hold it.
+    /// Records the load of an owner, if the process that reports it is its holder.
     fn weigh(&mut self, process: ProcessId, held: &Holding) {
         let owner = OwnerId(held.owner);
         let order = self.orders.get(&owner).filter(|(_, holder)| *holder == process);
@@ -594,7 +594,7 @@ impl Leader {
     }
 }
 
-/// The map as it was stored, and the division of spaces that it comes from.
+/// The map as it was stored, and the division of spaces from which it was made.
 fn resume(plan: &Plan, stored: Option<&[u8]>) -> (SpaceMap, Balance) {
     let fresh = || Balance::new(plan.spaces.clone(), Pace::default());
     let Some(stored) = stored else {

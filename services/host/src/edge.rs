@@ -1,9 +1,9 @@
-//! The edge: where clients' connections end.
+//! The edge: the listener and its connections to clients.
 //!
-//! Responsible for: QUIC and TLS, cutting bytes into frames and frames into types, and refusing whatever is not one, is
-//! too large, too much, too early or too late. It knows connections and nothing else: who a client is, and what its frames
-//! mean, is the core's to say. Every connection is told of by [`EdgeEvent`]s, from `Opened` to `Closed`, and steered by
-//! [`EdgeCommand`]s.
+//! Responsible for: QUIC and TLS, splitting bytes into frames, decoding frames into types, and refusing what is
+//! malformed, too large, too much, too early or too late. It knows connections and nothing else: which client it is,
+//! and what its frames mean, is decided by the core. Every connection is reported by [`EdgeEvent`]s, from `Opened` to
+//! `Closed`, and controlled by [`EdgeCommand`]s.
 
 mod connection;
 mod handshakes;
@@ -34,38 +34,39 @@ pub use pace::{BURST_SECONDS, MAX_BYTES, MAX_MESSAGES, WARN_BYTES, WARN_MESSAGES
 pub use registry::{EdgeCounters, MAX_QUEUED_BYTES, MAX_QUEUED_FRAMES};
 use registry::{Registry, count};
 
-/// Bytes the kernel keeps for us while we are busy. With less, a burst of handshakes loses packets, and its slowest take a
-/// second instead of milliseconds.
+/// Bytes of the kernel's receive buffer. With less, a burst of handshakes loses packets, and its slowest take a second
+/// instead of milliseconds.
 pub const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// Most connections at a time. Each takes up to 40 kB by itself.
+/// Maximum concurrent connections. Each takes up to 40 kB by itself.
 pub const MAX_CONNECTIONS: u64 = 8_192;
 
-/// The least time between two handshakes. One takes 0.45 ms of a core, so that a rush takes less than a quarter of it.
+/// Minimum interval between two handshakes. One takes 0.45 ms of a core, so that a rush takes less than a quarter of
+/// it.
 const HANDSHAKE_EVERY: Duration = Duration::from_millis(2);
 
-/// Whoever has waited longer for its handshake has begun anew.
+/// Maximum wait for a handshake: a client that has waited longer has retried.
 const WAITED_ENOUGH: Duration = Duration::from_secs(5);
 
-/// Bytes kept of a client that waits for its handshake: its first packets, and some that it sends again.
+/// Maximum bytes buffered for a client that waits for its handshake: its first packets, and some retransmissions.
 const KEPT_WHILE_WAITING: u64 = 16 << 10;
 
-/// After this long without a packet a connection is lost.
+/// Idle timeout: after this long without a packet a connection is lost.
 const IDLE_TIMEOUT_MS: u32 = 30_000;
 
-/// Bytes a client may have sent that the core has not taken yet: two of the largest frames.
+/// Maximum bytes in flight from a client that the core has not taken yet: two of the largest frames.
 const RECEIVE_WINDOW: u32 = 2 * annals_wire::client::MAX_UPSTREAM_FRAME as u32;
 
-/// Bytes written to a client that it has not acknowledged yet.
+/// Maximum bytes written to a client that it has not acknowledged yet.
 const SEND_WINDOW: u64 = 1 << 20;
 
-/// Bytes of datagrams that wait on either side; beyond that the oldest are dropped.
+/// Maximum bytes of datagrams that wait on either side; beyond that the oldest are dropped.
 const DATAGRAM_BUFFER: usize = 64 << 10;
 
-/// How long closing all connections may take.
+/// Timeout for closing all connections.
 const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(3);
 
-/// Which of the protocols an edge serves.
+/// The protocol that an edge serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Serves {
     /// Log-ins.
@@ -74,76 +75,76 @@ pub enum Serves {
     Play,
 }
 
-/// What a client did.
+/// An event of a client's connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EdgeEvent {
-    /// Which client.
+    /// The connection.
     pub connection: ConnectionId,
-    /// What.
+    /// The event.
     pub what: Arrival,
 }
 
-/// What a client may do.
+/// What happened on a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arrival {
     /// It connected. The first event of every connection.
     Opened {
-        /// From where.
+        /// The client's address.
         from: SocketAddr,
     },
-    /// It asked the login service for something; once per connection.
+    /// It sent a request to the login service; once per connection.
     LoginRequest(LoginRequest),
-    /// It said which session it is; once per connection, before any frame.
+    /// It named its session; once per connection, before any frame.
     Hello(Hello),
     /// It sent a frame.
     Frame(ToServer),
     /// It sent a datagram.
     Datagram(ToServerDatagram),
-    /// The connection is no more. The last event of every connection.
+    /// The connection is closed. The last event of every connection.
     Closed(CloseReason),
 }
 
-/// What is to be done with a connection.
+/// A command to a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EdgeCommand {
-    /// Write a frame with this body, after those before.
+    /// Write a frame with this body, after the frames before it.
     Frame {
-        /// Which connection.
+        /// The connection.
         connection: ConnectionId,
         /// The body, without its length.
         body: Vec<u8>,
     },
     /// Send this datagram, or drop it if it cannot leave soon.
     Datagram {
-        /// Which connection.
+        /// The connection.
         connection: ConnectionId,
         /// Its bytes.
         bytes: Vec<u8>,
     },
     /// Close the connection when the frames before are written, and send nothing after.
     Close {
-        /// Which connection.
+        /// The connection.
         connection: ConnectionId,
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
 }
 
-/// Why an edge could not begin.
+/// Why an edge could not start.
 #[derive(Debug, Error)]
 pub enum EdgeError {
     /// The address cannot be listened on.
     #[error("cannot listen on {address}; another process may use it, or the address is not of this machine")]
     Bind {
-        /// Which address.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// The certificate and its key do not serve.
+    /// The certificate and its key cannot be used.
     #[error("the certificate cannot be used; check that the key belongs to it")]
     Certificate(#[from] rustls::Error),
-    /// The endpoint could not be made of the socket.
+    /// No endpoint could be created on the socket.
     #[error("the socket cannot be used for QUIC")]
     Socket(#[source] io::Error),
 }
@@ -157,13 +158,13 @@ pub struct Edge {
     accepting: JoinHandle<()>,
 }
 
-/// Steers the connections of an edge, from any thread, without waiting.
+/// Controls the connections of an edge, from any thread, without waiting.
 #[derive(Clone, Debug)]
 pub struct EdgeHandle {
     registry: Arc<Registry>,
 }
 
-/// A socket for [`Edge::start`], with room for bursts as far as the kernel grants it (`net.core.rmem_max`).
+/// A socket for [`Edge::start`], with a receive buffer for bursts as far as the kernel allows (`net.core.rmem_max`).
 ///
 /// # Errors
 /// When the address cannot be listened on.
@@ -172,7 +173,7 @@ pub fn bind(address: SocketAddr) -> Result<UdpSocket, EdgeError> {
     let granted = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)
         .and_then(|()| rustix::net::sockopt::socket_recv_buffer_size(&socket))
         .unwrap_or(0);
-    // The kernel counts its own records in, and so doubles what is asked for.
+    // The kernel reports twice the requested size, to include its own records.
     if granted < RECEIVE_BUFFER {
         tracing::warn!(
             wanted = RECEIVE_BUFFER,
@@ -184,7 +185,7 @@ pub fn bind(address: SocketAddr) -> Result<UdpSocket, EdgeError> {
 }
 
 impl Edge {
-    /// Serves clients on a bound socket. `events` is bounded by whoever made it: while it is full no client is read.
+    /// Serves clients on a bound socket. The caller bounds `events`: while it is full no client is read.
     ///
     /// # Errors
     /// When certificate or socket cannot be used.
@@ -218,13 +219,13 @@ impl Edge {
         })
     }
 
-    /// Where it listens.
+    /// The listen address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A way to steer the connections.
+    /// A handle to control the connections.
     #[must_use]
     pub fn handle(&self) -> EdgeHandle {
         EdgeHandle {
@@ -232,18 +233,18 @@ impl Edge {
         }
     }
 
-    /// What it has seen.
+    /// Counters since the start.
     #[must_use]
     pub fn counters(&self) -> EdgeCounters {
         self.registry.counts.read()
     }
 
-    /// Takes no more connections, and closes those it has when what is queued for them is written.
+    /// Accepts no more connections, and closes the existing ones when what is queued for them is written.
     pub async fn shut_down(self) {
         self.accepting.abort();
         self.endpoint.set_server_config(None);
         self.registry.close_all(CloseReason::ShuttingDown);
-        // Those who do not read are closed by the drop that follows.
+        // Connections that do not read are closed by the drop that follows.
         let _ = timeout(SHUT_DOWN_WITHIN, self.endpoint.wait_idle()).await;
     }
 }
@@ -257,20 +258,21 @@ impl Drop for Edge {
 }
 
 impl EdgeHandle {
-    /// Does it, or queues it behind what was queued before. A client whose queue overflows is closed as too slow; a
-    /// connection that is no more is passed over.
+    /// Applies a command, or queues it behind earlier ones. A client whose queue overflows is closed as too slow;
+    /// commands for a closed connection are ignored.
     pub fn apply(&self, command: EdgeCommand) {
         self.registry.apply(command);
     }
 
-    /// What the edge has seen.
+    /// Counters since the start.
     #[must_use]
     pub fn counters(&self) -> EdgeCounters {
         self.registry.counts.read()
     }
 }
 
-/// Takes connections, no faster than they can be served. Nobody is waited for here: who has to wait is queued by host.
+/// Accepts connections, no faster than they can be served. It waits for no single client: those that have to wait are
+/// queued by host.
 async fn accept(endpoint: quinn::Endpoint, shared: Shared) {
     let mut handshakes = Handshakes::new();
     let (freed, mut ended) = mpsc::channel(handshakes::AT_ONCE);
@@ -303,7 +305,7 @@ async fn accept(endpoint: quinn::Endpoint, shared: Shared) {
     }
 }
 
-/// Has a client wait for its handshake, or sends it away.
+/// Queues a client for its handshake, or refuses it.
 fn receive(incoming: quinn::Incoming, handshakes: &mut Handshakes<(quinn::Incoming, Instant)>, shared: &Shared) {
     let counts = &shared.registry.counts;
     let expected = counts.open.load(Ordering::Relaxed) + handshakes.queued() as u64;
@@ -313,7 +315,7 @@ fn receive(incoming: quinn::Incoming, handshakes: &mut Handshakes<(quinn::Incomi
     }
     let host = Host::from(incoming.remote_address().ip());
     if !incoming.remote_address_validated() && !handshakes.takes_strangers(host) {
-        // It cannot fail: whoever has not shown its address may be asked to.
+        // It cannot fail: a client whose address is not validated may be sent a retry.
         let _ = incoming.retry();
         return;
     }
@@ -323,7 +325,7 @@ fn receive(incoming: quinn::Incoming, handshakes: &mut Handshakes<(quinn::Incomi
     }
 }
 
-/// A place among the handshakes that are under way, given back when it is dropped.
+/// A slot for a handshake in progress, freed when it is dropped.
 struct Place {
     host: Host,
     freed: mpsc::Sender<Host>,
@@ -331,7 +333,7 @@ struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // There is room for all places at once; without a listener the edge is gone.
+        // The queue has room for all slots; without a receiver the edge is gone.
         let _ = self.freed.try_send(self.host);
     }
 }

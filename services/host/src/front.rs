@@ -1,4 +1,4 @@
-//! Where and how a service's clients are served: what the settings say, and the edge that comes of it.
+//! The front of a service, where clients connect: its settings, and the edge that is started from them.
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
@@ -14,11 +14,12 @@ use crate::{
 /// Where and how clients are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Front {
-    /// Where to listen; port 0 is one that the system chooses.
+    /// Address to listen on; with port 0 the system chooses.
     pub listen: SocketAddr,
-    /// What clients are told to connect to, `HOST:PORT`, if it is not where we listen; port 0 is the one that we listen on.
+    /// Address that clients are told to connect to, `HOST:PORT`, if it is not the listen address; port 0 is the port
+    /// that we listen on.
     pub advertise: Option<String>,
-    /// The certificate that an authority signed. Without it, one that was made for development is shown.
+    /// A certificate signed by an authority. Without it, a development certificate is shown.
     pub certificate: Option<CertificateFiles>,
     /// Where the service keeps files, a development certificate among them.
     pub directory: PathBuf,
@@ -30,26 +31,26 @@ pub enum FrontError {
     /// There is no certificate.
     #[error("there is no certificate to show to clients")]
     Identity(#[from] IdentityError),
-    /// The host that is advertised has no address.
+    /// The advertised host has no address.
     #[error("advertise is {advertised}, which has no address; name a host that clients can look up, or an address")]
     NoAddress {
-        /// What is advertised.
+        /// The advertised address.
         advertised: String,
-        /// What the look-up says.
+        /// The error of the look-up.
         #[source]
         source: Option<io::Error>,
     },
-    /// Clients would be told to connect to no address in particular.
+    /// The address that clients would be sent is unspecified.
     #[error(
         "listen is {0}, every address of this machine, which clients cannot connect to; set advertise to the one that they are to use"
     )]
     Unadvertised(SocketAddr),
-    /// The edge cannot begin.
+    /// The edge cannot start.
     #[error(transparent)]
     Edge(#[from] EdgeError),
 }
 
-/// A front that was looked into: all is there, and nobody is served yet.
+/// A front whose certificate and addresses were checked, and that does not serve clients yet.
 #[derive(Debug)]
 pub struct Door {
     listen: SocketAddr,
@@ -59,7 +60,7 @@ pub struct Door {
 }
 
 impl Front {
-    /// What the settings say.
+    /// The front as configured.
     #[must_use]
     pub fn of(config: &Config) -> Self {
         Self {
@@ -70,10 +71,10 @@ impl Front {
         }
     }
 
-    /// Looks everything up that serving clients takes.
+    /// Resolves everything that serving clients needs.
     ///
     /// # Errors
-    /// When a certificate cannot be read, or clients could not be told where to connect to.
+    /// When a certificate cannot be read, or there is no address that clients could be sent.
     pub async fn open(&self, serves: Serves) -> Result<Door, FrontError> {
         let identity = match &self.certificate {
             Some(files) => Identity::signed(&files.chain, &files.key)?,
@@ -81,7 +82,7 @@ impl Front {
         };
         let advertised = match &self.advertise {
             Some(name) => Some(look_up(name).await?),
-            // Clients know where to log in; where to play they are told.
+            // Clients know the login address; the address for play is sent to them.
             None if serves == Serves::Play && self.listen.ip().is_unspecified() => {
                 return Err(FrontError::Unadvertised(self.listen));
             }
@@ -97,8 +98,8 @@ impl Front {
 }
 
 impl Door {
-    /// Serves clients. Beside the edge it returns what others are told of it: its address, and the fingerprint of a
-    /// certificate that no authority signed.
+    /// Starts to serve clients. Returns the edge, and its description for other processes: its address, and the
+    /// fingerprint of a certificate that no authority signed.
     ///
     /// # Errors
     /// When the address cannot be listened on, or the key does not belong to the certificate.
@@ -121,7 +122,7 @@ fn describe(address: SocketAddr, fingerprint: Option<Hash>) -> String {
     }
 }
 
-/// The address that a host has now.
+/// The present address of a host.
 async fn look_up(name: &str) -> Result<SocketAddr, FrontError> {
     let without = |source| FrontError::NoAddress {
         advertised: name.to_owned(),

@@ -1,4 +1,4 @@
-//! How busy a core is: the share of time that it works.
+//! Utilisation of a core: the share of time in which it works.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use annals_node::time::Mono;
 
 use crate::clock;
 
-/// How often it is read.
+/// Measuring period.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// See the module.
+/// Measures the share of time that a core works, per period of 500 ms.
 pub(crate) struct Gauge {
     since: Mono,
     busy: Duration,
 }
 
 impl Gauge {
-    /// Nothing was done yet.
+    /// A gauge that has measured nothing yet.
     pub(crate) fn new() -> Self {
         Self {
             since: clock::mono(),
@@ -24,7 +24,7 @@ impl Gauge {
         }
     }
 
-    /// Has the core work.
+    /// Runs `work` and counts its time.
     pub(crate) fn during<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let began = clock::mono();
         let done = work();
@@ -32,7 +32,7 @@ impl Gauge {
         done
     }
 
-    /// The share of the time since it was read last, twice a second.
+    /// The share of time since the last reading, twice a second.
     pub(crate) fn read(&mut self) -> Option<f64> {
         let passed = clock::mono().since(self.since);
         if passed < PERIOD {

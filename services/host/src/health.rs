@@ -1,6 +1,6 @@
-//! How a process is found and how it is: NATS service discovery (`$SRV.PING`, `$SRV.INFO`, `$SRV.STATS`), so that the `nats`
-//! tool and any monitor that knows it can ask. Who answers is alive; whether it is ready, and its figures, stand in the data of
-//! its endpoint `health`.
+//! Discovery and health of processes: NATS service discovery (`$SRV.PING`, `$SRV.INFO`, `$SRV.STATS`), for the `nats`
+//! tool and any monitor that knows it. A process that answers is alive; its readiness and its metrics are in the data
+//! of its endpoint `health`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -18,31 +18,31 @@ use crate::config::Realm;
 use crate::nats::Bus;
 use crate::telemetry::{MemberCost, Metrics, Snapshot};
 
-/// Every service of ours is called `annals-` and its name.
+/// Prefix of all our service names: `annals-` and the service.
 const PREFIX: &str = "annals-";
 
 /// The endpoint that every instance has.
 const ENDPOINT: &str = "health";
 
-/// The endpoint that says what members of entity types have cost.
+/// The endpoint that reports what members of entity types have cost.
 const COSTS: &str = "costs";
 
-/// Most answers that one question takes: more instances than a realm has.
+/// Maximum answers that are read per question: more instances than a realm has.
 const MOST_INSTANCES: usize = 4096;
 
 /// Whether a process does its work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Readiness {
-    /// It gets ready.
+    /// It is starting.
     Starting,
     /// It does its work.
     Ready,
     /// It takes no new work, and ends when it has handed over what it has.
     Draining,
-    /// It waits for something outside; it will be ready again by itself.
+    /// It waits for something outside, and becomes ready again by itself.
     Waiting {
-        /// For what.
+        /// What it waits for.
         reason: String,
     },
 }
@@ -58,15 +58,15 @@ impl fmt::Display for Readiness {
     }
 }
 
-/// How a process is.
+/// Health report of a process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Whether it does its work: [`Readiness::Ready`] in one word, for monitors.
+    /// Whether it is [`Readiness::Ready`], as one flag for monitors.
     pub ready: bool,
-    /// In more words.
+    /// The readiness in detail.
     #[serde(flatten)]
     pub readiness: Readiness,
-    /// Its figures since it started.
+    /// Its metrics since it started.
     pub metrics: Snapshot,
 }
 
@@ -75,13 +75,13 @@ pub struct Report {
 pub struct Instance {
     /// Which service: `cell`, `base` and so on.
     pub service: String,
-    /// Its id, another one at each start.
+    /// Its id, a new one at each start.
     pub id: String,
-    /// How it is.
+    /// Its report.
     pub report: Report,
 }
 
-/// A process could not be announced, or nobody be asked.
+/// A process could not be announced, or a question could not be sent.
 #[derive(Debug, thiserror::Error)]
 #[error("service discovery over the bus failed while {doing}")]
 pub struct DiscoveryError {
@@ -107,11 +107,11 @@ pub struct Announcement {
 }
 
 impl Announcement {
-    /// Announces this process as an instance of `service` in `realm`. Whoever asks learns the latest of `readiness`, and
-    /// `metrics` as they are then.
+    /// Announces this process as an instance of `service` in `realm`. Answers carry the latest of `readiness`, and the
+    /// current `metrics`.
     ///
     /// # Errors
-    /// When the bus is not there.
+    /// When the bus is not available.
     pub async fn start(
         bus: &Bus,
         realm: &Realm,
@@ -168,15 +168,15 @@ impl Announcement {
         })
     }
 
-    /// The id under which discovery knows this instance.
+    /// The id of this instance in discovery.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Takes the process out of discovery.
+    /// Withdraws the process from discovery.
     ///
     /// # Errors
-    /// When the bus is not there.
+    /// When the bus is not available.
     pub async fn withdraw(mut self) -> Result<(), DiscoveryError> {
         match self.service.take() {
             Some(service) => service
@@ -207,10 +207,10 @@ fn json(report: &Report) -> serde_json::Value {
     serde_json::to_value(report).expect("invariant: a report is plain data")
 }
 
-/// What members of entity types have cost at an instance that was discovered, the dearest first.
+/// Costs of members of entity types at a discovered instance, the most expensive first.
 ///
 /// # Errors
-/// When it does not answer within `patience`, or says something else.
+/// When it does not answer within `patience`, or its answer cannot be read.
 pub async fn costs(
     bus: &Bus,
     realm: &Realm,
@@ -225,11 +225,11 @@ pub async fn costs(
     serde_json::from_slice(&answer.payload).map_err(DiscoveryError::of(DOING))
 }
 
-/// Asks all processes of a realm how they are, and returns once `enough` says so of the answers so far, or after `patience`. The
-/// answers come in the order of service and id.
+/// Asks all processes of a realm for their reports, and returns once `enough` holds for the answers so far, or after
+/// `patience`. Answers are sorted by service and id.
 ///
 /// # Errors
-/// When the bus is not there. Nobody answering is no error.
+/// When the bus is not available. That no process answers is no error.
 pub async fn discover(
     bus: &Bus,
     realm: &Realm,
@@ -258,7 +258,7 @@ pub async fn discover(
     Ok(found.into_values().collect())
 }
 
-/// The part of an answer to `$SRV.STATS` that we look at.
+/// The part of an answer to `$SRV.STATS` that we read.
 #[derive(Deserialize)]
 struct StatsAnswer {
     name: String,
@@ -273,7 +273,7 @@ struct EndpointAnswer {
     data: serde_json::Value,
 }
 
-/// `None` for other people's services, other realms', and what is no answer.
+/// `None` for foreign services, other realms, and what is not an answer.
 fn read(payload: &[u8], realm: &Realm) -> Option<Instance> {
     let answer: StatsAnswer = serde_json::from_slice(payload).ok()?;
     let service = answer.name.strip_prefix(PREFIX)?.to_owned();

@@ -48,38 +48,38 @@ use crate::{
 
 const _: () = assert!(annals_node::journal::BATCH_LIMIT < crate::nats::MAX_PAYLOAD);
 
-/// How long to wait before a take-over that could not be completed is tried again.
+/// Pause before an incomplete take-over is tried again.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// How often a holder that closes looks whether its log is folded.
+/// Interval at which a closing holder checks whether its log is folded.
 const FOLD_LOOK: Duration = Duration::from_millis(50);
 
-/// How soon a log is folded as a rule.
+/// Normal time until a log is folded.
 const FOLDED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Messages handled before outputs are sent: amortises the sending, bounds how long anybody waits.
+/// Maximum messages handled before outputs are sent: amortises sending, and bounds latency.
 const BURST: usize = 64;
 
-/// Questions for the state's hash that wait until nothing is being gathered: more than there are operators. What comes beyond
-/// is answered by silence.
+/// Maximum requests for the state's hash that wait until no batch is being gathered: more than there are operators.
+/// Further ones get no answer.
 const INSPECTIONS: usize = 64;
 
-/// Commands that wait for a holder, beside the bus.
+/// Capacity of a holder's command queue, beside the bus.
 pub const COMMANDS: usize = 4_096;
 
-/// Keys of persons that are asked for at a time: a base that is taken over waits for those of all who live there.
+/// Maximum personal keys read concurrently: a take-over of a base needs those of all its stored entities.
 const KEYS_AT_ONCE: usize = 64;
 
-/// What a holder is to hold.
+/// Terms of a grant.
 #[derive(Clone)]
 pub struct Terms {
-    /// Which owner.
+    /// The owner.
     pub owner: OwnerId,
-    /// What it holds.
+    /// Its kind.
     pub kind: OwnerKind,
     /// The stream of its log.
     pub shard: Shard,
-    /// Under which epoch.
+    /// The epoch.
     pub epoch: Epoch,
     /// The entity ids of that epoch.
     pub ids: Range<u64>,
@@ -89,7 +89,7 @@ pub struct Terms {
     pub durability: Durability,
 }
 
-/// Why an owner could not be taken over now. It is tried again.
+/// Why an owner could not be taken over now. It is retried.
 #[derive(Debug, Error)]
 enum TakeError {
     #[error("the owner's archived state could not be rebuilt")]
@@ -110,69 +110,69 @@ enum TakeError {
     Barrier(#[from] crate::nats::BarrierError),
 }
 
-/// What a holder tells its service.
+/// A notice of a holder to its service.
 #[derive(Debug)]
 pub enum Notice {
-    /// Its core has an output that is not for another owner.
+    /// An output of its core that is not for another owner.
     Output(OwnerId, Output),
-    /// It holds the owner no longer.
+    /// It no longer holds the owner.
     Ended(OwnerId),
 }
 
-/// Where notices go.
+/// The queue of notices.
 pub type Notices = mpsc::Sender<Notice>;
 
-/// What a holder is told.
+/// A command to a holder.
 #[derive(Clone, Debug)]
 pub enum Command<I> {
     /// An input for the core.
     Core(Input<I>),
-    /// db lacks batches from the first of these numbers to before the second: whatever of them is kept is published again
-    /// (rule F4). It shows nothing to anybody that the log has not held, so no gate is in its way.
+    /// db lacks batches from the first of these numbers to before the second: those that are kept are published again
+    /// (rule F4). This shows nothing that the log has not held, so it bypasses the gate.
     Refill(Range<u64>),
-    /// It is to end in order: what has happened is logged and shown, and nothing more happens.
+    /// End in order: what has happened is logged and shown, and nothing more happens.
     Finish,
-    /// As [`Command::Finish`], and then it waits until db has folded all of it: nobody takes it over before the realm starts
-    /// again.
+    /// As [`Command::Finish`], and then wait until db has folded everything: no process takes over before the realm
+    /// starts again.
     Close,
 }
 
-/// How far a holder is.
+/// Progress of a holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The owner is being taken over.
     Taking,
     /// It is held.
     Open,
-    /// It is held, and its log has taken nothing for so long that nothing is shown.
+    /// It is held, and its log has acknowledged nothing for so long that nothing is shown.
     Stuck,
 }
 
-/// What a holder's task is driven by and reports to.
+/// Inputs and outputs of a holder's task.
 pub struct Wires<I> {
-    /// What it is told.
+    /// Its commands.
     pub commands: mpsc::Receiver<Command<I>>,
-    /// A way to tell it something, for answers that come later.
+    /// A sender of commands to itself, for answers that arrive later.
     pub own: mpsc::Sender<Command<I>>,
-    /// Where notices go.
+    /// The queue of notices.
     pub notices: Notices,
-    /// How many entities are real here, for the director.
+    /// Number of real entities here, for the director.
     pub entities: Arc<AtomicU64>,
-    /// How much is on it, if it is balanced by that.
+    /// Load of the owner, if it is balanced.
     pub load: watch::Sender<Option<Load>>,
-    /// How many moments of the realm's course everybody here was told of.
+    /// Number of lifecycle moments that all parts here were notified of.
     pub moments: Arc<AtomicU64>,
-    /// How far the holder is.
+    /// Progress of the holder.
     pub stage: watch::Sender<Stage>,
 }
 
-/// An owner and its clock, as the log's driver sees it.
+/// An owner and its clock, as the log's driver uses it.
 struct Held<R: Role> {
     owner: Owner<R>,
     clock: clock::Clock,
     epoch: Epoch,
     metrics: Arc<Metrics>,
-    /// How long what was due has taken since the newest tick began, once there was one.
+    /// Time of the due work since the newest tick began, once there was one.
     tick: Option<Duration>,
 }
 
@@ -214,13 +214,13 @@ impl<R: Role> Drop for Held<R> {
 }
 
 impl<R: Role> Held<R> {
-    /// Takes what members of entity types have cost over into the process's figures.
+    /// Adds the costs of members of entity types to the process's metrics.
     fn collect(&self) {
         let cx = self.owner.cx();
         self.metrics.costs.collect(cx.schema(), cx.tally());
     }
 
-    /// Gives the core an input, and measures how long it takes.
+    /// Gives the core an input, and measures the time it takes.
     fn handle(&mut self, input: Input<R::Input>) {
         let is_time = matches!(input, Input::Time);
         let (began, before) = (clock::mono(), self.owner.ticks());
@@ -232,8 +232,8 @@ impl<R: Role> Held<R> {
         }
     }
 
-    /// Whatever was due has been done, in so long. A tick may take several inputs, so all that was due between two beginnings
-    /// counts for the first: controllers, timers and the writer's deadlines too.
+    /// Records the time that the due work took. A tick may take several inputs, so all due work between the starts of
+    /// two ticks counts for the first: controllers, timers and the writer's deadlines too.
     fn worked(&mut self, before: Tick, took: Duration) {
         if self.owner.ticks() == before {
             self.tick = self.tick.map(|so_far| so_far + took);
@@ -302,7 +302,7 @@ pub async fn hold<R>(
     }
 }
 
-/// Says how far it is and how much is on it.
+/// Reports the stage and the load.
 fn report<R: Role>(driver: &Driver<Held<R>>, gauge: &mut Gauge, wires: &Wires<R::Input>) {
     let owner = &driver.core().owner;
     let stage = if driver.stands_still() {
@@ -324,8 +324,8 @@ fn report<R: Role>(driver: &Driver<Held<R>>, gauge: &mut Gauge, wires: &Wires<R:
     }
 }
 
-/// Ends in order: gets what has happened into the log and shows it, and takes nothing more but what the log has to say. The
-/// last batch, if it came to that.
+/// Ends in order: gets what has happened into the log and shows it, and takes no input except the log's. Returns the
+/// last batch, or `None` if the writer stopped before.
 async fn finish<R>(
     process: &Arc<Process>,
     driver: &mut Driver<Held<R>>,
@@ -350,7 +350,7 @@ where
             () = driver.step() => {}
             command = wires.commands.recv() => match command {
                 Some(Command::Core(input @ Input::Log(_))) => driver.core_mut().handle(input),
-                // Calls come again, to whoever holds the owner next; the rest is not worth keeping.
+                // Calls are resent to the next holder of the owner; the rest is not worth keeping.
                 Some(Command::Core(_) | Command::Refill(_) | Command::Finish | Command::Close) => {}
                 None => return None,
             },
@@ -358,7 +358,7 @@ where
     }
 }
 
-/// Waits until db has folded a log up to `tip`. The store is asked rather than db's news, which may be lost.
+/// Waits until db has folded a log up to `tip`. Reads the store instead of waiting for db's news, which may be lost.
 async fn folded(process: &Process, owner: OwnerId, tip: BatchNumber) {
     let mut wait = Wait::new(
         format!("db to fold the log of owner {owner}"),
@@ -380,8 +380,8 @@ async fn folded(process: &Process, owner: OwnerId, tip: BatchNumber) {
     }
 }
 
-/// Says in the process's log what went wrong in an owner: at most once a second, so that what goes wrong all the time does
-/// not fill it. The figure counts all of it.
+/// Reports an owner's errors in the process's log: at most once a second, so that a recurring error does not fill it.
+/// The metric counts all of them.
 #[derive(Default)]
 struct Troubles {
     counted: u64,
@@ -405,7 +405,7 @@ impl Troubles {
     }
 }
 
-/// Whoever wants to know the state's hash at a batch: asked over the bus, answered as soon as nothing is being gathered.
+/// Requests for the state's hash at a batch: received over the bus, answered as soon as no batch is being gathered.
 struct Inspections {
     requests: Option<async_nats::Subscriber>,
     waiting: Vec<async_nats::Subject>,
@@ -423,7 +423,7 @@ impl Inspections {
         }
     }
 
-    /// Waits for a question.
+    /// Waits for a request.
     async fn wait(&mut self) {
         match &mut self.requests {
             Some(requests) => match requests.next().await {
@@ -481,7 +481,7 @@ async fn send<I: Send + 'static>(process: &Arc<Process>, owner: OwnerId, output:
                 .publish(process.subjects.owner(to), envelope.encode().into())
                 .await;
             if let Err(error) = published {
-                // What must arrive is sent again.
+                // Messages that must arrive are resent.
                 tracing::debug!(%owner, %error, "a message was not sent");
             }
         }
@@ -499,7 +499,7 @@ async fn send<I: Send + 'static>(process: &Arc<Process>, owner: OwnerId, output:
                     {
                         Ok(block) => {
                             wait.ends();
-                            // The holder may have ended: then nobody needs ids.
+                            // If the holder has ended, no ids are needed.
                             let _ = inputs.send(Command::Core(Input::Ids(block.from..block.to))).await;
                             return;
                         }
@@ -510,7 +510,7 @@ async fn send<I: Send + 'static>(process: &Arc<Process>, owner: OwnerId, output:
             });
         }
         other => {
-            // The service has ended: so will this.
+            // If the service has ended, this task ends too.
             let _ = wires.notices.send(Notice::Output(owner, other)).await;
         }
     }
@@ -524,10 +524,11 @@ async fn refill(process: &Process, writer: &writer::Writer, missing: Range<u64>)
     }
 }
 
-/// Rules E1 to E3: an owner's core once the store holds its opening; `None` when another has been granted the owner since.
+/// Rules E1 to E3: an owner's core once the store holds its opening; `None` when the owner has been granted to another
+/// process since.
 ///
-/// Whoever held it before may still be appending. What lands in between is read too, and the rest is tried again: the first
-/// `Open` that gets in ends that. Until it is recorded, whatever the owner is told waits.
+/// The former holder may still be appending. What it appends in between is read too, and the take-over retried: the
+/// first `Open` that is appended ends that. Until it is recorded, all inputs for the owner wait.
 async fn open<R: Role>(
     process: &Arc<Process>,
     terms: &Terms,
@@ -568,7 +569,7 @@ async fn open<R: Role>(
                 tracing::debug!(%owner, %epoch, "taking over again: the log has grown meanwhile");
                 let writer = driver.core().owner.writer();
                 if writer.kept(writer.tip().number).is_some() {
-                    // The second look found something else than the first: it may be the first that is not true any more.
+                    // The second read differs from the first, which may be outdated: start from the beginning.
                     reading = Reading::default();
                 }
             }
@@ -580,7 +581,7 @@ async fn open<R: Role>(
     }
 }
 
-/// Rule E1, and the core at the end of what was read. A further try listens and reads on from where the one before it was.
+/// Rule E1, and the core at the end of what was read. A retry subscribes and reads on from where the previous try was.
 async fn take_over<R: Role>(
     process: &Process,
     terms: &Terms,
@@ -646,8 +647,8 @@ async fn take_over<R: Role>(
     })
 }
 
-/// Folds what lies beyond the archive. Where the realm was migrated since, the state is converted to the new definitions: the
-/// `Open` that comes next is of those (rule M3).
+/// Folds the batches beyond the archive. If the realm was migrated since, the state is converted to the new
+/// definitions: the `Open` that comes next uses those (rule M3).
 async fn fold_beyond(
     process: &Process,
     mut state: OwnerState,
@@ -669,7 +670,7 @@ async fn fold_beyond(
     Ok(state)
 }
 
-/// The keys of all stored entities that live in a state (rule P5).
+/// The keys of all active stored entities in a state (rule P5).
 async fn read_keys(store: &Store, state: &OwnerState) -> Result<BTreeMap<DatabaseId, PersonalKey>, StoreError> {
     let persons: Vec<DatabaseId> = state.databases.keys().copied().collect();
     let mut keys = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! The owners that a process holds, as the director orders: one holder task per owner, started by a grant and ended by a
-//! revocation.
+//! The owners that a process holds by the director's orders: one holder task per owner, started by a grant and ended by
+//! a revocation.
 
 mod closing;
 
@@ -32,36 +32,36 @@ use crate::holder::{COMMANDS, Command, Notice, Notices, Stage, Terms, Wires, hol
 use crate::process::{self, BEAT, Presence, Process};
 use crate::waiting::Wait;
 
-/// How long what is held may take to be ended in order. A log that works needs milliseconds.
+/// Timeout of an orderly end of all holders. A log that works needs milliseconds.
 const DRAIN_WITHIN: Duration = Duration::from_secs(4);
 
-/// How soon a process has work as a rule: sooner than this there is nothing to report.
+/// Normal time until a process has its owners: there is nothing to report earlier.
 const WORK_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often a process speaks with the director while the realm stops: each stage takes about two of these.
+/// Interval of beats to the director while the realm stops: each stage takes about two of these.
 const STOPPING_BEAT: Duration = Duration::from_millis(50);
 
-/// How often ending holders are looked at.
+/// Poll interval for holders that end.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Makes the role of an owner from the state with which its epoch begins.
 pub type Make<R> = Arc<dyn Fn(&OwnerState, Mono) -> R + Send + Sync>;
 
-/// What is the same for all owners of a service.
+/// Common parts of all owners of a service.
 pub struct Trade<R: Role> {
     /// The game.
     pub behaviour: Arc<dyn Behaviour>,
     /// When a batch counts as acknowledged.
     pub durability: Durability,
-    /// Makes the role of an owner in this state, at this moment.
+    /// Makes the role of an owner with this state, at this time.
     pub make: Make<R>,
-    /// Makes the role's input of a map.
+    /// Makes the role's input from a map.
     pub map: fn(SpaceMap) -> R::Input,
-    /// Where clients reach this process, if they do.
+    /// Address for clients, if the process serves any.
     pub address: String,
 }
 
-/// The way to the holders of a process, for the rest of its service.
+/// Access to the holders of a process, for the rest of its service.
 pub struct Holders<I> {
     commands: Arc<RwLock<BTreeMap<OwnerId, mpsc::Sender<Command<I>>>>>,
 }
@@ -79,15 +79,15 @@ impl<I> Clone for Holders<I> {
 pub enum NotTold {
     /// The owner is not held here.
     NotHeld,
-    /// Its holder is behind.
+    /// Its holder's queue is full.
     Full,
 }
 
 impl<I> Holders<I> {
-    /// Tells the holder of an owner something, without waiting.
+    /// Sends an input to the holder of an owner, without waiting.
     ///
     /// # Errors
-    /// When it is not held here, or its holder is too far behind to take it.
+    /// When the owner is not held here, or its holder's queue is full.
     pub fn tell(&self, owner: OwnerId, input: I) -> Result<(), NotTold> {
         let commands = self.commands.read().unwrap_or_else(PoisonError::into_inner);
         let commands = commands.get(&owner).ok_or(NotTold::NotHeld)?;
@@ -99,7 +99,7 @@ impl<I> Holders<I> {
             })
     }
 
-    /// The owners that are held here and know the map.
+    /// The owners that are held here and have the map.
     pub fn owners(&self) -> Vec<OwnerId> {
         let commands = self.commands.read().unwrap_or_else(PoisonError::into_inner);
         commands.keys().copied().collect()
@@ -114,21 +114,21 @@ impl<I> Holders<I> {
     }
 }
 
-/// See the module.
+/// The holders of a process: starts and ends them as the director orders, and reports on them in beats.
 pub struct HolderSet<R: Role> {
     process: Arc<Process>,
     trade: Trade<R>,
     notices: Notices,
     holders: Holders<R::Input>,
     held: BTreeMap<OwnerId, Held<R::Input>>,
-    /// Grants that were held and ended by themselves: only a new epoch begins them again.
+    /// Grants whose holders ended by themselves: only a new epoch restarts them.
     ended: BTreeSet<(OwnerId, Epoch)>,
     map: SpaceMap,
-    /// How far the realm's stop is, as the director says.
+    /// The stage of the realm's stop, by the director.
     stage: LifecycleStage,
-    /// While the director is not heard.
+    /// The wait for a director that does not answer.
     director: Wait,
-    /// While something else keeps this process from its work.
+    /// The wait while anything else keeps this process from its work.
     work: Wait,
 }
 
@@ -139,12 +139,12 @@ struct Held<I> {
     load: watch::Receiver<Option<Load>>,
     stage: watch::Receiver<Stage>,
     task: JoinHandle<()>,
-    /// The version of the map that it was told.
+    /// The version of the map that it was sent.
     map: u64,
-    /// How many moments of the realm's course it was sent, and how many everybody there was told of.
+    /// Number of lifecycle moments that it was sent, and number of those that all its parts were notified of.
     moments_sent: u64,
     moments: Arc<AtomicU64>,
-    /// Up to which stage of a stop it was sent everything.
+    /// The stage of a stop up to which it was notified of everything.
     stage_told: LifecycleStage,
 }
 
@@ -153,7 +153,7 @@ where
     R: Role + Send + 'static,
     R::Input: Clone + Send + 'static,
 {
-    /// Keeps nothing yet.
+    /// A set that holds nothing yet.
     pub fn new(process: Arc<Process>, trade: Trade<R>, notices: Notices) -> Self {
         let holders = Holders {
             commands: Arc::default(),
@@ -179,15 +179,15 @@ where
         }
     }
 
-    /// The way to what is held.
+    /// Access to the holders.
     pub fn holders(&self) -> Holders<R::Input> {
         self.holders.clone()
     }
 
-    /// Keeps what is ordered until the process is asked to stop, and then ends it in order.
+    /// Follows the director's orders until the process is asked to stop, and then ends its holders in order.
     ///
     /// # Errors
-    /// When the bus does not let us listen to db.
+    /// When the bus refuses the subscriptions to db's news.
     pub async fn run(mut self, stop: watch::Receiver<bool>) -> Result<(), async_nats::SubscribeError> {
         let mut news = News::listen(&self.process).await?;
         let stopped = process::stopped(stop);
@@ -214,15 +214,17 @@ where
         Ok(())
     }
 
-    /// Ends everything in order, so that others can go on at once: what has happened is logged and shown, the director
-    /// hears that what was granted is to be another's, and only then the rest of the service, which sends clients there.
+    /// Ends everything in order, so that other processes can take over at once: what has happened is logged and shown,
+    /// then the director is asked to grant the owners to others, and only then the rest of the service, which sends
+    /// clients there, is stopped.
     async fn drain(mut self, mut news: News) {
         self.process.readiness.send_replace(Readiness::Draining);
         tracing::info!(owners = self.held.len(), "draining");
         for held in self.held.values() {
             let asked = *held.stage.borrow() != Stage::Taking && held.commands.try_send(Command::Finish).is_ok();
             if !asked {
-                // Nothing has happened under an epoch that is not open; and who is far behind would take too long.
+                // Nothing has happened under an epoch that is not open; and a holder with a full queue would take too
+                // long.
                 held.task.abort();
             }
         }
@@ -244,7 +246,7 @@ where
         }
     }
 
-    /// Tells the director of a change; if it does not hear it, it will notice the silence.
+    /// Notifies the director of a change; if the message is lost, the director notices the silence.
     async fn say(&self, presence: Presence) {
         let holds = if presence == Presence::Leaves {
             BTreeMap::new()
@@ -264,7 +266,7 @@ where
         held.map(|(owner, held)| (*owner, held.holding(*owner))).collect()
     }
 
-    /// Says whether it does its work: to monitors, and in its log if it does not for long.
+    /// Reports the readiness to monitors, and in the process's log when the process is not ready for long.
     fn say_ready(&mut self) {
         let Some(reason) = self.obstacle() else {
             self.work.ends();
@@ -279,7 +281,7 @@ where
         self.process.readiness.send_replace(readiness);
     }
 
-    /// What keeps it from holding all that it is to hold, and showing what happens there.
+    /// What keeps the process from holding all its grants and showing what happens there.
     fn obstacle(&self) -> Option<String> {
         let count = |stage| self.held.values().filter(|held| *held.stage.borrow() == stage).count();
         match (self.held.len(), count(Stage::Taking), count(Stage::Stuck)) {
@@ -291,7 +293,7 @@ where
         }
     }
 
-    /// One beat: tells the director what is held, and does what it orders.
+    /// One beat: reports to the director what is held, and carries out its orders.
     async fn beat(&mut self) {
         self.sweep().await;
         self.follow_stop();
@@ -302,7 +304,7 @@ where
         let orders = match beat.await {
             Ok(orders) => orders,
             Err(error) => {
-                // Owners run on; epochs and the gate see to it that nothing wrong is shown.
+                // Owners run on; epochs and the gate prevent that anything wrong is shown.
                 self.director.lasts(error);
                 return;
             }
@@ -333,7 +335,8 @@ where
         }
         for (owner, grant) in granted {
             let begun = self.held.contains_key(&owner) || self.ended.contains(&(owner, Epoch(grant.epoch)));
-            // Without ids it was granted in an earlier term of the director: whoever lost it gets it anew.
+            // A grant without ids is from an earlier term of the director: a process that lost the owner is granted it
+            // anew.
             if !begun && grant.ids_to > grant.ids_from && self.stage < LifecycleStage::Closing {
                 self.begin(owner, grant);
             }
@@ -341,7 +344,7 @@ where
         self.tell_map();
     }
 
-    /// Passes db's news on to those they concern.
+    /// Passes db's news on to the holders concerned.
     fn spread(&mut self, item: NewsItem) {
         match item {
             NewsItem::Cursors(news) => {
@@ -351,14 +354,14 @@ where
                             upto: Tip { number, hash },
                             epoch,
                         };
-                        // Who is behind or has just ended learns it from later news.
+                        // A holder that lags or has just ended needs no single item: later news repeat it.
                         let _ = held.commands.try_send(Command::Core(Input::Log(input)));
                     }
                 }
             }
             NewsItem::Want(want) => {
                 if let Some(held) = self.held.get(&OwnerId(want.owner)) {
-                    // db asks again for what it does not get.
+                    // db repeats a request that is not answered.
                     let _ = held.commands.try_send(Command::Refill(want.first..want.until));
                 }
             }
@@ -419,12 +422,12 @@ where
             tracing::info!(%owner, epoch = %held.epoch, "given up");
             held.task.abort();
             self.holders.set(owner, None);
-            // The service has ended: nobody needs to know.
+            // If the service has ended, the notice is not needed.
             let _ = self.notices.send(Notice::Ended(owner)).await;
         }
     }
 
-    /// Takes away what ended by itself.
+    /// Removes holders that ended by themselves.
     async fn sweep(&mut self) {
         let finished = self.held.iter().filter(|(_, held)| held.task.is_finished());
         let finished: Vec<(OwnerId, Epoch)> = finished.map(|(owner, held)| (*owner, held.epoch)).collect();
@@ -434,8 +437,9 @@ where
         }
     }
 
-    /// Tells the map to those that do not know it yet; whoever is behind gets it with a later beat. Only who knows the map can
-    /// be told anything else by the rest of the service: a player who came in before there is a world would not get into it.
+    /// Sends the map to the holders that do not have it yet; one whose queue is full gets it with a later beat. Only a
+    /// holder that has the map is visible to the rest of the service: a player who came in before there is a world
+    /// would not get into it.
     fn tell_map(&mut self) {
         let uninformed = self.held.iter_mut().filter(|(_, held)| held.map < self.map.version);
         for (owner, held) in uninformed {
@@ -444,7 +448,7 @@ where
                 if held.map == 0 {
                     let is_bootstrap = self.map.bootstrap == Some(*owner);
                     let ready = Input::Moment(Moment::Ready { is_bootstrap });
-                    // Room is there: the map was the first that it was told.
+                    // There is room: the map was its first command.
                     let sent = held.commands.try_send(Command::Core(ready)).is_ok();
                     held.moments_sent += u64::from(sent);
                 }
@@ -466,15 +470,15 @@ impl<I> Held<I> {
     }
 }
 
-/// What db announces to everybody.
+/// db's news for all processes.
 struct News {
     cursors: async_nats::Subscriber,
     wants: async_nats::Subscriber,
 }
 
-/// One announcement.
+/// One item of news.
 enum NewsItem {
-    /// Logs are archived further (rule F6).
+    /// Cursors of logs have advanced (rule F6).
     Cursors(CursorNews),
     /// Batches are missing (rule F4).
     Want(Want),

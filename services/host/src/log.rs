@@ -1,7 +1,8 @@
-//! The log on JetStream: rules L4 to L6 and F4 to F6 of `docs/protocol.md`, as far as they are talk with a server.
+//! The log on JetStream: rules L4 to L6 and F4 to F6 of `docs/protocol.md`, as far as they concern a server.
 //!
 //! Responsible for: the stream that holds a shard's logs, appending to it and reading from it in the ways the protocol
-//! allows, and carrying out what a [`Writer`](annals_node::writer::Writer) decides. Not responsible for deciding anything.
+//! allows, and carrying out the decisions of a [`Writer`](annals_node::writer::Writer). Not responsible for deciding
+//! anything.
 
 mod driver;
 mod history;

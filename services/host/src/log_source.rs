@@ -1,7 +1,7 @@
 //! The source of a realm's log: a live realm, or an offline data directory.
 //!
-//! Nothing is changed by reading. Of a data directory's nats-server, whose store holds what db has not archived, a copy is
-//! started: the server itself would tidy up what it finds.
+//! Reading changes nothing. A data directory's nats-server store, which has what db has not archived, is copied, and a
+//! server is started on the copy: a server on the original would tidy it up.
 
 use std::{
     collections::BTreeMap,
@@ -39,10 +39,10 @@ use annals_wire::Subjects;
 use tempfile::TempDir;
 use thiserror::Error;
 
-/// How often a log is read that loses its tail meanwhile, or whose server has no leader or is busy.
+/// Maximum reads of a log that loses its tail meanwhile, or whose server has no leader or is busy.
 const READINGS: usize = 10;
 
-/// Between two readings.
+/// Pause between two reads.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// Which realm a command is about.
@@ -57,7 +57,7 @@ pub struct NamedRealm {
 }
 
 impl NamedRealm {
-    /// What is needed to speak to it. Streams are not made by those who look into a realm, so replicas are not asked for.
+    /// The settings to connect to it. Commands that read a realm create no streams, so they do not need replicas.
     #[must_use]
     pub fn settings(&self) -> Settings {
         Settings {
@@ -81,7 +81,7 @@ pub struct KeptRealm {
 }
 
 impl KeptRealm {
-    /// The realm as it is kept, or the running one that `settings` name.
+    /// The offline realm in the data directory, or the live one that `settings` name.
     ///
     /// # Errors
     /// When there is none, or it cannot be read.
@@ -92,8 +92,8 @@ impl KeptRealm {
         }
     }
 
-    /// The realm as it is kept, with the log of the running nats-servers that `settings` name where the data directory has
-    /// none of its own: the log of a realm of which no process runs.
+    /// The offline realm, with the log on the live nats-servers that `settings` name if the data directory has none of
+    /// its own: the log of a realm of which no process runs.
     ///
     /// # Errors
     /// As [`Self::source`].
@@ -106,7 +106,7 @@ impl KeptRealm {
         Ok(source)
     }
 
-    /// As [`Self::source`], of which only the store is to be read.
+    /// As [`Self::source`], with the store only.
     ///
     /// # Errors
     /// As there.
@@ -117,7 +117,7 @@ impl KeptRealm {
         }
     }
 
-    /// A realm that runs has db say what its store holds, wherever that is.
+    /// The store of a live realm is read through db, wherever it is.
     async fn running(&self, settings: &Settings) -> Result<Source, SourceError> {
         match self.store {
             None | Some(StoreKind::Embedded) => Source::running(settings).await,
@@ -125,10 +125,10 @@ impl KeptRealm {
         }
     }
 
-    /// Whether what is to be read lies on a cluster, and is not read by way of db.
+    /// Whether the store is on a cluster and is not read through db.
     ///
     /// # Errors
-    /// When the environment says nothing that can be used.
+    /// When the environment variable is not valid.
     pub fn is_on_cluster(&self) -> Result<bool, SourceError> {
         let is = |place: &StoreKind| matches!(place, StoreKind::FoundationDb(_));
         match &self.data {
@@ -137,7 +137,7 @@ impl KeptRealm {
         }
     }
 
-    /// Where the realm's services were told to have its store. The variable says nothing of a realm that runs.
+    /// The store that the realm's services were configured with. The variable does not apply to a live realm.
     fn place(&self) -> Result<StoreKind, SourceError> {
         match (&self.store, std::env::var("ANNALS_STORE")) {
             (Some(named), _) => Ok(named.clone()),
@@ -150,27 +150,27 @@ impl KeptRealm {
 /// Why there is no log to read.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// A store was named, and no data directory.
+    /// A store was given without a data directory.
     #[error("--store says where a realm that does not run has its store: name its data directory too, with --data")]
     StoreWithoutData,
-    /// The environment is wrong.
+    /// The environment variable is not valid.
     #[error("ANNALS_STORE cannot be used")]
     Variable(#[source] Advice),
-    /// No connection.
+    /// It could not connect.
     #[error("the realm cannot be reached; for one that does not run, name its data directory with --data")]
     Connect(#[from] ConnectError),
     /// The stream does not answer.
     #[error("the realm's log cannot be read")]
     Stream(#[from] StreamError),
-    /// The server has no such realm.
+    /// The server has no log of that realm.
     #[error("the nats-server on {nats} has no log of a realm {realm}: name the realm with --realm")]
     NoLog {
-        /// Where.
+        /// The server's address.
         nats: String,
         /// The realm.
         realm: Realm,
     },
-    /// The folder is none of a realm.
+    /// The folder is not a realm's data directory.
     #[error("{} is not the data directory of a realm: there is no store in it", .0.display())]
     NoRealm(PathBuf),
     /// The cluster has no such realm.
@@ -178,18 +178,18 @@ pub enum SourceError {
     NoSuchRealm {
         /// The realm.
         realm: Realm,
-        /// Where.
+        /// The cluster.
         store: StoreKind,
     },
-    /// A realm runs on it.
+    /// A live realm uses it.
     #[error("{} is in use by a realm that runs; read its log with --nats {nats} instead of --data", data.display())]
     InUse {
         /// The data directory.
         data: PathBuf,
-        /// The address of the realm's nats-server, as far as the directory tells.
+        /// The address of the realm's nats-server, as far as the directory has it.
         nats: String,
     },
-    /// Nobody can be kept from starting a realm on it meanwhile.
+    /// The data directory could not be claimed, so a realm could start on it meanwhile.
     #[error(transparent)]
     Claim(ClaimError),
     /// The store cannot be opened.
@@ -204,30 +204,30 @@ pub enum SourceError {
     /// The nats-server's store cannot be copied.
     #[error("the nats-server's store in {} cannot be copied to a temporary folder (TMPDIR says where)", path.display())]
     Copy {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The copy cannot be served.
+    /// No nats-server could be started on the copy.
     #[error("no nats-server could be started on a copy of {}", path.display())]
     Serve {
-        /// Of what.
+        /// The path of the original.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: ServerError,
     },
 }
 
-/// Why what lies beyond the archive could not be had.
+/// Why the log beyond the archive could not be read.
 #[derive(Debug, Error)]
 pub enum BeyondError {
-    /// The stream.
+    /// The stream could not be read.
     #[error("the log beyond the archive could not be read")]
     Log(#[from] ReadError),
-    /// The store.
+    /// The store could not be read.
     #[error("the openings could not be read")]
     Store(#[from] StoreError),
     /// Batches are missing.
@@ -235,14 +235,14 @@ pub enum BeyondError {
     Hole(#[from] Hole),
 }
 
-/// What a realm is, as its store says.
+/// A realm's start and definitions, as its store has them.
 #[derive(Debug)]
 pub struct About {
     /// When it began.
     pub began: WallTime,
-    /// The definitions that it has.
+    /// Its present definitions.
     pub schema: Schema,
-    /// Those that it had before: batches name those under which they were written.
+    /// Its earlier definitions: batches name those under which they were written.
     pub former: Vec<Schema>,
 }
 
@@ -257,28 +257,28 @@ impl About {
 
 /// A realm's log, open for reading.
 pub struct Source {
-    /// The archive and all that belongs to it.
+    /// The archive and everything else in the store.
     pub store: Store,
-    /// What the log holds, where there is something beyond the archive.
+    /// The stream, if there is a log beyond the archive.
     pub history: Option<History>,
-    /// The realm's bus, where it runs.
+    /// The realm's bus, if the realm is live.
     pub live: Option<(Bus, Subjects)>,
-    /// Up to where this reaches, if that is less than one would think.
+    /// A message about where the log ends, if that is earlier than expected.
     pub note: Option<String>,
-    /// Serves the history for as long as it is read.
+    /// Serves the history while it is read.
     _copy: Option<ServedCopy>,
-    /// Keeps realms from starting on a data directory that is read.
+    /// Keeps realms from starting on a data directory that is being read.
     _claim: Option<Claim>,
 }
 
-/// Nats-servers on copies of others' stores. They are stopped before the copies are removed.
+/// Nats-servers on copies of store folders. They are stopped before the copies are removed.
 struct ServedCopy {
     servers: Servers,
     _folder: TempDir,
 }
 
 impl Source {
-    /// The archive in a store, and nothing else.
+    /// A source of the archive in a store only.
     #[must_use]
     pub fn archive(store: Store) -> Self {
         Self {
@@ -291,7 +291,7 @@ impl Source {
         }
     }
 
-    /// A realm that runs.
+    /// A source on a live realm.
     ///
     /// # Errors
     /// When it cannot be reached.
@@ -310,11 +310,12 @@ impl Source {
         })
     }
 
-    /// The data directory of a realm that does not run: its store, and what its private nats-server's store holds beyond.
-    /// Which realm that is, an embedded store tells as soon as something is archived; a cluster has to be told.
+    /// A source on the data directory of a realm that does not run: its store, and what its private nats-server's store
+    /// has beyond. An embedded store gives the realm's name once anything is archived; on a cluster the name must be
+    /// given.
     ///
     /// # Errors
-    /// When it is none, when a realm runs on it, or when it cannot be read.
+    /// When it is not a data directory, when a realm runs on it, or when it cannot be read.
     pub async fn directory(data: &Path, store: &StoreKind, realm: &Realm) -> Result<Self, SourceError> {
         let mut source = Self::stored(data, store, realm).await?;
         let kept = data.join("nats");
@@ -338,12 +339,12 @@ impl Source {
         Ok(source)
     }
 
-    /// The store alone of a realm that does not run.
+    /// A source on the store only of a realm that does not run.
     ///
     /// # Errors
     /// As [`Self::directory`].
     pub async fn stored(data: &Path, store: &StoreKind, realm: &Realm) -> Result<Self, SourceError> {
-        // Opening would make it.
+        // Opening would create it.
         if *store == StoreKind::Embedded && !data.join("store/rows").is_dir() {
             return Err(SourceError::NoRealm(data.to_owned()));
         }
@@ -362,7 +363,7 @@ impl Source {
         };
         let mut source = Self::archive(opened);
         source._claim = Some(claim);
-        // On a cluster whatever name is given has its place, with nothing in it.
+        // On a cluster every name opens a store, possibly an empty one.
         if matches!(store, StoreKind::FoundationDb(_)) && source.about().await?.is_none() {
             return Err(SourceError::NoSuchRealm {
                 realm: realm.clone(),
@@ -372,7 +373,7 @@ impl Source {
         Ok(source)
     }
 
-    /// What the realm is; `None` if nobody ever began it.
+    /// The realm's start and definitions; `None` if it never began.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -394,7 +395,7 @@ impl Source {
         }))
     }
 
-    /// Reads an owner's log to its end, if there is one beside the archive. Read on with the same `reading` later.
+    /// Reads an owner's log to its end, if there is one beside the archive. Use the same `reading` to read on later.
     ///
     /// # Errors
     /// When the stream does not answer.
@@ -411,8 +412,8 @@ impl Source {
         history.read(owner, reading).await
     }
 
-    /// What an owner's log holds beyond its archive, as its taker would find it (rule E1): `archived` is where the archive
-    /// ended after the log was read, so that whatever was trimmed meanwhile is in it.
+    /// What an owner's log has beyond its archive, as a take-over would find it (rule E1): `archived` is where the
+    /// archive ended after the log was read, so that it includes everything trimmed meanwhile.
     ///
     /// # Errors
     /// When something is missing, or the store does not answer.
@@ -435,7 +436,7 @@ impl Source {
         Ok(chain.beyond)
     }
 
-    /// The name of the realm: as it was restored last, else as its first archived batch gives it.
+    /// The name of the realm: from its last restore, else from its first archived batch.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -452,7 +453,7 @@ impl Source {
         for (owner, record) in read_owners(&self.store).await? {
             let first = match read_archived(&self.store, record.shard, owner, BatchNumber(0), 1).await {
                 Ok(first) => first,
-                // What is wrong with the archive is for others to say.
+                // Errors of the archive are reported elsewhere.
                 Err(RecoveryError::Missing { .. }) => continue,
                 Err(other) => return Err(other.into()),
             };
@@ -465,7 +466,7 @@ impl Source {
     }
 }
 
-/// All openings of an owner that the store holds, by epoch.
+/// All openings of an owner in the store, by epoch.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -475,7 +476,7 @@ pub async fn read_openings(store: &Store, owner: OwnerId) -> Result<Vec<OpeningR
         .await
 }
 
-/// Starts nats-servers on copies of the stores in `kept`, and looks for the realm's log there.
+/// Starts nats-servers on copies of the stores in `kept`, and looks up the realm's log there.
 async fn serve_copy(
     kept: &Path,
     count: ServerCount,
@@ -503,7 +504,7 @@ async fn serve_copy(
     Ok((copy, history))
 }
 
-/// The folders of so many nats-servers' stores, below the folder of all of them.
+/// The store folders of `count` nats-servers, below their common folder.
 fn stores(count: ServerCount) -> Vec<PathBuf> {
     match count {
         ServerCount::One => vec![PathBuf::from("store")],
@@ -529,7 +530,7 @@ fn is_without_program(error: &ServerError) -> bool {
     matches!(error, ServerError::Binary(_))
 }
 
-/// The addresses of a data directory's own nats-servers, as their configurations say; else what an operator has to put there.
+/// The addresses of a data directory's own nats-servers, by their configurations; else a form for the operator to fill.
 fn served_at(data: &Path) -> String {
     let kept = data.join("nats");
     let port = |store: PathBuf| {

@@ -1,4 +1,4 @@
-//! The login service: answers log-ins, asking db, director and bases; compares passwords.
+//! The login service: answers log-ins by requests to db, director and bases; compares passwords.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,10 +35,10 @@ use crate::{
     waiting::Wait,
 };
 
-/// Events of clients that wait; while there are so many, no client is read.
+/// Maximum client events that wait; when the queue is full, no client is read.
 const EVENTS: usize = 1_024;
 
-/// Answers to questions that wait for the core.
+/// Maximum answers to requests that wait for the core.
 const ANSWERS: usize = 4_096;
 
 /// Why the service ended.
@@ -50,24 +50,24 @@ pub enum LoginError {
     /// It cannot serve clients.
     #[error("the login service cannot serve clients")]
     Front(#[from] FrontError),
-    /// The store does not give the key of account names.
+    /// The key of account names could not be read from the store.
     #[error("the store does not give the key under which account names are looked up; check that db runs")]
     NameKey(#[source] StoreError),
     /// The schema has no type for accounts.
     #[error("the world has no entity type that a client could log in as: give one a base part, and call it Account")]
     NoAccountType,
-    /// Where it listens cannot be written down.
+    /// The file with its address cannot be written.
     #[error("{path} cannot be written", path = path.display())]
     Announce {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// Runs the service until the process is asked to stop. Where it listens is written to `login.address` in the front's
-/// folder, for whoever shares it.
+/// Runs the service until the process is asked to stop. Its address is written to `login.address` in the front's
+/// folder, for others to read.
 ///
 /// # Errors
 /// When it cannot join its realm or serve clients.
@@ -126,7 +126,7 @@ pub async fn run(
                 if stage > Stage::Running {
                     service.handle(Input::ShutDown);
                 }
-                // Refusing is all that there is to do, up to the end.
+                // Login only refuses log-ins from here on, so every stage is done at once.
                 asker.process.progress.send_replace(Progress { told: stage, done: stage, waits: String::new() });
                 if asker.process.ends_at().is_some_and(|end| stage >= end) {
                     break;
@@ -142,13 +142,13 @@ pub async fn run(
     Ok(())
 }
 
-/// Writes down where log-ins are answered.
+/// Writes the address at which log-ins are answered.
 fn announce(folder: &Path, address: &str) -> Result<(), LoginError> {
     let path = folder.join("login.address");
     fs::write(&path, address).map_err(|source| LoginError::Announce { path, source })
 }
 
-/// The wait for a director that is not heard.
+/// The wait for a director that does not answer.
 fn director_wait() -> Wait {
     Wait::new(
         "the director",
@@ -171,7 +171,7 @@ async fn join(settings: &Settings, schema: Arc<Schema>) -> Result<(Process, [u8;
     Ok((process, name_key))
 }
 
-/// The types as which accounts are made, in turn: `Account` where there is one, else every type that a client can have.
+/// The types of which accounts are created, in turn: `Account` if it exists, else every type that a client can have.
 fn account_types(schema: &Schema) -> Vec<String> {
     let able = schema.types().iter().filter(|found| found.parts.base);
     match schema.type_named("Account").filter(|found| found.parts.base) {
@@ -185,7 +185,7 @@ struct Service {
     edge: EdgeHandle,
     asker: Arc<Asker>,
     answers: mpsc::Sender<Input>,
-    /// From where connections come that have not asked for anything.
+    /// Hosts of connections that have not sent a request.
     hosts: BTreeMap<ConnectionId, Host>,
 }
 
@@ -194,7 +194,7 @@ impl Service {
         match what {
             Arrival::Opened { from } => drop(self.hosts.insert(connection, Host::from(from.ip()))),
             Arrival::LoginRequest(request) => {
-                // It comes once, after `Opened`.
+                // At most one request per connection, after `Opened`.
                 let Some(host) = self.hosts.remove(&connection) else {
                     return;
                 };
@@ -210,7 +210,7 @@ impl Service {
                 self.hosts.remove(&connection);
                 self.handle(Input::Closed(connection));
             }
-            // An edge that serves log-ins has no play.
+            // An edge that serves log-ins receives no play.
             Arrival::Hello(_) | Arrival::Frame(_) | Arrival::Datagram(_) => {}
         }
     }
@@ -232,7 +232,7 @@ impl Service {
                     let (asker, answers) = (Arc::clone(&self.asker), self.answers.clone());
                     tokio::spawn(async move {
                         if let Some(input) = asker.ask(question).await {
-                            // The service has ended: nobody waits.
+                            // If the service has ended, no answer is needed.
                             let _ = answers.send(input).await;
                         }
                     });
@@ -242,23 +242,23 @@ impl Service {
     }
 }
 
-/// Puts the core's questions to those who can answer.
+/// Sends the core's requests to the services that answer them.
 struct Asker {
     process: Process,
     account_types: Vec<String>,
-    /// Names are looked up by a hash under this key, which all logins of the realm have from the store.
+    /// Names are looked up by a hash under this key, which all login processes of the realm read from the store.
     name_key: [u8; 32],
     passwords: Passwords,
-    /// What happens at a log-in to an account that has a client.
+    /// Policy at a log-in to an account that has a client.
     duplicate: DuplicateLogin,
-    /// How far the realm's stop is, as the director says.
+    /// The stage of the realm's stop, by the director.
     stage: watch::Sender<Stage>,
-    /// While it is not heard.
+    /// The wait while the director does not answer.
     director: Mutex<Wait>,
 }
 
 impl Asker {
-    /// Tells the director that the process lives.
+    /// Reports to the director that the process is alive.
     fn beat(self: &Arc<Self>) {
         let asker = Arc::clone(self);
         tokio::spawn(async move {
@@ -280,7 +280,7 @@ impl Asker {
         });
     }
 
-    /// Takes the stage of the realm's stop that the director says; it never goes back.
+    /// Enters the director's stage of the realm's stop; it never goes back.
     fn enter(&self, stage: Stage) {
         self.stage.send_if_modified(|known| {
             let later = stage > *known;
@@ -289,7 +289,7 @@ impl Asker {
         });
     }
 
-    /// Tells the director that the process ends.
+    /// Reports to the director that the process ends.
     async fn leave(&self) {
         let nothing = BTreeMap::new();
         let said = self.process.beat(Presence::Leaves, &nothing, "", u64::MAX).await;
@@ -313,8 +313,8 @@ impl Asker {
         })
     }
 
-    /// Whose account it is. A name that has none gets one with this password, if there can be one: an account is made by its
-    /// first log-in.
+    /// Verifies a password and finds the account. A name without an account gets one with this password, if possible:
+    /// an account is created by its first log-in.
     async fn verify(&self, name: &str, password: Password) -> Result<Verdict, Unavailable> {
         let key = database::hashed_name(&self.name_key, name);
         let found = self
@@ -329,7 +329,7 @@ impl Asker {
         }
         let hash = self.passwords.hash(password.0.clone()).await.map_err(not_compared)?;
         let created = self.create(name, key, hash.clone()).await?;
-        // Another log-in may have made it meanwhile, with another password.
+        // A concurrent log-in may have created it, with another password.
         let fits = created.password == hash
             || self
                 .passwords
@@ -340,7 +340,7 @@ impl Asker {
     }
 
     async fn create(&self, name: &str, key: Vec<u8>, password: String) -> Result<AccountFound, Unavailable> {
-        // Where there is no type called Account, accounts take turns among those that there are.
+        // Without a type called Account, accounts use the possible types in turn.
         let turn = name
             .bytes()
             .fold(0usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte)));
@@ -353,7 +353,7 @@ impl Asker {
         .await
     }
 
-    /// What db says of an account; a db that could not look is no db that found none.
+    /// db's answer about an account. A failed look-up is an error, not a missing account.
     async fn account(&self, ask: DbAsk) -> Result<AccountFound, Unavailable> {
         let answer = self.db::<AccountFound>(ask).await?;
         if !answer.failed.is_empty() {
@@ -465,7 +465,7 @@ fn unavailable(error: AskError) -> Unavailable {
     Unavailable
 }
 
-/// What the director says of a base, `address certificate` in text, as clients are told it.
+/// A base's location from the director, `address certificate` in text, as it is sent to clients.
 fn located(place: &Place) -> Option<Located> {
     let mut words = place.address.split_whitespace();
     let address: SocketAddr = words.next()?.parse().ok()?;

@@ -1,5 +1,5 @@
-//! The bus and the log's carrier: which nats-server we accept, a private one for development and tests, and how a service
-//! connects. Nothing here knows what is sent; subjects and messages are in `annals-wire`.
+//! The bus and the log's server: which nats-servers are supported, a private one for development and tests, and how a
+//! service connects. Nothing here knows what is sent; subjects and messages are in `annals-wire`.
 
 mod binary;
 mod client;
@@ -16,26 +16,26 @@ pub use server::{Cluster, NotASyncPolicy, Server, ServerError, ServerOptions, Sy
 pub use servers::{NotACount, ServerCount, Servers};
 pub use stream::{Difference, StreamError};
 
-/// The oldest server Annals runs on. Older ones drop what they do not know instead of refusing it, leave out fencing of a
-/// stream's former leader (before 2.14.4), or have no `sync_interval: always` at all.
+/// Minimum server version. Older ones ignore unknown fields instead of refusing them, do not fence a stream's former
+/// leader (before 2.14.4), or lack `sync_interval: always`.
 pub const MINIMUM: Version = Version {
     major: 2,
     minor: 15,
     patch: 1,
 };
 
-/// The largest message, in bytes: the most that the server's makers advise. A private server is set up for it; any other is
-/// refused when it takes less, since a batch that does not fit would stop its writer at the worst moment.
+/// Maximum message size, in bytes: the most that the makers of NATS recommend. A private server is configured for it;
+/// a server with a lower limit is refused, since a batch that does not fit would stop its writer at the worst moment.
 pub const MAX_PAYLOAD: usize = 8 * 1024 * 1024;
 
 /// The version of a nats-server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// The first number.
+    /// The major number.
     pub major: u16,
-    /// The second.
+    /// The minor number.
     pub minor: u16,
-    /// The third.
+    /// The patch number.
     pub patch: u16,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// The text is no version.
+/// The text is not a version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a version such as 2.15.1")]
 pub struct NotAVersion(String);
@@ -53,7 +53,7 @@ pub struct NotAVersion(String);
 impl FromStr for Version {
     type Err = NotAVersion;
 
-    /// Reads `2.15.1`, `v2.15.1` and `2.16.0-RC.1`; what follows the third number is not looked at.
+    /// Parses `2.15.1`, `v2.15.1` and `2.16.0-RC.1`; what follows the third number is ignored.
     fn from_str(text: &str) -> Result<Self, NotAVersion> {
         let plain = text.trim().trim_start_matches('v');
         let plain = plain.split(['-', '+']).next().unwrap_or_default();

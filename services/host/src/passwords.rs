@@ -1,8 +1,8 @@
-//! Hashing and comparing passwords in memory that is kept.
+//! Hashing and comparing passwords in reused memory.
 //!
-//! Argon2 fills 19 MiB for each password, on purpose. An allocator keeps what is allocated and freed so by one thread and the
-//! next: hundreds of MB after some hundred log-ins. So there are as many buffers as passwords are hashed at once, each made
-//! when it is first needed, and no other.
+//! Argon2 fills 19 MiB for each password, on purpose. When many threads allocate and free that much in turn, an
+//! allocator keeps it: hundreds of MB after some hundred log-ins. So there are only as many buffers as passwords are
+//! hashed at once, each created when it is first needed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,31 +15,31 @@ use tokio::sync::Semaphore;
 
 use crate::process::random;
 
-/// Passwords hashed at a time. Each takes 19 MiB and some 20 ms of a core.
+/// Maximum passwords hashed at a time. Each takes 19 MiB and about 20 ms of a core.
 pub const HASHED_AT_ONCE: usize = 2;
 
-/// Passwords that wait at most: what is hashed in a second or less. Beyond that nobody is served by waiting.
+/// Maximum passwords that wait: about a second's work. A longer queue would serve no client.
 pub const MAX_WAITING: usize = 64;
 
-/// The most memory that a stored hash may ask for, in blocks of 1 KiB: 256 MiB. Ours ask for 19 MiB; others may be in a file
-/// that people edit.
+/// Maximum memory that a stored hash may ask for, in blocks of 1 KiB: 256 MiB. Ours ask for 19 MiB; others may come
+/// from a file that people edit.
 const MAX_BLOCKS: usize = 256 << 10;
 
-/// Bytes of a salt at most: as many as the library decodes.
+/// Maximum bytes of a salt: as many as the library decodes.
 const SALT_BYTES: usize = 64;
 
 /// Why a password was neither hashed nor compared.
 #[derive(Debug, Error)]
 pub enum PasswordError {
-    /// A stored hash is not one.
+    /// A stored hash cannot be parsed.
     #[error("a stored password hash is damaged: {0}")]
     Damaged(Error),
-    /// A stored hash asks for more memory than there is for it.
+    /// A stored hash asks for more memory than is allowed.
     #[error(
         "a stored password hash asks for {asked} KiB of memory, and at most {MAX_BLOCKS} KiB are used; store one that asks for less"
     )]
     TooLarge {
-        /// How much, KiB.
+        /// The amount, KiB.
         asked: usize,
     },
     /// No hash could be made.
@@ -48,18 +48,18 @@ pub enum PasswordError {
     /// Too many passwords wait.
     #[error("{MAX_WAITING} passwords wait to be compared; try again in a moment")]
     Crowded,
-    /// The thread came to grief, or the process ends.
+    /// The thread panicked, or the process ends.
     #[error("the comparison was broken off")]
     BrokenOff,
 }
 
-/// Hashes and compares passwords, [`HASHED_AT_ONCE`] at a time and in the order in which they come.
+/// Hashes and compares passwords, [`HASHED_AT_ONCE`] at a time, in order of arrival.
 #[derive(Clone, Debug)]
 pub struct Passwords {
-    /// For those that are hashed and those that wait.
+    /// Permits for passwords that are hashed or wait.
     places: Arc<Semaphore>,
     turns: Arc<Semaphore>,
-    /// Buffers that nobody uses: each is taken with a turn, so there are no more than turns.
+    /// Free buffers: each is taken with a turn, so there are no more than turns.
     buffers: Arc<Mutex<Vec<Buffer>>>,
 }
 
@@ -74,18 +74,18 @@ impl Default for Passwords {
 }
 
 impl Passwords {
-    /// The hash of a password, in the form of PHC strings.
+    /// The hash of a password, as a PHC string.
     ///
     /// # Errors
-    /// When none could be made, or too many wait.
+    /// When it could not be made, or too many wait.
     pub async fn hash(&self, password: String) -> Result<String, PasswordError> {
         self.with_buffer(move |buffer| buffer.hash(&password)).await
     }
 
-    /// Whether a password is the one that was hashed.
+    /// Whether a password matches a hash.
     ///
     /// # Errors
-    /// When the hash is damaged or asks for too much, or too many wait.
+    /// When the hash is damaged or asks for too much memory, or too many wait.
     pub async fn fits(&self, password: String, hash: String) -> Result<bool, PasswordError> {
         self.with_buffer(move |buffer| buffer.fits(&password, &hash)).await
     }
@@ -113,12 +113,12 @@ impl Passwords {
 /// The hash of one password, for a program that hashes no other.
 ///
 /// # Errors
-/// When none could be made.
+/// When it could not be made.
 pub fn hash(password: &str) -> Result<String, PasswordError> {
     Buffer::default().hash(password)
 }
 
-/// Whether a text is a hash in the form of PHC strings.
+/// Whether a text is a hash in the form of a PHC string.
 #[must_use]
 pub fn is_hash(text: &str) -> bool {
     PasswordHash::new(text).is_ok()
@@ -163,7 +163,7 @@ impl Buffer {
         Ok(found.map_err(PasswordError::Damaged)? == expected)
     }
 
-    /// What a password and a salt come to.
+    /// Computes the hash of a password and a salt.
     fn fill(
         &mut self,
         password: &str,
@@ -174,7 +174,7 @@ impl Buffer {
         let salt = salt.decode_b64(&mut decoded)?;
         let argon2 = Argon2::new(algorithm, version, params.clone());
         let (blocks, ours) = (params.block_count(), Params::default().block_count());
-        // What is larger than ours is not kept.
+        // Buffers larger than ours are not kept.
         let mut larger = Vec::new();
         let memory = if blocks <= ours {
             self.0.resize(ours, Block::default());

@@ -1,4 +1,4 @@
-//! A process of a realm: its connection, the store, the director's ear, and what it is ordered to hold.
+//! A process of a realm: its connection, the store, its beats to the director, and its orders.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,50 +27,50 @@ use crate::{
     waiting::Wait,
 };
 
-/// How often a process tells the director that it lives (rule D2).
+/// Interval of a process's beats to the director (rule D2).
 pub const BEAT: Duration = Duration::from_millis(300);
 
-/// How long an answer of another process is awaited.
+/// Timeout of a request to another process.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The only shard of a realm that has not grown out of one stream.
+/// The only shard of a realm that fits into one stream.
 pub const SHARD: Shard = Shard(0);
 
-/// What every service is started with.
+/// Common settings of all services.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The realm's name.
     pub realm: Realm,
-    /// Where its nats-server is.
+    /// The addresses of its nats-servers.
     pub nats: String,
-    /// How many nats-servers keep each log.
+    /// Number of copies of each log.
     pub replicas: usize,
 }
 
-/// How long a process will be there.
+/// Whether a process stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// As far as it knows, for ever.
+    /// It stays indefinitely.
     Stays,
-    /// It takes no new owners, and ends those that it holds in order.
+    /// It takes no new owners, and ends its holders in order.
     Drains,
-    /// It holds nothing any more: what was granted to it is another's.
+    /// It holds nothing any more: its owners can be granted to others.
     Leaves,
 }
 
 /// Why a process could not join its realm.
 #[derive(Debug, Error)]
 pub enum JoinError {
-    /// No connection.
+    /// It could not connect.
     #[error("the realm's bus could not be joined")]
     Connect(#[from] ConnectError),
-    /// The history stream is not as it should be.
+    /// The history stream is not configured as required.
     #[error("the history stream cannot be used")]
     Stream(#[from] StreamError),
-    /// Service discovery.
+    /// Service discovery failed.
     #[error("the process cannot make itself known")]
     Announce(#[from] DiscoveryError),
-    /// The director does not want it.
+    /// The director refused it.
     #[error("the director refused this process: {0}")]
     Refused(String),
 }
@@ -78,26 +78,26 @@ pub enum JoinError {
 /// Why a request to another service has no answer.
 #[derive(Debug, Error)]
 pub enum AskError {
-    /// There is nobody who would answer.
+    /// No process serves such requests.
     #[error("nobody answers for {service}")]
     Nobody {
-        /// Which service.
+        /// The service.
         service: &'static str,
     },
-    /// It did not come.
+    /// No answer arrived.
     #[error("{service} did not answer: {reason}")]
     Silent {
-        /// Which service.
+        /// The service.
         service: &'static str,
-        /// What the bus says.
+        /// The bus's error.
         reason: String,
     },
-    /// It was not understood.
+    /// The answer could not be decoded.
     #[error("{service} answered something that is not understood")]
     Odd {
-        /// Which service.
+        /// The service.
         service: &'static str,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         source: control::ControlError,
     },
@@ -109,7 +109,7 @@ pub struct Process {
     pub bus: Bus,
     /// The realm's subjects.
     pub subjects: Subjects,
-    /// The realm's store: through db, unless this is db.
+    /// The realm's store: through db, except in db itself.
     pub store: Store,
     /// The stream of the logs.
     pub history: History,
@@ -121,18 +121,18 @@ pub struct Process {
     pub realm: String,
     /// The schema.
     pub schema: Arc<Schema>,
-    /// The process's figures.
+    /// The process's metrics.
     pub metrics: Arc<Metrics>,
-    /// What it answers when it is asked whether it does its work.
+    /// The readiness that it reports.
     pub readiness: watch::Sender<Readiness>,
-    /// How far it is when the realm stops.
+    /// Its progress in the realm's stop.
     pub progress: watch::Sender<Progress>,
     service: &'static str,
-    /// Makes the process known to service discovery for as long as it lives, unless its service does.
+    /// Announces the process to service discovery while it exists, unless its service does.
     _announcement: Option<Announcement>,
 }
 
-/// What of its realm a process has reached.
+/// A process's connections to its realm.
 pub struct Reached {
     /// The bus.
     pub bus: Bus,
@@ -142,15 +142,15 @@ pub struct Reached {
     pub store: Store,
     /// The stream of the logs.
     pub history: History,
-    /// The process's figures.
+    /// The process's metrics.
     pub metrics: Arc<Metrics>,
 }
 
 impl Process {
-    /// Joins: connects, and registers with the director, waiting for both as long as it takes.
+    /// Joins a realm: connects, and registers with the director, waiting for both as long as it takes.
     ///
     /// # Errors
-    /// When the bus does not fit, or the director refuses the process.
+    /// When the bus is not suitable, or the director refuses the process.
     pub async fn join(settings: &Settings, service: &'static str, schema: Arc<Schema>) -> Result<Self, JoinError> {
         let (bus, subjects) = join(settings, service).await?;
         let store = remote_store(&bus, &subjects);
@@ -173,8 +173,8 @@ impl Process {
         })
     }
 
-    /// Registers a process that serves already and is known to service discovery, so that it can hold owners besides;
-    /// waits for the director as long as it takes. What it says of its readiness then nobody hears.
+    /// Registers a process that serves already and is announced to service discovery, so that it can hold owners as
+    /// well; waits for the director as long as it takes. The readiness of this registration is not reported.
     ///
     /// # Errors
     /// When the director refuses it.
@@ -223,23 +223,23 @@ impl Process {
         }
     }
 
-    /// In which stage of a stop this process ends.
+    /// The stage of a stop in which this process ends.
     pub fn ends_at(&self) -> Option<Stage> {
         Stage::ending(self.service)
     }
 
-    /// Asks the director something.
+    /// Sends a request to the director.
     ///
     /// # Errors
-    /// When no understandable answer comes.
+    /// When no answer arrives, or it cannot be decoded.
     pub async fn ask<A: prost::Message + Default>(&self, ask: DirectorAsk) -> Result<A, AskError> {
         ask_director(&self.bus, &self.subjects, ask).await
     }
 
-    /// Tells the director that the process lives and what it holds; the answer says what it is to hold.
+    /// Reports to the director that the process is alive and what it holds; the answer has the orders.
     ///
     /// # Errors
-    /// When no understandable answer comes.
+    /// When no answer arrives, or it cannot be decoded.
     pub async fn beat(
         &self,
         presence: Presence,
@@ -267,7 +267,7 @@ impl Process {
 /// Connects a command to a realm's bus.
 ///
 /// # Errors
-/// When it cannot be reached or does not fit.
+/// When it cannot be reached or is not suitable.
 pub async fn connect(settings: &Settings, command: &str) -> Result<(Bus, Subjects), ConnectError> {
     let bus = Bus::connect(&settings.nats, &format!("annals-{command}")).await?;
     Ok((bus, Subjects::new(settings.realm.as_str())))
@@ -276,16 +276,16 @@ pub async fn connect(settings: &Settings, command: &str) -> Result<(Bus, Subject
 /// Connects a service to its realm's bus, waiting for it as long as it takes.
 ///
 /// # Errors
-/// When the bus does not fit.
+/// When the bus is not suitable.
 pub async fn join(settings: &Settings, service: &str) -> Result<(Bus, Subjects), ConnectError> {
     let bus = Bus::join(&settings.nats, &format!("annals-{service}")).await?;
     Ok((bus, Subjects::new(settings.realm.as_str())))
 }
 
-/// Makes a process known to service discovery, with its figures; it is starting until it says something else.
+/// Announces a process to service discovery, with its metrics; its readiness is at first that it is starting.
 ///
 /// # Errors
-/// When the bus is not there.
+/// When the bus is not available.
 pub async fn announce(
     bus: &Bus,
     settings: &Settings,
@@ -316,7 +316,7 @@ async fn register(
         };
         match ask_director::<Registered>(bus, subjects, DirectorAsk::Register(register)).await {
             Ok(mut answer) => {
-                // What the answer took, it took there and back.
+                // Half the round-trip time has passed since the answer was sent.
                 let back = mono().since(asked) / 2;
                 let back = u64::try_from(back.as_millis()).unwrap_or_default();
                 answer.world = answer.world.saturating_add(back);
@@ -336,7 +336,7 @@ async fn register(
     }
 }
 
-/// The realm's store, through whoever serves it.
+/// The realm's store, through the process that serves it.
 pub fn remote_store(bus: &Bus, subjects: &Subjects) -> Store {
     RemoteStore::new(bus.client().clone(), subjects.service("store")).store()
 }
@@ -355,10 +355,10 @@ async fn ask_director<A: prost::Message + Default>(
     .await
 }
 
-/// Asks another process something.
+/// Sends a request to another process.
 ///
 /// # Errors
-/// When no understandable answer comes.
+/// When no answer arrives, or it cannot be decoded.
 pub async fn request<A: prost::Message + Default>(
     bus: &Bus,
     service: &'static str,
@@ -417,7 +417,7 @@ pub fn stop_signal() -> watch::Receiver<bool> {
                 let _ = interrupt.await;
             }
         }
-        // Nobody listens any more: then there is nothing to stop.
+        // Without a receiver there is nothing to stop.
         let _ = sender.send(true);
     });
     receiver
@@ -425,13 +425,13 @@ pub fn stop_signal() -> watch::Receiver<bool> {
 
 /// Resolves when the process is to stop.
 pub async fn stopped(mut stop: watch::Receiver<bool>) {
-    // Without a sender nobody will ever ask: the process runs on.
+    // Without a sender no stop is ever requested: the process runs on.
     if stop.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// What `future` comes to, unless the process is asked to stop before: then `None`.
+/// The result of `future`, or `None` if the process is asked to stop first.
 pub async fn unless_stopped<T>(stop: &watch::Receiver<bool>, future: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         done = future => Some(done),

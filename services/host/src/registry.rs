@@ -1,4 +1,4 @@
-//! What the store says of openings and epochs, for the log's driver.
+//! Openings and epochs in the store, for the log's driver.
 
 use annals_director::openings::{self, Recorded};
 use annals_event::Header;
@@ -12,13 +12,13 @@ use crate::{
     process::SHARD,
 };
 
-/// The realm's store.
+/// Reads openings and epochs from the realm's store.
 pub(crate) struct StoreRegistry {
     store: Store,
 }
 
 impl StoreRegistry {
-    /// For a store.
+    /// A registry on a store.
     pub(crate) fn new(store: Store) -> Self {
         Self { store }
     }

@@ -1,29 +1,29 @@
-//! How much room a disk has.
+//! Free space of a disk.
 
 use std::{io, path::Path};
 
-/// Fewer free bytes than this, and writes fail or are about to.
+/// With fewer free bytes than this, writes fail or are about to.
 const FULL: u64 = 1 << 20;
 
-/// Free bytes with which a process that a full disk has stopped goes on: more than it writes before it is known whether the
-/// disk is full again.
+/// Free bytes with which a process that stopped on a full disk goes on: more than it writes before it can notice that
+/// the disk is full again.
 const ROOM: u64 = 8 << 20;
 
-/// How a disk is.
+/// Free space of a disk, in three steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     /// Less than 1 MiB is free.
     Full,
-    /// Something in between.
+    /// Between the two.
     Little,
     /// At least 8 MiB are free.
     Enough,
 }
 
-/// How much room there is where this file or folder lies.
+/// The free space of the disk that has this file or folder.
 ///
 /// # Errors
-/// What the operating system says.
+/// The operating system's error.
 pub fn room(path: &Path) -> io::Result<Room> {
     let found = rustix::fs::statvfs(path)?;
     Ok(match found.f_bavail.saturating_mul(found.f_frsize) {

@@ -1,5 +1,5 @@
-//! How a service begins: settings, log output, the world's definitions; then the service itself until it ends. The binaries
-//! are one line each.
+//! Start of a service: settings, log output, the world's definitions; then the service itself until it ends. The
+//! binaries are one line each.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use crate::{
     world::compile,
 };
 
-/// The space that every realm begins with.
+/// The space that every realm starts with.
 pub const FIRST_SPACE: SpaceId = SpaceId(FIRST);
 
-/// The flags with which a service was started. A command line that is wrong, or asks for help, ends the process.
+/// The flags that a service was started with. A wrong command line, or a request for help, ends the process.
 fn flags(service: Service) -> Flags {
     Flags::of(&matches(&Flags::command(service)))
 }
 
 fn matches(command: &Command) -> ArgMatches {
-    // The program's own name is in its help: a game's binaries are called as they like.
+    // The help names the program as it was called: a game names its binaries freely.
     Flags::matched(command, std::env::args_os()).unwrap_or_else(|error| error.exit())
 }
 
-/// The director's flags: those of settings, and for how many processes a start waits.
+/// The director's flags: those of the settings, and the number of processes that a start waits for.
 fn director_flags() -> (Flags, Desired) {
     let count = |name: &'static str, help: &'static str| {
         Arg::new(name)
@@ -61,7 +61,7 @@ fn director_flags() -> (Flags, Desired) {
     (Flags::of(&matches), desired)
 }
 
-/// What every service has once it has begun.
+/// Common state of a service that has started.
 struct Begun {
     config: Config,
     settings: Settings,
@@ -78,8 +78,7 @@ pub fn director() -> ExitCode {
     })
 }
 
-/// What the director makes of the realm's spaces, where so many cells are there. Those that do not say how many they are to
-/// have share them.
+/// Plans for the realm's spaces, for `cells` cells. Spaces that do not set a number share them.
 fn plans(spaces: &Spaces, cells: usize) -> Vec<SpacePlan> {
     let share = (cells / spaces.0.len().max(1)).max(1);
     let plan = |setting: &SpaceSetting| SpacePlan {
@@ -93,7 +92,7 @@ fn plans(spaces: &Spaces, cells: usize) -> Vec<SpacePlan> {
     spaces.0.iter().map(plan).collect()
 }
 
-/// db's process.
+/// Runs the db process.
 pub fn db() -> ExitCode {
     let flags = flags(Service::Db);
     run(&flags, async |begun| {
@@ -101,7 +100,7 @@ pub fn db() -> ExitCode {
     })
 }
 
-/// The login service's process.
+/// Runs the login process.
 pub fn login() -> ExitCode {
     let flags = flags(Service::Login);
     run(&flags, async |begun| {
@@ -111,7 +110,7 @@ pub fn login() -> ExitCode {
     })
 }
 
-/// The signer's process. It has no use for the world's definitions.
+/// Runs the signer process. It does not need the world's definitions.
 pub fn signer() -> ExitCode {
     let flags = flags(Service::Signer);
     match prepare(&flags) {
@@ -120,8 +119,8 @@ pub fn signer() -> ExitCode {
     }
 }
 
-/// Makes a game for the world's definitions, or says that it was generated from others. Not a type parameter: the services
-/// would be compiled once more in each program that runs one.
+/// Makes a game for the world's definitions, or refuses those that it was not generated from. Not a type parameter: the
+/// services would be compiled once more in each program that runs one.
 pub type Game = fn(&Arc<Schema>) -> Result<Arc<dyn Behaviour>, OtherSchema>;
 
 /// A cell process of the game that `game` gives for the world's definitions.
@@ -150,7 +149,7 @@ pub fn base(game: Game) -> ExitCode {
     })
 }
 
-/// Begins, and runs a service to its end.
+/// Starts, and runs a service to its end.
 fn run<E: std::error::Error + 'static>(flags: &Flags, service: impl AsyncFnOnce(&Begun) -> Result<(), E>) -> ExitCode {
     match begin(flags) {
         Ok(begun) => run_begun(&begun, service),
@@ -158,7 +157,7 @@ fn run<E: std::error::Error + 'static>(flags: &Flags, service: impl AsyncFnOnce(
     }
 }
 
-/// The same for a service with a game inside, which must be one of the world's definitions.
+/// As `run`, for a service with a game, which must have been generated from the world's definitions.
 fn run_game<E: std::error::Error + 'static>(
     flags: &Flags,
     game: Game,
@@ -203,7 +202,7 @@ fn run_service<E: std::error::Error + 'static>(service: impl AsyncFnOnce() -> Re
     }
 }
 
-/// The settings, checked, and the log output set up.
+/// Loads and checks the settings, and sets up the log output.
 fn prepare(flags: &Flags) -> Result<(Config, Settings), String> {
     let config = Config::load(flags).map_err(|mistakes| mistakes.to_string())?;
     telemetry::init(&config.log, config.log_format).map_err(|error| error.to_string())?;

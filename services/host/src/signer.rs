@@ -1,5 +1,5 @@
-//! The signer's shell: the process that alone holds the key with which a realm's checkpoints are signed. It changes nothing of
-//! the realm but what it signs, and asks nothing of it but the archive's tree.
+//! The signer's shell: the only process that holds the key with which a realm's checkpoints are signed. It changes
+//! nothing of the realm but what it signs, and reads nothing of it but the archive's tree.
 
 mod folder;
 mod signing;
@@ -28,36 +28,36 @@ use crate::{
     waiting::Wait,
 };
 
-/// How often a tree that has grown is signed.
+/// Interval at which a tree that has grown is signed.
 const ROUND: Duration = Duration::from_secs(10);
 
-/// How soon it is tried again when it could not be.
+/// Delay before a failed round is tried again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Why the signer ended.
 #[derive(Debug, Error)]
 pub enum SignerError {
-    /// No connection.
+    /// It could not connect.
     #[error("the realm's bus could not be joined")]
     Connect(#[from] ConnectError),
-    /// The bus does not let us listen.
+    /// The bus refused a subscription.
     #[error("the bus does not let the signer listen")]
     Listen(#[from] async_nats::SubscribeError),
-    /// Service discovery.
+    /// Service discovery failed.
     #[error("the signer cannot make itself known")]
     Announce(#[from] DiscoveryError),
-    /// The signer's files.
+    /// The signer's files cannot be used.
     #[error("the signer's files cannot be used")]
     Folder(#[from] FolderError),
-    /// They are not its own.
+    /// It cannot continue from the last signed checkpoint.
     #[error("the signer cannot go on from what it has signed")]
     Begin(#[from] SignError),
-    /// The realm's name.
+    /// A key cannot have the realm's name.
     #[error("a key cannot be named after the realm: make one with annals checkpoint keygen")]
     Name(#[from] KeyError),
 }
 
-/// The name of the key that a realm's signer makes when nobody has made one: nobody's address.
+/// Default name of the key that a realm's signer makes when there is none: no real address.
 ///
 /// # Errors
 /// When a key cannot have it.
@@ -112,7 +112,7 @@ async fn sign_all(mut signer: Signer, readiness: &tokio::sync::watch::Sender<Rea
                 let text = Chain(&error).to_string();
                 readiness.send_replace(Readiness::Waiting { reason: text.clone() });
                 if !error.is_refusal() {
-                    // db may not be there yet.
+                    // db may not have started yet.
                     rounds.reset_after(AGAIN_AFTER);
                 }
                 wait.lasts(text);

@@ -1,4 +1,4 @@
-//! Opens a realm's store where the settings say that it lies.
+//! Opens a realm's store where the settings place it.
 
 use std::path::Path;
 
@@ -19,19 +19,19 @@ use crate::waiting::Wait;
 /// Why a realm's store cannot be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The embedded one.
+    /// The embedded store.
     #[error("the store in the data directory cannot be opened")]
     Embedded(#[from] embedded::OpenError),
-    /// One on a cluster.
+    /// The store on a cluster.
     #[error("the store on FoundationDB cannot be opened")]
     FoundationDb(#[from] fdb::OpenError),
-    /// A program that knows another layout has written it.
+    /// It was written with another layout of keys.
     #[error("the realm's store is none that this program can use")]
     Layout(#[from] OtherLayout),
     /// It cannot be read.
     #[error("the store cannot be read")]
     Unreadable(#[from] StoreError),
-    /// It is no realm's.
+    /// It holds no realm: the restore of a backup has not finished.
     #[error(
         "the store is unfinished: restoring backup {0} into it was begun and has not ended. Let it end, or run \
          `annals backup restore` again, which begins anew"
@@ -42,7 +42,7 @@ pub enum OpenError {
 /// Opens the store of `realm`, as [`open_to_fill`] does.
 ///
 /// # Errors
-/// As there; and when a backup is being restored into it, or was, and not to its end.
+/// As there; and when the restore of a backup into it has not finished.
 pub async fn open(kind: &StoreKind, data: &Path, realm: &Realm) -> Result<Store, OpenError> {
     let store = open_to_fill(kind, data, realm).await?;
     let unfinished = |transaction| async move { lineage::read_unfinished(&transaction).await };
@@ -52,8 +52,8 @@ pub async fn open(kind: &StoreKind, data: &Path, realm: &Realm) -> Result<Store,
     }
 }
 
-/// Opens the store of `realm`, whatever is in it, as long as its layout is ours: the embedded one lies in the data directory
-/// and is made if there is none, one on a cluster lies under the realm's own prefix of keys.
+/// Opens the store of `realm` with any content, as long as its layout is ours: the embedded one is in the data
+/// directory and is created if missing, one on a cluster is under the realm's own prefix of keys.
 ///
 /// # Errors
 /// When it cannot be reached, is held by another process, is of another layout, or this binary has no client for it.
@@ -79,7 +79,7 @@ pub async fn open_to_fill(kind: &StoreKind, data: &Path, realm: &Realm) -> Resul
     Ok(store)
 }
 
-/// What the keys of a realm begin with on a cluster. No realm's name has a `/`, so that no prefix begins with another.
+/// Key prefix of a realm on a cluster. No realm's name has a `/`, so no prefix begins with another.
 fn prefix(realm: &Realm) -> Prefix {
     Prefix::new(&format!("annals/{}/", realm.as_str())).expect("invariant: a realm's name is short and printable")
 }

@@ -1,5 +1,4 @@
-//! What a process says about itself: its log, the traces that run through it, and its figures. How others ask for it is in
-//! [`crate::health`].
+//! What a process reports: its log, its traces, and its metrics. [`crate::health`] serves them to others.
 
 mod costs;
 mod metrics;
@@ -22,7 +21,7 @@ use crate::config::{LogFilter, LogFormat};
 #[error("logging is set up already: call telemetry::init once, at start")]
 pub struct AlreadySet;
 
-/// Sends the process's log to standard error: what `filter` lets through, as `format` says.
+/// Writes the process's log to standard error, filtered by `filter`, in the given `format`.
 ///
 /// # Errors
 /// When it was called before.
@@ -30,7 +29,7 @@ pub fn init(filter: &LogFilter, format: LogFormat) -> Result<(), AlreadySet> {
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter.filter())
         .with_writer(stderr)
-        // It would say so on standard error, and panic when that fails too: on a full disk, for one.
+        // It would report on standard error, and panic when that fails too, as on a full disk.
         .log_internal_errors(false);
     let set = match format {
         LogFormat::Text => log.with_ansi(stderr().is_terminal()).try_init(),
@@ -44,7 +43,7 @@ pub fn init(filter: &LogFilter, format: LogFormat) -> Result<(), AlreadySet> {
     set.map_err(|_| AlreadySet)
 }
 
-/// Sends what goes wrong beside a command's output to standard error, a plain line each: what a command waits for, above all.
+/// Writes a command's warnings to standard error, one plain line each: above all what it waits for.
 ///
 /// # Errors
 /// When logging is set up already.
@@ -60,7 +59,7 @@ pub fn init_command() -> Result<(), AlreadySet> {
     lines.try_init().map_err(|_| AlreadySet)
 }
 
-/// An error with everything that led to it, for the edge where it is reported: `what: why: why that`.
+/// An error with its chain of sources, for the edge where it is reported: `what: why: why that`.
 pub struct Chain<'a>(pub &'a (dyn Error + 'static));
 
 impl fmt::Display for Chain<'_> {

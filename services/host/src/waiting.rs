@@ -1,4 +1,4 @@
-//! Waits for what this process cannot bring about itself: another process, a server, a disk. Each is reported in the process's
+//! Waits for what this process does not control: another process, a server, a disk. Each is reported in the process's
 //! log in the same way, so that no process waits in silence, and none fills its log by waiting.
 
 use std::fmt::Display;
@@ -9,16 +9,16 @@ use annals_node::time::Mono;
 
 use crate::clock;
 
-/// How often a wait that lasts is reported.
+/// Report interval of a wait that lasts.
 pub const REPORT_EVERY: Duration = Duration::from_secs(10);
 
-/// How soon an answer comes as a rule.
+/// Normal time to an answer.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 
-/// A wait, reported when it begins, every [`REPORT_EVERY`] while it lasts, and when it ends. One that has ended may begin
-/// again.
+/// A wait, reported when it begins, every [`REPORT_EVERY`] while it lasts, and when it ends. A wait that has ended may
+/// begin again.
 ///
-/// Driving it: [`lasts`](Self::lasts) after each try that failed, [`ends`](Self::ends) after each that did not; a try that may
+/// Call [`lasts`](Self::lasts) after each failed try and [`ends`](Self::ends) after each that succeeded; a try that may
 /// take long goes through [`during`](Self::during).
 #[derive(Debug)]
 pub struct Wait {
@@ -30,8 +30,8 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// A wait for `awaited`, which says where it is. `advice` says what the process does meanwhile, and what an operator can
-    /// do.
+    /// A wait for `awaited`, which includes its address. `advice` says what the process does meanwhile, and what an
+    /// operator can do.
     #[must_use]
     pub fn new(awaited: impl Into<String>, advice: impl Into<String>) -> Self {
         Self {
@@ -43,13 +43,14 @@ impl Wait {
         }
     }
 
-    /// Reports nothing before the wait has lasted so long: that it is short is ordinary.
+    /// Reports nothing before the wait has lasted for `grace`: short waits are ordinary.
     #[must_use]
     pub fn after(self, grace: Duration) -> Self {
         Self { grace, ..self }
     }
 
-    /// It lasts, for this reason. A warning once it has lasted a second: processes that start together wait for one another.
+    /// The wait goes on, for this reason. Warns once it has lasted a second: processes that start together wait for one
+    /// another.
     pub fn lasts(&mut self, why: impl Display) {
         let now = clock::mono();
         let is_brief = self.since.is_none_or(|since| now.since(since) < ANSWERED_WITHIN);
@@ -60,20 +61,20 @@ impl Wait {
         }
     }
 
-    /// It is over.
+    /// The wait is over.
     pub fn ends(&mut self) {
         if let Some(line) = self.ends_at(clock::mono()) {
             tracing::info!("{line}");
         }
     }
 
-    /// Whether it was reported, and has not ended.
+    /// Whether it was reported and has not ended.
     #[must_use]
     pub fn is_reported(&self) -> bool {
         self.reported.is_some()
     }
 
-    /// Waits for `future`, which tries again by itself and says only in the end what came of it.
+    /// Waits for `future`, which retries by itself and returns only its final result.
     pub async fn during<T>(&mut self, future: impl Future<Output = T>) -> T {
         self.since.get_or_insert_with(clock::mono);
         let mut future = std::pin::pin!(future);
@@ -123,7 +124,7 @@ mod tests {
         Mono(milliseconds * 1_000)
     }
 
-    /// The moments, milliseconds, at which a wait that is tried every 300 ms for a minute is reported.
+    /// The times, in milliseconds, at which a wait that is tried every 300 ms for a minute is reported.
     fn reports(wait: &mut Wait) -> Vec<u64> {
         let moments = (0..200).map(|turn| turn * 300);
         moments

@@ -1,4 +1,4 @@
-//! The definitions of a world, for services and commands: compiled, or refused with all that is wrong with them.
+//! The definitions of a world, for services and commands: compiled, or refused with all their errors.
 
 use std::{
     fs, io,
@@ -9,32 +9,32 @@ use std::{
 use annals_def::{Schema, Severity, Style, check_dir, render};
 use thiserror::Error;
 
-/// There is no folder of definitions where one was named.
+/// The named folder of definitions cannot be used.
 #[derive(Debug, Error)]
 pub enum NoFolder {
-    /// Nothing is there.
+    /// It does not exist.
     #[error(
         "the world's folder {named} does not exist ({path}); name the folder with entities.xml, or the one above its scripts/",
         named = named.display(), path = path.display()
     )]
     Missing {
-        /// As it was named.
+        /// The path as it was named.
         named: PathBuf,
-        /// Where that is.
+        /// The resolved path.
         path: PathBuf,
     },
-    /// Something else is there.
+    /// It is not a folder.
     #[error(
         "{named} is a file; name its folder, {folder}",
         named = .0.display(), folder = .0.parent().filter(|folder| folder.file_name().is_some()).unwrap_or(Path::new(".")).display()
     )]
     NotAFolder(PathBuf),
-    /// It cannot be looked into.
+    /// It cannot be read.
     #[error("the world's folder {named} cannot be read", named = named.display())]
     Unreadable {
-        /// As it was named.
+        /// The path as it was named.
         named: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -56,11 +56,10 @@ pub enum WorldError {
     },
 }
 
-/// Looks whether there is a folder to read definitions from: that there is none is a mistake in a path, and not in the
-/// definitions.
+/// Checks that there is a folder to read definitions from: a missing folder is a wrong path, not a wrong definition.
 ///
 /// # Errors
-/// When it is missing, no folder, or not to be read.
+/// When it is missing, no folder, or unreadable.
 pub fn look_for(world: &Path) -> Result<(), NoFolder> {
     let named = world.to_owned();
     match fs::read_dir(world) {
@@ -77,7 +76,7 @@ pub fn look_for(world: &Path) -> Result<(), NoFolder> {
 /// Compiles the definitions in a folder.
 ///
 /// # Errors
-/// When there is no such folder, or one of them is wrong: every mistake is named with its file and line.
+/// When there is no such folder, or a definition is wrong: every error is reported with its file and line.
 pub fn compile(world: &Path) -> Result<Arc<Schema>, WorldError> {
     look_for(world)?;
     let (schema, diagnostics) = check_dir(world);

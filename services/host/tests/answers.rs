@@ -1,4 +1,4 @@
-//! db's answers when it has more to do than it can.
+//! db's answers under overload.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops right there")]
 
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use tokio::{
     time::timeout,
 };
 
-/// More than anything here takes on a slow machine.
+/// Upper bound for anything here on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Requests beyond those that are worked on.
+/// Requests beyond those that are handled concurrently.
 const TOO_MANY: usize = 40;
 
-/// A store whose reads wait until it is let go.
+/// A store whose reads wait until they are released.
 struct Held {
     inner: Arc<dyn Backend>,
     free: watch::Receiver<bool>,
@@ -98,7 +98,7 @@ async fn requests_beyond_the_limit_are_turned_away_and_the_others_answered() {
     assert_eq!(ask(bus.client(), 0).await, Some(AccountFound::default()));
 }
 
-/// Asks for an account; `None` if nobody listens.
+/// Requests an account; `None` if no service listens.
 async fn ask(client: &async_nats::Client, number: usize) -> Option<AccountFound> {
     let answer = client.request("db", find(number)).await.ok()?;
     Some(control::decode(&answer.payload).unwrap())

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use annals_host::child::{Child, command};
 
-/// Set when this test program plays the parent that will be killed.
+/// Set when this test program is the parent that will be killed.
 const ROLE: &str = "ANNALS_TEST_PARENT";
 
-/// A child that says who it is, and from then on only waits to be killed.
+/// A child that prints its process id, and then waits to be killed.
 fn sleeper() -> Child {
     let mut shell = command("sh");
     shell
@@ -21,7 +21,7 @@ fn sleeper() -> Child {
 }
 
 fn is_running(process: u32) -> bool {
-    // A zombie has ended; it only waits for its parent to notice.
+    // A zombie has ended; it only waits for its parent to collect it.
     std::fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
@@ -48,7 +48,7 @@ fn a_child_dies_with_its_handle() {
 #[test]
 fn a_child_dies_with_a_killed_parent() {
     if std::env::var_os(ROLE).is_some() {
-        // Started by a thread that ends: the child must not die with that one.
+        // Started by a thread that ends: the child must survive that thread.
         let child = std::thread::spawn(sleeper).join().unwrap();
         std::thread::sleep(Duration::from_secs(600));
         drop(child);

@@ -1,4 +1,4 @@
-//! Each service's command line: what it says of itself, and the flags that it has.
+//! Each service's command line: its description, and its flags.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -54,14 +54,14 @@ const USED: [(Service, &[&str]); 6] = [
     (Service::Signer, &["data"]),
 ];
 
-/// The settings of all services, and what every command line has.
+/// The settings of all services, and the flags of every command line.
 const OF_ALL: [&str; 7] = ["config", "realm", "nats", "log", "log-format", "help", "version"];
 
 fn help(service: Service) -> String {
     Flags::command(service).render_long_help().to_string()
 }
 
-/// The long flags that a help text explains.
+/// The long flags that a help text lists.
 fn explained(help: &str) -> BTreeSet<&str> {
     let words = help.lines().filter_map(|line| {
         let line = line.trim_start().trim_start_matches("-h, ").trim_start_matches("-V, ");

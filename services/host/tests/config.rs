@@ -1,4 +1,4 @@
-//! Settings: which source wins, and what is said about mistakes.
+//! Settings: which source wins, and how errors are reported.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops right there")]
 
 use std::ffi::OsString;
@@ -45,7 +45,7 @@ fn file(text: &str) -> (TempDir, String) {
     (dir, path)
 }
 
-/// What is said about wrong settings.
+/// The error message for wrong settings.
 fn complaint(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     load(arguments, variables).unwrap_err().to_string()
 }
@@ -299,7 +299,7 @@ fn a_certificate_and_its_key_go_together() {
         text.contains("certificate cannot be \"\", given as --certificate: name a file") && !text.contains("neither"),
         "{text}"
     );
-    // The sources need not be the same.
+    // The sources may differ.
     load(&["--certificate", "play.pem"], &[("ANNALS_KEY", "play.key")]).unwrap();
 }
 
@@ -355,7 +355,7 @@ fn the_documentation_lists_what_there_is() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
     let text = std::fs::read_to_string(path).unwrap();
     let rows: Vec<_> = text.lines().filter(|line| line.starts_with("| `")).collect();
-    // An unknown key is answered with the list of all that there are.
+    // The error for an unknown key lists all keys.
     let complaint = complaint(&[], &[("ANNALS_COLOUR", "blue")]);
     let keys: Vec<_> = complaint
         .rsplit_once("the settings are ")
@@ -371,7 +371,7 @@ fn the_documentation_lists_what_there_is() {
     }
 }
 
-/// What db says when it is started so, which ends it.
+/// The output of db when it is started so, which ends it.
 fn said_by_db(data: &std::path::Path, arguments: &[&str]) -> String {
     let world = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_annals-db"))

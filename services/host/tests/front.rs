@@ -1,4 +1,4 @@
-//! Where clients are served, and with which certificate.
+//! The front's addresses and certificates.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops right there")]
 
 use std::{
@@ -33,13 +33,13 @@ fn front(directory: &Path) -> Front {
     }
 }
 
-/// Serves players, and says what others are told of it.
+/// Starts to serve players, and returns the description for other processes.
 async fn serve(front: &Front) -> Result<(Edge, String), FrontError> {
     let (events, _) = mpsc::channel(16);
     front.open(Serves::Play).await?.serve(events)
 }
 
-/// What is said when clients cannot be served.
+/// The error message when clients cannot be served.
 async fn complaint(front: &Front) -> String {
     Chain(&serve(front).await.unwrap_err()).to_string()
 }
@@ -153,6 +153,6 @@ async fn players_are_told_one_address() {
         text.contains("listen is 0.0.0.0:0") && text.contains("set advertise"),
         "{text}"
     );
-    // Where to log in, clients know.
+    // Clients know the login address.
     assert!(everywhere.open(Serves::Login).await.is_ok());
 }

@@ -12,10 +12,10 @@ use futures::StreamExt;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-/// More than anything here takes on a slow machine.
+/// Upper bound for anything here on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Long enough for whoever is there to answer.
+/// Long enough for every process to answer.
 const A_MOMENT: Duration = Duration::from_secs(1);
 
 async fn realm_on_a_server() -> (TempDir, Server, Bus, Realm) {
@@ -25,7 +25,7 @@ async fn realm_on_a_server() -> (TempDir, Server, Bus, Realm) {
     (dir, server, bus, "aldmoor".parse().unwrap())
 }
 
-/// A process that is announced as `service`; it is in the state that the sender says.
+/// A process that is announced as `service`, with the readiness that the sender sets.
 async fn announce(bus: &Bus, realm: &Realm, service: &str) -> (Announcement, watch::Sender<Readiness>, Arc<Metrics>) {
     let (state, readiness) = watch::channel(Readiness::Starting);
     let metrics = Arc::new(Metrics::default());

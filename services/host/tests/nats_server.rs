@@ -1,4 +1,4 @@
-//! The private nats-server and the connection to it, on the real program.
+//! The private nats-server and the connection to it, with the real program.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops right there")]
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// More than anything here takes on a slow machine.
+/// Upper bound for anything here on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn server() -> (TempDir, Server) {
@@ -35,7 +35,7 @@ fn log_stream(replicas: usize) -> Config {
     }
 }
 
-/// Appends and waits for the acknowledgement, trying again while there is no leader. Says where it is in the stream.
+/// Appends and waits for the acknowledgement, with retries while there is no leader. Returns the sequence.
 async fn append(bus: &Bus, payload: &'static str) -> u64 {
     let attempts = async {
         loop {
@@ -151,7 +151,7 @@ async fn three_replicas_survive_the_loss_of_their_leader() {
     append(&bus, "third").await;
     let caught_up = async {
         loop {
-            // Asked while leadership moves there may be no answer.
+            // While leadership moves there may be no answer.
             if let Ok(info) = stream.info().await
                 && let Some(members) = &info.cluster
                 && members.replicas.len() == 2
@@ -211,7 +211,7 @@ async fn a_dropped_server_is_gone_and_the_address_nobody_answers_on_is_named() {
     assert!(error.to_string().contains(&url), "{error}");
 }
 
-/// Says what an old server says, and answers pings.
+/// Answers as an old server does, and answers pings.
 async fn old_server(listener: TcpListener) {
     let (mut socket, _) = listener.accept().await.unwrap();
     let info =

@@ -1,4 +1,5 @@
-//! The signer on real files and a store in memory: what it signs continues what it signed, and nothing else is ever signed.
+//! The signer on real files and a store in memory: each checkpoint continues the last one, and nothing else is ever
+//! signed.
 
 use std::{
     fs,
@@ -31,7 +32,7 @@ use tempfile::TempDir;
 const SHARD: Shard = Shard(0);
 const ORIGIN: &str = "localhost/sunken";
 
-/// The hashes and bytes of a log's batches; from `changed` on they are others.
+/// The hashes and bytes of a log's batches; from `changed` on they differ.
 fn batches(count: u64, changed: u64) -> Vec<(Hash, Vec<u8>)> {
     let mut tail = Tail::default();
     let imprint = Imprint {
@@ -58,7 +59,7 @@ fn head_of(batches: &[(Hash, Vec<u8>)]) -> (TreeHead, Vec<Hash>) {
     (head, tree.peaks().to_vec())
 }
 
-/// Puts an archive into a store, in the place of any that is there.
+/// Writes an archive to a store, replacing any earlier one.
 fn archive(store: &Store, batches: &[(Hash, Vec<u8>)]) -> TreeHead {
     let (head, peaks) = head_of(batches);
     let tree = &Tree { size: head.size, peaks };
@@ -194,7 +195,7 @@ fn an_archive_that_was_rolled_back_or_changed_is_not_signed() {
             };
             assert_eq!(refused(&mut signer, &store), expected, "{changed} of {size}");
         }
-        // One whose stored tree is not that of its leaves: the root that would be signed is nobody's.
+        // An archive whose stored tree does not match its leaves: the root to be signed would be wrong.
         let honest = batches(600, 600);
         archive(&store, &honest);
         let (head, mut peaks) = head_of(&honest);
@@ -234,7 +235,7 @@ fn a_signature_that_nobody_got_is_remembered_all_the_same() {
         turn(&mut signer),
         Err(SignError::Refused(Refusal::Rewritten { size: 40, .. }))
     ));
-    // And it is brought to the store when that is there again.
+    // And it is written to the store when that is available again.
     assert_eq!(
         stored(&store).map(|note| note.to_string()),
         Some(remembered(data.path()))
@@ -261,7 +262,7 @@ fn an_older_copy_of_the_folder_does_not_make_it_forget_what_the_store_has() {
         found: 15,
     };
     assert!(matches!(turn(&mut signer), Err(SignError::Refused(refusal)) if refusal == expected));
-    // What somebody else has put there in the name of the log counts for nothing.
+    // A forged note in the log's name is ignored.
     let mut forged = SignedNote::new(stored(&store).expect("one").text().replace("\n20\n", "\n99\n")).expect("a text");
     forged.sign(
         &SignerKey::from_seed(KeyName::new(ORIGIN).expect("a name"), KeyKind::Note, &[1; 32]),
@@ -275,7 +276,7 @@ fn an_older_copy_of_the_folder_does_not_make_it_forget_what_the_store_has() {
     drop(signer);
     archive(&store, &batches(30, 30));
     let newest = sign(&mut begin(&store, data.path()).expect("it begins"));
-    // Nor does it hide what lies below, however much of it there is.
+    // Nor does it hide older checkpoints, however much of it there is.
     let mut foreign = vec![b"no note".to_vec(); 2 * KEPT];
     foreign.push(text.clone().into_bytes());
     let put = |transaction: Transaction| {
@@ -313,7 +314,7 @@ fn copies(data: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
-/// Nothing else than these copies is in the folder.
+/// Replaces the folder's content by these copies.
 fn restore(data: &Path, copies: &[(PathBuf, Vec<u8>)]) {
     let folder = data.join("signer");
     fs::remove_dir_all(&folder).expect("it was there");
@@ -351,13 +352,13 @@ fn a_folder_that_the_log_has_left_behind_signs_nothing() {
         assert_eq!(known(), (note.clone(), records.clone()), "nothing was written");
         refused
     };
-    // From before the key was changed.
+    // A copy from before the key was changed.
     restore(data.path(), &before);
     let SignError::OtherKey { from, stored, own } = refused(data.path()) else {
         panic!("it has no record of the second key");
     };
     assert_eq!((from, stored, own), (11, second.to_string(), "none".to_owned()));
-    // The key alone from before.
+    // Only the key from before the change.
     let (key, rest) = (&before[..1], &after[1..]);
     restore(data.path(), &[key, rest].concat());
     let retired = refused(data.path());
@@ -365,7 +366,7 @@ fn a_folder_that_the_log_has_left_behind_signs_nothing() {
         matches!(&retired, SignError::Retired { key, last } if *key == first.to_string() && *last == second.to_string()),
         "{retired:?}"
     );
-    // Lost, and begun anew under the same name.
+    // The folder was lost, and a new one created under the same name.
     let other = tempfile::tempdir().expect("a folder");
     let third = make_key(other.path(), default_name("sunken").expect("a name")).expect("a key");
     let SignError::OtherKey { from, stored, own } = refused(other.path()) else {
@@ -375,7 +376,7 @@ fn a_folder_that_the_log_has_left_behind_signs_nothing() {
         (from, stored, own),
         (0, first.to_string(), third.verifier().to_string())
     );
-    // And as it was last.
+    // The latest copy.
     restore(data.path(), &after);
     let head = head_of(&batches(30, 30)).0;
     let note = sign(&mut begin(&store, data.path()).expect("it begins"));
@@ -404,7 +405,7 @@ fn what_the_store_did_not_take_is_brought_again() {
             assert!(matches!(turn(&mut signer), Err(SignError::Store(_))), "{size}");
         }
         fails.store(false, Ordering::Relaxed);
-        // The archive stands still.
+        // The archive does not grow.
         assert_eq!(turn(&mut signer).expect("nothing fails"), None);
         let brought = stored(&store).expect("one");
         assert_eq!(brought.to_string(), remembered(data.path()));
@@ -458,7 +459,7 @@ fn a_key_is_changed_by_a_checkpoint_that_both_have_signed() {
     assert_eq!(records[1].1.follows(&old, ORIGIN), Ok(11));
     assert_eq!(records[1].1.change.as_ref(), Some(&change));
 
-    // Killed between the record and the change of the files.
+    // Killed between writing the record and changing the files.
     drop(signer);
     for (name, bytes) in [("key", &old_file), ("next-key", &new_file)] {
         fs::write(secret(name), bytes).expect("written");
@@ -471,7 +472,7 @@ fn a_key_is_changed_by_a_checkpoint_that_both_have_signed() {
     assert_eq!(head_signed(&sign(&mut signer), &new), head);
     assert_eq!(immediate(key_records(&store, SHARD)).expect("records").len(), 2);
 
-    // A key of another name is none of this log.
+    // A key of another name does not belong to this log.
     make_next_key(data.path(), KeyName::new("example.com/other").expect("a name")).expect("a key");
     archive(&store, &batches(14, 14));
     assert!(matches!(turn(&mut signer), Err(SignError::OtherName { .. })));
@@ -558,7 +559,7 @@ fn cosignatures_are_added_to_what_they_are_of_and_stay() {
     );
     assert_eq!(add(5, &cosigned, 2), 1);
     assert_eq!(stored(&store), Some(cosigned.clone()));
-    // A signer that begins again brings what it has signed, and finds it there.
+    // A restarted signer writes what it has signed, and finds it in the store.
     drop(signer);
     let mut signer = begin(&store, data.path()).expect("it begins");
     assert_eq!(turn(&mut signer).expect("nothing fails"), None);

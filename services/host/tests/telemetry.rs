@@ -1,4 +1,4 @@
-//! The log of a process, as it leaves the process.
+//! The log of a process, as it is written.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops right there")]
 
 use std::process::Command;
@@ -6,12 +6,12 @@ use std::process::Command;
 use annals_host::telemetry::{self, TraceContext};
 use serde_json::Value;
 
-/// Set when this test program plays the process that logs: the format to log in.
+/// Set when this test program is the process that logs: the format to log in.
 const FORMAT: &str = "ANNALS_TEST_LOG_FORMAT";
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// Plays the process that logs, when it is asked to.
+/// Is the process that logs, when the variable is set.
 #[test]
 fn logging_process() {
     let Ok(format) = std::env::var(FORMAT) else { return };
@@ -24,7 +24,7 @@ fn logging_process() {
     assert!(again.is_err(), "logging is set up once");
 }
 
-/// What such a process writes to standard error.
+/// The standard error of such a process.
 fn logged(format: &str) -> String {
     let mut process = Command::new(std::env::current_exe().unwrap());
     process
@@ -70,7 +70,7 @@ fn text_is_a_line_for_people_without_colours_when_nobody_looks() {
     assert!(!text.contains('\u{1b}'), "{text:?}");
 }
 
-/// Nothing a process does depends on its log: where that fills the disk, the process goes on.
+/// No process depends on its log: when the log fills the disk, the process goes on.
 #[test]
 fn a_log_that_cannot_be_written_stops_nobody() {
     for format in ["text", "json"] {

@@ -1,4 +1,4 @@
-//! What processes say that wait for others, and how they are stopped meanwhile.
+//! Messages of processes that wait for others, and how such processes are stopped.
 
 use std::{
     fs,
@@ -12,10 +12,10 @@ use annals_host::{
 };
 use tempfile::TempDir;
 
-/// How long a process may take to say something, on a machine that is busy with tests.
+/// Timeout for a process to log a message, on a machine that is busy with tests.
 const SAID_WITHIN: Duration = Duration::from_secs(20);
 
-/// How long what it says after that is listened to: several tries fail meanwhile.
+/// How long its log is read after that: several tries fail meanwhile.
 const LISTENED: Duration = Duration::from_millis(1_500);
 
 /// A process with its log.
@@ -48,7 +48,7 @@ impl Started {
         Self { child, log, _folder }
     }
 
-    /// Its lines that say that it waits, once there is one and some time has passed.
+    /// Its log lines about waiting, once there is one and some time has passed.
     async fn waits(&self) -> Vec<String> {
         let read = || fs::read_to_string(&self.log).expect("its log");
         let until = Instant::now() + SAID_WITHIN;
@@ -62,7 +62,7 @@ impl Started {
         lines.map(str::to_owned).collect()
     }
 
-    /// Asks it to stop while it waits.
+    /// Stops it while it waits.
     async fn stops(mut self) {
         let status = self.child.stop().await.expect("it can be asked");
         let text = fs::read_to_string(&self.log).expect("its log");
@@ -72,7 +72,7 @@ impl Started {
 
 #[tokio::test]
 async fn a_process_without_a_nats_server_says_so_once_and_stops_when_it_is_asked() {
-    // Nobody listens on a port that was given back.
+    // A port that was returned has no listener.
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let nats = format!("nats://{}", free.local_addr().expect("its address"));
     drop(free);

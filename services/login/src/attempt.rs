@@ -1,4 +1,4 @@
-//! One log-in on its way from its credentials to its ticket.
+//! One log-in, from its credentials to its ticket.
 
 use std::time::Duration;
 
@@ -11,91 +11,91 @@ use crate::{
     turns::Host,
 };
 
-/// How long a log-in may take in all: a second less than the client waits, so that it hears why there is none.
+/// Time limit of a whole log-in: a second less than the client waits, so that the client gets the reason for a failure.
 pub const LOGIN_WITHIN: Duration = Duration::from_secs(9);
 
-/// How long an answer is waited for before it is asked again. Every question but the first has the effect of once; the
-/// first costs somebody a password hash, and is asked once.
+/// Time to wait for an answer before a request is repeated. All requests are idempotent but the first: it costs a
+/// password hash, and is sent once.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The pause before a step that led nowhere is taken again; doubled each time. The database folds the end of a life
-/// within tens of milliseconds.
+/// Pause before a failed step is retried; doubled each time. The database folds the end of an activation within tens of
+/// milliseconds.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The longest such pause.
+/// Maximum of that pause.
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
-/// A log-in under way.
+/// A log-in in progress.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    /// Who is to be answered.
+    /// The connection to answer.
     pub(crate) connection: ConnectionId,
     /// The client's host.
     pub(crate) host: Host,
-    /// What was asked for.
+    /// The client's request.
     pub(crate) kind: Kind,
-    /// What it waits for.
+    /// Current step.
     pub(crate) step: Step,
-    /// The question that was asked for it.
+    /// Id of the latest request sent for it.
     pub(crate) asked: AskId,
-    /// When that is asked again, or a pause ends; never, while a password waits or is compared.
+    /// When the request is repeated, or a pause ends; `None` while the password waits or is verified.
     pub(crate) again: Option<Mono>,
-    /// When it is given up.
+    /// When the attempt expires.
     pub(crate) until: Mono,
     pauses: u32,
 }
 
-/// What a client wanted.
+/// A client's request.
 #[derive(Debug)]
 pub(crate) enum Kind {
     /// A session.
     LogIn {
-        /// For this account.
+        /// Name of the account.
         name: String,
-        /// What the ticket will hold.
+        /// The secret of the ticket.
         ticket: Secret,
     },
     /// The place of a session's base.
     Locate,
 }
 
-/// What a log-in waits for.
+/// A step of a log-in.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
-    /// Others' passwords are compared first.
+    /// Waits in the queue for its password to be verified.
     Queued,
-    /// The password is being compared.
+    /// Waits for the verdict on its password.
     Verifying,
-    /// The director is to name a base for an account that may have none.
+    /// Waits for the director to name a base, for an account that may have none.
     Placing {
-        /// Whose.
+        /// The account.
         account: DatabaseId,
     },
-    /// The director is to say where an owner is. Without an account, a client wants to know.
+    /// Waits for the director to locate an owner. Without an account, the client itself asked.
     Locating {
-        /// Whose session is to be opened there.
+        /// The account whose session is to be opened there.
         account: Option<DatabaseId>,
-        /// Which owner.
+        /// The owner.
         owner: OwnerId,
     },
-    /// The account is being checked out to this base, or to whichever it lives on.
+    /// Waits for db to check the account out to this base, or to the owner that it is activated on.
     CheckingOut {
-        /// Which account.
+        /// The account.
         account: DatabaseId,
-        /// Which base, as the director named it **before** the check-out is read: so the base can tell whether a life that
-        /// the check-out stands for has ended.
+        /// The base, as the director named it **before** the check-out is read: so the base can tell whether the
+        /// activation that the check-out stands for has ended.
         base: Located,
     },
-    /// The base is opening a session.
+    /// Waits for the base to open a session.
     Opening {
-        /// For this account.
+        /// The account.
         account: DatabaseId,
-        /// There.
+        /// The base.
         base: Located,
-        /// Of this check-out.
+        /// The check-out.
         checkout: Checkout,
     },
-    /// Nothing, until [`Attempt::again`]; then this step is taken.
+    /// Waits until [`Attempt::again`], then takes this step.
     Pausing(Box<Step>),
 }
 
@@ -113,13 +113,13 @@ impl Attempt {
         }
     }
 
-    /// Notes that its step's question is asked.
+    /// Records that the request of its step is sent.
     pub(crate) fn asks(&mut self, now: Mono, id: AskId) {
         self.asked = id;
         self.again = (self.step != Step::Verifying).then(|| now.after(PATIENCE));
     }
 
-    /// Waits a little before `next`.
+    /// Pauses before step `next`.
     pub(crate) fn pause(&mut self, now: Mono, next: Step) {
         let pause = FIRST_PAUSE.saturating_mul(1 << self.pauses.min(8)).min(LAST_PAUSE);
         self.pauses += 1;
@@ -127,7 +127,7 @@ impl Attempt {
         self.again = Some(now.after(pause));
     }
 
-    /// When something is to be done although nothing comes.
+    /// When the attempt is due without an answer.
     pub(crate) fn due(&self) -> Mono {
         self.again.map_or(self.until, |again| again.min(self.until))
     }

@@ -1,11 +1,11 @@
 //! The login core: credentials in, a single-use ticket out.
 //!
-//! Responsible for: the order in which db, director and base are asked for a log-in, what is asked again, when it is given
-//! up, whose password is compared next, and how often a name may be tried. Not responsible for: passwords (whoever is asked to [verify](Output::Verify)
-//! compares them), connections, or what a session is (the base core). It keeps nothing that must last: a login process that
-//! dies loses log-ins that begin again.
+//! Responsible for: the order in which db, director and base are asked for a log-in, retries, time limits, the order in
+//! which passwords are verified, and how often a name may be tried. Not responsible for: passwords (the service that
+//! answers [verify](Output::Verify) compares them), connections, or sessions (the base core). It has no durable state:
+//! log-ins of a login process that dies are lost, and clients start them again.
 //!
-//! No name and no secret leaves it but in the question that needs it.
+//! Names and secrets leave it only in the requests that need them.
 
 mod attempt;
 mod login;

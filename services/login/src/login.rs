@@ -12,38 +12,39 @@ use crate::{
     turns::{Host, Turns},
 };
 
-/// Most log-ins under way: 32 handshakes at a time, of clients that wait for up to nine seconds.
+/// Maximum log-ins in progress: 32 handshakes at a time, of clients that wait for up to nine seconds.
 pub const MAX_ATTEMPTS: usize = 1_024;
 
-/// Most of them for one name: a player who clicks again. The password of each is compared.
+/// Maximum log-ins in progress per name: a player who clicks again. The password of each is verified.
 pub const MAX_PER_NAME: usize = 3;
 
-/// Passwords that are looked up or compared at a time. The shell compares fewer at once; meanwhile db looks up the others.
+/// Maximum passwords looked up or compared at a time. The shell compares fewer at once; meanwhile db looks up the
+/// others.
 pub const MAX_VERIFYING: usize = 8;
 
-/// Most log-ins whose password waits to be compared: two cores take some five seconds for so many, of the nine that a log-in
-/// may take. Beyond that, or beyond its host's share of it, a log-in is refused as busy.
+/// Maximum log-ins whose password waits to be verified: two cores take some five seconds for so many, of the nine that
+/// a log-in may take. Beyond that, or beyond its host's share of it, a log-in is refused as busy.
 pub const MAX_QUEUED: usize = 512;
 
-/// Names a question; its answer repeats it. An answer to a question that nobody waits for any more is dropped.
+/// Id of a request to another service, repeated in the answer. An answer that is no longer awaited is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AskId(pub u64);
 
-/// What the core is given.
+/// An input of the core.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// A client asks for something.
+    /// A client's request.
     Request {
-        /// Over which connection.
+        /// The client's connection.
         connection: ConnectionId,
-        /// From which host; hosts take turns.
+        /// The client's host; hosts take turns.
         host: Host,
-        /// For what.
+        /// The request.
         request: LoginRequest,
         /// 32 random bytes, for the ticket.
         ticket: Secret,
     },
-    /// A connection has ended; what was under way for it is dropped.
+    /// A connection has ended; its log-in is dropped.
     Closed(ConnectionId),
     /// The answer to [`Output::Verify`].
     Verified(AskId, Result<Verdict, Unavailable>),
@@ -55,99 +56,99 @@ pub enum Input {
     Opened(AskId, Result<Opened, Unavailable>),
     /// Time has passed.
     Time,
-    /// The realm is shutting down: nobody is let in any more.
+    /// The realm is shutting down: every log-in is refused from now on.
     ShutDown,
 }
 
-/// What is to be done.
+/// An output of the core.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Compare a password, and say whose account it is of. At most [`MAX_VERIFYING`] wait for their answers.
+    /// Verify a password, and return the account. At most [`MAX_VERIFYING`] wait for their answers.
     Verify {
-        /// To be repeated in the answer.
+        /// Repeated in the answer.
         ask: AskId,
         /// The account's name.
         name: String,
-        /// What the client typed.
+        /// The password that the client sent.
         password: Password,
     },
-    /// Have the director name a base for a new session.
+    /// Ask the director for a base for a new session.
     Place {
-        /// To be repeated in the answer.
+        /// Repeated in the answer.
         ask: AskId,
     },
-    /// Have the director say where an owner is.
+    /// Ask the director where an owner is.
     Locate {
-        /// To be repeated in the answer.
+        /// Repeated in the answer.
         ask: AskId,
-        /// Which owner.
+        /// The owner.
         owner: OwnerId,
     },
-    /// Have db check an account out, and say what is stored of it.
+    /// Ask db to check out an account and return its stored properties.
     CheckOut {
-        /// To be repeated in the answer.
+        /// Repeated in the answer.
         ask: AskId,
-        /// Which account.
+        /// The account.
         account: DatabaseId,
-        /// To which owner, if it lives on none.
+        /// The owner to check it out to, unless it is activated on another.
         preferred: OwnerId,
     },
-    /// Have a base open a session.
+    /// Ask a base to open a session.
     Open {
-        /// To be repeated in the answer.
+        /// Repeated in the answer.
         ask: AskId,
-        /// What for.
+        /// The session.
         wanted: Wanted,
     },
-    /// Answer a client. Nothing else comes for its connection.
+    /// Answer a client. It is the last output for its connection.
     Answer {
-        /// Which connection.
+        /// The connection.
         connection: ConnectionId,
-        /// What.
+        /// The answer.
         answer: LoginAnswer,
     },
 }
 
-/// What comparing a password gave.
+/// Result of verifying a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Name and password belong to this account.
     Good(DatabaseId),
-    /// They do not belong together, or there is no such account; the two are not told apart.
+    /// They do not match, or there is no such account; the two are not distinguished.
     Wrong,
-    /// The account is banned, and the password is its own.
+    /// The account is banned; the password is right.
     Banned,
-    /// There is no account of this name, and none can be made.
+    /// There is no account of this name, and none can be created.
     Unfit,
 }
 
-/// The service did not answer, or could not.
+/// The service did not answer, or was not able to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unavailable;
 
-/// An account that is checked out, and what is stored of it.
+/// A checked-out account, with its stored properties.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkout {
-    /// To which owner.
+    /// The owner that it is checked out to.
     pub owner: OwnerId,
-    /// The check-out's number.
+    /// Number of the check-out.
     pub number: u64,
-    /// Its entity's type.
+    /// Type of its entity.
     pub type_id: TypeId,
-    /// Its stored properties, as db encodes them; only passed on.
+    /// Stored properties, as db encodes them; passed through.
     pub properties: Vec<u8>,
-    /// The person's key, which is only passed on; empty if there is none.
+    /// Key for the person's data; passed through; empty if there is none.
     pub key: Vec<u8>,
 }
 
-/// A session that a base is to open.
+/// A request for a base to open a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
-    /// On which owner.
+    /// Owner that is the base.
     pub owner: OwnerId,
-    /// In which holding of it.
+    /// Epoch of that owner.
     pub epoch: Epoch,
-    /// For which account.
+    /// The account.
     pub account: DatabaseId,
     /// Its check-out.
     pub checkout: Checkout,
@@ -157,54 +158,54 @@ pub struct Wanted {
     pub name: String,
 }
 
-/// What a base said of a session.
+/// A base's answer to a request for a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opened {
     /// It is open.
     Session {
-        /// Which.
+        /// The session.
         session: SessionId,
-        /// In which holding of the base.
+        /// Epoch of the base.
         epoch: Epoch,
     },
-    /// The check-out, or the holding, is out of date.
+    /// The check-out or the epoch is outdated.
     Outdated,
-    /// It will not be opened: there is no room, or what is stored does not fit the schema.
+    /// Refused: there is no room, or the stored properties do not fit the schema.
     Refused,
-    /// Another client of the account is connected, and no second one is admitted.
+    /// Refused: another client of the account is connected, and the request does not replace it.
     InUse,
 }
 
-/// What happened since the process began.
+/// Counters since the process began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Tickets given.
+    /// Tickets issued.
     pub tickets: u64,
     /// Log-ins refused because the password was wrong.
     pub wrong: u64,
     /// Log-ins refused because a name was tried too often.
     pub throttled: u64,
-    /// Log-ins refused because too many passwords waited to be compared.
+    /// Log-ins refused because too many passwords waited to be verified.
     pub crowded: u64,
     /// Log-ins refused for any other reason.
     pub refused: u64,
-    /// Steps that were taken again because a check-out was out of date.
+    /// Steps repeated because a check-out was outdated.
     pub outdated: u64,
 }
 
-/// See the crate.
+/// The login core of one process: credentials in, a single-use ticket out.
 ///
 /// Driving it: [`handle`](Login::handle) one input, drain [`poll_output`](Login::poll_output), and come back with
-/// [`Input::Time`] at [`deadline`](Login::deadline). Every question is to be answered once, or never.
+/// [`Input::Time`] at [`deadline`](Login::deadline). Answer every request once, or never.
 #[derive(Debug)]
 pub struct Login {
     attempts: BTreeMap<ConnectionId, Attempt>,
     asked: BTreeMap<AskId, ConnectionId>,
     due: BTreeSet<(Mono, ConnectionId)>,
-    /// Passwords that wait to be compared.
+    /// Passwords that wait to be verified.
     queue: Turns<(ConnectionId, Password)>,
-    /// Comparisons that were asked for, and until when an answer may come. Those of log-ins that were given up count, as their
-    /// passwords are compared all the same.
+    /// Verifications in progress, and until when an answer is expected. Those of log-ins that were given up count too,
+    /// since their passwords are compared all the same.
     verifying: BTreeMap<AskId, Mono>,
     throttle: Throttle,
     outputs: VecDeque<Output>,
@@ -231,7 +232,7 @@ impl Default for Login {
 }
 
 impl Login {
-    /// With no log-in under way.
+    /// A core with no log-in in progress.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -261,7 +262,7 @@ impl Login {
         }
     }
 
-    /// What is to be done next.
+    /// The next output.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -272,19 +273,19 @@ impl Login {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// What happened since the process began.
+    /// Counters since the process began.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// How many log-ins are under way.
+    /// Number of log-ins in progress.
     #[must_use]
     pub fn attempts(&self) -> usize {
         self.attempts.len()
     }
 
-    /// How many of them wait for their password to be compared.
+    /// Number of log-ins whose password waits to be verified.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.queue.len()
@@ -292,7 +293,7 @@ impl Login {
 
     fn begin(&mut self, now: Mono, client: (ConnectionId, Host), request: LoginRequest, ticket: Secret) {
         let connection = client.0;
-        // One request per connection: the shell sees to it, and another one changes nothing.
+        // One request per connection: the shell ensures it, and a second one is ignored.
         if self.attempts.contains_key(&connection) {
             return;
         }
@@ -310,7 +311,7 @@ impl Login {
                 self.counters.throttled += 1;
                 self.answer(connection, LoginAnswer::Refused(LoginRefusal::Throttled));
             }
-            // Not as one that guesses: while a base is taken over, a player may well have clicked that often.
+            // Not counted as guessing: while a base is taken over, a player may well have clicked that often.
             LoginRequest::LogIn { name, .. } if self.under_way(&name) >= MAX_PER_NAME => {
                 self.refuse(connection, LoginRefusal::Busy);
             }
@@ -331,7 +332,7 @@ impl Login {
         }
     }
 
-    /// Has the passwords compared whose turn it is, as far as there is room.
+    /// Starts verification of the passwords whose turn it is, as far as there is room.
     fn verify_next(&mut self, now: Mono) {
         self.verifying.retain(|_, until| *until > now);
         while self.verifying.len() < MAX_VERIFYING
@@ -352,7 +353,7 @@ impl Login {
         }
     }
 
-    /// How many log-ins of a name are under way.
+    /// Number of log-ins of a name in progress.
     fn under_way(&self, name: &str) -> usize {
         let under_way = self.attempts.values();
         let same =
@@ -427,7 +428,7 @@ impl Login {
                 base,
                 checkout,
             },
-            // It lives elsewhere. The check-out is read again once it is known where that is held.
+            // It is activated elsewhere. The check-out is read again once that owner is located.
             Ok(checkout) => Step::Locating {
                 account: Some(account),
                 owner: checkout.owner,
@@ -455,7 +456,7 @@ impl Login {
             }
             (Ok(Opened::Refused), _) | (_, Kind::Locate) => self.refuse(connection, LoginRefusal::Busy),
             (Ok(Opened::InUse), _) => self.refuse(connection, LoginRefusal::LoggedIn),
-            // Where the base is held, and which check-out counts, may both have changed.
+            // Both the holder of the base and the valid check-out may have changed.
             (outdated, kind) => {
                 self.counters.outdated += u64::from(outdated.is_ok());
                 attempt.kind = kind;
@@ -477,7 +478,7 @@ impl Login {
             }
             attempt.step = match attempt.step {
                 Step::Pausing(next) => *next,
-                // Nobody answered. Where a base was may be why.
+                // No answer. The base may have moved.
                 Step::Opening { account, base, .. } => Step::Locating {
                     account: Some(account),
                     owner: base.owner,
@@ -489,14 +490,14 @@ impl Login {
         self.verify_next(now);
     }
 
-    /// Takes a step again that a service could not answer.
+    /// Retries a step that a service was not able to answer, after a pause.
     fn take_again(&mut self, now: Mono, mut attempt: Attempt) {
         let step = attempt.step.clone();
         attempt.pause(now, step);
         self.put(attempt);
     }
 
-    /// Asks what an attempt's step needs to know.
+    /// Sends the request of an attempt's step.
     fn ask(&mut self, now: Mono, mut attempt: Attempt) {
         let ask = self.next_ask();
         let output = match (&attempt.step, &attempt.kind) {
@@ -525,7 +526,7 @@ impl Login {
                     name: name.clone(),
                 },
             },
-            // A password is compared once, and nothing is asked in a pause.
+            // A password is verified once, and nothing is requested in a pause.
             (Step::Queued | Step::Verifying | Step::Pausing(_) | Step::Opening { .. }, _) => {
                 return self.refuse(attempt.connection, LoginRefusal::Busy);
             }
@@ -569,7 +570,7 @@ impl Login {
         Some(attempt)
     }
 
-    /// The attempt that waits for the answer to this question, if it is at a step that can take it.
+    /// Removes the attempt that waits for the answer to this request, if it is at a step that can take it.
     fn take_asked(&mut self, ask: AskId, is_wanted: impl Fn(&Step) -> bool) -> Option<Attempt> {
         let connection = *self.asked.get(&ask)?;
         let attempt = self.attempts.get(&connection)?;

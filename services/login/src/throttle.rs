@@ -1,4 +1,4 @@
-//! How often a name may be tried with a wrong password.
+//! Limits how often a name may be tried with a wrong password.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,18 +7,19 @@ use std::{
 
 use annals_node::time::Mono;
 
-/// Wrong passwords that a name may be tried with in a row: a player who tries the passwords of other places first.
+/// Wrong passwords allowed in a row per name: for a player who first tries passwords of other sites.
 pub const GUESSES: u32 = 5;
 
-/// After so long one more is forgiven: 7,200 guesses a day are none at all for a password that was not leaked.
+/// Time after which one wrong password is forgiven. The 7,200 guesses a day that this allows are useless against a
+/// password that was not leaked.
 pub const GUESS_EVERY: Duration = Duration::from_secs(12);
 
-/// Most names that are remembered; at 255 bytes each they take 6 MB. Beyond that the one that is forgiven first is
-/// forgotten.
+/// Maximum names remembered; at 255 bytes each they take 6 MB. Beyond that the name that is due to be forgiven first is
+/// evicted.
 pub const MAX_NAMES: usize = 20_000;
 
-/// Wrong passwords by name, or by whatever else they are counted. A name's guilt is a moment in the future that each guess moves on: it may be tried while that
-/// moment is less than [`GUESSES`] times [`GUESS_EVERY`] away.
+/// Wrong passwords by name, or by another key. The state of a name is a moment in the future that each wrong password
+/// moves further: the name may be tried while that moment is less than [`GUESSES`] times [`GUESS_EVERY`] away.
 #[derive(Debug, Default)]
 pub struct Throttle {
     forgiven: BTreeMap<String, Mono>,
@@ -33,7 +34,7 @@ impl Throttle {
         forgiven.since(now) + GUESS_EVERY <= GUESS_EVERY * GUESSES
     }
 
-    /// Notes a wrong password.
+    /// Records a wrong password.
     pub fn blame(&mut self, now: Mono, name: &str) {
         let before = self.take(name).unwrap_or_default().max(now);
         let forgiven = before.after(GUESS_EVERY);
@@ -47,7 +48,7 @@ impl Throttle {
         }
     }
 
-    /// Notes the right password: its owner is there.
+    /// Records the right password: clears the name.
     pub fn forgive(&mut self, name: &str) {
         self.take(name);
     }
@@ -90,7 +91,7 @@ mod tests {
         }
         assert_eq!((throttle.forgiven.len(), throttle.due.len()), (MAX_NAMES, MAX_NAMES));
         assert!(!throttle.forgiven.contains_key("9"), "the oldest go");
-        // Those who were forgiven are forgotten without anybody asking for them.
+        // Names whose time has passed are removed by later calls, even if they are not tried again.
         throttle.blame(Mono(0).after(GUESS_EVERY * 100), "late");
         assert_eq!(throttle.forgiven.len(), 1);
     }

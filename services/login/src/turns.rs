@@ -1,17 +1,17 @@
-//! Waiting in turn: each host in its turn, with room left for hosts that come later. A host that asks for much delays itself,
-//! and nobody else.
+//! A fair queue: hosts take turns, and room is left for hosts that come later. A host that queues many items delays
+//! only itself.
 
 use std::{
     collections::{BTreeMap, VecDeque},
     net::IpAddr,
 };
 
-/// What is limited together: an address, or the network that one customer is given (RFC 6177).
+/// The unit of fairness and limits: an address, or the network that one customer is given (RFC 6177).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Host {
-    /// One address of version 4.
+    /// An IPv4 address.
     Four([u8; 4]),
-    /// 64 bits of an address of version 6.
+    /// The first 64 bits of an IPv6 address.
     Six([u8; 8]),
 }
 
@@ -31,15 +31,15 @@ impl From<IpAddr> for Host {
 #[derive(Debug)]
 pub struct Turns<T> {
     waiting: BTreeMap<Host, VecDeque<T>>,
-    /// How many that is.
+    /// Number of waiting items.
     queued: usize,
-    /// The hosts that wait, the next first.
+    /// The hosts that have waiting items, next first.
     turns: VecDeque<Host>,
     room: usize,
 }
 
 impl<T> Turns<T> {
-    /// An empty queue with room for so many items of all hosts.
+    /// An empty queue with room for this many items of all hosts.
     #[must_use]
     pub fn new(room: usize) -> Self {
         Self {
@@ -50,28 +50,28 @@ impl<T> Turns<T> {
         }
     }
 
-    /// How many items wait.
+    /// Number of waiting items.
     #[must_use]
     pub fn len(&self) -> usize {
         self.queued
     }
 
-    /// Whether nothing waits.
+    /// Whether no item waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queued == 0
     }
 
-    /// How many items of a host wait.
+    /// Number of waiting items of a host.
     #[must_use]
     pub fn of(&self, host: Host) -> usize {
         self.waiting.get(&host).map_or(0, VecDeque::len)
     }
 
-    /// Queues an item. A host may take half of the room that is left, so that there is always some for one that comes later.
+    /// Queues an item. A host may take half of the room that is left, so that later hosts always find some.
     ///
     /// # Errors
-    /// The item, beyond that.
+    /// The item, if the host has its share already.
     pub fn wait(&mut self, host: Host, item: T) -> Result<(), T> {
         if self.of(host) >= (self.room - self.queued) / 2 {
             return Err(item);
@@ -100,7 +100,7 @@ impl<T> Turns<T> {
         Some((host, item))
     }
 
-    /// Removes the items of a host that are given up.
+    /// Removes the items of a host that have been given up.
     pub fn give_up(&mut self, host: Host, is_given_up: impl Fn(&T) -> bool) {
         let Some(queue) = self.waiting.get_mut(&host) else {
             return;
@@ -119,7 +119,7 @@ impl<T> Turns<T> {
 mod tests {
     use super::*;
 
-    /// Items that wait at most in these tests.
+    /// Maximum waiting items in these tests.
     const ROOM: usize = 512;
 
     fn host(number: u16) -> Host {

@@ -1,4 +1,4 @@
-//! Drives the login core against services that answer, do not, or answer late and twice.
+//! Drives the login core against services that answer, fail to answer, or answer late and twice.
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -35,14 +35,14 @@ impl Bench {
         std::iter::from_fn(|| self.login.poll_output()).collect()
     }
 
-    /// For what is to be answered by exactly one output.
+    /// Gives an input that must result in exactly one output.
     fn one(&mut self, input: Input) -> Output {
         let mut outputs = self.give(input);
         assert_eq!(outputs.len(), 1, "{outputs:?}");
         outputs.remove(0)
     }
 
-    /// Lets time pass to the next deadline.
+    /// Advances time to the next deadline.
     fn wait(&mut self) -> Vec<Output> {
         self.now = self.login.deadline().expect("something is waited for");
         self.give(Input::Time)
@@ -53,7 +53,7 @@ impl Bench {
     }
 }
 
-/// Where most clients are.
+/// Host of most clients.
 const HOST: Host = Host::Four([10, 0, 0, 1]);
 
 fn log_in(connection: u64, name: &str) -> Input {
@@ -180,7 +180,7 @@ fn an_account_that_lives_elsewhere_is_found_there() {
     };
     assert_eq!((wanted.owner, wanted.epoch), (THERE, Epoch(9)));
 
-    // The base knows that this life has ended; the database will soon.
+    // The base knows that this activation has ended; the database is about to learn it.
     assert_eq!(bench.give(Input::Opened(ask, Ok(Opened::Outdated))), []);
     let locate = bench.wait().remove(0);
     assert_eq!(ask_of(&locate), AskId(ask.0 + 1));
@@ -268,19 +268,19 @@ fn no_more_is_under_way_than_there_is_room_for() {
     );
     assert_eq!(bench.give(Input::Closed(ConnectionId(0))), []);
     assert!(matches!(bench.asks(9, "adam"), Output::Verify { .. }));
-    // Passwords that are right leave the queue, and the log-ins go on.
+    // Log-ins with a right password leave the queue and continue.
     for n in bench.login.attempts()..MAX_ATTEMPTS {
         let ask = ask_of(&bench.asks(100 + n as u64, &n.to_string()));
         bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT))));
     }
     assert_eq!(bench.asks(99, "last"), refused(99, LoginRefusal::Busy));
-    // Given up together, they leave nothing behind.
+    // All expire together, and leave nothing behind.
     bench.now = bench.now.after(LOGIN_WITHIN);
     assert_eq!(bench.give(Input::Time).len(), MAX_ATTEMPTS);
     assert_eq!((bench.login.attempts(), bench.login.deadline()), (0, None));
 }
 
-/// The connections whose passwords are to be compared.
+/// The connections whose passwords are to be verified.
 fn compared(outputs: &[Output]) -> Vec<&str> {
     let names = outputs.iter().map(|output| match output {
         Output::Verify { name, .. } => name.as_str(),
@@ -299,7 +299,7 @@ fn few_passwords_are_compared_at_a_time_and_hosts_take_turns() {
     }
     assert_eq!((asked.len(), bench.login.queued()), (MAX_VERIFYING, 3));
     assert_eq!(bench.give(log_in_from(other, 100, "other")), []);
-    // A client that goes away in the queue costs nobody anything.
+    // A client that disconnects in the queue costs other clients nothing.
     assert_eq!(bench.give(Input::Closed(ConnectionId(MAX_VERIFYING as u64 + 1))), []);
     let mut answered = Vec::new();
     while let Some(output) = asked.pop_front() {
@@ -323,11 +323,11 @@ fn a_comparison_that_was_given_up_keeps_its_place_until_it_is_done() {
     for n in 0..MAX_VERIFYING as u64 {
         bench.give(Input::Closed(ConnectionId(n)));
     }
-    // The machine still compares the passwords of those that went away.
+    // The passwords of disconnected clients are still being compared.
     assert_eq!(bench.give(log_in(50, "next")), []);
     let next = bench.one(Input::Verified(asked[0], Ok(Verdict::Wrong)));
     assert_eq!(compared(&[next]), ["next"]);
-    // An answer that never comes does not keep a place for ever.
+    // An answer that never comes does not occupy a slot for ever.
     assert_eq!(bench.give(log_in(51, "late")), []);
     bench.now = bench.now.after(LOGIN_WITHIN / 2);
     assert_eq!(bench.give(log_in(52, "later")), []);
@@ -418,15 +418,15 @@ fn a_client_is_told_where_its_base_is() {
     }
 }
 
-/// Services with generated faults: slow, silent, doubled; accounts that end their lives and move.
+/// Services with generated faults: slow, silent, duplicate answers; accounts whose activations end and move.
 struct Services {
     dice: Box<dyn FnMut() -> u64>,
-    /// Where each account lives, and its check-out. Absent: nowhere.
+    /// Owner and check-out of each activated account.
     lives: BTreeMap<DatabaseId, Checkout>,
     epochs: BTreeMap<OwnerId, Epoch>,
     checkouts: u64,
     sessions: u64,
-    /// Answers on their way.
+    /// Answers under way.
     late: VecDeque<Input>,
 }
 

@@ -1,32 +1,32 @@
-//! What an owner knows of the world around its entities, lent to behaviour while that runs.
+//! An owner's knowledge of the surroundings of its entities, lent to behaviour while it runs.
 
 use annals_def::Schema;
 use annals_ids::{EntityId, Position, SpaceId};
 
 use crate::{behaviour::GhostView, context::Denied, owner_context::OwnerContext};
 
-/// See the module. Whoever holds no cell parts knows nothing, and that is the default of everything here.
+/// Spatial queries. The defaults are those of an owner without cell parts: it knows nothing.
 pub trait Around {
-    /// How far in a space others are known from where an entity stands, metres; `None` if nothing is known of the space.
+    /// Distance up to which other entities are known around an entity, metres; `None` if nothing is known of the space.
     fn horizon(&self, _space: SpaceId) -> Option<f32> {
         None
     }
 
-    /// Adds who is in a region now, real here or a ghost, ascending.
+    /// Adds the entities in a region, real here or ghosts, ascending.
     ///
     /// # Errors
-    /// When some of it lies farther away than others are known.
+    /// If some of the region lies farther away than others are known.
     fn find(&self, _cx: &OwnerContext, _region: &Region, _found: &mut Vec<EntityId>) -> Result<(), Denied> {
         Err(Denied::NoMap)
     }
 
-    /// What is known here of an entity that is real elsewhere.
+    /// The ghost of an entity that is real elsewhere.
     fn ghost<'a>(&'a self, _schema: &'a Schema, _entity: EntityId) -> Option<GhostView<'a>> {
         None
     }
 }
 
-/// Where nothing is around.
+/// The surroundings of an owner without cell parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Nowhere;
 
@@ -35,40 +35,40 @@ impl Around for Nowhere {}
 /// A part of a space.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Region {
-    /// Of which space.
+    /// The space.
     pub space: SpaceId,
-    /// Which part.
+    /// The shape.
     pub shape: Shape,
 }
 
-/// Where to look for entities.
+/// Shape of a region.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
-    /// Within so many metres on either axis, whatever the height: as areas of interest are.
+    /// A square on the ground, whatever the height, like areas of interest.
     Square {
-        /// Of where.
+        /// Its centre.
         centre: Position,
-        /// How many.
+        /// Half its side, metres.
         metres: f32,
     },
-    /// Within so many metres as the crow flies.
+    /// A ball.
     Ball {
-        /// Of where.
+        /// Its centre.
         centre: Position,
-        /// How many.
+        /// Its radius, metres.
         metres: f32,
     },
-    /// In a box that lies along the axes, its faces included.
+    /// An axis-aligned box, including its faces.
     Cuboid {
-        /// The corner with the least coordinates.
+        /// The corner with the smallest coordinates.
         least: Position,
-        /// The one with the largest.
+        /// The corner with the largest coordinates.
         most: Position,
     },
 }
 
 impl Shape {
-    /// Whether its numbers are some.
+    /// Whether its numbers are valid.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         match self {
@@ -95,7 +95,7 @@ impl Shape {
         }
     }
 
-    /// What it covers of the ground: the least x and z, and the largest.
+    /// Its extent on the ground: the smallest x and z, and the largest.
     #[must_use]
     pub fn ground(&self) -> ([f32; 2], [f32; 2]) {
         match *self {

@@ -1,4 +1,4 @@
-//! What a game does: the one trait behind which every host of game code sits.
+//! Game code: the trait behind which every host of game code sits.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use crate::{
     teleport::TeleportFailed,
 };
 
-/// Who called, and where an answer goes.
+/// The caller of a method, and the address for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// The link the call came on.
+    /// The link on which the call came.
     pub link: Link,
     /// The caller's home.
     pub home: OwnerId,
@@ -42,14 +42,14 @@ impl Caller {
     }
 }
 
-/// What a method answers. One-way calls ignore it.
+/// Result of a method call. One-way calls ignore it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// These values, in the order of the definition.
     Return(Vec<Value>),
-    /// An error, carried to the caller.
+    /// An error, returned to the caller.
     Fail(CallError),
-    /// Nothing yet: [`Context::answer`] will, with the same [`Caller`].
+    /// No answer yet: the game calls [`Context::answer`] later, with the same [`Caller`].
     Later,
 }
 
@@ -66,62 +66,62 @@ impl Answer {
     }
 }
 
-/// What became of a controller.
+/// An event of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ControllerNews {
-    /// It is where it was to go, and the controller is over (`onMove`).
+    /// The entity has arrived, and the controller has ended (`onMove`).
     Arrived,
-    /// It came by a place on its path, and goes on (`onMove` of a patrol).
+    /// The entity has passed a waypoint, and goes on (`onMove` of a patrol).
     Passed {
-        /// Which of the places.
+        /// Index of the waypoint.
         waypoint: u32,
     },
-    /// It cannot go on and the controller is over (`onMoveFailure`): the entity that it went to is not known here any more, or
-    /// is in another space; nobody is responsible for where it would go; or its steps are lost in rounding, so slow is it for
-    /// how far away from the origin it is.
+    /// The entity cannot go on, and the controller has ended (`onMoveFailure`): the target entity is not known here any
+    /// more, or is in another space; no cell is responsible for the next position; or the steps are lost in rounding,
+    /// because the entity is too slow for its distance from the origin.
     Failed,
-    /// It looks where it was to look, and the controller is over (`onTurn`).
+    /// The entity looks in the wanted direction, and the controller has ended (`onTurn`).
     Turned,
-    /// Somebody is in the trap (`onEnterTrap`).
+    /// An entity has entered the trap (`onEnterTrap`).
     Entered {
-        /// Who.
+        /// The entity in the trap.
         who: EntityId,
     },
-    /// Somebody is in the trap no more, or is no more at all (`onLeaveTrap`).
+    /// An entity has left the trap, or has ceased to exist (`onLeaveTrap`).
     Left {
-        /// Who.
+        /// The entity that left.
         who: EntityId,
     },
-    /// What it rode on is no more, or in another space, and the controller is over.
+    /// The vehicle has ceased to exist or is in another space, and the controller has ended.
     Unseated,
 }
 
-/// The base entity with which a realm begins.
+/// The first base entity of a realm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bootstrap {
     /// Its type.
     pub type_id: TypeId,
-    /// Properties of the base part that are not to have their defaults.
+    /// Properties of the base part that differ from their defaults.
     pub properties: Vec<(MemberId, Value)>,
 }
 
-/// What can be read of another entity: of a ghost what is known of it on this cell, and of one that is real here the same.
+/// Read access to another entity: to the properties of a ghost, or to the same ones of an entity that is real here.
 #[derive(Clone, Copy, Debug)]
 pub struct GhostView<'a> {
-    /// Which entity.
+    /// The entity.
     pub entity: EntityId,
     /// Its type.
     pub entity_type: &'a EntityType,
-    /// Where it was heard to be last.
+    /// Its last known place.
     pub place: Place,
     /// Its home.
     pub home: OwnerId,
-    /// Its properties; there may be more among them than ghosts have.
+    /// Its properties; may include some that ghosts do not have.
     pub(crate) held: &'a BTreeMap<MemberId, Value>,
 }
 
 impl<'a> GhostView<'a> {
-    /// Of a ghost that has these properties, at a place.
+    /// A view of an entity with these properties, at a place.
     #[must_use]
     pub fn new(
         (entity, entity_type): (EntityId, &'a EntityType),
@@ -145,7 +145,7 @@ impl<'a> GhostView<'a> {
         self.held.get(&property.index).filter(|_| is_ghosted)
     }
 
-    /// Its storable address, by which it can be called.
+    /// Its storable address, for calls.
     #[must_use]
     pub fn mailbox(&self, part: Part) -> Mailbox {
         Mailbox {
@@ -157,48 +157,49 @@ impl<'a> GhostView<'a> {
     }
 }
 
-/// Behaviour of all entity types of a game, on bases and cells alike; [`Context`] tells which entity and part is meant.
+/// Behaviour of all entity types of a game, on bases and cells alike; [`Context`] names the entity and part.
 ///
-/// It need not be deterministic: what it did is in the log, and replay never runs it again. It keeps no state of its own
-/// between calls, because that would not survive the process; what must last is in properties, timers and the notes of
-/// awaited replies.
+/// It need not be deterministic: its effects are in the log, and replay never runs it again. It must keep no state of
+/// its own between calls, because that would be lost with the process; lasting state belongs in properties, timers and
+/// the notes of awaited replies.
 pub trait Behaviour: Send + Sync {
-    /// What the realm begins with (`onBaseAppReady(isBootstrap)`): an entity that makes, once it is
-    /// [created](Behaviour::created), whatever else is to be there before anybody comes. It is made when the world has its
-    /// first cells, once in the realm's life: by then its `created` can ask for cell parts. A realm whose game had none gets
-    /// it when a newer game has.
+    /// The first entity of the realm (`onBaseAppReady(isBootstrap)`): once it is [created](Behaviour::created), it
+    /// creates everything that must exist before the first player connects. It is created once in the realm's life,
+    /// when the world has its first cells, so that its `created` can request cell parts. A realm whose game had none
+    /// gets it when a newer game has one.
     fn bootstrap(&self) -> Option<Bootstrap> {
         None
     }
 
-    /// The part has begun to exist.
+    /// The part was created.
     fn created(&self, _context: &mut Context<'_>) {}
 
-    /// The part is back after its process was lost (`onRestore`).
+    /// The part was recovered after its process was lost (`onRestore`).
     fn restored(&self, _context: &mut Context<'_>) {}
 
-    /// The part is about to cease (`onDestroy`).
+    /// The part is about to be destroyed (`onDestroy`).
     fn destroyed(&self, _context: &mut Context<'_>) {}
 
-    /// A method is called. Number and types of the arguments are those of the definition, and a client's right to call
-    /// was checked.
+    /// A method is called. Number and types of the arguments match the definition, and a client's right to call was
+    /// checked.
     fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], caller: &Caller) -> Answer;
 
-    /// An awaited reply has come, or will not.
+    /// An awaited reply has arrived, or has failed.
     fn replied(&self, _context: &mut Context<'_>, _then: u32, _note: &[u8], _outcome: &Outcome) {}
 
-    /// The database has answered what was asked with this `then` and `note`, or will not (base part).
+    /// The database query with this `then` and `note` was answered, or has failed (base part).
     fn learned(&self, _context: &mut Context<'_>, _then: u32, _note: &[u8], _outcome: &Result<Learned, NotLearned>) {}
 
     /// A timer fired.
     fn timer(&self, _context: &mut Context<'_>, _timer: TimerId, _tag: u32) {}
 
-    /// Something became of a controller with that tag (cell part): `onMove`, `onMoveFailure`, `onTurn`, `onEnterTrap`,
+    /// An event of a controller with that tag (cell part): `onMove`, `onMoveFailure`, `onTurn`, `onEnterTrap`,
     /// `onLeaveTrap` and the like.
     fn controller(&self, _context: &mut Context<'_>, _controller: ControllerId, _tag: u32, _news: ControllerNews) {}
 
-    /// The entity's client wants to move it there, and can: it is fast enough (cell part; the custom physics validator).
-    /// Whether it happens; the client is put where the entity is if it does not, and where that is can be changed here.
+    /// The entity's client wants to move it there, within its top speed (cell part; the custom physics validator).
+    /// Returns whether to accept the move. If not, the client is moved back to the entity's place, which this method
+    /// may change.
     fn client_moves(&self, _context: &mut Context<'_>, _to: Place) -> bool {
         true
     }
@@ -209,58 +210,58 @@ pub trait Behaviour: Send + Sync {
     /// The client is gone for good (`onClientDeath`, base part).
     fn client_lost(&self, _context: &mut Context<'_>) {}
 
-    /// The entity has a cell part now (`onGetCell`, base part).
+    /// The entity has got a cell part (`onGetCell`, base part).
     fn cell_gained(&self, _context: &mut Context<'_>) {}
 
-    /// The entity has no cell part any more (`onLoseCell`, base part).
+    /// The entity has lost its cell part (`onLoseCell`, base part).
     fn cell_lost(&self, _context: &mut Context<'_>) {}
 
-    /// What the entity holds in the ledger is known from now on, with its open trades and what it has reserved for others
-    /// (base part of an entity of the database, once in each life). [`Context::ledger`] has all of it.
+    /// The entity's holdings in the ledger are known from now on, with its open trades and its reservations for others
+    /// (base part of a stored entity, once in each activation). [`Context::ledger`] returns all of it.
     fn holdings_known(&self, _context: &mut Context<'_>) {}
 
-    /// The ledger did something that concerns the entity: one of its orders was executed or refused, somebody gave it
-    /// something, a trade of its changed or a deadline came (base part). [`Context::ledger`] is as it is after that; `order` is
-    /// the order of this life that it answers.
+    /// The ledger processed something that concerns the entity: one of its orders was executed or refused, it received
+    /// a gift, one of its trades changed, or a deadline passed (base part). [`Context::ledger`] already includes the
+    /// change; `order` is the order of this activation that it answers.
     fn booked(&self, _context: &mut Context<'_>, _booking: &Booking, _order: Option<&Order>) {}
 
-    /// The space in which the cell part is was destroyed (`onSpaceGone`), and the cell part ceases when this call is over, unless
-    /// it asks to be put into another space: then it has until that is done or has failed.
+    /// The cell part's space was destroyed (`onSpaceGone`). The cell part is destroyed after this call, unless it
+    /// requests a teleport into another space: then it stays until that has succeeded, or is destroyed when it has
+    /// failed.
     fn space_gone(&self, _context: &mut Context<'_>) {}
 
-    /// A property of a ghost has changed; the ghost holds the new value already (`callableOnGhost`). `replaced` tells the
-    /// whole property (`set_x`), a part (`setNested_x`) and a slice (`setSlice_x`) from one another, and what was there. It is
-    /// called on every cell that has a ghost of the entity and never for the real one. A ghost that has missed events is told
-    /// what is different, as a change of the whole property.
+    /// A property of a ghost has changed; the ghost holds the new value already (`callableOnGhost`). `replaced`
+    /// distinguishes the whole property (`set_x`), a part (`setNested_x`) and a slice (`setSlice_x`), and holds the old
+    /// value. It is called on every cell that has a ghost of the entity and never for the real one. For a ghost that
+    /// has missed events, the difference is reported as a change of the whole property.
     fn ghost_changed(&self, _ghost: &GhostView<'_>, _property: MemberId, _replaced: &Replaced) {}
 
-    /// The part is ready to serve (`onAppReady(isBootstrap)`): its owner has just been told how the spaces are divided, after
-    /// the realm's start as after a take-over. Called for every part that is there then, with `is_bootstrap` on the base
-    /// owner on which the realm begins.
+    /// The part is ready to serve (`onAppReady(isBootstrap)`): its owner has just received the division of the spaces,
+    /// after the realm's start as after a take-over. Called for every part present at that time, with `is_bootstrap` on
+    /// the base owner that runs the realm's bootstrap.
     fn app_ready(&self, _context: &mut Context<'_>, _is_bootstrap: bool) {}
 
-    /// The realm is about to stop (`onAppShuttingDown`): time to tell players, to end what takes long, and to begin nothing
-    /// that does.
+    /// The realm is about to stop (`onAppShuttingDown`): notify players, finish long work, and start none.
     fn app_shutting_down(&self, _context: &mut Context<'_>) {}
 
-    /// The realm stops (`onAppShutDown(stage)`): 0 before clients are sent away, 1 before entities of the database are
-    /// written, 2 after that and for the last time. What is changed at 2 is in the log, but not in the database.
+    /// The realm stops (`onAppShutDown(stage)`): 0 before clients are disconnected, 1 before stored entities are
+    /// written, 2 after that and for the last time. Changes at stage 2 are in the log, but not in the database.
     fn app_shut_down(&self, _context: &mut Context<'_>, _stage: u8) {}
 
-    /// The cell part was put somewhere and stands there now (`onTeleport`, `onTeleportSuccess`); before, it was in space
-    /// `before`, which may be another (`onEnteringSpace`). Wherever it was put: this is called on the cell that holds it then.
+    /// The cell part was teleported and stands at its destination (`onTeleport`, `onTeleportSuccess`); before, it was
+    /// in space `before`, which may be another (`onEnteringSpace`). This is called on the cell that holds it after the
+    /// teleport.
     fn teleported(&self, _context: &mut Context<'_>, _before: SpaceId) {}
 
-    /// The cell part was not put where it was wanted (`onTeleportFailure`). It stands where it stood, and has all that it had.
+    /// A teleport failed (`onTeleportFailure`). The cell part stands where it stood, with its state unchanged.
     fn teleport_failed(&self, _context: &mut Context<'_>, _why: &TeleportFailed) {}
 
-    /// Something that the part asked for with [`Context::request`] was not done, because of what has changed since it was
-    /// asked for, or of what only its owner knows (`onGiveClientToFailure`). Unless a game does something about it, the
-    /// process's log says so.
+    /// A request that the part made with [`Context::request`] was denied, because of a change since it was made, or of
+    /// something that only its owner knows (`onGiveClientToFailure`). By default, this is written to the process log.
     fn request_denied(&self, context: &mut Context<'_>, _request: &Request, why: &Denied) {
         context.report(why.clone());
     }
 
-    /// The receiver of one-way calls is gone; the newest of them may not have been taken.
+    /// The receiver of one-way calls is gone; the newest of them may not have been consumed.
     fn calls_lost(&self, _context: &mut Context<'_>, _to: Address) {}
 }

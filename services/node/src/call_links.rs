@@ -1,4 +1,4 @@
-//! Calls between addresses: sending, taking, confirming and sending again (rules C1 to C9).
+//! Calls between addresses: sending, consuming, confirming and resending (rules C1 to C9).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,33 +15,33 @@ use crate::{
     time::Mono,
 };
 
-/// How long an unconfirmed call waits before it is sent again the first time; doubled each time.
+/// Delay before an unconfirmed call is first resent; doubled each time.
 const FIRST_RESEND: Duration = Duration::from_millis(500);
 
-/// The longest it waits.
+/// Maximum of that delay.
 const LAST_RESEND: Duration = Duration::from_secs(8);
 
-/// How many calls of one link are sent again at once.
+/// Maximum calls of one link that are resent at once.
 const RESEND_BURST: usize = 64;
 
-/// At least so long between two times that the calls of a link are sent again because of what a receiver said. Each of many
-/// calls that went wrong is answered; if each answer sent all of them again, answers would breed answers.
+/// Minimum interval between two resends of a link that its receiver asked for. The receiver answers each of many
+/// misplaced calls; if each answer resent all of them, answers would multiply.
 const HEEDING: Duration = Duration::from_millis(50);
 
-/// Most confirmations logged in one batch: some tens of bytes each.
+/// Maximum confirmations logged in one batch: some tens of bytes each.
 const CONFIRMATIONS: usize = 4_096;
 
-/// After so many attempts a cell part is looked for at its home again.
+/// Attempts after which a cell part is looked up at its home again.
 const ATTEMPTS_BEFORE_HOME: u32 = 2;
 
-/// Call links with unconfirmed calls: when to send them again, and confirmations that are not logged yet.
+/// Call links with unconfirmed calls: when to resend them, and confirmations that are not logged yet.
 #[derive(Debug, Default)]
 pub(crate) struct CallLinks {
     links: BTreeMap<Link, Attempt>,
     due: BTreeSet<(Mono, Link)>,
-    /// Confirmations that came and are not logged yet; they wait for a batch that is closed anyway (rule C3).
+    /// Received confirmations that are not logged yet; they wait for a batch that is closed anyway (rule C3).
     confirmed: BTreeMap<Link, CallNumber>,
-    /// Links on which a call was taken or repeated in the present input, and who is to be told.
+    /// Links on which a call was consumed or repeated in the present input, and the owner to notify.
     taken: BTreeMap<Link, OwnerId>,
 }
 
@@ -49,9 +49,9 @@ pub(crate) struct CallLinks {
 struct Attempt {
     due: Mono,
     made: u32,
-    /// When they were last sent again because of what a receiver said.
+    /// Time of the last resend that the receiver asked for.
     heeded: Option<Mono>,
-    /// The newest call when some were sent again: up to here more may have to be.
+    /// Newest call at the last resend: more calls up to this one may have to be resent.
     behind: CallNumber,
 }
 
@@ -67,7 +67,7 @@ impl Attempt {
 }
 
 impl CallLinks {
-    /// Watches over the calls of an address that has become real here; they are sent at once.
+    /// Tracks the calls of an address that has become real here; they are sent at once.
     pub(crate) fn adopt(&mut self, from: Address, links: &Links) {
         for (to, sent) in &links.sent {
             if !sent.unconfirmed.is_empty() {
@@ -76,7 +76,7 @@ impl CallLinks {
         }
     }
 
-    /// Leaves the calls of an address that has gone elsewhere to its new owner.
+    /// Stops tracking the calls of an address that was handed over.
     pub(crate) fn forget(&mut self, from: Address) {
         let gone: Vec<Link> = self.links.keys().filter(|link| link.from == from).copied().collect();
         for link in gone {
@@ -85,14 +85,14 @@ impl CallLinks {
         self.confirmed.retain(|link, _| link.from != from);
     }
 
-    /// Watches over a call that has just been sent.
+    /// Tracks a call that has just been sent.
     pub(crate) fn watch(&mut self, link: Link, now: Mono) {
         if !self.links.contains_key(&link) {
             self.schedule(link, Attempt::first(now.after(FIRST_RESEND)));
         }
     }
 
-    /// When the next is to be sent again.
+    /// When the next call has to be resent.
     pub(crate) fn next(&self) -> Option<Mono> {
         self.due.first().map(|(due, _)| *due)
     }
@@ -109,8 +109,8 @@ impl CallLinks {
         }
     }
 
-    /// Whether the calls of a link are to be sent again now because of what a receiver says; if it said so a moment ago, they
-    /// are due soon instead.
+    /// Whether to resend the calls of a link now because its receiver asks for it; if it did so a moment ago, they
+    /// become due soon instead.
     fn heeds(&mut self, link: Link, now: Mono) -> bool {
         let Some(attempt) = self.links.get(&link).copied() else {
             return false;
@@ -129,20 +129,20 @@ impl CallLinks {
         }
     }
 
-    /// The receiver's home has said where it is: that is to be tried before the home is asked again.
+    /// The receiver's home has sent its location: try that before asking the home again.
     fn begin_anew(&mut self, link: Link) {
         if let Some(attempt) = self.links.get_mut(&link) {
             attempt.made = 0;
         }
     }
 
-    /// Whether more calls of a link are to be sent again now that those up to `upto` were taken.
+    /// Whether to resend more calls of a link, now that those up to `upto` are confirmed.
     fn goes_on(&mut self, link: Link, upto: CallNumber, now: Mono) -> bool {
         let attempt = self.links.get(&link).copied();
         let Some(attempt) = attempt.filter(|attempt| upto < attempt.behind) else {
             return false;
         };
-        // Whoever takes calls is there: what is lost now is worth trying again soon.
+        // A receiver that consumes calls is reachable: calls lost now are worth an early retry.
         let due = attempt.due.min(now.after(FIRST_RESEND));
         self.schedule(
             link,
@@ -166,16 +166,16 @@ impl CallLinks {
     }
 }
 
-/// What became of a call that came.
+/// Outcome of an arriving call.
 pub(crate) enum Arrival {
-    /// It is the next on its link and was consumed: do what it asks.
+    /// The next on its link, and consumed: execute it.
     Taken(Caller),
-    /// It was taken before, is too early, or its receiver is not here.
+    /// A repetition, too early, or for a receiver that is not here.
     Settled,
 }
 
 impl OwnerContext {
-    /// Puts a call on its way that is already in the state: to the bus, or to a receiver on this very owner.
+    /// Sends a call that is already in the state: to the bus, or to a receiver on this owner.
     pub(crate) fn dispatch(&mut self, link: Link, number: CallNumber) {
         let Some((message, home)) = self.message(link, number) else {
             return;
@@ -203,20 +203,20 @@ impl OwnerContext {
         settled
     }
 
-    /// Whether no call from one address to another is unconfirmed, so that a further one may do without the link.
+    /// Whether no call from one address to another is unconfirmed, so that a further one can bypass the link.
     pub(crate) fn is_settled(&self, from: Address, to: Address) -> bool {
         let sent = self.state().links(from).and_then(|links| links.sent.get(&to));
         sent.is_none_or(|sent| sent.unconfirmed.is_empty())
     }
 
-    /// Takes a call that came from `sender`, if it is the next on its link.
+    /// Consumes a call from `sender`, if it is the next on its link.
     pub(crate) fn arrive(&mut self, sender: OwnerId, message: &CallMessage) -> Arrival {
         let link = message.link;
         if !self.is_here(link.to) {
             self.absent(sender, message);
             return Arrival::Settled;
         }
-        // A home is told where its cell parts are, and that they are no more; what they say last must not bring them back.
+        // A home is notified where its cell parts are, and when they end; their last messages must not restore a route.
         if let Address::Cell(entity) = link.from
             && message.from_home != self.owner()
         {
@@ -247,7 +247,7 @@ impl OwnerContext {
         })
     }
 
-    /// Ends an input: tells senders what was taken.
+    /// Ends an input: confirms consumed calls to their senders.
     pub(crate) fn confirm_taken(&mut self) -> Vec<(Link, CallNumber)> {
         let mut clients = Vec::new();
         for (link, sender) in std::mem::take(&mut self.call_links.taken) {
@@ -268,7 +268,7 @@ impl OwnerContext {
         clients
     }
 
-    /// The receiver has taken calls of ours.
+    /// The receiver has consumed calls of this owner.
     pub(crate) fn confirm(&mut self, link: Link, upto: CallNumber) {
         let Some(sent) = self.state().links(link.from).and_then(|links| links.sent.get(&link.to)) else {
             return;
@@ -289,8 +289,8 @@ impl OwnerContext {
         }
     }
 
-    /// Logs the confirmations that came, as many as a batch has room for; the others wait for the next one. To be done before
-    /// a batch is closed, and before an entity leaves.
+    /// Logs received confirmations, as many as fit into a batch; the others wait for the next one. Call it before a
+    /// batch is closed, and before an entity leaves.
     pub fn log_confirmations(&mut self) {
         for _ in 0..CONFIRMATIONS {
             let Some((link, upto)) = self.call_links.confirmed.pop_first() else {
@@ -311,14 +311,15 @@ impl OwnerContext {
         }
     }
 
-    /// The receiver lacks calls of ours after `have`.
+    /// The receiver lacks this owner's calls after `have`.
     pub(crate) fn fill_gap(&mut self, link: Link, have: CallNumber) {
         if self.call_links.heeds(link, self.now.mono) {
             self.repeat(link, CallNumber(have.0.saturating_add(1)));
         }
     }
 
-    /// A cell part is elsewhere, says `from`: calls to it follow, unless this owner knows better because it is its home.
+    /// `from` reports a cell part on another owner: calls to it follow, unless this owner is its home, which knows
+    /// better.
     pub(crate) fn redirect(&mut self, from: OwnerId, entity: EntityId, to: OwnerId) {
         if to == self.owner() {
             return;
@@ -342,20 +343,20 @@ impl OwnerContext {
         }
     }
 
-    /// A cell part has told its home, which is here, where it is: what waits for it goes there at once.
+    /// A cell part has reported its location to its home, which is here: calls that wait for it are sent at once.
     pub(crate) fn follow(&mut self, entity: EntityId) {
         for link in self.links_to(entity) {
             self.repeat(link, CallNumber(0));
         }
     }
 
-    /// The links to a cell part on which calls wait.
+    /// The links to a cell part with waiting calls.
     fn links_to(&self, entity: EntityId) -> Vec<Link> {
         let links = self.call_links.links.keys();
         links.filter(|link| link.to == Address::Cell(entity)).copied().collect()
     }
 
-    /// Where the calls of a link are sent.
+    /// The owner to which the calls of a link are sent.
     fn way(&self, link: Link) -> Option<OwnerId> {
         self.route(link.to, self.home(link)?)
     }
@@ -397,8 +398,8 @@ impl OwnerContext {
         (asked, lost)
     }
 
-    /// Sends again what has been unconfirmed for long enough, as long as anything can wait at the gate. Returns the first
-    /// link whose receiver, as its home knows, does not exist.
+    /// Resends calls that have been unconfirmed for long enough, as far as the gate has room. Returns the first link
+    /// whose receiver does not exist, according to its home.
     pub(crate) fn send_due(&mut self) -> Option<Link> {
         while !self.gate.is_full()
             && let Some((link, attempt)) = self.call_links.pop(self.now.mono)
@@ -454,7 +455,7 @@ impl OwnerContext {
         }
     }
 
-    /// Sends calls of a link that is watched again, and remembers how far that has to go.
+    /// Resends calls of a tracked link, and remembers up to which call that has to continue.
     fn repeat(&mut self, link: Link, from: CallNumber) {
         if let Some(behind) = self.send_again(link, from)
             && let Some(attempt) = self.call_links.links.get_mut(&link)
@@ -463,7 +464,7 @@ impl OwnerContext {
         }
     }
 
-    /// Sends the first unconfirmed calls from `from` on again. Returns the link's newest call, if any is unconfirmed.
+    /// Resends the first unconfirmed calls from `from` on. Returns the link's newest call, if any is unconfirmed.
     fn send_again(&mut self, link: Link, from: CallNumber) -> Option<CallNumber> {
         let first = self
             .call_links
@@ -503,7 +504,7 @@ impl OwnerContext {
         Some((message, sent.home))
     }
 
-    /// Where to send for an address; `None` while nobody can know.
+    /// The owner to which a call for an address is sent; `None` while it is unknown.
     fn route(&self, to: Address, home: OwnerId) -> Option<OwnerId> {
         match to {
             Address::Owner(owner) => Some(owner),
@@ -514,7 +515,7 @@ impl OwnerContext {
         }
     }
 
-    /// Where a cell part is, as far as this owner knows: exactly if it is its home, else where it was last heard of.
+    /// Location of a cell part: exact if this owner is its home, else the last known one.
     #[must_use]
     pub fn placed(&self, entity: EntityId) -> Option<OwnerId> {
         if let Some(base) = self.image(entity).and_then(|image| image.base()) {
@@ -524,7 +525,7 @@ impl OwnerContext {
         elsewhere.or_else(|| self.routes.cell(entity))
     }
 
-    /// A call came for somebody who is not here.
+    /// Answers a call for a receiver that is not here.
     fn absent(&mut self, sender: OwnerId, message: &CallMessage) {
         let link = message.link;
         let Some((entity, _)) = link.to.entity() else { return };

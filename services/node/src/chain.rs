@@ -1,8 +1,9 @@
-//! Which of the batches that a log holds are its chain (rules E1, E5, F2 and F4 of `docs/protocol.md`).
+//! Selection of an owner's chain among the batches in its log (rules E1, E5, F2 and F4 of `docs/protocol.md`).
 //!
-//! What is read from a log may hold batches twice, batches that an opening has voided, `Open`s that nobody recorded, fills of
-//! holes, and holes. One path through it, from the archive on, is the owner's history. A taker finds it with [`assemble`], in
-//! all that there is; db walks it batch by batch as they come, with the same [`Candidates`], so that the two cannot differ.
+//! A log may hold duplicate batches, batches that an opening has voided, `Open`s that were never recorded, fills of
+//! holes, and holes. Exactly one path through it, starting at the archive, is the owner's history. A process that takes
+//! over the owner finds it with [`assemble`], from everything there is; db walks it batch by batch as messages arrive.
+//! Both use [`Candidates`], so that they cannot differ.
 
 use std::collections::BTreeMap;
 
@@ -12,86 +13,87 @@ use thiserror::Error;
 
 use crate::writer::{Chain, Opening, Tip};
 
-/// The archive and the log do not meet, or the log has a gap. db has to fill it before the owner can be taken (F4).
+/// The archive and the log do not meet, or the log has a gap. db has to fill it before the owner can be taken over
+/// (F4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "the log of owner {owner} has a hole: batch {missing} that batch {successor} (hash {hash}) stands on is not there; db asks for it"
 )]
 pub struct Hole {
-    /// Whose log.
+    /// The owner.
     pub owner: OwnerId,
-    /// The first batch that is missing.
+    /// First missing batch.
     pub missing: BatchNumber,
-    /// The first one after it that is there.
+    /// First batch after the hole.
     pub successor: BatchNumber,
-    /// Its hash.
+    /// Hash of `successor`.
     pub hash: Hash,
 }
 
-/// A batch, as far as its place in the log goes.
+/// What a batch's header claims about its position in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Its number.
+    /// Number.
     pub number: BatchNumber,
-    /// Its epoch.
+    /// Epoch.
     pub epoch: Epoch,
-    /// The hash that it names as that of the batch before.
+    /// Hash that it names for the previous batch.
     pub previous: Hash,
-    /// Its own hash.
+    /// Hash of the batch itself.
     pub hash: Hash,
-    /// Whether it is an `Open`.
+    /// Whether the batch is an `Open`.
     pub opens: bool,
 }
 
-/// The end of the chain as far as it was walked, and what the store says of openings.
+/// End of the chain walked so far, with the openings that the store holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Stand<'a> {
-    /// The newest batch.
+    /// Newest batch.
     pub tip: Tip,
-    /// Its epoch; 0 before the first.
+    /// Epoch of the newest batch; 0 before the first.
     pub epoch: Epoch,
-    /// The openings of that epoch and higher ones.
+    /// Openings of that epoch and of higher ones.
     pub openings: &'a [Opening],
 }
 
-/// What a claim is worth.
+/// Validity of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Worth {
-    /// It is of no chain, and never will be.
+    /// Not part of any chain, now or later.
     Void,
-    /// It is of none as long as the store does not hold the opening of its epoch.
+    /// Not part of a chain until the store holds the opening of its epoch.
     SetAside,
-    /// It is what its writer appended, with the store's leave.
+    /// Appended by its writer, in an epoch that the store has recorded.
     Valid,
 }
 
-/// What comes after the tip.
+/// What follows the tip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step<T> {
     /// This batch.
     Next(Claim, T),
-    /// This one should, by its number and the store's word, and names another hash than `expected`; or it fills a hole, and
-    /// has another hash than the batch behind the hole names. It is dropped.
+    /// This batch follows by its number and the store's openings, but names another hash than `expected`; or it fills a
+    /// hole and its hash differs from the one that the batch after the hole names. It is dropped.
     Wrong {
         /// The batch.
         claim: Claim,
-        /// What it should have named, or been.
+        /// The hash that it should have named, or should have.
         expected: Hash,
     },
-    /// Something that is not there. What stands between the tip and the hole is not known to belong there before it is filled.
+    /// A batch is missing. Batches between the tip and the hole are not known to be valid before the hole is filled.
     Missing {
-        /// The first batch that is missing.
+        /// First missing batch.
         first: BatchNumber,
-        /// The hash of the batch before it.
+        /// Hash of the batch before it.
         after: Hash,
-        /// The first that is there again.
+        /// First batch after the hole.
         behind: Claim,
     },
-    /// Nothing; or nothing before the store holds an opening.
+    /// Nothing, or nothing until the store holds an opening.
     End,
 }
 
-/// Batches beyond the tip, each with what is held of it. Void ones are dropped when their turn comes.
+/// Batches beyond the tip, each with its payload. Void ones are dropped when their turn comes.
 #[derive(Clone, Debug)]
 pub struct Candidates<T> {
     rows: BTreeMap<BatchNumber, Vec<(Claim, T)>>,
@@ -104,7 +106,7 @@ impl<T> Default for Candidates<T> {
 }
 
 impl<T> Candidates<T> {
-    /// Adds a batch, unless it is there already.
+    /// Adds a batch, unless it is already present.
     pub fn insert(&mut self, claim: Claim, held: T) {
         let row = self.rows.entry(claim.number).or_default();
         if row.iter().all(|(known, _)| known.hash != claim.hash) {
@@ -112,8 +114,8 @@ impl<T> Candidates<T> {
         }
     }
 
-    /// Takes the batch after the tip, or says why there is none. Asked again with the same tip after [`Step::Wrong`], and with
-    /// the batch as the tip after [`Step::Next`], until it says something else.
+    /// Takes the batch after the tip, or says why there is none. Call it again with the same tip after [`Step::Wrong`],
+    /// and with the batch as the tip after [`Step::Next`], until it returns something else.
     pub fn step(&mut self, stand: &Stand<'_>) -> Step<T> {
         let number = stand.tip.number.next();
         while self.rows.first_key_value().is_some_and(|(passed, _)| *passed < number) {
@@ -145,7 +147,7 @@ impl<T> Candidates<T> {
             }
             (Some(next), None) => next,
             (Some(next), Some(_)) if opening.is_some() => next,
-            // What fills a hole is known by the batch behind it alone (F4).
+            // Only the batch after the hole identifies what fills it (F4).
             (Some(next), Some(behind)) if behind.number > number.next() => {
                 return Step::Missing {
                     first: number.next(),
@@ -165,7 +167,7 @@ impl<T> Candidates<T> {
         Step::Next(claim, held)
     }
 
-    /// Whether an `Open` is set aside that may come next, once the store holds it.
+    /// Whether an `Open` is set aside that can come next once the store holds it.
     #[must_use]
     pub fn awaits_opening(&self, stand: &Stand<'_>) -> bool {
         let row = self.rows.get(&stand.tip.number.next());
@@ -174,12 +176,12 @@ impl<T> Candidates<T> {
             .any(|(claim, _)| claim.opens && stand.worth(claim) == Worth::SetAside)
     }
 
-    /// All that is there, by number.
+    /// All batches, by number.
     pub fn iter(&self) -> impl Iterator<Item = (&Claim, &T)> {
         self.rows.values().flatten().map(|(claim, held)| (claim, held))
     }
 
-    /// Drops the one with the highest number that came last.
+    /// Drops the most recently inserted of those with the highest number.
     pub fn drop_last(&mut self) {
         if let Some(mut row) = self.rows.last_entry() {
             row.get_mut().pop();
@@ -189,7 +191,7 @@ impl<T> Candidates<T> {
         }
     }
 
-    /// The hashes that the valid batches of a number name as that of the batch before.
+    /// The previous-batch hashes named by the valid batches with this number.
     fn named_at(&self, stand: &Stand<'_>, number: BatchNumber) -> Vec<Hash> {
         let row = self.rows.get(&number).into_iter().flatten();
         let valid = row.filter(|(claim, _)| stand.worth(claim) == Worth::Valid);
@@ -211,7 +213,8 @@ impl<T> Candidates<T> {
 }
 
 impl Stand<'_> {
-    /// Rule E5. An `Open` of an epoch below that of a recorded one was not recorded in time: nobody can record it any more.
+    /// Rule E5. An `Open` of an epoch below that of a recorded one was not recorded in time, and can no longer be
+    /// recorded.
     fn worth(&self, claim: &Claim) -> Worth {
         let own = self.openings.iter().find(|opening| opening.epoch == claim.epoch);
         let overtaken = self.openings.iter().any(|opening| {
@@ -233,7 +236,7 @@ impl Stand<'_> {
 }
 
 impl Claim {
-    /// What a batch's header claims, and its hash.
+    /// The claim of a batch, from its header and hash.
     #[must_use]
     pub fn of(header: &Header, hash: Hash) -> Self {
         Self {
@@ -246,13 +249,14 @@ impl Claim {
     }
 }
 
-/// Finds the chain behind the archive.
+/// Finds the chain after the archive.
 ///
-/// `batches` are the messages of an owner's log and fills, in any order, and `sequence` is that of the log's last. `openings` are
-/// those that the store holds. Messages that are no batches of this owner are passed over: they can be on no chain.
+/// `batches` are the messages of an owner's log and fills, in any order, and `sequence` is that of the log's last
+/// message. `openings` are those that the store holds. Messages that are not batches of this owner are skipped: they
+/// cannot be on a chain.
 ///
 /// # Errors
-/// When a valid batch is there and the one before it is not.
+/// If a valid batch is present and the one before it is missing.
 pub fn assemble(
     owner: OwnerId,
     archived: Tip,
@@ -297,7 +301,7 @@ pub fn assemble(
                 stand.epoch = epoch;
                 chain.beyond.push(frozen(owner, claim, bytes));
             }
-            // db raises an alarm about it. Where it stands on another batch than the tip, that one is what is missing.
+            // db raises an alarm about it. If it names another previous batch than the tip, that one is missing.
             Step::Wrong { claim, .. } if claim.previous == stand.tip.hash => {}
             Step::Wrong { claim, .. } => return Err(hole(stand.tip.number, claim)),
             Step::Missing { first, behind, .. } => return Err(hole(first, behind)),

@@ -1,4 +1,4 @@
-//! What behaviour can do while it is called: read and change its entity, call others, set timers, roll dice.
+//! The interface of behaviour during a call: reads and changes its entity, calls others, sets timers, rolls dice.
 
 mod controllers;
 mod creation;
@@ -24,15 +24,15 @@ use properties::fits;
 
 use crate::{around::Around, behaviour::Caller, journal::INPUT_LIMIT, owner_context::OwnerContext, trouble::Trouble};
 
-/// Largest value, in bytes as the log writes it, that a property may hold or a call may carry. One input may record two of
-/// them.
+/// Largest value, bytes as encoded in the log, that a property may hold or a call may carry. One input may record two
+/// of them.
 pub const MAX_VALUE_BYTES: usize = 2 << 20;
 const _: () = assert!(2 * MAX_VALUE_BYTES < INPUT_LIMIT);
 
-/// How long a reply is waited for unless the caller says otherwise.
+/// Default time to wait for a reply.
 pub const DEFAULT_TIMEOUT_MS: u64 = 5_000;
 
-/// See the module. Lives as long as one call of behaviour.
+/// One entity part, as its behaviour accesses it during one call.
 pub struct Context<'a> {
     cx: &'a mut OwnerContext,
     around: &'a dyn Around,
@@ -40,19 +40,19 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// For an entity that is real on the owner context's owner.
+    /// `None` unless the entity is real on this owner.
     pub(crate) fn new(cx: &'a mut OwnerContext, around: &'a dyn Around, entity: EntityId) -> Option<Self> {
         let is_real = cx.image(entity).is_some();
         is_real.then_some(Self { cx, around, entity })
     }
 
-    /// Which entity.
+    /// The entity.
     #[must_use]
     pub fn entity(&self) -> EntityId {
         self.entity
     }
 
-    /// Which of its parts.
+    /// The part on which behaviour runs.
     #[must_use]
     pub fn part(&self) -> Part {
         self.cx.journal.part()
@@ -89,10 +89,10 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Calls a one-way method of another part, or of another entity. It happens once, even if either side dies.
+    /// Calls a one-way method of another part, or of another entity. It is executed once, even if either side fails.
     ///
     /// # Errors
-    /// When the receiver's type has no such method or the arguments do not fit.
+    /// If the receiver's type has no such method or the arguments do not fit.
     pub fn call(&mut self, to: Mailbox, method: &str, args: Vec<Value>) -> Result<(), Denied> {
         let (call, bytes) = self.prepare(to, method, args, false)?;
         self.cx.needs(bytes)?;
@@ -110,11 +110,11 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Calls a method and waits for what it returns: [`Behaviour::replied`](crate::Behaviour::replied) is called with
+    /// Calls a method and waits for its return values: [`Behaviour::replied`](crate::Behaviour::replied) is called with
     /// `then` and `note`, which are kept in the entity's state, so that the wait survives the process.
     ///
     /// # Errors
-    /// When the receiver's type has no such method or the arguments do not fit.
+    /// If the receiver's type has no such method or the arguments do not fit.
     pub fn ask(
         &mut self,
         to: Mailbox,
@@ -143,7 +143,7 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Answers a call that was answered with [`Answer::Later`](crate::Answer::Later).
+    /// Answers a call for which behaviour returned [`Answer::Later`](crate::Answer::Later).
     pub fn answer(&mut self, caller: &Caller, outcome: Outcome) {
         match self.cx.needs(0) {
             Ok(()) => self.cx.reply(caller, outcome),
@@ -151,7 +151,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Says in the process's log that something was denied. For what behaviour does not expect and has no answer to.
+    /// Writes a denial to the process log. For denials that behaviour neither expects nor handles.
     pub fn report(&mut self, denied: Denied) {
         let (entity, part, entity_type) = (self.entity, self.part(), self.entity_type().name.clone());
         self.cx.report(Trouble::Denied {
@@ -165,7 +165,7 @@ impl<'a> Context<'a> {
     /// Calls a client method on the entity's own client, on the others that see it, or on all.
     ///
     /// # Errors
-    /// When the type has no such client method or the arguments do not fit.
+    /// If the type has no such client method or the arguments do not fit.
     pub fn invoke(&mut self, audience: Audience, method: &str, args: Vec<Value>) -> Result<(), Denied> {
         let entity_type = self.entity_type();
         let found = entity_type.client_method_named(method);
@@ -181,8 +181,8 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Sets a timer: first after `after_ms`, then every `every_ms` if that is not 0. In an input that has recorded as much as
-    /// one may, none is set, and that is reported.
+    /// Sets a timer: first after `after_ms`, then every `every_ms` if that is not 0. If the input has reached its limit
+    /// of recorded bytes, no timer is set, and that is reported.
     pub fn set_timer(&mut self, after_ms: u64, every_ms: u64, tag: u32) -> TimerId {
         let timer = self.image().last_timer.next();
         if let Err(spent) = self.cx.needs(0) {
@@ -198,18 +198,18 @@ impl<'a> Context<'a> {
         timer
     }
 
-    /// Cancels a timer; one that is not set is none to cancel.
+    /// Cancels a timer; has no effect if it is not set.
     pub fn cancel_timer(&mut self, timer: TimerId) {
         if self.image().timers.contains_key(&timer) {
             self.cx.record_for(self.entity, false, Body::TimerGone { timer });
         }
     }
 
-    /// Has the persistent properties of both parts written to the database (`writeToDB`). An entity that stood for none of
-    /// the database's entities becomes a new one there.
+    /// Writes the persistent properties of both parts to the database (`writeToDB`). An entity that is not stored yet
+    /// becomes a new stored entity.
     ///
     /// # Errors
-    /// When this is the cell part, the type's entities are not to be stored, or no id is left for a new entity.
+    /// If this is the cell part, entities of the type are not stored, or no id is left for a new entity.
     pub fn store(&mut self) -> Result<DatabaseId, Denied> {
         let Some(base) = self.image().base() else {
             return Err(Denied::BaseOnly { what: "store" });
@@ -228,7 +228,7 @@ impl<'a> Context<'a> {
         Ok(database)
     }
 
-    /// The entity of the database that this one stands for; only its base part knows.
+    /// The stored entity that this base part stands for; `None` on the cell part.
     #[must_use]
     pub fn database(&self) -> Option<DatabaseId> {
         let base = self.image().base()?;
@@ -241,7 +241,7 @@ impl<'a> Context<'a> {
         self.image().client.map(|client| client.session)
     }
 
-    /// Where the entity's cell part is now; only its cell part knows.
+    /// The present place of the cell part; `None` on the base part.
     #[must_use]
     pub fn place(&self) -> Option<Place> {
         self.cx.place(self.entity)
@@ -250,8 +250,8 @@ impl<'a> Context<'a> {
     /// Moves the cell part within its space. Volatile: others see it at once, the log about once a second.
     ///
     /// # Errors
-    /// When this is a base part, a coordinate or an angle is not a number, or the place is in another space: only
-    /// [`teleport`](Self::teleport) leads there.
+    /// If this is a base part, a coordinate or an angle is not a number, or the place is in another space: use
+    /// [`teleport`](Self::teleport) for that.
     pub fn move_to(&mut self, to: Place) -> Result<(), Denied> {
         let place = self.place().ok_or(Denied::CellOnly { what: "move" })?;
         if !to.is_sound() {
@@ -265,10 +265,10 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Makes an entity with a base part on this owner, with these properties and the defaults of the others.
+    /// Creates an entity with a base part on this owner, with these properties and defaults for the others.
     ///
     /// # Errors
-    /// When a value does not fit, or no entity id is left.
+    /// If a value does not fit, or no entity id is left.
     pub fn create_base(&mut self, entity_type: &str, properties: Vec<(MemberId, Value)>) -> Result<Mailbox, Denied> {
         let type_id = self.cx.schema.type_named(entity_type).map(|found| found.id);
         let type_id = type_id.ok_or_else(|| self.unknown(format!("entity type {entity_type} beside it")))?;
@@ -281,10 +281,10 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Makes an entity that has only a cell part, on this owner.
+    /// Creates an entity that has only a cell part, on this owner.
     ///
     /// # Errors
-    /// When a value does not fit, a coordinate is not a number, the space is gone, or no entity id is left.
+    /// If a value does not fit, a coordinate is not a number, the space is gone, or no entity id is left.
     pub fn create_cell_only(
         &mut self,
         type_id: TypeId,
@@ -367,7 +367,7 @@ pub fn check_args(entity_type: &EntityType, method: &Method, args: &[Value]) -> 
     measure(entity_type, method, args).map(|_| ())
 }
 
-/// As [`check_args`]; how many bytes they take.
+/// As [`check_args`]; returns the size of the arguments, bytes.
 fn measure(entity_type: &EntityType, method: &Method, args: &[Value]) -> Result<usize, Denied> {
     let mut bytes = 0;
     let name = || format!("{}.{}", entity_type.name, method.name);

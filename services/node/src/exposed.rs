@@ -1,12 +1,12 @@
-//! What clients may call: the client's numbers and bytes in, a method and checked values out. Types before dispatch,
-//! exposure before user code.
+//! Validation of calls from clients: the client's numbers and bytes in, a method and checked values out. Types are
+//! checked before dispatch, exposure before user code.
 
 use annals_def::{EntityType, Exposure, Form, MessageRange, Method, Schema, Value, decode};
 use annals_ids::{MemberId, Part};
 use annals_wire::client::CallRefusal;
 
-/// Reads a client's call of an entity of `entity_type`. `part` is the part that is called, `own` whether it is the client's
-/// own entity.
+/// Reads a client's call of an entity of `entity_type`. `part` is the called part, `own` whether it is the client's own
+/// entity.
 pub(crate) fn read(
     schema: &Schema,
     entity_type: &EntityType,
@@ -17,7 +17,7 @@ pub(crate) fn read(
     let allowed = match method.exposed {
         Exposure::No => return Err(CallRefusal::NoSuchMethod),
         Exposure::OwnClient => own,
-        // A base part is in nobody's view but its own client's.
+        // A base part is only in the view of its own client.
         Exposure::AllClients => own || part == Part::Cell,
     };
     if !allowed {
@@ -42,7 +42,7 @@ pub(crate) fn method(schema: &Schema, entity_type: &EntityType, part: Part, mess
     find(schema, entity_type, part, message).map(|(method, _)| method.index)
 }
 
-/// The method that a client means which knows the entity as its `client_type`, and the bytes of its arguments.
+/// The method meant by a client that knows the entity as its `client_type`, and the bytes of the arguments.
 fn find<'a, 'm>(
     schema: &'a Schema,
     entity_type: &'a EntityType,
@@ -78,8 +78,8 @@ mod tests {
     const KNOWN: TypeId = TypeId(0);
     const REAL: TypeId = TypeId(1);
 
-    /// A type with one method of each exposure in either part, and another that clients take for it, whose methods are exposed
-    /// the other way round.
+    /// A type with one method of each exposure in either part, and another type under which clients know it, with the
+    /// exposures reversed.
     fn schema() -> Schema {
         let exposures = [Exposure::No, Exposure::OwnClient, Exposure::AllClients];
         let methods = |exposures: &[Exposure]| {
@@ -103,7 +103,7 @@ mod tests {
         Schema::new(vec![known, real], Vec::new(), Vec::new())
     }
 
-    /// What becomes of a call of each method of the known type, on the real one.
+    /// Outcome of a call of each method of the known type, on the real one.
     fn called(part: Part, own: bool) -> [Result<u16, CallRefusal>; 3] {
         let schema = schema();
         let known = schema.entity_type(KNOWN).expect("it is defined");

@@ -1,4 +1,4 @@
-//! The gate: what is made waits here until what it shows is in the log (rules G1 to G4).
+//! The gate: holds each output until the batch that it depends on is in the log (rules G1 to G4).
 //!
 //! Responsible for: when an output leaves, and in which order. Not responsible for: knowing what is acknowledged or
 //! whether the log is fresh ([`Writer`](crate::writer::Writer) does), or where an output goes.
@@ -7,19 +7,20 @@ use std::collections::VecDeque;
 
 use annals_ids::BatchNumber;
 
-/// Outputs that one gate holds before its core must take no more input. It bounds a core's memory while the log is away:
-/// at 10 Hz and 500 witnesses per cell this is a minute of frames.
+/// Outputs that one gate holds before its core must take no more input. It bounds a core's memory while the log is
+/// unavailable: at 10 Hz and 500 witnesses per cell this is a minute of frames.
 pub const WAITING_LIMIT: usize = 300_000;
 
-/// Outputs on their way out, in the order in which they were made.
+/// Pending outputs, in the order in which they were made.
 ///
-/// Driving it: [`push`](Self::push) and [`push_volatile`](Self::push_volatile) whatever the core made; after each change of
-/// the writer call [`release`](Self::release) until it returns `None`; after the writer stopped, [`shut`](Self::shut).
+/// Driving it: [`push`](Self::push) and [`push_volatile`](Self::push_volatile) each output of the core; after each
+/// change of the writer call [`release`](Self::release) until it returns `None`; after the writer stopped,
+/// [`shut`](Self::shut).
 #[derive(Debug)]
 pub struct Gate<T> {
-    /// What must arrive. Labels never decrease from front to back.
+    /// Outputs that must arrive. Labels never decrease from front to back.
     labelled: VecDeque<Held<T>>,
-    /// What is only worth having now. Emptied by every release.
+    /// Outputs that are useful only now. Emptied by every release.
     volatile: VecDeque<Held<T>>,
     made: u64,
     shut: bool,
@@ -27,9 +28,9 @@ pub struct Gate<T> {
 
 #[derive(Debug)]
 struct Held<T> {
-    /// Position among everything that was ever pushed, so that the two queues leave as one.
+    /// Position among all outputs ever pushed: restores one order over both queues.
     made: u64,
-    /// The newest batch this output depends on.
+    /// Newest batch that this output depends on.
     label: BatchNumber,
     item: T,
 }
@@ -55,13 +56,13 @@ impl<T> Gate<T> {
     /// Holds an output until batch `label` is acknowledged (G1). `label` is the newest batch, gathering or closed, that
     /// held an event or a consumed call when the output was made.
     pub fn push(&mut self, label: BatchNumber, item: T) {
-        // An output never leaves before one that was made earlier, so a lower label behind a higher one means the higher.
+        // An output never leaves before an earlier one, so a lower label behind a higher one counts as the higher.
         let label = self.labelled.back().map_or(label, |newest| newest.label.max(label));
         self.hold(label, item, |gate| &mut gate.labelled);
     }
 
-    /// Lets an output leave at the next release or never (G2). It is dropped unless batch `shown_since`, the one with the
-    /// `Created` or `Onloaded` of the entity it tells of, is acknowledged (G3).
+    /// Queues an output that leaves at the next release or never (G2). It is dropped unless batch `shown_since`, the
+    /// one with the `Created` or `Onloaded` of its entity, is acknowledged (G3).
     pub fn push_volatile(&mut self, shown_since: BatchNumber, item: T) {
         self.hold(shown_since, item, |gate| &mut gate.volatile);
     }
@@ -75,7 +76,7 @@ impl<T> Gate<T> {
         queue(self).push_back(Held { made, label, item });
     }
 
-    /// The next output that may leave, given the newest acknowledged batch and whether the writer is fresh.
+    /// Next output that may leave, given the newest acknowledged batch and whether the writer is fresh.
     ///
     /// Call it until it returns `None`: by then every volatile output has left or been dropped.
     pub fn release(&mut self, acknowledged: BatchNumber, fresh: bool) -> Option<T> {
@@ -101,14 +102,14 @@ impl<T> Gate<T> {
         queue.pop_front().map(|held| held.item)
     }
 
-    /// Drops everything, now and from now on (G4): the log failed, and what had not left never leaves.
+    /// Drops all outputs, present and future (G4): the log failed, and outputs still held must never leave.
     pub fn shut(&mut self) {
         self.shut = true;
         self.labelled.clear();
         self.volatile.clear();
     }
 
-    /// How many outputs wait.
+    /// Number of waiting outputs.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.labelled.len() + self.volatile.len()

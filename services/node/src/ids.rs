@@ -1,17 +1,17 @@
-//! The ids an epoch may give away.
+//! Entity ids that an epoch may allocate.
 
 use std::ops::Range;
 
 use annals_ids::EntityId;
 
-/// How many ids the director grants at a time: 2^20 of them.
+/// Ids in one block that the director grants: 2^20.
 pub const BLOCK: u64 = 1 << 20;
 
-/// Below this many ids left, more are asked for.
+/// Below this many remaining ids, another block is requested.
 const LOW: u64 = 1 << 16;
 
-/// Ids that belong to one epoch alone. What an earlier epoch left unused is never given away, so that an id that stands
-/// in a void batch stands for nothing else.
+/// Ids that belong to one epoch alone. Ids that an earlier epoch left unused are never allocated again, so that an id
+/// in a void batch refers to nothing else.
 #[derive(Clone, Debug)]
 pub struct IdBlocks {
     blocks: Vec<Range<u64>>,
@@ -19,7 +19,7 @@ pub struct IdBlocks {
 }
 
 impl IdBlocks {
-    /// Those granted with the epoch.
+    /// The block granted with the epoch.
     #[must_use]
     pub fn new(granted: Range<u64>) -> Self {
         Self {
@@ -28,18 +28,18 @@ impl IdBlocks {
         }
     }
 
-    /// Adds a block that was asked for.
+    /// Adds a requested block.
     pub fn add(&mut self, granted: Range<u64>) {
         self.blocks.push(granted);
         self.asked = false;
     }
 
-    /// An id that was never given away; `None` when the block is used up and no other has come.
+    /// Allocates an id that was never used; `None` when the block is used up and no other has arrived.
     pub fn take(&mut self) -> Option<EntityId> {
         self.blocks.iter_mut().find_map(Iterator::next).map(EntityId)
     }
 
-    /// Whether it is time to ask for more; says so once per block.
+    /// Whether to request another block; true once per block.
     pub fn wants_more(&mut self) -> bool {
         let left: u64 = self
             .blocks

@@ -1,111 +1,112 @@
-//! What behaviour asks the database, and what it learns.
+//! Database queries of behaviour, and their results.
 //!
-//! An inquiry is a wait in the entity's state, as that for a reply is, so that each ends once: with an answer or, by its
-//! deadline, without one. The inquiry itself is not kept: a process that is lost takes it along, and the deadline says so.
-//! Asking again does no harm, as an inquiry changes nothing that another of its kind would change once more.
+//! A query is a wait in the entity's state, like the wait for a reply, so that each ends once: with an answer, or
+//! without one at its deadline. The query itself is not stored: if the process is lost, so is the query, and the
+//! deadline reports that. Retrying is harmless, because queries are idempotent.
 
 use annals_def::Value;
 use annals_ids::{Address, BatchNumber, DatabaseId, Mailbox, OwnerId, TypeId};
 use thiserror::Error;
 
-/// Whom an entity waits for that waits for the database. No owner has this number.
+/// The address for which an entity waits when it waits for the database. No owner has this number.
 pub const DATABASE: Address = Address::Owner(OwnerId(0));
 
-/// Most entities that are named at once. Whoever wants more asks again for those behind the last.
+/// Maximum entities in one result. To get more, query again for those after the last.
 pub const NAMED_AT_ONCE: usize = 64;
 
-/// What is asked.
+/// A query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inquiry {
-    /// Say when db has folded this batch of the asker's log, in which the entity was stored (`writeToDB`'s callback).
+    /// Report when db has folded this batch of the requester's log, in which the entity was stored (`writeToDB`'s
+    /// callback).
     Written {
-        /// Which entity of the database.
+        /// The stored entity.
         database: DatabaseId,
-        /// Up to which batch.
+        /// The batch.
         batch: BatchNumber,
     },
-    /// The entities of a type that have this value in a property with an index (`lookUpBaseByName` and the like).
+    /// Entities of a type that have this value in an indexed property (`lookUpBaseByName` and the like).
     Find {
-        /// Of which type.
+        /// The type.
         type_id: TypeId,
-        /// By which property.
+        /// The property.
         property: String,
-        /// What it holds.
+        /// Its value.
         value: Value,
-        /// Only those behind this one.
+        /// Only entities after this one.
         after: DatabaseId,
     },
-    /// Let an entity of the database live, here or where it lives already (`createBaseFromDBID`, `createBaseFromDB`).
+    /// Activate a stored entity, here unless it is active elsewhere (`createBaseFromDBID`, `createBaseFromDB`).
     Begin(Wanted),
 }
 
-/// Which entity of the database.
+/// Names a stored entity.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wanted {
-    /// This one.
+    /// By its id.
     Id(DatabaseId),
-    /// The one of a type with this identifier.
+    /// By a type and its identifier.
     Named {
-        /// Of which type.
+        /// The type.
         type_id: TypeId,
-        /// Its identifier.
+        /// The identifier.
         identifier: Value,
     },
 }
 
-/// What comes of an inquiry.
+/// Result of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Learned {
     /// The entity is in the database as it was when it was stored.
     Written {
-        /// Which it is.
+        /// The stored entity.
         database: DatabaseId,
-        /// The properties by which it is not found, because another entity has the value and only one may.
+        /// Unique properties by which it is not found, because another entity has the value already.
         taken: Vec<String>,
     },
-    /// These have the value, in the order of their ids; [`NAMED_AT_ONCE`] of them if there may be more.
+    /// Entities with the value, in the order of their ids; [`NAMED_AT_ONCE`] of them if there may be more.
     Found(Vec<Known>),
-    /// It lives.
+    /// The entity is active.
     Begun {
-        /// Which it is.
+        /// The stored entity.
         database: DatabaseId,
         /// Its base part.
         mailbox: Mailbox,
-        /// Whether it lived before it was asked for.
+        /// Whether it was active before the request.
         was_active: bool,
     },
 }
 
-/// An entity of the database that was found.
+/// A stored entity that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// Which it is.
+    /// Its id.
     pub database: DatabaseId,
-    /// How it is.
+    /// Its activation state.
     pub life: Life,
 }
 
-/// How an entity of the database is.
+/// Activation state of a stored entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// It does not live.
+    /// Not active.
     Offline,
-    /// It is checked out, and its life has not begun yet or its beginning is not known to the database.
+    /// Checked out; its activation has not begun yet, or the database does not know of it.
     Beginning,
-    /// This is its base part.
+    /// Active; this is its base part.
     Active(Mailbox),
 }
 
-/// Why nothing is learned.
+/// Why a query has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotLearned {
-    /// No answer came in time: ask again.
+    /// No answer in time: retry.
     #[error("the database did not answer in time; ask again")]
     Late,
     /// There is no such entity.
     #[error("there is no such entity in the database")]
     Absent,
-    /// It cannot be answered as it is.
+    /// The query cannot be answered.
     #[error("the database cannot answer: {0}")]
     Refused(String),
 }

@@ -1,11 +1,11 @@
-//! The journal: the one way in which a core changes its state.
+//! The journal: the only way in which a core changes its state.
 //!
-//! What is recorded is applied to the state and put into the gathering batch at once, so that the state never holds what
-//! the log will not.
+//! A recorded event is applied to the state and added to the gathering batch at once, so that the state never holds
+//! anything that the log will not.
 //!
-//! A batch must fit a message on the bus, and what one input records must not be torn apart (rule L1). So an input may record
-//! only so much ([`INPUT_LIMIT`]), and what the next one records goes into a batch of its own where there is no room for it
-//! beside what was gathered before ([`GATHERING_LIMIT`]).
+//! A batch must fit into one bus message, and the events of one input must not be split over batches (rule L1). So the
+//! size of one input is limited ([`INPUT_LIMIT`]), and an input that does not fit beside earlier ones
+//! ([`GATHERING_LIMIT`]) goes into a batch of its own.
 
 use std::collections::VecDeque;
 
@@ -15,40 +15,40 @@ use annals_event::{
 };
 use annals_ids::{Address, BatchNumber, CallNumber, DatabaseId, EntityId, HistoryNumber, Part, Tick, WallTime};
 
-/// Bytes gathered and not closed, beyond which a core takes no further input, and whatever is recorded nevertheless goes
-/// into further batches.
+/// Maximum bytes in unclosed batches: beyond it a core takes no further input. Anything recorded nevertheless goes into
+/// further batches.
 pub const GATHERING_LIMIT: usize = 1 << 20;
 
-/// Bytes that one input may record before behaviour and role are refused more. An entity that is handed over is recorded
-/// whole, by either side.
+/// Maximum bytes that one input may record before further requests of behaviour and role are denied. An entity that is
+/// handed over is recorded whole, on both sides.
 pub const INPUT_LIMIT: usize = 5 << 20;
 
-/// Bytes that the orders and lives in a batch make db write to the ledger, beyond which the core is full as it is with
-/// [`GATHERING_LIMIT`]: all of that goes into the transaction that folds the batch.
+/// Maximum bytes that the orders and activations in a batch make db write to the ledger. Beyond it the core is full, as
+/// with [`GATHERING_LIMIT`]: all of it goes into the transaction that folds the batch.
 pub const ORDERS_LIMIT: usize = 2 << 20;
 
-/// Largest batch, bytes: what a nats-server that Annals accepts takes in one message, less what the subject and the
-/// message's own header need.
+/// Largest batch, bytes: the maximum message of a nats-server that Annals accepts, less the subject and the message's
+/// own header.
 pub const BATCH_LIMIT: usize = (8 << 20) - (4 << 10);
 
-/// What an input may record beyond [`INPUT_LIMIT`]: that it took calls, was answered, and ended things. Each of these is
-/// some tens of bytes, and an owner that has no room left does nothing more in that input.
+/// Bytes that an input may record beyond [`INPUT_LIMIT`]: consumed calls, answers, and endings. Each is some tens of
+/// bytes, and an owner without room does nothing more in that input.
 const AFTERMATH: usize = 1 << 20;
 const _: () = assert!(HEADER_BYTES + GATHERING_LIMIT + INPUT_LIMIT + AFTERMATH <= BATCH_LIMIT);
 
-/// Gathers what happens.
+/// Gathers events into batches.
 #[derive(Debug)]
 pub struct Journal {
     state: OwnerState,
-    /// What was gathered before the gathering batch, one batch each.
+    /// Gathered batches before the current one.
     full: VecDeque<Gathering>,
     gathering: Gathering,
-    /// Length of the gathering batch when the present input began.
+    /// Length of the gathering batch at the start of the present input.
     begun: usize,
-    /// What the orders in the gathering batch make db write, and how much of that when the present input began.
+    /// Bytes that the orders in the gathering batch make db write, and that number at the start of the present input.
     weight: usize,
     begun_weight: usize,
-    /// The end of the log as far as it was closed; the state's own tail is that of the last fold.
+    /// End of the log up to the last closed batch; the state's own tail is that of the last fold.
     tail: Tail,
     imprint: Imprint,
     cause: Cause,
@@ -56,7 +56,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Goes on where `state` ends.
+    /// Continues from `state`.
     #[must_use]
     pub fn new(state: OwnerState, imprint: Imprint) -> Self {
         let tail = state.tail;
@@ -74,51 +74,51 @@ impl Journal {
         }
     }
 
-    /// The state, with everything recorded so far in it.
+    /// The state, including everything recorded so far.
     #[must_use]
     pub fn state(&self) -> &OwnerState {
         &self.state
     }
 
-    /// What does not change from batch to batch.
+    /// The header fields that are the same in every batch.
     #[must_use]
     pub fn imprint(&self) -> &Imprint {
         &self.imprint
     }
 
-    /// Whether the next batch would hold nothing.
+    /// Whether the next batch would be empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.full.is_empty() && self.gathering.is_empty()
     }
 
-    /// The bytes gathered so far, of however many batches.
+    /// Bytes gathered so far, over all unclosed batches.
     #[must_use]
     pub fn length(&self) -> usize {
         self.full.iter().map(Gathering::length).sum::<usize>() + self.gathering.length()
     }
 
-    /// Whether no more should be recorded until a batch was closed.
+    /// Whether no more should be recorded until a batch is closed.
     #[must_use]
     pub fn is_full(&self) -> bool {
         !self.full.is_empty() || self.has_enough()
     }
 
-    /// How many bytes more the present input may record.
+    /// Bytes that the present input may still record.
     #[must_use]
     pub fn room(&self) -> usize {
         let recorded = self.gathering.length() - self.begun + self.weight - self.begun_weight;
         INPUT_LIMIT.saturating_sub(recorded)
     }
 
-    /// The newest batch that holds anything: what an output that is made now depends on (rule G1).
+    /// Newest batch that holds anything: the one that an output made now depends on (rule G1).
     #[must_use]
     pub fn label(&self) -> BatchNumber {
         let gathered = self.full.len() as u64 + u64::from(!self.gathering.is_empty());
         BatchNumber(self.tail.batch.0.saturating_add(gathered))
     }
 
-    /// Begins a new input: what is recorded from here on has no consumed call as its cause, and is in one batch.
+    /// Begins a new input: events recorded from here on have no consumed call as their cause, and are in one batch.
     pub fn begin(&mut self) {
         if self.has_enough() {
             self.full.push_back(std::mem::take(&mut self.gathering));
@@ -129,10 +129,10 @@ impl Journal {
         self.cause = Cause(0);
     }
 
-    /// Records that a call was taken; what is recorded from here on is its effect.
+    /// Records that a call was consumed; events recorded from here on are its effects.
     ///
     /// # Panics
-    /// When it is not the next call on its link or its receiver is not here: the caller checks that.
+    /// If it is not the next call on its link or its receiver is not here: the caller checks that.
     pub fn consume(&mut self, link: Link, number: CallNumber, trace: Trace) {
         let consumed = Consumed {
             at: 0,
@@ -148,11 +148,11 @@ impl Journal {
         self.cause = Cause(self.gathering.consumed());
     }
 
-    /// Records an event, and returns how many bytes it takes in the log. `shown` gives it the next number in the subject's
+    /// Records an event, and returns its size in the log, bytes. `shown` gives it the next number in the subject's
     /// history.
     ///
     /// # Panics
-    /// When the event cannot happen in this state: the caller checks that.
+    /// If the event is impossible in this state: the caller checks that.
     pub fn record(&mut self, subject: Subject, shown: bool, body: Body) -> usize {
         let history = if shown { self.next_history(subject) } else { None };
         let event = Event {
@@ -171,15 +171,15 @@ impl Journal {
         self.gathering.length() - before
     }
 
-    /// What was recorded since this was last asked, for whoever shows it to others.
+    /// Takes the events recorded since the last call, to be shown to others.
     pub fn take_recorded(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.recorded)
     }
 
-    /// Closes the oldest batch that is not closed. To be done between two inputs.
+    /// Closes the oldest open batch. Call it between two inputs.
     ///
     /// # Panics
-    /// When it would not fit a message on the bus: an input recorded more than it may.
+    /// If the batch does not fit into a bus message: an input exceeded its limit.
     pub fn freeze(&mut self, tick: Tick, wall: WallTime, opens: bool) -> FrozenBatch {
         let mut oldest = self.full.pop_front().unwrap_or_else(|| {
             (self.begun, self.weight, self.begun_weight) = (0, 0, 0);
@@ -201,40 +201,40 @@ impl Journal {
         frozen
     }
 
-    /// The part of an entity that is real here.
+    /// The part of an entity that is real on this owner.
     #[must_use]
     pub fn subject(&self, entity: EntityId) -> Subject {
         Subject::Entity(entity, self.part())
     }
 
-    /// The address of an entity part that this owner may hold.
+    /// The address of an entity part on this owner.
     #[must_use]
     pub fn address(&self, entity: EntityId) -> Address {
         Address::of(entity, self.part())
     }
 
-    /// Which parts this owner holds.
+    /// The part that this owner's role holds.
     ///
     /// # Panics
-    /// When it holds no entities: then there is none to ask about.
+    /// If the owner holds no entities.
     #[must_use]
     pub fn part(&self) -> Part {
         self.state.part().expect("invariant: whoever has entities holds parts")
     }
 
-    /// Whether what comes next goes into another batch.
+    /// Whether the next events go into another batch.
     fn has_enough(&self) -> bool {
         self.gathering.length() > GATHERING_LIMIT || self.weight > ORDERS_LIMIT
     }
 
-    /// What an event makes db write to the ledger.
+    /// Bytes that an event makes db write to the ledger.
     fn weight_of(&self, event: &Event) -> usize {
         match (&event.body, event.subject) {
             (Body::Ordered { order, .. }, Subject::Entity(entity, _)) => {
                 let base = self.state.entities.get(&entity).and_then(|image| image.base());
                 base.map_or(0, |base| base.ledger.weight(order))
             }
-            // It is told what it has. What is stored for the first time has nothing yet.
+            // A stored entity is sent its holdings. An entity that is stored for the first time has none.
             (Body::BaseCreated(creation), _) if creation.database != DatabaseId(0) => STATEMENT_BYTES,
             _ => 0,
         }

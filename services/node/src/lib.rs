@@ -1,9 +1,9 @@
 //! The core contract: log writer, gate, calls, and the driver that services and simulation share.
 //!
-//! Responsible for: what cell and base owners have in common — recording what happens ([`journal`]), appending it
-//! ([`writer`]), holding back what is not in the log yet ([`gate`]), calls that happen once, timers, and the trait behind
-//! which game code sits ([`Behaviour`]). Not responsible for: space, clients' connections, or anything that waits: a
-//! shell drives an [`Owner`] and the simulation drives the same one.
+//! Responsible for what cell and base owners have in common: recording events ([`journal`]), appending them
+//! ([`writer`]), holding outputs until their events are in the log ([`gate`]), calls that are executed exactly once,
+//! timers, and the trait behind which game code sits ([`Behaviour`]). Not responsible for: space, clients' connections,
+//! or anything that waits. A shell drives an [`Owner`], and the simulation drives the same one.
 
 mod around;
 mod behaviour;

@@ -1,5 +1,5 @@
-//! Moments in the course of the realm, of which every part on an owner is told: one part at a time, so that however many
-//! there are, what they do about it fits into the log and its limits.
+//! Lifecycle events of the realm, delivered to every part on an owner: one part per input, so that the effects fit into
+//! the log and its limits for any number of parts.
 
 use std::collections::VecDeque;
 
@@ -7,33 +7,33 @@ use annals_ids::EntityId;
 
 use crate::{behaviour::Behaviour, context::Context};
 
-/// A moment in the course of the realm.
+/// A lifecycle event of the realm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// The owner serves.
+    /// The owner is ready to serve.
     Ready {
-        /// Whether the realm begins on it.
+        /// Whether this owner runs the realm's bootstrap.
         is_bootstrap: bool,
     },
     /// The realm is about to stop.
     ShuttingDown,
-    /// It stops.
+    /// The realm stops.
     ShutDown(ShutDown),
 }
 
 /// The stages of a stop, as games know them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShutDown {
-    /// 0: clients are about to be sent away.
+    /// 0: clients are about to be disconnected.
     Parting,
-    /// 1: entities of the database are about to be written.
+    /// 1: stored entities are about to be written.
     Writing,
-    /// 2: they are written.
+    /// 2: stored entities are written.
     Written,
 }
 
 impl Moment {
-    /// Tells a part's behaviour.
+    /// Calls the part's behaviour.
     pub(crate) fn tell(self, behaviour: &dyn Behaviour, context: &mut Context<'_>) {
         match self {
             Moment::Ready { is_bootstrap } => behaviour.app_ready(context, is_bootstrap),
@@ -45,7 +45,7 @@ impl Moment {
     }
 }
 
-/// The moments that came, and who is still to be told.
+/// Queued lifecycle events, and the parts that have not received the current one.
 #[derive(Debug, Default)]
 pub(crate) struct Moments {
     coming: VecDeque<Moment>,
@@ -54,22 +54,22 @@ pub(crate) struct Moments {
 }
 
 impl Moments {
-    /// A moment has come. Those before it are told first.
+    /// Queues an event, behind earlier ones.
     pub(crate) fn come(&mut self, moment: Moment) {
         self.coming.push_back(moment);
     }
 
-    /// Whether anybody is still to be told.
+    /// Whether any part has still to receive an event.
     pub(crate) fn is_busy(&self) -> bool {
         self.present.is_some() || !self.coming.is_empty()
     }
 
-    /// How many moments everybody was told of.
+    /// Number of events that every part has received.
     pub(crate) fn over(&self) -> u64 {
         self.over
     }
 
-    /// Who is to be told next, and of what. `parts` gives everybody who is there when a moment begins to be told.
+    /// Next part to notify, and the event. `parts` returns all parts present when delivery of an event begins.
     pub(crate) fn next(&mut self, parts: impl Fn() -> VecDeque<EntityId>) -> Option<(Moment, EntityId)> {
         loop {
             if let Some((moment, left)) = &mut self.present {

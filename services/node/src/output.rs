@@ -1,4 +1,4 @@
-//! What a core asks of its shell.
+//! Outputs of a core, carried out by its shell.
 
 use annals_def::Value;
 use annals_event::Place;
@@ -8,98 +8,100 @@ use thiserror::Error;
 
 use crate::inquiry::Inquiry;
 
-/// A client's connection, as the shell that holds it counts them.
+/// A client's connection, as numbered by the shell that holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
-/// What leaves through the gate.
+/// An output that leaves through the gate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Publish this to an owner.
+    /// Publish an envelope to an owner.
     Send {
-        /// Which owner.
+        /// The receiver.
         to: OwnerId,
-        /// What.
+        /// The envelope.
         envelope: Envelope,
     },
-    /// Write this to a client's stream, in order.
+    /// Write a frame to a client's stream, in order.
     Frame {
-        /// Which connection.
+        /// The connection.
         connection: ConnectionId,
         /// The frame's body.
         bytes: Vec<u8>,
     },
-    /// Send this to a client as a datagram.
+    /// Send a datagram to a client.
     Datagram {
-        /// Which connection.
+        /// The connection.
         connection: ConnectionId,
         /// The encoded datagram.
         bytes: Vec<u8>,
     },
     /// Close a client's connection.
     Close {
-        /// Which connection.
+        /// The connection.
         connection: ConnectionId,
-        /// Why, for the client.
+        /// The reason, for the client.
         reason: CloseReason,
     },
-    /// A session was opened: the login service may tell the client.
+    /// Result of opening a session: the login service may notify the client.
     SessionOpened {
-        /// Which request it answers.
+        /// The request that it answers.
         request: u64,
         /// The session, or why there is none.
         opened: Result<SessionId, NotOpened>,
     },
-    /// An entity of the database lives here, or not: whoever asked may be told.
+    /// Result of activating a stored entity, for the requester.
     Begun {
-        /// Which request it answers.
+        /// The request that it answers.
         request: u64,
         /// The entity, or why there is none.
         begun: Result<Begun, NotOpened>,
     },
-    /// An operator's order is in the log, or will not be: whoever asked may be told.
+    /// Result of recording an operator's order, for the requester.
     Ordered {
-        /// Which request it answers.
+        /// The request that it answers.
         request: u64,
         /// The order, or why there is none.
         ordered: Result<TransferId, NotOrdered>,
     },
-    /// Ask the database on behalf of an entity.
+    /// Query the database on behalf of an entity.
     Inquire {
-        /// Who waits.
+        /// The waiting entity.
         entity: EntityId,
-        /// The number of its wait for [`crate::inquiry::DATABASE`].
+        /// Number of its wait for [`crate::inquiry::DATABASE`].
         number: CallNumber,
-        /// What is asked.
+        /// The query.
         inquiry: Inquiry,
     },
-    /// Ask the director for a further block of entity ids.
+    /// Request another block of entity ids from the director.
     WantIds,
 }
 
-/// An entity of the database that lives.
+/// A stored entity that is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// Its base part.
     pub mailbox: Mailbox,
-    /// Whether it lived before it was asked for.
+    /// Whether it was active before the request.
     pub was_active: bool,
 }
 
-/// Why no session was opened, or no life begun. Display is for the operator; the client is told only that the realm is busy.
+/// Why no session was opened, or no entity activated. Display is for the operator; the client is told only that the
+/// realm is busy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotOpened {
-    /// The check-out belongs to a life that has ended, or to an earlier holding of this owner. The stored entity is to be
-    /// looked up and checked out anew.
+    /// The check-out belongs to an activation that has ended, or to an earlier epoch of this owner. The stored entity
+    /// has to be looked up and checked out again.
     #[error("the check-out is out of date; check the entity out again")]
     Outdated,
-    /// There is no room, or no entity id is left at this moment.
+    /// The owner is full, or no entity id is left at this moment.
     #[error("the base has no room for another session; try another base, or again in a moment")]
     Full,
-    /// What is stored does not fit the schema, or the type cannot have a client.
+    /// The stored data does not fit the schema, or the type cannot have a client.
     #[error("what is stored does not fit the realm's definitions: {0}")]
     Unfit(String),
-    /// Another client of the account is connected, and no second one is admitted. This one is for the client.
+    /// Another client of the account is connected, and the log-in asks for no replacement. The client receives this
+    /// reason.
     #[error("another client of the account is connected, and the log-in asks for no replacement")]
     InUse,
 }
@@ -107,72 +109,73 @@ pub enum NotOpened {
 /// Why an operator's order was not recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotOrdered {
-    /// Whose it is does not live here. It is to be looked for, and its life begun.
+    /// The entity is not active here. It has to be looked up, and activated.
     #[error("the entity of the database does not live here; have it begin its life")]
     NotAlive,
-    /// It does not know yet what it holds, or has as many orders waiting or as much recorded as it may.
+    /// The entity's holdings are not known yet, or it has the maximum of waiting orders or of recorded bytes.
     #[error("the entity takes no orders at this moment; ask again in a moment")]
     NotNow,
-    /// Nothing of that kind is ever recorded.
+    /// Such an order is never recorded.
     #[error("it is not recorded: {0}")]
     Refused(String),
 }
 
-/// What behaviour asks of its owner with [`Context::request`](crate::Context::request): done when the present call is over.
+/// A request of behaviour to its owner, made with [`Context::request`](crate::Context::request): executed after the
+/// present call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
-    /// Make the cell part of a base entity.
+    /// Create the cell part of a base entity.
     CreateCell {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// Where.
+        /// The place.
         place: Place,
-        /// Cell properties that are not to have their defaults.
+        /// Cell properties that differ from their defaults.
         properties: Vec<(MemberId, Value)>,
     },
-    /// End a cell part: asked by a base part its own, asked by a cell part as [`Request::Destroy`].
+    /// Destroy a cell part: from a base part, its own; from a cell part, as [`Request::Destroy`].
     DestroyCell {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
     },
-    /// End an entity: asked by a base part one with a base part here, cell part first; asked by a cell part the cell part of
-    /// any entity that is real here or has a ghost here.
+    /// Destroy an entity: from a base part, one with a base part here, cell part first; from a cell part, the cell part
+    /// of any entity that is real here or has a ghost here.
     Destroy {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
     },
-    /// Give a base entity's client to another base entity on this owner.
+    /// Move a base entity's client to another base entity on this owner.
     GiveClient {
-        /// Who has it.
+        /// The entity that has the client.
         from: EntityId,
-        /// Who is to have it.
+        /// The entity that receives it.
         to: EntityId,
     },
     /// Close the connection of a base entity's client.
     CloseClient {
-        /// Whose client.
+        /// The client's entity.
         entity: EntityId,
-        /// Why, for the client.
+        /// The reason, for the client.
         reason: CloseReason,
     },
-    /// Put a cell entity at once somewhere else, in any space.
+    /// Teleport a cell entity, to any space.
     Teleport {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// Where to.
+        /// The destination.
         place: Place,
     },
-    /// Have a space be there again, if it is gone.
+    /// Open a space again, if it is destroyed.
     OpenSpace {
-        /// Who asks.
+        /// The requesting entity.
         entity: EntityId,
-        /// Somewhere in it: whoever is responsible there opens it.
+        /// A position in it: the cell responsible for it opens the space.
         place: Place,
     },
 }
 
 impl Request {
-    /// Whom it concerns.
+    /// The entity that the request concerns.
     #[must_use]
     pub fn entity(&self) -> EntityId {
         match self {

@@ -1,7 +1,7 @@
 //! One owner at work: the contract between a core and its shell.
 //!
-//! A shell calls [`Owner::handle`] with one input, then drains, in this order, [`Owner::poll_log`] and
-//! [`Owner::poll_output`], and calls again at the latest at [`Owner::deadline`]. Nothing in here waits.
+//! A shell calls [`Owner::handle`] with one input, then drains [`Owner::poll_log`] and [`Owner::poll_output`], in this
+//! order, and calls `handle` again at the latest at [`Owner::deadline`]. Nothing in this module waits.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -38,91 +38,92 @@ use crate::{
     writer::{self, Action, Chain, Durability, Wanted, Writer},
 };
 
-/// Most calls within the owner, and requests, that one input may cause. Behaviour that exceeds it calls itself in a circle.
+/// Maximum calls within the owner, and requests, caused by one input. Behaviour that exceeds it calls itself in a
+/// circle.
 const LOCAL_LIMIT: usize = 10_000;
 
-/// Most things of a kind that were due and are done by one [`Input::Time`]. What is left is due at once, after whatever else
-/// waits for the owner.
+/// Maximum due items of each kind per [`Input::Time`]. The rest is due at once, after other inputs that wait for the
+/// owner.
 const TURNS: usize = 1_000;
 
-/// What an owner of one kind does that the others do not.
+/// The part of an owner that depends on its kind.
 pub trait Role {
-    /// Inputs of this role alone.
+    /// Inputs that only this role takes.
     type Input;
 
-    /// The kind of its owner.
+    /// The kind of its owners.
     const KIND: OwnerKind;
 
-    /// Whether this input comes only once and is small, so that it is taken even while others are turned away because too
-    /// much is waiting.
+    /// Whether this input comes only once and is small, so that it is accepted even while other inputs are rejected
+    /// because the owner is full.
     fn is_vital(_input: &Self::Input) -> bool {
         false
     }
 
-    /// Handles an input of its own.
+    /// Handles one of the role's own inputs.
     fn handle(&mut self, cx: &mut OwnerContext, input: Self::Input);
 
     /// Handles a call that is not a method call. It is already recorded as consumed.
     fn handle_call(&mut self, cx: &mut OwnerContext, caller: &Caller, call: Call);
 
-    /// Does what the behaviour of entity `by` asked for, or tells it why not ([`OwnerContext::deny`]).
+    /// Executes a request of the behaviour of entity `by`, or denies it ([`OwnerContext::deny`]).
     fn request(&mut self, cx: &mut OwnerContext, by: EntityId, request: Request);
 
-    /// Handles what another owner says of ghosts.
+    /// Handles another owner's message about ghosts.
     fn ghost(&mut self, cx: &mut OwnerContext, from: OwnerId, message: GhostMessage);
 
-    /// Handles what another owner says of a space's data.
+    /// Handles another owner's message about a space's data.
     fn space(&mut self, _cx: &mut OwnerContext, _from: OwnerId, _space: SpaceId, _message: SpaceMessage) {}
 
-    /// Handles what passes between a witness and a proxy.
+    /// Handles a message between a witness and a proxy.
     fn view(&mut self, cx: &mut OwnerContext, from: OwnerId, message: ViewMessage);
 
     /// Handles a lifecycle event of the realm, after the entity's behaviour did.
     fn on_lifecycle(&mut self, _cx: &mut OwnerContext, _entity: EntityId, _moment: Moment) {}
 
-    /// Passes on to a client what became of its calls.
+    /// Forwards the outcome of a client's calls to the client.
     fn to_client(&mut self, cx: &mut OwnerContext, message: ClientNews);
 
     /// Publishes the events that the input recorded, to ghosts and clients. Called once at the end of each input.
     fn publish(&mut self, cx: &mut OwnerContext, recorded: &[Event]);
 
-    /// Does the next thing that is due, as an input of its own; called until [`Role::deadline`] has not come yet.
+    /// Executes the next due item, as an input of its own; called until [`Role::deadline`] is in the future.
     fn tick(&mut self, cx: &mut OwnerContext);
 
-    /// When [`Role::tick`] has something to do again.
+    /// When [`Role::tick`] has work again.
     fn deadline(&self) -> Option<Mono>;
 
     /// The owner's tick, for its batches.
     fn ticks(&self) -> Tick;
 
-    /// What is around the entities of this owner, as far as is known here: lent to behaviour while that runs.
+    /// The known surroundings of this owner's entities: lent to behaviour while it runs.
     fn around(&self) -> impl Around {
         Nowhere
     }
 
-    /// How much stands on the owner and where, for the director; `None` for one that is not balanced by that.
+    /// The owner's load and its distribution, for the director; `None` for a kind that is not balanced by load.
     fn survey(&self, _cx: &OwnerContext) -> Option<Survey> {
         None
     }
 }
 
-/// What became of calls that a client made.
+/// Outcome of calls that a client made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientNews {
-    /// They were taken up to this number.
+    /// Calls up to this number were consumed.
     Took(Link, CallNumber),
-    /// Those after this number are missing.
+    /// Calls after this number are missing.
     Gap(Link, CallNumber),
     /// The receiver does not exist.
     Gone(Link),
-    /// One of them was taken, but not run.
+    /// One call was consumed, but not executed.
     Refused(Link, CallNumber, CallRefusal),
 }
 
-/// What an owner is given.
+/// An input of an owner.
 #[derive(Clone, Debug)]
 pub enum Input<R> {
-    /// From the log's shell.
+    /// From the log's driver.
     Log(writer::Input),
     /// From another owner.
     Bus(Envelope),
@@ -130,19 +131,19 @@ pub enum Input<R> {
     Ids(Range<u64>),
     /// For the role.
     Role(R),
-    /// A moment in the course of the realm.
+    /// A lifecycle event of the realm.
     Moment(Moment),
     /// Time has passed.
     Time,
 }
 
-/// What an owner begins with.
+/// Initial state of an owner.
 pub struct Beginning {
     /// The state at the end of the log (rule E1).
     pub state: OwnerState,
-    /// What of the log is not archived yet.
+    /// Batches that are not archived yet.
     pub chain: Chain,
-    /// What its batches will have in common, the new epoch among it.
+    /// Header fields that all its batches share, including the new epoch.
     pub imprint: Imprint,
     /// When a batch counts as acknowledged.
     pub durability: Durability,
@@ -152,13 +153,13 @@ pub struct Beginning {
     pub schema: Arc<Schema>,
     /// The game.
     pub behaviour: Arc<dyn Behaviour>,
-    /// Random numbers.
+    /// Source of random numbers.
     pub dice: Box<dyn FnMut() -> u64 + Send>,
-    /// The keys of the stored entities that live in `state` (rule P5).
+    /// Keys of the stored entities that are active in `state` (rule P5).
     pub keys: BTreeMap<DatabaseId, PersonalKey>,
 }
 
-/// See the module.
+/// One owner: its context, role and writer. Driven as the module describes.
 pub struct Owner<R: Role> {
     cx: OwnerContext,
     role: R,
@@ -167,8 +168,8 @@ pub struct Owner<R: Role> {
 }
 
 impl<R: Role> Owner<R> {
-    /// Takes an owner over. `onRestore` runs for every entity that is real in `beginning.state`; nothing of it is shown
-    /// before the epoch is open.
+    /// Takes an owner over. `onRestore` runs for every entity that is real in `beginning.state`; its effects are not
+    /// shown before the epoch is open.
     pub fn take_over(now: Now, role: R, beginning: Beginning) -> Self {
         let Beginning {
             state,
@@ -211,17 +212,17 @@ impl<R: Role> Owner<R> {
         owner
     }
 
-    /// Handles one input to its end.
+    /// Handles one input completely.
     pub fn handle(&mut self, now: Now, input: Input<R::Input>) {
         self.begin(now);
         match input {
             Input::Log(input) => self.writer.handle(now.mono, input),
             Input::Ids(granted) => self.cx.ids.add(granted),
             Input::Moment(moment) => self.moments.come(moment),
-            // While it is full the owner stands still, as a process that is frozen does, and catches up as one that wakes.
+            // A full owner stands still, like a frozen process, and catches up afterwards.
             Input::Time if self.is_full() => {}
             Input::Time => self.pass_time(),
-            // What must arrive comes again; the rest is not worth the memory.
+            // Reliable messages are resent; the others are not worth the memory.
             Input::Bus(_) if self.is_full() => {}
             Input::Role(input) if self.is_full() && !R::is_vital(&input) => {}
             Input::Bus(envelope) => self.hear(envelope),
@@ -230,19 +231,19 @@ impl<R: Role> Owner<R> {
         self.finish();
     }
 
-    /// What the log's shell is to do next, each answered by one [`Input::Log`].
+    /// Next action for the log's driver, each answered by one [`Input::Log`].
     pub fn poll_log(&mut self, now: Now) -> Option<Action<'_>> {
         self.close_batch(now);
         self.writer.poll(now.mono)
     }
 
-    /// What may leave now. Drain it after each input.
+    /// Next output that may leave now. Drain it after each input.
     pub fn poll_output(&mut self, now: Now) -> Option<Output> {
         let fresh = self.writer.is_fresh(now.mono);
         self.cx.gate.release(self.writer.acknowledged(), fresh)
     }
 
-    /// When [`Input::Time`] is due at the latest.
+    /// Latest time for the next [`Input::Time`].
     #[must_use]
     pub fn deadline(&self, now: Now) -> Option<Mono> {
         if self.is_full() {
@@ -261,44 +262,44 @@ impl<R: Role> Owner<R> {
         due.into_iter().flatten().min()
     }
 
-    /// Why the owner writes nothing any more, if it does not.
+    /// Why the owner stopped writing, if it did.
     #[must_use]
     pub fn stopped(&self) -> Option<&writer::Stop> {
         self.writer.stopped()
     }
 
-    /// What went wrong and nobody else hears of: for the process's log. Drain it whenever there is time.
+    /// Next error for the process log. Drain it at any time.
     pub fn poll_trouble(&mut self) -> Option<Trouble> {
         self.cx.troubles.pop()
     }
 
-    /// Its state, for inspection.
+    /// The folded state, for inspection.
     #[must_use]
     pub fn state(&self) -> &OwnerState {
         self.cx.state()
     }
 
-    /// The newest closed batch and the hash of the state at it; `None` while something is being gathered behind it.
+    /// The newest closed batch and the hash of the state after it; `None` while events are gathered behind it.
     #[must_use]
     pub fn settled(&self) -> Option<(BatchNumber, Hash)> {
         let state = self.cx.state();
         (self.cx.journal.is_empty() && state.tail.batch.0 > 0).then(|| (state.tail.batch, state.hash()))
     }
 
-    /// Whether all that it did is acknowledged, and all that it made has left: whoever takes it over now finds everything.
+    /// Whether all batches are acknowledged and all outputs have left: a take-over now finds everything.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         let acknowledged = self.writer.acknowledged() >= self.writer.tip().number;
         self.cx.journal.is_empty() && acknowledged && self.cx.gate.waiting() == 0
     }
 
-    /// How many moments of the realm's course every part here was told of.
+    /// Number of lifecycle events that every part here has received.
     #[must_use]
     pub fn moments(&self) -> u64 {
         self.moments.over()
     }
 
-    /// The newest tick that it has begun; one that never ticks stays at the same.
+    /// The newest tick begun; constant for a role that never ticks.
     #[must_use]
     pub fn ticks(&self) -> Tick {
         self.role.ticks()
@@ -310,7 +311,7 @@ impl<R: Role> Owner<R> {
         &self.cx
     }
 
-    /// How much stands here and where, if that is what the director places its kind by.
+    /// The owner's load and its distribution, if the director places its kind by load.
     #[must_use]
     pub fn survey(&self) -> Option<Survey> {
         self.role.survey(&self.cx)
@@ -328,14 +329,14 @@ impl<R: Role> Owner<R> {
         &self.role
     }
 
-    /// Whether nothing more happens here until what has happened is written, archived, or has left: neither inputs are taken
-    /// nor does time pass.
+    /// Whether the owner stands still until batches are appended or archived, or outputs have left: it takes no inputs
+    /// and its time does not pass.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.writer.is_full() || self.writer.stopped().is_some() || self.cx.gate.is_full() || self.cx.journal.is_full()
     }
 
-    /// Bytes that have been recorded and are in no closed batch yet.
+    /// Bytes recorded in batches that are not closed yet.
     #[must_use]
     pub fn gathered(&self) -> usize {
         self.cx.journal.length()
@@ -348,13 +349,13 @@ impl<R: Role> Owner<R> {
         self.cx.journal.begin();
     }
 
-    /// Ends an input, and begins another one at the same moment.
+    /// Ends an input, and begins another one at the same time.
     fn turn(&mut self) {
         self.finish();
         self.begin(self.cx.now);
     }
 
-    /// Ends an input: calls within the owner, what behaviour asked for, confirmations, and what others are shown.
+    /// Ends an input: executes calls within the owner and requests of behaviour, confirms calls, and publishes events.
     fn finish(&mut self) {
         for done in 0.. {
             if self.cx.is_idle() {
@@ -380,7 +381,7 @@ impl<R: Role> Owner<R> {
         }
     }
 
-    /// Does not do what the input would have led to besides. Numbered calls in it come again from the call_links.
+    /// Drops the remaining work of the input. Numbered calls in it are resent by the call links.
     fn cut(&mut self) {
         let calls = self.cx.local.drain(..).count();
         let requests = self.cx.requests.drain(..).count();
@@ -392,7 +393,7 @@ impl<R: Role> Owner<R> {
         let opens = match self.writer.wanted(now.mono) {
             Wanted::Nothing => return,
             Wanted::Filled if self.cx.journal.is_empty() => return,
-            // What came with the take-over itself is kept for the batch after the `Open`, which holds nothing.
+            // Events of the take-over itself go into the batch after the `Open`, which is empty.
             Wanted::Opening => true,
             Wanted::Filled | Wanted::Heartbeat => {
                 self.cx.now = now;
@@ -405,7 +406,7 @@ impl<R: Role> Owner<R> {
         self.writer.offer(now.mono, frozen);
     }
 
-    /// Does what is due. Each thing is an input of its own, so that the log can hold any number of them.
+    /// Executes due items. Each is an input of its own, so that the log can hold any number of them.
     fn pass_time(&mut self) {
         for _ in 0..TURNS {
             if self.is_full() || !self.tell_next() {
@@ -435,13 +436,13 @@ impl<R: Role> Owner<R> {
         }
     }
 
-    /// Tells the next part of a moment, if one is to be told.
+    /// Delivers a lifecycle event to the next part, if one is pending.
     fn tell_next(&mut self) -> bool {
         let state = self.cx.state();
         let Some((moment, entity)) = self.moments.next(|| state.entities.keys().copied().collect()) else {
             return false;
         };
-        // It may have ended since the moment came.
+        // The entity may have been destroyed since the event was queued.
         if self.cx.image(entity).is_some() {
             self.cx.run(entity, &self.role.around(), |behaviour, context| {
                 moment.tell(behaviour, context);
@@ -451,7 +452,7 @@ impl<R: Role> Owner<R> {
         true
     }
 
-    /// Sends again what is due, and gives up the first link whose receiver does not exist, if there is one.
+    /// Resends due calls, and gives up the first link whose receiver does not exist, if there is one.
     fn lose_next(&mut self) -> bool {
         let lost = self.cx.send_due();
         if let Some(link) = lost {
@@ -460,7 +461,7 @@ impl<R: Role> Owner<R> {
         lost.is_some()
     }
 
-    /// Does the next thing that is due in game time, if there is one.
+    /// Executes the next item that is due in game time, if any.
     fn do_next(&mut self) -> bool {
         let due = self.cx.schedule.pop(self.cx.now.world);
         match due {
@@ -482,7 +483,7 @@ impl<R: Role> Owner<R> {
         };
         match self.cx.now.world.0.saturating_sub(at.due.0).checked_div(at.every) {
             None => self.cx.record_for(entity, false, Body::TimerGone { timer }),
-            // A timer that was late for several firings fires once and keeps its beat.
+            // A timer that missed several firings fires once and keeps its period.
             Some(missed) => {
                 let past = at.every.saturating_mul(missed.saturating_add(1));
                 let due = WorldTime(at.due.0.saturating_add(past));
@@ -555,7 +556,7 @@ impl<R: Role> Owner<R> {
         }
     }
 
-    /// Counts a call of a method, and what it took to bring it here.
+    /// Counts a call of a method, and the bytes that brought it here.
     fn count_call(&self, sender: OwnerId, call: &Call, caller: &Caller) {
         let Some((entity, part)) = caller.link.to.entity() else {
             return;
@@ -593,11 +594,11 @@ impl<R: Role> Owner<R> {
         }
     }
 
-    /// Runs what a client asks for, if it may; `sender` holds its proxy.
+    /// Runs a client's call, if it is allowed; `sender` holds its proxy.
     fn run_exposed(&mut self, sender: OwnerId, entity: EntityId, message: &[u8], caller: &Caller) {
         match self.read_exposed(entity, message, caller) {
             Ok((method, args)) => {
-                // A client is shown what comes of it, and is told nothing else.
+                // A client sees the effects of its call, and receives no other answer.
                 self.cx.run(entity, &self.role.around(), |behaviour, context| {
                     behaviour.call(context, method, &args, caller)
                 });
@@ -626,7 +627,7 @@ impl<R: Role> Owner<R> {
         exposed::read(self.cx.schema(), entity_type, (self.cx.journal.part(), own), message)
     }
 
-    /// Whether a call may reach behaviour: it is no client's, the method exists, and the arguments fit.
+    /// Whether a call may reach behaviour: it does not come from a client, the method exists, and the arguments fit.
     fn admit(
         &self,
         entity: EntityId,
@@ -670,7 +671,7 @@ impl<R: Role> Owner<R> {
         });
     }
 
-    /// The receiver of calls is gone for good: whoever made them is told.
+    /// The receiver of calls is gone for good: notifies the callers.
     fn lose(&mut self, link: Link) {
         let (asked, lost) = self.cx.give_up(link);
         let Some((entity, _)) = link.from.entity() else { return };
@@ -686,7 +687,7 @@ impl<R: Role> Owner<R> {
     }
 }
 
-/// When a moment of game time comes, on the measuring clock.
+/// A time of the game clock, on the measuring clock.
 fn in_mono(now: Now, due: WorldTime) -> Mono {
     now.mono
         .after(std::time::Duration::from_millis(due.0.saturating_sub(now.world.0)))

@@ -1,7 +1,7 @@
-//! The owner context: what a role and a game's behaviour work with while one input is handled.
+//! The owner context: state that a role and a game's behaviour use while one input is handled.
 //!
 //! It owns the journal (recorded events and the folded state), the gate (outputs that wait for the log) and soft state:
-//! routes, timers, calls to send again. Soft state is rebuilt from the folded state and may be lost at any time.
+//! routes, timers, calls to resend. Soft state is rebuilt from the folded state and may be lost at any time.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -31,19 +31,19 @@ use crate::{
     trouble::{Trouble, Troubles},
 };
 
-/// A call within the owner, to be made before the input ends (rule C5).
+/// A call within the owner, executed before the input ends (rule C5).
 #[derive(Debug)]
 pub(crate) enum Local {
-    /// Without a number: nothing of it needs to be kept.
+    /// Without a number: nothing of it is kept.
     Direct {
         /// The receiver.
         to: EntityId,
-        /// What is asked.
+        /// The call.
         call: Call,
-        /// Who asks.
+        /// The caller.
         caller: Caller,
     },
-    /// A numbered one that is taken as if it had come over the bus.
+    /// A numbered call, consumed as if it had come over the bus.
     Numbered(CallMessage),
 }
 
@@ -58,21 +58,21 @@ pub struct OwnerContext {
     pub(crate) schedule: Schedule,
     pub(crate) call_links: CallLinks,
     pub(crate) local: VecDeque<Local>,
-    /// What behaviour has asked of the role, and which entity's behaviour that was.
+    /// Requests of behaviour to the role, each with the entity that made it.
     pub(crate) requests: VecDeque<(EntityId, Request)>,
     pub(crate) ids: IdBlocks,
     pub(crate) dice: Box<dyn FnMut() -> u64 + Send>,
     pub(crate) trace: Trace,
-    /// Since which batch each real entity may be shown at all (rule G3).
+    /// First batch since which each real entity may be shown (rule G3).
     pub(crate) shown_since: BTreeMap<EntityId, BatchNumber>,
-    /// The newest acknowledged batch, as of the present input.
+    /// Newest acknowledged batch at the start of the present input.
     pub(crate) acknowledged: BatchNumber,
     pub(crate) troubles: Troubles,
     tally: Tally,
-    /// Where the real cell parts are now; the state holds where they were when last logged.
+    /// Current places of the real cell parts; the state holds the last logged ones.
     places: BTreeMap<EntityId, Place>,
     trail: Trail,
-    /// The keys of the stored entities that live here (rule P5).
+    /// Keys of the stored entities that are active here (rule P5).
     keys: BTreeMap<DatabaseId, PersonalKey>,
 }
 
@@ -120,7 +120,7 @@ impl OwnerContext {
         cx
     }
 
-    /// What the game does.
+    /// The game's behaviour.
     #[must_use]
     pub fn behaviour(&self) -> &Arc<dyn Behaviour> {
         &self.behaviour
@@ -138,7 +138,7 @@ impl OwnerContext {
         self.journal.imprint().epoch
     }
 
-    /// The moment of the present input.
+    /// The time of the present input.
     #[must_use]
     pub fn now(&self) -> Now {
         self.now
@@ -156,7 +156,7 @@ impl OwnerContext {
         self.journal.state()
     }
 
-    /// The part of an entity that is real here.
+    /// The image of an entity that is real here.
     #[must_use]
     pub fn image(&self, entity: EntityId) -> Option<&Image> {
         self.state().entities.get(&entity)
@@ -174,18 +174,18 @@ impl OwnerContext {
         self.schema.entity_type(type_id)
     }
 
-    /// Where a real cell part is now.
+    /// The current place of a real cell part.
     #[must_use]
     pub fn place(&self, entity: EntityId) -> Option<Place> {
         self.places.get(&entity).copied()
     }
 
-    /// The real cell parts and where they are now.
+    /// The real cell parts and their current places.
     pub fn places(&self) -> impl Iterator<Item = (EntityId, Place)> {
         self.places.iter().map(|(entity, place)| (*entity, *place))
     }
 
-    /// Moves a real cell part to a sound place in its space. Volatile: sampled into the log by the cell, not here.
+    /// Moves a real cell part to a valid place in its space. Volatile: the cell samples it into the log.
     pub fn move_to(&mut self, entity: EntityId, to: Place) {
         debug_assert!(to.is_sound(), "entity {entity} is moved to {to:?}");
         if let Some(place) = self.places.get_mut(&entity) {
@@ -194,18 +194,18 @@ impl OwnerContext {
         }
     }
 
-    /// Which cell parts have come, gone or moved since that was last forgotten.
+    /// Cell parts created, removed or moved since [`clear_trail`](Self::clear_trail).
     #[must_use]
     pub fn trail(&self) -> &Trail {
         &self.trail
     }
 
-    /// Forgets it.
+    /// Clears the trail.
     pub fn clear_trail(&mut self) {
         self.trail.clear();
     }
 
-    /// An entity id that nothing ever had; `None` when the granted block is used up.
+    /// Allocates an entity id that was never used; `None` when the granted block is used up.
     pub fn new_entity(&mut self) -> Option<EntityId> {
         let id = self.ids.take();
         if self.ids.wants_more() {
@@ -219,7 +219,7 @@ impl OwnerContext {
         (self.dice)()
     }
 
-    /// Has the key of a person who lives here, or is about to (rule P5).
+    /// Adds the key of a person who is active here, or is about to be (rule P5).
     pub fn learn_key(&mut self, person: DatabaseId, key: PersonalKey) {
         self.keys.insert(person, key);
     }
@@ -231,19 +231,19 @@ impl OwnerContext {
         Some(database).filter(|database| database.0 != 0)
     }
 
-    /// The key of a person; `None` where there is none, because the person was forgotten, or has not been checked out yet.
+    /// The key of a person; `None` if there is none, because the person was forgotten, or was never checked out.
     pub(crate) fn key(&self, person: DatabaseId) -> Option<&PersonalKey> {
         self.keys.get(&person)
     }
 
-    /// Seals what is known of a person; `None` where there is no key.
+    /// Seals personal data; `None` if the person has no key.
     pub fn seal(&mut self, person: DatabaseId, plain: &[u8]) -> Option<Vec<u8>> {
         let key = self.key(person)?.clone();
         let salt = u128::from(self.roll()) << 64 | u128::from(self.roll());
         Some(annals_personal::seal(&key, person, salt, plain))
     }
 
-    /// Records an event, and keeps the soft state beside it true. `shown` gives it a history number.
+    /// Records an event, and updates soft state accordingly. `shown` gives it a history number.
     pub fn record(&mut self, subject: Subject, shown: bool, body: Body) {
         let entity = match subject {
             Subject::Entity(entity, _) => Some(entity),
@@ -287,35 +287,36 @@ impl OwnerContext {
         self.record(self.journal.subject(entity), shown, body);
     }
 
-    /// What was recorded since this was last asked, in order.
+    /// Takes the events recorded since the last call, in order.
     pub fn take_recorded(&mut self) -> Vec<Event> {
         self.journal.take_recorded()
     }
 
-    /// Sends a message to another owner once what it rests on is in the log. It may be lost.
+    /// Sends a message to another owner once the events that it depends on are in the log. It may be lost.
     pub fn tell(&mut self, to: OwnerId, message: Message) {
         let envelope = self.envelope(message);
         self.emit(Output::Send { to, envelope });
     }
 
-    /// Sends a volatile message about an entity that is real here: now or never.
+    /// Sends a volatile message about an entity that is real here: it leaves at the next release, or is dropped.
     pub fn tell_volatile(&mut self, about: EntityId, to: OwnerId, message: Message) {
         let envelope = self.envelope(message);
         self.emit_volatile(about, Output::Send { to, envelope });
     }
 
-    /// Lets an output leave once what it rests on is in the log.
+    /// Queues an output until the events that it depends on are in the log.
     pub fn emit(&mut self, output: Output) {
         self.gate.push(self.journal.label(), output);
     }
 
-    /// Lets a volatile output about an entity leave now or never (rules G2, G3).
+    /// Queues a volatile output about an entity: it leaves at the next release, or is dropped (rules G2, G3).
     pub fn emit_volatile(&mut self, about: EntityId, output: Output) {
         let since = self.shown_since.get(&about).copied().unwrap_or_default();
         self.gate.push_volatile(since, output);
     }
 
-    /// Whether the beginning of an entity that is real here is acknowledged, so that it may be told of at all (rule G3).
+    /// Whether the creation of an entity that is real here is acknowledged, so that others may be notified of it (rule
+    /// G3).
     #[must_use]
     pub fn is_acknowledged(&self, entity: EntityId) -> bool {
         self.shown_since
@@ -323,67 +324,67 @@ impl OwnerContext {
             .is_none_or(|since| *since <= self.acknowledged)
     }
 
-    /// How many outputs wait at the gate.
+    /// Number of outputs at the gate.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.gate.waiting()
     }
 
-    /// How many bytes more the present input may record. What is beyond that is to be denied, or left for later.
+    /// Bytes that the present input may still record. Anything larger has to be denied or postponed.
     #[must_use]
     pub fn room(&self) -> usize {
         self.journal.room()
     }
 
-    /// Has the shell say what went wrong.
+    /// Queues an error for the process log.
     pub fn report(&mut self, trouble: Trouble) {
         self.troubles.push(trouble);
     }
 
-    /// How often something went wrong since the take-over.
+    /// Number of errors since the take-over.
     #[must_use]
     pub fn troubles(&self) -> u64 {
         self.troubles.count()
     }
 
-    /// What members of types have cost since the take-over.
+    /// Costs of members of entity types since the take-over.
     #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Whether the present input has nothing left to do: no call within the owner and no request waits. Only then may an
-    /// entity leave, or what is waiting for it would find nobody.
+    /// Whether the present input has no pending calls within the owner and no pending requests. An entity may leave
+    /// only then, or pending work for it would not find it.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.local.is_empty() && self.requests.is_empty()
     }
 
-    /// A cell part was heard of on another owner: calls for it are sent there, and callers that ask here are told.
+    /// A cell part was found on another owner: calls for it are sent there, and callers that ask here are redirected.
     pub fn heard_of(&mut self, entity: EntityId, at: OwnerId) {
         self.routes.moved(entity, at);
     }
 
-    /// Asks the role for something that only it can do, once the present call is over. `by` is the entity whose behaviour
-    /// asks.
+    /// Requests something that only the role can do, executed after the present call. `by` is the entity whose
+    /// behaviour asks.
     pub fn request(&mut self, by: EntityId, request: Request) {
         self.requests.push_back((by, request));
     }
 
-    /// Whether behaviour has asked for something else that concerns this entity and is done after what is done now.
+    /// Whether other requests of behaviour that concern this entity are still pending.
     #[must_use]
     pub fn has_requests(&self, entity: EntityId) -> bool {
         self.requests.iter().any(|(_, request)| request.entity() == entity)
     }
 
-    /// Tells the entity whose behaviour made a request that it was not done.
+    /// Notifies the entity whose behaviour made a request that it was denied.
     pub fn deny(&mut self, by: EntityId, around: &dyn Around, request: &Request, why: &Denied) {
         self.run(by, around, |behaviour, context| {
             behaviour.request_denied(context, request, why);
         });
     }
 
-    /// The number that the next call from one address to another has.
+    /// The number of the next call from one address to another.
     #[must_use]
     pub fn next_call(&self, from: Address, to: Address) -> CallNumber {
         let sent = self.state().links(from).and_then(|links| links.sent.get(&to));
@@ -412,7 +413,8 @@ impl OwnerContext {
         number
     }
 
-    /// Takes a call for a part that is real here, as if it had come over the bus: what the role hears from a client.
+    /// Takes a call for a part that is real here, as if it had come over the bus: used by the role for calls of a
+    /// client.
     pub fn deliver(&mut self, call: CallMessage) {
         self.local.push_back(Local::Numbered(call));
     }
@@ -425,7 +427,7 @@ impl OwnerContext {
         }
     }
 
-    /// Takes away the soft state of what is about to end or change.
+    /// Removes the soft state of an entity that is about to end or change.
     fn before(&mut self, entity: EntityId, body: &Body) {
         let Some(image) = self.journal.state().entities.get(&entity) else {
             return;

@@ -1,13 +1,13 @@
-//! Where others were last heard of. A hint: whoever follows it and finds nobody asks the home (rule C6).
+//! Last known locations of cell parts. Hints only: a sender that follows one and finds nothing asks the home (rule C6).
 
 use std::collections::BTreeMap;
 
 use annals_ids::{EntityId, Epoch, OwnerId};
 
-/// Most cell parts whose place is remembered; beyond that the oldest ids are forgotten and asked for again.
+/// Maximum remembered cell parts; beyond it the lowest ids are evicted and looked up again.
 const REMEMBERED: usize = 100_000;
 
-/// See the module.
+/// Last known owner of each cell part, and the newest epoch seen of each owner.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     cells: BTreeMap<EntityId, OwnerId>,
@@ -15,13 +15,13 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// Where a cell part was last heard of.
+    /// Last known owner of a cell part.
     #[must_use]
     pub(crate) fn cell(&self, entity: EntityId) -> Option<OwnerId> {
         self.cells.get(&entity).copied()
     }
 
-    /// A cell part was heard of there.
+    /// Records that a cell part is on owner `to`.
     pub(crate) fn moved(&mut self, entity: EntityId, to: OwnerId) {
         self.cells.insert(entity, to);
         if self.cells.len() > REMEMBERED {
@@ -29,12 +29,12 @@ impl Routes {
         }
     }
 
-    /// A cell part was not where it was looked for.
+    /// Removes a route that proved wrong.
     pub(crate) fn forget(&mut self, entity: EntityId) {
         self.cells.remove(&entity);
     }
 
-    /// Whether a message may be believed: its sender's epoch is the highest seen of that owner (rule E7).
+    /// Whether to accept a message: its sender's epoch is the highest seen of that owner (rule E7).
     pub(crate) fn admits(&mut self, owner: OwnerId, epoch: Epoch) -> bool {
         let newest = self.epochs.entry(owner).or_default();
         *newest = epoch.max(*newest);

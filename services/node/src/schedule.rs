@@ -1,11 +1,11 @@
-//! When what is due: timers of entities and deadlines of awaited replies, derived from the state and kept beside it.
+//! Deadlines: timers of entities and timeouts of awaited replies, derived from the state and kept beside it.
 
 use std::collections::BTreeSet;
 
 use annals_event::Image;
 use annals_ids::{Address, CallNumber, EntityId, TimerId, WorldTime};
 
-/// Something that becomes due.
+/// An item with a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Due {
     /// A timer of an entity.
@@ -14,42 +14,42 @@ pub(crate) enum Due {
     Reply(EntityId, Address, CallNumber),
 }
 
-/// What becomes due, soonest first.
+/// Items by deadline, soonest first.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     due: BTreeSet<(WorldTime, Due)>,
 }
 
 impl Schedule {
-    /// Adds something.
+    /// Adds an item.
     pub(crate) fn add(&mut self, at: WorldTime, due: Due) {
         self.due.insert((at, due));
     }
 
-    /// Takes something away.
+    /// Removes an item.
     pub(crate) fn remove(&mut self, at: WorldTime, due: Due) {
         self.due.remove(&(at, due));
     }
 
-    /// Adds all that an entity waits for.
+    /// Adds all deadlines of an entity.
     pub(crate) fn adopt(&mut self, entity: EntityId, image: &Image) {
         self.due.extend(of(entity, image));
     }
 
-    /// Takes away all that an entity waited for.
+    /// Removes all deadlines of an entity.
     pub(crate) fn forget(&mut self, entity: EntityId, image: &Image) {
         for due in of(entity, image) {
             self.due.remove(&due);
         }
     }
 
-    /// When the next is due.
+    /// Next deadline.
     #[must_use]
     pub(crate) fn next(&self) -> Option<WorldTime> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// What is due by now; it is taken away.
+    /// Removes and returns an item that is due.
     pub(crate) fn pop(&mut self, now: WorldTime) -> Option<Due> {
         let (at, due) = *self.due.first()?;
         (at <= now).then(|| {

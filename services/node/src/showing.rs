@@ -1,5 +1,4 @@
-//! What clients are shown of an entity part, as items and frames of a view (rules V3, V4). Witnesses and proxies make their
-//! frames here.
+//! Encoding of an entity part for clients, as items and frames of a view (rules V3, V4). Used by witnesses and proxies.
 
 use std::collections::BTreeMap;
 
@@ -10,41 +9,42 @@ use annals_wire::client::{ClientMember, ShownWriter, ToClient, ViewFrame, ViewIt
 
 use crate::tally::{Member, Tally, Way};
 
-/// Bytes of values after which a frame is closed and another begun, so that one frame stays far below what a client takes.
+/// Bytes of values after which a frame is closed and another begun, so that each frame stays far below the limit of
+/// clients.
 const FRAME_BYTES: usize = 256 << 10;
 
-/// Why what is in the state can be written.
+/// Why values in the state can be encoded.
 const FITS: &str = "invariant: values in the state, and changes that were made to it, fit their types";
 
-/// With whose eyes an entity is seen.
+/// The viewing client's relation to the entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eyes {
-    /// Those of the client that controls it.
+    /// The client that controls it.
     Own,
-    /// Those of another client.
+    /// Another client.
     Others,
 }
 
-/// A member of which clients are shown events.
+/// A member whose events clients are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ShownMember {
     Property(MemberId),
     Method(MemberId),
 }
 
-/// An entity part as a view needs to know it: under its `ClientName`, and with only those members that the client's type
-/// has too, alike.
+/// An entity part as a view needs it: under its `ClientName`, and with only those members that are declared alike in
+/// the client's type.
 #[derive(Clone, Copy, Debug)]
 pub struct Showing<'a> {
     schema: &'a Schema,
     entity_type: &'a EntityType,
     entity: EntityId,
     eyes: Eyes,
-    /// Metres.
+    /// Distance, metres.
     distance: f32,
-    /// The level of detail: what is of a finer one is not told of.
+    /// Level of detail: members of a finer level are not sent.
     level: u8,
-    /// Where what it takes to tell of a member is counted.
+    /// Counts the encoded bytes of each member.
     tally: Option<&'a Tally>,
 }
 
@@ -63,19 +63,19 @@ impl<'a> Showing<'a> {
         })
     }
 
-    /// The same, seen from so many metres away.
+    /// The same, seen from a distance, metres.
     #[must_use]
     pub fn from_afar(self, distance: f32) -> Self {
         Self { distance, ..self }
     }
 
-    /// The same, seen on a level of detail: 0 is the finest.
+    /// The same, at a level of detail: 0 is the finest.
     #[must_use]
     pub fn on_level(self, level: u8) -> Self {
         Self { level, ..self }
     }
 
-    /// The same, and what is written is counted.
+    /// The same, with encoded bytes counted.
     #[must_use]
     pub fn counted_by(self, tally: &'a Tally) -> Self {
         Self {
@@ -84,32 +84,32 @@ impl<'a> Showing<'a> {
         }
     }
 
-    /// Which entity.
+    /// The entity.
     #[must_use]
     pub fn entity(&self) -> EntityId {
         self.entity
     }
 
-    /// The type as which clients know the entity.
+    /// The type under which clients know the entity.
     #[must_use]
     pub fn client_type(&self) -> TypeId {
         self.entity_type.client_type.unwrap_or(self.entity_type.id)
     }
 
-    /// Whether these eyes see a property.
+    /// Whether this client sees a property.
     #[must_use]
     pub fn sees(&self, property: MemberId) -> bool {
         self.seen_property(property).is_some()
     }
 
-    /// The properties that these eyes see, but for those that have their defaults, as a refresh tells them.
+    /// Encodes the properties that this client sees, except those with their default values, as for a refresh.
     #[must_use]
     pub fn properties<'v>(&self, held: impl IntoIterator<Item = (&'v MemberId, &'v Value)>) -> Vec<u8> {
         self.write(held, |_, known, value| *value != known.default)
     }
 
-    /// Of the properties that these eyes see those of levels finer than `from`, and among them those that `is_news`, as a
-    /// change to this level tells them.
+    /// Encodes those properties that this client sees which belong to levels finer than `from`, and of those only the
+    /// ones that `is_news`, as for a change to this level.
     #[must_use]
     pub fn details<'v>(
         &self,
@@ -123,8 +123,8 @@ impl<'a> Showing<'a> {
         })
     }
 
-    /// Writes those properties that these eyes see and that are `meant`: as the entity's type has them, as the client's has
-    /// them, and what they hold.
+    /// Encodes the properties that this client sees and that are `meant`: each as the entity's type declares it, as the
+    /// client's type declares it, and its value.
     fn write<'v>(
         &self,
         held: impl IntoIterator<Item = (&'v MemberId, &'v Value)>,
@@ -152,7 +152,7 @@ impl<'a> Showing<'a> {
         writer.finish()
     }
 
-    /// Everything that these eyes see at one history number.
+    /// All that this client sees, at one history number.
     #[must_use]
     pub fn refresh<'v>(
         &self,
@@ -167,9 +167,9 @@ impl<'a> Showing<'a> {
         }
     }
 
-    /// What these eyes see of events that follow `from`, in order; nothing if they see nothing of them. Hidden events are
-    /// `None` with their numbers. Of a member that is `SendLatestOnly`, or that may get lost (`IsReliable` is false), only the
-    /// newest event is told: what is told late need not be told.
+    /// The part of the events after `from` that this client sees, in order; empty if it sees none of them. Hidden
+    /// events are `None` with their numbers. Of a member that is `SendLatestOnly`, or that may get lost (`IsReliable`
+    /// is false), only the newest event is sent: an outdated one is not needed.
     pub fn update<'e>(
         &self,
         from: HistoryNumber,
@@ -209,17 +209,17 @@ impl<'a> Showing<'a> {
         }
     }
 
-    /// The newest event of each member of which only that is told.
+    /// The newest event of each member of which only the newest is sent.
     fn newest(&self, events: &[(HistoryNumber, Option<&Event>)]) -> BTreeMap<ShownMember, HistoryNumber> {
         let latest = |(number, event): &(HistoryNumber, Option<&Event>)| {
             let member = self.latest_only((*event)?)?;
             Some((member, *number))
         };
-        // Later ones take the place of earlier ones: events come in the order of their numbers.
+        // Later entries replace earlier ones: events come in the order of their numbers.
         events.iter().filter_map(latest).collect()
     }
 
-    /// What the event is about, if these eyes see it and only the newest of its kind is told.
+    /// The member of an event, if this client sees it and only its newest event is sent.
     fn latest_only(&self, event: &Event) -> Option<ShownMember> {
         match &event.body {
             Body::Changed { member, .. } => {
@@ -234,7 +234,7 @@ impl<'a> Showing<'a> {
         }
     }
 
-    /// Writes what these eyes see of an event, if anything.
+    /// Encodes the part of an event that this client sees, if any.
     fn show(&self, writer: &mut ShownWriter<'_>, number: HistoryNumber, event: &Event) -> Option<()> {
         let before = writer.len();
         match &event.body {
@@ -254,7 +254,7 @@ impl<'a> Showing<'a> {
         Some(())
     }
 
-    /// Counts what was written of a member.
+    /// Counts the encoded bytes of a member.
     fn count(&self, member: Member, bytes: usize) {
         if let Some(tally) = self.tally {
             let way = match self.eyes {
@@ -265,13 +265,13 @@ impl<'a> Showing<'a> {
         }
     }
 
-    /// A property as the client's type has it. One of another type there would be misread.
+    /// A property as the client's type declares it. One with another declaration there would be misread.
     fn known_property(&self, property: &Property) -> Option<&'a Property> {
         let known = self.seen_as().property_named(&property.name)?;
         (known.data_type == property.data_type).then_some(known)
     }
 
-    /// A client method as the client's type has it.
+    /// A client method as the client's type declares it.
     fn known_method(&self, method: &Method) -> Option<&'a Method> {
         let known = self.seen_as().client_method_named(&method.name)?;
         let known_types = known.args.iter().map(|argument| &argument.data_type);
@@ -311,7 +311,7 @@ impl<'a> Showing<'a> {
     }
 }
 
-/// The frames of one view that a client has begun.
+/// Frames of one view that a client has opened.
 #[derive(Debug)]
 pub struct Frames {
     source: Part,
@@ -320,7 +320,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// A view to which the client gave this number.
+    /// A view under the number that the client chose.
     #[must_use]
     pub fn new(source: Part, view: u64) -> Self {
         Self {
@@ -330,13 +330,13 @@ impl Frames {
         }
     }
 
-    /// The number that the client gave the view.
+    /// The view's number, chosen by the client.
     #[must_use]
     pub fn view(&self) -> u64 {
         self.view
     }
 
-    /// Puts items into frames, at least one: an empty one says that the view has begun, or still goes on.
+    /// Packs items into frames, at least one: an empty frame says that the view has begun, or continues.
     #[must_use]
     pub fn of(&mut self, tick: Tick, items: Vec<ViewItem>) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
@@ -369,7 +369,7 @@ impl Frames {
     }
 }
 
-/// The history number up to which items show something of an entity.
+/// The newest history number covered by items of an entity.
 #[must_use]
 pub fn shown_upto(items: &[ViewItem]) -> Option<HistoryNumber> {
     items.iter().rev().find_map(|item| match item {

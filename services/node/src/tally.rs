@@ -1,9 +1,9 @@
-//! What the members of entity types cost: how often each is changed or called, and how many bytes are made of it, by where
-//! they go. For whoever designs a world and asks which property fills the wires.
+//! Cost of the members of entity types: how often each is changed or called, and how many bytes that produces, by
+//! destination. For designers of a world who ask which property causes the traffic.
 //!
-//! Bytes are counted where they are made, whether or not they then arrive. What belongs to no member (who enters and leaves,
-//! where entities are, headers) is not counted. A count is an addition: members have fixed places, found by the type's and
-//! the member's number.
+//! Bytes are counted where they are produced, whether or not they arrive. Bytes that belong to no member (entities
+//! entering and leaving views, positions, headers) are not counted. Counting is one addition: members have fixed slots,
+//! found by type and member number.
 
 use std::cell::{Cell, RefCell};
 
@@ -24,14 +24,14 @@ pub enum Member {
     CellMethod(MemberId),
 }
 
-/// What is counted of a member.
+/// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// How often it was changed; a method, how often it was called.
+    /// Number of changes, or of calls of a method.
     Changes,
     /// Bytes to the log.
     Log,
-    /// Bytes to the client whose entity it is.
+    /// Bytes to the client that controls the entity.
     Own,
     /// Bytes to other clients.
     Others,
@@ -41,32 +41,32 @@ pub enum Way {
     Part,
 }
 
-/// How many ways there are.
+/// Number of ways.
 const WAYS: usize = 6;
 
-/// What a member has cost.
+/// The counts of one member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost([u64; WAYS]);
 
-/// See the module.
+/// Costs of all members of the schema.
 #[derive(Debug)]
 pub struct Tally {
-    /// Where the members of each type begin among the costs, by kind.
+    /// First slot of the members of each type, by kind.
     starts: Vec<[usize; 4]>,
     members: Vec<(TypeId, Member)>,
     costs: Vec<[Cell<u64>; WAYS]>,
-    /// What is written to be weighed.
+    /// Scratch buffer for measuring encoded sizes.
     scale: RefCell<Vec<u8>>,
 }
 
 impl Cost {
-    /// What was counted one way.
+    /// The count of one way.
     #[must_use]
     pub fn of(&self, way: Way) -> u64 {
         self.0[way as usize]
     }
 
-    /// Adds another.
+    /// Adds the counts of another cost.
     pub fn add(&mut self, other: Cost) {
         for (sum, more) in self.0.iter_mut().zip(other.0) {
             *sum += more;
@@ -75,7 +75,7 @@ impl Cost {
 }
 
 impl Tally {
-    /// Nothing was counted yet.
+    /// All counts zero.
     #[must_use]
     pub fn new(schema: &Schema) -> Self {
         let mut members = Vec::new();
@@ -102,7 +102,7 @@ impl Tally {
         }
     }
 
-    /// Adds to what was counted of a member. One that the schema does not have has no place.
+    /// Adds to a member's count. Members that the schema does not have are ignored.
     pub fn add(&self, type_id: TypeId, member: Member, way: Way, amount: usize) {
         if let Some(costs) = self.place(type_id, member).and_then(|place| self.costs.get(place)) {
             let cost = &costs[way as usize];
@@ -110,24 +110,24 @@ impl Tally {
         }
     }
 
-    /// Adds an event as owners with a ghost of an entity of this type are sent it.
+    /// Counts an event, as sent to owners with a ghost of an entity of this type.
     pub fn add_ghost_event(&self, type_id: TypeId, event: &Event) {
         if let Some(member) = Member::changed_by(&event.body) {
             self.add(type_id, member, Way::Ghosts, self.weigh(|scale| event.write(scale)));
         }
     }
 
-    /// Adds properties as an owner that makes a ghost of an entity of this type is sent them.
+    /// Counts properties, as sent to an owner that creates a ghost of an entity of this type.
     pub fn add_ghost_properties(&self, type_id: TypeId, properties: &[(MemberId, Value)]) {
         for property in properties {
             let one = std::slice::from_ref(property);
-            // Without their number, which is one byte where it is one.
+            // Without the count of properties, which takes one byte for a single one.
             let bytes = self.weigh(|scale| put_properties(scale, one)) - 1;
             self.add(type_id, Member::Property(property.0), Way::Ghosts, bytes);
         }
     }
 
-    /// How many bytes something takes.
+    /// Encoded size of a value, bytes.
     pub fn weigh(&self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
         let mut scale = self.scale.borrow_mut();
         scale.clear();
@@ -135,7 +135,7 @@ impl Tally {
         scale.len()
     }
 
-    /// All members of which anything was counted since this was last asked, and what.
+    /// Takes all members with non-zero counts since the last call, with their counts.
     pub fn take(&self) -> impl Iterator<Item = (TypeId, Member, Cost)> {
         let costs = self.costs.iter().map(|costs| Cost(costs.each_ref().map(Cell::take)));
         let all = self.members.iter().zip(costs);
@@ -157,7 +157,7 @@ impl Tally {
 }
 
 impl Member {
-    /// The property that an event changes, or the client method that it calls.
+    /// The property changed, or the client method called, by an event.
     #[must_use]
     pub fn changed_by(body: &Body) -> Option<Member> {
         match body {
@@ -180,7 +180,7 @@ impl Member {
         methods.get(usize::from(id.0)).map(|method| method.name.as_str())
     }
 
-    /// What kind of member it is, in words.
+    /// The kind of member, as text.
     #[must_use]
     pub fn kind(self) -> &'static str {
         match self {

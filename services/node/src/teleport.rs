@@ -1,4 +1,4 @@
-//! Teleports: how behaviour puts a cell part somewhere, and why that may fail.
+//! Teleports: requests of behaviour, and reasons for failure.
 
 use annals_def::Value;
 use annals_event::{Awaiting, Body, Call, CallError, Outcome, Place};
@@ -12,55 +12,55 @@ use crate::{
     owner_context::OwnerContext,
 };
 
-/// What asks for the answer to [`Call::Locate`], as `then` of a wait. Behaviour has all numbers below.
+/// `then` of a wait for the answer to [`Call::Locate`]. All smaller numbers are free for behaviour.
 pub(crate) const LOCATED: u32 = u32::MAX;
 
-/// How long that answer is waited for, milliseconds: longer than a take-over takes.
+/// Timeout of that wait, milliseconds: longer than a take-over takes.
 const PATIENCE_MS: u64 = 15_000;
 
-/// Why a cell part was not put where behaviour wanted it. It stands where it stood, with all that it had.
+/// Why a teleport failed. The cell part stands where it stood, with its state unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TeleportFailed {
-    /// The position or direction is no number.
+    /// The position or direction is not a number.
     #[error("its place has coordinates that are no numbers")]
     NoPlace,
-    /// The map has no such space, or was not heard yet.
+    /// The map has no such space, or was not received yet.
     #[error("there is no space {0}")]
     NoSpace(SpaceId),
     /// The space was destroyed, and not opened again since.
     #[error("space {0} is gone")]
     SpaceGone(SpaceId),
-    /// The entity beside which it was to stand does not exist, or has no cell part.
+    /// The entity near which it was to stand does not exist, or has no cell part.
     #[error("the entity beside which it was to stand: {0}")]
     NoEntity(CallError),
-    /// It is larger than what can be handed over, or this input has recorded so much that it does not fit.
+    /// It exceeds the size limit of a hand-over, or the limit of what this input may still record.
     #[error("it is too large to be handed over now")]
     TooLarge,
-    /// Another teleport was asked for before this one was begun.
+    /// Another teleport was requested before this one began.
     #[error("it was to be put somewhere else before that was begun")]
     Superseded,
-    /// Whoever is responsible there did not take it.
+    /// The owner responsible for the destination refused it.
     #[error("it was refused there: {0}")]
     Refused(String),
 }
 
 impl Context<'_> {
-    /// Puts the cell part at once somewhere else, in any space (`teleport`). It is done when the present call is over:
-    /// [`teleported`](crate::Behaviour::teleported) is told once it stands there, wherever that is, or
-    /// [`teleport_failed`](crate::Behaviour::teleport_failed), and then it stands where it stood.
+    /// Teleports the cell part, to any space (`teleport`). Executed after the present call; then
+    /// [`teleported`](crate::Behaviour::teleported) is called at the destination, or
+    /// [`teleport_failed`](crate::Behaviour::teleport_failed) at the old place.
     ///
     /// # Errors
-    /// When this is a base part.
+    /// If this is a base part.
     pub fn teleport(&mut self, place: Place) -> Result<(), Denied> {
         let entity = self.entity();
         self.request(Request::Teleport { entity, place })
     }
 
-    /// The same to a place beside another entity, in whatever space that is (`teleport(nearbyEntityMB)`): so far from where
-    /// it is when it is asked, looking as before.
+    /// Teleports the cell part to another entity, in its space (`teleport(nearbyEntityMB)`): at `offset` from that
+    /// entity's place at the time of the lookup, with an unchanged direction.
     ///
     /// # Errors
-    /// When this is a base part, the mailbox is one of a base part, or this input has recorded as much as one may.
+    /// If this is a base part, the mailbox is one of a base part, or the input has reached its limit of recorded bytes.
     pub fn teleport_near(&mut self, beside: Mailbox, offset: Position) -> Result<(), Denied> {
         if self.part() == Part::Base || beside.part == Part::Base {
             return Err(Denied::CellOnly { what: "teleport_near" });
@@ -95,7 +95,7 @@ impl OwnerContext {
         ])
     }
 
-    /// The entity beside which another is to stand has said where it is, or cannot.
+    /// The entity near which another is to stand has reported its place, or an error.
     pub(crate) fn located(&mut self, entity: EntityId, around: &dyn Around, offset: &[u8], outcome: &Outcome) {
         match beside(offset, outcome) {
             Ok((space, position)) => {

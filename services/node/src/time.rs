@@ -1,11 +1,11 @@
-//! Time as cores know it: an input, never a question.
+//! Time in cores: always an input, never read.
 
 use std::{fmt, time::Duration};
 
 use annals_ids::{WallTime, WorldTime};
 
-/// A reading of the clock that only measures: microseconds since the machine started, **including** the time it was
-/// suspended (`CLOCK_BOOTTIME`). A process that slept and wakes must see that it slept, or it would take itself for fresh.
+/// A reading of the measuring clock: microseconds since the machine started, **including** suspended time
+/// (`CLOCK_BOOTTIME`). A process that was suspended must notice it on waking, or it would count itself as fresh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(pub u64);
 
@@ -16,7 +16,7 @@ impl Mono {
         Self(self.0.saturating_add(u64::try_from(by.as_micros()).unwrap_or(u64::MAX)))
     }
 
-    /// How long ago `earlier` was; nothing if it is not earlier.
+    /// Duration since `earlier`; zero if it is not earlier.
     #[must_use]
     pub fn since(self, earlier: Mono) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
@@ -29,12 +29,12 @@ impl fmt::Display for Mono {
     }
 }
 
-/// The moment at which a core is given an input.
+/// The time at which a core receives an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
     /// For measuring: deadlines, freshness, pace.
     pub mono: Mono,
-    /// For the record; nothing is decided by it.
+    /// For the record; no decision depends on it.
     pub wall: WallTime,
     /// Game time.
     pub world: WorldTime,

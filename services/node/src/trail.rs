@@ -1,11 +1,11 @@
-//! Who has come, gone or moved lately, for whoever keeps an index of where all are.
+//! Recently created, removed or moved entities, for indexes of positions.
 
 use annals_ids::EntityId;
 
-/// So many are remembered until the trail is cleared; whoever has to know of more looks at everybody.
+/// Maximum remembered entities until the trail is cleared; an index that has to catch up on more scans all entities.
 const LIMIT: usize = 16_384;
 
-/// See the module. An entity may be named several times, and where it is says the place it is in itself.
+/// Recent changes of positions, in order. An entity may occur several times; its present place is read elsewhere.
 #[derive(Debug, Default)]
 pub struct Trail {
     touched: Vec<EntityId>,
@@ -13,7 +13,7 @@ pub struct Trail {
 }
 
 impl Trail {
-    /// Something has become of where an entity is.
+    /// Records that an entity was created, removed or moved.
     pub fn note(&mut self, entity: EntityId) {
         if self.touched.len() < LIMIT {
             self.touched.push(entity);
@@ -22,19 +22,19 @@ impl Trail {
         }
     }
 
-    /// How long it is, to ask [`since`](Self::since) then.
+    /// Current length, an argument for [`since`](Self::since).
     #[must_use]
     pub fn length(&self) -> usize {
         self.touched.len()
     }
 
-    /// Who was touched since it was that long; `None` if that is not known.
+    /// Entities touched since the trail had that length; `None` if unknown.
     #[must_use]
     pub fn since(&self, length: usize) -> Option<&[EntityId]> {
         self.touched.get(length..).filter(|_| !self.is_full)
     }
 
-    /// Forgets everybody.
+    /// Forgets all entries.
     pub fn clear(&mut self) {
         self.touched.clear();
         self.is_full = false;

@@ -1,4 +1,4 @@
-//! What goes wrong in an owner and nobody else would hear of: kept until its shell asks, and bounded.
+//! Errors of an owner that no caller receives: queued until its shell takes them, and bounded.
 
 use std::collections::VecDeque;
 
@@ -7,55 +7,55 @@ use thiserror::Error;
 
 use crate::context::Denied;
 
-/// Troubles that wait to be told. Whoever causes more than these between two looks causes the same ones again and again.
+/// Maximum queued errors. More than these between two drains are most likely repetitions.
 const WAITING_LIMIT: usize = 64;
 
-/// Something that went wrong. Display is for the process's log.
+/// An error for the process log.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Trouble {
-    /// Behaviour was denied something and has no way to go on but without it.
+    /// A request of behaviour was denied, and behaviour cannot handle that.
     #[error("the {part} part of entity {entity} ({entity_type}) was denied something: {denied}")]
     Denied {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// Which of its parts.
+        /// Its part.
         part: Part,
         /// Its type.
         entity_type: String,
-        /// What.
+        /// The denial.
         denied: Denied,
     },
     /// The realm cannot begin.
     #[error("the game's first entity, of type {type_id}, was not made: {denied}; mend the game and restart the bases")]
     NotBootstrapped {
-        /// The type of the entity.
+        /// The type of the bootstrap entity.
         type_id: TypeId,
-        /// Why not.
+        /// The reason.
         denied: Denied,
     },
-    /// The protocol says that it cannot happen (rule H7).
+    /// An event that the protocol rules out (rule H7).
     #[error("ALARM: {what}, entity {entity}; keep the realm's log and run `annals log verify`")]
     Impossible {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// What happened.
+        /// The event.
         what: &'static str,
     },
-    /// One input led to more than any may: behaviour calls itself in a circle, or records without end.
+    /// One input caused more work than any may: behaviour calls itself in a circle, or records without end.
     #[error(
         "{calls} calls and {requests} requests of one input were dropped, with room for {left} B more: behaviour calls itself in a circle, or does too much at once"
     )]
     Cut {
-        /// Calls within the owner.
+        /// Dropped calls within the owner.
         calls: usize,
-        /// What behaviour asked of its role.
+        /// Dropped requests of behaviour to its role.
         requests: usize,
-        /// How many bytes the input might still have recorded.
+        /// Bytes that the input might still have recorded.
         left: usize,
     },
 }
 
-/// Troubles that wait, and how many there were in all.
+/// Queued errors, and their total number.
 #[derive(Debug, Default)]
 pub(crate) struct Troubles {
     waiting: VecDeque<Trouble>,

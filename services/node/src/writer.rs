@@ -1,10 +1,10 @@
-//! The writer: gets one owner's batches into its log, once and in order (rules L3 to L7, E2 to E4, E6 of
+//! The writer: appends one owner's batches to its log, once and in order (rules L3 to L7, E2 to E4, E6 of
 //! `docs/protocol.md`).
 //!
-//! Responsible for: what is sent next and on which expectation, what an answer or its absence means, when the owner was
-//! replaced, which batches are kept, and whether the owner is fresh enough to show anything. Not responsible for: filling
-//! batches (the journal does), holding outputs back ([`Gate`](crate::gate::Gate) does), or talking to anybody: whoever
-//! drives it carries out its [`Action`]s.
+//! Responsible for: what is sent next and with which expected sequence, the meaning of an answer or of its absence,
+//! detecting that the owner was taken over, which batches are kept, and whether the owner is fresh enough to show
+//! anything. Not responsible for: filling batches (the journal does), holding outputs ([`Gate`](crate::gate::Gate)
+//! does), or I/O: the driver carries out its [`Action`]s.
 
 mod contract;
 mod kept_batches;
@@ -18,10 +18,10 @@ use crate::{chain::assemble, time::Mono};
 pub use contract::{Action, Chain, Durability, Found, Input, Opening, OpeningRefused, Stop, Tip, Wanted};
 use kept_batches::{KeptBatches, Place};
 
-/// At least this long between closing two batches (L3): what happens meanwhile shares one append.
+/// Minimum time between closing two batches (L3): events of that time share one append.
 pub const PACE: Duration = Duration::from_millis(5);
 
-/// An owner with nothing to say appends an empty batch this long after its last append (L7).
+/// An idle owner appends an empty batch this long after its last append (L7).
 pub const HEARTBEAT: Duration = Duration::from_millis(400);
 
 /// Nothing is shown unless the last acknowledged append was sent less than this long ago (G2).
@@ -31,44 +31,44 @@ pub const FRESHNESS: Duration = Duration::from_millis(1_000);
 /// lost answer need not make the owner stale; an append that syncs three disks takes a few milliseconds.
 pub const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How long a taker waits between its `Open` and its second look at the log (E3): longer than anybody before it can have
-/// stayed fresh, with room for clocks that do not run alike.
+/// Time between the `Open` of a take-over and its second look at the log (E3): longer than any previous holder can have
+/// stayed fresh, with a margin for clocks that run at different rates.
 pub const SECOND_LOOK: Duration = Duration::from_millis(1_500);
 
 /// Kept bytes at which the core must take no more input (L6). At a megabyte per second it is a minute without db.
 pub const KEPT_LIMIT: usize = 64 << 20;
 
-/// Kept bytes at which not even an empty batch is asked for: what is beyond [`KEPT_LIMIT`] is the last batches of a core
-/// that has stopped taking input, and several hours of heartbeats.
+/// Kept bytes at which not even an empty batch is requested: the space beyond [`KEPT_LIMIT`] is for the last batches of
+/// a core that has stopped taking input, and for several hours of heartbeats.
 pub const KEPT_CEILING: usize = KEPT_LIMIT + (8 << 20);
 
-/// Pause before asking again what got no answer; doubled with each failure in a row, up to [`LONGEST_PAUSE`].
+/// Pause before retrying an unanswered request; doubled with each failure in a row, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1_000);
 
 const _: () = assert!(SECOND_LOOK.as_millis() > FRESHNESS.as_millis());
 const _: () = assert!(HEARTBEAT.as_millis() + PATIENCE.as_millis() < FRESHNESS.as_millis());
 
-/// What the writer is at. Each phase but `Opening`, `Waiting`, `Free` and `Stopped` has one action to it.
+/// State of the writer. Each phase but `Opening`, `Waiting`, `Free` and `Stopped` has exactly one action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     /// The chain is known; its `Open` is awaited from the journal.
     Opening,
-    /// The kept batch of this number is in flight, and the later ones are to follow.
+    /// The kept batch of this number is in flight, and the later ones follow.
     Appending(BatchNumber),
     /// It is not known whether the batch in flight was appended: the subject's last message is being read.
     Resolving(BatchNumber),
-    /// The `Open` is in the log; until this moment somebody before may still be fresh.
+    /// The `Open` is in the log; until this time a previous holder may still be fresh.
     Waiting(Mono),
     /// The log is being read again.
     Looking,
-    /// Nothing has come in between: the `Open` goes into the store.
+    /// No other batch was appended in between: the `Open` goes into the store.
     Recording,
-    /// The bus was away, or freshness has lapsed: the store is asked whether the epoch still holds.
+    /// The bus was disconnected, or freshness has lapsed: the store is asked whether it still grants the epoch.
     Confirming,
     /// Every batch is in the log; the next one is awaited from the journal.
     Free,
-    /// Over.
+    /// Terminal.
     Stopped(Stop),
 }
 
@@ -76,15 +76,15 @@ enum Phase {
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     at: Mono,
-    /// The bus went away meanwhile: whatever the answer is, it is not believed (L5).
+    /// The bus was disconnected meanwhile: the answer is ignored, whatever it is (L5).
     doubted: bool,
 }
 
 /// The append state machine of one owner in one epoch.
 ///
 /// Driving it, after each [`handle`](Self::handle) and whenever [`deadline`](Self::deadline) has passed:
-/// 1. ask [`wanted`](Self::wanted), close a batch accordingly and [`offer`](Self::offer) it;
-/// 2. carry out what [`poll`](Self::poll) returns, and `handle` its answer when it is there, or [`Input::Silent`] after
+/// 1. call [`wanted`](Self::wanted), close a batch accordingly and [`offer`](Self::offer) it;
+/// 2. carry out what [`poll`](Self::poll) returns, and `handle` its answer when it arrives, or [`Input::Silent`] after
 ///    [`PATIENCE`];
 /// 3. if [`stopped`](Self::stopped), shut the gate; else release from it what [`acknowledged`](Self::acknowledged) and
 ///    [`is_fresh`](Self::is_fresh) allow.
@@ -94,32 +94,32 @@ pub struct Writer {
     epoch: Epoch,
     durability: Durability,
     kept: KeptBatches,
-    /// The subject's last sequence, as far as this writer knows.
+    /// The subject's last sequence, as known to this writer.
     last: u64,
     appended: BatchNumber,
     archived: BatchNumber,
-    /// What the store held when the owner was taken. No opening of a lower epoch was recorded since (E3).
+    /// Openings in the store at the take-over. No opening of a lower epoch was recorded since (E3).
     openings: Vec<Opening>,
-    /// The own opening, once it is closed.
+    /// This epoch's opening, once it is closed.
     opening: Option<Opening>,
-    /// Whether the store holds it.
+    /// Whether the store holds `opening`.
     recorded: bool,
     phase: Phase,
     asked: Option<Asked>,
     connected: bool,
-    /// The bus was away, or freshness has lapsed, since the epoch was confirmed last (E6).
+    /// The bus was disconnected, or freshness has lapsed, since the last confirmation of the epoch (E6).
     unconfirmed: bool,
     last_closed: Option<Mono>,
-    /// From when on it is fresh: the first sending of the newest acknowledged batch, or the last question to the store that
-    /// was answered with yes.
+    /// Start of freshness: the first sending of the newest acknowledged batch, or the last confirmation request that
+    /// the store answered with yes.
     fresh_at: Option<Mono>,
     failures: u32,
     not_before: Mono,
 }
 
 impl Writer {
-    /// Takes an owner whose log was read (E1), on a bus that is connected. If the log holds an `Open` of this epoch that the
-    /// store has, that one counts; else the first thing [`wanted`](Self::wanted) is one.
+    /// Takes over an owner whose log was read (E1), on a connected bus. If the log holds an `Open` of this epoch that
+    /// the store has recorded, that one counts; else [`wanted`](Self::wanted) first asks for one.
     ///
     /// # Panics
     /// If the batches beyond the archive do not continue it.
@@ -130,7 +130,7 @@ impl Writer {
         let opening = chain.openings.iter().find(|opening| opening.epoch == epoch).copied();
         let recorded = chain.openings.iter().map(|opening| opening.epoch).max();
         let phase = match opening {
-            // What the store records of openings may be in no log: its `Open` was lost, or a hole was accepted (F4).
+            // An opening in the store may be missing from the log: its `Open` was lost, or a hole was accepted (F4).
             _ if recorded.max(Some(chain.highest)) > Some(epoch) => Phase::Stopped(Stop::Replaced { owner, epoch }),
             Some(_) => Phase::Recording,
             None => Phase::Opening,
@@ -157,25 +157,25 @@ impl Writer {
         }
     }
 
-    /// Whose log this is.
+    /// The owner.
     #[must_use]
     pub fn owner(&self) -> OwnerId {
         self.owner
     }
 
-    /// The epoch it writes in.
+    /// The writer's epoch.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// The end of the chain: what the next batch follows.
+    /// End of the chain: the predecessor of the next batch.
     #[must_use]
     pub fn tip(&self) -> Tip {
         self.kept.tip()
     }
 
-    /// What the journal is to close now.
+    /// What the journal has to close now.
     #[must_use]
     pub fn wanted(&self, now: Mono) -> Wanted {
         match self.phase {
@@ -189,10 +189,10 @@ impl Writer {
         }
     }
 
-    /// Takes the batch that was [`wanted`](Self::wanted). It is kept until it is archived, and sent unchanged.
+    /// Takes the [`wanted`](Self::wanted) batch. It is kept until it is archived, and resent unchanged.
     ///
     /// # Panics
-    /// If nothing was wanted, or the batch is not the one that follows [`tip`](Self::tip) in this epoch.
+    /// If nothing was wanted, or the batch does not follow [`tip`](Self::tip) in this epoch.
     pub fn offer(&mut self, now: Mono, batch: FrozenBatch) {
         assert!(
             self.wanted(now) != Wanted::Nothing,
@@ -220,7 +220,7 @@ impl Writer {
         self.kept.push(batch);
     }
 
-    /// What is to be done now, if anything. Each action is handed out once.
+    /// Next action, if any. Each action is handed out once.
     #[must_use]
     pub fn poll(&mut self, now: Mono) -> Option<Action<'_>> {
         if self.asked.is_some() || !self.connected || now < self.not_before {
@@ -251,14 +251,15 @@ impl Writer {
         Some(action)
     }
 
-    /// Takes an answer, or news.
+    /// Applies an answer, or news.
     pub fn handle(&mut self, now: Mono, input: Input) {
         match input {
             Input::Disconnected => self.disconnect(),
             Input::Reconnected => self.reconnect(now),
             Input::Archived { upto, epoch } => self.archive(upto, epoch),
             answer => {
-                // An answer to nothing is one that came after its silence was reported: it is known already, or will be.
+                // An answer without a pending action arrived after `Silent` was reported for it: its outcome is already
+                // known, or will be read.
                 let Some(asked) = self.asked.take() else { return };
                 let answer = if asked.doubted { Input::Silent } else { answer };
                 self.answer(now, asked.at, answer);
@@ -290,7 +291,7 @@ impl Writer {
         match self.kept.hash(upto.number) {
             Some(hash) if hash == upto.hash => self.archived = upto.number,
             _ if epoch > self.epoch => self.replaced(),
-            // Until the store holds the opening, what others append is part of the chain (E2).
+            // Until the store holds the opening, batches that others append are part of the chain (E2).
             _ if !self.recorded => self.read_again(),
             _ => self.contradicted(Found::Archive { archived: upto }),
         }
@@ -307,7 +308,7 @@ impl Writer {
             }
             (&Phase::Appending(number), answer) => {
                 self.phase = Phase::Resolving(number);
-                // A rejection says what to do next, so the first one costs no pause; rejections in a row do.
+                // A rejection is followed by a reading, so the first one costs no pause; repeated ones do.
                 if answer != Input::Rejected || self.failures > 0 {
                     self.pause(now);
                 } else {
@@ -324,7 +325,7 @@ impl Writer {
             (Phase::Recording, Input::OpeningRefused(OpeningRefused::Superseded))
             | (Phase::Confirming, Input::EpochLost) => self.replaced(),
             (Phase::Confirming, Input::EpochConfirmed) => self.confirmed(asked),
-            // Silence; or an answer to a question that was not asked, which says as little.
+            // Silence, or an answer to another action, which is equally inconclusive.
             _ => self.pause(now),
         }
     }
@@ -348,10 +349,11 @@ impl Writer {
         match self.kept.place(number, hash) {
             Place::Kept => self.acknowledge(now, number),
             Place::Archived => self.phase = Phase::Appending(self.kept.oldest()),
-            // Until the store holds the opening, what others append is part of the chain (E2).
+            // Until the store holds the opening, batches that others append are part of the chain (E2).
             Place::Elsewhere if !self.recorded => self.read_again(),
-            // And from then on it never is: an `Open` that is not of this chain (of a lower epoch, or of this one and given up
-            // at E2) can no longer be recorded, what follows one that is on it is void, and nobody folds either (E5, F2).
+            // After that they never are: an `Open` that is not on this chain (of a lower epoch, or of this one and
+            // given up at E2) can no longer be recorded; a batch of a lower epoch behind an `Open` on this chain is
+            // void; and neither is folded (E5, F2).
             Place::Elsewhere if epoch < self.epoch || header.opens => self.phase = Phase::Appending(sending),
             Place::Elsewhere => self.contradicted(Found::Batch {
                 sequence,
@@ -362,15 +364,16 @@ impl Writer {
         }
     }
 
-    /// The second look (E3): whether the log ends where the first reading did, with the `Open` after it as its last message.
+    /// The second look (E3): checks that the log ends where the first reading did, with the `Open` as its last message.
     fn look_again(&mut self, batches: Vec<Vec<u8>>, last: Option<(u64, Vec<u8>)>) {
         let mut first: Vec<&FrozenBatch> = self.kept.iter().collect();
         let open = first.pop();
         let is_last = last.is_some_and(|(sequence, bytes)| {
             sequence == self.last && open.is_some_and(|open| open.opens && open.bytes == bytes)
         });
-        // The `Open` does not count yet: what stands at its number may be somebody's who was fresh when it was appended. A log
-        // that has lost its end gives the same sequences out again, so that the append of the `Open` could not tell.
+        // The `Open` does not count yet: the batch at its number may be from a holder that was fresh when it was
+        // appended. A log that has lost its end reuses sequences, so that the append of the `Open` could not detect
+        // that.
         let found = assemble(self.owner, self.kept.base(), &self.openings, batches, self.last);
         match found {
             Ok(chain) if chain.highest > self.epoch => self.replaced(),
@@ -379,11 +382,11 @@ impl Writer {
         }
     }
 
-    /// The kept batch `number` is last on the subject.
+    /// The last message on the subject is the kept batch `number`.
     fn acknowledge(&mut self, now: Mono, number: BatchNumber) {
         self.appended = self.appended.max(number);
         self.failures = 0;
-        // What has lapsed does not come back by an acknowledgement that was so long under way (G2).
+        // An acknowledgement that arrives this late does not restore lapsed freshness (G2).
         if self.fresh_at.is_some_and(|since| now.since(since) >= FRESHNESS) {
             self.unconfirmed = true;
         } else if self.recorded {
@@ -401,7 +404,7 @@ impl Writer {
         }
     }
 
-    /// The store has said, to a question of `asked`, that the epoch still holds.
+    /// The store has answered a request sent at `asked`: the epoch still holds.
     fn confirmed(&mut self, asked: Mono) {
         self.unconfirmed = false;
         self.fresh_at = self.fresh_at.max(Some(asked));
@@ -409,7 +412,7 @@ impl Writer {
         self.settle();
     }
 
-    /// Goes on to what is left to do once the opening is recorded and every batch is in the log.
+    /// Continues with the remaining work once the opening is recorded and every batch is in the log.
     fn settle(&mut self) {
         self.kept.forget(self.archived);
         self.phase = if self.unconfirmed {
@@ -449,7 +452,8 @@ impl Writer {
         });
     }
 
-    /// When [`wanted`](Self::wanted) or [`poll`](Self::poll) will say something else without an input; `None` if never.
+    /// When [`wanted`](Self::wanted) or [`poll`](Self::poll) will return something else without an input; `None` if
+    /// never.
     #[must_use]
     pub fn deadline(&self, now: Mono) -> Option<Mono> {
         match self.phase {
@@ -467,7 +471,7 @@ impl Writer {
         }
     }
 
-    /// The newest batch that counts as acknowledged, by the realm's setting.
+    /// Newest batch that counts as acknowledged, by the realm's setting.
     #[must_use]
     pub fn acknowledged(&self) -> BatchNumber {
         match self.durability {
@@ -476,8 +480,9 @@ impl Writer {
         }
     }
 
-    /// Whether outputs may leave: the opening is recorded (E4), neither has the bus been away nor has freshness lapsed since
-    /// the epoch was confirmed (E6), and the last acknowledged append was sent less than [`FRESHNESS`] ago (G2).
+    /// Whether outputs may leave: the opening is recorded (E4); since the last confirmation of the epoch the bus was
+    /// not disconnected and freshness has not lapsed (E6); and the last acknowledged append was sent less than
+    /// [`FRESHNESS`] ago (G2).
     #[must_use]
     pub fn is_fresh(&self, now: Mono) -> bool {
         self.recorded
@@ -487,13 +492,13 @@ impl Writer {
             && self.fresh_at.is_some_and(|sent| now.since(sent) < FRESHNESS)
     }
 
-    /// Whether the core must take no more input until something is archived (L6).
+    /// Whether the core must take no more input until some batch is archived (L6).
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.kept.cost() >= KEPT_LIMIT
     }
 
-    /// Why it stopped, if it did. A stopped writer never goes on.
+    /// Why it stopped, if it did. A stopped writer never resumes.
     #[must_use]
     pub fn stopped(&self) -> Option<&Stop> {
         match &self.phase {
@@ -502,7 +507,7 @@ impl Writer {
         }
     }
 
-    /// A batch that was appended and is not archived yet: what fills a hole that db asks about (F4).
+    /// An appended batch that is not archived yet: fills a hole about which db asks (F4).
     #[must_use]
     pub fn kept(&self, number: BatchNumber) -> Option<&FrozenBatch> {
         self.kept
@@ -511,7 +516,7 @@ impl Writer {
             .filter(|batch| batch.number <= self.appended)
     }
 
-    /// The batches that [`kept`](Self::kept) gives for these numbers, however far they reach.
+    /// The batches that [`kept`](Self::kept) returns for these numbers, whatever the range.
     pub fn kept_within(&self, numbers: std::ops::Range<u64>) -> impl Iterator<Item = &FrozenBatch> {
         let appended = self.kept.iter().take_while(|batch| batch.number <= self.appended);
         appended.filter(move |batch| numbers.contains(&batch.number.0))

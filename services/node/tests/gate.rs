@@ -4,7 +4,7 @@ use annals_ids::BatchNumber;
 use annals_node::gate::{Gate, WAITING_LIMIT};
 use proptest::prelude::*;
 
-/// What one output is, as the oracle remembers it.
+/// One output, as the oracle remembers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Output {
     made: usize,
@@ -14,7 +14,7 @@ struct Output {
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The core makes an output that must arrive; the gathering batch grew by `grow` since the last.
+    /// The core makes a reliable output; the gathering batch grew by `grow` since the last.
     Make { grow: u64 },
     /// The core makes a volatile output for an entity that was created `age` batches ago.
     MakeVolatile { age: u64 },

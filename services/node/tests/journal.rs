@@ -1,4 +1,4 @@
-//! The journal gathers no more than one transaction of db takes: neither bytes, nor what orders make db write.
+//! The journal gathers no more than one transaction of db can take: neither in bytes, nor in what orders make db write.
 
 use annals_event::{
     BaseCreation, Body, Imprint, OwnerState, Subject,
@@ -54,7 +54,7 @@ fn orders_fill_a_batch_long_before_their_own_bytes_do() {
         order(&mut journal, orders);
     }
     assert!(journal.length() < ORDERS_LIMIT / 100, "{} bytes", journal.length());
-    // What is recorded nevertheless goes into a batch of its own; once the first is closed, there is room again.
+    // Anything recorded beyond the limit goes into a batch of its own; once the first is closed, there is room again.
     journal.begin();
     order(&mut journal, orders + 1);
     assert!(journal.is_full());
@@ -75,7 +75,7 @@ fn lives_fill_a_batch_that_makes_db_say_what_they_have() {
         live(&mut journal, EntityId(100 + lives), DatabaseId(lives));
     }
     assert_eq!(lives as usize, ORDERS_LIMIT / STATEMENT_BYTES + 1);
-    // Who is not stored has nothing.
+    // An entity that is not stored has no holdings.
     journal.freeze(Tick(1), WallTime(1), false);
     for other in 0..100 {
         journal.begin();

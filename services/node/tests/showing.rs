@@ -1,4 +1,4 @@
-//! What is told of events to whom.
+//! Which events of an entity each client is shown.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use annals_def::{EntityType, Located, Schema, Tree, Value, compile};
@@ -54,7 +54,7 @@ fn invoke(avatar: &EntityType, method: &str, what: u64, audience: Audience) -> E
     })
 }
 
-/// The members and values that are told of these events, by their numbers.
+/// The members and values that a client is sent of these events, with their numbers.
 fn told(schema: &Schema, eyes: Eyes, events: &[Event]) -> Vec<(u64, String)> {
     told_from_afar(schema, eyes, 0.0, events)
 }
@@ -104,7 +104,7 @@ fn of_a_member_that_is_send_latest_only_the_newest_event_is_told_and_of_others_a
         invoke(avatar, "onSay", 6, Audience::All),
         invoke(avatar, "onEmote", 7, Audience::All),
         invoke(avatar, "onSay", 8, Audience::All),
-        // Newer, but not for others: of what those see, the one before is the newest.
+        // Newer, but not for others: for them, the newest is the one before.
         invoke(avatar, "onEmote", 9, Audience::Own),
     ];
     let common = ["hp UInt(1)", "hp UInt(4)", "mood UInt(5)", "onSay [UInt(6)]"].map(str::to_owned);
@@ -164,7 +164,7 @@ const SECRETS: &str = r"<root>
   </Properties>
 </root>";
 
-/// What clients take for a chest: it has the same members, and shows none of them but one.
+/// The type under which clients know a chest: it has the same members, and shows only one of them.
 const MIMIC: &str = r"<root>
   <ClientName> Chest </ClientName>
   <Properties>
@@ -186,8 +186,7 @@ const CHEST: &str = r"<root>
   </Properties>
 </root>";
 
-/// The names of what a client is shown of a type's properties, all of which hold 9: when it is shown everything, and when each
-/// of them changes.
+/// The names of the shown properties of a type, all of which hold 9: in a full refresh, and when each of them changes.
 fn shown(schema: &Schema, name: &str, eyes: Eyes) -> (Vec<String>, Vec<String>) {
     let entity_type = schema.type_named(name).unwrap();
     let showing = Showing::new(schema, ENTITY, entity_type.id, eyes).unwrap();
@@ -275,7 +274,8 @@ fn a_property_is_shown_to_those_of_its_distribution_and_to_nobody_else() {
     }
 }
 
-/// What is private stays so though the client's type would show it, and what only the client's type hides has no number there.
+/// A private member stays private even if the client's type shows it, and one that only the client's type hides has no
+/// number there.
 #[test]
 fn a_client_name_opens_nothing_that_the_type_keeps_to_itself() {
     let schema = compile_types(&[("Chest", CHEST), ("Mimic", MIMIC)]);

@@ -1,4 +1,4 @@
-//! What one observer sees.
+//! The area of interest of one observer.
 
 use annals_ids::EntityId;
 
@@ -10,23 +10,23 @@ use crate::{
     steps::{Step, Who},
 };
 
-/// What happened between an observer and a body; in the order in which it is told.
+/// A change between an observer and a body, in the order of reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// The body is out of view, or is no more.
+    /// The body is out of view, or has ceased to exist.
     Left,
     /// The body is in view.
     Entered,
 }
 
-/// A body came into an observer's area of interest, or went out of it. They are told in their order.
+/// A body entered or left an observer's area of interest. Ordered as reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sighting {
-    /// Whose area.
+    /// The observer.
     pub observer: EntityId,
-    /// What happened.
+    /// Whether the body entered or left.
     pub change: Change,
-    /// Who came or went.
+    /// The body.
     pub body: EntityId,
 }
 
@@ -34,16 +34,16 @@ pub struct Sighting {
 #[derive(Clone, Debug)]
 pub(crate) struct Area {
     observer: Observer,
-    /// Whether it has not looked yet.
+    /// Whether it was never updated.
     is_new: bool,
-    /// What it did since the last update; `None` if it looks from another space, after a leap, or with another reach.
+    /// Its movement since the last update; `None` after a change of space, a leap, or a change of reach.
     step: Option<Step>,
-    /// Ascending.
+    /// Visible bodies, ascending.
     seen: Vec<EntityId>,
 }
 
 impl Area {
-    /// That of an observer that has just come.
+    /// The area of a new observer.
     pub(crate) fn new(observer: Observer) -> Self {
         Self {
             observer,
@@ -61,7 +61,7 @@ impl Area {
         &self.seen
     }
 
-    /// The observer is there now.
+    /// Sets the observer's present state.
     pub(crate) fn turn(&mut self, observer: Observer) {
         let was = std::mem::replace(&mut self.observer, observer);
         let is_same = was.spot.space == observer.spot.space && was.reach == observer.reach;
@@ -70,8 +70,8 @@ impl Area {
         self.is_new = false;
     }
 
-    /// Adds who may have crossed its edge: all who have, and some who have not, or twice. Returns whether that is known;
-    /// otherwise it has to look anew.
+    /// Adds the bodies that may have crossed the area's edge: all that have, and some that have not, or twice. Returns
+    /// `false` if they are not known, and the area has to be recomputed.
     pub(crate) fn follow_edge(&self, room: &Room, found: &mut Vec<Who>) -> bool {
         let Some(step) = self.step.filter(|_| !room.is_upset()) else {
             return false;
@@ -82,7 +82,7 @@ impl Area {
         true
     }
 
-    /// Decides on those who may have crossed its edge, by where they are now, and adds what changed.
+    /// Decides on the bodies that may have crossed the edge, by their present positions, and adds the changes.
     pub(crate) fn settle(&mut self, found: &[Who], bodies: &Bodies, sightings: &mut Vec<Sighting>) {
         for &who in found {
             let (body, known) = (bodies.entity(who), bodies.get(who));
@@ -101,7 +101,7 @@ impl Area {
         }
     }
 
-    /// Looks at everybody in its space, and adds what changed.
+    /// Recomputes the area from all bodies in its space, and adds the changes.
     pub(crate) fn look(&mut self, room: &Room, bodies: &Bodies, sightings: &mut Vec<Sighting>) {
         let before = std::mem::take(&mut self.seen);
         let is = Some(self.observer.spot.position);
@@ -121,7 +121,7 @@ impl Area {
         sightings.extend(missing(&self.seen, &before).map(|body| self.told(Change::Entered, body)));
     }
 
-    /// See [`Interest::keep`](crate::Interest::keep).
+    /// As [`Interest::keep`](crate::Interest::keep).
     pub(crate) fn keep(&mut self, body: &Body) -> bool {
         let kept = self.observer.entity != body.entity && self.observer.holds(body);
         if kept && let Err(at) = self.seen.binary_search(&body.entity) {
@@ -139,13 +139,13 @@ impl Area {
     }
 }
 
-/// What is in the first and not in the other; both ascend.
+/// Elements of the first slice that are not in the other; both ascend.
 fn missing(of: &[EntityId], from: &[EntityId]) -> impl Iterator<Item = EntityId> {
     of.iter().filter(|entity| from.binary_search(entity).is_err()).copied()
 }
 
-/// As `binary_search`. What an observer sees is mostly far away in memory, and so it looks at several places at once rather
-/// than at one after the other.
+/// As `binary_search`. The list of visible bodies is mostly out of cache, so the search probes several positions at
+/// once rather than one after the other.
 fn search(seen: &[EntityId], body: EntityId) -> Result<usize, usize> {
     const PARTS: usize = 16;
     let (mut begin, mut end) = (0, seen.len());
@@ -154,7 +154,7 @@ fn search(seen: &[EntityId], body: EntityId) -> Result<usize, usize> {
         let before = (1..PARTS).filter(|at| seen[begin + at * part] < body).count();
         begin += before * part;
         if before + 1 < PARTS {
-            // What the next part begins with may be it.
+            // The first element of the next part may be the one searched for.
             end = begin + part + 1;
         }
     }

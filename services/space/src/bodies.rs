@@ -1,4 +1,4 @@
-//! All bodies there are.
+//! All bodies.
 
 use annals_ids::EntityId;
 
@@ -7,18 +7,18 @@ use crate::{
     steps::{Step, Who, paired},
 };
 
-/// See the module.
+/// All bodies of the last update, and the entities of those removed by it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bodies {
     /// Ascending by entity.
     here: Vec<Body>,
-    /// Those that were there before the last update.
+    /// Entities of bodies that were present before the last update.
     gone: Vec<EntityId>,
 }
 
 impl Bodies {
-    /// Takes in who is where now, and tells what each has done: a body that is in another space or is seen otherwise than
-    /// before, has gone from there and come here.
+    /// Sets the present bodies, and reports the step of each: a body in another space, or with another appeal, leaves
+    /// its old position and appears at the new one.
     pub(crate) fn step(&mut self, bodies: &[Body], mut told: impl FnMut(&Body, Who, Step)) {
         self.gone.clear();
         let numbered = (0_u32..).map(Who).zip(bodies);
@@ -45,12 +45,12 @@ impl Bodies {
         self.here.extend_from_slice(bodies);
     }
 
-    /// The body, if there still is one.
+    /// The body, if it still exists.
     pub(crate) fn get(&self, who: Who) -> Option<&Body> {
         self.here.get(who.0 as usize)
     }
 
-    /// The entity that it is or was of.
+    /// The body's entity, also if the body was removed.
     pub(crate) fn entity(&self, who: Who) -> EntityId {
         let at = who.0 as usize;
         let gone = || self.gone[at - self.here.len()];

@@ -1,4 +1,4 @@
-//! Where everybody is at one moment, to be asked who is around a place.
+//! Positions at one moment, for spatial queries.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use crate::{
     steps::distance,
 };
 
-/// The side of a square, metres: a few of them cover what is mostly asked for, and few are in one.
+/// Side of a square, metres: a few squares cover a typical query, and each holds few entities.
 const SIDE: f32 = 20.0;
 
-/// See the module.
+/// Index of the positions at one moment.
 ///
-/// Driving it: [`take`](Self::take) says where everybody is; whatever is asked then is as of that moment. Everything that is
-/// found is added in ascending order.
+/// Driving it: [`take`](Self::take) sets all positions; queries answer for that moment. Each query adds its results in
+/// ascending order.
 #[derive(Clone, Debug, Default)]
 pub struct Census {
     spaces: BTreeMap<SpaceId, Plot>,
 }
 
-/// Those in one space.
+/// The entities of one space.
 #[derive(Clone, Debug, Default)]
 struct Plot {
     gathered: Vec<(EntityId, Position)>,
     squares: Squares,
-    /// The same, by square.
+    /// Entities and positions, by square.
     sorted: Vec<(EntityId, Position)>,
 }
 
 impl Census {
-    /// Takes in who is where, each once. Who is not among them is gone.
+    /// Replaces all positions. Each entity occurs once; an entity that does not occur is gone.
     pub fn take(&mut self, bodies: impl IntoIterator<Item = (EntityId, Spot)>) {
         self.spaces.values_mut().for_each(|plot| plot.gathered.clear());
         for (entity, spot) in bodies {
@@ -43,13 +43,13 @@ impl Census {
         self.spaces.values_mut().for_each(Plot::sort);
     }
 
-    /// Adds who is in the square around a place: within `range` metres on either axis, whatever its height.
+    /// Adds the entities in the square around a place: within `range` metres on either axis, at any height.
     pub fn square(&self, centre: Spot, range: f32, found: &mut Vec<EntityId>) {
         let at = flat(centre.position);
         self.search(centre, range, found, |position| distance(flat(position), at) <= range);
     }
 
-    /// Adds who is within `range` metres of a place, as the crow flies.
+    /// Adds the entities within `range` metres of a place in straight distance.
     pub fn ball(&self, centre: Spot, range: f32, found: &mut Vec<EntityId>) {
         let at = centre.position;
         let is_near = |position: Position| {
@@ -59,7 +59,7 @@ impl Census {
         self.search(centre, range, found, is_near);
     }
 
-    /// Adds who is in a box that lies along the axes, its faces included.
+    /// Adds the entities in an axis-aligned box, including its faces.
     pub fn cuboid(&self, space: SpaceId, least: Position, most: Position, found: &mut Vec<EntityId>) {
         let is_in = |at: Position| {
             let axes = [

@@ -1,4 +1,4 @@
-//! Areas of interest, kept up to date against everything that moves.
+//! Areas of interest, updated as bodies and observers move.
 
 use std::collections::BTreeMap;
 
@@ -11,81 +11,82 @@ use crate::{
     steps::{Step, Who, paired},
 };
 
-/// Where something is.
+/// A position in a space.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spot {
-    /// In which space.
+    /// The space.
     pub space: SpaceId,
-    /// Where. Finite.
+    /// The position. Finite.
     pub position: Position,
 }
 
-/// Something that can be seen.
+/// A visible object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Body {
-    /// Which entity.
+    /// The entity.
     pub entity: EntityId,
-    /// Where it is.
+    /// Its position.
     pub spot: Spot,
-    /// How much farther than others it is seen, metres, finite and not negative: this is added to every observer's radius.
+    /// Added to every observer's radius for this body, metres; finite and not negative.
     pub appeal: f32,
 }
 
-/// Someone who sees.
+/// An entity with an area of interest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observer {
-    /// Which entity. It does not see the body of its own id.
+    /// The entity. It does not see the body of its own id.
     pub entity: EntityId,
-    /// Where it is.
+    /// Its position.
     pub spot: Spot,
-    /// How far it sees.
+    /// The size of its area of interest.
     pub reach: Reach,
 }
 
-/// How far an observer sees, metres; finite and not negative.
+/// Size of an area of interest, metres; finite and not negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reach {
     /// Half the side of the square within which bodies enter.
     pub radius: f32,
-    /// How much further out a body must be to leave.
+    /// Distance beyond the radius at which bodies leave.
     pub hysteresis: f32,
 }
 
 /// The areas of interest of all observers.
 ///
-/// Driving it: [`update`](Self::update) says where everybody is now, brings every area up to date with that, and tells what
-/// changed. Between two updates nothing changes but by [`keep`](Self::keep).
+/// Driving it: [`update`](Self::update) takes all present positions, updates every area, and reports the changes.
+/// Between two updates only [`keep`](Self::keep) changes areas.
 ///
-/// How it works: an area changes only when something crosses its edge, so only the ring is looked at in which that can have
-/// happened, which is as wide as the hysteresis and what both sides have moved. Within an area nothing is looked at, however
-/// much is in it. Who appeared, vanished or leapt is compared with everybody, and who looks from elsewhere or farther than
-/// before looks anew.
+/// How it works: an area changes only when a body crosses its edge. So only a ring around the edge is searched, as wide
+/// as the hysteresis and the movement of both sides. The interior is never searched, however many bodies it holds.
+/// Bodies that appeared, vanished or leapt are compared with every observer, and the area of an observer that leapt or
+/// whose reach changed is recomputed.
 #[derive(Clone, Debug, Default)]
 pub struct Interest {
     bodies: Bodies,
     /// Ascending by observer.
     areas: Vec<Area>,
     rooms: BTreeMap<SpaceId, Room>,
-    /// Who may have crossed the edges of some areas, area by area. The same may stand there twice, or wrongly.
+    /// Bodies that may have crossed the edges of some areas, area by area. May hold duplicates and bodies that have
+    /// not.
     found: Vec<Who>,
-    /// For each of those areas where its part of `found` ends; `None` if it has to look anew.
+    /// For each of those areas the end of its part of `found`; `None` if it has to be recomputed.
     edges: Vec<Option<usize>>,
-    /// What changed in one area.
+    /// Changes of one area.
     sightings: Vec<Sighting>,
 }
 
-/// Areas that are brought up to date together: so many that what their observers see is fetched from memory for several at
-/// a time, and so few that what was found along their edges takes little room.
+/// Areas updated together: enough that the visible bodies of several are fetched from memory at a time, and few enough
+/// that the candidates found along their edges take little room.
 const TOGETHER: usize = 1_024;
 
 impl Interest {
-    /// Brings every area of interest up to date. Both `bodies` and `observers` ascend by entity, and are all there are now:
-    /// who is not among them is gone. Nothing is told of what an observer saw that is gone itself.
+    /// Updates every area of interest. `bodies` and `observers` ascend by entity and are complete: one that is missing
+    /// is gone. The areas of removed observers are not reported.
     ///
-    /// Tells what changed, in order: by observer, first who left, then who entered, each ascending.
+    /// Reports the changes in order: by observer, first bodies that left, then bodies that entered, each ascending.
     ///
     /// # Panics
-    /// When bodies or observers do not ascend.
+    /// If bodies or observers do not ascend.
     pub fn update(&mut self, bodies: &[Body], observers: &[Observer], told: impl FnMut(Sighting)) {
         assert!(
             bodies.is_sorted_by(|one, next| one.entity < next.entity),
@@ -106,26 +107,26 @@ impl Interest {
         self.rooms.retain(|_, room| !room.is_empty());
     }
 
-    /// Lets an observer see a body that is between the radius and the hysteresis beyond it, because it saw it before it
-    /// was known here. Returns whether it sees it now.
+    /// Adds a body between the radius and the hysteresis beyond it to an observer's area, because the observer saw it
+    /// before it was known here. Returns whether the observer sees it now.
     pub fn keep(&mut self, observer: EntityId, body: EntityId) -> bool {
         let Ok(area) = self.area(observer) else { return false };
         self.bodies.of(body).is_some_and(|body| self.areas[area].keep(body))
     }
 
-    /// What an observer saw at the last update, ascending.
+    /// The bodies in an observer's area at the last update, ascending.
     #[must_use]
     pub fn seen(&self, observer: EntityId) -> &[EntityId] {
         self.area(observer).map_or(&[], |at| self.areas[at].seen())
     }
 
-    /// Where the area of an observer is, or would be.
+    /// Index of an observer's area, or the index at which to insert it.
     fn area(&self, observer: EntityId) -> Result<usize, usize> {
         self.areas
             .binary_search_by_key(&observer, |area| area.observer().entity)
     }
 
-    /// Takes in where the observers are now.
+    /// Sets the present observers.
     fn turn(&mut self, observers: &[Observer]) {
         let known = self.areas.iter().map(|area| area.observer().entity);
         if !known.eq(observers.iter().map(|observer| observer.entity)) {
@@ -148,8 +149,8 @@ impl Interest {
         }
     }
 
-    /// Brings all areas up to date. First their edges are followed, and only then it is decided on what was found there: what
-    /// an observer sees is mostly far away in memory, and like this it is fetched for several at a time.
+    /// Updates all areas. First all edges are searched, and only then the candidates are decided on: the lists of
+    /// visible bodies are mostly out of cache, and this order fetches several at a time.
     fn look(&mut self, mut told: impl FnMut(Sighting)) {
         let room = |area: &Area| &self.rooms[&area.observer().spot.space];
         for areas in self.areas.chunks_mut(TOGETHER) {
@@ -177,12 +178,12 @@ impl Interest {
 }
 
 impl Reach {
-    /// How near a body of that appeal enters, metres.
+    /// Distance at which a body of that appeal enters, metres.
     pub(crate) fn enter(self, appeal: f32) -> f32 {
         self.radius + appeal
     }
 
-    /// How near it stays.
+    /// Distance up to which it stays, metres.
     pub(crate) fn hold(self, appeal: f32) -> f32 {
         self.radius + self.hysteresis + appeal
     }
@@ -199,7 +200,7 @@ impl Observer {
         self.distance(body) <= self.reach.hold(body.appeal)
     }
 
-    /// How far a body is away along the axis on which it is farther; without end in another space.
+    /// Distance of a body along the farther axis; infinite in another space.
     fn distance(&self, body: &Body) -> f32 {
         if self.spot.space != body.spot.space {
             return f32::INFINITY;

@@ -1,4 +1,4 @@
-//! The bodies of one space that are seen equally far.
+//! The bodies of one space that have the same appeal.
 
 use std::ops::Range;
 
@@ -7,35 +7,36 @@ use crate::{
     steps::{NOWHERE, Step, Who, distance},
 };
 
-/// So many bodies are compared at once.
+/// Bodies compared at once.
 const LANES: usize = 4;
 
-/// Who goes farther in one update, metres, has leapt: at ten updates a second, 80 m/s. The edges of all areas are looked at
-/// as widely as the fastest moves, so that one who moves far is better compared with everybody.
+/// A body that moves farther than this in one update, metres, has leapt: at ten updates a second, 80 m/s. The ring
+/// searched around all edges is as wide as the fastest movement, so bodies that move far are compared with every
+/// observer instead.
 pub(crate) const LEAP: f32 = 8.0;
 
-/// See the module.
+/// Bodies with equal appeal, sorted by square for the search around edges.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layer {
-    /// Everybody who is here.
+    /// All bodies of the layer.
     here: Vec<(Who, Step)>,
-    /// Who has come, gone or leapt.
+    /// Bodies that appeared, vanished or leapt.
     leaping: Vec<(Who, Step)>,
-    /// How far the one went that went farthest without leaping.
+    /// Largest movement that is not a leap.
     stride: f32,
     squares: Squares,
-    /// Those who are here, by square.
+    /// The present bodies, by square.
     sorted: Lanes,
     leapt: Lanes,
 }
 
-/// How an observer sees the bodies of a layer.
+/// Distances at which an observer's area gains and loses the bodies of a layer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gaze {
     pub(crate) step: Step,
-    /// Who comes so near enters, metres.
+    /// Bodies within this distance enter, metres.
     pub(crate) enter: f32,
-    /// Who is farther than this leaves.
+    /// Bodies beyond this distance leave, metres.
     pub(crate) hold: f32,
 }
 
@@ -50,7 +51,7 @@ impl Layer {
         self.here.is_empty()
     }
 
-    /// A body has come, gone, stayed or moved.
+    /// Adds a body with its step.
     pub(crate) fn take(&mut self, who: Who, step: Step) {
         let length = step.length();
         if length <= LEAP {
@@ -64,12 +65,12 @@ impl Layer {
         }
     }
 
-    /// How many have come, gone or leapt.
+    /// Number of bodies that appeared, vanished or leapt.
     pub(crate) fn leaping(&self) -> usize {
         self.leaping.len()
     }
 
-    /// Gets ready to be looked at, in squares of that side, metres.
+    /// Sorts the bodies into squares of that side, metres, before a search.
     pub(crate) fn sort(&mut self, side: f32) {
         self.sorted.resize(self.here.len());
         let mut rest = self.here.iter();
@@ -85,7 +86,7 @@ impl Layer {
         }
     }
 
-    /// Adds who may have come into view, or gone out of it: all who have, and some who have not, or twice.
+    /// Adds the bodies that may have entered or left: all that have, and some that have not, or twice.
     pub(crate) fn crossings(&self, gaze: &Gaze, found: &mut Vec<Who>) {
         let moved = self.stride + gaze.step.length();
         let ring = Ring {
@@ -98,7 +99,7 @@ impl Layer {
         self.leapt.crossings(0..self.leaping.len(), gaze, found);
     }
 
-    /// Names everybody who is as near as `hold` or nearer, and how near; some more than once.
+    /// Visits all bodies up to `hold` away, with their distances; some more than once.
     pub(crate) fn near(&self, gaze: &Gaze, mut visit: impl FnMut(Who, f32)) {
         let ring = Ring {
             centre: gaze.step.is,
@@ -117,7 +118,7 @@ impl Layer {
     }
 }
 
-/// Bodies as flat arrays, so that several are compared at once. What is beyond the last is nowhere.
+/// Bodies as flat arrays, so that several are compared at once. The entries after the last body are `NOWHERE`.
 #[derive(Clone, Debug, Default)]
 struct Lanes {
     who: Vec<Who>,
@@ -147,7 +148,7 @@ impl Lanes {
         (self.who[at], [self.is[0][at], self.is[1][at]])
     }
 
-    /// Adds whoever in a range, and a few behind it, has crossed an edge.
+    /// Adds the bodies in a range, and a few behind it, that have crossed an edge.
     #[inline]
     fn crossings(&self, range: Range<usize>, gaze: &Gaze, found: &mut Vec<Who>) {
         let padded = range.start..range.start + range.len().next_multiple_of(LANES);

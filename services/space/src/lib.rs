@@ -1,12 +1,13 @@
-//! Who sees whom, and when: the spatial index, areas of interest, and the queue of who is told of next.
+//! Visibility: the spatial index, areas of interest, and the update queue of a witness.
 //!
-//! Responsible for: telling, for every observer, which bodies of its space lie within its area of interest ([`Interest`]),
-//! whose turn it is among them ([`PriorityQueue`]), and who is around a place ([`Census`]). Not responsible for: what a body
-//! is, what an observer is shown of it, or who is responsible for which part of a space.
+//! Responsible for: computing, for every observer, which bodies of its space lie within its area of interest
+//! ([`Interest`]), which of them is updated next ([`PriorityQueue`]), and which entities are around a place
+//! ([`Census`]). Not responsible for: what a body is, what an observer is sent of it, or which cell is responsible for
+//! which part of a space.
 //!
-//! An area of interest is a square in the horizontal plane around its observer, as everywhere in this field: `|dx|` and
-//! `|dz|` are compared, height is not. A body enters at the radius and leaves only beyond radius and hysteresis, so that
-//! one that stands on the edge does not come and go.
+//! An area of interest is a square in the horizontal plane around its observer, as is usual in the field: `|dx|` and
+//! `|dz|` are compared, height is not. A body enters at the radius and leaves only beyond radius plus hysteresis, so
+//! that a body at the edge does not enter and leave repeatedly.
 
 mod area;
 mod bodies;

@@ -1,32 +1,32 @@
-//! Whose turn it is: the priority queue of a witness.
+//! The priority queue of a witness: which entity is updated next.
 //!
-//! An observer cannot be told of everybody at every tick. Each entity in its view has a priority; the lower, the sooner its
-//! turn comes. A turn raises it by a *delta* that grows with the distance ([`Scheme`]), so what is far is told of less
-//! often, and what is near is never starved by it nor starves it: over time, turns are to one another as the deltas are,
-//! the other way round.
+//! An observer cannot be sent updates of all entities at every tick. Each entity in its view has a priority; the lower,
+//! the sooner its turn comes. A turn raises it by a *delta* that grows with the distance ([`Scheme`]). So distant
+//! entities are updated less often, and neither near nor distant ones starve the other: over time, the numbers of turns
+//! are inversely proportional to the deltas.
 //!
-//! The scheme, the cap and the throttle are BigWorld's (`seeds/001`, "the priority of an `EntityCache`"). Two things are better here
-//! than there. Its queue starts again from nothing whenever everybody had a turn, which makes the next order one of chance,
-//! and lifts whoever had a turn to the first who had none, which gives near and far the same share where bytes are scarce.
-//! Here the queue has a time of its own, which goes on by the cap, or to the lowest priority if that is farther, at a tick in
-//! which all had a turn whose turn it was; it waits where bytes ran out. A priority is lifted to that time only. So a delta
-//! of so many caps is a turn every so many ticks while there is room, and nobody gathers credit meanwhile, to use it up at
-//! the expense of others when there is none. Who is alone, or far away like everybody else, has more turns than that, as
-//! there.
+//! The scheme, the cap and the throttle are BigWorld's (`seeds/001`, "the priority of an `EntityCache`"). Two things
+//! are better here than there. Its queue restarts from zero whenever every entity had a turn, which makes the next
+//! order arbitrary, and it lifts each entity that had a turn to the first that had none, which gives near and distant
+//! entities the same share when bandwidth is scarce. Here the queue has a time of its own. In a tick in which every due
+//! entity had a turn, it advances by the cap, or to the lowest priority if that is farther; it stops when bytes run
+//! out. A priority is lifted to that time only. So a delta of n caps is a turn every n ticks while there is room, and
+//! no entity gathers credit meanwhile that it could spend at the expense of others under shortage. An entity that is
+//! alone, or as distant as all the others, has more turns than that, as in BigWorld.
 
-/// How much farther the priority of an entity is put back at each turn, by its distance.
+/// Increase of an entity's priority at each turn, by its distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scheme {
-    /// The delta of what stands at the observer's feet.
+    /// Delta at distance 0.
     pub near: f64,
-    /// What each metre adds.
+    /// Increase per metre.
     pub per_metre: f64,
-    /// The largest delta.
+    /// Largest delta.
     pub most: f64,
 }
 
 impl Default for Scheme {
-    /// One fifth of the distance and 1, at most 101: what is 500 m away.
+    /// One fifth of the distance plus 1, at most 101, reached at 500 m.
     fn default() -> Self {
         Self {
             near: 1.0,
@@ -36,29 +36,29 @@ impl Default for Scheme {
     }
 }
 
-/// How many times as large as the last one a delta is at most: who walks away quickly is told of less often by degrees.
+/// Maximum ratio of a delta to the previous one: the update rate of an entity that moves away quickly falls gradually.
 const GROWTH: f64 = 1.125;
 
-/// The place of one entity in the queue of one observer.
+/// The position of one entity in the queue of one observer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Priority {
     value: f64,
-    /// The last delta; `None` before the first turn.
+    /// The previous delta; `None` before the first turn.
     delta: Option<f64>,
 }
 
 impl Priority {
-    /// The lower, the sooner.
+    /// The priority; the lower, the sooner.
     #[must_use]
     pub fn value(&self) -> f64 {
         self.value
     }
 }
 
-/// See the module. It knows nobody: who is in it holds a [`Priority`].
+/// The queue's time. It does not hold the entities: each entry is a [`Priority`] that the caller keeps.
 ///
-/// Driving it, at each tick: give a turn ([`turn`](Self::turn)) to whoever [`is_due`](Self::is_due), lowest priority first,
-/// for as long as there is room; then [`end_tick`](Self::end_tick).
+/// Driving it, at each tick: give a turn ([`turn`](Self::turn)) to entities that are due ([`is_due`](Self::is_due)),
+/// lowest priority first, for as long as there is room; then call [`end_tick`](Self::end_tick).
 #[derive(Clone, Debug)]
 pub struct PriorityQueue {
     scheme: Scheme,
@@ -67,13 +67,13 @@ pub struct PriorityQueue {
 }
 
 impl PriorityQueue {
-    /// How far priorities go on in a tick: what is up to 20 m away has a turn at every tick.
+    /// Advance of the queue's time per tick: entities up to 20 m away have a turn at every tick.
     pub const CAP: f64 = 5.0;
 
     /// An empty queue.
     ///
     /// # Panics
-    /// When the cap is not positive, or a delta could be none.
+    /// If the cap or the largest delta is not positive, or `near` or `per_metre` is negative.
     #[must_use]
     pub fn new(scheme: Scheme, cap: f64) -> Self {
         assert!(cap > 0.0 && scheme.per_metre >= 0.0, "time goes on");
@@ -81,7 +81,7 @@ impl PriorityQueue {
         Self { scheme, cap, time: 0.0 }
     }
 
-    /// The place of somebody new: its turn is at once.
+    /// The priority of a new entity: its turn is at once.
     #[must_use]
     pub fn enter(&self) -> Priority {
         Priority {
@@ -96,7 +96,7 @@ impl PriorityQueue {
         priority.value < self.time + self.cap
     }
 
-    /// Puts back whoever has a turn, by its distance in metres.
+    /// Raises the priority of an entity that has a turn, by its distance in metres.
     pub fn turn(&self, priority: &mut Priority, distance: f32) {
         let Scheme { near, per_metre, most } = self.scheme;
         let wanted = (near + f64::from(distance) * per_metre).min(most);
@@ -107,7 +107,7 @@ impl PriorityQueue {
         };
     }
 
-    /// Ends a tick. `first` is the lowest priority of all now; `left` says whether somebody whose turn it was had none.
+    /// Ends a tick. `first` is the lowest priority of all now; `left` says whether an entity that was due had no turn.
     pub fn end_tick(&mut self, first: Option<f64>, left: bool) {
         let gone_on = if left { self.time } else { self.time + self.cap };
         self.time = first.map_or(gone_on, |first| first.max(gone_on));

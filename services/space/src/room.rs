@@ -8,25 +8,25 @@ use crate::{
     steps::{Step, Who},
 };
 
-/// See the module.
+/// The bodies of one space by appeal, and the totals that tune the search.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Room {
-    /// By how much farther than others they are seen: the bits of the metres, which are in order as none are negative.
+    /// By appeal: the bits of the metres, which sort correctly because none is negative.
     layers: BTreeMap<u32, Layer>,
-    /// How many look.
+    /// Number of observers.
     observers: usize,
-    /// How far all of them see together, metres, and how much they saw at the last update.
+    /// Sum of the observers' reaches, metres, and number of bodies that they saw at the last update.
     reaches: f32,
     seen: usize,
 }
 
-/// So many bodies that have come, gone or leapt are compared with every observer, and some more for each body that it sees;
-/// if there are more, looking anew is less work.
+/// Bodies that appeared, vanished or leapt are compared with every observer while there are at most this many, plus
+/// some for each body that observers see; beyond that, recomputing the areas is less work.
 const LEAPING: usize = 64;
 const LEAPING_PER_SEEN: usize = 8;
 
 impl Room {
-    /// Nobody is here, and nobody looks.
+    /// Removes all bodies and observers.
     pub(crate) fn clear(&mut self) {
         self.layers.retain(|_, layer| !layer.is_empty());
         self.layers.values_mut().for_each(Layer::clear);
@@ -37,25 +37,25 @@ impl Room {
         self.layers.values().all(Layer::is_empty)
     }
 
-    /// A body that has that appeal has come, gone, stayed or moved.
+    /// Adds a body of that appeal with its step.
     pub(crate) fn take(&mut self, who: Who, appeal: f32, step: Step) {
         self.layers.entry(appeal.to_bits()).or_default().take(who, step);
     }
 
-    /// Somebody looks who sees so far, and saw so much.
+    /// Adds an observer with its reach, and the number of bodies that it saw.
     pub(crate) fn observe(&mut self, reach: Reach, seen: usize) {
         self.observers += 1;
         self.reaches += reach.hold(0.0);
         self.seen += seen;
     }
 
-    /// Whether so many have come, gone or leapt that looking anew is less work.
+    /// Whether so many bodies appeared, vanished or leapt that recomputing the areas is less work.
     pub(crate) fn is_upset(&self) -> bool {
         let leaping: usize = self.layers.values().map(Layer::leaping).sum();
         leaping > LEAPING + LEAPING_PER_SEEN * self.seen / self.observers.max(1)
     }
 
-    /// Gets ready to be looked at.
+    /// Sorts the layers before a search.
     pub(crate) fn sort(&mut self) {
         if self.observers > 0 {
             let side = self.side();
@@ -63,7 +63,7 @@ impl Room {
         }
     }
 
-    /// The layers, with how an observer sees each.
+    /// The layers, each with an observer's distances.
     pub(crate) fn layers(&self, reach: Reach, step: Step) -> impl Iterator<Item = (&Layer, Gaze)> {
         self.layers.iter().map(move |(appeal, layer)| {
             let appeal = f32::from_bits(*appeal);
@@ -76,8 +76,8 @@ impl Room {
         })
     }
 
-    /// The side of a square, metres. The less there is to be seen, the larger: it is work to look into a square, and to
-    /// look at what is in it. These were the best in `make bench`, far from sharply.
+    /// Side of a square, metres. The fewer bodies are visible, the larger: visiting a square costs time, and so does
+    /// each body in it. The values were the best in `make bench`, with a flat optimum.
     fn side(&self) -> f32 {
         let reach = self.reaches / self.observers as f32;
         let squares = match self.seen / self.observers {

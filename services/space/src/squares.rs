@@ -1,22 +1,22 @@
-//! The plane cut into squares, each of which has a place in a table. The table is as large as what is in it and not as the
-//! world: squares far apart share a place, and whoever looks into one compares exactly.
+//! A grid of squares, hashed into a table. The size of the table depends on the number of elements and not on the
+//! world: squares far apart share a slot, and each search compares exactly.
 
 use std::ops::Range;
 
-/// What a coordinate or a distance may be off by rounding, as a share of the largest number that it was made of: some half
+/// Maximum rounding error of a coordinate or a distance, relative to the largest number in its computation: some half
 /// units in the last place.
 const ROUNDING: f32 = 4.0 * f32::EPSILON;
 
-/// Where things are in an array that is sorted by the squares they are in.
+/// Ranges of an array that is sorted by square.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Squares {
-    /// One over the side of a square, metres.
+    /// Inverse of the side of a square, 1/metres.
     per_metre: f32,
-    /// How far a row of squares begins behind the one before it in the table. It is odd, so that a world that is one column
-    /// of squares fills the table as one does that is one row, and as wide as the table is deep, so that the rows of a square
+    /// Offset of a row of squares from the previous row in the table. It is odd, so that a world of one column fills
+    /// the table like a world of one row, and about the square root of the table's size, so that the rows of a square
     /// world lie side by side.
     pitch: i64,
-    /// Where each place of the table begins in the array, and the end. The places are a power of two.
+    /// Start of each slot in the array, and the end. The number of slots is a power of two.
     begins: Vec<u32>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Ring {
 }
 
 impl Squares {
-    /// Sorts so many places into squares of such a side, and tells for each where it is in the sorted array.
+    /// Sorts positions into squares of such a side, and returns the index of each in the sorted array.
     pub(crate) fn sort(
         &mut self,
         side: f32,
@@ -57,8 +57,8 @@ impl Squares {
         }
     }
 
-    /// Names the ranges of the sorted array in which everything is that is in the ring, and some of what is not; one thing may
-    /// be in several of them.
+    /// Visits ranges of the sorted array that contain every element in the ring, and some outside it; an element may be
+    /// in several ranges.
     pub(crate) fn touch(&self, ring: Ring, mut visit: impl FnMut(Range<usize>)) {
         let [columns, rows] = ring.centre.map(|centre| Cut::of(centre, &ring, self.per_metre));
         let breadth = |cut: &Cut| cut.outer.end - cut.outer.start;
@@ -75,7 +75,7 @@ impl Squares {
         }
     }
 
-    /// Squares next to each other in a row have places next to each other, but for the end of the table.
+    /// Adjacent squares of a row have adjacent slots, except at the end of the table.
     fn touch_row(&self, row: i64, columns: Range<i64>, visit: &mut impl FnMut(Range<usize>)) {
         let (first, last) = (self.place(row, columns.start), self.place(row, columns.end - 1));
         if first <= last {
@@ -99,16 +99,16 @@ impl Squares {
         usize::try_from(place).expect("a masked number is not negative")
     }
 
-    /// How many places there are.
+    /// Number of slots.
     fn places(&self) -> i64 {
         self.begins.len() as i64 - 1
     }
 }
 
-/// What a ring touches along one axis, in squares.
+/// Extent of a ring along one axis, in squares.
 struct Cut {
     outer: Range<i64>,
-    /// Those that have nothing of the ring in them, if they have not on the other axis either.
+    /// Squares outside the ring, if they are in this range on the other axis as well.
     inner: Range<i64>,
 }
 
@@ -123,8 +123,8 @@ impl Cut {
     }
 }
 
-/// The square in which a coordinate is, counted in squares from the origin. It never descends as the coordinate ascends,
-/// which is all that matters: the one at the origin is twice as wide, and what is too far out shares the outermost.
+/// The index of a coordinate's square, counted from the origin. It is monotonic in the coordinate, which is all that
+/// matters: the square at the origin is twice as wide, and coordinates too far out share the outermost one.
 #[expect(clippy::cast_possible_truncation, reason = "a float cast to an integer saturates")]
 fn index(squares: f32) -> i64 {
     i64::from(squares as i32)

@@ -1,17 +1,17 @@
-//! What has changed between two updates: who came, who went, who moved from where to where.
+//! Movements between two updates: bodies that appeared, vanished or moved.
 
 use std::cmp::Ordering;
 
 use annals_ids::{EntityId, Position};
 
-/// Where something is that is nowhere: infinitely far from everything.
+/// Position of an absent body: infinitely far from everything.
 pub(crate) const NOWHERE: [f32; 2] = [f32::INFINITY; 2];
 
-/// A body, by its place among all there are; behind them come those that are no more.
+/// A body, by its index among all bodies; removed bodies follow the present ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Who(pub(crate) u32);
 
-/// Where something was at the last update and where it is now: x and z, metres.
+/// Position at the last update and position now: x and z, metres.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) was: [f32; 2],
@@ -19,7 +19,7 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// Of something that was nowhere, or is nowhere any more, where there is no position.
+    /// From optional positions; a missing one is [`NOWHERE`].
     pub(crate) fn between(was: Option<Position>, is: Option<Position>) -> Self {
         let flat = |at: Option<Position>| at.map_or(NOWHERE, |at| [at.x, at.z]);
         Self {
@@ -28,26 +28,26 @@ impl Step {
         }
     }
 
-    /// The same place, if nothing had moved.
+    /// A step without movement, at the present position.
     pub(crate) fn arrived(self) -> Self {
         Self { was: self.is, ..self }
     }
 
-    /// How far it went along the axis on which it went farther.
+    /// Distance moved, along the farther axis.
     pub(crate) fn length(self) -> f32 {
         distance(self.was, self.is)
     }
 }
 
-/// How far two places are apart along the axis on which they are farther apart.
+/// Distance of two positions, along the farther axis.
 #[inline]
 pub(crate) fn distance(one: [f32; 2], other: [f32; 2]) -> f32 {
     let (x, z) = ((one[0] - other[0]).abs(), (one[1] - other[1]).abs());
-    // As `max` would be if there were no NaN, and half the instructions where many are compared at once.
+    // Equals `max` without NaN, with half the instructions when many are compared at once.
     if x > z { x } else { z }
 }
 
-/// Puts together what has the same key in both; both ascend by it.
+/// Joins two iterators by key; both ascend by it.
 pub(crate) fn paired<W, I>(
     was: impl IntoIterator<Item = W>,
     is: impl IntoIterator<Item = I>,

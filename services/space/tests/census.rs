@@ -1,4 +1,4 @@
-//! Who is around a place, against looking at everybody.
+//! Spatial queries of the census, against a scan of all entities.
 
 use annals_ids::{EntityId, Position, SpaceId};
 use annals_space::{Census, Spot};
@@ -17,7 +17,7 @@ impl Dice {
         (z ^ (z >> 31)) % sides
     }
 
-    /// A number within `reach` of zero, in steps of a quarter: so that edges are often hit exactly.
+    /// A number within `reach` of zero, in steps of a quarter, so that many hit an edge exactly.
     fn metres(&mut self, reach: u16) -> f32 {
         let quarters = self.below(u64::from(reach) * 8 + 1);
         f32::from(u16::try_from(quarters).expect("it is small")) / 4.0 - f32::from(reach)
@@ -54,7 +54,7 @@ fn whoever_is_asked_for_is_found_and_nobody_else() {
         let mut bodies: Bodies = (0..dice.below(200))
             .map(|entity| (EntityId(entity * 7), dice.spot(reach)))
             .collect();
-        // In no order: who is found is told in order all the same.
+        // The input has no order; results are ordered all the same.
         bodies.reverse();
         census.take(bodies.iter().copied());
         for _ in 0..20 {

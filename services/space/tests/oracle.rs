@@ -8,7 +8,7 @@ use histories::{FEW, History, Oracle};
 
 const ROUNDS: usize = 200;
 
-/// Lets so many entities live through histories, and tells how many sightings there were.
+/// Runs histories of that many entities, and returns the number of sightings.
 fn equals_the_oracle(entities: u16, seeds: u64) -> usize {
     let mut told = 0;
     for seed in 0..seeds {

@@ -1,11 +1,11 @@
-//! Whose turn it is.
+//! The order and frequency of turns.
 
 use annals_space::{Priority, PriorityQueue, Scheme};
 
-/// As many as there are in these tests.
+/// More than the entities in these tests.
 const NO_LIMIT: usize = usize::MAX;
 
-/// Entities at distances, in the queue of one observer.
+/// Entities at given distances, in the queue of one observer.
 struct Crowd {
     queue: PriorityQueue,
     entities: Vec<(f32, Priority)>,
@@ -17,7 +17,7 @@ impl Crowd {
         Self { queue, entities }
     }
 
-    /// Who has a turn at a tick, in order, `room` of them at most.
+    /// The entities that have a turn at a tick, in order, `room` of them at most.
     fn tick(&mut self, room: usize) -> Vec<usize> {
         let mut due: Vec<usize> = (0..self.entities.len())
             .filter(|&at| self.queue.is_due(&self.entities[at].1))
@@ -37,7 +37,7 @@ impl Crowd {
         due
     }
 
-    /// How many turns each has in so many ticks.
+    /// The number of turns of each entity in a number of ticks.
     fn turns(&mut self, ticks: usize, room: usize) -> Vec<usize> {
         let mut turns = vec![0; self.entities.len()];
         for _ in 0..ticks {

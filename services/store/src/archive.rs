@@ -1,5 +1,6 @@
-//! Reading the archive: batches by their leaves, whether they lie there one by one, as they were folded, or sealed into a
-//! segment. Which it is changes in one transaction, so that a reader finds every batch in one form or the other.
+//! Reads the archive: batches by their leaves, whether stored one by one, as they were folded, or sealed into a
+//! segment. Sealing replaces one form by the other in one transaction, so that a reader finds every batch in exactly
+//! one form.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +10,15 @@ use crate::layout::{archive::leaf_key, read_chunks, segments};
 use crate::segment::{Leaf, Segment};
 use crate::{ArchivedBatch, KeyRange, Order, Store, StoreError, Transaction, key_after};
 
-/// Rows read at a time.
+/// Rows per read.
 const PAGE: usize = 256;
 
-/// Bytes of leaves that are not sealed and are read at a time, give or take one leaf: most are some hundred bytes, and the
-/// store is asked over a network.
+/// Bytes of unsealed leaves per read, give or take one leaf: most are some hundred bytes, and the store is read over a
+/// network.
 const LOOSE_BYTES: usize = 32 << 10;
 
-/// Reads batches within one transaction. It keeps the segment and the block that it read last, and the leaves that lie behind
-/// the one it looked for: batches of one log that follow one another lie together.
+/// Reads batches within one transaction. It caches the segment and the block read last, and the leaves after the one
+/// looked up: consecutive batches of one log are stored together.
 pub struct ArchiveReader<'a> {
     transaction: &'a Transaction,
     shard: Shard,
@@ -27,7 +28,7 @@ pub struct ArchiveReader<'a> {
 }
 
 impl<'a> ArchiveReader<'a> {
-    /// Of a shard's archive, as the transaction sees it.
+    /// A reader of a shard's archive at the transaction's version.
     #[must_use]
     pub fn new(transaction: &'a Transaction, shard: Shard) -> Self {
         Self {
@@ -39,10 +40,10 @@ impl<'a> ArchiveReader<'a> {
         }
     }
 
-    /// What there is of a batch that is archived at `leaf`; `None` if the archive has nothing there.
+    /// The batch archived at `leaf`, whole or thinned; `None` if the archive has nothing there.
     ///
     /// # Errors
-    /// As the transaction's reads; [`StoreError::Corrupt`] when what is there is not what was put there.
+    /// As the transaction's reads; [`StoreError::Corrupt`] if the stored data is not what was written.
     pub async fn batch(
         &mut self,
         leaf: LeafIndex,
@@ -55,7 +56,7 @@ impl<'a> ArchiveReader<'a> {
                 return Ok(Some(archived));
             }
             self.block = None;
-            // First: the rows of sealed leaves are deleted, and a range read from there on walks over all of them.
+            // Segments first: the rows of sealed leaves are deleted, and a range read would walk over all of them.
             self.segment = find_segment(self.transaction, self.shard, leaf).await?;
             if self.segment.is_none() {
                 let found = read_loose(self.transaction, self.shard, leaf, LOOSE_BYTES).await?;
@@ -80,7 +81,7 @@ impl<'a> ArchiveReader<'a> {
     }
 }
 
-/// The segment that holds a leaf, if the leaf is sealed.
+/// The segment that contains a leaf, if the leaf is sealed.
 ///
 /// # Errors
 /// As the transaction's reads.
@@ -115,7 +116,7 @@ pub async fn newest_segment(transaction: &Transaction, shard: Shard) -> Result<O
 /// All segments of a shard, in order.
 ///
 /// # Errors
-/// When the store cannot be read, or an index is damaged.
+/// When the store cannot be read, or an index is corrupt.
 pub async fn read_segments(store: &Store, shard: Shard) -> Result<Vec<Segment>, StoreError> {
     let mut found = Vec::new();
     let mut next = LeafIndex(0);
@@ -136,7 +137,7 @@ pub async fn read_segments(store: &Store, shard: Shard) -> Result<Vec<Segment>, 
     Ok(found)
 }
 
-/// What is stored of a segment's block.
+/// The stored bytes of a segment's block.
 ///
 /// # Errors
 /// As the transaction's reads.
@@ -148,14 +149,14 @@ pub async fn read_block(
     read_chunks(transaction, &block_key(segment, place)).await
 }
 
-/// Under which a segment's block lies.
+/// The key of a segment's block.
 pub(crate) fn block_key(segment: &Segment, place: usize) -> Vec<u8> {
     let number = u32::try_from(place).expect("invariant: a segment has no more blocks than leaves");
     segments::block_key(segment.shard, segment.last, number)
 }
 
-/// Leaves from `from` on that are not sealed, in order, with what is stored of each: as many as are there, up to about
-/// `budget` bytes; none only where there are no more. What was read of the store is given, though it may be more.
+/// Unsealed leaves from `from` on, in order, with their stored bytes: as many as there are, up to about `budget` bytes;
+/// none only if there are no more. Everything read from the store is returned, even if it exceeds the budget.
 ///
 /// # Errors
 /// As the transaction's reads; [`StoreError::Corrupt`] when a chunk is missing.
@@ -201,7 +202,7 @@ async fn read_stored(
             }
         }
         match page.rows.last().filter(|_| page.more) {
-            // The last of them may go on in the next page.
+            // The last of them may continue on the next page.
             Some(_) if bytes >= budget && found.len() > 1 => {
                 found.pop();
                 return Ok(found);
@@ -212,11 +213,11 @@ async fn read_stored(
     }
 }
 
-/// All leaves of a segment, in their order. It is read block by block; one that was replaced meanwhile is not what its index
-/// says, and has to be looked for again.
+/// All leaves of a segment, in order. They are read block by block; a block that was replaced meanwhile does not match
+/// its index, and the caller must look the segment up again.
 ///
 /// # Errors
-/// When the store cannot be read; [`StoreError::Corrupt`] when that is not what was put there.
+/// When the store cannot be read; [`StoreError::Corrupt`] if the stored data is not what was written.
 pub async fn read_leaves(store: &Store, segment: &Segment) -> Result<Vec<Leaf>, StoreError> {
     let mut blocks = Vec::new();
     for place in 0..segment.blocks.len() {
@@ -226,7 +227,7 @@ pub async fn read_leaves(store: &Store, segment: &Segment) -> Result<Vec<Leaf>, 
     segment.leaves_of(&blocks)
 }
 
-/// Puts a segment in the place of its leaves.
+/// Replaces leaves by their segment.
 ///
 /// # Errors
 /// As the transaction's writes.
@@ -245,7 +246,7 @@ pub fn write_segment(transaction: &Transaction, segment: &Segment, blocks: &[Vec
     transaction.clear_range(&KeyRange::new(leaf_key(shard, segment.first), leaf_key(shard, behind)))
 }
 
-/// Puts a segment in the place of one of the same leaves, if that is still the one that is there. Whether it was.
+/// Replaces a segment by one of the same leaves, if the old one is still there. Returns whether it was.
 ///
 /// # Errors
 /// As the transaction's reads and writes.

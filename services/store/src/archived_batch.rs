@@ -1,11 +1,12 @@
-//! What the archive has of a batch: all of it, or what is left once its events were let go (rule F14).
+//! A batch in the archive: whole, or what remains after its events were deleted (rule F14).
 
 use std::borrow::Cow;
 
-/// What stands before the bytes of a thinned batch. A whole one begins with the version of its encoding, which is never this.
+/// First byte of the stored form of a thinned batch. A whole batch begins with the version of its encoding, which never
+/// has this value.
 const THINNED: u8 = 0xff;
 
-/// An archived batch, in the form in which it is there. Both forms begin with the batch's header.
+/// An archived batch in its stored form. Both forms begin with the batch's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArchivedBatch {
     /// As it was logged.
@@ -52,7 +53,7 @@ impl ArchivedBatch {
         }
     }
 
-    /// Whether its events were let go.
+    /// Whether its events were deleted.
     #[must_use]
     pub fn is_thinned(&self) -> bool {
         matches!(self, Self::Thinned(_))

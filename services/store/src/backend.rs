@@ -1,8 +1,8 @@
-//! What an implementation of the store provides.
+//! The interface of a store implementation.
 //!
-//! Six calls, as FoundationDB's client has them underneath: a version to read at, reads at a version, and a commit that
-//! carries what was read and what is written. All that makes transactions pleasant (reading one's own writes, conflict
-//! ranges, retries) is written once, in [`crate::Transaction`] and [`crate::Store`], on top of this.
+//! Six calls, as in FoundationDB's client: a read version, reads at a version, and a commit with the ranges read and
+//! the mutations. The conveniences of transactions (reading one's own writes, conflict ranges, retries) are built once
+//! on top of it, in [`crate::Transaction`] and [`crate::Store`].
 
 use std::time::Duration;
 
@@ -28,40 +28,40 @@ pub enum Order {
 pub struct RangeRead {
     /// The keys.
     pub range: KeyRange,
-    /// Most rows wanted, at least one.
+    /// Maximum rows, at least one.
     pub limit: usize,
-    /// From which end.
+    /// Which end to start from.
     pub order: Order,
 }
 
-/// Rows of a range, in the order asked for.
+/// Rows of a range, in the requested order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// The rows; at least one unless the range holds none.
+    /// The rows; at least one unless the range is empty.
     pub rows: Vec<Row>,
-    /// Whether the range may hold more beyond the last row: the limit or the size of a page was reached.
+    /// Whether the range may contain more beyond the last row, because the limit or the size of a page was reached.
     pub more: bool,
 }
 
-/// An implementation of the store. Hold a [`crate::Store`] to use one.
+/// An implementation of the store. Use it through a [`crate::Store`].
 ///
-/// Keys, values and requests are within [`crate::limits`] when they come from a [`crate::Transaction`]; a backend that gets
-/// them from another process checks them again.
+/// Keys, values and requests from a [`crate::Transaction`] are within [`crate::limits`]; a backend that receives them
+/// from another process must check them again.
 ///
-/// **Old versions.** A store may refuse any version with [`StoreError::TooOld`], and has to keep none longer than
-/// [`crate::limits::TRANSACTION_AGE`]; it may serve older ones. Whatever it serves is right: a read gives what was there at
-/// that version, and a commit that depends on something since written is never applied. It is [`crate::Transaction`] that
-/// refuses to go on at that age, on every store.
+/// **Old versions.** A store may reject any version with [`StoreError::TooOld`]. It need not keep a version longer than
+/// [`crate::limits::TRANSACTION_AGE`], but it may. Its answers are always correct: a read returns what was there at
+/// that version, and a commit that depends on something written since is never applied. [`crate::Transaction`] enforces
+/// the age limit on every store.
 pub trait Backend: Send + Sync + 'static {
-    /// Bytes that it puts before each key. They count in the size of a transaction.
+    /// Length of the prefix before each key, in bytes. It counts in the size of a transaction.
     fn prefix_bytes(&self) -> usize {
         0
     }
 
-    /// Time since some moment in the past, to tell how old a transaction is.
+    /// Monotonic time since an arbitrary origin, to compute the age of a transaction.
     fn now(&self) -> Duration;
 
-    /// Waits before trying again.
+    /// Waits before a retry.
     fn wait(&self, time: Duration) -> BoxFuture<'_, ()>;
 
     /// A version that includes every commit acknowledged before this call.
@@ -82,26 +82,26 @@ pub trait Backend: Send + Sync + 'static {
     /// As [`Self::get`].
     fn get_range(&self, at: Version, read: RangeRead) -> BoxFuture<'_, Result<Page, StoreError>>;
 
-    /// Applies a transaction at once, or not at all. When this returns a [`Committed`], it lasts. One that
-    /// [changes nothing](CommitRequest::changes_nothing) is answered with [`Committed::nothing`], and conflicts with nothing.
+    /// Applies a transaction atomically. When this returns a [`Committed`], the transaction is durable. One that
+    /// [changes nothing](CommitRequest::changes_nothing) returns [`Committed::nothing`], and conflicts with nothing.
     ///
     /// # Errors
     /// [`StoreError::Conflict`], [`StoreError::TooOld`], a limit, [`StoreError::Unavailable`]: nothing was applied.
     /// [`StoreError::CommitUnknown`]: it may have been.
     fn commit(&self, request: CommitRequest) -> BoxFuture<'_, Result<Committed, StoreError>>;
 
-    /// Resolves once `key` holds another value than `seen`; at once when it does already.
+    /// Resolves once `key` has a value other than `seen`; immediately if it already does.
     ///
     /// # Errors
     /// [`StoreError::TooManyWatches`], [`StoreError::Unavailable`], [`StoreError::Poisoned`].
     fn watch(&self, key: Bytes, seen: Option<Bytes>) -> BoxFuture<'_, Result<(), StoreError>>;
 }
 
-/// What a row counts beyond its key and value, so that many small ones cannot make a page long when it is sent: a row takes
-/// at most 13 B of structure in a message.
+/// What a row counts beyond its key and value, so that a page of many small rows does not become too long to send: a
+/// row has at most 13 B of structure in a message.
 const ROW_OVERHEAD: usize = 16;
 
-/// Gathers rows into a page until a limit is reached.
+/// Collects rows into a page until a limit is reached.
 #[derive(Debug)]
 pub(crate) struct PageBuilder {
     page: Page,
@@ -111,7 +111,7 @@ pub(crate) struct PageBuilder {
 }
 
 impl PageBuilder {
-    /// A page of at most `limit` rows and, beyond the first row, `most_bytes`.
+    /// A page of at most `limit` rows and, after the first row, `most_bytes`.
     pub(crate) fn new(limit: usize, most_bytes: usize) -> Self {
         Self {
             page: Page::default(),
@@ -121,7 +121,7 @@ impl PageBuilder {
         }
     }
 
-    /// Adds a row, unless the page is full: then it says so, and there is more.
+    /// Adds a row and returns true. If the page is full, marks that there are more rows and returns false.
     pub(crate) fn push(&mut self, key: Bytes, value: Bytes) -> bool {
         let bytes = key.len() + value.len() + ROW_OVERHEAD;
         let full =
@@ -135,7 +135,7 @@ impl PageBuilder {
         true
     }
 
-    /// The page.
+    /// Returns the page.
     pub(crate) fn finish(self) -> Page {
         self.page
     }

@@ -1,6 +1,6 @@
-//! A transaction before its commit: what it has written, what it has read, and how the two are laid over the stored rows.
+//! A transaction before its commit: its writes, its reads, and the overlay of its writes on the stored rows.
 //!
-//! Pure. [`crate::Transaction`] does the reading; this says what a read of its own writes gives.
+//! Pure. [`crate::Transaction`] does the reading; this computes how its own writes change what it reads.
 
 use std::collections::BTreeMap;
 
@@ -12,38 +12,38 @@ use crate::limits::{self, TRANSACTION_BYTES};
 use crate::mutation::{added, range_bytes};
 use crate::{CommitRequest, KeyRange, Mutation, Order, Page, StoreError, key_after};
 
-/// What the transaction itself says about a key.
+/// What the transaction's own writes determine about a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Own {
-    /// Nothing: the stored value counts.
+    /// Nothing: the stored value applies.
     Stored,
-    /// It holds this.
+    /// The key has this value.
     Known(Option<Bytes>),
-    /// It holds the stored value plus this.
+    /// The key has the stored value plus this.
     Plus(i64),
-    /// It will hold a versionstamp.
+    /// The key will have a value that contains a versionstamp.
     Unreadable,
 }
 
 /// The writes and conflict ranges of a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
-    /// Bytes that the store puts before each key.
+    /// Length of the prefix before each key in the store, in bytes.
     prefix: usize,
     mutations: Vec<Mutation>,
     read_conflicts: Vec<KeyRange>,
     write_conflicts: Vec<KeyRange>,
     bytes: usize,
-    /// What the mutations make of single keys; never [`Own::Stored`].
+    /// Effect of the mutations on single keys; never [`Own::Stored`].
     own: BTreeMap<Bytes, Own>,
-    /// Ranges that were cleared; `own` counts before this.
+    /// Ranges that were cleared; `own` takes precedence.
     cleared: RangeSet,
-    /// Where keys with a versionstamp will lie.
+    /// Ranges of keys that will contain a versionstamp.
     stamped: Vec<KeyRange>,
 }
 
 impl Draft {
-    /// An empty one, for a store that puts `prefix` bytes before each key.
+    /// An empty draft, for a store that puts `prefix` bytes before each key.
     pub(crate) fn new(prefix: usize) -> Self {
         Self {
             prefix,
@@ -73,7 +73,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Makes this transaction conflict with those that read `range`.
+    /// Makes this transaction conflict with transactions that read `range`.
     pub(crate) fn add_write_conflict(&mut self, range: KeyRange) -> Result<(), StoreError> {
         limits::check_range(&range)?;
         if !range.is_empty() {
@@ -88,12 +88,12 @@ impl Draft {
         self.mutations.is_empty() && self.write_conflicts.is_empty()
     }
 
-    /// Whether the commit depends on something read.
+    /// Whether the commit depends on a read.
     pub(crate) fn has_read_conflicts(&self) -> bool {
         !self.read_conflicts.is_empty()
     }
 
-    /// What to commit, but for the read version.
+    /// The commit request, without a read version.
     pub(crate) fn into_request(self) -> CommitRequest {
         CommitRequest {
             read_version: None,
@@ -103,7 +103,7 @@ impl Draft {
         }
     }
 
-    /// What the transaction itself says about `key`.
+    /// What the transaction's own writes determine about `key`.
     pub(crate) fn own(&self, key: &[u8]) -> Own {
         if let Some(own) = self.own.get(key) {
             return own.clone();
@@ -118,8 +118,8 @@ impl Draft {
         }
     }
 
-    /// Lays the transaction's own writes over `page`, stored rows read from the near end of `range` in `order`. Gives what
-    /// is settled by that page, and the part of the range that no page has covered yet, if any.
+    /// Overlays the transaction's own writes on `page`, stored rows read from the near end of `range` in `order`.
+    /// Returns the rows that this page settles, and the part of the range that no page has covered yet, if any.
     pub(crate) fn overlay(
         &self,
         range: &KeyRange,
@@ -206,8 +206,8 @@ impl Draft {
     }
 }
 
-/// The part of `range` that a read from its near end has seen when it ended with the last of `rows`; all of it when nothing
-/// more is there.
+/// The part of `range` covered by a read from its near end that returned `rows`: up to the last row, or all of it if
+/// there are no more.
 pub(crate) fn seen(range: &KeyRange, order: Order, rows: &[Row], more: bool) -> KeyRange {
     match (rows.last(), order) {
         (Some((last, _)), Order::Forward) if more => KeyRange {

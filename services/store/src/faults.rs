@@ -1,6 +1,6 @@
-//! A store whose calls fail as told: the simulation and the conformance suite put it between a caller and the real one.
+//! A store with injected faults: the simulation and the conformance suite put it between a caller and the real store.
 //!
-//! What fails is decided by a function of the caller's, so that a seed or a script repeats it.
+//! A function of the caller decides what fails, so that a seed or a script reproduces it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,27 +22,28 @@ pub enum Call {
     Watch,
 }
 
-/// What is done to a call.
+/// What happens to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
     None,
-    /// The store cannot be reached: [`StoreError::Unavailable`].
+    /// The store is unreachable: [`StoreError::Unavailable`].
     Unavailable,
-    /// A commit conflicts, whatever it read: [`StoreError::Conflict`]. Other calls go through.
+    /// A commit conflicts, whatever it read: [`StoreError::Conflict`]. Other calls succeed.
     Conflict,
-    /// A commit is applied, and its answer lost: [`StoreError::CommitUnknown`]. Other calls are unavailable.
+    /// A commit is applied, and its answer lost: [`StoreError::CommitUnknown`]. Other calls fail as unavailable.
     AnswerLost,
-    /// A commit is lost on its way: [`StoreError::CommitUnknown`], and it is never applied. Other calls are unavailable.
+    /// A commit is lost in transit: [`StoreError::CommitUnknown`], and it is never applied. Other calls fail as
+    /// unavailable.
     RequestLost,
-    /// A commit is held up on its way: [`StoreError::CommitUnknown`], and it reaches the store just before the next commit
-    /// does. Other calls are unavailable.
+    /// A commit is delayed in transit: [`StoreError::CommitUnknown`], and it is applied just before the next commit.
+    /// Other calls fail as unavailable.
     LandsBeforeNext,
     /// As [`Self::LandsBeforeNext`], but just after the next commit.
     LandsAfterNext,
 }
 
-/// A store in front of another.
+/// A wrapper around a store that injects faults.
 pub struct FaultyStore {
     inner: Arc<dyn Backend>,
     faults: Mutex<Faults>,
@@ -55,7 +56,7 @@ struct Faults {
 }
 
 impl FaultyStore {
-    /// Puts faults in front of `store`: `decide` says of each call what is done to it.
+    /// Wraps `store`: `decide` returns the fault for each call.
     #[must_use]
     pub fn wrap(store: &Store, decide: impl FnMut(Call) -> Fault + Send + 'static) -> Store {
         let faults = Faults {
@@ -81,7 +82,7 @@ impl FaultyStore {
         }
     }
 
-    /// Lets commits arrive that were held up; nobody waits for their answers.
+    /// Applies delayed commits; their answers are dropped.
     async fn land(&self, held: Vec<CommitRequest>) {
         for request in held {
             let _ = self.inner.commit(request).await;

@@ -7,17 +7,17 @@ use bytes::Bytes;
 
 use crate::limits::KEYS_END;
 
-/// The keys from `begin`, included, to `end`, excluded.
+/// The keys from `begin` (inclusive) to `end` (exclusive).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyRange {
-    /// The first key that belongs to the range.
+    /// First key in the range.
     pub begin: Bytes,
-    /// The first key that no longer does.
+    /// First key after the range.
     pub end: Bytes,
 }
 
 impl KeyRange {
-    /// From `begin`, included, to `end`, excluded.
+    /// The range from `begin` (inclusive) to `end` (exclusive).
     #[must_use]
     pub fn new(begin: impl Into<Bytes>, end: impl Into<Bytes>) -> Self {
         Self {
@@ -26,7 +26,7 @@ impl KeyRange {
         }
     }
 
-    /// One key alone.
+    /// The range of a single key.
     #[must_use]
     pub fn single(key: &[u8]) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl KeyRange {
         }
     }
 
-    /// All keys that begin with `prefix`.
+    /// All keys that start with `prefix`.
     #[must_use]
     pub fn prefix(prefix: &[u8]) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl KeyRange {
         }
     }
 
-    /// All keys there can be.
+    /// All possible keys.
     #[must_use]
     pub fn everything() -> Self {
         Self {
@@ -53,13 +53,13 @@ impl KeyRange {
         }
     }
 
-    /// The key, if the range is one of a [single](Self::single) key.
+    /// The key, if this is the range of a [single](Self::single) key.
     pub(crate) fn as_single(&self) -> Option<&[u8]> {
         let key = self.end.strip_suffix(&[0])?;
         (self.begin == key).then_some(key)
     }
 
-    /// Whether no key lies in the range.
+    /// Whether the range contains no key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.begin >= self.end
@@ -71,14 +71,14 @@ impl KeyRange {
         self.begin <= key && self.end > key
     }
 
-    /// Whether some key lies in both ranges.
+    /// Whether the two ranges share a key.
     #[must_use]
     pub fn intersects(&self, other: &Self) -> bool {
         !self.is_empty() && !other.is_empty() && self.begin < other.end && other.begin < self.end
     }
 
-    /// The same range as `BTreeMap::range` takes it. The caller must know that it is not empty: that method panics on an
-    /// inverted range.
+    /// The range in the form that `BTreeMap::range` takes. It must not be empty: that method panics on an inverted
+    /// range.
     pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         (Bound::Included(&self.begin), Bound::Excluded(&self.end))
     }
@@ -93,7 +93,7 @@ pub fn key_after(key: &[u8]) -> Bytes {
     Bytes::from(after)
 }
 
-/// The smallest key greater than all that begin with `prefix`; the end of all keys where there is none.
+/// The smallest key greater than every key that starts with `prefix`; the end of all keys if there is none.
 #[must_use]
 pub fn prefix_end(prefix: &[u8]) -> Bytes {
     match prefix.iter().rposition(|&byte| byte != 0xff) {
@@ -106,26 +106,26 @@ pub fn prefix_end(prefix: &[u8]) -> Bytes {
     }
 }
 
-/// The keys up to and including `key`, as `BTreeMap::range` takes them.
+/// The keys up to and including `key`, in the form that `BTreeMap::range` takes.
 pub(crate) fn up_to(key: &[u8]) -> (Bound<&[u8]>, Bound<&[u8]>) {
     (Bound::Unbounded, Bound::Included(key))
 }
 
-/// A set of keys, kept as ranges that neither overlap nor touch.
+/// A set of keys, stored as ranges that neither overlap nor touch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RangeSet {
-    /// Begin of each range, and its end.
+    /// Begin and end of each range.
     ranges: BTreeMap<Bytes, Bytes>,
 }
 
 impl RangeSet {
-    /// Adds all keys of `range`, joining it with what it overlaps or touches.
+    /// Adds all keys of `range`, merging it with the ranges that it overlaps or touches.
     pub(crate) fn insert(&mut self, range: &KeyRange) {
         if range.is_empty() {
             return;
         }
         let KeyRange { mut begin, mut end } = range.clone();
-        // The ranges are disjoint, so those that reach `begin` are found walking back from `end`.
+        // The ranges are disjoint, so a walk back from `end` finds those that reach `begin`.
         while let Some((other_begin, other_end)) = self.ranges.range::<[u8], _>(up_to(&end)).next_back() {
             if *other_end < begin {
                 break;
@@ -175,7 +175,7 @@ mod tests {
             for key in 0u8..41 {
                 prop_assert_eq!(set.contains(&[key]), model.contains(&key), "key {}", key);
             }
-            // Joined as far as they can be: no range begins where another ends.
+            // Fully merged: no range begins where another ends.
             for end in set.ranges.values() {
                 prop_assert!(!set.ranges.contains_key(end));
             }

@@ -1,22 +1,22 @@
-//! How near transactions come to the store's limits.
+//! How close transactions come to the store's limits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::CommitRequest;
 
-/// The largest transactions that were committed through a [`crate::Store`] and its clones: the greatest of each figure, not
-/// necessarily of one transaction.
+/// Largest transactions committed through a [`crate::Store`] and its clones. Each figure is a separate maximum, not
+/// necessarily of the same transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Largest {
-    /// Bytes, as [`CommitRequest::bytes`] counts them; the limit is [`crate::limits::TRANSACTION_BYTES`].
+    /// Bytes as counted by [`CommitRequest::bytes`]; the limit is [`crate::limits::TRANSACTION_BYTES`].
     pub bytes: u64,
     /// Mutations, each of one key or range.
     pub mutations: u64,
-    /// Conflict ranges, beside those of the mutations.
+    /// Conflict ranges, without those of the mutations.
     pub ranges: u64,
 }
 
-/// Notes each commit that is asked for.
+/// Records the size of each attempted commit.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
     bytes: AtomicU64,
@@ -25,7 +25,7 @@ pub(crate) struct Gauge {
 }
 
 impl Gauge {
-    /// Notes `request`, to a store that puts `prefix` bytes before each key.
+    /// Records `request`, to a store that puts `prefix` bytes before each key.
     pub(crate) fn note(&self, request: &CommitRequest, prefix: usize) {
         let ranges = request.read_conflicts.len() + request.write_conflicts.len();
         self.bytes.fetch_max(request.bytes(prefix) as u64, Ordering::Relaxed);
@@ -34,7 +34,7 @@ impl Gauge {
         self.ranges.fetch_max(ranges as u64, Ordering::Relaxed);
     }
 
-    /// What was seen so far.
+    /// The maxima so far.
     pub(crate) fn largest(&self) -> Largest {
         Largest {
             bytes: self.bytes.load(Ordering::Relaxed),

@@ -1,20 +1,20 @@
 //! The store: ordered keys, serializable transactions, versionstamps and watches.
 //!
-//! Shaped like FoundationDB, which is what production runs, and with its limits. A [`Store`] is held without knowing which
-//! implementation is behind it:
+//! Modelled on FoundationDB, the production store, and with its limits. A [`Store`] hides which implementation is
+//! behind it:
 //!
-//! - [`embedded::EmbeddedStore`], files of one machine, held by one process;
-//! - [`fdb`], a FoundationDB cluster, when it is compiled in;
-//! - [`remote::RemoteStore`], a store that another process serves over NATS;
-//! - [`MemoryStore`], for the simulation and tests, where nothing waits and time is an input.
+//! - [`embedded::EmbeddedStore`]: files on one machine, used by one process;
+//! - [`fdb`]: a FoundationDB cluster, if compiled in;
+//! - [`remote::RemoteStore`]: a store that another process serves over NATS;
+//! - [`MemoryStore`]: for the simulation and tests; it never waits, and time is an input.
 //!
-//! Responsible for: transactions that are strictly serializable and last once they are acknowledged; where things lie in the
-//! store ([`layout`]). Not responsible for: what they mean, which is the business of the director and of db.
+//! Responsible for: strictly serializable transactions that are durable once acknowledged, and the layout of keys in
+//! the store ([`layout`]). Not responsible for the meaning of the data: that belongs to the director and to db.
 //!
-//! What is archived is read through [`archive`], which hides whether it is [sealed](segment).
+//! [`archive`] reads archived batches, [sealed](segment) or not, through one interface.
 //!
-//! Reading order: [`Store`] and [`Transaction`] are what callers use; [`Backend`] is what an implementation provides;
-//! `sequencer` and `resolver` decide what conflicts; `embedded` makes it last.
+//! Reading order: [`Store`] and [`Transaction`] are the interface for callers; [`Backend`] is the interface that an
+//! implementation provides; `sequencer` and `resolver` detect conflicts; `embedded` makes commits durable.
 
 pub mod archive;
 mod archived_batch;

@@ -1,51 +1,55 @@
-//! The store's limits, which are FoundationDB's: what fits into the embedded store must fit into the one of production.
+//! The store's limits. They are FoundationDB's, so that data that fits into the embedded store also fits into the
+//! production one.
 
 use std::time::Duration;
 
 use crate::{CommitRequest, KeyRange, Mutation, StoreError};
 
-/// Longest key, in bytes. FoundationDB takes 10,000 B: the rest is for the realm's prefix, for the byte that ends the range of
-/// a single key and for the place of a versionstamp.
+/// Maximum key length, in bytes. FoundationDB accepts 10,000 B: the remainder is for the realm's prefix, the byte that
+/// ends the range of a single key, and the position of a versionstamp.
 pub const KEY_BYTES: usize = 9_900;
 
-/// Longest prefix under which a realm's keys lie in a store that it shares, in bytes.
+/// Maximum length of a realm's key prefix in a shared store, in bytes.
 pub const PREFIX_BYTES: usize = 64;
 
-/// Longest value, in bytes.
+/// Maximum value length, in bytes.
 pub const VALUE_BYTES: usize = 100_000;
 
-/// Most bytes of one transaction, as [`CommitRequest::bytes`] counts them; what a store puts before each key counts too.
+/// Maximum size of one transaction in bytes, as counted by [`CommitRequest::bytes`]. A store's key prefixes count too.
 pub const TRANSACTION_BYTES: usize = 10_000_000;
 
-/// What a mutation takes in a transaction beside its key and value, in bytes: its structure in FoundationDB's client, which
-/// holds a checksum too in later releases of 7.3 (40 B before).
+/// Overhead of a mutation in a transaction beside its key and value, in bytes: the size of its structure in
+/// FoundationDB's client, which includes a checksum in later releases of 7.3 (40 B before).
 pub const MUTATION_BYTES: usize = 56;
 
-/// What a conflict range takes in a transaction beside its two keys, in bytes: likewise.
+/// Overhead of a conflict range in a transaction beside its two keys, in bytes: the size of its structure in the
+/// client.
 pub const CONFLICT_BYTES: usize = 32;
 
-/// What says where in a key or value the versionstamp goes, in bytes; a value that will hold one is as much shorter.
+/// Size of the offset of a versionstamp in a key or value, in bytes. A value that will contain a stamp must be shorter
+/// by that much.
 pub const STAMP_PLACE_BYTES: usize = 4;
 
-/// Age, from its read version on, at which a [`Transaction`](crate::Transaction) can no longer read or commit. It bounds how
-/// long a store has to keep old values and the record of recent writes; one may keep them longer, or not as long.
+/// Age, counted from its read version, at which a [`Transaction`](crate::Transaction) can no longer read or commit. It
+/// bounds how long a store must keep old values and the record of recent writes; a store may keep them longer, or less
+/// long.
 pub const TRANSACTION_AGE: Duration = Duration::from_secs(5);
 
 /// Every key lies below this one.
 pub const KEYS_END: &[u8] = b"\xff";
 
-/// Most keys that one `clear_range` may remove. The embedded store writes a tombstone for each, in the same write as the
-/// rest of its group: a million short keys are some 50 MB of journal.
+/// Maximum number of keys that one `clear_range` may remove. The embedded store writes a tombstone for each, in the
+/// same write as the rest of its group: a million short keys are some 50 MB of journal.
 pub const CLEARED_KEYS: usize = 1_000_000;
 
-/// Most watches waiting on one store at a time (FoundationDB's default).
+/// Maximum watches waiting on one store at a time (FoundationDB's default).
 pub const WATCHES: usize = 10_000;
 
-/// Most bytes of rows in one page of a range read, structure included: a page then fits into one NATS message of default size (1 MiB)
-/// with room to spare, and no read holds the store for long.
+/// Maximum bytes of rows in one page of a range read, structure included. A page then fits into one NATS message of
+/// default size (1 MiB) with room to spare, and no read occupies the store for long.
 pub const PAGE_BYTES: usize = 512 * 1024;
 
-/// Most bytes of keys and values that one range read of a transaction gathers before it returns what it has.
+/// Maximum bytes of keys and values that one range read of a transaction collects before it returns.
 pub const RANGE_BYTES: usize = 10_000_000;
 
 const _: () = assert!(KEY_BYTES + PREFIX_BYTES + 1 + STAMP_PLACE_BYTES <= 10_000);
@@ -53,7 +57,7 @@ const _: () = assert!(KEY_BYTES + PREFIX_BYTES + 1 + STAMP_PLACE_BYTES <= 10_000
 // A page holds at least one row, whatever its size.
 const _: () = assert!(PAGE_BYTES >= KEY_BYTES + VALUE_BYTES);
 
-/// Checks a key that is to be read or written.
+/// Checks a key to be read or written.
 ///
 /// # Errors
 /// [`StoreError::KeyTooLarge`], [`StoreError::KeyReserved`].
@@ -67,7 +71,7 @@ pub fn check_key(key: &[u8]) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Checks a value that is to be written.
+/// Checks a value to be written.
 ///
 /// # Errors
 /// [`StoreError::ValueTooLarge`].
@@ -82,8 +86,8 @@ fn value_within(bytes: usize) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Checks a range that is to be read, cleared or made to conflict. Its end may be one byte longer than a key, as the end of
-/// a range that holds just the longest key is.
+/// Checks a range to be read, cleared or added to the conflicts. Its end may be one byte longer than a key, as in a
+/// range of only the longest key.
 ///
 /// # Errors
 /// [`StoreError::RangeInverted`], [`StoreError::KeyTooLarge`], [`StoreError::KeyReserved`].
@@ -103,10 +107,10 @@ pub fn check_range(range: &KeyRange) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Checks a whole commit, as a store must that got it from elsewhere. It puts `prefix` bytes before each key.
+/// Checks a whole commit that a store received from another process. The store puts `prefix` bytes before each key.
 ///
 /// # Errors
-/// Whichever limit it breaks.
+/// The limit that is exceeded.
 pub fn check_commit(request: &CommitRequest, prefix: usize) -> Result<(), StoreError> {
     for range in request.read_conflicts.iter().chain(&request.write_conflicts) {
         check_range(range)?;
@@ -121,10 +125,10 @@ pub fn check_commit(request: &CommitRequest, prefix: usize) -> Result<(), StoreE
     Ok(())
 }
 
-/// Checks one mutation; of versionstamped ones, what they will be once stamped.
+/// Checks one mutation; a versionstamped one at its size after stamping.
 ///
 /// # Errors
-/// Whichever limit it breaks.
+/// The limit that is exceeded.
 pub fn check_mutation(mutation: &Mutation) -> Result<(), StoreError> {
     match mutation {
         Mutation::Set { key, value } => {

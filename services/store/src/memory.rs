@@ -1,7 +1,7 @@
-//! The store in memory: a [`StoreState`] behind the calls of a [`Backend`], for the simulation and for tests.
+//! The store in memory: a [`StoreState`] with the interface of a [`Backend`], for the simulation and for tests.
 //!
-//! Nothing in it waits, so each future is ready when first polled and a whole transaction is one step ([`immediate`]); time
-//! stands still until [`MemoryStore::advance`] is called. A watch alone may wait, for another step.
+//! It never waits, so each future is ready at its first poll and a whole transaction is one step ([`immediate`]); time
+//! advances only by [`MemoryStore::advance`]. Only a watch may wait, for another step.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::state::{StoreState, WatchId};
 use crate::{Backend, CommitRequest, Committed, Page, RangeRead, Store, StoreError, Version};
 
-/// A store in memory. Clones are the same store.
+/// A store in memory. Clones refer to the same store.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     inner: Arc<Mutex<Inner>>,
@@ -47,31 +47,31 @@ impl MemoryStore {
         }
     }
 
-    /// The handle to use it by.
+    /// A handle to the store.
     #[must_use]
     pub fn store(&self) -> Store {
         Store::new(self.clone())
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn advance(&self, time: Duration) {
         self.lock().now += time;
     }
 
-    /// How many keys were walked over so far; see [`StoreState::walked`].
+    /// Number of keys visited so far; see [`StoreState::walked`].
     #[must_use]
     pub fn walked(&self) -> u64 {
         self.lock().state.walked()
     }
 
-    /// All rows as they are now, for checkers.
+    /// All current rows, for checkers.
     #[must_use]
     pub fn rows(&self) -> BTreeMap<Bytes, Bytes> {
         self.lock().state.rows()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A panic in another test thread must not turn into a second one here.
+        // A panic in another test thread must not cause a second one here.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -80,7 +80,7 @@ impl Inner {
     fn fire(&mut self) {
         while let Some(watch) = self.state.poll_fired() {
             if let Some(waiter) = self.waiters.remove(&watch) {
-                // Whoever waited may have given up; then nobody needs to know.
+                // The receiver may have been dropped.
                 let _ = waiter.send(());
             }
         }
@@ -148,10 +148,10 @@ impl Backend for MemoryStore {
     }
 }
 
-/// The outcome of a future that never waits, such as a whole transaction on a [`MemoryStore`].
+/// The result of a future that never waits, such as a whole transaction on a [`MemoryStore`].
 ///
 /// # Panics
-/// When it does wait: then it is not alone with a store in memory, and its caller is wrong.
+/// If it waits: then it depends on more than a store in memory, which is an error of the caller.
 pub fn immediate<T>(future: impl Future<Output = T>) -> T {
     future
         .now_or_never()

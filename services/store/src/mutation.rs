@@ -1,50 +1,50 @@
-//! What a transaction asks of a store: mutations, in order, and the ranges it must not have misread.
+//! What a transaction sends to a store: mutations, in order, and conflict ranges.
 
 use bytes::Bytes;
 
 use crate::limits::{CONFLICT_BYTES, MUTATION_BYTES, STAMP_PLACE_BYTES};
 use crate::{KeyRange, Version, Versionstamp};
 
-/// One change, applied in the order the transaction made them.
+/// One change. A transaction's changes are applied in the order in which it made them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mutation {
-    /// `key` holds `value`.
+    /// Sets `key` to `value`.
     Set {
         /// The key.
         key: Bytes,
         /// Its new value.
         value: Bytes,
     },
-    /// `key` holds nothing.
+    /// Deletes `key`.
     Clear {
         /// The key.
         key: Bytes,
     },
-    /// No key of the range holds anything.
+    /// Deletes all keys of the range.
     ClearRange {
         /// The keys.
         range: KeyRange,
     },
-    /// The eight bytes at `key`, as a little-endian integer (0 where there is nothing), grow by `delta`, wrapping. The
-    /// transaction does not read them, so two that add do not conflict.
+    /// Adds `delta` to the eight bytes at `key`, a little-endian integer (0 if the key is absent), wrapping. The
+    /// transaction does not read them, so two additions do not conflict.
     Add {
         /// The key.
         key: Bytes,
-        /// What is added.
+        /// The amount to add.
         delta: i64,
     },
-    /// A key that holds the versionstamp of this commit is set to `value`.
+    /// Sets a key that contains the versionstamp of this commit to `value`.
     SetStampedKey {
-        /// The key, around the stamp.
+        /// The key, with a gap for the stamp.
         key: Stamped,
         /// Its value.
         value: Bytes,
     },
-    /// `key` is set to a value that holds the versionstamp of this commit.
+    /// Sets `key` to a value that contains the versionstamp of this commit.
     SetStampedValue {
         /// The key.
         key: Bytes,
-        /// Its value, around the stamp.
+        /// Its value, with a gap for the stamp.
         value: Stamped,
     },
 }
@@ -52,47 +52,48 @@ pub enum Mutation {
 /// Bytes with a gap for the versionstamp of the commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamped {
-    /// What stands before the stamp.
+    /// The bytes before the stamp.
     pub before: Bytes,
-    /// What stands after it.
+    /// The bytes after it.
     pub after: Bytes,
 }
 
 impl Stamped {
-    /// The bytes with `stamp` in their gap.
+    /// The bytes with `stamp` in the gap.
     #[must_use]
     pub fn with(&self, stamp: Versionstamp) -> Bytes {
         [&self.before[..], &stamp.0, &self.after].concat().into()
     }
 
-    /// The bytes with some stamp in their gap, to measure them.
+    /// The bytes with an arbitrary stamp in the gap, to measure them.
     pub(crate) fn sample(&self) -> Bytes {
         self.with(Versionstamp::default())
     }
 
-    /// Every result the gap can have lies in this range.
+    /// A range that contains the bytes for every possible stamp.
     pub(crate) fn span(&self) -> KeyRange {
         KeyRange::prefix(&self.before)
     }
 }
 
-/// A transaction as it reaches the store. What it read and what it does are judged and applied at once or not at all.
+/// A transaction as sent to the store. It is checked and applied atomically.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitRequest {
-    /// The version it read at; none when it read nothing, and then nothing can conflict with it.
+    /// The version it read at; none if it read nothing, and then it cannot conflict.
     pub read_version: Option<Version>,
-    /// The keys it depends on: a commit after `read_version` that wrote one of them makes this one fail.
+    /// The keys it depends on: it fails if a commit after `read_version` wrote one of them.
     pub read_conflicts: Vec<KeyRange>,
-    /// Keys it counts as written, beyond those its mutations write.
+    /// Keys that count as written, in addition to those of its mutations.
     pub write_conflicts: Vec<KeyRange>,
     /// Its changes, in order.
     pub mutations: Vec<Mutation>,
 }
 
 impl CommitRequest {
-    /// Its size as [`crate::limits::TRANSACTION_BYTES`] counts it, in a store that puts `prefix` bytes before each key: as
-    /// FoundationDB's client does, or a little more. Beside keys and values that is their structure, every conflict range,
-    /// and for each mutation the range that it writes. What changes nothing is not counted.
+    /// Its size as [`crate::limits::TRANSACTION_BYTES`] counts it, in a store that puts `prefix` bytes before each key:
+    /// the same as in FoundationDB's client, or slightly more. Besides keys and values it counts their structures,
+    /// every conflict range, and for each mutation the range that it writes. Mutations that change nothing are not
+    /// counted.
     #[must_use]
     pub fn bytes(&self, prefix: usize) -> usize {
         let ranges = self.read_conflicts.iter().chain(&self.write_conflicts);
@@ -100,7 +101,7 @@ impl CommitRequest {
         ranges.map(|range| range_bytes(range, prefix)).chain(mutations).sum()
     }
 
-    /// Whether applying it changes nothing, whatever it read. A store gives no version to such a commit: see
+    /// Whether applying it changes nothing, whatever it read. A store assigns no version to such a commit: see
     /// [`Committed::nothing`](crate::Committed::nothing).
     #[must_use]
     pub fn changes_nothing(&self) -> bool {
@@ -109,13 +110,13 @@ impl CommitRequest {
 }
 
 impl Mutation {
-    /// Whether it changes nothing, whatever is stored: it clears a range in which there is no key.
+    /// Whether it changes nothing regardless of the stored data: it clears an empty range.
     #[must_use]
     pub fn changes_nothing(&self) -> bool {
         matches!(self, Self::ClearRange { range } if range.is_empty())
     }
 
-    /// Its share in the size of a transaction, in a store that puts `prefix` bytes before each key.
+    /// Its share of the size of a transaction, in a store that puts `prefix` bytes before each key.
     #[must_use]
     pub fn bytes(&self, prefix: usize) -> usize {
         if self.changes_nothing() {
@@ -123,7 +124,7 @@ impl Mutation {
         }
         let (key, value) = match self {
             Self::Set { key, value } => (prefix + key.len(), value.len()),
-            // The end of a range of one key is the key with a byte more.
+            // The end of the range of a single key is the key with one more byte.
             Self::Clear { key } => (prefix + key.len(), prefix + key.len() + 1),
             Self::ClearRange { range } => return MUTATION_BYTES + keys_of(range, prefix) + range_bytes(range, prefix),
             Self::Add { key, .. } => (prefix + key.len(), size_of::<i64>()),
@@ -134,7 +135,7 @@ impl Mutation {
     }
 }
 
-/// A range's share in the size of a transaction, in a store that puts `prefix` bytes before each key.
+/// A range's share of the size of a transaction, in a store that puts `prefix` bytes before each key.
 pub(crate) fn range_bytes(range: &KeyRange, prefix: usize) -> usize {
     if range.is_empty() {
         return 0;
@@ -150,8 +151,8 @@ fn stamped_bytes(stamped: &Stamped) -> usize {
     stamped.before.len() + Versionstamp::BYTES + stamped.after.len() + STAMP_PLACE_BYTES
 }
 
-/// The value after adding `delta` to what was there. A value of another length counts as its first eight bytes, padded with
-/// zeros, as FoundationDB has it.
+/// The value after adding `delta` to the previous one. A value of another length counts as its first eight bytes,
+/// padded with zeros, as in FoundationDB.
 pub(crate) fn added(value: Option<&[u8]>, delta: i64) -> Bytes {
     let mut word = [0; size_of::<i64>()];
     let value = value.unwrap_or_default();

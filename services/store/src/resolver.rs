@@ -1,8 +1,8 @@
-//! Which keys were written lately: what decides whether a transaction conflicts.
+//! The keys written recently, which decide whether a transaction conflicts.
 //!
-//! Pure. A transaction that read at version `v` may commit only if none of the ranges it read was written after `v`. The
-//! resolver remembers, for every key, the version of the newest write that touched it, back to [`Resolver::oldest`]; what is
-//! older is forgotten, and a transaction that read before it is too old to judge.
+//! Pure. A transaction that read at version `v` may commit only if no range that it read was written after `v`. The
+//! resolver stores, for every key, the version of its newest write, back to [`Resolver::oldest`]; older writes are
+//! forgotten, and a transaction that read before then is too old to check.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -12,31 +12,31 @@ use bytes::Bytes;
 use crate::key::up_to;
 use crate::{KeyRange, Version};
 
-/// Most keys and segments kept: about 100 MB with short keys, and five seconds of 200,000 keys a second. Beyond it the older
-/// half is forgotten early, and transactions that read before it are too old.
+/// Maximum keys and segments stored: about 100 MB with short keys, and five seconds of 200,000 keys a second. Beyond it
+/// the older half is forgotten early, and transactions that read before then are too old.
 const KEPT: usize = 1_000_000;
 
-/// Fewest of them worth a sweep.
+/// Minimum number of them for a sweep.
 const SWEEP_MINIMUM: usize = 1_024;
 
-/// Recent writes: single keys, and a step function over all keys for the ranges. A key was written last at the higher of the
-/// two versions.
+/// Recent writes: single keys, and a step function over all keys for the ranges. The last write of a key is the higher
+/// of the two versions.
 #[derive(Debug)]
 pub(crate) struct Resolver {
-    /// The version of the newest write of this key alone.
+    /// The version of the newest single-key write of each key.
     keys: BTreeMap<Box<[u8]>, Version>,
-    /// From each key up to the next one in the map, the version of the newest write of a range. No range before the first
-    /// was ever written.
+    /// From each key up to the next one in the map, the version of the newest range write. Nothing before the first key
+    /// was written as a range.
     segments: BTreeMap<Bytes, Version>,
     oldest: Version,
-    /// How many keys and segments there are when those no longer needed are swept out; twice what the last sweep left, so
-    /// that sweeping costs a constant share of recording.
+    /// Number of keys and segments at which unneeded ones are swept: twice what the last sweep left, so that sweeping
+    /// costs a constant share of recording.
     sweep_at: usize,
     most: usize,
 }
 
 impl Resolver {
-    /// A resolver that knows no writes and judges transactions that read at `oldest` or later.
+    /// A resolver without writes, which checks transactions that read at `oldest` or later.
     pub(crate) fn new(oldest: Version) -> Self {
         Self {
             keys: BTreeMap::new(),
@@ -47,7 +47,7 @@ impl Resolver {
         }
     }
 
-    /// The oldest read version that can still be judged.
+    /// The oldest read version that can still be checked.
     pub(crate) fn oldest(&self) -> Version {
         self.oldest
     }
@@ -71,13 +71,13 @@ impl Resolver {
                 .any(|(_, &version)| version > at)
     }
 
-    /// Notes that `key` was written at version `at`, which must not be lower than any noted before.
+    /// Records a write of `key` at version `at`, which must not be lower than any recorded before.
     pub(crate) fn record_key(&mut self, key: &[u8], at: Version) {
         self.keys.insert(key.into(), at);
         self.sweep_if_due();
     }
 
-    /// Notes that the keys of `write` were written at version `at`, as [`Self::record_key`] does.
+    /// Records a write of a range at version `at`, as [`Self::record_key`] does.
     pub(crate) fn record(&mut self, write: &KeyRange, at: Version) {
         if write.is_empty() {
             return;
@@ -99,12 +99,13 @@ impl Resolver {
         self.sweep_if_due();
     }
 
-    /// Forgets the writes up to and including version `oldest`: no transaction that read before it will be judged.
+    /// Forgets the writes up to and including version `oldest`. Transactions that read before it can no longer be
+    /// checked.
     pub(crate) fn forget_before(&mut self, oldest: Version) {
         self.oldest = self.oldest.max(oldest);
     }
 
-    /// When a range was last written that holds this key.
+    /// The version of the last range write that covers this key.
     fn version_at(&self, key: &[u8]) -> Version {
         self.segments
             .range::<[u8], _>(up_to(key))
@@ -125,7 +126,7 @@ impl Resolver {
     fn sweep(&mut self) {
         self.drop_forgotten();
         if self.kept() > self.most {
-            // Gaps between ranges are segments too, and forgotten already: the half is taken of what is not.
+            // Gaps between ranges are segments too, already forgotten; the median is taken without them.
             let versions = self.keys.values().chain(self.segments.values()).copied();
             let mut kept: Vec<Version> = versions.filter(|&version| version > self.oldest).collect();
             kept.sort_unstable();
@@ -135,7 +136,7 @@ impl Resolver {
         self.sweep_at = (self.kept() * 2).clamp(SWEEP_MINIMUM, self.most + SWEEP_MINIMUM);
     }
 
-    /// Drops forgotten keys, and joins neighbouring segments that are both forgotten: they answer every question alike.
+    /// Drops forgotten keys, and joins adjacent segments that are both forgotten: they give the same answers.
     fn drop_forgotten(&mut self) {
         let oldest = self.oldest;
         self.keys.retain(|_, version| *version > oldest);
@@ -195,7 +196,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against the obvious model: the list of all writes. The end of a range may be the key after its beginning.
+        /// Compares with the simplest model, a list of all writes. The end of a range may be the key after its
+        /// beginning.
         #[test]
         fn agrees_with_a_list_of_writes(
             writes in prop::collection::vec(any_range(), 1..60),

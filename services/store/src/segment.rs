@@ -1,18 +1,19 @@
-//! Segments: what is archived, sealed. Many batches become one immutable, compressed piece of which one batch can be read
-//! without the rest.
+//! Segments: sealed batches of the archive. Many batches become one immutable, compressed unit, from which one batch
+//! can be read without the rest.
 //!
 //! ```text
-//! segment  = length:u32 index block*                as one file; in the store its parts lie in rows of their own
+//! segment  = length:u32 index block*                as one file; in the store each part has its own rows
 //! index    = shard:u16 first:u64 last:u64 earliest:u64 latest:u64 bytes:u64
 //!            runs:u32 (owner:u32 first:u64 last:u64)*
 //!            blocks:u32 (owner:u32 batch:u64 bytes:u32 stored:u32 hash)*
 //! block    = zstd of (leaf:u64 owner:u32 batch:u64 wall:u64 length:u32 archived)*
-//! archived = batch | 0xff thinned                  what is left of it once its events were let go
+//! archived = batch | 0xff thinned                  a batch without its events, once they are deleted
 //! ```
 //!
-//! Batches lie in the order of their owners and numbers, so that a log is read from a few blocks and what is alike is
-//! compressed together. A block's entry names its first batch, its size before and after compression, and the SHA-256 of
-//! what is stored. So the hash of the index, which is the segment's name, covers every byte. Numbers are big-endian.
+//! Batches are ordered by owner and number, so that a log is read from few blocks, and similar batches are compressed
+//! together. A block's entry has the number of its first batch, its size before and after compression, and the SHA-256
+//! of its stored bytes. So the hash of the index, which is the segment's name, covers every byte. Numbers are
+//! big-endian.
 
 use annals_ids::{BatchNumber, Hash, LeafIndex, OwnerId, Shard, WallTime};
 use sha2::{Digest, Sha256};
@@ -20,21 +21,21 @@ use sha2::{Digest, Sha256};
 use crate::layout::Fields;
 use crate::{ArchivedBatch, StoreError};
 
-/// Most leaves of one segment: its index stays below a few hundred kilobytes, whoever wrote the batches.
+/// Maximum leaves of one segment: its index stays below a few hundred kilobytes, whichever owners wrote the batches.
 pub const SEGMENT_LEAVES: usize = 4_096;
 
-/// Most bytes of batches in one segment, unless one alone is larger: with its index it fits into a transaction however
-/// badly it compresses.
+/// Maximum bytes of batches in one segment, unless a single batch is larger. With its index, a segment fits into a
+/// transaction however badly it compresses.
 pub const SEGMENT_BYTES: usize = 4 << 20;
 
-/// Most bytes of batches in one block, unless one alone is larger: what has to be decompressed to read one.
+/// Maximum bytes of batches in one block, unless a single batch is larger: the amount to decompress to read one batch.
 pub const BLOCK_BYTES: usize = 64 << 10;
 
-/// Largest block before compression, in bytes: one batch of the largest size there is, with room for its entry. What is said
-/// to be larger is not decompressed.
+/// Largest block before compression, in bytes: one batch of the largest possible size, with room for its entry. A block
+/// that claims to be larger is not decompressed.
 const BLOCK_CEILING: usize = 8 << 20;
 
-/// How hard zstd tries: its own default, at which batches come to about a fifth of their size.
+/// Compression level of zstd: its own default, at which batches compress to about a fifth of their size.
 const LEVEL: i32 = 3;
 
 const _: () = assert!(SEGMENT_BYTES + (1 << 20) < crate::limits::TRANSACTION_BYTES);
@@ -43,60 +44,60 @@ const _: () = assert!(BLOCK_CEILING + (1 << 20) < crate::limits::TRANSACTION_BYT
 /// An archived batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// Its place in the archive.
+    /// Its position in the archive.
     pub leaf: LeafIndex,
-    /// Whose batch.
+    /// Owner of the batch.
     pub owner: OwnerId,
-    /// Its number.
+    /// Number of the batch.
     pub batch: BatchNumber,
-    /// When it was closed, by its writer's clock.
+    /// When the batch was closed, by its writer's clock.
     pub wall: WallTime,
-    /// What there is of it.
+    /// The batch, whole or thinned.
     pub archived: ArchivedBatch,
 }
 
 /// The batches of one log in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Whose log.
+    /// Owner of the log.
     pub owner: OwnerId,
-    /// The first of them.
+    /// First batch.
     pub first: BatchNumber,
-    /// The last of them.
+    /// Last batch.
     pub last: BatchNumber,
 }
 
-/// One block, as the index has it.
+/// One block's entry in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Whose is the first batch.
+    /// Owner of the first batch.
     pub owner: OwnerId,
-    /// The number of the first batch.
+    /// Number of the first batch.
     pub batch: BatchNumber,
     /// Size before compression, in bytes.
     pub bytes: u32,
-    /// Size as it is stored, in bytes.
+    /// Stored size, in bytes.
     pub stored: u32,
-    /// SHA-256 of what is stored.
+    /// SHA-256 of the stored bytes.
     pub hash: Hash,
 }
 
-/// The index of a segment: what is in it, and where.
+/// The index of a segment: its contents and their positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Of which archive.
+    /// The archive that it belongs to.
     pub shard: Shard,
     /// Its first leaf.
     pub first: LeafIndex,
     /// Its last leaf.
     pub last: LeafIndex,
-    /// The earliest wall time in it.
+    /// Earliest wall time of a batch.
     pub earliest: WallTime,
-    /// The latest wall time in it.
+    /// Latest wall time of a batch.
     pub latest: WallTime,
-    /// Bytes of its batches.
+    /// Total bytes of its batches.
     pub bytes: u64,
-    /// Whose batches it holds, by owner.
+    /// The batches of each owner.
     pub runs: Vec<Run>,
     /// Its blocks, in order.
     pub blocks: Vec<Block>,
@@ -142,25 +143,25 @@ pub fn seal(shard: Shard, mut leaves: Vec<Leaf>) -> Result<(Segment, Vec<Vec<u8>
 }
 
 impl Segment {
-    /// Its name: the hash of its index, which holds those of its blocks.
+    /// Its name: the hash of its index, which contains the hashes of its blocks.
     #[must_use]
     pub fn name(&self) -> Hash {
         sha256(&self.encode())
     }
 
-    /// How many leaves it holds.
+    /// Number of leaves.
     #[must_use]
     pub fn leaves(&self) -> u64 {
         self.last.0 - self.first.0 + 1
     }
 
-    /// Bytes that its blocks take as they are stored.
+    /// Total stored bytes of its blocks.
     #[must_use]
     pub fn stored(&self) -> u64 {
         self.blocks.iter().map(|block| u64::from(block.stored)).sum()
     }
 
-    /// In which block a batch is, if it is in this segment.
+    /// Position of the block that contains a batch, if the batch is in this segment.
     #[must_use]
     pub fn block_of(&self, owner: OwnerId, batch: BatchNumber) -> Option<usize> {
         let held = |run: &Run| run.owner == owner && (run.first..=run.last).contains(&batch);
@@ -171,10 +172,10 @@ impl Segment {
         self.blocks.partition_point(before).checked_sub(1)
     }
 
-    /// The leaves of the block at `place`, from what is stored of it.
+    /// The leaves of the block at `place`, from its stored bytes.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when that is not what was put there.
+    /// [`StoreError::Corrupt`] if they are not what was written.
     pub fn open(&self, place: usize, stored: &[u8]) -> Result<Vec<Leaf>, StoreError> {
         let damaged = |why: &str| {
             let (first, last) = (self.first, self.last);
@@ -199,8 +200,8 @@ impl Segment {
         Ok(leaves)
     }
 
-    /// What can still be read of a block that is not what was sealed: the leaves up to the first that cannot be, none of which is
-    /// known to be what it was.
+    /// Salvages a corrupt block: returns the leaves up to the first that cannot be read. None of them is known to be
+    /// unchanged.
     #[must_use]
     pub fn salvage(&self, place: usize, stored: &[u8]) -> Vec<Leaf> {
         let size = self.blocks.get(place).map_or(0, |block| block.bytes as usize);
@@ -209,7 +210,7 @@ impl Segment {
         std::iter::from_fn(|| Leaf::read(&mut fields).ok()).collect()
     }
 
-    /// The segment as one file, from its blocks.
+    /// The segment as one file: its index and its blocks.
     #[must_use]
     pub fn join(&self, blocks: &[Vec<u8>]) -> Vec<u8> {
         let index = self.encode();
@@ -219,11 +220,11 @@ impl Segment {
         file
     }
 
-    /// Reads a segment of this name from a file: its index, and what is stored of its blocks.
+    /// Splits the file of the segment `name` into its index and the stored bytes of its blocks.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when the file is not that segment, whole and intact as far as its index tells; a block's own
-    /// hash is checked when it is [opened](Self::open).
+    /// [`StoreError::Corrupt`] if the file is not that segment, complete and intact as far as its index tells; the hash
+    /// of each block is checked when it is [opened](Self::open).
     pub fn split(name: Hash, file: &[u8]) -> Result<(Self, Vec<&[u8]>), StoreError> {
         let mut fields = Fields::of("a segment", file);
         let length = fields.u32()? as usize;
@@ -240,10 +241,10 @@ impl Segment {
         Ok((segment, blocks))
     }
 
-    /// Its leaves in their order, from what is stored of its blocks: all of them, and all that the index says of them.
+    /// Its leaves in order, from the stored bytes of its blocks. All of them must be there, and match the index.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when that is not what was put there.
+    /// [`StoreError::Corrupt`] if they are not what was written.
     pub fn leaves_of(&self, blocks: &[impl AsRef<[u8]>]) -> Result<Vec<Leaf>, StoreError> {
         let mut leaves = Vec::new();
         let mut found = Self {
@@ -303,7 +304,7 @@ impl Segment {
         out
     }
 
-    /// Reads the stored form of an index.
+    /// Decodes the stored form of an index.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].
@@ -398,7 +399,7 @@ impl Leaf {
     }
 }
 
-/// SHA-256, by which blocks and segments are known.
+/// SHA-256, which identifies blocks and segments.
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> Hash {
     Hash(Sha256::digest(bytes).into())
@@ -422,7 +423,7 @@ mod tests {
 
     use super::*;
 
-    /// Consecutive leaves of a few logs, each of which goes on.
+    /// Consecutive leaves of a few logs, each with consecutive batches.
     fn leaves() -> impl Strategy<Value = Vec<Leaf>> {
         let sizes = prop_oneof![0..200_usize, Just(BLOCK_BYTES - 10), Just(BLOCK_BYTES + 10)];
         let one = (0..4_u32, sizes, any::<u8>(), 1..1_000_u64);

@@ -1,13 +1,13 @@
-//! Puts commits in order: judges each against those before it, gives it its version, and works out what it writes.
+//! Orders commits: checks each against the commits before it, assigns its version, and computes its writes.
 //!
-//! Pure, and the one place where serializability is decided: the embedded store, the store in memory and the simulation
-//! all commit through it. Commits are gathered into a [`Group`] that its owner makes durable at once:
+//! Pure, and the only place where serializability is decided: the embedded store, the store in memory and the
+//! simulation all commit through it. Commits are gathered into a [`Group`], which its owner makes durable in one write:
 //!
 //! 1. [`Sequencer::admit`] each request of the group, in any order;
-//! 2. write `group.writes` and `group.version` so that all of it lasts or none;
+//! 2. write `group.writes` and `group.version` durably and atomically;
 //! 3. only then answer the requests and let readers see `group.version`.
 //!
-//! When step 2 fails, the sequencer has already counted the group: the owner must stop for good.
+//! If step 2 fails, the sequencer has already counted the group: the owner must stop for good.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::mutation::added;
 use crate::resolver::Resolver;
 use crate::{CommitRequest, KeyRange, Mutation, StoreError, Version, Versionstamp};
 
-/// The committed data, before the group that is being gathered.
+/// The committed data, without the group being gathered.
 pub(crate) trait Rows {
     /// The value at `key`.
     ///
@@ -26,24 +26,24 @@ pub(crate) trait Rows {
     /// When the data cannot be read.
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError>;
 
-    /// The first keys of `range` that hold something, at most `limit`.
+    /// The first keys of `range` that have a value, at most `limit`.
     ///
     /// # Errors
     /// When the data cannot be read.
     fn keys(&self, range: &KeyRange, limit: usize) -> Result<Vec<Bytes>, StoreError>;
 }
 
-/// What a commit was given.
+/// Version and versionstamp of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// The version at which its writes can be read. Other commits may have the same.
+    /// The version at which its writes can be read. Other commits may share it.
     pub version: Version,
-    /// Its versionstamp, by which commits are ordered; all zeros for a transaction that wrote nothing.
+    /// Its versionstamp, which orders commits; all zeros for a transaction that wrote nothing.
     pub stamp: Versionstamp,
 }
 
 impl Committed {
-    /// Of a transaction that changed nothing, which read at this version or was asked for when it was the newest.
+    /// For a transaction that changed nothing, and that read at `version` or committed when it was the newest.
     #[must_use]
     pub fn nothing(version: Version) -> Self {
         Self {
@@ -56,28 +56,29 @@ impl Committed {
 /// Commits that become durable together.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
-    /// The new value of every key written; none where it is cleared.
+    /// The new value of every written key; none if the key is cleared.
     pub(crate) writes: BTreeMap<Bytes, Option<Bytes>>,
-    /// The version of the last commit in it.
+    /// The version of its last commit.
     pub(crate) version: Version,
-    /// How many commits it holds.
+    /// Number of commits.
     pub(crate) commits: usize,
-    /// Bytes of keys and values in `writes`, not counting what was replaced within the group.
+    /// Bytes of keys and values in `writes`, without those overwritten within the group.
     pub(crate) bytes: usize,
 }
 
-/// The order of commits.
+/// Assigns the order of commits.
 #[derive(Debug)]
 pub(crate) struct Sequencer {
     resolver: Resolver,
-    /// The last commit.
+    /// Stamp of the last commit.
     last: Versionstamp,
-    /// Whether the next commit gets the last one's version.
+    /// Whether the next commit shares the last one's version.
     is_shared: bool,
 }
 
 impl Sequencer {
-    /// Goes on after version `last`. Transactions that read before it are too old: what they may have missed is not known.
+    /// Continues after version `last`. Transactions that read before it are too old: the writes that they may have
+    /// missed are not known.
     pub(crate) fn new(last: Version) -> Self {
         Self {
             resolver: Resolver::new(last),
@@ -91,22 +92,22 @@ impl Sequencer {
         self.resolver.oldest()
     }
 
-    /// Lets transactions that read before `oldest` be too old from now on.
+    /// Makes transactions that read before `oldest` too old.
     pub(crate) fn forget_before(&mut self, oldest: Version) {
         self.resolver.forget_before(oldest);
     }
 
-    /// Gives the next commit the version of the last one, and the place behind it, as FoundationDB does with commits that come
-    /// together. Nobody may have been given that version to read at.
+    /// Gives the next commit the version of the last one and the next position in it, as FoundationDB does for commits
+    /// that it processes together. That version must not have been given out for reading.
     pub(crate) fn share_version(&mut self) {
         self.is_shared = self.last.place() < u16::MAX;
     }
 
-    /// Judges `request` against every commit before it and adds what it writes to `group`; `rows` is the data before the
+    /// Checks `request` against every commit before it and adds its writes to `group`; `rows` is the data before the
     /// group.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`], [`StoreError::TooOld`], a limit, or what `rows` could not read; nothing was added then.
+    /// [`StoreError::Conflict`], [`StoreError::TooOld`], a limit, or the read error of `rows`; then nothing was added.
     pub(crate) fn admit(
         &mut self,
         group: &mut Group,
@@ -155,7 +156,7 @@ impl Sequencer {
         Ok(Committed { version, stamp })
     }
 
-    /// Notes which keys a mutation writes.
+    /// Records the keys that a mutation writes.
     fn note(&mut self, mutation: &Mutation, version: Version, stamp: Versionstamp) {
         match mutation {
             Mutation::Set { key, .. }
@@ -191,7 +192,7 @@ impl Sequencer {
     }
 }
 
-/// One transaction's writes on top of its group's on top of the rows.
+/// One transaction's writes on top of its group's, on top of the rows.
 struct Overlay<'a, R> {
     rows: &'a R,
     group: &'a BTreeMap<Bytes, Option<Bytes>>,

@@ -1,7 +1,7 @@
-//! A whole store as a value: what the simulation holds, and what the store in memory wraps.
+//! A whole store as a value: the store of the simulation, wrapped by the store in memory.
 //!
 //! Pure: time is an argument, everything is ordered, and each call is one step. Commits go through the same
-//! [`Sequencer`] as in the embedded store, each as a group of its own.
+//! [`Sequencer`] as in the embedded store, each in a group of its own.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -15,7 +15,7 @@ use crate::sequencer::{Group, Rows, Sequencer};
 use crate::watches::Watches;
 use crate::{CommitRequest, Committed, KeyRange, Order, Page, RangeRead, StoreError, Version};
 
-/// Names one watch of a [`StoreState`].
+/// Identifies a watch of a [`StoreState`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchId(pub u64);
 
@@ -27,11 +27,11 @@ pub struct StoreState {
     sequencer: Sequencer,
     history: History,
     newest: Version,
-    /// Whether commits between which nobody asks for a version share one.
+    /// Whether commits share a version until one is requested for reading.
     shares_versions: bool,
-    /// Whether somebody was given the newest version to read at.
+    /// Whether the newest version was given out as a read version.
     is_read: bool,
-    /// When each version but the newest ceased to be that: [`TRANSACTION_AGE`] later it can be forgotten.
+    /// When each older version stopped being the newest. It can be forgotten [`TRANSACTION_AGE`] later.
     superseded: VecDeque<(Duration, Version)>,
     watches: Watches<WatchId>,
     next_watch: WatchId,
@@ -61,8 +61,8 @@ impl StoreState {
         }
     }
 
-    /// An empty store that gives one version to all commits between which nobody asks for a version, as FoundationDB gives one
-    /// to commits that come together.
+    /// An empty store that gives one version to all commits between two requests for a read version, as FoundationDB
+    /// does for commits that it processes together.
     #[must_use]
     pub fn sharing_versions() -> Self {
         Self {
@@ -71,7 +71,7 @@ impl StoreState {
         }
     }
 
-    /// The version a transaction that begins now reads at.
+    /// The read version of a transaction that begins now.
     #[must_use]
     pub fn read_version(&mut self) -> Version {
         self.is_read = true;
@@ -100,10 +100,10 @@ impl StoreState {
         Ok(page.finish())
     }
 
-    /// Applies a transaction at `now`, a time that never goes back, or refuses it.
+    /// Applies a transaction at time `now`, which must not decrease, or rejects it.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`], [`StoreError::TooOld`] or a limit; nothing was applied then.
+    /// [`StoreError::Conflict`], [`StoreError::TooOld`] or a limit; then nothing was applied.
     pub fn commit(&mut self, now: Duration, request: &CommitRequest) -> Result<Committed, StoreError> {
         self.forget(now);
         if request.changes_nothing() {
@@ -128,7 +128,7 @@ impl StoreState {
         Ok(committed)
     }
 
-    /// Waits for `key` to hold another value than `seen`.
+    /// Registers a watch that fires when `key` has a value other than `seen`.
     ///
     /// # Errors
     /// [`StoreError::TooManyWatches`].
@@ -144,25 +144,25 @@ impl StoreState {
         Ok(watch)
     }
 
-    /// Waits no longer.
+    /// Cancels a watch.
     pub fn unwatch(&mut self, watch: WatchId) {
         self.watches.retain(|&waiting| waiting != watch);
         self.fired.retain(|&fired| fired != watch);
     }
 
-    /// The next watch whose key has changed. Drain this after every change.
+    /// The next watch that has fired. Drain this after every change.
     pub fn poll_fired(&mut self) -> Option<WatchId> {
         self.fired.pop_front()
     }
 
-    /// How many keys range reads and range clears have walked over so far, those among them that were deleted within the
-    /// last [`TRANSACTION_AGE`]: what such a call costs in a store that keeps deleted keys for a while, as most do.
+    /// Number of keys that range reads and range clears have visited so far, including keys deleted within the last
+    /// [`TRANSACTION_AGE`]. This is the cost of such a call in a store that keeps deleted keys for a while, as most do.
     #[must_use]
     pub fn walked(&self) -> u64 {
         self.history.walked.get()
     }
 
-    /// All rows as they are now, for checkers.
+    /// All current rows, for checkers.
     #[must_use]
     pub fn rows(&self) -> BTreeMap<Bytes, Bytes> {
         let mut rows = BTreeMap::new();
@@ -186,7 +186,7 @@ impl StoreState {
         Ok(())
     }
 
-    /// Forgets what no transaction can read any more.
+    /// Forgets values that no transaction can read any more.
     fn forget(&mut self, now: Duration) {
         let kept = self
             .superseded
@@ -200,14 +200,14 @@ impl StoreState {
     }
 }
 
-/// Every value a key has had, back to the oldest version that can be read.
+/// All values of each key, back to the oldest readable version.
 #[derive(Debug, Default)]
 struct History {
-    /// For each key its values, oldest first, each with the version that wrote it.
+    /// The values of each key, oldest first, each with the version that wrote it.
     values: BTreeMap<Bytes, Vec<(Version, Option<Bytes>)>>,
-    /// Keys that were written again, and when: their earlier values can be dropped later.
+    /// Keys that were overwritten, and at which version: their earlier values can be dropped later.
     rewritten: VecDeque<(Version, Bytes)>,
-    /// Keys that scans have walked over.
+    /// Number of keys that scans have visited.
     walked: Cell<u64>,
 }
 
@@ -216,7 +216,7 @@ impl History {
         self.values.get(key).and_then(|values| value_at(values, at))
     }
 
-    /// Hands the rows at a version to `take` until it returns false.
+    /// Passes the rows at a version to `take` until it returns false.
     fn scan(&self, at: Version, range: &KeyRange, order: Order, mut take: impl FnMut(&Bytes, &Bytes) -> bool) {
         if range.is_empty() {
             return;
@@ -248,7 +248,8 @@ impl History {
             let Some(values) = self.values.get_mut(&key) else {
                 continue;
             };
-            // The newest value that every reader left can see: those before it go, and so does it when it is none.
+            // The newest value that every remaining reader can see. Earlier values are dropped; so is this one if it is
+            // a deletion.
             let visible = values
                 .partition_point(|(version, _)| *version <= oldest)
                 .saturating_sub(1);

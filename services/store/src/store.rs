@@ -1,4 +1,4 @@
-//! The handle by which everybody holds a store, and the loops that run transactions until they are through.
+//! The handle to a store, and its retry loops for transactions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,29 +9,29 @@ use crate::largest::Gauge;
 use crate::layout::idempotency;
 use crate::{Backend, Committed, KeyRange, Largest, Order, StoreError, Transaction, Version, Versionstamp};
 
-/// Most runs of one transaction before its last error is passed on: the pauses between them come to some 30 s, which is
-/// longer than a restart of the store takes.
+/// Maximum runs of one transaction before its last error is returned. The pauses between them add up to some 30 s,
+/// which is longer than a restart of the store takes.
 const RUNS: u32 = 40;
 
-/// Pause after the first failed run; each further one is twice as long, up to [`LONGEST_PAUSE`].
+/// Pause after the first failed run; it doubles after each further one, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 
-/// Longest pause between two runs.
+/// Maximum pause between two runs.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// A store, whichever it is. Clones are the same store.
+/// Handle to a store of any implementation. Clones refer to the same store.
 #[derive(Clone)]
 pub struct Store {
     backend: Arc<dyn Backend>,
     gauge: Arc<Gauge>,
 }
 
-/// What became of [`Store::run_once`].
+/// Outcome of [`Store::run_once`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Once<T> {
     /// This call applied it.
     Applied {
-        /// What the closure returned in the run that was applied.
+        /// Return value of the closure in the run that was applied.
         value: T,
         /// Its commit.
         committed: Committed,
@@ -54,7 +54,7 @@ impl<T> Once<T> {
 }
 
 impl Store {
-    /// The store that `backend` provides.
+    /// Creates a handle to the store that `backend` provides.
     #[must_use]
     pub fn new(backend: impl Backend) -> Self {
         Self {
@@ -63,28 +63,28 @@ impl Store {
         }
     }
 
-    /// Begins a transaction. Nothing is asked of the store before it reads.
+    /// Begins a transaction. Sends nothing to the store before the first read.
     #[must_use]
     pub fn begin(&self) -> Transaction {
         Transaction::new(Arc::clone(&self.backend), Arc::clone(&self.gauge))
     }
 
-    /// The implementation, for what wraps or serves one.
+    /// The implementation, for code that wraps or serves it.
     #[must_use]
     pub fn backend(&self) -> Arc<dyn Backend> {
         Arc::clone(&self.backend)
     }
 
-    /// The largest transactions that were committed through this handle and its clones.
+    /// The largest transactions committed through this handle and its clones.
     #[must_use]
     pub fn largest(&self) -> Largest {
         self.gauge.largest()
     }
 
-    /// Runs `work`, which only reads, until it gets through.
+    /// Runs `work`, which must only read, and retries it on errors that may pass.
     ///
     /// # Errors
-    /// What `work` returns, when running it again would not help; else the last error after a bounded number of runs.
+    /// The error of `work` if a retry cannot help; otherwise the last error after a bounded number of runs.
     pub async fn read<T, E, F, Fut>(&self, work: F) -> Result<T, E>
     where
         E: From<StoreError>,
@@ -102,12 +102,12 @@ impl Store {
         }
     }
 
-    /// Runs `work` and commits, again and again until it gets through, where applying it twice does no harm: because it
-    /// reads what it is about to write and sees that it is there (a cursor that has moved on, a record that exists).
+    /// Runs `work` and commits, with retries. For work that may safely be applied twice because it reads what it is
+    /// about to write and sees if it is already there (an advanced cursor, an existing record).
     ///
     /// # Errors
-    /// What `work` returns, when running it again would not help; else the last error after a bounded number of runs. When
-    /// that is [`StoreError::CommitUnknown`], a run may have been applied.
+    /// The error of `work` if a retry cannot help; otherwise the last error after a bounded number of runs. If that is
+    /// [`StoreError::CommitUnknown`], a run may have been applied.
     pub async fn run_repeatable<T, E, F, Fut>(&self, work: F) -> Result<(T, Committed), E>
     where
         E: From<StoreError>,
@@ -133,20 +133,21 @@ impl Store {
         }
     }
 
-    /// Runs `work` and commits, again and again until it gets through, and exactly once for each idempotency key, even
-    /// when the answer to a commit is lost or the caller dies and asks anew.
+    /// Runs `work` and commits, with retries, exactly once per idempotency key, even if the answer to a commit is lost
+    /// or the caller crashes and calls again.
     ///
-    /// Each run writes a record under `key`, in the same transaction, and reads it before anything else. So after
-    /// [`StoreError::CommitUnknown`] the next run finds the record when the lost commit was applied; and when it is applied
-    /// later still, it conflicts with that run over the record, and only one of the two counts. The record names the run
-    /// that wrote it, so that the value returned is that of the run that was applied.
+    /// Each run first reads a record under `key`, and writes it in the same transaction. After
+    /// [`StoreError::CommitUnknown`], the next run finds the record if the lost commit was applied. If the lost commit
+    /// arrives later still, it conflicts with that run on the record, and only one of the two is applied. The record
+    /// names the run that wrote it, so that the value returned is that of the run that was applied.
     ///
-    /// `key` (at most [`idempotency::KEY_BYTES`]) must name the operation, the same in each attempt and never another one.
-    /// Records stay until [`Self::forget_runs`] removes them; until then the operation cannot be applied again.
+    /// `key` (at most [`idempotency::KEY_BYTES`]) must identify the operation: the same key in each attempt, and no
+    /// other operation with that key. Records stay until [`Self::forget_runs`] removes them; until then the operation
+    /// cannot be applied again.
     ///
     /// # Errors
-    /// What `work` returns, when running it again would not help; else the last error after a bounded number of runs. When
-    /// that is [`StoreError::CommitUnknown`], ask again with the same key.
+    /// The error of `work` if a retry cannot help; otherwise the last error after a bounded number of runs. If that is
+    /// [`StoreError::CommitUnknown`], call again with the same key.
     pub async fn run_once<T, E, F, Fut>(&self, key: &[u8], work: F) -> Result<Once<T>, E>
     where
         E: From<StoreError>,
@@ -155,7 +156,7 @@ impl Store {
     {
         let record_key = idempotency::record_key(key)?;
         let mut pauses = Pauses::new(self);
-        // Runs whose commit may have been applied, with what they returned.
+        // Runs whose commit may have been applied, with their return values.
         let mut unknown: Vec<(idempotency::Run, T)> = Vec::new();
         loop {
             let transaction = self.begin();
@@ -175,7 +176,8 @@ impl Store {
                 Err(error) => error,
             };
             if transaction.setback().is_none() {
-                // This run failed for good; an earlier one may still be on its way, and must not arrive after that is said.
+                // This run failed for good. An earlier one may still be in flight, and must not be applied after the
+                // error is returned.
                 if unknown.is_empty() {
                     return Err(error);
                 }
@@ -186,7 +188,7 @@ impl Store {
                 }
             }
             if pauses.spent() {
-                // Whatever went wrong last: an earlier run may have been applied.
+                // Whatever the last error was, an earlier run may have been applied.
                 return Err(if unknown.is_empty() {
                     error
                 } else {
@@ -197,9 +199,9 @@ impl Store {
         }
     }
 
-    /// Removes the records of [`Self::run_once`] that were committed at `horizon` or before, at most `limit` of them, and
-    /// says how many. Nobody may still be waiting for one of those operations or ask for it again: take as the horizon a
-    /// version read long enough ago.
+    /// Removes records of [`Self::run_once`] committed at `horizon` or before, at most `limit` of them, and returns how
+    /// many. No caller may still be waiting for one of those operations or retry it: use as `horizon` a version read
+    /// long enough ago.
     ///
     /// # Errors
     /// As [`Self::run_repeatable`].
@@ -222,7 +224,7 @@ impl Store {
         self.run_repeatable(forget).await.map(|(forgotten, _)| forgotten)
     }
 
-    /// Resolves once `key` holds another value than `seen`; at once when it does already, so that no change is missed
+    /// Resolves once `key` has a value other than `seen`; immediately if it already does, so that no change is missed
     /// between reading a value and watching it. A value that changes and changes back may go unnoticed.
     ///
     /// # Errors
@@ -232,7 +234,7 @@ impl Store {
         self.backend.watch(Bytes::copy_from_slice(key), seen).await
     }
 
-    /// Makes sure that no earlier run can still be applied, or gives the record of the one that was: whatever has read the
+    /// Ensures that no earlier run can still be applied, or returns the record of the one that was: a run that read the
     /// record before this commit conflicts with it.
     async fn fence(&self, record_key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         let fence = |transaction: Transaction| async move {
@@ -274,14 +276,14 @@ impl Store {
     }
 }
 
-/// What one run of [`Store::run_once`] came to.
+/// Outcome of one run of [`Store::run_once`].
 enum Recorded<T> {
     Applied { value: T, committed: Committed },
     Unknown { run: idempotency::Run, value: T },
     Found(idempotency::Record),
 }
 
-/// Counts the runs of a loop and waits between them.
+/// Counts the runs of a retry loop and waits between them.
 struct Pauses<'a> {
     backend: &'a dyn Backend,
     done: u32,
@@ -295,7 +297,7 @@ impl<'a> Pauses<'a> {
         }
     }
 
-    /// Whether the run that just failed was the last allowed.
+    /// Whether the failed run was the last one allowed.
     fn spent(&self) -> bool {
         self.done + 1 >= RUNS
     }

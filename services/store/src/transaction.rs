@@ -1,4 +1,4 @@
-//! Transactions, as a caller sees them.
+//! The transaction interface for callers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,14 +12,15 @@ use crate::limits::{self, RANGE_BYTES, TRANSACTION_AGE};
 use crate::mutation::{Stamped, added};
 use crate::{Backend, Committed, KeyRange, Mutation, Order, Page, RangeRead, Retry, StoreError, Version};
 
-/// A transaction: reads at one version, sees its own writes, and commits all at once or not at all.
+/// A transaction: reads at one version, sees its own writes, and commits atomically.
 ///
-/// It reads at the newest version there is when it first reads. Whatever it reads becomes part of its *read conflict
-/// ranges*: if another transaction writes there and commits first, this one fails with [`StoreError::Conflict`]. Reads
-/// through [`Self::snapshot`] do not. A limited scan depends on what it returned and on the gaps between, no further.
+/// It reads at the version that is the newest at its first read. Its reads become *read conflict ranges*: if another
+/// transaction writes there and commits first, this one fails with [`StoreError::Conflict`]. Reads through
+/// [`Self::snapshot`] add no conflict ranges. A limited scan depends only on the rows it returned and on the gaps
+/// between them.
 ///
-/// A transaction that only reads needs no commit. Clones are the same transaction, so that it can be handed to a retried
-/// closure ([`crate::Store::run_once`]). Dropping it without a commit leaves no trace.
+/// A read-only transaction needs no commit. Clones refer to the same transaction, so that it can be passed to a retried
+/// closure ([`crate::Store::run_once`]). Dropping it without a commit has no effect.
 #[derive(Clone)]
 pub struct Transaction {
     shared: Arc<Shared>,
@@ -32,11 +33,12 @@ struct Shared {
     progress: Mutex<Progress>,
 }
 
-/// The version a transaction reads at.
+/// The read version of a transaction.
 #[derive(Clone, Copy)]
 struct Snapshot {
     version: Version,
-    /// When it was asked for: no later than the store gave it, so that a transaction never thinks itself younger than it is.
+    /// When the read version was requested: no later than the store assigned it, so that a transaction never
+    /// underestimates its age.
     since: Duration,
 }
 
@@ -44,12 +46,11 @@ struct Snapshot {
 struct Progress {
     draft: Draft,
     finished: bool,
-    /// The first error worth running the transaction again for, for the retry loop: the closure may have wrapped it in an
-    /// error of its own.
+    /// The first retryable error, for the retry loop: the closure may have wrapped it in an error of its own.
     setback: Option<StoreError>,
 }
 
-/// Whether a read must still hold when the transaction commits.
+/// Whether a read adds a conflict range.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Isolation {
     Serializable,
@@ -57,7 +58,7 @@ enum Isolation {
 }
 
 impl Transaction {
-    /// A transaction on `backend`, noted in `gauge` when it is committed.
+    /// A transaction on `backend`, recorded in `gauge` when it commits.
     pub(crate) fn new(backend: Arc<dyn Backend>, gauge: Arc<Gauge>) -> Self {
         let progress = Progress {
             draft: Draft::new(backend.prefix_bytes()),
@@ -73,7 +74,7 @@ impl Transaction {
         }
     }
 
-    /// The version this transaction reads at; asks the store for it when nothing was read yet.
+    /// The read version of this transaction; requests it from the store if nothing was read yet.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], [`StoreError::Poisoned`].
@@ -82,16 +83,16 @@ impl Transaction {
         self.noting(result)
     }
 
-    /// The value of `key`, as this transaction has left it.
+    /// The value of `key`, with this transaction's own writes.
     ///
     /// # Errors
-    /// A broken limit, [`StoreError::Unreadable`], [`StoreError::TooOld`], or a store that cannot be read.
+    /// An exceeded limit, [`StoreError::Unreadable`], [`StoreError::TooOld`], or a store that cannot be read.
     pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         let result = self.get_as(key, Isolation::Serializable).await;
         self.noting(result)
     }
 
-    /// Rows of `range`, as this transaction has left them, at most `limit` of them and [`RANGE_BYTES`].
+    /// Rows of `range`, with this transaction's own writes, at most `limit` of them and [`RANGE_BYTES`].
     ///
     /// # Errors
     /// As [`Self::get`].
@@ -100,16 +101,16 @@ impl Transaction {
         self.noting(result)
     }
 
-    /// Reads that do not make the transaction conflict.
+    /// Reads that add no conflict ranges.
     #[must_use]
     pub fn snapshot(&self) -> SnapshotReads<'_> {
         SnapshotReads { transaction: self }
     }
 
-    /// Lets `key` hold `value`.
+    /// Sets `key` to `value`.
     ///
     /// # Errors
-    /// A broken limit.
+    /// An exceeded limit.
     pub fn set(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         self.mutate(Mutation::Set {
             key: Bytes::copy_from_slice(key),
@@ -117,29 +118,29 @@ impl Transaction {
         })
     }
 
-    /// Lets `key` hold nothing.
+    /// Deletes `key`.
     ///
     /// # Errors
-    /// A broken limit.
+    /// An exceeded limit.
     pub fn clear(&self, key: &[u8]) -> Result<(), StoreError> {
         self.mutate(Mutation::Clear {
             key: Bytes::copy_from_slice(key),
         })
     }
 
-    /// Lets no key of `range` hold anything.
+    /// Deletes all keys of `range`.
     ///
     /// # Errors
-    /// A broken limit. More than [`limits::CLEARED_KEYS`] keys are refused at the commit.
+    /// An exceeded limit. More than [`limits::CLEARED_KEYS`] keys are rejected at the commit.
     pub fn clear_range(&self, range: &KeyRange) -> Result<(), StoreError> {
         self.mutate(Mutation::ClearRange { range: range.clone() })
     }
 
-    /// Adds `delta` to the little-endian 64-bit integer at `key` (0 where nothing is), wrapping; signed and unsigned are the
-    /// same to it. Transactions that only add to a key do not conflict over it.
+    /// Adds `delta` to the little-endian 64-bit integer at `key` (0 if the key is absent), wrapping; signed and
+    /// unsigned integers behave alike. Transactions that only add to a key do not conflict on it.
     ///
     /// # Errors
-    /// A broken limit.
+    /// An exceeded limit.
     pub fn atomic_add(&self, key: &[u8], delta: i64) -> Result<(), StoreError> {
         self.mutate(Mutation::Add {
             key: Bytes::copy_from_slice(key),
@@ -147,10 +148,10 @@ impl Transaction {
         })
     }
 
-    /// Lets the key `before` + versionstamp of this commit + `after` hold `value`.
+    /// Sets the key `before` + versionstamp of this commit + `after` to `value`.
     ///
     /// # Errors
-    /// A broken limit.
+    /// An exceeded limit.
     pub fn set_versionstamped_key(&self, before: &[u8], after: &[u8], value: &[u8]) -> Result<(), StoreError> {
         self.mutate(Mutation::SetStampedKey {
             key: stamped(before, after),
@@ -158,10 +159,10 @@ impl Transaction {
         })
     }
 
-    /// Lets `key` hold `before` + versionstamp of this commit + `after`.
+    /// Sets `key` to `before` + versionstamp of this commit + `after`.
     ///
     /// # Errors
-    /// A broken limit.
+    /// An exceeded limit.
     pub fn set_versionstamped_value(&self, key: &[u8], before: &[u8], after: &[u8]) -> Result<(), StoreError> {
         self.mutate(Mutation::SetStampedValue {
             key: Bytes::copy_from_slice(key),
@@ -169,24 +170,24 @@ impl Transaction {
         })
     }
 
-    /// Counts `range` as read.
+    /// Adds `range` to the read conflict ranges.
     ///
     /// # Errors
-    /// A broken limit.
+    /// An exceeded limit.
     pub fn add_read_conflict(&self, range: &KeyRange) -> Result<(), StoreError> {
         self.open()?.draft.add_read_conflict(range.clone())
     }
 
-    /// Counts `range` as written.
+    /// Adds `range` to the write conflict ranges.
     ///
     /// # Errors
-    /// A broken limit.
+    /// An exceeded limit.
     pub fn add_write_conflict(&self, range: &KeyRange) -> Result<(), StoreError> {
         self.open()?.draft.add_write_conflict(range.clone())
     }
 
-    /// Commits. A transaction that wrote nothing, or cleared only ranges in which there is no key, succeeds at its read
-    /// version, with a stamp of zeros, without asking the store.
+    /// Commits. A transaction that wrote nothing, or cleared only empty ranges, succeeds at its read version, with a
+    /// stamp of zeros, without a request to the store.
     ///
     /// # Errors
     /// [`StoreError::Conflict`], [`StoreError::TooOld`], [`StoreError::ClearTooWide`], [`StoreError::Unavailable`],
@@ -202,7 +203,7 @@ impl Transaction {
         self.noting(result)
     }
 
-    /// The first error of this transaction that running it again may cure.
+    /// The first retryable error of this transaction.
     pub(crate) fn setback(&self) -> Option<StoreError> {
         self.lock().setback.clone()
     }
@@ -290,7 +291,7 @@ impl Transaction {
         self.open()?.draft.mutate(mutation)
     }
 
-    /// The read version, unless it has become too old to use.
+    /// The read version, unless it is too old to use.
     async fn snapshot_fresh(&self) -> Result<Version, StoreError> {
         let snapshot = self.snapshot_taken().await?;
         if self.shared.backend.now().saturating_sub(snapshot.since) > TRANSACTION_AGE {
@@ -327,12 +328,12 @@ impl Transaction {
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress> {
-        // Nothing panics while it holds the lock, and nothing it guards could be left half done.
+        // Nothing panics while it holds the lock, and no change under it can be left incomplete.
         self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Reads at the transaction's version, over its own writes, that do not make it conflict.
+/// Reads at the transaction's version, with its own writes, that add no conflict ranges.
 #[derive(Clone, Copy)]
 pub struct SnapshotReads<'a> {
     transaction: &'a Transaction,

@@ -55,7 +55,7 @@ impl Packer {
         self
     }
 
-    /// Adds a signed integer. One that is not negative is the same as an unsigned one.
+    /// Adds a signed integer. A non-negative one has the same encoding as an unsigned one.
     #[must_use]
     pub fn i64(mut self, value: i64) -> Self {
         if value >= 0 {
@@ -96,21 +96,21 @@ pub enum TupleError {
     /// The bytes end within an element.
     #[error("a tuple ends within an element")]
     Truncated,
-    /// Another element stands there.
+    /// The element is of another kind.
     #[error("a tuple holds an element of code {found:#04x} where {wanted} is wanted")]
     Unexpected {
         /// Its first byte.
         found: u8,
-        /// What was asked for.
+        /// The kind of element that was requested.
         wanted: &'static str,
     },
-    /// An integer that the wanted width cannot hold, or that is not written in its shortest form.
+    /// An integer too large for the requested width, or not in its shortest form.
     #[error("a tuple holds an integer that is out of range or not in its shortest form")]
     BadInteger,
     /// Text that is not UTF-8.
     #[error("a tuple holds a text that is not UTF-8")]
     BadText,
-    /// More follows where the tuple should end.
+    /// Bytes remain after the end of the tuple.
     #[error("a tuple goes on for {0} B after its last element")]
     Trailing(usize),
 }
@@ -180,7 +180,7 @@ impl<'a> Unpacker<'a> {
         }
     }
 
-    /// Checks that nothing follows.
+    /// Checks that no bytes remain.
     ///
     /// # Errors
     /// [`TupleError::Trailing`].
@@ -226,12 +226,12 @@ impl<'a> Unpacker<'a> {
     }
 }
 
-/// How many bytes a number takes without leading zeros.
+/// Number of bytes of a number without leading zeros.
 fn significant_bytes(value: u64) -> u8 {
     u8::try_from((u64::BITS - value.leading_zeros()).div_ceil(8)).expect("invariant: 64 bits are eight bytes")
 }
 
-/// The greatest number of so many bytes.
+/// The largest number of `length` bytes.
 fn highest(length: u8) -> u64 {
     if length == 0 {
         0

@@ -1,10 +1,10 @@
-//! Versions and versionstamps: the order of commits as numbers.
+//! Versions and versionstamps: the order of commits.
 
 use std::fmt;
 
-/// A point in the history of a store. A commit gets a version greater than all that could be read at before it; a read at a
-/// version sees exactly the commits up to it. Commits that come together may share a version: [`Versionstamp`]s order them.
-/// Only the order of versions means something; they are not dense in every store.
+/// A point in the history of a store. The version of a commit is greater than every read version given out before it; a
+/// read at a version sees exactly the commits up to it. Commits that are processed together may share a version:
+/// [`Versionstamp`]s order them. Only the order of versions is meaningful; they are not consecutive in every store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub u64);
 
@@ -14,8 +14,8 @@ impl fmt::Display for Version {
     }
 }
 
-/// Ten bytes that name one commit and sort as commits do: its version, big-endian, then its place among the commits of the
-/// same version, big-endian (always 0 in stores that give each commit a version of its own).
+/// Ten bytes that identify a commit and sort in commit order: its version, big-endian, then its position among the
+/// commits of that version, big-endian (always 0 in stores that give each commit its own version).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Versionstamp(pub [u8; Self::BYTES]);
 
@@ -23,7 +23,7 @@ impl Versionstamp {
     /// Length of a stamp.
     pub const BYTES: usize = 10;
 
-    /// The stamp of the commit at `version` that is the `place`th of that version.
+    /// The stamp of the commit at `version` with position `place` in that version.
     #[must_use]
     pub fn new(version: Version, place: u16) -> Self {
         let mut bytes = [0; Self::BYTES];
@@ -32,14 +32,14 @@ impl Versionstamp {
         Self(bytes)
     }
 
-    /// The version in it.
+    /// The version part.
     #[must_use]
     pub fn version(&self) -> Version {
         let [a, b, c, d, e, f, g, h, _, _] = self.0;
         Version(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
     }
 
-    /// The place among the commits of that version.
+    /// The position among the commits of that version.
     #[must_use]
     pub fn place(&self) -> u16 {
         let [.., high, low] = self.0;

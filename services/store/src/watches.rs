@@ -1,8 +1,8 @@
-//! Who waits for which key to change.
+//! Watches: which waiter waits for a change of which key.
 //!
-//! Pure. A watch names a key and the value its owner has seen, and fires once: when a commit leaves another value there, or
-//! at once when another value is there already. So no change is missed between reading a value and watching it. A value
-//! that changes and changes back in between may go unnoticed.
+//! Pure. A watch has a key and the value that its owner has seen, and fires once: when a commit leaves a different
+//! value there, or immediately if the value is already different. So no change is missed between reading a value and
+//! watching it. A value that changes and changes back in between may go unnoticed.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::limits::WATCHES;
 
-/// The watches of one store; `W` is what its owner fires.
+/// The watches of one store; `W` is the waiter that its owner fires.
 #[derive(Debug)]
 pub(crate) struct Watches<W> {
     by_key: BTreeMap<Bytes, Vec<Watch<W>>>,
@@ -33,13 +33,13 @@ impl<W> Default for Watches<W> {
 }
 
 impl<W> Watches<W> {
-    /// Whether no more can be added.
+    /// Whether no more watches can be added.
     pub(crate) fn is_full(&self) -> bool {
         self.count >= WATCHES
     }
 
-    /// Adds a watch on `key`, which holds `current`, for a waiter that has seen `seen`. Gives the waiter back when it is to
-    /// be fired at once. The caller has made sure that there is room.
+    /// Adds a watch on `key`, whose value is `current`, for a waiter that has seen `seen`. Returns the waiter if it
+    /// fires immediately. The caller has checked that there is room.
     pub(crate) fn add(&mut self, key: Bytes, seen: Option<Bytes>, current: Option<&[u8]>, waiter: W) -> Option<W> {
         if seen.as_deref() != current {
             return Some(waiter);
@@ -49,7 +49,7 @@ impl<W> Watches<W> {
         None
     }
 
-    /// Tells that `key` now holds `value`; the waiters given back are to be fired, in the order they came.
+    /// Notifies that `key` now has `value`. Returns the waiters to fire, in order of arrival.
     pub(crate) fn changed(&mut self, key: &[u8], value: Option<&[u8]>) -> Vec<W> {
         let Some(watches) = self.by_key.get_mut(key) else {
             return Vec::new();
@@ -66,7 +66,7 @@ impl<W> Watches<W> {
         fired.into_iter().map(|watch| watch.waiter).collect()
     }
 
-    /// Drops the watches whose waiter is no longer wanted.
+    /// Drops the watches whose waiter fails `wanted`.
     pub(crate) fn retain(&mut self, mut wanted: impl FnMut(&W) -> bool) {
         self.by_key.retain(|_, watches| {
             watches.retain(|watch| wanted(&watch.waiter));
@@ -75,7 +75,7 @@ impl<W> Watches<W> {
         self.count = self.by_key.values().map(Vec::len).sum();
     }
 
-    /// How many are waiting.
+    /// Number of watches.
     pub(crate) fn count(&self) -> usize {
         self.count
     }

@@ -1,4 +1,4 @@
-//! Every implementation against the one list of checks.
+//! Runs the conformance suite on every implementation.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use annals_store::conformance::{self, Cluster, Subject};
 use annals_store::embedded::EmbeddedStore;
 use futures::FutureExt;
 
-/// Names the seed of the generated checks; printed when one fails.
+/// Environment variable with the seed of the generated checks; the seed is printed on failure.
 const SEED: &str = "ANNALS_STORE_SEED";
 
 fn seed() -> u64 {

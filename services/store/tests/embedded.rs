@@ -1,5 +1,4 @@
-//! The embedded store on real files: who may open it, what a restart keeps, and what it does when its process is killed or
-//! its disk fills up.
+//! The embedded store on real files: locking, restarts, a killed process and a full disk.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -80,7 +79,7 @@ async fn waiting_watches_of_callers_that_gave_up_make_room() {
         let mut watch = Box::pin(store.watch(b"k", None));
         assert!(futures::poll!(watch.as_mut()).is_pending());
     }
-    // Each was dropped at once; the next finds room all the same.
+    // Each was dropped at once; the next must still find room.
     let mut watch = Box::pin(store.watch(b"k", None));
     assert!(futures::poll!(watch.as_mut()).is_pending());
     set(&store, b"k", b"1").await.expect("committed");
@@ -95,7 +94,7 @@ async fn commits_that_the_disk_has_lost_are_missed() {
         set(&store, b"key", &[number; 50]).await.expect("committed");
     }
     drop(store);
-    // A damaged byte in the middle of the journal, in an entry's first byte: what follows it can no longer be read.
+    // A damaged byte in the middle of the journal, in an entry's first byte: everything after it is unreadable.
     let journal = journal_of(directory.path());
     let mut bytes = std::fs::read(&journal).expect("readable");
     let place = bytes
@@ -127,8 +126,8 @@ async fn commits_that_the_disk_has_lost_are_missed() {
     assert!(value.is_some_and(|value| value[0] < 51), "what is left can be read");
 }
 
-/// A disk that fills up, or a crash, ends a write at any byte; beyond that there is what the journal was allocated with,
-/// zeros, or nothing.
+/// A full disk or a crash may end a write at any byte; after it come the zeros that the journal was allocated with, or
+/// nothing.
 #[tokio::test]
 async fn a_torn_commit_was_never_made() {
     let written = tempfile::tempdir().expect("a temporary directory");
@@ -147,7 +146,7 @@ async fn a_torn_commit_was_never_made() {
     let bytes = std::fs::read(&journal).expect("readable");
 
     for cut in whole..end {
-        // Within a value of equal bytes it makes no difference where it was torn.
+        // Within a value of equal bytes the position of the cut makes no difference.
         if bytes[cut..end.min(cut + 16)].iter().all(|byte| *byte == bytes[cut]) {
             continue;
         }
@@ -184,7 +183,7 @@ async fn a_torn_commit_was_never_made() {
     }
 }
 
-/// The journal of a store with little in it.
+/// The journal of a small store.
 fn journal_of(directory: &Path) -> PathBuf {
     std::fs::read_dir(directory.join("rows"))
         .expect("a directory")
@@ -193,20 +192,20 @@ fn journal_of(directory: &Path) -> PathBuf {
         .expect("a journal")
 }
 
-/// Bytes of a journal up to the zeros that it was allocated with.
+/// Length of a journal up to the zeros that it was allocated with.
 fn written_to(journal: &Path) -> usize {
     let bytes = std::fs::read(journal).expect("readable");
     bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
-// ---- Killed in mid-commit ----
+// ---- Killed during a commit ----
 
-/// Names the directory to the child processes below.
+/// Environment variable that passes the directory to the child processes below.
 const CHILD_DIRECTORY: &str = "ANNALS_STORE_TEST_DIRECTORY";
 
 const WRITERS: u64 = 64;
 
-/// Rows that each commit writes under one number: some there and some not would be a torn commit.
+/// Rows that each commit writes under one number: if only some of them are there, the commit is torn.
 const ROWS: u64 = 4;
 
 const ROUNDS: usize = 4;
@@ -247,7 +246,7 @@ fn child_that_writes_until_it_is_killed() {
     let store = open(Path::new(&directory)).store();
     let write = async |writer: u64| {
         while let Ok(number) = write_one(&store, writer).await {
-            // Whole lines, written at once and unbuffered: what the parent reads was acknowledged.
+            // Whole lines, written at once and unbuffered: every line that the parent reads was acknowledged.
             let _ = std::io::stdout().write_all(format!("\nack {writer} {number}\n").as_bytes());
             let _ = std::io::stdout().flush();
         }
@@ -267,7 +266,7 @@ fn spawn_child(test: &str, directory: &Path) -> Child {
         .expect("the child starts")
 }
 
-/// The lines `ack <writer> <number>` of a child, as numbers.
+/// Parses a line `ack <writer> <number>` of a child.
 fn acknowledged(line: &str) -> Option<(u64, u64)> {
     let mut words = line.strip_prefix("ack ")?.split(' ');
     Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
@@ -304,7 +303,7 @@ fn a_kill_in_mid_commit_loses_nothing_acknowledged_and_tears_nothing() {
     }
 }
 
-/// Checks the rows against what was acknowledged, and notes what turned out to be stored beyond that.
+/// Checks the rows against the acknowledged commits, and records commits that were stored without an acknowledgement.
 async fn check_rows(directory: &Path, acknowledged: &mut BTreeMap<u64, u64>) -> u64 {
     let store = open(directory).store();
     let mut total = 0;
@@ -320,7 +319,7 @@ async fn check_rows(directory: &Path, acknowledged: &mut BTreeMap<u64, u64>) -> 
             last >= promised,
             "writer {writer}: {promised} was acknowledged, and {last} is the last stored"
         );
-        // One commit was in flight at each kill, so it may be one ahead of what was read from the pipe.
+        // One commit was in flight at each kill, so it may be one ahead of the acknowledgements read from the pipe.
         assert!(
             last <= promised + 1,
             "writer {writer}: {last} is stored, and only {promised} were acknowledged"
@@ -364,10 +363,10 @@ async fn check_rows(directory: &Path, acknowledged: &mut BTreeMap<u64, u64>) -> 
 
 // ---- Disk full ----
 
-/// What a file may grow to for the child below, in KiB: as long as a journal is made in advance, and no longer.
+/// Maximum size of a file for the child below, in KiB: the size to which a journal is preallocated.
 const FILE_LIMIT_KIB: usize = 64 * 1024;
 
-/// Rows of 100 kB in each of its commits: the seventh runs into the limit, in the middle of its journal entry.
+/// Rows of 100 kB in each of its commits: the seventh exceeds the limit, in the middle of its journal entry.
 const LARGE_ROWS: u64 = 97;
 
 #[test]
@@ -420,8 +419,8 @@ fn child_that_writes_until_the_disk_is_full() {
 #[test]
 fn a_full_disk_stops_the_store_and_loses_nothing_acknowledged() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    // A limit on the size of files fails a write as a full disk does, without one: with its signal ignored, the error is
-    // returned. `ulimit -f` counts 512 bytes.
+    // A limit on file size makes a write fail as on a full disk: with its signal ignored, the error is returned.
+    // `ulimit -f` counts 512 bytes.
     let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", FILE_LIMIT_KIB * 2);
     let child = Command::new("sh")
         .args(["-c", &script])

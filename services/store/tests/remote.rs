@@ -1,4 +1,4 @@
-//! The store over NATS: the checks of every store, and what a network adds to them.
+//! The store over NATS: the conformance suite, and behaviour that a network adds.
 
 mod nats;
 
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 const SUBJECT: &str = "annals.test.store";
 
-/// A store being served; stopped by sending, or by dropping, `stop`.
+/// A served store; sending or dropping `stop` stops it.
 struct Served {
     stop: oneshot::Sender<()>,
     server: JoinHandle<Result<(), ServeError>>,
@@ -31,7 +31,7 @@ impl Served {
         };
         let server = tokio::spawn(serve(nats.connect().await, SUBJECT.to_owned(), store, stopped));
         let served = Self { stop, server };
-        // Served once it answers: before that, requests find nobody there.
+        // It is served once it answers: before that, no one receives requests.
         let client = remote(nats).await;
         while client.begin().read_version().await.is_err() {
             assert!(!served.server.is_finished(), "it is served no longer");
@@ -94,7 +94,7 @@ async fn a_commit_without_an_answer_is_unknown() {
     let mut silent = nats.connect().await.subscribe(SUBJECT).await.expect("subscribed");
     tokio::spawn(async move { while silent.next().await.is_some() {} });
     let store = remote(&nats).await;
-    // Until the subscription is known to the server, it says that nobody is there.
+    // Until the server knows the subscription, it reports that there is no responder.
     let commit = async || loop {
         match set(&store, b"k", b"1").await {
             Err(StoreError::Unavailable(why)) if why.contains("nobody serves") => {}
@@ -163,7 +163,7 @@ async fn a_watch_outlives_the_process_that_serves_it() {
     let first = Served::new(&nats, memory.store()).await;
     let client = remote(&nats).await;
     let watch = tokio::spawn(async move { client.watch(b"k", None).await });
-    // A second watch that fires tells that the first one, asked before it, has come through.
+    // A second watch that fires shows that the first one, sent before it, has arrived.
     remote(&nats)
         .await
         .watch(b"k", Some("other".into()))
@@ -177,8 +177,7 @@ async fn a_watch_outlives_the_process_that_serves_it() {
     second.stop().await;
 }
 
-/// Counts by operations that must each count once, while nats-server and the process that serves the store go away and come
-/// back.
+/// Operations that must each be counted once, while nats-server and the process that serves the store restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operations_count_once_while_the_bus_and_the_store_are_restarted() {
     const CLIENTS: i64 = 8;
@@ -195,7 +194,7 @@ async fn operations_count_once_while_the_bus_and_the_store_are_restarted() {
             while !finish.load(Ordering::Relaxed) {
                 let work = async |transaction: Transaction| transaction.atomic_add(b"count", 1);
                 let key = format!("{client}/{operations}");
-                // What is still unknown after many runs is asked again, under the same key.
+                // If the outcome is still unknown after many runs, ask again under the same key.
                 while let Err(error) = store.run_once(key.as_bytes(), &work).await {
                     assert!(
                         matches!(error, StoreError::CommitUnknown | StoreError::Unavailable(_)),

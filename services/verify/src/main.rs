@@ -1,7 +1,7 @@
-//! `annals-verify`: checks a bundle of evidence or a receipt, and says in plain words what is proven and what is not.
+//! `annals-verify`: checks a bundle of evidence or a receipt, and states in plain words what is proven and what is not.
 //!
-//! Responsible for: reading files, and printing. What is checked, `annals-evidence` says. It asks nobody: no realm, no store, no
-//! network; whoever trusts nobody can read all that it consists of.
+//! Responsible for: reading files, and printing. The checks are in `annals-evidence`. It contacts no realm, store or
+//! network, and is small enough to be read in full by those who trust nobody.
 
 use std::{
     error::Error,
@@ -16,16 +16,16 @@ use annals_evidence::{Anchors, Verdict, Wrong, check, check_receipt, zip::ZIP_BY
 use annals_proof::{SignedNote, VerifierKey, key::KeyError, note::NoteError};
 use clap::Parser;
 
-/// Columns of what is printed.
+/// Columns of the output.
 const WIDTH: usize = 100;
 
-/// How a zip begins; what begins otherwise is read as a receipt.
+/// First bytes of a zip; any other file is read as a receipt.
 const ZIP: &[u8] = b"PK";
 
 /// Check a bundle of evidence or a trade's receipt, and say what is proven and what is not.
 ///
-/// The exit code is 0 if everything in it verifies, 1 if something does not, and 2 if there is nothing to be said: the file
-/// cannot be read or is no evidence, or a checkpoint that was kept cannot be connected with it.
+/// The exit code is 0 if everything in it verifies, 1 if something does not, and 2 if there is nothing to be said: the
+/// file cannot be read or is no evidence, or a checkpoint that was kept cannot be connected with it.
 #[derive(Debug, Parser)]
 #[command(name = "annals-verify", version)]
 struct CommandLine {
@@ -77,7 +77,7 @@ enum Unread {
 fn main() -> ExitCode {
     match run(&CommandLine::parse()) {
         Ok(code) => code,
-        // Whoever reads has seen enough.
+        // A closed pipe means that the reader has seen enough.
         Err(Unread::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{}", Chain(&error));
@@ -116,7 +116,7 @@ fn run(line: &CommandLine) -> Result<ExitCode, Unread> {
     }
 }
 
-/// Reads a file, but no more of one that is too long than shows that.
+/// Reads a file, up to just above the size limit, which is enough to reject it.
 fn read(path: &Path) -> Result<Vec<u8>, Unread> {
     let read = || {
         let mut bytes = Vec::new();
@@ -148,7 +148,7 @@ fn say(verdict: &Verdict) -> io::Result<()> {
     Ok(())
 }
 
-/// A sentence with a mark before it, in lines of a width that can be read.
+/// Prints a sentence as a list item, wrapped to a readable width.
 fn list(out: &mut impl Write, sentence: &str) -> io::Result<()> {
     let mut line = String::from("-");
     for word in sentence.split(' ') {
@@ -162,7 +162,7 @@ fn list(out: &mut impl Write, sentence: &str) -> io::Result<()> {
     writeln!(out, "{line}")
 }
 
-/// An error with everything that led to it.
+/// An error with its chain of sources.
 struct Chain<'a>(&'a dyn Error);
 
 impl fmt::Display for Chain<'_> {

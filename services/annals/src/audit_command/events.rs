@@ -1,4 +1,4 @@
-//! What happened to an entity, printed.
+//! Prints the events of an entity.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::report::{Report, client, operator};
 
 impl Report {
-    /// What happened to an entity.
+    /// The report on the events of an entity.
     pub(super) fn of_entity(
         (log, sessions): (&EntityLog, &Sessions),
         (span, kinds): (&Span, &[String]),
@@ -66,7 +66,7 @@ impl Report {
     }
 }
 
-/// The operator on whose word it was ordered.
+/// The operator's warrant under which the event was ordered.
 fn warrant(event: &EntityEvent) -> Option<&Warrant> {
     match &event.event.body {
         Body::Ordered { order, .. } => order.warrant(),
@@ -74,7 +74,7 @@ fn warrant(event: &EntityEvent) -> Option<&Warrant> {
     }
 }
 
-/// By whose call, and by whose calls that call was made; or by which operator.
+/// The cause of an event: the chain of calls that led to it, or the operator.
 fn cause(event: &EntityEvent, sessions: &Sessions) -> String {
     if let Some(warrant) = warrant(event) {
         return words::operator(warrant);

@@ -1,4 +1,4 @@
-//! When somebody was in the world, printed.
+//! Prints the activations of a stored entity.
 
 use annals_audit::{LifeStep, Turn};
 use annals_evidence::{Lexicon, Span, words};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::report::{Report, client, names};
 
 impl Report {
-    /// When a stored entity was in the world.
+    /// The report on the activations of a stored entity.
     pub(super) fn of_lives(stored: DatabaseId, lexicon: &Lexicon, steps: &[LifeStep], span: &Span) -> Self {
         let within: Vec<&LifeStep> = steps.iter().filter(|step| span.covers(step.leaf, step.wall)).collect();
         let began = |step: &&&LifeStep| matches!(step.turn, Turn::Began { .. });

@@ -1,4 +1,4 @@
-//! An answer, printed: as a table, as one JSON object, or as comma-separated values.
+//! An answer as a table, as one JSON object, or as comma-separated values.
 
 use std::io::{self, Write, stdout};
 
@@ -22,21 +22,21 @@ pub(super) enum Format {
     Csv,
 }
 
-/// An answer in all its forms.
+/// An answer in all its output formats.
 pub(super) struct Report {
-    /// The answer in a sentence or two.
+    /// The answer in one or two sentences.
     pub(super) said: Vec<String>,
     pub(super) columns: &'static [&'static str],
     pub(super) rows: Vec<Vec<String>>,
-    /// The rows as programs have read them ever since, where `rows` have names in them.
+    /// The CSV rows if `rows` contain names: the stable form that programs read.
     pub(super) plain: Option<Plain>,
     pub(super) object: Value,
 }
 
-/// Rows in which everything is told by number.
+/// Rows with numbers instead of names.
 pub(super) struct Plain {
     pub(super) rows: Vec<Vec<String>>,
-    /// The columns in which names stand: with them they are told once more, behind the others.
+    /// Columns of `rows` that contain names: they are appended as further columns.
     pub(super) named: &'static [&'static str],
 }
 
@@ -56,7 +56,7 @@ const TRADE_COLUMNS: &[&str] = &[
     "partner after",
 ];
 
-/// Those of them that are told with names, too.
+/// The columns of a trade that are also printed with names.
 const TRADE_NAMED: &[&str] = &[
     "what",
     "proposer's table",
@@ -68,7 +68,7 @@ const TRADE_NAMED: &[&str] = &[
 ];
 
 impl Report {
-    /// Who has had an item.
+    /// The report on the holders of an item.
     pub(super) fn of_item(item: &Item, (sessions, lexicon): (&Sessions, &Lexicon), span: &Span) -> Self {
         let (serial, kind) = (item.serial, item.kind);
         let last = item.steps.iter().rfind(|step| span.had_come_to(&step.cited));
@@ -115,7 +115,7 @@ impl Report {
         }
     }
 
-    /// What somebody has had.
+    /// The report on the assets of a holder.
     pub(super) fn of_owned(owned: &Owned, (sessions, lexicon): (&Sessions, &Lexicon), span: &Span) -> Self {
         let steps = owned.steps.iter().filter(|step| span.holds(&step.cited));
         let rows = |lexicon: &Lexicon| {
@@ -154,7 +154,7 @@ impl Report {
         }
     }
 
-    /// What was done in a trade, and what both parties held.
+    /// The report on the steps of a trade, and on the holdings of both parties.
     pub(super) fn of_trade(
         (trade, held): (&Trade, &[[Inventory; 2]]),
         (sessions, lexicon): (&Sessions, &Lexicon),
@@ -197,7 +197,7 @@ impl Report {
                 "proposer": proposer.0,
                 "partner": partner.0,
                 "stage": match stage {
-                    // Why, the outcome of the first step says.
+                    // The outcome of the first step gives the reason.
                     Some(TradeStage::Refused(_)) => "refused",
                     _ => stands.as_str(),
                 },
@@ -206,7 +206,7 @@ impl Report {
         }
     }
 
-    /// Who was behind a session.
+    /// The report on the client of a session.
     pub(super) fn of_session(session: SessionId, came: &[CameIn], span: &Span) -> Self {
         let within: Vec<&CameIn> = came.iter().filter(|came| span.covers(came.leaf, came.wall)).collect();
         let row = |came: &&CameIn| {
@@ -225,7 +225,7 @@ impl Report {
         }
     }
 
-    /// Prints it, with how far the archive behind it was verified.
+    /// Prints the report, with the extent to which the archive was verified.
     pub(super) fn print(self, format: Format, extent: &Extent) -> io::Result<()> {
         let mut out = stdout().lock();
         let Extent { leaves, root, entry } = extent;
@@ -265,7 +265,7 @@ impl Report {
         }
     }
 
-    /// One step a block: there is more to say of it than fits into a line.
+    /// Prints one step per block: a step has more fields than fit into a line.
     fn table(&self, out: &mut impl Write) -> io::Result<()> {
         let width = self.columns.iter().map(|column| column.len()).max().unwrap_or(0);
         for (place, row) in self.rows.iter().enumerate() {
@@ -283,7 +283,7 @@ impl Report {
     }
 }
 
-/// A step of a trade.
+/// One step of a trade.
 fn of_step(step: &TradeStep, held: &[Inventory; 2], sessions: &Sessions, terms: Terms<'_>) -> Vec<String> {
     let mut row = cited(&step.cited, sessions, terms);
     row.push(step.version.to_string());
@@ -296,8 +296,8 @@ fn of_step(step: &TradeStep, held: &[Inventory; 2], sessions: &Sessions, terms: 
     row
 }
 
-/// The names that there are of what is told by number: of kinds and slots by the definitions under which a step was entered, and
-/// of stored entities.
+/// Names for the numbers in the report: of kinds and slots, by the definitions under which a step was entered, and of
+/// stored entities.
 pub(super) fn names(lexicon: &Lexicon) -> Value {
     let schemas = lexicon.schemas().iter().map(|(fingerprint, names)| {
         let kinds = names.kinds().iter().map(|(kind, name)| (kind.to_string(), json!(name)));
@@ -353,7 +353,7 @@ fn object(cited: &Cited, sessions: &Sessions) -> Value {
     })
 }
 
-/// An operator, and which of their actions it was.
+/// An operator, and the id of the action.
 pub(super) fn operator(warrant: &Warrant) -> Value {
     json!({
         "name": warrant.operator,
@@ -368,7 +368,7 @@ fn behind<'a>(cited: &Cited, sessions: &'a Sessions) -> Option<&'a CameIn> {
     sessions.behind(asked.call.as_ref()?, asked.leaf)
 }
 
-/// Who came in, and from where.
+/// The account that logged in, and its address.
 pub(super) fn client(came: &CameIn) -> Value {
     let known = match &came.who {
         Behind::Known(known) => Some(known),

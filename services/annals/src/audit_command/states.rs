@@ -1,4 +1,4 @@
-//! A realm as it was, and what became otherwise between two moments, printed.
+//! Prints a past state of a realm, and the difference between two moments.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,8 @@ impl Which {
         }
     }
 
-    /// The parts that are meant, of all that there were at some moments: of an entity that is in the space at one of them both.
+    /// The selected parts among all that existed at these moments. An entity that is in the space at either moment is
+    /// included for both.
     fn entities(&self, moments: &[&Past]) -> Option<BTreeSet<EntityId>> {
         let (entity, space) = (self.entity, self.space);
         if let Some(entity) = entity {
@@ -53,7 +54,7 @@ impl Which {
 }
 
 impl Report {
-    /// A realm, or part of one, as it was.
+    /// The report on a past state of a realm, or of part of one.
     pub(super) fn of_past(past: &Past, schemas: &BTreeMap<Hash, Schema>, which: Which) -> Self {
         let meant = which.entities(&[past]);
         let mut parts = past.parts();
@@ -114,7 +115,7 @@ impl Report {
         }
     }
 
-    /// What became otherwise.
+    /// The report on the difference between two moments.
     pub(super) fn of_difference(
         (before, after): (&Past, &Past),
         schemas: &BTreeMap<Hash, Schema>,
@@ -183,7 +184,7 @@ impl Report {
     }
 }
 
-/// The data of a space, of each key what was written last, and whose copies that was found in.
+/// The data of a space: per key the latest value, and the owners whose copies contained it.
 fn space_entries(past: &Past, space: SpaceId, owners: &mut BTreeSet<OwnerId>) -> Vec<SpaceEntry> {
     let mut newest: BTreeMap<u16, SpaceEntry> = BTreeMap::new();
     for (owner, state) in past.owners() {
@@ -276,7 +277,7 @@ fn types(moments: &[&Past], schemas: &BTreeMap<Hash, Schema>) -> BTreeMap<Entity
         .collect()
 }
 
-/// A change in the columns of a report.
+/// One change, in the columns of a report.
 fn changed(change: &Change, types: &BTreeMap<EntityId, String>, [then, now]: [Terms<'_>; 2]) -> Vec<String> {
     let part = |(entity, part): &PartOf| {
         let name = types.get(entity).map_or("entity", String::as_str);

@@ -1,5 +1,5 @@
-//! Checking a backup: every piece against its name, the Merkle tree against the manifest, each log's chain, and that all of
-//! it replays.
+//! Checking a backup: every piece against its name, the Merkle tree against the manifest, the chain of each log, and a
+//! full replay.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -19,32 +19,32 @@ use super::{
     target::{Target, TargetError},
 };
 
-/// Findings that are named. The rest are counted.
+/// Maximum findings that are reported individually. The rest are counted.
 const MAX_NAMED: usize = 100;
 
-/// What was found in a backup.
+/// The result of checking a backup.
 #[derive(Debug, Default)]
 pub struct Checked {
     /// The backup's name.
     pub name: String,
     /// Pieces that were read.
     pub pieces: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
     /// Leaves that were replayed.
     pub leaves: u64,
     /// Events that were replayed.
     pub events: u64,
-    /// Where each log ends, and the hash of its owner's state there.
+    /// The end of each log, and the hash of its owner's state there.
     pub states: BTreeMap<OwnerId, (LogPosition, Hash)>,
-    /// What is wrong, a line each.
+    /// The findings, one line each.
     pub findings: Vec<String>,
-    /// How many more findings there are.
+    /// Number of further findings.
     pub unnamed: u64,
 }
 
 impl Checked {
-    /// Whether nothing is wrong.
+    /// Whether there are no findings.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
@@ -59,10 +59,10 @@ impl Checked {
     }
 }
 
-/// Reads all of a backup.
+/// Reads a whole backup.
 ///
 /// # Errors
-/// When the target does not answer; what is wrong with the backup is in the report.
+/// When the target does not answer. Faults of the backup are in the report.
 pub async fn check(target: &Target, manifest: &Manifest) -> Result<Checked, TargetError> {
     let mut report = Checked {
         name: manifest.name(),
@@ -117,15 +117,16 @@ pub async fn check(target: &Target, manifest: &Manifest) -> Result<Checked, Targ
     Ok(report)
 }
 
-/// What the rows of a backup say of its logs.
+/// What the rows of a backup contain about its logs.
 struct Rows {
     kinds: BTreeMap<OwnerId, OwnerKind>,
     migrations: Migrations,
-    /// The states at the horizon of what was let go.
+    /// The states at the retention horizon.
     floors: BTreeMap<OwnerId, OwnerState>,
 }
 
-/// Checks the packs of rows: what each owner holds, how the definitions changed, and from where on logs are replayed.
+/// Checks the packs of rows: the contents of each owner, the changes of definitions, and where replay of each log
+/// begins.
 async fn check_rows(target: &Target, manifest: &Manifest, report: &mut Checked) -> Result<Rows, TargetError> {
     let mut rows = Vec::new();
     for piece in &manifest.rows {
@@ -171,17 +172,17 @@ async fn check_rows(target: &Target, manifest: &Manifest, report: &mut Checked) 
     })
 }
 
-/// The logs, while they are replayed.
+/// The logs during replay.
 struct Replay {
     rows: Rows,
-    /// `None` where something stands against replaying any further.
+    /// `None` once a finding prevents further replay.
     states: BTreeMap<OwnerId, Option<OwnerState>>,
     cuts: Cuts,
     tree: Frontier,
 }
 
 impl Replay {
-    /// `whole` says whether nothing was missing before.
+    /// `whole` is false if an earlier piece is missing.
     fn take(&mut self, archived: &ArchivedBatch, whole: bool, report: &mut Checked) {
         let leaf = self.tree.size();
         let read = match archived {
@@ -218,7 +219,7 @@ impl Replay {
             .floors
             .get(&owner)
             .filter(|_| Kind::of(*kind) == Kind::Passing);
-        // What is below its floor was let go, or will be.
+        // Batches below the floor were deleted by retention, or will be.
         if let Some(floor) = floor.filter(|floor| header.number <= floor.tail.batch) {
             let tail = batch.map_or_else(|thinned| thinned.tail(), |batch| batch.tail());
             if tail.batch == floor.tail.batch && tail != floor.tail && whole {
@@ -252,7 +253,7 @@ impl Replay {
             }
             Err(error) => {
                 *state = None;
-                // What follows a missing piece was named with it.
+                // Gaps after a missing piece were reported with that piece.
                 if whole {
                     let number = batch.header.number;
                     report.find(format!(
@@ -273,7 +274,8 @@ impl Replay {
                 manifest.root
             ));
         }
-        // Its maker may come behind the end of the backup, where the log was put back; restoring ends before it then.
+        // The batch that made the call may follow the end of the backup, if the log was refilled later; restoring then
+        // ends before the call.
         for (link, number) in self.cuts.unmade().take(MAX_NAMED) {
             report.find(format!(
                 "call {number} on {link} was taken, and no batch of the backup made it"

@@ -1,4 +1,4 @@
-//! What is in a backup: its leaves in their order, and its rows. Everything is checked against its name as it is read.
+//! The content of a backup: its leaves in order, and its rows. Everything is checked against its name when it is read.
 
 use annals_db::Row;
 use annals_ids::{Hash, LeafIndex};
@@ -13,27 +13,27 @@ use super::{
     target::{Target, TargetError},
 };
 
-/// Bytes of rows in one pack, give or take one row.
+/// Approximate size of a pack of rows, in bytes; exceeded by at most one row.
 pub(super) const PACK_BYTES: usize = 4 << 20;
 
-/// Largest pack that is decompressed, in bytes: a full one and the largest row.
+/// Maximum size of a decompressed pack, in bytes: a full pack and the largest row.
 const PACK_CEILING: usize = PACK_BYTES + (1 << 20);
 
-/// How hard zstd tries: its own default.
+/// Compression level: the default of zstd.
 const LEVEL: i32 = 3;
 
-/// What is wrong with a piece of a backup.
+/// Why a piece of a backup cannot be used.
 #[derive(Debug, Error)]
 pub enum ContentError {
-    /// It is not there.
+    /// It is missing.
     #[error("{0} is missing")]
     Missing(String),
-    /// It is not what was written.
+    /// Its bytes are not those that were written.
     #[error("{piece} is damaged: {why}")]
     Damaged {
-        /// Which.
+        /// The name of the piece.
         piece: String,
-        /// What is wrong.
+        /// The cause.
         why: String,
     },
     /// It cannot be read.
@@ -41,10 +41,10 @@ pub enum ContentError {
     Target(#[from] TargetError),
 }
 
-/// Reads a segment's leaves, of which the backup holds those up to its own end.
+/// Reads a segment's leaves; the backup holds those up to its own end.
 ///
 /// # Errors
-/// When it is not there, not intact, or cannot be read.
+/// When the segment is missing, damaged, or cannot be read.
 pub async fn read_segment(target: &Target, piece: &SegmentPiece) -> Result<Vec<Leaf>, ContentError> {
     let path = piece.path();
     let bytes = read(target, &path).await?;
@@ -64,8 +64,8 @@ pub async fn read_segment(target: &Target, piece: &SegmentPiece) -> Result<Vec<L
     segment.leaves_of(&blocks).map_err(wrong)
 }
 
-/// The leaves of a piece that come next, where `next` is the first that has not been read: segments of one backup may
-/// overlap, where leaves were sealed while it was made.
+/// The next leaves of a piece, beginning at `next`, the first unread leaf. Segments of one backup may overlap, if
+/// leaves were sealed while it was made.
 ///
 /// # Errors
 /// When there is a gap before the piece, or it cannot be read.
@@ -89,7 +89,7 @@ pub async fn read_next(
 /// Reads all rows of a backup.
 ///
 /// # Errors
-/// When a pack is not there, not intact, or cannot be read.
+/// When a pack is missing, damaged, or cannot be read.
 pub async fn read_rows(target: &Target, manifest: &Manifest) -> Result<Vec<Row>, ContentError> {
     let mut rows = Vec::new();
     for piece in &manifest.rows {
@@ -116,7 +116,7 @@ pub async fn read_pack(target: &Target, piece: &RowsPiece) -> Result<Vec<Row>, C
     unpack(&bytes).ok_or_else(|| damaged("it cannot be read"))
 }
 
-/// Packs rows: in packs of about [`PACK_BYTES`] before compression.
+/// Packs rows into packs of about [`PACK_BYTES`] before compression.
 pub(super) fn pack(rows: &[Row]) -> std::io::Result<Vec<Vec<u8>>> {
     let (mut packs, mut gathered) = (Vec::new(), Vec::new());
     for (key, value) in rows {

@@ -1,7 +1,7 @@
-//! Making a backup of a store, whether its realm runs or not.
+//! Making a backup of the store of a running or stopped realm.
 //!
-//! The size of the archive is read first, so that whatever is read after it belongs to those leaves or to later ones. Leaves
-//! that are not sealed yet are sealed for the backup alone.
+//! The size of the archive is read first, so all rows that are read afterwards belong to those leaves or to later ones.
+//! Leaves that are not sealed yet are sealed for the backup only.
 
 use std::collections::BTreeMap;
 
@@ -26,64 +26,65 @@ use super::{
     target::{Target, TargetError},
 };
 
-/// Bytes of leaves that are read in one transaction.
+/// Bytes of leaves read per transaction.
 const READ_BYTES: usize = 1 << 20;
 
 /// Why no backup was made.
 #[derive(Debug, Error)]
 pub enum CreateError {
-    /// The store.
+    /// Error of the store.
     #[error("the realm's store could not be read")]
     Store(#[from] StoreError),
-    /// The target.
+    /// Error of the target.
     #[error("the target did not take it")]
     Target(#[from] TargetError),
-    /// Nobody ever began the realm.
+    /// The store contains no realm.
     #[error("there is no realm in the store: nobody ever started it")]
     NoRealm,
-    /// A leaf is not there.
+    /// A leaf is missing.
     #[error("leaf {0} is missing from the archive; `annals log verify` says whose it is")]
     Lost(LeafIndex),
-    /// The leaves do not give the stored tree.
+    /// The leaves do not hash to the stored tree.
     #[error(
         "the archive is not that of its Merkle tree ({leaves} leaves, root {found} where {stored} is stored): nothing was backed up; see `annals log verify`"
     )]
     Tree {
-        /// How many leaves.
+        /// Number of leaves.
         leaves: u64,
-        /// The root over what is there.
+        /// The root over the leaves found.
         found: Hash,
-        /// The stored one.
+        /// The stored root.
         stored: Hash,
     },
-    /// What was backed up was let go meanwhile.
+    /// Retention deleted what was being backed up.
     #[error("retention let go of all that was being backed up, before it was: run the backup again")]
     Overtaken,
     /// An earlier piece is damaged.
     #[error("a piece that an earlier backup wrote cannot be used")]
     Content(#[from] ContentError),
-    /// Something could not be compressed.
+    /// Compression failed.
     #[error("the rows could not be compressed")]
     Compress(#[from] std::io::Error),
 }
 
-/// What making a backup came to.
+/// The result of making a backup.
 #[derive(Clone, Debug)]
 pub struct Created {
     /// The backup.
     pub manifest: Manifest,
     /// Pieces that were written.
     pub written: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
-    /// Pieces that were there already.
+    /// Pieces that existed already.
     pub reused: u64,
 }
 
 /// Backs up a realm's store. `realm` is its name.
 ///
 /// # Errors
-/// When it cannot be read or the target not be written: then there is no new backup, and what was written serves the next.
+/// When the store cannot be read or the target not written. There is then no new backup; the pieces written are reused
+/// by the next.
 pub async fn create(store: &Store, realm: &str, now: WallTime, target: &Target) -> Result<Created, CreateError> {
     let (tree, began) = read_start(store).await?;
     let mut making = Making {
@@ -114,7 +115,7 @@ pub async fn create(store: &Store, realm: &str, now: WallTime, target: &Target) 
     Ok(making.created)
 }
 
-/// The tree, and when the realm began.
+/// The tree, and the time at which the realm began.
 async fn read_start(store: &Store) -> Result<(Tree, WallTime), CreateError> {
     let read = |transaction: Transaction| async move {
         let tree = Tree::decode(transaction.get(&tree_key(SHARD)).await?.as_deref())?;
@@ -125,26 +126,26 @@ async fn read_start(store: &Store) -> Result<(Tree, WallTime), CreateError> {
     Ok((tree, realm.ok_or(CreateError::NoRealm)?.began))
 }
 
-/// A backup that is being made.
+/// A backup in progress.
 struct Making<'a> {
     target: &'a Target,
-    /// Segments that are at the target, with their sizes.
+    /// Segments at the target, with their sizes.
     held: BTreeMap<String, u64>,
-    /// The tree over the leaves that are in the backup.
+    /// The tree over the leaves in the backup.
     tree: Frontier,
     created: Created,
 }
 
 impl Making<'_> {
-    /// Takes what the realm's newest backup has in common with the store, without reading it: both name the same segments, and
-    /// the target has them. What comes behind must give the store's tree together with it.
+    /// Takes the common prefix of the realm's newest backup and the store without reading it: both name the same
+    /// segments, and the target has them. Together with the leaves that follow, it must hash to the store's tree.
     async fn adopt(&mut self, store: &Store, realm: &str) -> Result<(), CreateError> {
         let names = Manifest::names(self.target).await?;
         let of_realm = |name: &&String| name.rsplit_once('-').is_some_and(|(of, _)| of == realm);
         let Some(name) = names.iter().rev().find(of_realm) else {
             return Ok(());
         };
-        // One that is damaged helps nobody; everything is read then.
+        // If the previous backup is damaged, everything is read.
         let Ok(before) = Manifest::read(self.target, Some(name)).await else {
             return Ok(());
         };
@@ -167,13 +168,13 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// Takes the segment with the leaf that comes next; `end` is the first that does not belong to the backup.
+    /// Takes the segment that contains the next leaf; `end` is the first leaf that does not belong to the backup.
     async fn take_next(&mut self, store: &Store, end: u64) -> Result<(), CreateError> {
         let next = LeafIndex(self.tree.size());
         let find = |transaction: Transaction| async move { archive::find_segment(&transaction, SHARD, next).await };
         while let Some(segment) = store.read(find).await? {
             let taken = self.take_sealed(store, &segment, end).await;
-            // It was thinned while it was read: as it is now it is as good.
+            // Retention replaced the segment during the read: the new one is equally valid.
             let is_torn = matches!(
                 taken,
                 Err(CreateError::Store(StoreError::Corrupt(_)) | CreateError::Lost(_))
@@ -202,7 +203,7 @@ impl Making<'_> {
                 loose.push(leaf(index, found)?);
             }
             if expected == from.0 {
-                // Sealed since it was looked for, or not there at all.
+                // Sealed since the lookup, or missing.
                 break;
             }
         }
@@ -221,7 +222,7 @@ impl Making<'_> {
     async fn take_sealed(&mut self, store: &Store, segment: &Segment, end: u64) -> Result<(), CreateError> {
         let name = segment.name().to_string();
         if let Some(&size) = self.held.get(&name) {
-            // What is there was written by an earlier backup; that it still is what was written is seen by reading it.
+            // An existing piece was written by an earlier backup; that it is intact is verified by reading it.
             let piece = SegmentPiece::of(segment, size);
             let leaves = content::read_segment(self.target, &piece).await?;
             self.take(segment, &leaves, end);
@@ -244,7 +245,8 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// The next backup has in common with this one what is sealed, as far as nothing was sealed for this one alone.
+    /// Notes the sealed prefix that the next backup will share with this one; it ends at the first segment that was
+    /// sealed for this backup only.
     fn note_sealed(&mut self, segment: &Segment) {
         let manifest = &mut self.created.manifest;
         let is_front = manifest.sealed.segments + 1 == manifest.segments.len();
@@ -253,13 +255,13 @@ impl Making<'_> {
         }
     }
 
-    /// Adds the leaves that come next to the tree.
+    /// Appends the next leaves to the tree.
     fn take(&mut self, segment: &Segment, leaves: &[Leaf], end: u64) {
         let latest = &mut self.created.manifest.latest;
         *latest = (*latest).max(segment.latest.0);
         let next = self.tree.size();
         for leaf in leaves.iter().filter(|leaf| (next..end).contains(&leaf.leaf.0)) {
-            // One that is no batch gives another tree, which is said then.
+            // A leaf that is no batch changes the root, which is then reported.
             let hash = Header::read(leaf.archived.header()).map_or(Hash::ZERO, |(_, hash)| hash);
             self.tree.push(hash);
         }
@@ -281,7 +283,7 @@ impl Making<'_> {
     async fn write_rows(&mut self, store: &Store) -> Result<(), CreateError> {
         let held = self.target.list("rows").await?;
         let rows = read_unlogged(store, SHARD).await?;
-        // Rows that are older than the leaves that they stand for are none of this backup's.
+        // Rows older than the leaves that they stand for do not belong to this backup.
         let horizon = horizon_of(&rows, SHARD)?;
         if horizon.is_some_and(|horizon| horizon.leaf.0 >= self.created.manifest.leaves) {
             return Err(CreateError::Overtaken);

@@ -1,7 +1,7 @@
-//! What a backup says of itself.
+//! The manifest of a backup.
 //!
-//! A manifest is a text: the SHA-256 of what follows on a line of its own, then JSON. So damage shows, and `tail -n +2 FILE |
-//! sha256sum` says the same as the first line.
+//! A manifest is a text: the SHA-256 of the rest on a line of its own, then JSON. Damage is therefore detected, and
+//! `tail -n +2 FILE | sha256sum` gives the same as the first line.
 
 use annals_ids::{Hash, WallTime};
 use annals_proof::Frontier;
@@ -11,20 +11,20 @@ use thiserror::Error;
 
 use super::target::{Target, TargetError};
 
-/// Where manifests lie.
+/// The folder of manifests.
 const FOLDER: &str = "backups";
 
-/// What a manifest's file name ends with.
+/// The file extension of a manifest.
 const ENDING: &str = ".json";
 
-/// The present form of manifests, and of what they list.
+/// Current format of manifests, and of the pieces that they list.
 const FORMAT: u32 = 1;
 
 /// A backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// The form of all this.
+    /// Format of the manifest and its pieces.
     pub format: u32,
     /// The realm's name.
     pub realm: String,
@@ -32,31 +32,31 @@ pub struct Manifest {
     pub began: u64,
     /// When the backup was begun, in ms since 1970.
     pub created: u64,
-    /// How many leaves of the archive it holds: those of its segments that come before.
+    /// Number of leaves of the archive in the backup; later leaves of its segments are not part of it.
     pub leaves: u64,
     /// The root of the Merkle tree over those leaves, in hexadecimal.
     pub root: String,
     /// The wall time of the newest batch, in ms since 1970.
     pub latest: u64,
-    /// What of it was sealed in the realm's store: the next backup has it in common.
+    /// The prefix that was sealed in the realm's store: shared with the next backup.
     pub sealed: Sealed,
-    /// Its segments, by their first leaves; those that were sealed first.
+    /// Its segments, ordered by first leaf; those counted in `sealed` come first.
     pub segments: Vec<SegmentPiece>,
     /// Its packs of rows.
     pub rows: Vec<RowsPiece>,
 }
 
-/// The front of an archive, as far as it is sealed.
+/// The sealed prefix of an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sealed {
-    /// How many segments.
+    /// Number of segments.
     pub segments: usize,
-    /// How many leaves.
+    /// Number of leaves.
     pub leaves: u64,
     /// The roots of the complete subtrees over those leaves, largest first, in hexadecimal.
     pub peaks: Vec<String>,
-    /// The latest wall time in them, in ms since 1970.
+    /// The latest wall time in those leaves, in ms since 1970.
     pub latest: u64,
 }
 
@@ -87,27 +87,27 @@ pub struct RowsPiece {
 /// Why a manifest could not be read.
 #[derive(Debug, Error)]
 pub enum ManifestError {
-    /// It is not there, or cannot be read.
+    /// It is missing, or cannot be read.
     #[error("the backup cannot be read")]
     Target(#[from] TargetError),
-    /// It was changed.
+    /// Its hash does not match.
     #[error("{0} is damaged: it is not what was written")]
     Damaged(String),
-    /// It is of another version.
+    /// It has another format version.
     #[error("{name} has format {format}, and this version reads format {FORMAT}")]
     Format {
-        /// Which.
+        /// Its name.
         name: String,
         /// Its format.
         format: u32,
     },
-    /// There is none.
+    /// There is no backup.
     #[error("there is no backup at {0}")]
     None(String),
 }
 
 impl Manifest {
-    /// Of a backup of which nothing is written.
+    /// The manifest of a backup of which nothing is written yet.
     pub(super) fn begin(realm: String, began: WallTime, created: WallTime) -> Self {
         Self {
             format: FORMAT,
@@ -132,7 +132,7 @@ impl Manifest {
     /// The names of the backups at a target, oldest first.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// When the target does not answer.
     pub async fn names(target: &Target) -> Result<Vec<String>, TargetError> {
         let files = target.list(FOLDER).await?;
         let mut names: Vec<String> = files
@@ -146,7 +146,7 @@ impl Manifest {
     /// Reads a backup's manifest; that of the newest if no name is given.
     ///
     /// # Errors
-    /// When there is none of that name, or it is damaged.
+    /// When there is no backup of that name, or its manifest is damaged.
     pub async fn read(target: &Target, name: Option<&str>) -> Result<Self, ManifestError> {
         let name = match name {
             Some(name) => name.to_owned(),
@@ -174,14 +174,14 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Writes it: from here on there is this backup.
+    /// Writes the manifest. The backup exists from here on.
     pub(super) async fn write(&self, target: &Target) -> Result<(), TargetError> {
         let body = serde_json::to_string_pretty(self).expect("invariant: numbers and texts are JSON");
         let text = format!("{}\n{body}", sha256(body.as_bytes()));
         target.write_new(&path(&self.name()), text.into_bytes()).await
     }
 
-    /// Where its manifest lies.
+    /// Its path at the target.
     #[must_use]
     pub fn path(&self) -> String {
         path(&self.name())
@@ -193,7 +193,7 @@ impl Manifest {
         self.root.parse().ok()
     }
 
-    /// Bytes of all its pieces.
+    /// Total size of its pieces, in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         let segments = self.segments.iter().map(|piece| piece.size);
@@ -202,7 +202,7 @@ impl Manifest {
 }
 
 impl Sealed {
-    /// Such a front, of so many segments.
+    /// The sealed prefix of this many segments.
     pub(super) fn of(segments: usize, tree: &Frontier, latest: u64) -> Self {
         Self {
             segments,
@@ -212,7 +212,7 @@ impl Sealed {
         }
     }
 
-    /// The tree over its leaves; `None` if it is none.
+    /// The tree over its leaves; `None` if the peaks form no tree.
     pub(super) fn tree(&self) -> Option<Frontier> {
         let peaks = self.peaks.iter().map(|peak| peak.parse().ok()).collect::<Option<_>>()?;
         Frontier::resume(self.leaves, peaks)
@@ -229,7 +229,7 @@ impl SegmentPiece {
         }
     }
 
-    /// Where it lies.
+    /// Its path at the target.
     #[must_use]
     pub fn path(&self) -> String {
         format!("segments/{}", self.name)
@@ -237,14 +237,14 @@ impl SegmentPiece {
 }
 
 impl RowsPiece {
-    /// Where it lies.
+    /// Its path at the target.
     #[must_use]
     pub fn path(&self) -> String {
         format!("rows/{}", self.name)
     }
 }
 
-/// As much of a manifest as every version has.
+/// The fields that manifests of every version have.
 #[derive(Deserialize)]
 struct Versioned {
     format: u32,
@@ -254,7 +254,7 @@ fn path(name: &str) -> String {
     format!("{FOLDER}/{name}{ENDING}")
 }
 
-/// When the backup of this name was begun, as the name says.
+/// When the backup was begun, according to its name.
 fn created_of(name: &str) -> u64 {
     let created = name.rsplit_once('-').and_then(|(_, created)| created.parse().ok());
     created.unwrap_or_default()

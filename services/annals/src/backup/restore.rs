@@ -15,63 +15,63 @@ use super::{
     target::Target,
 };
 
-/// Up to where a realm is restored.
+/// The end of a restoration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// To the end of the backup.
+    /// The end of the backup.
     End,
-    /// Up to the first batch that was closed after this moment, by its writer's clock.
+    /// The first batch that was closed after this moment, by its writer's clock; it is not included.
     Moment(WallTime),
-    /// Up to and with this batch.
+    /// This batch; it is included.
     Batch(LogPosition),
-    /// Up to so many leaves.
+    /// This number of leaves.
     Leaves(u64),
 }
 
 /// Why a backup was not restored.
 #[derive(Debug, Error)]
 pub enum RestoreFailed {
-    /// The backup.
+    /// Error in the content of the backup.
     #[error("the backup cannot be used; `annals backup verify` says all that is wrong with it")]
     Content(#[from] ContentError),
-    /// The store.
+    /// Error of the store.
     #[error("the store could not be filled")]
     Store(#[from] RestoreError),
-    /// The end.
+    /// The requested end lies beyond the backup.
     #[error("the backup ends at leaf {leaves}, before {what}")]
     Beyond {
-        /// What was asked for.
+        /// The requested end.
         what: String,
-        /// How many leaves it has.
+        /// Number of leaves in the backup.
         leaves: u64,
     },
-    /// Nothing of it is a consistent cut.
+    /// No prefix of the backup is a consistent cut.
     #[error("no part of the backup is a consistent cut: a call was taken that no log made")]
     NoCut,
 }
 
-/// What restoring came to.
+/// The result of a restoration.
 #[derive(Clone, Debug)]
 pub struct Restored {
-    /// The backup.
+    /// The name of the backup.
     pub backup: String,
-    /// How many leaves were restored.
+    /// Number of leaves restored.
     pub leaves: u64,
-    /// How many were asked for: the consistent cut may be later (rule F5), or earlier where the backup ends before it.
+    /// Number of leaves requested: the consistent cut may be later (rule F5), or earlier if the backup ends before it.
     pub wanted: u64,
-    /// Bytes of batches.
+    /// Size of the batches in bytes.
     pub bytes: u64,
     /// Wall time of the newest batch.
     pub latest: WallTime,
-    /// Where each log goes on behind, and the hash of its owner's state there.
+    /// The end of each log, and the hash of its owner's state there.
     pub states: BTreeMap<OwnerId, (LogPosition, Hash)>,
 }
 
-/// Restores a backup into a store that is empty, or was left unfinished, under a name that may be another one.
+/// Restores a backup into a store that is empty or holds an unfinished restoration. The realm may get another name.
 ///
 /// # Errors
-/// When the backup is damaged, does not reach as far as asked, or the store is not empty or cannot be written. What was
-/// written then is no realm, and says so.
+/// When the backup is damaged or ends before the requested point, or the store is not empty or cannot be written. An
+/// unfinished store is marked as such and is no realm.
 pub async fn restore(
     target: &Target,
     manifest: &Manifest,
@@ -124,7 +124,7 @@ pub async fn restore(
     })
 }
 
-/// A cut, and what lies before it.
+/// A cut, and the prefix before it.
 #[derive(Clone, Debug, Default)]
 struct Cut {
     extent: Extent,
@@ -133,7 +133,7 @@ struct Cut {
     latest: WallTime,
 }
 
-/// Finds the consistent cut for `until`: the first at or behind it, else the last one before it (rule F5).
+/// Finds the consistent cut for `until`: the first at or after it, else the last before it (rule F5).
 async fn find_cut(target: &Target, manifest: &Manifest, until: Until) -> Result<Cut, RestoreFailed> {
     let mut search = Search::new(until, manifest);
     let mut next = 0;
@@ -155,10 +155,10 @@ async fn find_cut(target: &Target, manifest: &Manifest, until: Until) -> Result<
 struct Search {
     until: Until,
     cuts: Cuts,
-    /// The newest consistent cut. How many leaves are wanted is not known until they are passed.
+    /// The newest consistent cut. The number of leaves wanted is known only when they are passed.
     cut: Cut,
     wanted: Option<u64>,
-    /// Leaves behind that cut.
+    /// Leaves after that cut.
     behind: Vec<(OwnerId, BatchNumber, WallTime, u64)>,
 }
 
@@ -178,7 +178,7 @@ impl Search {
         }
     }
 
-    /// Takes the next leaf, unless the cut that is looked for lies before it: whether it does.
+    /// Takes the next leaf, unless the cut lies before it. Returns whether it does.
     fn take(&mut self, leaf: &Leaf) -> Result<bool, String> {
         let before = leaf.leaf.0;
         if matches!(self.until, Until::Moment(moment) if leaf.wall > moment) {
@@ -212,7 +212,7 @@ impl Search {
         Ok(false)
     }
 
-    /// The backup ends.
+    /// Ends the search at the end of the backup.
     fn end(mut self, manifest: &Manifest) -> Result<Cut, RestoreFailed> {
         let leaves = self.cut.extent.leaves + self.behind.len() as u64;
         let beyond = |what: String| RestoreFailed::Beyond { what, leaves };

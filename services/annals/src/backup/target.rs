@@ -1,4 +1,4 @@
-//! Where backups are kept: a folder, or a bucket of an S3-compatible store.
+//! The storage of backups: a folder, or a bucket of an S3-compatible store.
 
 use std::{
     collections::BTreeMap,
@@ -15,48 +15,48 @@ use object_store::{
 };
 use thiserror::Error;
 
-/// What the address of a bucket begins with.
+/// The URL scheme of a bucket.
 const S3: &str = "s3://";
 
 /// Why a target could not be used.
 #[derive(Debug, Error)]
 pub enum TargetError {
-    /// The folder.
+    /// The folder cannot be used.
     #[error("the folder {} cannot be made", path.display())]
     Folder {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// Why not.
+        /// The underlying error.
         source: io::Error,
     },
-    /// The address.
+    /// The address is invalid.
     #[error("{address} names no bucket: write s3://BUCKET or s3://BUCKET/PREFIX")]
     Address {
-        /// What was given.
+        /// The address given.
         address: String,
     },
-    /// A piece.
+    /// Error with a piece.
     #[error("{piece} at {target}")]
     Piece {
-        /// Which.
+        /// The name of the piece.
         piece: String,
-        /// Where.
+        /// The target.
         target: String,
-        /// What is wrong.
+        /// The underlying error.
         source: object_store::Error,
     },
-    /// The target itself.
+    /// The target itself cannot be used.
     #[error("{target} cannot be used")]
     Unusable {
-        /// Which.
+        /// The target.
         target: String,
-        /// What is wrong.
+        /// The underlying error.
         source: object_store::Error,
     },
 }
 
 impl TargetError {
-    /// Whether a piece is not there.
+    /// Whether the error says that a piece is missing.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(
@@ -69,7 +69,7 @@ impl TargetError {
     }
 }
 
-/// A place for backups. Clones are the same place.
+/// A storage location for backups. Clones refer to the same location.
 #[derive(Clone, Debug)]
 pub struct Target {
     objects: Arc<dyn ObjectStore>,
@@ -78,9 +78,9 @@ pub struct Target {
 }
 
 impl Target {
-    /// `s3://BUCKET/PREFIX`, with keys, region and endpoint from the environment as other tools take them
-    /// (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT`, `AWS_ALLOW_HTTP`); else a folder, which is
-    /// made where it is missing.
+    /// `s3://BUCKET/PREFIX`, with keys, region and endpoint from the usual environment variables (`AWS_ACCESS_KEY_ID`,
+    /// `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT`, `AWS_ALLOW_HTTP`); otherwise a folder, which is created
+    /// if it is missing.
     ///
     /// # Errors
     /// When it cannot be used.
@@ -94,7 +94,7 @@ impl Target {
     /// A folder.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn folder(folder: &FilePath) -> Result<Self, TargetError> {
         let failed = |source| TargetError::Folder {
             path: folder.to_owned(),
@@ -106,7 +106,7 @@ impl Target {
             target: address.clone(),
             source,
         };
-        // What a backup lists has to last as long as the list.
+        // The pieces that a manifest lists must be as durable as the manifest.
         let files = LocalFileSystem::new_with_prefix(folder)
             .map_err(unusable)?
             .with_fsync(true);
@@ -117,7 +117,7 @@ impl Target {
         })
     }
 
-    /// Memory, for tests.
+    /// In-memory storage, for tests.
     #[must_use]
     pub fn memory() -> Self {
         Self {
@@ -134,7 +134,7 @@ impl Target {
                 address: address.to_owned(),
             });
         }
-        // One provider for all of TLS; another one may have been installed before, and then it is this one.
+        // One provider for all of TLS; if one is installed already, it is kept.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let built = AmazonS3Builder::from_env().with_bucket_name(bucket).build();
         let objects = built.map_err(|source| TargetError::Unusable {
@@ -151,7 +151,7 @@ impl Target {
     /// The names and sizes, in bytes, of the pieces in a folder of the target.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// When the target does not answer.
     pub async fn list(&self, folder: &str) -> Result<BTreeMap<String, u64>, TargetError> {
         let place = self.place(folder);
         let found: Vec<_> =
@@ -170,14 +170,14 @@ impl Target {
     /// The bytes of a piece.
     ///
     /// # Errors
-    /// When it is not there, or cannot be read.
+    /// When it is missing, or cannot be read.
     pub async fn read(&self, piece: &str) -> Result<Bytes, TargetError> {
         let failed = |source| self.failed(piece, source);
         let found = self.objects.get(&self.place(piece)).await.map_err(failed)?;
         found.bytes().await.map_err(failed)
     }
 
-    /// Writes a piece: whole, or not at all.
+    /// Writes a piece atomically.
     ///
     /// # Errors
     /// When it is not written.
@@ -186,10 +186,10 @@ impl Target {
         written.map(|_| ()).map_err(|source| self.failed(piece, source))
     }
 
-    /// Writes a piece that must not be there yet.
+    /// Writes a piece that must not exist yet.
     ///
     /// # Errors
-    /// When it is there already, or is not written.
+    /// When it exists already, or is not written.
     pub async fn write_new(&self, piece: &str, bytes: Vec<u8>) -> Result<(), TargetError> {
         let (place, payload) = (self.place(piece), PutPayload::from(bytes));
         let written = self.objects.put_opts(&place, payload, PutMode::Create.into()).await;

@@ -1,4 +1,4 @@
-//! One bot, from its first log-in to its last line: one session after another, if it must.
+//! One bot, from its first log-in to the last line of its record, over as many sessions as needed.
 
 use std::{
     fs::File,
@@ -18,13 +18,14 @@ use super::{
 };
 use crate::showings::EXTENSION;
 
-/// How long a bot whose session has ended waits before it logs in anew.
+/// Delay before a bot logs in again after its session has ended.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// How long after its time a bot that is interrupted waits for the end of it: longer than any process takes to come back.
+/// How long a bot that is interrupted at the end of its time waits for the interruption to end: longer than any process
+/// takes to recover.
 pub(super) const BACK_WITHIN: Duration = Duration::from_secs(20);
 
-/// Plays until the time is over, and takes its leave.
+/// Plays until the time is over, and leaves.
 pub(super) async fn play(
     plan: &BotPlan,
     number: usize,
@@ -75,17 +76,17 @@ pub(super) async fn play(
     }
 }
 
-/// What outlives a session.
+/// State that outlives a session.
 pub(super) struct Bot<'p> {
     pub(super) schema: &'p Schema,
     pub(super) tally: &'p Tally,
     pub(super) report: BotReport,
     pub(super) dice: Box<dyn FnMut() -> u64 + Send>,
     pub(super) trader: Trader,
-    /// How many calls it has planned.
+    /// Number of calls planned.
     pub(super) turn: usize,
     pub(super) first_log_in: Option<Instant>,
-    /// Since when nothing was heard, at the end of the last session.
+    /// Start of the silence at the end of the last session.
     pub(super) interrupted: Option<Instant>,
 }
 
@@ -99,7 +100,7 @@ impl Bot<'_> {
         self.report
     }
 
-    /// So long, give or take a half.
+    /// This duration, plus or minus up to half of it.
     pub(super) fn about(&mut self, time: Duration) -> Duration {
         let share = f64::from(((self.dice)() >> 32) as u32) / f64::from(u32::MAX);
         time.mul_f64(0.5 + share)

@@ -1,4 +1,4 @@
-//! Which exposed methods were called, by all bots of a run, and how long it takes until all were.
+//! Which exposed methods all bots of a run have called, and how long it takes to call all.
 
 use std::{
     collections::BTreeMap,
@@ -18,13 +18,13 @@ use super::{
     session::{CALL_EVERY, OTHERS_EVERY},
 };
 
-/// How often each method was called: those that were called least are called next, so that bots leave nothing out however
-/// few calls each of them makes.
+/// Number of calls per method. The least called methods are called next, so bots leave none out, however few calls each
+/// makes.
 #[derive(Debug, Default)]
 pub(super) struct Coverage(Mutex<BTreeMap<Driven, u64>>);
 
 impl Coverage {
-    /// Which of these methods was called the fewest times; among equals, the first from number `turn` on.
+    /// The least called of these methods; among equals, the first from index `turn` on.
     pub(super) fn least_called(&self, methods: &[Driven], turn: usize) -> Option<usize> {
         let called = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let first = turn.checked_rem(methods.len())?;
@@ -32,30 +32,30 @@ impl Coverage {
         from_first.min_by_key(|index| called.get(&methods[*index]).copied().unwrap_or(0))
     }
 
-    /// One was called.
+    /// Counts a call.
     pub(super) fn count(&self, called: Driven) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *all.entry(called).or_default() += 1;
     }
 }
 
-/// Until players are back who were on a process that was killed, as a rule.
+/// Typical time until the players of a killed process are back.
 const BACK_AFTER: Duration = Duration::from_secs(6);
 
 /// Processes that are killed during a demonstration.
 const KILLED: u32 = 2;
 
-/// Share of the computed time that is added to it: nothing is evenly spread.
+/// Share that is added to the computed time, since calls are not evenly spread.
 const MARGIN: f64 = 0.25;
 
-/// What there is to drive in a world that puppets play.
+/// What puppets have to drive in a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToDrive {
     types: usize,
     methods: usize,
     properties: usize,
     client_methods: usize,
-    /// Exposed methods of types without a base part, which are called only on what is in view.
+    /// Exposed methods of types without a base part; they can be called only on entities in view.
     on_others: usize,
     /// See [`Puppet::bodies`].
     bodies: usize,
@@ -64,7 +64,7 @@ pub struct ToDrive {
 }
 
 impl ToDrive {
-    /// What there is in a world.
+    /// Counts what there is to drive in a world.
     #[must_use]
     pub fn of(schema: &Schema) -> Self {
         let sum = |count: fn(&annals_def::EntityType) -> usize| schema.types().iter().map(count).sum();
@@ -82,7 +82,7 @@ impl ToDrive {
         }
     }
 
-    /// How long so many bots take until all of it was at work, with two base and two cell processes of which one each is
+    /// Time that this many bots need to drive all of it, with two base and two cell processes of which one each is
     /// killed. A process goes through its lists for its own clients, which are half of them.
     #[must_use]
     pub fn time(&self, bots: usize) -> Duration {
@@ -91,7 +91,7 @@ impl ToDrive {
         let body = beat * BODY_EVERY as f64;
         let life = f64::from(EXTRA_TURNS) * TURN_MS as f64 / 1_000.0;
         let [of_bases, of_cells] = self.extras.map(|types| types as f64);
-        // In one beat of several a base part changes the client's body instead of making an extra.
+        // In one of `BODY_EVERY` beats a base part changes the client's body instead of making an extra.
         let makes = (BODY_EVERY - 1) as f64 / BODY_EVERY as f64;
         let made = (of_bases / (clients * makes)).max(of_cells / clients) * beat;
         let called_on_others = self.on_others as f64 * OTHERS_EVERY as f64 * CALL_EVERY.as_secs_f64() / bots;
@@ -159,7 +159,7 @@ mod tests {
         let seconds = |types, bots| world(types).time(bots).as_secs();
         assert!(seconds(2, 100) < seconds(20, 100) && seconds(20, 100) < seconds(200, 100));
         assert!(seconds(20, 400) < seconds(20, 100) && seconds(20, 100) < seconds(20, 10));
-        // Ten times the world does not take more than ten times as long.
+        // Ten times the world takes at most ten times as long.
         assert!(seconds(200, 100) < 10 * seconds(20, 100));
         let nothing = ToDrive::of(&Schema::new(vec![EntityType::new("Stone")], Vec::new(), Vec::new()));
         assert!(nothing.time(0) > Duration::ZERO, "two processes are killed in any case");

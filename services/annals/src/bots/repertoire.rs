@@ -1,4 +1,4 @@
-//! What a bot calls, and with what: every exposed method of any world, knowing nothing but its schema.
+//! The calls of a bot and their arguments: every exposed method of any world, from its schema alone.
 
 use annals_def::{DataType, Dice, EntityType, Exposure, Form, Method, Schema, Value, encode, generate};
 use annals_ids::{MemberId, Part, TypeId};
@@ -6,7 +6,7 @@ use annals_wire::client::MAX_UPSTREAM_FRAME;
 
 use super::{coverage::Coverage, report::Driven};
 
-/// What players say.
+/// Things that players say.
 const SPEECH: [&str; 8] = [
     "hello",
     "anybody for the north gate?",
@@ -18,45 +18,45 @@ const SPEECH: [&str; 8] = [
     "龙 🐉 over there",
 ];
 
-/// Methods by which players take their leave: called when a bot goes, not before.
+/// Methods with which players log off: called when a bot leaves, not before.
 const FAREWELLS: [&str; 5] = ["logOff", "logoff", "logOut", "logout", "reqLogout"];
 
-/// Methods by which players speak.
+/// Methods with which players speak.
 const SAYINGS: [&str; 2] = ["say", "chat"];
 
-/// A method that answers its caller with the number it was called with, and the client method that does.
+/// A method that answers its caller with the number in the call, and the client method of the answer.
 const ECHOES: [(&str, &str); 2] = [("ping", "onPong"), ("echo", "onEcho")];
 
-/// How often arguments that are too long for a frame are thrown again.
+/// Retries for arguments that are too long for a frame.
 const THROWS: usize = 8;
 
-/// A call that a bot makes.
+/// A planned call.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Planned<'s> {
     pub(super) part: Part,
     pub(super) method: &'s Method,
     pub(super) args: Vec<Value>,
-    /// The bytes of the arguments.
+    /// Size of the arguments in bytes.
     pub(super) bytes: usize,
 }
 
 /// The exposed methods of one entity type, sorted by how a bot uses them.
 #[derive(Clone, Debug)]
 pub(super) struct Repertoire<'s> {
-    /// Those that are called on the bot's own entity, and as what they are counted.
+    /// Methods called on the bot's own entity, and the keys under which they are counted.
     own: Vec<(Part, &'s Method)>,
     own_counted: Vec<Driven>,
-    /// Those that are called on others.
+    /// Methods called on others.
     others: Vec<&'s Method>,
     others_counted: Vec<Driven>,
     farewell: Option<(Part, &'s Method)>,
     speech: Option<&'s Method>,
-    /// The method that echoes, and the client method in which the echo comes.
+    /// The method that echoes, and the client method of the echo.
     echo: Option<(Part, &'s Method, MemberId)>,
 }
 
 impl<'s> Repertoire<'s> {
-    /// What can be called on entities of a type; nothing if there is no such type.
+    /// The methods of a type; empty if there is no such type.
     pub(super) fn new(schema: &'s Schema, type_id: TypeId) -> Self {
         let entity_type = schema.entity_type(type_id);
         let exposed: Vec<(Part, &Method)> = entity_type.map(exposed).unwrap_or_default();
@@ -98,7 +98,7 @@ impl<'s> Repertoire<'s> {
         }
     }
 
-    /// A call on the bot's own entity, of whose parts it sees `seen`: the one that was made least.
+    /// The least called method of the bot's own entity, of whose parts it sees `seen`.
     pub(super) fn on_own(
         &self,
         coverage: &Coverage,
@@ -115,35 +115,35 @@ impl<'s> Repertoire<'s> {
         planned(part, method, dice)
     }
 
-    /// What can be called on others of this type, as it is counted.
+    /// The methods that can be called on others of this type, as they are counted.
     pub(super) fn for_others(&self) -> &[Driven] {
         &self.others_counted
     }
 
-    /// A call on somebody else of this type: that with this number in [`Self::for_others`].
+    /// A call on another entity of this type: the method with this index in [`Self::for_others`].
     pub(super) fn on_other(&self, number: usize, dice: &mut Dice<'_>) -> Option<Planned<'s>> {
         planned(Part::Cell, self.others.get(number)?, dice)
     }
 
-    /// Something said to those around.
+    /// A chat message to those nearby.
     pub(super) fn saying(&self, dice: &mut Dice<'_>) -> Option<Planned<'s>> {
         let text = SPEECH[dice() as usize % SPEECH.len()].to_owned();
         fixed(Part::Cell, self.speech?, vec![Value::Unicode(text)])
     }
 
-    /// The call to make when the bot goes.
+    /// The call to make when the bot leaves.
     pub(super) fn farewell(&self, dice: &mut Dice<'_>) -> Option<Planned<'s>> {
         let (part, method) = self.farewell?;
         planned(part, method, dice)
     }
 
-    /// A call that comes back with this number.
+    /// A call that is echoed with this number.
     pub(super) fn echo(&self, number: u32) -> Option<Planned<'s>> {
         let (part, method, _) = self.echo?;
         fixed(part, method, vec![Value::UInt(number.into())])
     }
 
-    /// The number with which an echo comes back, if this call of a client method is one.
+    /// The number of an echo, if this call of a client method is one.
     pub(super) fn echoed(&self, method: MemberId, args: &[Value]) -> Option<u32> {
         match (self.echo, args) {
             (Some((_, _, reply)), [Value::UInt(number)]) if reply == method => u32::try_from(*number).ok(),
@@ -152,8 +152,8 @@ impl<'s> Repertoire<'s> {
     }
 }
 
-/// The exposed methods of a type that somebody can call, those of the base first: without a base part it never has a client
-/// of its own.
+/// The exposed methods of a type that can be called, those of the base first. An entity without a base part never has a
+/// client of its own.
 pub(super) fn exposed(entity_type: &EntityType) -> Vec<(Part, &Method)> {
     let base = entity_type.base_methods.iter().map(|method| (Part::Base, method));
     let cell = entity_type.cell_methods.iter().map(|method| (Part::Cell, method));
@@ -227,11 +227,11 @@ mod tests {
         worlds
     }
 
-    /// As many calls of one bot as it takes to make each once, with their numbers, from 1.
+    /// The calls that one bot needs to make each once, with their numbers, from 1.
     fn calls<'s>(repertoire: &Repertoire<'s>, dice: &mut Dice<'_>) -> Vec<(Planned<'s>, usize)> {
         let coverage = Coverage::default();
         let mut made = Vec::new();
-        // Some turns are spent on others.
+        // Some turns are for others.
         let turns = (0..).filter(|turn| !crate::bots::session::is_for_others(*turn));
         for turn in turns.take(repertoire.own.len()) {
             let call = repertoire
@@ -248,7 +248,7 @@ mod tests {
         made
     }
 
-    /// A bot that gave every eighth turn to others never called the eighth of eight methods.
+    /// Regression: a bot that used every eighth turn for others never called the eighth of eight methods.
     #[test]
     fn no_method_is_left_out_however_many_a_type_has() {
         for count in 1..=64_usize {

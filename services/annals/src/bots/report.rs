@@ -1,4 +1,4 @@
-//! What bots did and saw.
+//! The results of a run of bots.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,41 +14,41 @@ use hdrhistogram::Histogram;
 
 use super::repertoire::exposed;
 
-/// What interrupts play is noticed within this time after its cause, by the silence of a connection at the latest.
+/// An interruption is noticed within this time after its cause, by the timeout of a connection at the latest.
 const NOTICED_WITHIN: Duration = Duration::from_secs(4);
 
-/// A further interruption within this time after one has ended belongs to it.
+/// An interruption that begins within this time after the end of another is part of it.
 const BELONGS_WITHIN: Duration = Duration::from_secs(1);
 
-/// The longest round trip that is told apart, microseconds.
+/// Longest round trip that is distinguished, microseconds.
 const LONGEST_ROUND_TRIP: u64 = 60_000_000;
 
 /// An exposed method that was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Driven {
-    /// Of which type, as clients know it.
+    /// Its type, as clients know it.
     pub entity_type: TypeId,
-    /// Of which part.
+    /// Its part.
     pub part: Part,
-    /// Which method of that part.
+    /// The method of that part.
     pub method: MemberId,
 }
 
-/// A time in which a bot heard nothing of the world around it.
+/// A time in which a bot received nothing about the world around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interruption {
-    /// When it heard something last.
+    /// When it last received something.
     pub from: Instant,
-    /// When it heard something again; `None` if it never did.
+    /// When it received something again; `None` if it never did.
     pub to: Option<Instant>,
 }
 
-/// What something that happened at one moment did to a bot.
+/// The effect of an incident on a bot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gap {
     /// Nothing.
     None,
-    /// It played on after so long.
+    /// It played on after this time.
     Of(Duration),
     /// It never played on.
     Endless,
@@ -57,24 +57,24 @@ pub enum Gap {
 /// How a trade ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TradeEnd {
-    /// Both had what the other had offered.
+    /// Each party received what the other had offered.
     Settled,
-    /// Somebody had ended it.
+    /// A party cancelled it.
     Cancelled,
-    /// Its time was over.
+    /// It expired.
     Expired,
 }
 
-/// What one bot did and saw.
+/// The results of one bot.
 #[derive(Clone, Debug)]
 pub struct BotReport {
     /// Its account.
     pub name: String,
-    /// Where it wrote down what it was shown.
+    /// Its record of what it was shown.
     pub file: PathBuf,
     /// Sessions that were opened.
     pub log_ins: u64,
-    /// From the first log-in to the end.
+    /// Time from the first log-in to the end.
     pub played: Duration,
     /// Positions that were sent.
     pub moves: u64,
@@ -82,15 +82,15 @@ pub struct BotReport {
     pub calls: u64,
     /// Calls that were taken.
     pub confirmed: u64,
-    /// Calls that were taken and not run.
+    /// Calls that were taken and rejected.
     pub refused: u64,
-    /// Calls that may not have been taken, because the part existed no more.
+    /// Calls that may not have been taken, because the part was destroyed.
     pub lost_calls: u64,
     /// Property changes shown.
     pub changes: u64,
     /// Calls of client methods shown.
     pub invocations: u64,
-    /// States told whole.
+    /// Full states received.
     pub refreshes: u64,
     /// Exposed methods that were called.
     pub driven: BTreeSet<Driven>,
@@ -98,59 +98,59 @@ pub struct BotReport {
     pub properties_seen: BTreeSet<(TypeId, MemberId)>,
     /// Client methods of which a call was shown.
     pub methods_seen: BTreeSet<(TypeId, MemberId)>,
-    /// Frames and datagrams that came.
+    /// Frames and datagrams received.
     pub heard: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub heard_bytes: u64,
-    /// Those of datagrams: of movements.
+    /// Size in bytes of the datagrams, which carry movements.
     pub moves_bytes: u64,
-    /// How often it looked round, once a second, and how many others it had in view then, all in all.
+    /// Number of samples of the view, one per second.
     pub looks: u64,
-    /// See `looks`.
+    /// Sum over these samples (`looks`) of the number of others in view.
     pub in_view: u64,
-    /// Views begun anew because something was missing in them.
+    /// View restarts because of a gap.
     pub holes: u64,
-    /// Frames and datagrams that could not be read: must be 0.
+    /// Frames and datagrams that could not be decoded: must be 0.
     pub malformed: u64,
-    /// Calls sent again.
+    /// Calls that were resent.
     pub resent: u64,
-    /// How often the session was resumed.
+    /// Number of session resumptions.
     pub resumed: u64,
     /// Warnings of sending too much: must be 0.
     pub rate_warnings: u64,
-    /// How the trades ended that it was shown the end of, by who proposed each and which of its wishes that was.
+    /// The outcomes of the trades whose end it was shown, by proposer and the number of the proposer's wish.
     pub trades: BTreeMap<(u64, u64), TradeEnd>,
-    /// Wishes about what it holds that were granted.
+    /// Wishes about its holdings that were granted.
     pub granted: u64,
     /// Such wishes that were refused.
     pub denied: u64,
-    /// Sessions that ended before the bot wanted it.
+    /// Sessions that ended before the bot left.
     pub ended: Vec<EndReason>,
-    /// When it heard nothing for a while.
+    /// The times in which it received nothing.
     pub interruptions: Vec<Interruption>,
-    /// Microseconds from a call to its echo, by base, cell and back.
+    /// Microseconds from a call to its echo, through base and cell and back.
     pub round_trips: Histogram<u64>,
 }
 
-/// What all bots did and saw.
+/// The results of all bots.
 #[derive(Clone, Debug)]
 pub struct BotsReport {
     /// Each bot.
     pub bots: Vec<BotReport>,
-    /// How long they played, from the first log-in asked for to the last file closed.
+    /// Time from the first log-in attempt to the last file closed.
     pub elapsed: Duration,
 }
 
-/// How bots came through something that happened at one moment.
+/// The effect of an incident on all bots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
     /// Bots that were interrupted.
     pub interrupted: u64,
-    /// Of these, those that never played on.
+    /// Interrupted bots that never played on.
     pub endless: u64,
-    /// The median of the others' times until they played on.
+    /// The median recovery time of the others.
     pub p50: Duration,
-    /// The longest of them.
+    /// The longest recovery time.
     pub longest: Duration,
 }
 
@@ -191,8 +191,8 @@ impl BotReport {
         }
     }
 
-    /// What happened to the bot because of something that happened at `moment`: the time from then until it heard again of
-    /// the world, for good.
+    /// The effect of an incident at `moment`: the time from then until the bot received updates again and was not
+    /// interrupted anew.
     #[must_use]
     pub fn gap_after(&self, moment: Instant) -> Gap {
         let mut sorted = self.interruptions.clone();
@@ -213,7 +213,7 @@ impl BotReport {
 }
 
 impl BotsReport {
-    /// How many trades ended in such a way, as those who took part were shown it.
+    /// Number of trades with this outcome, as shown to their parties.
     #[must_use]
     pub fn trades(&self, end: TradeEnd) -> usize {
         let seen = self.bots.iter().flat_map(|bot| &bot.trades);
@@ -226,7 +226,7 @@ impl BotsReport {
         self.bots.iter().map(figure).sum()
     }
 
-    /// Bytes per second that a client was sent, on average over those that played: all, and those of movements.
+    /// Bytes per second sent to a client, on average over those that played: in total, and for movements.
     #[must_use]
     pub fn bytes_per_second(&self) -> (f64, f64) {
         let played: f64 = self.bots.iter().map(|bot| bot.played.as_secs_f64()).sum();
@@ -237,13 +237,13 @@ impl BotsReport {
         )
     }
 
-    /// How many others a bot had in view, on average.
+    /// Average number of others in a bot's view.
     #[must_use]
     pub fn in_view(&self) -> f64 {
         self.total(|bot| bot.in_view) as f64 / self.total(|bot| bot.looks).max(1) as f64
     }
 
-    /// Whether each bot could log in and was not sent away, and none was told what it could not read or sent too much.
+    /// Whether each bot logged in and kept its session, and none received malformed data or sent too much.
     #[must_use]
     pub fn has_played(&self) -> bool {
         self.bots
@@ -262,7 +262,7 @@ impl BotsReport {
         all
     }
 
-    /// How the bots came through something that happened at `moment`.
+    /// The effect on the bots of an incident at `moment`.
     #[must_use]
     pub fn recovery_after(&self, moment: Instant) -> Recovery {
         let gaps = self.bots.iter().map(|bot| bot.gap_after(moment));
@@ -384,7 +384,7 @@ impl fmt::Display for Recovery {
 mod tests {
     use super::*;
 
-    /// From when to when, milliseconds.
+    /// Begin and end of each silence, milliseconds.
     type Silences<'a> = &'a [(u64, Option<u64>)];
 
     fn bot(began: Instant, interruptions: Silences<'_>) -> BotReport {

@@ -1,4 +1,4 @@
-//! A bot's session: what it does every step, and what it writes down of what it is told.
+//! A bot's session: what it does in each step, and what it records.
 
 use std::{
     collections::BTreeMap,
@@ -25,63 +25,63 @@ use super::{
 };
 use crate::showings::Line;
 
-/// How often a bot moves and looks whether something is due.
+/// Interval at which a bot moves and checks for due actions.
 const STEP: Duration = Duration::from_millis(100);
 
-/// The longest stretch walked in one step, seconds: who could not walk for a while does not leap.
+/// Maximum time walked in one step, seconds: a bot that was delayed does not jump.
 const LONGEST_STRIDE: f32 = 0.5;
 
-/// How often a bot calls a method, on average.
+/// Average interval between the calls of a bot.
 pub(super) const CALL_EVERY: Duration = Duration::from_secs(1);
 
-/// Every so many calls one is on somebody else.
+/// One call in this many is made on another entity.
 pub(super) const OTHERS_EVERY: usize = 8;
 
-/// How often a bot measures a round trip.
+/// Interval between round-trip measurements.
 const ECHO_EVERY: Duration = Duration::from_secs(1);
 
-/// How often a bot looks whether there is something to trade.
+/// Interval between checks for something to trade.
 const TRADE_EVERY: Duration = Duration::from_millis(300);
 
-/// Bytes of the arguments of what a trader wishes, at most.
+/// Maximum size of the arguments of a trader's wish, in bytes.
 const WISH_BYTES: usize = 64;
 
-/// Echoes that are waited for at most.
+/// Maximum number of pending echoes.
 const MAX_ECHOES: usize = 64;
 
-/// How often a bot says something, on average: as often as people do.
+/// Average interval between chat messages: about that of people.
 const SAY_EVERY: Duration = Duration::from_secs(10);
 
-/// Bytes per second that a bot sends of its own accord: half of what a client may send before it is warned, as much as its
-/// client may send again.
+/// Bytes per second that a bot sends of its own accord: half of the limit at which a client is warned. The other half
+/// is left for the client's resends.
 const BYTES_PER_SECOND: f64 = 10_240.0;
 
-/// Bytes that it may send at once after a time of sending less: the longest call that it plans, and some more.
+/// Bytes that it may send at once after sending less: the longest call that it plans, and a reserve.
 const BURST: f64 = 40_960.0;
 
-/// Bytes of a frame or datagram around what is in it, with room to spare.
+/// Bytes of a frame or datagram around its content, with a reserve.
 const OVERHEAD: usize = 48;
 
-/// How long a bot waits for the last of its calls to be taken before it leaves.
+/// How long a bot waits for its last calls to be taken before it leaves.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(3);
 
 /// What follows a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
-    /// Another one.
+    /// Another session.
     LogInAnew,
-    /// Nothing: the time is over, or logging in is of no use.
+    /// Nothing: the time is over, or logging in is useless.
     Nothing,
 }
 
-/// See the module.
+/// One session of a bot. [`Session::play`] runs it to its end.
 pub(super) struct Session<'b, 'p> {
     bot: &'b mut Bot<'p>,
     client: Client,
     file: &'b mut BufWriter<File>,
     role: Option<Role<'p>>,
     budget: Budget,
-    /// What could not be sent yet without sending too much.
+    /// A call that is waiting for send budget.
     waiting: Option<(EntityId, TypeId, Planned<'p>)>,
     next_call: Instant,
     next_echo: Instant,
@@ -90,12 +90,12 @@ pub(super) struct Session<'b, 'p> {
     echoes: BTreeMap<u32, Instant>,
     /// Since when there has been no connection.
     away: Option<Instant>,
-    /// Whether it is told as interrupted.
+    /// Whether it is counted as interrupted.
     is_interrupted: bool,
     interruptions: Vec<Interruption>,
 }
 
-/// What the bot controls.
+/// The entity that the bot controls.
 struct Role<'p> {
     entity: EntityId,
     type_id: TypeId,
@@ -104,7 +104,7 @@ struct Role<'p> {
     walked: Instant,
 }
 
-/// What may be sent yet.
+/// The remaining send budget.
 struct Budget {
     bytes: f64,
     at: Instant,
@@ -131,8 +131,8 @@ impl<'b, 'p> Session<'b, 'p> {
         }
     }
 
-    /// Plays until the session ends or the time is over; then takes its leave. Who is interrupted at that moment waits for the
-    /// end of it, for as long as [`BACK_WITHIN`].
+    /// Plays until the session ends or the time is over, then leaves. A bot that is interrupted at that moment waits
+    /// for the interruption to end, for up to [`BACK_WITHIN`].
     pub(super) async fn play(
         mut self,
         until: &watch::Receiver<Instant>,
@@ -173,7 +173,7 @@ impl<'b, 'p> Session<'b, 'p> {
         Ok(after)
     }
 
-    /// Says farewell, waits for what was called to be taken, and leaves.
+    /// Makes the farewell call, waits until its calls are taken, and leaves.
     async fn say_goodbye(&mut self) -> io::Result<()> {
         let farewell = self
             .role
@@ -192,14 +192,14 @@ impl<'b, 'p> Session<'b, 'p> {
             }
         }
         self.client.leave();
-        // What came before is told without waiting for more.
+        // Processes what has arrived, without waiting for more.
         while let Some(event) = self.client.next().await {
             self.take(&event)?;
         }
         Ok(())
     }
 
-    /// Adds up what the client counted.
+    /// Adds the client's counters to the report.
     fn settle(&mut self) {
         self.tell_interrupted(false);
         let core = self.client.core();
@@ -219,7 +219,7 @@ impl<'b, 'p> Session<'b, 'p> {
         }
     }
 
-    /// The session ends here. Who hears nothing now is interrupted until the next one begins, or for good.
+    /// Ends the session. A bot that receives nothing now stays interrupted until the next session begins, or for good.
     fn close_interruptions(&mut self, now: Instant, after: After) {
         let core = self.client.core();
         let silences = core.silences().map(|silence| Interruption {
@@ -234,7 +234,7 @@ impl<'b, 'p> Session<'b, 'p> {
         };
     }
 
-    /// Tells whether it is connected and hears nothing.
+    /// Publishes whether it is connected and receives nothing.
     fn tell_interrupted(&mut self, silent: bool) {
         let told = &self.bot.tally.interrupted;
         match (self.is_interrupted, silent) {
@@ -245,7 +245,7 @@ impl<'b, 'p> Session<'b, 'p> {
         self.is_interrupted = silent;
     }
 
-    /// Since when it has heard nothing, if it is interrupted.
+    /// Start of the current interruption, if there is one.
     fn interrupted_since(&self, now: Instant) -> Option<Instant> {
         let last = self.client.core().heard_at().map(|at| self.client.instant(at));
         let silent_since = last.filter(|last| now.saturating_duration_since(*last) >= Duration::from_millis(SILENCE));
@@ -259,7 +259,7 @@ impl<'b, 'p> Session<'b, 'p> {
         self.write(&Event::Ended(reason), 0)?;
         self.bot.report.ended.push(reason);
         Ok(match reason {
-            // Two runs of bots on the same accounts would put each other out without end.
+            // Two runs of bots on the same accounts would displace each other endlessly.
             _ if reason.is_elsewhere() => After::Nothing,
             EndReason::LoginRefused(
                 LoginRefusal::WrongPassword
@@ -430,7 +430,7 @@ impl<'b, 'p> Session<'b, 'p> {
         } else {
             None
         };
-        // Where nobody else is there, the turn is not lost.
+        // If no other entity is there, the turn is used for the bot's own.
         let planned = on_other.or_else(|| self.call_on_own(turn));
         if let Some((entity, type_id, planned)) = planned {
             self.try_call(entity, type_id, planned);
@@ -446,7 +446,7 @@ impl<'b, 'p> Session<'b, 'p> {
         Some((role.entity, role.type_id, planned))
     }
 
-    /// A call on somebody else in view: of all that can be called there, what was called least.
+    /// A call on another entity in view: the least called of all methods that can be called there.
     fn call_on_other(&mut self, turn: usize) -> Option<(EntityId, TypeId, Planned<'p>)> {
         let own = self.role.as_ref()?.entity;
         let mut by_type: BTreeMap<TypeId, Vec<EntityId>> = BTreeMap::new();
@@ -493,7 +493,7 @@ impl<'b, 'p> Session<'b, 'p> {
         }
     }
 
-    /// Does what a trader does next, with the other bots: they leave people alone.
+    /// Takes a trader's next action, with other bots only: bots do not trade with people.
     fn trade(&mut self) {
         let Some(role) = &self.role else { return };
         let (own, type_id, schema) = (role.entity, role.type_id, self.bot.schema);
@@ -518,7 +518,7 @@ impl<'b, 'p> Session<'b, 'p> {
         }
     }
 
-    /// Calls now, or as soon as so much may be sent.
+    /// Calls now, or as soon as the send budget allows.
     fn try_call(&mut self, entity: EntityId, type_id: TypeId, planned: Planned<'p>) {
         if self.budget.allows(planned.bytes) {
             self.call(entity, type_id, &planned);
@@ -549,7 +549,7 @@ impl<'b, 'p> Session<'b, 'p> {
                 self.bot.tally.coverage.count(driven);
                 true
             }
-            // It went out of view meanwhile, or the realm is behind with what was called before.
+            // It has left the view, or the realm is behind with earlier calls.
             Err(CallError::NotInView(_) | CallError::TooManyKept | CallError::NoSession) => false,
             Err(error) => {
                 tracing::warn!(bot = self.bot.report.name, %error, "a bot cannot make its call");
@@ -559,7 +559,7 @@ impl<'b, 'p> Session<'b, 'p> {
     }
 }
 
-/// Whether a turn is for a call on somebody else.
+/// Whether a turn is for a call on another entity.
 pub(super) fn is_for_others(turn: usize) -> bool {
     turn % OTHERS_EVERY == OTHERS_EVERY - 1
 }

@@ -1,5 +1,5 @@
-//! How a bot trades, in worlds that trade as the sample does: with one another wherever they are, with coins and items, and not always
-//! wisely. It changes its mind, accepts what is out of date, and leaves trades to themselves.
+//! How a bot trades, in worlds that trade as the sample does: with other bots wherever they are, with coins and items,
+//! and with mistakes. It changes its mind, accepts outdated offers, and abandons trades.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use annals_def::{Dice, EntityType, Value};
 
 use super::report::TradeEnd;
 
-/// The client methods by which a world says what there is.
+/// The client methods that report holdings and trades.
 const HOLDINGS: &str = "onHoldings";
 const TRADE: &str = "onTrade";
 const OUTCOME: &str = "onOutcome";
 
-/// The base method by which a trade begins: a world without it has no trade.
+/// The base method that proposes a trade: a world without it has no trade.
 const PROPOSE: &str = "proposeTrade";
 
-/// The property by which it says under which number it trades.
+/// The property that holds the number under which a player trades.
 pub(super) const TRADER: &str = "trader";
 
-/// Turns in which an answer is waited for before something else is tried.
+/// Turns to wait for an answer before trying something else.
 const PATIENCE: u32 = 10;
 
-/// Most coins that are offered at a time.
+/// Maximum coins per offer.
 const MOST_COINS: u64 = 5;
 
-/// A trade, by who proposed it and which of its wishes that was.
+/// A trade, by its proposer and the number of the proposer's wish.
 pub(super) type TradeId = (u64, u64);
 
 /// Coins and items.
@@ -34,7 +34,7 @@ struct Assets {
     items: Vec<u64>,
 }
 
-/// An open trade as the bot was shown it.
+/// An open trade as shown to the bot.
 #[derive(Clone, Debug)]
 struct Table {
     trade: TradeId,
@@ -50,16 +50,16 @@ pub(super) struct Trader {
     carried: Option<Assets>,
     worn: Assets,
     open: BTreeMap<TradeId, Table>,
-    /// Turns for which an answer has been waited for.
+    /// Turns for which an answer has been pending.
     waits: Option<u32>,
-    /// How the trades ended that it was shown the end of.
+    /// The outcomes of the trades whose end it was shown.
     pub(super) ended: BTreeMap<TradeId, TradeEnd>,
     /// Wishes that were granted and refused.
     pub(super) granted: u64,
     pub(super) refused: u64,
 }
 
-/// What a bot calls on the base part of its entity.
+/// A call on the base part of the bot's entity.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Wish {
     pub(super) method: &'static str,
@@ -75,14 +75,14 @@ impl Trader {
         listens && entity_type.base_method_named(PROPOSE).is_some()
     }
 
-    /// A session begins: what is open the world will say again.
+    /// A session begins: the world reports open trades again.
     pub(super) fn forget(&mut self) {
         self.carried = None;
         self.open.clear();
         self.waits = None;
     }
 
-    /// A client method was called on the bot's own entity.
+    /// Takes a call of a client method on the bot's own entity.
     pub(super) fn hear(&mut self, method: &str, args: &[Value]) {
         match (method, args) {
             (HOLDINGS, [Value::Dict(holdings)]) => {
@@ -142,7 +142,7 @@ impl Trader {
         self.ended.insert(trade, end);
     }
 
-    /// What the bot does now, if anything, with these to trade with.
+    /// The bot's next action, if any, with these partners to trade with.
     pub(super) fn turn(&mut self, partners: &[u64], dice: &mut Dice<'_>) -> Option<Wish> {
         let carried = self.carried.as_ref()?;
         if let Some(waited) = self.waits.filter(|waited| *waited < PATIENCE) {

@@ -1,4 +1,4 @@
-//! What of a world an archive shows to have been at work.
+//! How much of a world was driven, according to an archive.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,10 +9,10 @@ use annals_def::{Edit, Schema};
 use annals_event::Body;
 use annals_ids::{EntityId, MemberId, Part, TypeId};
 
-/// Names of what was not driven that are printed; more are counted.
+/// Maximum names of undriven members that are printed; the rest are counted.
 const MAX_PRINTED: usize = 5;
 
-/// Gathers what happened to each entity, until its type is known.
+/// Collects the events of each entity until its type is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deeds {
     types: BTreeMap<EntityId, TypeId>,
@@ -23,12 +23,12 @@ pub(super) struct Deeds {
     invoked: BTreeSet<(EntityId, MemberId)>,
 }
 
-/// How much of something was driven.
+/// A part of a total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// So many were.
+    /// Number driven.
     pub driven: u64,
-    /// So many there are.
+    /// Total number.
     pub all: u64,
 }
 
@@ -39,9 +39,9 @@ pub struct Driven {
     pub parts: Share,
     /// Properties held by a part that changed.
     pub properties: Share,
-    /// Those of which a part can change by itself and did.
+    /// Those that can change in a nested part, and did.
     pub nested: Share,
-    /// Those of which a slice of an array can change by itself and did.
+    /// Those that can change in a slice of an array, and did.
     pub slices: Share,
     /// Client methods that were invoked.
     pub client_methods: Share,
@@ -50,7 +50,7 @@ pub struct Driven {
 }
 
 impl Deeds {
-    /// A part is there of which it was let go how it began.
+    /// Takes a part whose creation was deleted by retention.
     pub(super) fn begin(&mut self, part: (EntityId, Part), type_id: TypeId) {
         self.types.insert(part.0, type_id);
         self.parts.insert(part);
@@ -78,7 +78,7 @@ impl Deeds {
         self.parts.insert((entity, part));
     }
 
-    /// Holds what happened against what there is.
+    /// Compares what happened with what the schema has.
     pub(super) fn finish(&self, schema: &Schema) -> Driven {
         let by_type = |deeds: &BTreeSet<(EntityId, MemberId)>| -> BTreeSet<(TypeId, MemberId)> {
             let typed = |(entity, member): &(EntityId, MemberId)| Some((*self.types.get(entity)?, *member));
@@ -99,7 +99,7 @@ impl Deeds {
                     });
                 }
             }
-            // What the ledger says nobody drives; what is personal a puppet does not know.
+            // What the ledger reports is not driven by a player; puppets do not know personal data.
             let driven_by =
                 |property: &&annals_def::Property| property.account.is_none() && property.personal.is_none();
             for property in found.properties.iter().filter(driven_by) {
@@ -108,7 +108,7 @@ impl Deeds {
                     let is_changed = changed.contains(&(found.id, property.index));
                     let title = || format!("{name}.{}", property.name);
                     count(&mut driven.properties, &mut driven.missing, is_changed, title);
-                    // What is SendLatestOnly is recorded as a whole however it changes.
+                    // A SendLatestOnly property is recorded as a whole however it changes.
                     let (data_type, in_parts) = (&property.data_type, !property.latest_only);
                     let key = (found.id, property.index);
                     if in_parts && data_type.has_parts() {

@@ -1,4 +1,4 @@
-//! Where the histories of cell parts begin since events of theirs were let go (rule F14): the floors at the horizon.
+//! Where the histories of cell parts begin after retention (rule F14): the floors at the horizon.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use annals_store::{
     layout::{owners::OwnerRecord, retention::Horizon},
 };
 
-/// How often floors are read from under a horizon that moves meanwhile, each time by segments.
+/// Maximum attempts to read floors while the horizon moves; it moves by segments.
 const READINGS: usize = 10;
 
-/// A cell part as it stood at the horizon: what it did up to there was let go.
+/// The state of a cell part at the horizon: its earlier events were deleted.
 #[derive(Clone, Debug)]
 pub(super) struct Floor {
     pub(super) type_id: TypeId,
@@ -23,18 +23,18 @@ pub(super) struct Floor {
     pub(super) properties: BTreeMap<MemberId, Value>,
 }
 
-/// Where the logs of cells begin by now, and the histories of what is in them.
+/// Where the logs of cells begin, and the histories of the parts in them.
 #[derive(Clone, Default)]
 pub(super) struct Floors {
     horizons: BTreeMap<Shard, Option<Horizon>>,
     tails: BTreeMap<OwnerId, Tail>,
     cells: BTreeMap<EntityId, Floor>,
-    /// The cell parts that had ended there, and whose homes had not heard of that.
+    /// The cell parts that had ended there while their homes were not notified yet.
     ended: BTreeSet<EntityId>,
 }
 
 impl Floors {
-    /// Reads the floors of all owners, as they are of one moment for each shard.
+    /// Reads the floors of all owners, consistent per shard.
     pub(super) async fn read(store: &Store, owners: &BTreeMap<OwnerId, OwnerRecord>) -> Result<Self, StoreError> {
         for _ in 0..READINGS {
             let mut floors = Self::default();
@@ -58,7 +58,7 @@ impl Floors {
         Err(StoreError::Conflict)
     }
 
-    /// Whether others stand there by now.
+    /// Whether the floors in the store have changed since.
     pub(super) async fn have_moved(&self, store: &Store) -> Result<bool, StoreError> {
         for (shard, horizon) in &self.horizons {
             if read_horizon(store, *shard).await? != *horizon {
@@ -68,23 +68,23 @@ impl Floors {
         Ok(false)
     }
 
-    /// The end of an owner's log at the horizon, if what lies in front of that may be gone.
+    /// The end of an owner's log at the horizon, if batches before it may be gone.
     pub(super) fn tail(&self, owner: OwnerId) -> Option<Tail> {
         self.tails.get(&owner).copied()
     }
 
-    /// The cell parts that lived at the horizon.
+    /// The cell parts that existed at the horizon.
     pub(super) fn cells(&self) -> &BTreeMap<EntityId, Floor> {
         &self.cells
     }
 
-    /// Whether a leaf lies in front of the horizon, or at it.
+    /// Whether a leaf lies at the horizon or before it.
     pub(super) fn have_passed(&self, (shard, leaf): (Shard, LeafIndex)) -> bool {
         let horizon = self.horizons.get(&shard).and_then(Option::as_ref);
         horizon.is_some_and(|horizon| leaf <= horizon.leaf)
     }
 
-    /// Whether a cell part had ended at the horizon, and its home had not heard of that.
+    /// Whether a cell part had ended at the horizon while its home was not notified yet.
     pub(super) fn has_ended(&self, entity: EntityId) -> bool {
         self.ended.contains(&entity)
     }
@@ -95,7 +95,7 @@ impl Floors {
         let departing = state.departing.into_values();
         for (entity, image) in state.entities.into_iter().chain(departing) {
             let floor = Floor::of(image);
-            // One that is under way may have arrived: whoever has the higher number has it.
+            // A part in hand-over may have arrived: the owner with the higher number has it.
             let is_newer = |held: &Floor| held.number <= floor.number;
             if self.cells.get(&entity).is_none_or(is_newer) {
                 self.cells.insert(entity, floor);

@@ -1,4 +1,4 @@
-//! Checking files to which bots still write.
+//! Checking files that bots still write.
 
 use std::{
     collections::BTreeMap,
@@ -12,8 +12,8 @@ use annals_store::{Store, StoreError};
 
 use super::{ATTEMPTS, CheckError, CheckReport, Extent, Histories, check_line, check_whole, shown_files};
 
-/// A folder of files that grow, how far each was checked, and how far the archive was read. What is checked is what was there
-/// at the last look: the archive has to be given the time to hold that.
+/// A folder of growing files, how far each was checked, and how far the archive was read. Only what was there at the
+/// last look is checked, so that the archive has time to receive it.
 #[derive(Clone)]
 pub struct Following {
     folder: PathBuf,
@@ -22,21 +22,21 @@ pub struct Following {
     checked: Checked,
 }
 
-/// How much was checked: events shown, states told, and properties that these told.
+/// Numbers checked: events shown, states sent, and properties in these states.
 type Checked = [u64; 3];
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     /// Bytes that were checked: whole lines.
     checked: u64,
-    /// How many lines those are.
+    /// Number of those lines.
     lines: u64,
-    /// Bytes there were at the last look.
+    /// File size at the last look, in bytes.
     seen: u64,
 }
 
 impl Following {
-    /// Nothing of this folder was checked.
+    /// Nothing of this folder is checked yet.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
         Self {
@@ -47,12 +47,12 @@ impl Following {
         }
     }
 
-    /// Reads another store of the same realm from now on, that is, the same one through another connection.
+    /// Switches to a new connection to the same store.
     pub fn forget_archive(&mut self) {
         self.histories = Histories::default();
     }
 
-    /// Looks how long the files are.
+    /// Records the current sizes of the files.
     ///
     /// # Errors
     /// When they cannot be read, or there are none.
@@ -68,18 +68,18 @@ impl Following {
         Ok(())
     }
 
-    /// Holds what was there at the last look, and was not checked before, against the archive; and checks the numbers of what
-    /// the archive has got since. A line that was not written whole yet is left for the next time. After a check that found
-    /// something the next one begins from nothing.
+    /// Compares what was there at the last look, and was not checked before, with the archive; and checks the numbers
+    /// of new archived events. An incomplete line is left for the next check. After a check with findings the next one
+    /// starts from the beginning.
     ///
     /// # Errors
-    /// When the files or the archive cannot be read at all; what is wrong with either is in the report.
+    /// When the files or the archive cannot be read at all; faults in either are in the report.
     pub async fn check(&mut self, store: &Store, schema: &Schema) -> Result<CheckReport, CheckError> {
         let mut attempts = 0;
         loop {
             attempts += 1;
             match self.go_on(store, schema).await {
-                // Retention let go of what was being read.
+                // Retention deleted what was being read.
                 Err(CheckError::Store(StoreError::Conflict)) if attempts < ATTEMPTS => {}
                 checked => return checked,
             }
@@ -120,7 +120,7 @@ impl Following {
         Ok(report)
     }
 
-    /// Holds all files against the archive, from their beginnings, and what was checked on the way against that.
+    /// Compares all files with the archive from the beginning, and the results of the incremental checks with that.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -138,7 +138,7 @@ impl Following {
 }
 
 impl Place {
-    /// As much was seen, and nothing checked.
+    /// A copy with the same sizes and nothing checked.
     fn anew(&self) -> Self {
         Self {
             seen: self.seen,
@@ -153,7 +153,7 @@ fn read_part(path: &Path, place: &Place) -> Result<String, CheckError> {
         file.seek(SeekFrom::Start(place.checked))?;
         let mut bytes = Vec::new();
         file.take(place.seen - place.checked).read_to_end(&mut bytes)?;
-        // What is cut off in the middle of a character is no whole line.
+        // A character cut in half is not part of a complete line.
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
     reading().map_err(|source| CheckError::Read {

@@ -1,4 +1,4 @@
-//! What the archive holds that others may see, by entity part and history number.
+//! The visible events in the archive, by entity part and history number.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,25 +21,25 @@ use super::traces::Traces;
 /// How much of an archive is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// All of it, in one reading.
+    /// The whole archive in one reading.
     Whole,
-    /// What there is so far, to be read on later.
+    /// The archive so far, to be continued later.
     SoFar,
 }
 
-/// All that others may see of every entity part there ever was, as far as the archive was read. It is read on where it was
-/// left; what was found wrong was found once.
+/// All visible events of every entity part, as far as the archive was read. Reading continues where it ended; each
+/// fault is reported once.
 #[derive(Clone, Default)]
 pub(super) struct Histories {
     parts: BTreeMap<(EntityId, Part), History>,
     logs: BTreeMap<OwnerId, Followed>,
-    /// Parts of which something was read that is not gone through yet.
+    /// Parts with events that were read and not processed yet.
     touched: BTreeSet<(EntityId, Part)>,
     pub(super) batches: u64,
     deeds: Deeds,
-    /// Where the logs of cells begin since events of theirs were let go.
+    /// Where the logs of cells begin after retention.
     floors: Floors,
-    /// What is told of cell parts of which nothing else is left.
+    /// Traces of cell parts whose events are all gone.
     traces: Traces,
 }
 
@@ -47,57 +47,59 @@ pub(super) struct Histories {
 #[derive(Clone)]
 struct Followed {
     walk: LogWalk,
-    /// What was read and lies beyond what was to be read.
+    /// A step that was read beyond the end of this reading.
     ahead: Option<Step>,
 }
 
-/// What others may see of one entity part.
+/// The visible history of one entity part.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     type_id: Option<TypeId>,
     /// Whether its creation was read.
     is_created: bool,
-    /// Where the last was read that it did.
+    /// The leaf of its last event that was read.
     latest: Option<(Shard, LeafIndex)>,
-    /// What a base part has heard from the ledger, as far as its log was read and follows.
+    /// A base part's view of the ledger, as far as its log was read without a gap.
     ledger: Option<LedgerView>,
-    /// With what it was created, or stood at the horizon, until that is gone through.
+    /// Its properties at its creation or at the horizon, until they are processed.
     first: Option<BTreeMap<MemberId, Value>>,
-    /// The number up to which its events may have been let go; 0 where none were. From there on it is known what it holds.
+    /// The number up to which its events may have been deleted by retention; 0 if none were. From there on its
+    /// properties are known.
     floor: HistoryNumber,
     gathered: BTreeMap<HistoryNumber, Archived>,
-    /// What it holds after what was gone through.
+    /// Its properties after the processed events.
     held: BTreeMap<MemberId, Value>,
     /// What clients are shown of each event.
     shown: BTreeMap<HistoryNumber, Shown>,
-    /// By property, the hash of the whole value from each history number on; the floor's is that of the creation, if it is 0.
+    /// By property, the hash of the whole value from each history number on; the entry at the floor is that of the
+    /// creation, if the floor is 0.
     values: BTreeMap<MemberId, Vec<(HistoryNumber, Hash)>>,
 }
 
-/// An event and where it lies.
+/// An event and its place.
 #[derive(Clone, Debug)]
 struct Archived {
     at: (OwnerId, BatchNumber),
     body: Body,
 }
 
-/// What clients are shown of an event, and where it lies.
+/// What clients are shown of an event, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Shown {
     at: (OwnerId, BatchNumber),
     hash: Result<Hash, Unreadable>,
 }
 
-/// An archived event that cannot be what a client was shown.
+/// An archived event that cannot have been shown to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unreadable(pub(super) &'static str);
 
-/// Of an event of an entity of which nobody knows what it is.
+/// An event of an entity of unknown type.
 const UNTYPED: Unreadable = Unreadable("how its entity was created is not in the archive");
 
 impl Histories {
-    /// Reads on in the archive of all owners. What is wrong with that goes into the report. Where the horizon passes what is
-    /// being read, the error is [`StoreError::Conflict`], and what was read is not to be used any more.
+    /// Continues reading the archive of all owners. Faults go into the report. If the horizon passes what is being
+    /// read, the error is [`StoreError::Conflict`], and what was read must be discarded.
     pub(super) async fn read(
         &mut self,
         store: &Store,
@@ -147,7 +149,8 @@ impl Histories {
         self.parts.get(&(entity, part))
     }
 
-    /// Whether all that a part did was let go: it ended before the horizon, and its cell's log is what says that it lived.
+    /// Whether all events of a part were deleted by retention: it ended before the horizon, and its cell's log shows
+    /// that it existed.
     pub(super) fn is_let_go(&self, entity: EntityId, part: Part) -> bool {
         let latest = self.get(entity, part).and_then(|history| history.latest);
         let lives_on =
@@ -155,18 +158,18 @@ impl Histories {
         part == Part::Cell && !lives_on && self.traces.tell_an_end(entity, self.floors.has_ended(entity))
     }
 
-    /// Whether this says that something was not read, rather than that it was read otherwise than it was shown.
+    /// Whether the finding means that something was not read, rather than that it differs from what was shown.
     pub(super) fn lack(&self, entity: EntityId, part: Part, why: &Why) -> bool {
         match why {
             Why::UnknownEntity | Why::Absent { .. } => true,
             Why::Unreadable(what) => *what == UNTYPED.0,
             Why::Different => false,
-            // What it holds is known from its creation, or its floor, on.
+            // Its properties are known from its creation or its floor on.
             Why::Property { .. } => self.get(entity, part).is_none_or(|history| !history.is_created),
         }
     }
 
-    /// Where the histories of cell parts begin by now.
+    /// Moves the histories of cell parts to the current floors.
     fn begin_at_floors(&mut self) {
         for (entity, floor) in self.floors.cells() {
             let key = (*entity, Part::Cell);
@@ -176,7 +179,7 @@ impl Histories {
         }
     }
 
-    /// The parts that are not here as they are in `whole`, where more may have been read.
+    /// Number of parts that differ from those in `whole`, which may have read more.
     pub(super) fn otherwise_than(&self, whole: &Self) -> u64 {
         let is_otherwise = |(key, history): &(&(EntityId, Part), &History)| {
             let is_same = whole.parts.get(key).is_some_and(|whole| history.is_beginning_of(whole));
@@ -203,7 +206,7 @@ impl Histories {
                 },
             };
             if step.leaf.is_some_and(|leaf| leaf >= end) {
-                // What is wrong with it may be that the horizon has passed it since the floors were read.
+                // A fault may only mean that the horizon has passed it since the floors were read.
                 if step.fault.is_some() {
                     log.walk.return_to(before);
                 } else {
@@ -296,8 +299,8 @@ impl Histories {
     }
 }
 
-/// Up to where the shards are to be read: as far as they reach when the reading begins. Logs are read one after the other, and
-/// in a running realm those that are read last would hold events that follow others of the first that were not read.
+/// The current ends of the shards: reading stops there. Logs are read one after the other, and in a running realm those
+/// read last would otherwise contain effects of events in the first that were not read.
 async fn read_ends(
     store: &Store,
     owners: &BTreeMap<OwnerId, OwnerRecord>,
@@ -318,7 +321,7 @@ impl History {
         self.shown.get(&number).map(|shown| shown.hash).or_else(untyped)
     }
 
-    /// The number up to which its events may have been let go.
+    /// The number up to which its events may have been deleted by retention.
     pub(super) fn floor(&self) -> HistoryNumber {
         self.floor
     }
@@ -330,12 +333,12 @@ impl History {
         read.max(self.floor)
     }
 
-    /// How many events there are.
+    /// Number of events.
     fn events(&self) -> u64 {
         (self.shown.len() + self.gathered.len()) as u64
     }
 
-    /// The first number that is missing and the first that is there again.
+    /// The first missing number, and the first number after the gap.
     fn first_gap(&self) -> Option<(HistoryNumber, HistoryNumber)> {
         let behind = (Bound::Excluded(self.floor), Bound::Unbounded);
         let count = self.shown.range(behind).count() + self.gathered.range(behind).count();
@@ -350,7 +353,8 @@ impl History {
         expected.find(|(expected, number)| expected != number)
     }
 
-    /// Whether what was gone through here is what `whole` has, where more may have been read, and more let go.
+    /// Whether the processed history agrees with `whole`, which may have read more, and of which more may have been
+    /// deleted.
     fn is_beginning_of(&self, whole: &Self) -> bool {
         let behind = (Bound::Excluded(whole.floor), Bound::Unbounded);
         let has_value = |(member, values): (&MemberId, &Vec<(HistoryNumber, Hash)>)| {
@@ -365,8 +369,8 @@ impl History {
             && self.values.iter().all(has_value)
     }
 
-    /// The hash of a property's value at a history number, as clients number properties and are told them whole; `None` if
-    /// the archive does not tell.
+    /// The hash of a property's full value at a history number, as clients number and receive properties; `None` if the
+    /// archive does not have it.
     pub(super) fn value(&self, schema: &Schema, member: MemberId, at: HistoryNumber) -> Option<Hash> {
         let entity_type = schema.entity_type(self.type_id?)?;
         let known_as = schema.entity_type(entity_type.client_type.unwrap_or(entity_type.id))?;
@@ -376,14 +380,15 @@ impl History {
         values[..place].last().map(|(_, hash)| *hash)
     }
 
-    /// The name of a property as clients number them, for messages.
+    /// The name of a property by its client number, for messages.
     pub(super) fn property_name<'s>(&self, schema: &'s Schema, member: MemberId) -> Option<&'s str> {
         let entity_type = schema.entity_type(self.type_id?)?;
         let known_as = schema.entity_type(entity_type.client_type.unwrap_or(entity_type.id))?;
         known_as.property(member).map(|property| property.name.as_str())
     }
 
-    /// An event as clients are told it: where the view of an account was restated, what the ledger said by then.
+    /// An event as clients receive it: where the ledger view of an account was restated, with the ledger's statements
+    /// so far.
     fn as_shown(&self, schema: &Schema, body: Body) -> Body {
         let value = |member| {
             let property = schema.entity_type(self.type_id?)?.property(member)?;
@@ -399,7 +404,8 @@ impl History {
     }
 
     fn created(&mut self, type_id: TypeId, properties: &[(MemberId, Value)]) {
-        // Of a log that was filled in late, a creation may be there though more of the history is not (rule F5).
+        // In a log that was filled in late, a creation may be present though later events of the history are not (rule
+        // F5).
         let is_behind = self.floor == HistoryNumber(0);
         (self.type_id, self.is_created) = (Some(type_id), true);
         if is_behind {
@@ -408,7 +414,7 @@ impl History {
         self.ledger = Some(LedgerView::default());
     }
 
-    /// Its history begins at the horizon, unless it was read up to there.
+    /// Starts its history at the horizon, unless it was read up to there.
     fn begin_at(&mut self, floor: &Floor) {
         if self.is_created && floor.number <= self.newest() {
             return;
@@ -419,12 +425,12 @@ impl History {
         self.values.clear();
     }
 
-    /// Goes through what was gathered in the order of its numbers, once it is known what the entity is.
+    /// Processes the collected events in the order of their numbers, once the entity's type is known.
     fn go_through(&mut self, schema: &Schema, extent: Extent) {
         let Some(entity_type) = self.type_id.and_then(|type_id| schema.entity_type(type_id)) else {
             return;
         };
-        // After a loss by the log a creation may be archived behind what follows it (rule F5).
+        // After a loss by the log a creation may be archived behind its successors (rule F5).
         if !self.is_created && extent == Extent::SoFar {
             return;
         }
@@ -454,7 +460,7 @@ impl History {
     }
 }
 
-/// The hash of what a client that sees all of an event is shown of it.
+/// The hash of an event as a client sees it that may see all of it.
 fn shown_hash(entity_type: &EntityType, body: &Body) -> Result<Hash, Unreadable> {
     const UNFIT: Unreadable = Unreadable("its value does not fit the schema");
     match body {
@@ -474,7 +480,7 @@ fn whole(entity_type: &EntityType, member: MemberId, value: &Value) -> Option<Ha
     property_hash(&entity_type.property(member)?.data_type, value)
 }
 
-/// Makes a change; `None` if it does not fit what was there.
+/// Applies a change; `None` if it does not fit the value.
 fn make(
     entity_type: &EntityType,
     held: &mut BTreeMap<MemberId, Value>,

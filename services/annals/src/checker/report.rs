@@ -1,4 +1,4 @@
-//! What a check found.
+//! The result of a check.
 
 use std::fmt;
 
@@ -7,23 +7,23 @@ use annals_ids::{BatchNumber, EntityId, HistoryNumber, MemberId, OwnerId, Part};
 
 use super::driven::Driven;
 
-/// Most findings of each kind that are named; more are counted.
+/// Maximum findings of each kind that are listed; the rest are counted.
 pub const MAX_NAMED: usize = 100;
 
-/// A shown event that the archive does not hold as it was shown.
+/// A shown event that the archive does not contain as shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// The name of the bot's file.
     pub file: String,
-    /// The line in it, from 1.
+    /// The line in the file, from 1.
     pub line: u64,
-    /// Which entity.
+    /// The entity.
     pub entity: EntityId,
-    /// Which part.
+    /// The part.
     pub part: Part,
-    /// The event; for a refresh, the one for which it stands.
+    /// The event; for a refresh, the history number of the state.
     pub number: HistoryNumber,
-    /// What is wrong.
+    /// The reason.
     pub why: Why,
 }
 
@@ -34,61 +34,62 @@ pub enum Why {
     UnknownEntity,
     /// The archive has no event with this number.
     Absent {
-        /// The newest event that it has of the part.
+        /// The newest event of the part in the archive.
         newest: HistoryNumber,
     },
-    /// The archive has another value there.
+    /// The archive has another value.
     Different,
-    /// The archive has something there that cannot have been shown.
+    /// The archived event cannot have been shown.
     Unreadable(&'static str),
-    /// The state was told with a property that the archive has otherwise, or not at all.
+    /// The state contained a property that differs in the archive, or is missing there.
     Property {
-        /// Which property, as clients number them.
+        /// The property, as clients number them.
         member: MemberId,
-        /// Its name, if the archive tells the entity's type.
+        /// Its name, if the entity's type is known from the archive.
         name: Option<String>,
     },
 }
 
-/// What is wrong with the archive's history numbers.
+/// A fault in the archive's history numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// Numbers are missing.
     Hole {
-        /// Of which entity.
+        /// The entity.
         entity: EntityId,
-        /// Of which part.
+        /// The part.
         part: Part,
-        /// The first that is missing.
+        /// The first missing number.
         first: HistoryNumber,
-        /// The first that is there again.
+        /// The first number after the hole.
         until: HistoryNumber,
     },
     /// A number has two events.
     Twice {
-        /// Of which entity.
+        /// The entity.
         entity: EntityId,
-        /// Of which part.
+        /// The part.
         part: Part,
-        /// Which number.
+        /// The number.
         number: HistoryNumber,
-        /// In which batches they are.
+        /// The batches that contain the two events.
         places: [(OwnerId, BatchNumber); 2],
     },
 }
 
-/// What a check found. Clean if nothing is lost or wrong.
+/// The result of a check. Clean if nothing is lost or faulty.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
     /// Files that were read.
     pub files: u64,
-    /// Events that bots were shown, each as often as one was.
+    /// Events that bots were shown; an event counts once per bot.
     pub shown: u64,
-    /// States that bots were told.
+    /// States that bots received.
     pub refreshed: u64,
-    /// Properties that these states told.
+    /// Properties in these states.
     pub properties: u64,
-    /// How many of these events and states lie before the horizon and were let go (rule F14): they are not checked.
+    /// Number of these events and states that lie before the horizon and were deleted by retention (rule F14): they are
+    /// not checked.
     pub let_go: u64,
     /// Batches in the archive.
     pub batches: u64,
@@ -96,29 +97,29 @@ pub struct CheckReport {
     pub parts: u64,
     /// Events in the archive that others may see.
     pub events: u64,
-    /// How much of the world was at work, in what was not let go.
+    /// How much of the world was driven, in what retention has kept.
     pub driven: Driven,
-    /// The first of what was shown and is lost.
+    /// The first lost events and states.
     pub lost: Vec<Lost>,
-    /// How many that are in all.
+    /// Their total number.
     pub lost_count: u64,
-    /// The first of the history numbers that are missing or there twice: one hole per part.
+    /// The first history numbers that are missing or duplicated: one hole per part.
     pub holes: Vec<Wrong>,
-    /// How many that are in all.
+    /// Their total number.
     pub hole_count: u64,
-    /// The first batches that are missing or not what was archived.
+    /// The first batches that are missing or differ from what was archived.
     pub faults: Vec<(OwnerId, BatchNumber, Fault)>,
-    /// How many that are in all.
+    /// Their total number.
     pub fault_count: u64,
-    /// Entity parts that were read otherwise on the way, by a check that went on as the archive grew: a defect of the check, or
-    /// the archive was changed behind it.
+    /// Entity parts that an incremental check read differently: a defect of the check, or a change of the archive
+    /// behind it.
     pub otherwise: u64,
-    /// Lines and properties that such a check did not see, or saw twice.
+    /// Lines and properties that an incremental check missed or saw twice.
     pub passed_over: u64,
 }
 
 impl CheckReport {
-    /// Whether everything that was shown is there, and nothing in the archive is wrong.
+    /// Whether everything shown is in the archive, and the archive is without faults.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         let archive = self.hole_count + self.fault_count + self.otherwise;

@@ -75,7 +75,7 @@ impl Check {
         }
     }
 
-    /// What was found, and how the files were read: what is wrong in one dialect may be right in the other.
+    /// The findings, and the dialect in which the files were read: an error in one dialect may be correct in the other.
     fn text(&self, found: &Compiled) -> String {
         let (folder, dialect) = (self.dir.display(), &found.dialect);
         let gravest = found.diagnostics.iter().min_by_key(|diagnostic| diagnostic.severity);
@@ -95,7 +95,7 @@ impl Check {
     }
 }
 
-/// The folder as a log for other programs names it: below the current one as it is written, else from the root.
+/// The folder as a log for other programs names it: relative if it is below the current one, else absolute.
 fn uri(dir: &Path) -> String {
     let dir = dir.strip_prefix("./").unwrap_or(dir);
     if dir.is_absolute() {

@@ -1,4 +1,4 @@
-//! `annals defs compile`: a world's definitions as one file, to compare later ones with.
+//! `annals defs compile`: a world's definitions as one file, for later comparison.
 
 use std::{path::PathBuf, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `annals defs describe`: what each type and member costs, who sees it and how it is stored.
+//! `annals defs describe`: the cost, visibility and storage of each type and member.
 
 use std::{
     path::{Path, PathBuf},
@@ -39,7 +39,7 @@ enum Format {
 
 impl Describe {
     pub(super) fn run(self) -> ExitCode {
-        // In `--html DIR` what follows the option is the world.
+        // In `--html DIR` the value of the option is the world.
         let (dir, html) = match (self.dir, self.html) {
             (Some(dir), html) => (dir, html),
             (None, Some(Some(dir))) => (dir, Some(None)),
@@ -70,7 +70,7 @@ impl Describe {
     }
 }
 
-/// Describes the definitions below a folder. Where there is no schema, says why, and gives the exit code.
+/// Describes the definitions below a folder. If there is no schema, prints the cause and returns the exit code.
 pub(super) fn read(dir: &Path) -> Result<Description, ExitCode> {
     let survey = match tree(dir) {
         Ok(tree) => survey(&tree),
@@ -82,7 +82,7 @@ pub(super) fn read(dir: &Path) -> Result<Description, ExitCode> {
     Err(WorldError::new(dir, survey.diagnostics).tell())
 }
 
-/// The description of what is wanted, or why there is none.
+/// The description of the selected types and members, or why there is none.
 fn only(mut description: Description, wanted: &[String]) -> Result<Description, String> {
     let names = description.names();
     for name in wanted {

@@ -1,4 +1,4 @@
-//! `annals defs diff`: what a change of the definitions does, to whom, and what to do about it.
+//! `annals defs diff`: the effects of a change of definitions, whom they affect, and what to do.
 
 use std::{path::PathBuf, process::ExitCode, str::FromStr};
 
@@ -31,7 +31,7 @@ enum Format {
     Json,
 }
 
-/// A class that does not fail the comparison, for one audience or for all.
+/// A class of change that does not fail the comparison, for one audience or for all.
 #[derive(Clone, Copy, Debug)]
 struct Allowance {
     audience: Option<Audience>,
@@ -84,7 +84,7 @@ impl DiffCommand {
         }
     }
 
-    /// What differs. Where nothing can be compared, says why, and gives the exit code.
+    /// The differences. If nothing can be compared, prints the cause and returns the exit code.
     fn compare(&self) -> Result<Diff, ExitCode> {
         let [old, new] = [&self.old, &self.new].map(|path| world::schema(path).map_err(|error| error.tell()));
         let (old, new) = (old?, new?);
@@ -95,7 +95,7 @@ impl DiffCommand {
         Ok(diff(&old, &new, &renames))
     }
 
-    /// The gravest class that does not fail.
+    /// The most severe class that does not fail.
     fn allowed(&self, audience: Audience) -> Class {
         let meant = self
             .allow

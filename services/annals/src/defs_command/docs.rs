@@ -1,4 +1,4 @@
-//! `annals defs docs`: the definitions as one page. `annals defs describe --html` is the same under another name.
+//! `annals defs docs`: the definitions as one page. `annals defs describe --html` is an alias.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,7 +14,7 @@ use super::{
     say,
 };
 
-/// The name of the page in a folder.
+/// File name of the page in a folder.
 const PAGE: &str = "index.html";
 
 #[derive(Debug, clap::Args)]
@@ -35,7 +35,7 @@ impl Docs {
     }
 }
 
-/// Writes the page where it is wanted, and says where it is.
+/// Writes the page and prints its path.
 pub(super) fn write_page(description: &Description, dir: &Path, out: Option<&Path>) -> ExitCode {
     let page = to_page(description, &title(dir));
     let Some(out) = out else {
@@ -59,7 +59,7 @@ pub(super) fn write_page(description: &Description, dir: &Path, out: Option<&Pat
     }
 }
 
-/// Writes the page to a file, or into a folder: one that is there, or a path that ends like one.
+/// Writes the page to a file, or into a folder: an existing one, or a path that ends like one.
 fn write(page: &str, out: &Path) -> Result<PathBuf, OutputError> {
     let is_folder = out.is_dir() || out.as_os_str().as_encoded_bytes().ends_with(b"/");
     if !is_folder {
@@ -72,7 +72,7 @@ fn write(page: &str, out: &Path) -> Result<PathBuf, OutputError> {
     Ok(path)
 }
 
-/// What the page is called: as the world's folder, which may be named by `.`.
+/// The title of the page: the name of the world's folder, which may be given as `.`.
 fn title(dir: &Path) -> String {
     let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     let name = whole.file_name().map(|name| name.to_string_lossy().into_owned());

@@ -1,4 +1,4 @@
-//! `annals defs explain`: why a rule is there, with an example that breaks it and one that does not.
+//! `annals defs explain`: the reason for a rule, with an example that breaks it and one that does not.
 
 use std::process::ExitCode;
 

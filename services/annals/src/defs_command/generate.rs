@@ -1,4 +1,4 @@
-//! `annals defs generate`: code from definitions, and whether a file of it is still what the definitions say.
+//! `annals defs generate`: generates code from definitions, and checks whether a generated file is current.
 
 use std::{
     fs, io,
@@ -93,7 +93,7 @@ impl Generate {
         }
     }
 
-    /// Says whether a file is what would be written.
+    /// Reports whether a file is equal to the generated code.
     fn compare(&self, file: &Path, code: &str) -> ExitCode {
         let problem = match fs::read_to_string(file) {
             Ok(there) if there == code => {
@@ -111,7 +111,7 @@ impl Generate {
         ExitCode::FAILURE
     }
 
-    /// The command that writes the file.
+    /// The command that generates the file.
     fn command(&self, file: &Path) -> String {
         let name = |value: Option<clap::builder::PossibleValue>| {
             value.map_or_else(String::new, |value| value.get_name().to_owned())

@@ -1,4 +1,4 @@
-//! `annals defs lsp`: a language server, for editors that start one and speak with it over its input and output.
+//! `annals defs lsp`: a language server, for editors that start one and communicate over its input and output.
 
 mod answer;
 mod convert;
@@ -31,7 +31,7 @@ impl Lsp {
     pub(super) fn run(self) -> ExitCode {
         let inbox = Arc::new(Inbox::default());
         let ears = Arc::clone(&inbox);
-        // It waits for input until the process ends; nobody waits for it.
+        // The thread reads until the process ends; it is not joined.
         thread::spawn(move || listen(&ears));
         match converse(&inbox, &mut BufWriter::new(io::stdout().lock())) {
             Ok(code) => ExitCode::from(code),
@@ -43,7 +43,7 @@ impl Lsp {
     }
 }
 
-/// Reads what the editor says until it says no more.
+/// Reads messages until the end of the input.
 fn listen(inbox: &Inbox) {
     let mut input = BufReader::new(io::stdin().lock());
     loop {
@@ -56,13 +56,13 @@ fn listen(inbox: &Inbox) {
     }
 }
 
-/// Handles events until the conversation is over; gives the exit code.
+/// Handles events until the session ends; returns the exit code.
 fn converse(inbox: &Inbox, output: &mut impl Write) -> io::Result<u8> {
     let mut server = Server::new();
     loop {
         match inbox.try_take() {
             Some(event) => handle(&mut server, event, output)?,
-            // What has come already makes a check too early.
+            // If input is pending, a check would be premature.
             None if server.is_unsettled() => server.settle(),
             None => handle(&mut server, inbox.take(), output)?,
         }
@@ -102,7 +102,7 @@ mod tests {
         Event::Message(Notification::new(method.to_owned(), params).into())
     }
 
-    /// What a whole conversation comes to, all of it said before it is heard: the exit code, and what was written.
+    /// Runs a session whose input is known in advance: the exit code, and the output.
     fn output(events: Vec<Event>) -> (u8, String) {
         let inbox = Inbox::default();
         for event in events {
@@ -114,7 +114,7 @@ mod tests {
         (code, String::from_utf8(output).expect("text"))
     }
 
-    /// The exit code of a conversation, and the answers as error codes by id.
+    /// The exit code of a session, and the error code of each answer by id.
     fn conversation(events: Vec<Event>) -> (u8, Vec<(Json, Option<i64>)>) {
         let (code, text) = output(events);
         let bodies = text.split("Content-Length: ").skip(1).map(|frame| {

@@ -1,4 +1,4 @@
-//! Files that commands write: into folders that are there, since a path that was mistyped is to make none.
+//! Writing output files: only into existing folders, so a mistyped path creates none.
 
 use std::{fs, io, path::Path};
 
@@ -7,10 +7,10 @@ use thiserror::Error;
 /// Why nothing was written.
 #[derive(Debug, Error)]
 pub(super) enum OutputError {
-    /// The folder that it would be in is not there.
+    /// The parent folder does not exist.
     #[error("{path} cannot be written: there is no folder {parent}; make it first")]
     NoFolder { path: String, parent: String },
-    /// The system refuses.
+    /// The operating system refuses.
     #[error("{path} cannot be written: {source}")]
     Refused {
         path: String,
@@ -24,7 +24,7 @@ pub(super) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Output
     fs::write(path, content).map_err(|source| why(path, source))
 }
 
-/// Makes a folder if it is not there; the one above it has to be.
+/// Creates a folder if it does not exist; its parent must exist.
 pub(super) fn make_folder(path: &Path) -> Result<(), OutputError> {
     if path.is_dir() {
         return Ok(());

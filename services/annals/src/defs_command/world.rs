@@ -1,7 +1,7 @@
-//! Definitions as commands are given them, a world's folder or a stored schema, and what is said where they have none.
+//! The definitions given to a command, a world's folder or a stored schema, and the errors if there are none.
 //!
-//! A world that does not compile has problems, and every command that needs it ends with 1, as a check does. Where there is
-//! nothing to read it could not run, and ends with 2.
+//! A world that does not compile has problems, and every command that needs it ends with exit code 1, as a check does.
+//! If there is nothing to read, the command could not run, and ends with 2.
 
 use std::{
     fs,
@@ -22,13 +22,13 @@ use super::CANNOT_RUN;
 /// Why there is no schema.
 #[derive(Debug, Error)]
 pub(crate) enum WorldError {
-    /// The definitions have errors, which come first; without any file there is one that says so.
+    /// The definitions have errors, which come first; if there is no file, one error says so.
     #[error("{problems}{folder} does not compile; `annals defs explain {first}` says more about a code")]
     Definitions {
         folder: String,
         problems: String,
         first: Rule,
-        /// There is nothing to read.
+        /// Whether there is nothing to read.
         is_nothing: bool,
     },
     /// There is no such folder.
@@ -41,7 +41,7 @@ pub(crate) enum WorldError {
         #[source]
         source: io::Error,
     },
-    /// A file is no stored schema.
+    /// A file is not a stored schema.
     #[error("{file} is no schema that `annals defs compile` wrote: {source}")]
     Undecodable {
         file: String,
@@ -51,7 +51,7 @@ pub(crate) enum WorldError {
 }
 
 impl WorldError {
-    /// Of a folder that does not compile. What is no error has no part in it.
+    /// The errors of a folder that does not compile. Warnings are left out.
     pub(super) fn new(folder: &Path, mut diagnostics: Vec<Diagnostic>) -> Self {
         diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
         let style = match io::stderr().is_terminal() {
@@ -67,7 +67,7 @@ impl WorldError {
         }
     }
 
-    /// Says why, and gives the exit code.
+    /// Prints the error, and returns the exit code.
     pub(crate) fn tell(&self) -> ExitCode {
         eprintln!("{self}");
         match self {
@@ -86,7 +86,7 @@ pub(super) fn tree(folder: &Path) -> Result<Tree, WorldError> {
     Ok(Tree::read(folder))
 }
 
-/// Whether it says that there is nothing to read: no definitions, or no folder.
+/// Whether the diagnostic says that there is nothing to read: no definitions, or no folder.
 pub(super) fn is_nothing(diagnostic: &Diagnostic) -> bool {
     match diagnostic.rule {
         Rule::NoDefinitions => true,
@@ -94,7 +94,7 @@ pub(super) fn is_nothing(diagnostic: &Diagnostic) -> bool {
     }
 }
 
-/// The schema of a world's folder, or the one that a file holds.
+/// The schema of a world's folder, or the one in a file.
 pub(crate) fn schema(path: &Path) -> Result<Schema, WorldError> {
     if !path.is_file() {
         let Compiled {

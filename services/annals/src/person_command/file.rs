@@ -1,4 +1,5 @@
-//! The file in which keys are kept apart: a JSON object in each line, the first of which says what it is and how many follow.
+//! The file in which keys are kept separately: one JSON object per line; the first gives the format and the number of
+//! the others.
 
 use std::{
     collections::BTreeMap,
@@ -15,13 +16,13 @@ use annals_store::layout::personal::{Forgotten, TEXT_LIMIT};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What the first line says that it is.
+/// The format in the first line.
 const FORM: &str = "annals persons v1";
 
-/// Longest line, in bytes: two texts, each byte of which is escaped, and numbers.
+/// Maximum length of a line, in bytes: two texts, each byte of which is escaped, and numbers.
 const LINE_LIMIT: usize = 2 * 6 * TEXT_LIMIT + 512;
 
-/// Why such a file cannot be used.
+/// Why a key file cannot be used.
 #[derive(Debug, Error)]
 pub(super) enum KeyFileError {
     #[error("{} cannot be written; a file that is there is not written over", path.display())]
@@ -66,7 +67,7 @@ struct Since {
     reason: String,
 }
 
-/// Writes a new file, which only its owner can read. It is on the disk when this is over.
+/// Writes a new file, readable only by its owner. It is synced to disk on return.
 pub(super) fn write(path: &Path, persons: &BTreeMap<DatabaseId, Person>) -> Result<(), KeyFileError> {
     let failed = |source| KeyFileError::Write {
         path: path.to_owned(),
@@ -101,7 +102,7 @@ fn put(out: &mut impl Write, persons: &BTreeMap<DatabaseId, Person>) -> io::Resu
     out.flush()
 }
 
-/// Reads such a file, all of it or nothing.
+/// Reads a key file, all of it or nothing.
 pub(super) fn read(path: &Path) -> Result<BTreeMap<DatabaseId, Person>, KeyFileError> {
     let failed = |source| KeyFileError::Read {
         path: path.to_owned(),

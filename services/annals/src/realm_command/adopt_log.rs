@@ -1,4 +1,4 @@
-//! `annals realm adopt-log`: a store that is older than its log takes up what the log proves, or gives it up (rule F17).
+//! `annals realm adopt-log`: a store that is older than its log adopts what the log proves, or gives it up (rule F17).
 
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
 
@@ -20,7 +20,7 @@ use annals_store::StoreError;
 use annals_wire::Subjects;
 use thiserror::Error;
 
-/// Alarms that are printed one by one; the others are counted.
+/// Maximum alarms that are printed individually; the rest are counted.
 const PRINTED: usize = 20;
 
 /// Take up what the log proves that an older store does not know, or give it up. The realm must not run.
@@ -43,7 +43,7 @@ pub(super) struct AdoptLog {
     reason: Option<String>,
 }
 
-/// A text of at most so many bytes that says something.
+/// Parses a text that is not blank and has at most this many bytes.
 fn short<const MOST: usize>(text: &str) -> Result<String, String> {
     if text.trim().is_empty() || text.len() > MOST {
         return Err(format!("write 1 to {MOST} bytes"));
@@ -146,7 +146,7 @@ impl AdoptLog {
     }
 }
 
-/// Folds the stream to its end, and ends the adoption.
+/// Folds the stream to its end, and completes the adoption.
 async fn fold(
     mut adoption: Adoption,
     history: &History,

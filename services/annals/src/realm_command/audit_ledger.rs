@@ -1,4 +1,4 @@
-//! `annals realm audit-ledger`: whether the ledger is what it should be, and where what is in it comes from.
+//! `annals realm audit-ledger`: audits the ledger, and traces the origin of its assets.
 //!
 //! ```text
 //! kind KIND (NAME): made N, destroyed N, held N, in escrow N
@@ -28,7 +28,7 @@ pub(super) struct AuditLedger {
     trace: Option<Traced>,
 }
 
-/// The account that is to be traced.
+/// The account to trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Traced {
     holder: DatabaseId,

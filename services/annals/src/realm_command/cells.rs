@@ -1,4 +1,4 @@
-//! `annals realm cells`: how the spaces of a realm that runs are divided, as its director knows.
+//! `annals realm cells`: the division of a running realm's spaces, as its director has it.
 
 use std::{
     io::{self, Write, stdout},
@@ -118,7 +118,7 @@ fn row(cell: &CellReport) -> [String; HEADINGS.len()] {
 
 fn to_json(list: &CellList) -> Value {
     let cell = |cell: &CellReport| {
-        // What goes on without end has no edge there.
+        // An unbounded side has no edge.
         let edge = |at: f32| at.is_finite().then_some(at);
         json!({
             "space": cell.space.0,

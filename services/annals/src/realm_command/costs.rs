@@ -1,5 +1,5 @@
-//! `annals realm costs`: which members of entity types cost how many bytes, as the base and cell processes of a realm that
-//! runs have counted.
+//! `annals realm costs`: the cost in bytes of the members of entity types, as counted by the base and cell processes of
+//! a live realm.
 
 use std::{
     cmp::Reverse,
@@ -22,10 +22,10 @@ use thiserror::Error;
 use super::Format;
 use super::RealmError;
 
-/// How long answers are waited for.
+/// How long to wait for answers.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The services that count.
+/// The services that count costs.
 const SERVICES: [&str; 2] = ["base", "cell"];
 
 /// Show the members that cost most, since the processes that are there started.
@@ -77,7 +77,7 @@ pub(super) enum CostsUnknown {
     Nobody,
 }
 
-/// What processes have counted.
+/// The counts of the processes.
 struct Counted {
     processes: usize,
     members: Vec<MemberCost>,
@@ -105,7 +105,7 @@ impl Costs {
         let mut counted = ask(settings).await?;
         let is_meant = |name: &str| self.entity_type.as_ref().is_none_or(|meant| meant == name);
         counted.members.retain(|cost| is_meant(&cost.entity_type));
-        // Those that cost as much stay in the order of their names.
+        // Members with equal costs stay ordered by name.
         counted.members.sort_by_key(|cost| Reverse(self.by.of(cost)));
         match self.format {
             Format::Table => print_table(&counted, self.limit)?,
@@ -144,7 +144,7 @@ const HEADINGS: [&str; 10] = [
     "type", "member", "kind", "changes", "bytes", "log", "own", "others", "ghosts", "part",
 ];
 
-/// How many of the columns are names.
+/// Number of columns that are names.
 const NAMES: usize = 3;
 
 fn print_table(counted: &Counted, limit: usize) -> io::Result<()> {

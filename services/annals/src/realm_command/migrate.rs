@@ -1,4 +1,4 @@
-//! `annals realm migrate`: other definitions for a realm that is stopped.
+//! `annals realm migrate`: changes the definitions of a stopped realm.
 //!
 //! ```text
 //! TYPE: N stored entities
@@ -7,7 +7,7 @@
 //! N of N stored entities converted
 //! migrated to schema FINGERPRINT
 //! ```
-//! A migration that was killed goes on when it is asked for again.
+//! A killed migration continues when the command is run again.
 
 use std::{
     path::PathBuf,
@@ -35,7 +35,7 @@ use thiserror::Error;
 
 use crate::defs_command::world;
 
-/// Between two lines that say how far it is.
+/// Interval between progress lines.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
 /// How to migrate it.
@@ -144,14 +144,14 @@ impl Migrate {
         finish(&source.store, &new).await
     }
 
-    /// What changes, as `annals defs diff` says it.
+    /// Prints the changes, as `annals defs diff` does.
     fn explain(&self, old: &Schema, new: &Schema) {
         let renames = Renames::new(old, new, self.rename.iter().cloned()).unwrap_or_default();
         print!("{}", diff(old, new, &renames).to_text());
     }
 }
 
-/// Whether nothing lies in the logs that is not folded: what is tried out is all there is.
+/// Checks that the logs contain nothing that is not folded: otherwise the trial run is incomplete.
 async fn is_folded(source: &Source) -> Result<(), NotMigrated> {
     for &owner in read_owners(&source.store).await?.keys() {
         let mut reading = Reading::default();

@@ -1,4 +1,5 @@
-//! `annals realm grant` and `annals realm take`: what an operator makes for an account, gives back to it, or takes from it.
+//! `annals realm grant` and `annals realm take`: creates assets for an account, returns assets to it, or takes them
+//! from it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -80,7 +81,7 @@ struct Word {
     format: Format,
 }
 
-/// Why it is not known to be done.
+/// Why the order is not known to be done.
 #[derive(Debug, Error)]
 enum OperatorFailed {
     #[error("kind {kind} is named more than once with {flag}: write each kind once, with all of it")]
@@ -122,7 +123,8 @@ enum OperatorFailed {
     Print(#[from] io::Error),
 }
 
-/// What is wanted, and for whom. Whatever is named twice is refused: whether it is meant once or twice, nobody here knows.
+/// The wanted order and its account. Anything named twice is refused, because it is ambiguous whether it is meant once
+/// or twice.
 struct Wanted {
     who: Who,
     what: Typed,
@@ -130,21 +132,21 @@ struct Wanted {
     word: Word,
 }
 
-/// What is wanted beside items that there are.
+/// The wanted assets besides existing items.
 enum What {
-    /// These are made, and the items come back.
+    /// These are created, and the items are returned.
     Grant(Goods),
     /// These are taken, and the items too.
     Take(BTreeMap<AssetKind, u64>),
 }
 
-/// The same before kinds are looked up by their names.
+/// The same before names of kinds are looked up.
 enum Typed {
     Grant(Vec<(Numbered, u64)>, Vec<(Numbered, u32)>),
     Take(Vec<(Numbered, u64)>),
 }
 
-/// A kind or a slot as somebody writes it.
+/// A kind or a slot as an operator writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Numbered {
     Number(u32),
@@ -179,7 +181,7 @@ impl Take {
     }
 }
 
-/// That no kind is written twice.
+/// Checks that no kind is written twice.
 fn each_once<N>(flag: &'static str, counted: Vec<(Numbered, N)>) -> Result<Vec<(Numbered, N)>, OperatorFailed> {
     for (place, (kind, _)) in counted.iter().enumerate() {
         if counted[..place].iter().any(|(before, _)| before == kind) {
@@ -190,7 +192,7 @@ fn each_once<N>(flag: &'static str, counted: Vec<(Numbered, N)>) -> Result<Vec<(
     Ok(counted)
 }
 
-/// The kinds that are meant; one may be written by number and by name.
+/// The kinds by number; each may be written by number or by name.
 fn kinds<N>(
     flag: &'static str,
     counted: Vec<(Numbered, N)>,
@@ -212,7 +214,7 @@ fn kinds<N>(
     Ok(once)
 }
 
-/// The slot that is meant.
+/// The slot by number.
 fn slot(written: &Numbered, names: &LedgerNames) -> Result<Slot, OperatorFailed> {
     match written {
         Numbered::Number(number) => u16::try_from(*number)
@@ -311,7 +313,7 @@ impl Wanted {
             (Some(entry), _) => entry,
             (None, Some(elsewhere)) => return Err(elsewhere),
             (None, None) => {
-                // Before anything is asked: whoever is interrupted can ask again.
+                // Printed before anything is requested, so an interrupted operator can ask again.
                 eprintln!("action {action}: asked again with --action, it is done once");
                 reached.carry_out(holder, (&order, &warrant)).await?
             }
@@ -337,7 +339,7 @@ impl Typed {
 }
 
 impl What {
-    /// Under which name the tool is written down.
+    /// The name of the tool in the records.
     fn tool(&self) -> &'static str {
         match self {
             Self::Grant(_) => "annals realm grant",
@@ -396,7 +398,7 @@ fn to_json(entry: &Entry, action: ActionId, was_before: bool) -> serde_json::Val
     })
 }
 
-/// A kind, and how many of it.
+/// A kind, and its amount.
 fn counted<N: FromStr>(text: &str) -> Result<(Numbered, N), String> {
     let counted = text.split_once('=').and_then(|(kind, count)| {
         let (kind, count) = (kind.trim().parse().ok()?, count.trim().parse().ok()?);

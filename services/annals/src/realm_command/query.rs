@@ -1,4 +1,4 @@
-//! `annals realm query`: stored entities of a type, of a realm that runs or of a data directory.
+//! `annals realm query`: stored entities of a type, in a live realm or an offline data directory.
 
 use std::{
     io::{self, Write, stdout},
@@ -106,7 +106,7 @@ fn condition(text: &str) -> Result<(String, String), String> {
     Ok((parts.0.trim().to_owned(), parts.1.to_owned()))
 }
 
-/// A value of this type, as an operator writes it.
+/// A value of this type in an operator's notation.
 fn parse(data_type: &DataType, text: &str) -> Option<Value> {
     let value = match data_type {
         DataType::Unicode => Value::Unicode(text.to_owned()),
@@ -122,7 +122,7 @@ fn parse(data_type: &DataType, text: &str) -> Option<Value> {
     annals_def::check(data_type, &value).is_ok().then_some(value)
 }
 
-/// What an entity holds in a property; its default where nothing was stored.
+/// An entity's value of a property; the default if nothing was stored.
 fn held<'a>(found: &'a Found, property: &'a Property) -> &'a Value {
     found.entity.properties.get(&property.name).unwrap_or(&property.default)
 }

@@ -1,4 +1,4 @@
-//! `annals realm stop`.
+//! `annals realm stop`: stops a live realm in order.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -21,7 +21,7 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// Stops the realm, and ends when it is stopped.
+    /// Stops the realm, and returns when it is stopped.
     pub(super) async fn run(self, settings: &Settings) -> ExitCode {
         match self.stop(settings).await {
             Ok(()) => {

@@ -1,4 +1,4 @@
-//! Logs as they grow.
+//! Follows growing logs.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use bytes::Bytes;
 
 use super::{End, TailError};
 
-/// Batches that may wait behind a hole. Beyond that the newest are dropped, and what comes after them is not printed.
+/// Maximum batches that wait behind a hole. Beyond that the newest are dropped, and later ones are not printed.
 const MAX_WAITING: usize = 10_000;
 
 /// The logs of a realm, each from where it was read to.
@@ -35,7 +35,7 @@ struct Log {
 }
 
 impl Following {
-    /// A log is read up to here.
+    /// Follows a log from this end on.
     pub(super) fn begin(&mut self, owner: OwnerId, end: End) {
         self.logs.entry(owner).or_default().end = end;
     }
@@ -44,7 +44,7 @@ impl Following {
         self.reader.is_some()
     }
 
-    /// The batches that the next message of the stream completes, void ones left out; often none.
+    /// The batches that the next message of the stream completes, without void ones; often none.
     pub(super) async fn next(&mut self, source: &Source, notes: &mut Vec<String>) -> Result<Vec<Batch>, TailError> {
         let history = source.history.as_ref().ok_or(TailError::NothingToFollow)?;
         let reader = self.reader.get_or_insert_with(|| Reader::new(history, 1));
@@ -99,14 +99,14 @@ impl Log {
                     "batch {} of owner {owner} (hash {}) is not what belongs there",
                     claim.number, claim.hash
                 )),
-                // Whether an `Open` counts, and what it voids, only the store says.
+                // Only the store knows whether an `Open` counts, and what it voids.
                 Step::End if !asked && self.waiting.awaits_opening(&stand) => {
                     asked = true;
                     let records = read_openings(&source.store, owner).await?;
                     let opening = |OpeningRecord { epoch, number, hash }| Opening { epoch, number, hash };
                     self.openings = records.into_iter().map(opening).collect();
                 }
-                // db asks for what is missing, and it comes as a fill.
+                // db requests the missing batches, and they arrive as a fill.
                 Step::End | Step::Missing { .. } => return Ok(batches),
             }
         }

@@ -1,4 +1,4 @@
-//! Stopping a realm of `annals up` in order: the director leads, and the processes end by themselves.
+//! Stops a realm of `annals up` in order: the director leads, and the processes end by themselves.
 
 use std::time::{Duration, Instant};
 
@@ -12,12 +12,12 @@ use crate::stopping::{StopError, Stopping};
 const END_WITHIN: Duration = Duration::from_secs(10);
 
 impl Realm {
-    /// Stops in order, a line for each stage. Where no director leads it, the processes are stopped one by one.
+    /// Stops in order, with a line for each stage. If no director leads, the processes are stopped one by one.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Those of the operating system.
     pub async fn close(mut self, mut say: impl FnMut(String)) -> Result<(), UpError> {
-        // Somebody else may have stopped it, and it may have come to its end already.
+        // The realm may have been stopped from elsewhere, and have ended already.
         let is_led = !self.left()?.iter().any(|name| is_director(name));
         if is_led && let Err(error) = self.lead_to_the_end(&mut say).await {
             say(format!(
@@ -32,16 +32,16 @@ impl Realm {
         self.stop().await
     }
 
-    /// Whether somebody has stopped the realm: a process has ended in order, and not because it failed.
+    /// Whether the realm is being stopped: a process has ended in order, and not because of a failure.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Those of the operating system.
     pub async fn is_closing(&mut self) -> Result<bool, UpError> {
         let left = self.left()?;
         if left.is_empty() {
             return Ok(false);
         }
-        // One that was stopped alone is started again; the director knows whether that is so.
+        // A process that was stopped alone is restarted; the director knows whether the realm is stopping.
         let stage = match self.stopping().await {
             Ok(stopping) => stopping.stage().await,
             Err(error) => Err(error),
@@ -85,7 +85,7 @@ impl Realm {
         Ok(Stopping::new(bus, subjects))
     }
 
-    /// Whether a process has not ended yet.
+    /// Whether any process still runs.
     fn are_there(&mut self) -> Result<bool, UpError> {
         for index in 0..self.members.len() {
             if self.how_ended(index)?.is_none() {

@@ -1,4 +1,4 @@
-//! Starting again what has ended although nobody asked it to, and nats-servers that a full disk has stopped storing.
+//! Restarts processes that ended unexpectedly, and nats-servers that stopped storing because of a full disk.
 
 use std::{
     path::PathBuf,
@@ -12,28 +12,28 @@ use annals_host::{
 
 use super::{Realm, UpError};
 
-/// Whatever ends more often than that within [`WITHIN`] is not started again.
+/// Maximum restarts within [`WITHIN`].
 const MOST: usize = 5;
 
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// How often nats-servers are asked whether they store.
+/// Interval between checks of whether nats-servers store.
 const ASKED_EVERY: Duration = Duration::from_secs(2);
 
-/// How long the JetStream of a nats-server that runs may be off before it is started again. A cluster that looks for a leader
-/// takes less.
+/// How long the JetStream of a running nats-server may be off before the server is restarted. The election of a leader
+/// in a cluster takes less.
 const OFF_FOR: Duration = Duration::from_secs(30);
 
-/// What is known of the disks of the nats-servers and of db.
+/// The state of the disks of the nats-servers and of db.
 #[derive(Debug, Default)]
 pub(super) struct Disks {
     asked: Option<Instant>,
     servers: Vec<ServerDisk>,
-    /// Whether db waits for room.
+    /// Whether db waits for disk space.
     db_waits: bool,
 }
 
-/// One nats-server's. A server whose disk was full may answer as ever and store nothing until it is started again.
+/// State of one nats-server. A server whose disk was full may answer as before and store nothing until it is restarted.
 #[derive(Clone, Debug, Default)]
 struct ServerDisk {
     was_full: bool,
@@ -41,12 +41,12 @@ struct ServerDisk {
     off: Option<Instant>,
 }
 
-/// When something was started again.
+/// The times of recent restarts.
 #[derive(Debug, Default)]
 pub(super) struct Restarts(Vec<Instant>);
 
 impl Restarts {
-    /// Whether one more is worth it; it is counted.
+    /// Counts a restart; returns whether it is allowed.
     fn allow(&mut self, now: Instant) -> bool {
         self.0.retain(|at| now.duration_since(*at) < WITHIN);
         self.0.push(now);
@@ -55,10 +55,10 @@ impl Restarts {
 }
 
 impl Realm {
-    /// Starts again what has ended, and says what that was, a line each.
+    /// Restarts what has ended, and returns one line for each.
     ///
     /// # Errors
-    /// When something ends again and again, with the end of its log; when it cannot be started.
+    /// When something ends repeatedly, with the end of its log; when it cannot be started.
     pub async fn mend(&mut self) -> Result<Vec<String>, UpError> {
         let mut mended = Vec::new();
         if let Err(ended) = self.nats.check() {
@@ -86,7 +86,7 @@ impl Realm {
         Ok(mended)
     }
 
-    /// Whether a process that has ended is db and its disk has no room: it is started again when there is room.
+    /// Whether a process that has ended is db and its disk is full: it is restarted when there is space.
     fn waits_for_room(&mut self, index: usize, said: &mut Vec<String>) -> bool {
         let store: PathBuf = self.plan.data.join("store");
         let waits = self.members[index].service == Service::Db && matches!(room(&store), Ok(Room::Full | Room::Little));
@@ -100,7 +100,7 @@ impl Realm {
         waits
     }
 
-    /// Starts nats-servers again that run and do not store, once their disks have room.
+    /// Restarts nats-servers that run and do not store, once their disks have space.
     async fn restart_full_servers(&mut self, said: &mut Vec<String>) -> Result<(), UpError> {
         let now = Instant::now();
         if self
@@ -115,7 +115,7 @@ impl Realm {
         self.disks.servers.resize(servers.len(), ServerDisk::default());
         let mut restarted = false;
         for (server, disk) in servers.iter_mut().zip(&mut self.disks.servers) {
-            // A disk that cannot be asked is not what is waited for.
+            // A disk whose free space is unknown is not waited for.
             let found = room(server.store()).unwrap_or(Room::Enough);
             if found == Room::Full && !disk.was_full {
                 disk.was_full = true;

@@ -1,12 +1,13 @@
-//! The first event of an archive that is not as it was, as far as that can be known.
+//! The first event of an archive that differs from the original, as far as it can be determined.
 //!
-//! A verification says that something is wrong. What was changed first is another question: the chain breaks behind a batch that
-//! was changed, and a root that was kept elsewhere covers all leaves at once. Here all that is left of the archive is read,
-//! whatever is wrong with it, and what the leaves were is worked out again: each batch names the hash of the one before it in its
-//! log, so that what a changed batch was is mostly still known, and a kept root proves that it was this. From there the batch
-//! follows, and its events; which event of a batch it was, the batch's own tree tells only in part.
+//! A verification reports that something is wrong. Which event was changed first is another question: the chain breaks
+//! after a changed batch, and a root kept elsewhere covers all leaves at once. Here everything left of the archive is
+//! read, whatever its faults, and the original leaves are reconstructed: each batch names the hash of its predecessor
+//! in its log, so the original hash of a changed batch is usually still known, and a kept root proves it. This gives
+//! the batch, and its events; which event of the batch was changed can be derived only in part from the batch's own
+//! tree.
 //!
-//! What is remembered of each batch meanwhile is some two hundred bytes.
+//! Memory per batch is about two hundred bytes.
 
 mod batch;
 mod locate;
@@ -22,32 +23,32 @@ use thiserror::Error;
 
 use reading::Reading;
 
-/// What is not known of an archive, however well it verifies, where nothing was kept of it elsewhere.
+/// What cannot be known of an archive, however well it verifies, if nothing was kept of it elsewhere.
 pub const UNANCHORED: &str = "NOT KNOWN without a checkpoint that was kept elsewhere (--checkpoint): whether the archive was written \
     anew from some batch on by whoever has its key or can do without, or cut back to what it was earlier";
 
-/// In the place of a batch's last event: nobody knows which that was.
+/// Stands for a batch's last event if its number is unknown.
 pub const MANY: EventNumber = EventNumber(u64::MAX);
 
-/// What was kept outside of the realm, and is believed.
+/// Trusted data that was kept outside the realm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// By size.
+    /// Ordered by size.
     heads: Vec<TreeHead>,
     /// The hashes of the first leaves.
     leaves: Vec<Hash>,
 }
 
-/// Hashes of leaves that were kept do not belong to a checkpoint that was kept.
+/// Kept hashes of leaves do not belong to a kept checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the {leaves} hashes of leaves that were kept are not those of a checkpoint that was kept")]
 pub struct StrayLeaves {
-    /// How many they are.
+    /// Number of hashes.
     pub leaves: usize,
 }
 
 impl Kept {
-    /// Checkpoints.
+    /// Kept checkpoints only.
     #[must_use]
     pub fn new(mut heads: Vec<TreeHead>) -> Self {
         heads.sort_by_key(|head| head.size);
@@ -55,7 +56,7 @@ impl Kept {
         Self { heads, leaves }
     }
 
-    /// With the hashes of all leaves that one of the checkpoints has.
+    /// Adds the hashes of all leaves of one of the checkpoints.
     ///
     /// # Errors
     /// When there is no such checkpoint.
@@ -70,13 +71,13 @@ impl Kept {
         Ok(self)
     }
 
-    /// The checkpoints, by size.
+    /// The checkpoints, ordered by size.
     #[must_use]
     pub fn heads(&self) -> &[TreeHead] {
         &self.heads
     }
 
-    /// Of how many leaves the largest is.
+    /// Size of the largest checkpoint, in leaves.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.heads.last().map_or(0, |head| head.size)
@@ -86,61 +87,62 @@ impl Kept {
 /// What is known of the first change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traced {
-    /// The first event that is not as it was; `None` if no event is known to be another.
+    /// The first event that differs from the original; `None` if none is known.
     pub first: Option<First>,
-    /// The first leaf whose hash in a stored tile is not that of the batch which was archived there.
+    /// The first leaf whose hash in a stored tile is not that of the batch archived there.
     pub tile: Option<LeafIndex>,
-    /// Of how many batches the largest checkpoint is that was kept; 0 if there was none.
+    /// Size of the largest kept checkpoint, in batches; 0 if there was none.
     pub kept: u64,
-    /// How many leaves the archive has.
+    /// Number of leaves of the archive.
     pub leaves: u64,
 }
 
-/// Where the first event lies that is not as it was.
+/// The place of the first event that differs from the original.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct First {
-    /// The leaves among which it is, or was, the last included.
+    /// The leaves among which it is, or was; the last is included.
     pub leaves: (LeafIndex, LeafIndex),
-    /// Its batch, if that is known.
+    /// Its batch, if known.
     pub batch: Option<LogPosition>,
-    /// The events of that batch's log among which it is, the last included; [`MANY`] where nobody knows how many the
-    /// batch had. `None` if the batch had none, or is not known.
+    /// The events of that batch's log among which it is, the last included; [`MANY`] if the number of events in the
+    /// batch is unknown. `None` if the batch had none, or is not known.
     pub events: Option<(EventNumber, EventNumber)>,
-    /// What became of it.
+    /// The kind of change.
     pub what: What,
-    /// How many of the first batches are those of a checkpoint in the store, signed by a key of the log: whoever believes the key,
-    /// and not only what was kept, knows that none of these is another. 0 where the key has signed what contradicts what was kept.
+    /// Number of first batches covered by a checkpoint in the store that is signed by a key of the log: for anyone who
+    /// trusts the key, and not only what was kept, none of these batches is changed. 0 if the key has signed something
+    /// that contradicts what was kept.
     pub signed: u64,
-    /// Whether a checkpoint that was kept proves it; else the logs of the archive say so, which whoever writes all of them anew
-    /// can have say anything.
+    /// Whether a kept checkpoint proves it. Otherwise it rests on the logs of the archive, which are worth nothing if
+    /// all of them were rewritten.
     pub is_proven: bool,
 }
 
-/// What became of the first batch that is not as it was.
+/// How the first differing batch was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// It is not there, or cannot be read.
+    /// It is missing, or cannot be read.
     Gone,
-    /// Its header is another, and with it its time, or any of its events.
+    /// Its header differs, and with it its time, or any of its events.
     Changed,
-    /// Its header is what it was, and its events are others.
+    /// Its header is original, and its events differ.
     Events,
-    /// Its header is what it was, and its events have changed places.
+    /// Its header is original, and its events are reordered.
     Reordered,
-    /// Its header is what it was, and an event was put in.
+    /// Its header is original, and an event was inserted.
     PutIn,
-    /// It was put in: there was none.
+    /// The batch was inserted.
     Inserted,
-    /// It is in another place.
+    /// The batch was moved to another place.
     Moved,
-    /// It was written anew, as was what follows: only the root is known of what it was.
+    /// The batch and all later ones were rewritten: only the root of the original is known.
     Rewritten,
-    /// The archive was cut back, and may have been written anew before that: only the root is known of what it was.
+    /// The archive was truncated, and may have been rewritten before that: only the root of the original is known.
     Cut,
 }
 
 impl Traced {
-    /// Whether it is known which batch it is.
+    /// Whether the batch is known.
     #[must_use]
     pub fn names_batch(&self) -> bool {
         self.first.as_ref().is_some_and(|first| first.batch.is_some())
@@ -155,10 +157,10 @@ impl Traced {
     }
 }
 
-/// Reads all that is left of an archive, and says what is known of the first event that is not as it was.
+/// Reads everything left of an archive, and returns what is known of the first event that differs from the original.
 ///
 /// # Errors
-/// When the store does not answer; what it holds may be anything.
+/// When the store does not answer. Its content may be arbitrary.
 pub async fn find_first(store: &Store, shard: Shard, kept: &Kept) -> Result<Traced, StoreError> {
     Ok(locate::trace(&Reading::read(store, shard).await?, kept))
 }

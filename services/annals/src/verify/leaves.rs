@@ -1,4 +1,4 @@
-//! The Merkle tree of a shard, built anew from the leaves (rule F3).
+//! The Merkle tree of a shard, rebuilt from the leaves (rule F3).
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,19 @@ use super::{
     tree::TreeCheck,
 };
 
-/// Leaves that may wait for one before them. They come in order, unless one is missing: then the tree cannot be built.
+/// Maximum leaves that wait for an earlier one. They arrive in order, unless one is missing: then the tree cannot be
+/// built.
 const MAX_AHEAD: usize = 100_000;
 
-/// The leaves of a shard, as they come, against the tree as it was stored before they were read.
+/// The leaves of a shard, as they arrive, compared with the tree as stored before they were read.
 #[derive(Clone, Debug)]
 pub(super) struct Leaves {
     shard: Shard,
     stored: Tree,
     tree: TreeCheck,
-    /// Leaves that come after one that is missing, or were archived after the tree was read.
+    /// Leaves after a missing one, or archived after the tree was read.
     ahead: BTreeMap<LeafIndex, Hash>,
-    /// How many leaves there were at a checkpoint, and the root.
+    /// The number of leaves at a checkpoint, and the root.
     expected: Option<(u64, Hash)>,
 }
 
@@ -37,17 +38,17 @@ impl Leaves {
         }
     }
 
-    /// Has them held against checkpoints that were kept outside as well.
+    /// Adds checkpoints that were kept outside, to be compared too.
     pub(super) fn keep(&mut self, kept: &[TreeHead]) {
         self.tree.keep(kept);
     }
 
-    /// Whose leaves.
+    /// The shard of the leaves.
     pub(super) fn shard(&self) -> Shard {
         self.shard
     }
 
-    /// Sees which tiles and checkpoints are stored now; to be done before the stored tree is read.
+    /// Notes which tiles and checkpoints are stored now; must be called before the stored tree is read.
     pub(super) async fn refresh(&mut self, store: &Store, report: &mut VerifyReport) -> Result<(), StoreError> {
         let mut found = Vec::new();
         self.tree.refresh(store, &mut found).await?;
@@ -55,7 +56,7 @@ impl Leaves {
         Ok(())
     }
 
-    /// Holds the tiles that are full by now against those that are stored, if they have become many.
+    /// Compares the full tiles with the stored ones, if enough are waiting.
     pub(super) async fn compare_tiles(&mut self, store: &Store, report: &mut VerifyReport) -> Result<(), StoreError> {
         let mut found = Vec::new();
         if self.tree.is_due() {
@@ -65,7 +66,7 @@ impl Leaves {
         Ok(())
     }
 
-    /// Goes on to the tree as it is stored now.
+    /// Continues to the tree as it is stored now.
     pub(super) fn go_on(&mut self, stored: Tree, report: &mut VerifyReport) {
         self.stored = stored;
         self.build(report);
@@ -99,7 +100,7 @@ impl Leaves {
         }
     }
 
-    /// How many leaves the tree has, and its root.
+    /// The size of the tree in leaves, and its root.
     pub(super) fn root(&self) -> (u64, Hash) {
         (self.size(), self.tree.tree().root())
     }
@@ -108,7 +109,7 @@ impl Leaves {
         self.tree.tree().size()
     }
 
-    /// Compares the tree with the stored one, and what is stored of it with the leaves.
+    /// Compares the tree with the stored one, and stored tiles and checkpoints with the leaves.
     pub(super) async fn compare(&mut self, store: &Store, report: &mut VerifyReport) -> Result<(), StoreError> {
         let (shard, leaves) = (self.shard, self.stored.size);
         report.leaves += self.size();
@@ -123,7 +124,7 @@ impl Leaves {
             report.roots.insert(shard, self.root());
         }
         let mut found = Vec::new();
-        // Of a tree that cannot be built to its end nothing is said that lies behind.
+        // If the tree cannot be built to its end, nothing beyond is reported.
         if self.size() == leaves {
             self.tree.finish(store, &mut found).await?;
         } else {

@@ -1,4 +1,4 @@
-//! One log while it is verified.
+//! One log during its verification.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,9 +29,9 @@ pub(super) struct Log {
     pub(super) owner: OwnerId,
     pub(super) shard: Shard,
     pub(super) walk: LogWalk,
-    /// What the holder of the owner has, and at which batch.
+    /// The state of the owner's holder, and its batch.
     held: Option<(BatchNumber, Hash)>,
-    /// What it came to at a checkpoint, and at which batch.
+    /// The state at a checkpoint, and its batch.
     expected: Option<(BatchNumber, Hash)>,
     store: Store,
     migrations: Arc<Migrations>,
@@ -42,21 +42,21 @@ pub(super) struct Log {
     end: Tail,
     /// The last batch, intact or not.
     reached: BatchNumber,
-    /// What it replays to; `None` once something stands against that.
+    /// The state to which it replays; `None` once a fault prevents that.
     state: Option<OwnerState>,
-    /// What recovery gave at the cursor, or why it gave nothing.
+    /// The state that recovery gave at the cursor, or its error.
     recovered: Result<(BatchNumber, Hash), String>,
-    /// From which snapshot that began.
+    /// The snapshot from which recovery began.
     snapshot: Option<Position>,
-    /// Its state at the horizon of what was let go, if there is one.
+    /// Its state at the retention horizon, if there is one.
     floor: Option<OwnerState>,
-    /// Whether a batch of it was at fault.
+    /// Whether a batch of it was faulty.
     faulty: bool,
     summary: OwnerReport,
 }
 
 impl Log {
-    /// A log of which nothing was looked at.
+    /// A log of which nothing was read.
     pub(super) async fn begin(
         source: &Source,
         owner: OwnerId,
@@ -103,7 +103,7 @@ impl Log {
         })
     }
 
-    /// Asks the store again what it has: how far the log is archived, its openings, and what recovery gives there, if that
+    /// Reads again from the store: the archived end of the log, its openings, and the recovered state, if recovery
     /// would begin from another snapshot than before.
     pub(super) async fn go_on(
         &mut self,
@@ -113,11 +113,11 @@ impl Log {
     ) -> Result<(), VerifyError> {
         let snapshot = match read_position(&self.store, self.owner).await {
             Ok(snapshot) => snapshot,
-            // What cannot be read, recovery cannot read either, and it says so.
+            // Recovery cannot read it either, and reports that.
             Err(StoreError::Corrupt(_)) => None,
             Err(other) => return Err(other.into()),
         };
-        // From a snapshot that was compared before, recovery only reads what is walked over in any case.
+        // From a snapshot that was compared before, recovery would only read what is read anyway.
         if snapshot.is_none() || snapshot != self.snapshot {
             let recovered = recover(&self.store, record.shard, self.owner, record.kind).await;
             self.recovered = match recovered {
@@ -132,29 +132,29 @@ impl Log {
         self.migrations = migrations;
         self.walk.extend().await?;
         self.openings = openings(&self.store, self.owner).await?;
-        // Nothing may have come since the last look.
+        // Nothing may have been added since the last look.
         self.compare_recovered(report);
         Ok(())
     }
 
-    /// Takes what the holder of the owner says it has, and at which batch.
+    /// Takes the state of the owner's holder, and its batch.
     pub(super) fn hold(&mut self, held: Option<(BatchNumber, Hash)>, report: &mut VerifyReport) {
         self.held = held;
         self.summary.compared = false;
         self.compare_held(report);
     }
 
-    /// The last batch, and what the log replays to there.
+    /// The last batch, and the state to which the log replays there.
     pub(super) fn state(&self) -> Option<(BatchNumber, Hash)> {
         self.state.as_ref().map(|state| (state.tail.batch, state.hash()))
     }
 
-    /// The last batch that was looked at.
+    /// The last batch that was read.
     pub(super) fn reached(&self) -> BatchNumber {
         self.reached
     }
 
-    /// Takes the next batch of the archive, if it is there.
+    /// Takes the next batch of the archive, if it is present.
     pub(super) async fn take_archived(&mut self, step: &Step, report: &mut VerifyReport) -> Result<(), StoreError> {
         if let Some(fault) = &step.fault {
             self.faulty = true;
@@ -185,13 +185,13 @@ impl Log {
         Ok(())
     }
 
-    /// The state with which the log goes on, if it stands at this batch and what lies before it was let go.
+    /// The state from which the log continues, if it is at this batch and what lies before it was deleted by retention.
     pub(super) fn floor_at(&self, batch: BatchNumber) -> Option<&OwnerState> {
         let goes_on = |floor: &&OwnerState| Kind::of(floor.kind) == Kind::Passing && floor.tail.batch == batch;
         self.floor.as_ref().filter(goes_on)
     }
 
-    /// Takes a batch whose events were let go: at its floor the log goes on.
+    /// Takes a batch whose events were deleted by retention: at its floor the log continues.
     async fn take_let_go(&mut self, batch: &Thinned, report: &mut VerifyReport) -> Result<(), StoreError> {
         self.pass(&batch.header, batch.tail(), report).await?;
         let number = batch.header.number;
@@ -217,7 +217,7 @@ impl Log {
         Ok(())
     }
 
-    /// The archive is walked over: its cursor has to be there.
+    /// Ends the archived part: the cursor must be there.
     pub(super) fn end_archive(&mut self, report: &mut VerifyReport) {
         let cursor = self.walk.cursor();
         let Some(tail) = self.walk.tail().filter(|tail| tail.batch == cursor.batch) else {
@@ -239,7 +239,7 @@ impl Log {
         }
     }
 
-    /// Everything was looked at.
+    /// Everything was read: compares what is left.
     pub(super) async fn finish(mut self, store: &Store, report: &mut VerifyReport) -> Result<OwnerReport, StoreError> {
         self.openings = openings(store, self.owner).await?;
         let closing = |opening: &&OpeningRecord| opening.closes_a_hole();
@@ -291,7 +291,7 @@ impl Log {
         Ok(())
     }
 
-    /// Takes what a batch says of itself.
+    /// Takes the header of a batch.
     async fn pass(&mut self, header: &Header, tail: Tail, report: &mut VerifyReport) -> Result<(), StoreError> {
         let is_gap = header.number > self.end.batch.next();
         if is_gap {
@@ -304,7 +304,7 @@ impl Log {
         Ok(())
     }
 
-    /// Holds the state behind a batch against what others make of it.
+    /// Compares the state after a batch with the other records of it.
     fn compare(&mut self, number: BatchNumber, report: &mut VerifyReport) {
         let at = self.at(number);
         let Some(state) = &self.state else { return };
@@ -376,7 +376,7 @@ impl Log {
         Ok(())
     }
 
-    /// Names the events between the last intact batch and what is there again.
+    /// Reports the events between the last intact batch and the next one present.
     fn lose(&self, last: BatchNumber, last_event: EventNumber, report: &mut VerifyReport) {
         let first = self.end.event.next();
         if first <= last_event {
@@ -401,7 +401,7 @@ async fn openings(store: &Store, owner: OwnerId) -> Result<BTreeMap<Epoch, Openi
     Ok(records.into_iter().map(|opening| (opening.epoch, opening)).collect())
 }
 
-/// What the events of a damaged batch are about, as far as they can be read: each once.
+/// The subjects of the events of a damaged batch, as far as they can be decoded, without duplicates.
 fn salvage(bytes: &[u8]) -> Vec<Subject> {
     let Ok((header, _)) = Header::read(bytes) else {
         return Vec::new();

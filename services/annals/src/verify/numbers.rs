@@ -1,4 +1,4 @@
-//! History numbers, and calls that were made and taken, across all logs: dense, and once each (rules V1, C1 and C2, F5).
+//! History numbers, and calls that were made and taken, across all logs: dense and unique (rules V1, C1 and C2, F5).
 
 use std::collections::BTreeMap;
 
@@ -10,36 +10,37 @@ use super::{
     spans::Spans,
 };
 
-/// Calls that may wait for the batch that made them. In archive order there are few, unless whole logs are missing.
+/// Maximum calls that wait for the batch that made them. In archive order there are few, unless whole logs are missing.
 const MAX_EARLY: usize = 1_000_000;
 
-/// What is numbered across logs, as far as it was seen.
+/// The numbers across logs seen so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Numbers {
     histories: BTreeMap<(EntityId, Part), Spans>,
     made: BTreeMap<Link, Spans>,
     taken: BTreeMap<Link, Spans>,
-    /// Calls that were taken, and made by no batch that was seen before.
+    /// Calls that were taken before a batch that made them was seen.
     early: Vec<Taken>,
-    /// Whether events of cell parts were let go: then of a part that stands in no floor the first numbers may be gone.
+    /// Whether events of cell parts were deleted by retention: then the first numbers of a part without a floor may be
+    /// gone.
     let_go: bool,
 }
 
 /// A call that was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// In which batch.
+    /// The batch that took it.
     pub at: LogPosition,
-    /// The event that comes after it, the first of its effects if it has any.
+    /// The event after it, the first of its effects if it has any.
     pub event: EventNumber,
-    /// On which link.
+    /// Its link.
     pub link: Link,
-    /// Which call.
+    /// Its number.
     pub number: CallNumber,
 }
 
 impl Numbers {
-    /// Takes note of a batch.
+    /// Takes a batch.
     pub(super) fn take(&mut self, owner: OwnerId, batch: &Batch, report: &mut VerifyReport) {
         self.note_made(owner, batch, report);
         for (entity, part, number) in histories(batch) {
@@ -48,11 +49,11 @@ impl Numbers {
         self.note_taken(owner, &batch.header, report);
     }
 
-    /// Takes note of a batch whose events were let go.
+    /// Takes a batch whose events were deleted by retention.
     pub(super) fn take_let_go(&mut self, owner: OwnerId, batch: &Thinned, report: &mut VerifyReport) {
         self.let_go = true;
         for &(link, number) in &batch.calls {
-            // Which of its events it was is not known any more.
+            // The exact event is no longer known.
             let made = Taken {
                 at: LogPosition {
                     owner,
@@ -67,7 +68,7 @@ impl Numbers {
         self.note_taken(owner, &batch.header, report);
     }
 
-    /// Takes note of the state with which a log goes on.
+    /// Takes the state from which a log continues.
     pub(super) fn take_floor(&mut self, state: &OwnerState) {
         let departing = state.departing.values().map(|(entity, image)| (entity, image));
         for (entity, image) in state.entities.iter().chain(departing) {
@@ -96,7 +97,7 @@ impl Numbers {
             if let Some(before) = spans.insert(consumed.number.0, owner, at.batch) {
                 report.find(Finding::TakenTwice { taken, before });
             }
-            // What a client calls is in no log before it is taken (rule C8).
+            // A client's call is in no log before it is taken (rule C8).
             let by_client = matches!(consumed.from, Address::Client(_));
             if !by_client && !self.is_made(&taken) && self.early.len() < MAX_EARLY {
                 self.early.push(taken);
@@ -104,7 +105,7 @@ impl Numbers {
         }
     }
 
-    /// Takes note of a batch that was appended while others were being read: only what those others build upon.
+    /// Takes a batch that was appended while others were being read: only what those others depend on.
     pub(super) fn take_later(&mut self, owner: OwnerId, batch: &Batch, report: &mut VerifyReport) {
         self.note_made(owner, batch, report);
         for (entity, part, number) in histories(batch) {
@@ -115,19 +116,19 @@ impl Numbers {
         }
     }
 
-    /// Forgets which calls were taken before the batch that made them was seen, where it has been seen by now.
+    /// Removes early calls whose batch has since been seen.
     pub(super) fn forget_made(&mut self) {
         let mut early = std::mem::take(&mut self.early);
         early.retain(|taken| !self.is_made(taken));
         self.early = early;
     }
 
-    /// Whether something may be explained by what was appended while it was being read.
+    /// Whether a finding may be explained by batches that were appended during the reading.
     pub(super) fn is_unsettled(&self) -> bool {
         self.early.iter().any(|taken| !self.is_made(taken)) || self.gaps().next().is_some()
     }
 
-    /// What is missing now that everything was seen.
+    /// Reports what is missing at the end.
     pub(super) fn finish(&self, report: &mut VerifyReport) {
         report.parts = self.histories.len() as u64;
         for (entity, part, (first, until)) in self.gaps() {

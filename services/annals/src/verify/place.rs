@@ -1,7 +1,8 @@
-//! Up to where an archive was verified, and how that is written down between two verifications.
+//! The place up to which an archive was verified, and the file that keeps it between two verifications.
 //!
-//! The file is JSON: how many leaves, the tree over them, and the head of each log, the last batch with its hash. Whoever goes
-//! on from there holds the archive against it first: the heads are still where they were, and its first leaves have that root.
+//! The file is JSON: the number of leaves, the tree over them, and the head of each log, its last batch with the hash.
+//! Before continuing from there, the archive is compared with it: the heads must still be in their places, and the
+//! first leaves must have that root.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,10 +18,10 @@ use thiserror::Error;
 
 use super::{first::Kept, tree::TreeCheck};
 
-/// The form of the file. One of another form is refused.
+/// Format of the file. Other formats are refused.
 const FORM: u32 = 1;
 
-/// The end of a log that was verified.
+/// The end of a verified log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) tail: Tail,
@@ -29,7 +30,7 @@ pub(crate) struct Head {
     pub(crate) opened: BTreeSet<Epoch>,
 }
 
-/// See the module.
+/// A verified prefix of an archive: the tree, and the head of each log.
 #[derive(Clone, Debug)]
 pub struct Place {
     pub(super) shard: Shard,
@@ -37,13 +38,13 @@ pub struct Place {
     pub(super) heads: BTreeMap<OwnerId, Head>,
 }
 
-/// Why a file that says how far an archive was verified cannot be used.
+/// Why a place file cannot be used.
 #[derive(Debug, Error)]
 pub enum PlaceError {
-    /// The disk.
+    /// It cannot be read or written.
     #[error("the file cannot be read or written")]
     File(#[from] io::Error),
-    /// Something else is in it.
+    /// It is not in the format.
     #[error("the file does not say how far an archive was verified; name another, or remove it and begin from nothing")]
     Form(#[from] serde_json::Error),
     /// It contradicts itself.
@@ -51,7 +52,7 @@ pub enum PlaceError {
     Wrong,
 }
 
-/// A hash as it is written.
+/// A hash in hexadecimal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 struct Digits(Hash);
@@ -91,7 +92,7 @@ struct WrittenHead {
 }
 
 impl Place {
-    /// Before the first leaf.
+    /// The place before the first leaf.
     #[must_use]
     pub fn begin(shard: Shard) -> Self {
         Self {
@@ -101,14 +102,14 @@ impl Place {
         }
     }
 
-    /// From where what lies behind is to be held against what was kept outside as well, and what lies before by its tiles.
+    /// Adds kept checkpoints: later leaves are compared with them too, earlier ones through the tiles.
     #[must_use]
     pub fn against(mut self, kept: &Kept) -> Self {
         self.tree.keep(kept.heads());
         self
     }
 
-    /// How many leaves lie before it.
+    /// Number of leaves before it.
     #[must_use]
     pub fn leaves(&self) -> u64 {
         self.tree.tree().size()
@@ -117,7 +118,7 @@ impl Place {
     /// Reads a file; `None` if there is none.
     ///
     /// # Errors
-    /// When it cannot be read, or says nothing that can be used.
+    /// When it cannot be read or used.
     pub fn read(file: &Path) -> Result<Option<Self>, PlaceError> {
         let bytes = match fs::read(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -128,10 +129,10 @@ impl Place {
             .map(Some)
     }
 
-    /// Writes the file: whoever is interrupted finds this or what was there before.
+    /// Writes the file atomically: an interruption leaves this or the previous content.
     ///
     /// # Errors
-    /// When the disk does not take it.
+    /// When the disk does not accept it.
     pub fn write(&self, file: &Path) -> Result<(), PlaceError> {
         let beside = file.with_extension("new");
         fs::write(&beside, serde_json::to_vec_pretty(&self.written())?)?;

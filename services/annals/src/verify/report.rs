@@ -1,4 +1,4 @@
-//! What verifying a realm's log found.
+//! The result of verifying a realm's log.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -13,297 +13,297 @@ use annals_db::adopting::{AdoptionRecord, AdoptionStage};
 
 use super::{numbers::Taken, spans::Seen};
 
-/// Most findings that are named; more are counted.
+/// Maximum findings that are listed; the rest are counted.
 pub const MAX_NAMED: usize = 100;
 
 /// Entity parts of a damaged batch that are named.
 const MAX_SUBJECTS: usize = 8;
 
-/// Something that is not as it should be.
+/// A fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// A batch of the archive.
+    /// A faulty batch of the archive.
     Batch {
-        /// Which.
+        /// Its position.
         at: LogPosition,
-        /// What is wrong with it.
+        /// The fault.
         fault: Fault,
-        /// What its events are about, as far as they can still be read.
+        /// The subjects of its events, as far as they can be decoded.
         subjects: Vec<Subject>,
     },
     /// Events that are in no intact batch.
     EventsLost {
-        /// Of whose log.
+        /// The owner of the log.
         owner: OwnerId,
         /// The batches in which they should be, the last included.
         batches: (BatchNumber, BatchNumber),
         /// The events, the last included.
         events: (EventNumber, EventNumber),
     },
-    /// A batch and what the store says of its epoch's opening.
+    /// A batch contradicts the store's record of its epoch's opening.
     Opening {
-        /// Which batch.
+        /// The position of the batch.
         at: LogPosition,
-        /// Of which epoch.
+        /// Its epoch.
         epoch: Epoch,
-        /// What is wrong.
+        /// The fault.
         fault: OpeningFault,
     },
-    /// A batch holds what cannot have happened.
+    /// A batch contains something that cannot have happened.
     Impossible {
-        /// Which batch.
+        /// The position of the batch.
         at: LogPosition,
-        /// What stands against it.
+        /// The contradiction.
         why: Impossible,
     },
     /// The cursor names another end of the archive.
     Cursor {
-        /// Where the archive ends.
+        /// The end of the archive.
         at: LogPosition,
     },
-    /// The state from the newest snapshot on is not what the whole log replays to.
+    /// The state recovered from the newest snapshot differs from the replay of the whole log.
     Snapshot {
-        /// At which position.
+        /// The position.
         at: LogPosition,
     },
-    /// The floor, a state that stands for what was let go, is not that of the log.
+    /// The floor, the state that stands for deleted events, differs from the log.
     Floor {
-        /// At which position.
+        /// The position.
         at: LogPosition,
     },
-    /// Nobody could take the owner over.
+    /// The owner cannot be taken over.
     Unrecoverable {
-        /// Which owner.
+        /// The owner.
         owner: OwnerId,
-        /// Why not.
+        /// The cause.
         why: String,
     },
-    /// The state of the running realm is not what its log replays to.
+    /// The state of the running realm differs from the replay of its log.
     Holder {
-        /// At which position.
+        /// The position.
         at: LogPosition,
     },
     /// The log beyond the archive does not continue it.
     Beyond {
-        /// Whose log.
+        /// The owner of the log.
         owner: OwnerId,
-        /// What is wrong.
+        /// The cause.
         why: String,
     },
-    /// A hole that nobody filled, as db recorded it (rule F4).
+    /// A hole that was not filled, as db recorded it (rule F4).
     NamedHole {
-        /// In whose log.
+        /// The owner of the log.
         owner: OwnerId,
-        /// The first batch that is missing.
+        /// The first missing batch.
         first: BatchNumber,
-        /// The first that is there again.
+        /// The first batch after the hole.
         until: BatchNumber,
     },
     /// History numbers are missing.
     HistoryHole {
-        /// Of which entity.
+        /// The entity.
         entity: EntityId,
-        /// Of which part.
+        /// The part.
         part: Part,
-        /// The first that is missing.
+        /// The first missing number.
         first: HistoryNumber,
-        /// The first that is there again.
+        /// The first number after the hole.
         until: HistoryNumber,
     },
     /// A history number has two events.
     HistoryTwice {
-        /// Of which entity.
+        /// The entity.
         entity: EntityId,
-        /// Of which part.
+        /// The part.
         part: Part,
-        /// Which number.
+        /// The number.
         number: HistoryNumber,
         /// The batch with the second.
         at: LogPosition,
-        /// Where the first is.
+        /// The place of the first.
         before: Seen,
     },
-    /// A call was taken, and nobody made it (rule F5).
+    /// A call was taken, and no batch made it (rule F5).
     Unmade(Taken),
     /// A call was taken twice.
     TakenTwice {
-        /// The second time.
+        /// The second taking.
         taken: Taken,
-        /// Where it was taken first.
+        /// The place of the first time.
         before: Seen,
     },
-    /// A call's number was given twice.
+    /// A call's number was used twice.
     MadeTwice {
-        /// The second time.
+        /// The second call with the number.
         made: Taken,
-        /// Where it was given first.
+        /// The place of the first time.
         before: Seen,
     },
     /// Two batches have the same leaf.
     LeafTwice {
-        /// In which shard.
+        /// The shard.
         shard: Shard,
-        /// Which leaf.
+        /// The leaf.
         leaf: LeafIndex,
         /// The second batch.
         at: LogPosition,
     },
     /// A leaf is in no log.
     LeafMissing {
-        /// In which shard.
+        /// The shard.
         shard: Shard,
         /// The first such leaf.
         leaf: LeafIndex,
-        /// How many leaves the tree has.
+        /// Size of the tree in leaves.
         leaves: u64,
     },
-    /// An owner's log does not replay to what it replayed to at a checkpoint.
+    /// An owner's log replays to another state than at a checkpoint.
     Otherwise {
-        /// At which position.
+        /// The position.
         at: LogPosition,
     },
-    /// The tree up to a checkpoint is not what it was there.
+    /// The tree up to a checkpoint has changed since.
     Rewritten {
-        /// In which shard.
+        /// The shard.
         shard: Shard,
-        /// How many leaves.
+        /// Number of leaves.
         leaves: u64,
     },
-    /// What is stored of a tile is not what the leaves come to.
+    /// A stored tile differs from the leaves.
     Tile {
-        /// In which shard.
+        /// The shard.
         shard: Shard,
         /// The tile's level; 0 for hashes of leaves.
         level: u8,
-        /// The tile's place in its level.
+        /// The tile's index in its level.
         index: u64,
-        /// What is wrong with it.
+        /// The fault.
         fault: TileFault,
     },
-    /// A signed checkpoint that is stored.
+    /// A stored signed checkpoint is faulty.
     Checkpoint {
-        /// Of which shard's tree.
+        /// The shard of the tree.
         shard: Shard,
-        /// Of how many leaves.
+        /// Its size in leaves.
         size: u64,
-        /// What is wrong with it.
+        /// The fault.
         fault: CheckpointFault,
     },
-    /// A signed checkpoint that was kept outside.
+    /// A signed checkpoint that was kept outside does not match.
     Kept {
-        /// Of which shard's tree.
+        /// The shard of the tree.
         shard: Shard,
-        /// Of how many leaves.
+        /// Its size in leaves.
         size: u64,
-        /// What is wrong.
+        /// The fault.
         fault: CheckpointFault,
     },
-    /// Something that is stored beside the batches cannot be read.
+    /// A record besides the batches cannot be read.
     Stored {
-        /// What is wrong.
+        /// The cause.
         why: String,
     },
     /// A piece of the archive cannot be read.
     Piece {
-        /// In which shard.
+        /// The shard.
         shard: Shard,
         /// Its first leaf.
         leaf: LeafIndex,
-        /// What is wrong.
+        /// The cause.
         why: String,
     },
-    /// The stored edge of the tree is not that of the leaves.
+    /// The stored edge of the tree differs from the leaves.
     Edge {
-        /// In which shard.
+        /// The shard.
         shard: Shard,
-        /// How many leaves the tree has.
+        /// Size of the tree in leaves.
         leaves: u64,
     },
 }
 
-/// What a batch and the store say of an opening.
+/// A contradiction between a batch and the store about an opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpeningFault {
     /// The batch opens an epoch, and the store has no opening of it.
     Unrecorded,
     /// The store has another opening of that epoch.
     Other,
-    /// The batch is of an epoch that no batch before it opened, or that had ended.
+    /// The batch is of an epoch that no earlier batch opened, or that had ended.
     Unopened,
-    /// The store has an opening at this batch, which is none.
+    /// The store has an opening at this batch, which is not one.
     Absent,
 }
 
-/// What is wrong with a tile.
+/// The fault of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TileFault {
-    /// It is not there, or has less than it has to.
+    /// It is missing, or shorter than it must be.
     Missing,
     /// It has other hashes.
     Other,
 }
 
-/// What is wrong with a stored checkpoint.
+/// The fault of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckpointFault {
     /// The leaves have another root.
     Root,
-    /// It is of more leaves than there are.
+    /// It covers more leaves than there are.
     Beyond,
-    /// It is of another size than the one under which it is stored.
+    /// It is stored under another size than its own.
     Misplaced,
-    /// No key of the log has signed it, or it is none.
+    /// No key of the log has signed it, or it is not a checkpoint.
     Untrusted(String),
 }
 
-/// What was verified of one owner.
+/// The result for one owner.
 #[derive(Clone, Debug)]
 pub struct OwnerReport {
-    /// What it holds.
+    /// Its kind.
     pub kind: OwnerKind,
     /// Intact batches in the archive.
     pub batches: u64,
     /// Events in them.
     pub events: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
     /// Batches beyond the archive.
     pub beyond: u64,
     /// Epochs that were opened.
     pub epochs: u64,
-    /// The batches at which a hole was accepted (rule F4): what was logged there is lost, and what lay behind it.
+    /// The batches at which a hole was accepted (rule F4): the original batches there and after them are lost.
     pub accepted: Vec<BatchNumber>,
-    /// What the log replays to, and where; `None` where something stands against it.
+    /// The state to which the log replays, and the batch; `None` if a fault prevents that.
     pub state: Option<(BatchNumber, Hash)>,
-    /// Whether the state of whoever holds the owner was compared.
+    /// Whether the state of the owner's holder was compared.
     pub compared: bool,
-    /// The last batch whose events retention has let go.
+    /// The last batch whose events retention has deleted.
     pub let_go: Option<BatchNumber>,
-    /// The latest wall time up to which that was done in the owner's shard.
+    /// The latest wall time up to which retention has deleted events in the owner's shard.
     pub horizon: Option<WallTime>,
 }
 
-/// What verifying found. Clean if nothing is wrong.
+/// The result of a verification. Clean if there are no findings.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyReport {
-    /// Owner by owner.
+    /// By owner.
     pub owners: BTreeMap<OwnerId, OwnerReport>,
     /// Leaves of all shards.
     pub leaves: u64,
-    /// By shard, how many leaves its tree has and its root, where it is that of the leaves.
+    /// By shard, the size of its tree and its root, if that is the root of the leaves.
     pub roots: BTreeMap<Shard, (u64, Hash)>,
-    /// Logs that were adopted or given up by an operator because the store did not know them (rule F17), oldest first.
+    /// Logs that an operator adopted or gave up because the store did not know them (rule F17), oldest first.
     pub adoptions: Vec<AdoptionRecord>,
-    /// Entity parts that others may see something of.
+    /// Number of entity parts with visible events.
     pub parts: u64,
     /// The first findings.
     pub findings: Vec<Finding>,
-    /// How many they are in all.
+    /// The total number of findings.
     pub count: u64,
 }
 
 impl VerifyReport {
-    /// Whether nothing is wrong.
+    /// Whether there are no findings.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.count == 0
@@ -476,7 +476,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The first leaf below a tile, and how many there are below it when it is full.
+/// The first leaf below a tile, and the number of leaves below it when it is full.
 fn leaves_of(level: u8, index: u64) -> (u64, u64) {
     let count = 1_u64.checked_shl(8 * (u32::from(level) + 1)).unwrap_or(u64::MAX);
     (index.saturating_mul(count), count)
@@ -496,7 +496,7 @@ impl fmt::Display for CheckpointFault {
 }
 
 impl Finding {
-    /// Those that are about more than one log.
+    /// Formats findings that concern more than one log.
     fn fmt_across(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::HistoryHole {
@@ -555,7 +555,7 @@ impl Finding {
         }
     }
 
-    /// Those that are about what is stored beside the logs.
+    /// Formats findings about what is stored besides the logs.
     fn fmt_stored(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tile {

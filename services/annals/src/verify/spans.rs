@@ -1,10 +1,10 @@
-//! Dense numbers, as the runs in which they were seen.
+//! Dense numbers, stored as runs.
 
 use std::collections::BTreeMap;
 
 use annals_ids::{BatchNumber, OwnerId};
 
-/// Numbers from 1 on, with the places in which they were seen: small where they are as dense as they should be.
+/// Numbers from 1 on, with the places in which they were seen: small if they are as dense as they should be.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spans {
     /// By the first number of each run.
@@ -17,17 +17,17 @@ struct Run {
     seen: Seen,
 }
 
-/// Where numbers were seen.
+/// The place of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// In whose log.
+    /// The owner of the log.
     pub owner: OwnerId,
-    /// In the first of these batches, in the last, or between them.
+    /// The range of batches in which it was seen.
     pub batches: (BatchNumber, BatchNumber),
 }
 
 impl Spans {
-    /// Adds a number; if it was there already, says where.
+    /// Adds a number; if it is present already, returns its place.
     pub(super) fn insert(&mut self, number: u64, owner: OwnerId, batch: BatchNumber) -> Option<Seen> {
         if let Some((_, run)) = self.runs.range_mut(..=number).next_back() {
             if number <= run.last {
@@ -48,7 +48,7 @@ impl Spans {
         None
     }
 
-    /// Takes all numbers up to `upto` for seen.
+    /// Marks all numbers up to `upto` as seen.
     pub(super) fn seed(&mut self, upto: u64, owner: OwnerId, batch: BatchNumber) {
         let seen = Seen {
             owner,
@@ -75,7 +75,7 @@ impl Spans {
         self.runs.last_key_value().map_or(0, |(_, run)| run.last)
     }
 
-    /// The first number from `from` on that is missing, and the first that is there again.
+    /// The first missing number from `from` on, and the first number after the gap.
     pub(super) fn first_gap(&self, from: u64) -> Option<(u64, u64)> {
         let mut expected = from;
         for (&first, run) in &self.runs {

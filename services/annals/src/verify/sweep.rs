@@ -1,9 +1,9 @@
-//! Verifying hashes, numbers, seals, chains, the tree, tiles and checkpoints of an archive, without what it folds into: as fast
+//! Verifies hashes, numbers, seals, chains, the tree, tiles and checkpoints of an archive without folding it: as fast
 //! as it can be read and hashed.
 //!
-//! Pieces of the archive (a segment, or some leaves that are not sealed) are read and hashed side by side, one on each
-//! processor; what came of them is put together in the archive's order. It ends with the first thing that is not as it should
-//! be. Between two pieces it can stop and be taken up again.
+//! Pieces of the archive (a segment, or some leaves that are not sealed) are read and hashed in parallel, one per
+//! processor; their results are combined in the archive's order. It ends with the first fault. Between two pieces it
+//! can be stopped and resumed.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, thread::available_parallelism};
 
@@ -32,24 +32,24 @@ use super::{
     tree::root_at,
 };
 
-/// Bytes of leaves that are not sealed in one piece.
+/// Bytes of unsealed leaves in one piece.
 const LOOSE_BYTES: usize = 1 << 20;
 
-/// How often a segment is looked for again that was replaced while it was read, as retention does.
+/// Maximum attempts to read a segment that is replaced meanwhile, as retention does.
 const READINGS: usize = 5;
 
-/// What a sweep came to.
+/// The result of a sweep.
 #[derive(Clone, Debug)]
 pub struct Swept {
-    /// Up to where everything is as it should be.
+    /// The place up to which everything is intact.
     pub place: Place,
-    /// Leaves that were verified now.
+    /// Leaves verified by this sweep.
     pub leaves: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
     /// Their events.
     pub events: u64,
-    /// What is wrong, first of all the first of it in the order of the archive.
+    /// The findings, the first in the order of the archive first.
     pub findings: Vec<Finding>,
 }
 
@@ -86,21 +86,21 @@ impl fmt::Display for Swept {
     }
 }
 
-/// How far a sweep is.
+/// Progress of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweepProgress {
-    /// Leaves that are verified.
+    /// Leaves verified.
     pub leaves: u64,
-    /// Leaves that there are.
+    /// Total number of leaves.
     pub of: u64,
-    /// Bytes that were verified now.
+    /// Bytes verified by this sweep.
     pub bytes: u64,
 }
 
-/// A leaf that is as its own hashes say.
+/// A leaf that was checked against its own hashes.
 struct Checked {
     leaf: LeafIndex,
-    /// Which batch belongs there; `None` where nothing but its own header says so, and that cannot be read.
+    /// The batch that belongs there; `None` if only its own header could tell, and that cannot be read.
     at: Option<LogPosition>,
     bytes: u64,
     header: Result<(Header, Hash), Malformed>,
@@ -109,11 +109,11 @@ struct Checked {
 
 type Piece = Result<Vec<Checked>, StoreError>;
 
-/// Verifies an archive from a place on, which is the beginning of it or what an earlier sweep gave. `reached` is told after each
-/// piece how far it is.
+/// Verifies an archive from a place on: the beginning, or the place of an earlier sweep. `reached` is called with the
+/// progress after each piece.
 ///
 /// # Errors
-/// When the archive cannot be read, or is not the one in which `from` was reached; what is wrong with it is in the result.
+/// When the archive cannot be read, or is not the one in which `from` was reached; faults are in the result.
 pub async fn sweep(
     store: &Store,
     from: Place,
@@ -140,7 +140,7 @@ async fn go(
     let shard = from.shard;
     hold(store, &from).await?;
     let mut going = Going::begin(store, from).await?;
-    // Read after the tiles: these follow it.
+    // Read after the tiles: these are derived from it.
     let tree = read_tree(store, shard).await?;
     let begun = going.swept.place.leaves();
     let at_once = available_parallelism().map_or(1, usize::from);
@@ -180,8 +180,8 @@ async fn go(
     Ok(going.swept)
 }
 
-/// Sees that the archive still is the one in which a place was reached: the heads of its logs are there, and its first leaves
-/// have that root.
+/// Checks that the archive still is the one in which a place was reached: the heads of its logs are present, and its
+/// first leaves have that root.
 async fn hold(store: &Store, place: &Place) -> Result<(), VerifyError> {
     let tree = place.tree.tree();
     if tree.size() == 0 {
@@ -209,7 +209,7 @@ async fn hold(store: &Store, place: &Place) -> Result<(), VerifyError> {
     Ok(())
 }
 
-/// Begins with the piece that holds the leaf `next`, and says where the one after it begins.
+/// Starts reading the piece that holds the leaf `next`, and returns where the following piece begins.
 async fn next_piece(
     store: &Store,
     shard: Shard,
@@ -278,7 +278,7 @@ async fn read_sealed(store: Store, mut segment: Segment, from: LeafIndex) -> Pie
 
 fn check_loose(found: &[(LeafIndex, ArchivedBatch)]) -> Vec<Checked> {
     let leaves = found.iter().map(|(leaf, archived)| {
-        // Whose batch it is, only its header says.
+        // Only its header names its batch.
         let header = Header::read(archived.header()).ok();
         let at = header.map(|(header, _)| LogPosition {
             owner: header.owner,
@@ -295,7 +295,7 @@ fn check_sealed(leaf: &Leaf) -> Checked {
         batch: leaf.batch,
     };
     let mut checked = check(leaf.leaf, Some(at), &leaf.archived);
-    // When it was closed is what retention goes by.
+    // Retention depends on the time at which a batch was closed.
     if let Ok((header, _)) = &checked.header
         && header.wall != leaf.wall
     {
@@ -307,7 +307,7 @@ fn check_sealed(leaf: &Leaf) -> Checked {
     checked
 }
 
-/// Holds a leaf's bytes against its own hashes.
+/// Checks a leaf's bytes against its own hashes.
 fn check(leaf: LeafIndex, at: Option<LogPosition>, archived: &ArchivedBatch) -> Checked {
     Checked {
         leaf,
@@ -321,7 +321,7 @@ fn check(leaf: LeafIndex, at: Option<LogPosition>, archived: &ArchivedBatch) -> 
     }
 }
 
-/// A sweep while it lasts.
+/// A sweep in progress.
 struct Going<'a> {
     store: &'a Store,
     openings: BTreeMap<OwnerId, BTreeMap<Epoch, OpeningRecord>>,
@@ -348,7 +348,7 @@ impl<'a> Going<'a> {
         })
     }
 
-    /// Takes the next piece. Whether all of it is as it should be.
+    /// Takes the next piece. Returns whether all of it is intact.
     async fn take(&mut self, piece: Piece, size: u64) -> Result<bool, VerifyError> {
         let (shard, next) = (self.swept.place.shard, LeafIndex(self.swept.place.leaves()));
         let piece = match piece {
@@ -382,7 +382,7 @@ impl<'a> Going<'a> {
         Ok(true)
     }
 
-    /// Takes the next leaf: what is wrong with it, or between it and the one before it in its log.
+    /// Takes the next leaf, and returns its fault, or a fault between it and its predecessor in the log.
     async fn follow(&mut self, checked: Checked) -> Result<Option<Finding>, VerifyError> {
         let Checked { leaf, bytes, .. } = checked;
         let Some(at) = checked.at else {
@@ -472,7 +472,7 @@ impl<'a> Going<'a> {
         Ok(())
     }
 
-    /// All leaves are there: what else is stored of them.
+    /// All leaves were read: checks the other records about them.
     async fn finish(&mut self) -> Result<(), VerifyError> {
         let owners = read_owners(self.store).await?;
         for owner in owners.keys() {

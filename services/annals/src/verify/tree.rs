@@ -1,5 +1,5 @@
-//! The Merkle tree of a shard, built anew from its leaves and held against what is stored of it: tiles (rule F16) and signed
-//! checkpoints.
+//! The Merkle tree of a shard, rebuilt from its leaves and compared with what is stored of it: tiles (rule F16) and
+//! signed checkpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,38 +20,38 @@ use annals_store::{
     },
 };
 
-/// Rows read at a time.
+/// Rows per read.
 const PAGE: usize = 64;
 
 /// Full tiles that wait before they are compared: then they are read one after the other.
 const TILES_WAITING: usize = 64;
 
-/// A tree that grows leaf by leaf, and what of it is yet to be held against the store.
+/// A tree that grows leaf by leaf, and its parts that still have to be compared with the store.
 #[derive(Clone, Debug)]
 pub(crate) struct TreeCheck {
     shard: Shard,
     pub(super) tree: Frontier,
     /// By level, the hashes of the tile that is not full.
     pub(super) open: Vec<Vec<Hash>>,
-    /// Full tiles that were not compared, or that the store does not have yet: which, and the root over each.
+    /// Full tiles that were not compared, or that the store does not have yet: level, index, and the root over each.
     pub(super) waiting: Vec<(u8, u64, Hash)>,
-    /// How many of these are to wait before they are compared.
+    /// Number of waiting tiles that triggers a comparison.
     due: usize,
-    /// How many tiles of leaf hashes were stored when this was begun or taken up again.
+    /// Number of tiles of leaf hashes that were stored at the start or at the last refresh.
     stored: u64,
-    /// By size, what checkpoints say that the root was, until the tree has that size.
+    /// By size, the roots in checkpoints that the tree has not reached yet.
     expected: BTreeMap<u64, Hash>,
-    /// Sizes of checkpoints that were taken note of.
+    /// Sizes of checkpoints that were noted.
     noted: BTreeSet<u64>,
-    /// Sizes at which the tree had another root than a checkpoint says.
+    /// Sizes at which the tree's root differs from a checkpoint.
     wrong: Vec<u64>,
-    /// Checkpoints that were kept outside, and are to be held against the tree.
+    /// Checkpoints kept outside, to be compared with the tree.
     kept: Vec<TreeHead>,
-    /// By size, what these say that the root was, until the tree has that size.
+    /// By size, their roots that the tree has not reached yet.
     kept_roots: BTreeMap<u64, Hash>,
-    /// Sizes at which the tree had another root than these say.
+    /// Sizes at which the tree's root differs from theirs.
     kept_wrong: Vec<u64>,
-    /// Sizes of those that the store should have, and has not.
+    /// Sizes of kept checkpoints that the store should have, and lacks.
     absent: Vec<u64>,
 }
 
@@ -74,12 +74,12 @@ impl TreeCheck {
         }
     }
 
-    /// Has it held against checkpoints that were kept outside as well, from the next [`Self::refresh`] on.
+    /// Adds checkpoints that were kept outside, compared from the next [`Self::refresh`] on.
     pub(crate) fn keep(&mut self, kept: &[TreeHead]) {
         self.kept = kept.to_vec();
     }
 
-    /// Sizes of checkpoints that were kept outside, and that the store does not have, though it has few that are newer.
+    /// Sizes of kept checkpoints that the store lacks, though it has few that are newer.
     pub(crate) fn absent(&self) -> &[u64] {
         &self.absent
     }
@@ -89,13 +89,13 @@ impl TreeCheck {
         &self.tree
     }
 
-    /// Sees what is stored by now. To be done before the stored tree is read up to which leaves are going to come.
+    /// Notes what is stored now. Must be called before reading the stored tree up to which leaves will be pushed.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub(crate) async fn refresh(&mut self, store: &Store, found: &mut Vec<Finding>) -> Result<(), StoreError> {
         let shard = self.shard;
-        // Of the level above first: what it stands on was written with it, or before.
+        // The level above first: the tiles below it were written with it, or before.
         let above = newest_tile(store, shard, 1).await?;
         let full = match above {
             Some(index) => index * u64::from(TILE_WIDTH) + read_tile(store, shard, 1, index).await?.len() as u64,
@@ -121,7 +121,7 @@ impl TreeCheck {
                 self.absent.push(size);
             }
             if size > self.tree.size() {
-                // Of two that contradict each other the archive has one at most.
+                // Of two that contradict each other at most one matches the archive.
                 let other = self.kept_roots.insert(size, root).filter(|other| *other != root);
                 self.kept_wrong.extend(other.map(|_| size));
             } else if size > 0 && root_at(store, shard, size).await? != Some(root) {
@@ -147,7 +147,7 @@ impl TreeCheck {
         }
     }
 
-    /// Appends a leaf to the tree, and to the tiles what that completes.
+    /// Appends a leaf to the tree, and completed hashes to the tiles.
     fn grow(&mut self, leaf: Hash) {
         let Self {
             tree, open, waiting, ..
@@ -177,7 +177,7 @@ impl TreeCheck {
         self.waiting.len() >= self.due
     }
 
-    /// Holds the full tiles that wait against those that are stored.
+    /// Compares the waiting full tiles with the stored ones.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -207,7 +207,7 @@ impl TreeCheck {
         Ok(())
     }
 
-    /// All leaves have come: what is left is compared.
+    /// All leaves were pushed: compares what is left.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -255,19 +255,19 @@ impl TreeCheck {
         Ok(())
     }
 
-    /// What was kept outside: of which sizes it is otherwise, and of which there are not as many leaves.
+    /// Reports kept checkpoints that differ, and those that exceed the archive.
     fn finish_kept(&mut self, found: &mut Vec<Finding>) {
         let shard = self.shard;
         let fault = |size: u64, fault| Finding::Kept { shard, size, fault };
         let wrong: BTreeSet<u64> = self.kept_wrong.drain(..).collect();
         found.extend(wrong.into_iter().map(|size| fault(size, CheckpointFault::Root)));
-        // What has come to the archive since was not looked at.
+        // Later additions to the archive were not read.
         let looked_at = self.tree.size();
         let beyond = self.kept_roots.keys().filter(|size| **size > looked_at);
         found.extend(beyond.map(|size| fault(*size, CheckpointFault::Beyond)));
     }
 
-    /// How many hashes of a level belong to the tiles of leaf hashes that were stored.
+    /// Number of hashes of a level that belong to stored tiles of leaf hashes.
     fn expected_hashes(&self, level: u8) -> u64 {
         match level {
             0 => self.stored * u64::from(TILE_WIDTH),
@@ -292,11 +292,11 @@ async fn read_tile(store: &Store, shard: Shard, level: u8, index: u64) -> Result
         Ok::<_, StoreError>(value.map(|value| value.to_vec()))
     };
     let value = store.read(read).await?;
-    // What is no row of hashes is no tile of this tree either.
+    // A row that is not a row of hashes is no tile of this tree.
     Ok(tiles::decode_tile(value.as_deref()).unwrap_or_default())
 }
 
-/// The root of the first leaves, which were verified before; `None` if the tree has not so many.
+/// The root of the first leaves, which were verified before; `None` if the tree is smaller.
 pub(crate) async fn root_at(store: &Store, shard: Shard, size: u64) -> Result<Option<Hash>, StoreError> {
     let mut prover = Prover::begin(store.clone(), shard).await?;
     match prover.root(size).await {
@@ -306,7 +306,8 @@ pub(crate) async fn root_at(store: &Store, shard: Shard, size: u64) -> Result<Op
     }
 }
 
-/// The stored checkpoints that are signed by a key of the log, by size; the others are findings. `sizes` are those of all.
+/// The stored checkpoints that are signed by a key of the log, by size; the others become findings. `sizes` are those
+/// of all.
 pub(super) async fn read_checkpoints(
     store: &Store,
     shard: Shard,

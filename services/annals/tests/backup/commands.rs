@@ -21,10 +21,10 @@ use tempfile::TempDir;
 
 use super::world::World;
 
-/// How often a command is killed.
+/// Number of kills of a command.
 const KILLS: u64 = 8;
 
-/// A data directory with a realm in it, and room for others beside it.
+/// A data directory with a realm, and room for others beside it.
 struct Realm {
     folder: TempDir,
 }
@@ -61,7 +61,7 @@ impl Realm {
         text
     }
 
-    /// Starts a command and kills it after a while. Whether it was still running.
+    /// Starts a command and kills it after this time. Returns whether it was still running.
     fn kill(&self, line: &[&str], after: Duration) -> bool {
         let mut child = self
             .command(line)
@@ -81,7 +81,7 @@ impl Realm {
     }
 }
 
-/// The lines that say what states came of it.
+/// The lines with the restored states.
 fn states(text: &str) -> Vec<&str> {
     text.lines()
         .filter(|line| line.contains('@') && line.len() > 64)
@@ -104,7 +104,7 @@ async fn a_realm_is_backed_up_verified_and_restored() {
     assert_eq!(again.lines().next(), replayed.lines().next());
     let clean = realm.works(&["log", "verify", "--data", "again"]);
     assert!(clean.contains("nothing is wrong"), "{clean}");
-    // Beside it, and not to its end.
+    // Restores beside it, up to an earlier point.
     let beside = realm.works(&[
         "backup", "restore", "--realm", "beside", "--data", "beside", "--leaves", "100",
     ]);
@@ -113,7 +113,7 @@ async fn a_realm_is_backed_up_verified_and_restored() {
         "{beside}"
     );
     realm.works(&["log", "verify", "--data", "beside"]);
-    // Nothing is put over a realm.
+    // A realm is never overwritten.
     for data in ["realm", "again"] {
         let (code, text) = realm.run(&["backup", "restore", "--data", data]);
         assert!(
@@ -129,12 +129,12 @@ async fn a_realm_is_backed_up_verified_and_restored() {
     );
 }
 
-/// The store of a data directory, for as long as no command has it.
+/// The store of a data directory, while no command uses it.
 fn store_of(realm: &Realm, data: &str) -> Store {
     EmbeddedStore::open(&realm.path(data).join("store")).unwrap().store()
 }
 
-/// Accounts in a store, each of which lives on an owner.
+/// Accounts in a store, each active on an owner.
 async fn online(store: &Store, names: [&str; 2], owner: OwnerId) -> [DatabaseId; 2] {
     let mut persons = Vec::new();
     let about = Source::archive(store.clone()).about().await.unwrap().unwrap();
@@ -152,7 +152,7 @@ async fn online(store: &Store, names: [&str; 2], owner: OwnerId) -> [DatabaseId;
     persons.try_into().unwrap()
 }
 
-/// The director grants an owner to a process.
+/// Grants an owner to a process, as the director does.
 async fn grant(store: &Store, owner: OwnerId) {
     let work = |transaction: Transaction| async move {
         let key = owner_key(owner);
@@ -187,7 +187,7 @@ async fn keys_are_brought_back_whoever_was_online_at_the_cut() {
     let show = |person: DatabaseId| realm.works(&["person", "show", &format!("stored:{person}"), "--data", "again"]);
     assert!(show(anna).contains("is forgotten since") && show(bert).contains("has a key"));
 
-    // Once somebody has them, they are named, and what can be done is done.
+    // Once an owner is granted, the message names the accounts, and what can be done is done.
     let store = store_of(&realm, "again");
     grant(&store, owner).await;
     drop(store);
@@ -271,7 +271,7 @@ async fn a_restore_that_is_killed_is_no_realm_and_the_next_is_whole() {
         let runs = realm.kill(&restore, Duration::from_millis(50 + dice() % 600));
         let (code, text) = realm.run(&["log", "verify", "--data", "again"]);
         if code == Some(0) {
-            // It was done by then.
+            // The restoration had finished by then.
             fs::remove_dir_all(realm.path("again")).unwrap();
         } else {
             assert!(runs && code == Some(2), "half of one is no realm: {text}");
@@ -286,13 +286,13 @@ async fn a_restore_that_is_killed_is_no_realm_and_the_next_is_whole() {
     realm.works(&["log", "verify", "--data", "again"]);
 }
 
-/// A disk of memory of so many KiB, mounted until it is dropped.
+/// A RAM disk of this size in KiB, mounted until it is dropped.
 struct SmallDisk {
     path: std::path::PathBuf,
 }
 
 impl SmallDisk {
-    /// `None` where mounting is not allowed.
+    /// `None` if mounting is not permitted.
     fn mount(path: &Path, kib: u32) -> Option<Self> {
         fs::create_dir_all(path).unwrap();
         let mounted = Command::new("mount")
@@ -338,7 +338,7 @@ async fn a_full_disk_leaves_no_backup_and_no_realm() {
     realm.works(&["log", "verify", "--data", "again"]);
 }
 
-/// How many files a folder has.
+/// Number of files in a folder.
 fn count(folder: &Path) -> usize {
     fs::read_dir(folder).map_or(0, Iterator::count)
 }

@@ -1,4 +1,4 @@
-//! Backups of generated realms: made, damaged, restored, and interrupted at any point.
+//! Backups of generated realms: created, damaged, restored, and interrupted at any point.
 
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 

@@ -1,4 +1,4 @@
-//! What a backup is made of: nothing twice, nothing unnoticed.
+//! The pieces of a backup: nothing is stored twice, and no damage is missed.
 
 use annals::{
     backup::{
@@ -81,7 +81,7 @@ async fn a_moment_a_batch_and_a_count_of_leaves_cut_where_they_say() {
         for until in untils {
             let (store, restored) = restored(&target, &manifest, until).await.unwrap();
             assert_eq!(restored.wanted, at as u64 + 1, "{until:?}");
-            // In these worlds whoever takes a call comes behind whoever made it: every prefix is a cut.
+            // In these worlds a call is taken after the batch that made it: every prefix is a cut.
             assert_eq!(restored.leaves, restored.wanted, "{until:?}");
             let report = verify(&Source::archive(store)).await.unwrap();
             assert!(report.is_clean(), "{until:?}: {report}");
@@ -108,7 +108,8 @@ async fn a_cut_in_front_of_the_maker_of_a_call_takes_it_in() {
     let [caller, called] = [0, 1].map(|log| *world.logs[log].state.entities.keys().next().unwrap());
     let before = world.frozen.len();
     world.call(0, caller, 1, called);
-    // The log was put back behind what consumed from it (rule F5): its maker comes last of the three.
+    // The log was refilled after a batch that consumed from it (rule F5): the batch that made the call is the last of
+    // the three.
     world.frozen.swap(before, before + 1);
     world.change(2, *world.logs[2].state.entities.keys().next().unwrap(), 7);
     world.archive().await;
@@ -186,7 +187,7 @@ async fn an_edited_a_missing_and_a_short_piece_are_named() {
         target.write(piece, whole).await.unwrap();
     }
     assert!(check(&target, &manifest).await.unwrap().is_clean());
-    // A list whose pieces are not there, and one that was edited.
+    // A manifest whose pieces are missing, and one that was edited.
     let elsewhere = Target::memory();
     let checked = check(&elsewhere, &manifest).await.unwrap();
     assert_eq!(checked.findings.len(), pieces.len(), "{checked}");

@@ -1,4 +1,4 @@
-//! Backups of realms that let go: one from before reaches back, one from after holds all that is left, and says so.
+//! Backups of realms with retention: one made before reaches back, one made after contains what is left, and says so.
 
 use annals::{
     backup::{
@@ -50,7 +50,7 @@ async fn one_from_before_and_one_from_after_are_restored() {
         for manifest in [&before.manifest, &after.manifest] {
             check_restored(&world, &target, manifest).await;
         }
-        // It goes on, and so do its backups.
+        // The realm and its backups continue.
         world.play(seed + 100, 90).await;
         world.archive().await;
         world.seal(30).await;
@@ -94,7 +94,7 @@ async fn a_segment_that_lost_what_it_may_not_is_found() {
     let world = World::generate(MemoryStore::new().store(), 6, 120).await;
     world.seal(30).await;
     world.let_go().await;
-    // The rows that stand in for what is gone are not backed up.
+    // The rows that stand for deleted events are not backed up.
     let transaction = world.store.begin();
     transaction
         .clear(&annals_store::layout::retention::horizon_key(SHARD))

@@ -1,4 +1,4 @@
-//! Targets: a folder, and a bucket where there is one.
+//! Targets: a folder, and a bucket if one is available.
 
 use annals::backup::{
     check::check,
@@ -12,7 +12,8 @@ use tempfile::TempDir;
 
 use super::world::{REALM, World};
 
-/// The bucket, or a part of one, in which tests may write: `s3://BUCKET/PREFIX`. Endpoint and keys are those of any tool.
+/// The bucket, or a prefix in one, in which tests may write: `s3://BUCKET/PREFIX`. Endpoint and keys come from the
+/// usual variables.
 const BUCKET: &str = "ANNALS_TEST_S3";
 
 async fn is_a_target(address: &str) {
@@ -21,7 +22,7 @@ async fn is_a_target(address: &str) {
     let created = WallTime(std::time::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64);
     let manifest = create(&world.store, REALM, created, &target).await.unwrap().manifest;
     assert!(Manifest::names(&target).await.unwrap().contains(&manifest.name()));
-    // Opened anew, as the next command does.
+    // Reopened, as the next command does.
     let target = Target::open(address).unwrap();
     let read = Manifest::read(&target, Some(&manifest.name())).await.unwrap();
     assert_eq!(read, manifest);

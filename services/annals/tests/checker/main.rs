@@ -1,4 +1,4 @@
-//! The checker against archives that are whole, and archives that somebody or something has damaged.
+//! The checker against intact and damaged archives.
 
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
@@ -236,14 +236,14 @@ fn what_was_changed_or_not_checked_on_the_way_the_whole_check_tells() {
     assert!(realm.go_on().is_clean());
     let whole = || immediate(realm.following.borrow().check_whole(&realm.store, &realm.schema)).unwrap();
     assert!(whole().is_clean());
-    // A line more than was seen.
+    // One line more than was seen.
     let more = [&realm.lines[..], &realm.lines[3..]].concat();
     realm.write(&more);
     let report = whole();
     assert_eq!((report.passed_over, report.otherwise), (1, 0), "{report}");
     assert!(!report.is_clean());
     realm.write(&realm.lines);
-    // Another level than was read: the last batch is as whole, and nothing else tells.
+    // Another level than was read: the last batch is intact, and nothing else reveals it.
     let before = &realm.frozen[3];
     let mut tail = Tail {
         batch: before.number,

@@ -1,4 +1,4 @@
-//! A realm of one cell's log, what a bot was shown of it, and ways to damage what is archived.
+//! A realm of one cell's log, a bot's record of it, and ways to damage the archive.
 
 use std::{cell::RefCell, fs, path::Path, sync::Arc};
 
@@ -30,7 +30,7 @@ pub(crate) const SHARD: Shard = Shard(0);
 pub(crate) const AVATAR: EntityId = EntityId(7);
 pub(crate) const CELL: (EntityId, Part) = (AVATAR, Part::Cell);
 
-/// What the cell of the avatar lacks, from the first of its history numbers to the last.
+/// The hole in the history of the avatar's cell part, from the first missing number to the last.
 pub(crate) fn hole(first: u64, until: u64) -> Wrong {
     Wrong::Hole {
         entity: AVATAR,
@@ -40,7 +40,7 @@ pub(crate) fn hole(first: u64, until: u64) -> Wrong {
     }
 }
 
-/// A realm of one cell's log, and what one bot was shown of it.
+/// A realm of one cell's log, and one bot's record.
 pub(crate) struct Realm {
     pub(crate) schema: Arc<Schema>,
     pub(crate) store: Store,
@@ -49,11 +49,11 @@ pub(crate) struct Realm {
     pub(crate) tail: Tail,
     pub(crate) frozen: Vec<FrozenBatch>,
     pub(crate) lines: Vec<Line>,
-    /// What the avatar holds.
+    /// The avatar's properties.
     pub(crate) held: Vec<(MemberId, Value)>,
-    /// What the bot wrote.
+    /// The folder of the bot's record.
     pub(crate) folder: TempDir,
-    /// A check that goes on from where a part of the life was archived.
+    /// An incremental check that began when a part of the life was archived.
     pub(crate) following: RefCell<Following>,
 }
 
@@ -78,14 +78,14 @@ impl Realm {
         }
     }
 
-    /// An avatar is made, its level rises, its hair changes, it speaks: each in a batch of its own.
+    /// An avatar is created, its level rises, its hair changes, it speaks: each in a batch of its own.
     pub(crate) fn with_a_life() -> Self {
         let mut realm = Self::new();
         realm.live();
         realm
     }
 
-    /// Such a life, behind that of somebody who was made and did nothing.
+    /// Such a life, after the creation of another avatar that did nothing.
     pub(crate) fn with_a_later_life() -> Self {
         let mut realm = Self::new();
         let body = realm.creation(EntityId(8));
@@ -162,7 +162,7 @@ impl Realm {
         );
     }
 
-    /// Adds a batch with one event of the avatar, and what a client that sees it would be told.
+    /// Adds a batch with one event of the avatar, and the line for a client that sees it.
     pub(crate) fn append(&mut self, history: Option<u64>, body: Body) {
         if let Some(number) = history {
             self.lines.push(Line::Shown {
@@ -184,12 +184,12 @@ impl Realm {
         self.frozen.push(frozen);
     }
 
-    /// Has db let go of what is archived, in segments of `most` leaves, as far as there are whole ones.
+    /// Lets db seal the archive into segments of `most` leaves, as far as they are full, and delete their events.
     pub(crate) fn let_go(&self, most: usize) {
         let_go(&self.store, &self.schema, most);
     }
 
-    /// The hash of what clients are sent of it.
+    /// The hash of what clients receive of it.
     pub(crate) fn hash(&self, body: &Body) -> Hash {
         let avatar = self.schema.entity_type(self.avatar()).unwrap();
         match body {
@@ -219,12 +219,12 @@ impl Realm {
         });
     }
 
-    /// Archives all batches; a check that goes on has seen the creation.
+    /// Archives all batches; the incremental check has seen the creation.
     pub(crate) fn archive(&self) {
         self.archive_after(1, 0);
     }
 
-    /// Archives all batches; a check that goes on has seen some of them, and some of what the bot wrote.
+    /// Archives all batches; the incremental check has seen some of them, and some of the bot's lines.
     pub(crate) fn archive_after(&self, batches: usize, lines: usize) {
         fold(&self.store, &self.schema, &self.frozen[..batches]);
         self.write(&self.lines[..lines]);
@@ -244,7 +244,7 @@ impl Realm {
         immediate(following.check(&self.store, &self.schema)).unwrap()
     }
 
-    /// Puts a batch behind what is archived: db itself takes none that cannot have happened.
+    /// Appends a batch to the archive: db itself rejects one that cannot have happened.
     pub(crate) fn force(&self, batch: &FrozenBatch, tail: Tail) {
         let leaf = LeafIndex(self.frozen.len() as u64);
         let cursor = Cursor {
@@ -272,14 +272,14 @@ impl Realm {
         immediate(transaction.commit()).unwrap();
     }
 
-    /// Takes rows out of the store.
+    /// Deletes the rows below a key.
     pub(crate) fn clear(&self, key: &[u8]) {
         let transaction = self.store.begin();
         transaction.clear_range(&KeyRange::prefix(key)).unwrap();
         immediate(transaction.commit()).unwrap();
     }
 
-    /// Puts other bytes in a batch's place.
+    /// Replaces a batch by other bytes.
     pub(crate) fn replace(&self, leaf: u64, bytes: &[u8]) {
         let key = archive::leaf_key(SHARD, LeafIndex(leaf));
         let transaction = self.store.begin();
@@ -289,7 +289,7 @@ impl Realm {
         immediate(transaction.commit()).unwrap();
     }
 
-    /// What a check from nothing finds: one that goes on finds the same, in what came since.
+    /// The result of a check from the beginning; an incremental check must find the same in what was added since.
     pub(crate) fn check(&self) -> CheckReport {
         let whole = self.check_whole();
         let before = self.following.borrow().clone();
@@ -311,7 +311,7 @@ impl Realm {
     }
 }
 
-/// All that a report names.
+/// Everything that a report names.
 pub(crate) fn named(report: &CheckReport) -> String {
     let CheckReport {
         lost, holes, faults, ..
@@ -373,7 +373,7 @@ pub(crate) fn fold(store: &Store, schema: &Arc<Schema>, batches: &[FrozenBatch])
     }
 }
 
-/// Seals what is archived into segments of `most` leaves, as far as there are whole ones, and lets go of them.
+/// Seals the archive into segments of `most` leaves, as far as they are full, and deletes their events by retention.
 pub(crate) fn let_go(store: &Store, schema: &Arc<Schema>, most: usize) {
     let folder = immediate(Folder::begin(store.clone(), SHARD, Arc::clone(schema))).unwrap();
     let mut sealer = folder.sealer().of_leaves(most);

@@ -1,4 +1,4 @@
-//! What was let go by rule, and what only looks as if it was.
+//! Events deleted by retention, and losses that only look like that.
 
 use std::{
     collections::BTreeSet,
@@ -27,10 +27,10 @@ use annals_store::{
 
 use crate::realm::{AVATAR, CELL, Realm, SHARD, fold, found, hole, imprint, let_go, named};
 
-/// Leaves that are let go: the creation, and the events 1 and 2 of the avatar.
+/// Leaves whose events are deleted: the creation, and the events 1 and 2 of the avatar.
 const LET_GO: usize = 3;
 
-/// A realm that has let go of the beginning of a life, of which a bot was shown all.
+/// A realm that has deleted the beginning of a life, of which a bot was shown everything.
 fn thinned() -> Realm {
     let realm = Realm::with_a_life();
     realm.archive();
@@ -38,7 +38,7 @@ fn thinned() -> Realm {
     realm
 }
 
-/// The home of the avatar hears that it is no more, which is the last that it does.
+/// The avatar's home is notified of its end; that is its last event.
 fn end(realm: &mut Realm) {
     let home = Address::Owner(realm.owner);
     let called = Body::Called {
@@ -148,13 +148,13 @@ fn a_part_that_its_base_still_has_did_not_end() {
     realm.let_go(realm.frozen.len());
     let report = realm.check();
     assert!(report.is_clean() && report.let_go == 4, "{report}");
-    // Without its row in the floor nothing is left of it, and its base knows that there should be.
+    // Without its row in the floor nothing is left of it, though its base knows that it should exist.
     realm.clear(&layout::entities(SHARD, horizon(&realm).area, realm.owner).begin);
     let report = realm.check_whole();
     assert_eq!((report.let_go, report.lost_count), (0, 4), "{report}");
 }
 
-/// What a base logs of an avatar whose cell part has said where it is.
+/// The base's log of an avatar whose cell part has reported its place.
 fn home_of_the_avatar(realm: &Realm, home: OwnerId) -> FrozenBatch {
     let creation = BaseCreation {
         type_id: realm.avatar(),
@@ -191,7 +191,7 @@ fn an_entity_that_a_floor_lacks_has_a_hole_in_its_history() {
 fn events_that_are_gone_without_a_horizon_are_faults() {
     let realm = Realm::with_a_life();
     realm.archive();
-    // In a segment of its own the creation is worth it.
+    // In a segment of its own the creation is worth thinning.
     realm.let_go(1);
     assert!(realm.check().is_clean());
     realm.clear(&layout::horizon_key(SHARD));
@@ -241,13 +241,13 @@ fn a_check_that_goes_on_passes_a_horizon_that_passes_it() {
     realm.refreshed(5, &[("level", Value::UInt(4))]);
     realm.write(&realm.lines);
     let going_on = realm.go_on();
-    // It has read what is gone.
+    // The incremental check read the events before they were deleted.
     assert!(going_on.is_clean() && going_on.let_go == 0, "{going_on}");
     let following = realm.following.borrow();
     let whole = immediate(following.check_whole(&realm.store, &realm.schema)).unwrap();
     assert!(whole.is_clean() && whole.let_go == 3, "{whole}");
     assert_eq!(named(&going_on), named(&whole));
-    // Whoever ends and is let go is missed by nobody either.
+    // A part that ended and was deleted is not missed either.
     drop(following);
     end(&mut realm);
     fold(&realm.store, &realm.schema, &realm.frozen[6..]);
@@ -257,7 +257,7 @@ fn a_check_that_goes_on_passes_a_horizon_that_passes_it() {
     let following = realm.following.borrow();
     let whole = immediate(following.check_whole(&realm.store, &realm.schema)).unwrap();
     assert!(whole.is_clean() && whole.let_go == 7, "{whole}");
-    // What was read before it went is known, and what is otherwise was not let go.
+    // What was read before its deletion is known, and what differs was not deleted.
     drop(following);
     realm.refreshed(5, &[("level", Value::UInt(9))]);
     let (number, hash) = (HistoryNumber(5), Hash([9; 32]));

@@ -8,7 +8,7 @@ use crate::{annals, text, world};
 
 const CLEAN: &str =
     "<root> <Properties> <hp> <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </hp> </Properties> </root>";
-/// What is said where all is well; nothing in such a world tells the dialects apart.
+/// The output without problems; nothing in such a world distinguishes the dialects.
 const NO_PROBLEMS: &str = ".: no problems in 1 entity type, read as BigWorld, since nothing speaks for a dialect\n\
                            compiles: yes, because nothing is wrong\n";
 const ODD: &str = "<root> <Propertis/> </root>";
@@ -89,7 +89,7 @@ fn an_error_behind_thousands_of_warnings_fails_the_check() {
     let mut list = String::new();
     for i in 0..60 {
         list.push_str(&format!("<T{i:02}/>"));
-        // Each tag stands once: equal findings would be one.
+        // Each tag is different: equal findings would be merged.
         let odd: String = (0..100).map(|j| format!("<odd{i}x{j}/>")).collect();
         let slip = if i == 59 { "INTT" } else { "INT8" };
         let properties = format!("<Properties> <p> <Type> {slip} </Type> <Flags> BASE </Flags> </p> </Properties>");
@@ -236,7 +236,7 @@ fn schemas_are_written_for_each_kind_of_file() {
     );
 }
 
-/// How every command that needs a world is given one.
+/// All commands that take a world.
 fn readers(world: &str) -> Vec<Vec<&str>> {
     vec![
         vec!["compile", world, "--out", "out.schema"],
@@ -264,7 +264,7 @@ fn every_command_says_the_same_of_the_same_world() {
             }
             assert!(output.stdout.is_empty(), "{command:?}");
             let told = errors(output);
-            // Warnings are for `check`.
+            // Warnings are printed by `check` only.
             let mistake = checked.split("\n\n").find(|one| one.starts_with("error[D0201]"));
             assert!(told.contains(mistake.expect("found")), "{command:?}\n{told}");
             assert!(!told.contains("warning"), "{command:?}\n{told}");

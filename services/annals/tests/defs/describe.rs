@@ -1,4 +1,4 @@
-//! `annals defs describe` as it is typed, and what it says about the store against what the store is given.
+//! `annals defs describe` on the command line, and its stored sizes compared with the bytes that the store receives.
 
 use std::fs;
 
@@ -153,7 +153,7 @@ fn stored_sizes_are_those_that_the_store_is_given() {
                 entity_type: String::new(),
                 properties: [(storage.key.clone(), stored.properties[&storage.key].clone())].into(),
             };
-            // The generation, the length of no name and a count of one take a byte each.
+            // The generation, the length of an empty name and a count of one take a byte each.
             let bytes = entry.encode(0).len() - 3;
             assert_eq!(storage.size.of_default(), bytes, "seed {seed}: {}", storage.key);
             assert!(

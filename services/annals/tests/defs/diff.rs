@@ -1,4 +1,4 @@
-//! `annals defs diff` and `annals defs compile` as they are typed: what they print, and their exit codes.
+//! `annals defs diff` and `annals defs compile` on the command line: their output and exit codes.
 
 use std::{fs, path::Path, process::Output};
 
@@ -32,7 +32,7 @@ fn the_exit_code_says_whether_anything_is_graver_than_allowed() {
     };
     assert_eq!(code(&old, &[]), Some(0));
 
-    // Stored values and living entities are fine; processes are started anew together.
+    // Stored values and live entities are unaffected; processes are restarted together.
     let wider = world(&property("gold", "UINT64", "BASE"));
     assert_eq!(code(&wider, &[]), Some(1));
     assert_eq!(code(&wider, &["--allow", "peers=migration"]), Some(0));

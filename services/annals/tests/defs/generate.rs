@@ -1,4 +1,4 @@
-//! `annals defs generate` as it is typed: what it writes and says, and its exit codes.
+//! `annals defs generate` on the command line: its files, output and exit codes.
 
 use std::{fs, path::Path, process::Output};
 

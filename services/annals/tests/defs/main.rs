@@ -1,4 +1,4 @@
-//! `annals defs` as it is typed: what each of its commands prints and writes, and its exit codes.
+//! `annals defs` on the command line: the output, files and exit codes of each command.
 
 mod check;
 mod describe;
@@ -20,14 +20,14 @@ fn world(definition: &str) -> tempfile::TempDir {
     dir
 }
 
-/// What a command does in a folder.
+/// Runs a command in a folder.
 fn annals(dir: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
     command.arg("defs").args(arguments).current_dir(dir);
     command.output().expect("the program runs")
 }
 
-/// What it prints, as text.
+/// Output as text.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text")
 }

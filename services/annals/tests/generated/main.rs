@@ -1,4 +1,4 @@
-//! Generated code compiles, without a warning, whatever the schema.
+//! Generated code compiles without a warning, whatever the schema.
 
 mod worlds;
 
@@ -12,7 +12,7 @@ use std::{
 use annals_authoring::codegen::{CodeParts, Model};
 use annals_def::Tree;
 
-/// What the scratch crate depends on.
+/// Dependencies of the scratch crate.
 const CRATES: [(&str, &str); 5] = [
     ("annals-client", "services/client"),
     ("annals-def", "schema/def"),
@@ -47,7 +47,7 @@ fn rust_compiles_without_warnings() {
         ("_client", CodeParts::CLIENT),
     ];
     for (world, model) in worlds::all() {
-        // Once is enough where the parts have nothing to do with what is unusual about a world.
+        // Once is enough for worlds whose peculiarities do not depend on the parts.
         let every = if matches!(world.as_str(), "sample" | "names") {
             kinds.len()
         } else {
@@ -75,7 +75,7 @@ fn rust_compiles_without_warnings() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The example of the documentation: its world's code, and the game that is written against it.
+/// The example of the documentation: its world's code, and the game that uses it.
 fn write_example(folder: &Path) {
     let page = fs::read_to_string(worlds::repository().join("docs/generated-code.md")).expect("the page");
     let block = |language: &str| {
@@ -98,7 +98,7 @@ fn write_example(folder: &Path) {
     fs::write(folder.join("src/example/defs.rs"), model.to_rust(CodeParts::SERVER)).expect("written");
 }
 
-/// The compiler of TypeScript: the one that `TSC` names, that of `make setup`, or the one on PATH.
+/// The TypeScript compiler: the one that `TSC` names, that of `make setup`, or the one on PATH.
 fn typescript() -> Option<PathBuf> {
     let private = worlds::repository().join("target/tools/node_modules/.bin/tsc");
     let named = std::env::var("TSC").ok().map(PathBuf::from);
@@ -140,7 +140,7 @@ fn typescript_compiles_strictly() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// What a client written in TypeScript is to find out by itself: the rules of `docs/client-protocol.md` on space data.
+/// What a client written in TypeScript must derive itself: the rules of `docs/client-protocol.md` on space data.
 const SPACE_DATA: &str = r#"
 import { SpaceData } from "./sample.js";
 const entry = (key, since, by, value, life = 0) =>
@@ -210,7 +210,7 @@ fn what_typescript_keeps_of_space_data_is_what_the_protocol_says() {
 fn rust_stands_as_rustfmt_would_have_it() {
     let folder = scratch("generated-format");
     for (world, model) in worlds::all() {
-        // Where no name is so long that there is nothing to choose.
+        // Only where no name is so long that line breaks are ambiguous.
         if !matches!(
             world.as_str(),
             "sample" | "bigworld_simple" | "kbengine_getting_started" | "empty" | "nobody"
@@ -219,7 +219,7 @@ fn rust_stands_as_rustfmt_would_have_it() {
         }
         let file = folder.join(format!("{world}.rs"));
         fs::write(&file, model.to_rust(CodeParts::ALL)).expect("written");
-        // With rustfmt's own settings, not those of this repository.
+        // Uses rustfmt's defaults, not the settings of this repository.
         fs::write(folder.join("rustfmt.toml"), "").expect("written");
         let output = Command::new("rustfmt")
             .args(["--edition", "2024", "--check", "--config-path"])

@@ -1,4 +1,4 @@
-//! Worlds whose code must compile: published games, the sample, and schemas that nobody would write.
+//! Worlds whose code must compile: published games, the sample, and artificial schemas.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use annals_def::{
 };
 use annals_ids::{AssetKind, Slot};
 
-/// How many schemas are rolled.
+/// Number of random schemas.
 const ROLLED: u64 = 6;
 
 /// Every world with the name of its module.
@@ -34,7 +34,7 @@ pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The published games, where they are at hand.
+/// The published games, if they are available.
 fn corpus() -> Option<Vec<PathBuf>> {
     let beside = repository().join("../shared/corpus");
     let folder = std::env::var("ANNALS_CORPUS").map_or(beside, PathBuf::from);
@@ -60,7 +60,7 @@ fn model(types: Vec<EntityType>) -> Model {
     }
 }
 
-/// Names that mean something in Rust or TypeScript already, and names that become the same.
+/// Reserved words of Rust or TypeScript, and names that collide after conversion.
 const NAMES: [&str; 39] = [
     "type",
     "self",
@@ -103,7 +103,7 @@ const NAMES: [&str; 39] = [
     "databaseID",
 ];
 
-/// Types that are called as generated code calls its own.
+/// Types with the names of types in the generated code.
 const TYPE_NAMES: [&str; 14] = [
     "Cell",
     "Base",
@@ -121,7 +121,7 @@ const TYPE_NAMES: [&str; 14] = [
     "Client",
 ];
 
-/// Every name for everything that can have one, with a dictionary of all names in it.
+/// Every name for everything that can have one, and a dictionary of all names.
 fn names() -> Model {
     let fields = NAMES.iter().map(|name| Field::of(*name, DataType::UInt16)).collect();
     let dict = DataType::FixedDict(Arc::new(FixedDict::of(fields)));
@@ -142,7 +142,7 @@ fn names() -> Model {
             .map(|(name, data_type)| Argument::new(*name, data_type.clone()))
             .collect()
     };
-    // One method has arguments of all names, and one as many values to return.
+    // One method has arguments of all names, and one as many return values.
     let method = |(at, name): (usize, &&str)| Method {
         returns: arguments(if at == 0 { NAMES.len() } else { at % 2 }),
         exposed: Exposure::OwnClient,
@@ -186,7 +186,7 @@ fn types_at(at: usize) -> DataType {
     }
 }
 
-/// A schema that dice made.
+/// A random schema.
 fn rolled(seed: u64) -> Model {
     let mut dice = split_mix(seed);
     let dice = &mut dice;
@@ -278,7 +278,7 @@ fn rolled_sequence(depth: usize, dice: &mut Dice<'_>) -> Sequence {
 
 fn rolled_field(at: u64, depth: usize, dice: &mut Dice<'_>) -> Field {
     let data_type = rolled_type(depth - 1, dice);
-    // No declaration can give another default to what holds a mailbox.
+    // A declaration cannot give another default to a type that contains a mailbox.
     let has_mailbox = data_type.any(&mut |inner| *inner == DataType::Mailbox);
     let default: Value = if has_mailbox {
         data_type.default_value()

@@ -1,11 +1,12 @@
-//! The designer's guide, done: every file in it is written, every command typed, and what it prints held against the page.
+//! Executes the designer's guide: every file in it is written, every command run, and the output compared with the
+//! page.
 //!
-//! A block of `xml` is for the file that the line above it names: all of it, at the end of a section, or instead of one; a
-//! line can take a section away too. In a block of `console`, commands stand behind `$`, each followed by what it prints,
-//! where a line of `…` stands for any lines, and `…` in a line for anything. `console realm` needs the binaries of the services beside this one, and is
-//! passed over where they are not built.
+//! A block of `xml` is for the file that the line above it names: the whole file, an addition at the end of a section,
+//! or the replacement of one; a line can also remove a section. In a block of `console`, commands follow `$`, each with
+//! its output, in which a line of `…` stands for any lines, and `…` in a line for any text. `console realm` needs the
+//! binaries of the services beside this one, and is skipped if they are not built.
 //!
-//! With `UPDATE_EXPECT` set, what was printed is written into the page.
+//! With `UPDATE_EXPECT` set, the output is written into the page.
 
 mod page;
 
@@ -17,13 +18,13 @@ use std::{
 
 use page::{Block, Edit, Kind, Typed, What};
 
-/// From the folder of this crate.
+/// Relative to the folder of this crate.
 const PAGE: &str = "../../docs/designers-guide.md";
 
-/// What stands for any lines, and in a line for anything.
+/// Wildcard for any lines, and in a line for any text.
 const ANY: &str = "…";
 
-/// The processes that a realm consists of.
+/// The processes of a realm.
 const SERVICES: [&str; 5] = [
     "annals-base",
     "annals-cell",
@@ -72,7 +73,7 @@ fn change(folder: &Path, edit: Edit<'_>, content: &str) {
     fs::write(path, new).expect("a file can be written");
 }
 
-/// Types the commands of a block; the block as it should be.
+/// Runs the commands of a block; returns the block as it should be.
 fn console(block: &Block<'_>, folder: &Path, wrong: &mut Vec<String>) -> String {
     if matches!(block.kind, Kind::Console { needs_realm: true }) && !SERVICES.iter().all(|name| beside(name).exists()) {
         println!("SKIPPED: the services' binaries are not built; `make test` builds them");
@@ -96,7 +97,7 @@ fn console(block: &Block<'_>, folder: &Path, wrong: &mut Vec<String>) -> String 
     lines
 }
 
-/// Types a command in the folder; what appears.
+/// Runs a command in the folder; returns its output.
 fn run(command: &str, folder: &Path) -> String {
     let own = PathBuf::from(env!("CARGO_BIN_EXE_annals"));
     let own = own.parent().expect("a folder").as_os_str().to_owned();
@@ -116,7 +117,7 @@ fn run(command: &str, folder: &Path) -> String {
     }
 }
 
-/// The server that `make setup` has found; a name that is looked for on the path if there is none.
+/// The server that `make setup` has found; otherwise a name that is looked up on the path.
 fn nats_server() -> PathBuf {
     let private = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/nats-server");
     match env::var_os("ANNALS_NATS_SERVER") {
@@ -131,7 +132,7 @@ fn beside(name: &str) -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_annals")).with_file_name(name)
 }
 
-/// Whether the lines are those that are wanted.
+/// Whether the printed lines match the wanted ones.
 fn matches(wanted: &[&str], printed: &[&str]) -> bool {
     match wanted {
         [] => printed.is_empty(),
@@ -142,7 +143,7 @@ fn matches(wanted: &[&str], printed: &[&str]) -> bool {
     }
 }
 
-/// Whether the line is the one that is wanted.
+/// Whether the line matches the wanted one.
 fn is_line(wanted: &str, line: &str) -> bool {
     match wanted.split_once(ANY) {
         None => wanted == line,

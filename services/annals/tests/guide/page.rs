@@ -1,21 +1,21 @@
-//! A page of Markdown: its parts, and what its blocks do to files.
+//! A page of Markdown: its parts, and the edits that its blocks describe.
 
-/// A part of a page: a fenced block, or what stands between two.
+/// A part of a page: a fenced block, or the text between two.
 #[derive(Debug)]
 pub(crate) struct Block<'p> {
     pub(crate) kind: Kind<'p>,
-    /// All of it.
+    /// The whole part.
     pub(crate) whole: &'p str,
     /// Its first line.
     pub(crate) head: &'p str,
-    /// What is between the fences.
+    /// The text between the fences.
     pub(crate) content: &'p str,
 }
 
-/// What a part of a page is.
+/// The kind of a part.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Kind<'p> {
-    /// What is between blocks.
+    /// Text between blocks.
     Text,
     /// A block with XML for a file.
     Xml(Edit<'p>),
@@ -23,14 +23,14 @@ pub(crate) enum Kind<'p> {
     Console { needs_realm: bool },
 }
 
-/// What is to be done with a file.
+/// An edit of a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Edit<'p> {
     pub(crate) path: &'p str,
     pub(crate) what: What<'p>,
 }
 
-/// What is to be done.
+/// The kind of an edit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum What<'p> {
     Write,
@@ -39,14 +39,14 @@ pub(crate) enum What<'p> {
     TakeAway(&'p str),
 }
 
-/// A command, and what it should print.
+/// A command, and its expected output.
 #[derive(Debug)]
 pub(crate) struct Typed<'p> {
     pub(crate) command: &'p str,
     pub(crate) wanted: Vec<&'p str>,
 }
 
-/// The parts of a page, which together are all of it.
+/// The parts of a page; together they are the whole page.
 pub(crate) fn blocks(page: &str) -> impl Iterator<Item = Block<'_>> {
     let mut rest = page;
     let mut caption = "";
@@ -83,7 +83,7 @@ fn block<'p>(whole: &'p str, caption: &'p str) -> Block<'p> {
     }
 }
 
-/// What a line says about a file, if it does.
+/// The edit that a line describes, if it does.
 pub(crate) fn edit(line: &str) -> Option<Edit<'_>> {
     let (path, rest) = quoted(line)?;
     let section = |words| rest.strip_prefix(words).and_then(quoted);
@@ -101,7 +101,7 @@ pub(crate) fn edit(line: &str) -> Option<Edit<'_>> {
     Some(Edit { path, what })
 }
 
-/// What stands between the back quotes at the beginning of a text, and what follows.
+/// The text in back quotes at the beginning, and the rest.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     text.strip_prefix('`')?.split_once('`')
 }
@@ -140,7 +140,7 @@ pub(crate) fn edited(file: &str, what: What<'_>, content: &str) -> Option<String
     Some([&file[..start], content, &file[end..]].concat())
 }
 
-/// Where the line of an offset begins.
+/// The offset at which a line begins.
 fn line_of(file: &str, offset: usize) -> usize {
     file[..offset].rfind('\n').map_or(0, |end| end + 1)
 }

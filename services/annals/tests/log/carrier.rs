@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 use super::world::{REALM, SHARD, World};
 
-/// How often a batch is sent before the server is given up.
+/// Maximum attempts to send a batch.
 const TRIES: u32 = 20;
 
 pub(crate) struct Carrier {
@@ -28,7 +28,8 @@ pub(crate) struct Carrier {
 }
 
 impl Carrier {
-    /// A private server in a folder, with the stream of the realm. Of the world's batches, `archived` are not sent.
+    /// A private server in a folder, with the stream of the realm. The first `archived` batches of the world are not
+    /// sent.
     pub(crate) async fn start(folder: &Path, archived: usize) -> Self {
         let server = Server::start(&ServerOptions::new(folder)).await.unwrap();
         let bus = Bus::connect(&server.url(), "test").await.unwrap();
@@ -42,7 +43,7 @@ impl Carrier {
         }
     }
 
-    /// Appends what is not appended yet.
+    /// Appends all batches that are not appended yet.
     pub(crate) async fn append_all(&mut self, world: &World) {
         for batch in &world.frozen[self.sent..] {
             self.append(batch).await;
@@ -50,12 +51,12 @@ impl Carrier {
         self.sent = world.frozen.len();
     }
 
-    /// Leaves out a batch that comes next.
+    /// Skips the next batch.
     pub(crate) fn skip(&mut self) {
         self.sent += 1;
     }
 
-    /// Appends a batch, whatever it is; its sequence.
+    /// Appends a batch unchecked; returns its sequence.
     pub(crate) async fn append(&mut self, batch: &FrozenBatch) -> u64 {
         let last = self.last.entry(batch.owner).or_default();
         let bytes = Bytes::copy_from_slice(&batch.bytes);
@@ -65,7 +66,7 @@ impl Carrier {
                 *last = sequence;
                 return sequence;
             }
-            // Silence is no verdict, nor is conflict: a machine that is busy answers late, and appends late.
+            // Neither a timeout nor a conflict is a verdict: a busy machine answers late, and appends late.
             eprintln!("batch {} of owner {}: {verdict:?}", batch.number, batch.owner);
             if let Ok(Some(entry)) = self.history.last(batch.owner).await
                 && entry.bytes == bytes
@@ -77,7 +78,7 @@ impl Carrier {
         panic!("batch {} of owner {} is not appended", batch.number, batch.owner)
     }
 
-    /// Serves the realm's store, as its db would.
+    /// Serves the realm's store, as db does.
     pub(crate) fn serve(&self, store: Store) {
         let (client, subject) = (self.bus.client().clone(), Subjects::new(REALM).service("store"));
         tokio::spawn(async move {

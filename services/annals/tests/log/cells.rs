@@ -1,4 +1,4 @@
-//! `annals realm cells` on a realm whose director is played by the test.
+//! `annals realm cells` on a realm whose director is simulated by the test.
 
 use std::{process::Output, time::Duration};
 
@@ -47,7 +47,7 @@ fn list() -> CellList {
     CellList { map: 9, cells }
 }
 
-/// A realm's bus; the director answers with this, if there is one.
+/// A realm's bus; the director answers with this list, if there is one.
 async fn bus(folder: &TempDir, director: Option<CellList>) -> Server {
     let server = Server::start(&ServerOptions::new(folder.path())).await.unwrap();
     let Some(list) = director else { return server };

@@ -1,4 +1,4 @@
-//! `annals realm costs` on a realm of two processes that the test plays, which have counted what real tallies say.
+//! `annals realm costs` on a realm of two simulated processes with the counts of real tallies.
 
 use std::{process::Output, sync::Arc};
 
@@ -27,7 +27,7 @@ fn schema() -> Schema {
     Schema::new(vec![EntityType::new("Chest"), avatar], Vec::new(), Vec::new())
 }
 
-/// A process that has counted these.
+/// A process with these counts.
 async fn process(server: &Server, service: &str, counted: &[(Member, Way, usize)]) -> Announcement {
     let bus = Bus::connect(&server.url(), service).await.unwrap();
     let metrics = Arc::new(Metrics::default());
@@ -35,7 +35,7 @@ async fn process(server: &Server, service: &str, counted: &[(Member, Way, usize)
     let tally = Tally::new(&schema);
     for (member, way, amount) in counted {
         tally.add(TypeId(1), *member, *way, *amount);
-        // What is collected twice is counted once.
+        // A tally that is collected twice is counted once.
         metrics.costs.collect(&schema, &tally);
     }
     let (_, readiness) = watch::channel(Readiness::Ready);
@@ -74,7 +74,7 @@ async fn what_all_processes_have_counted_is_summed_and_sorted() {
     ];
     let _cell = process(&server, "cell", &cell).await;
     let _base = process(&server, "base", &base).await;
-    // It counts nothing that members cost.
+    // db does not count costs of members.
     let _db = process(&server, "db", &[(gold, Way::Log, 1_000_000)]).await;
 
     let (code, said, _) = costs(&server, &[]).await;

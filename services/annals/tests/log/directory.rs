@@ -1,4 +1,4 @@
-//! The commands on the data directory of a realm that does not run.
+//! The commands on the data directory of a stopped realm.
 
 use std::{
     collections::BTreeMap,
@@ -22,12 +22,12 @@ use super::{
     world::{SHARD, World},
 };
 
-/// A realm's data directory, as a realm leaves it that was killed: db had not archived all of the log.
+/// The data directory of a killed realm: db had not archived all of the log.
 struct Left {
     folder: TempDir,
     /// By owner: last batch of the archive, last batch of the log, and the state's hash there.
     ends: BTreeMap<OwnerId, (u64, u64, String)>,
-    /// The newest change of anybody's level.
+    /// The newest change of a level.
     newest: String,
 }
 
@@ -41,7 +41,7 @@ impl Left {
             .iter()
             .map(|log| (log.owner, world.last(log.owner).0))
             .collect();
-        // db trims what it has archived a good while ago, and not at once.
+        // db trims the log some time after archiving.
         let kept = world.frozen.len() - 20;
         world.play(seed + 1, 40).await;
         for log in 0..3 {
@@ -93,7 +93,7 @@ fn annals_log(data: &Path, line: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), text)
 }
 
-/// What lies in a folder, file by file.
+/// The content of a folder, file by file.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -257,7 +257,7 @@ fn a_cluster_that_cannot_be_read_is_refused_with_what_to_do() {
     let folder = TempDir::new().unwrap();
     let cluster = format!("fdb:{}", folder.path().join("fdb.cluster").display());
     let (code, text) = annals_log(folder.path(), &["verify", "--store", &cluster]);
-    // As it is built, it has no client, or finds no such file.
+    // This build has no FoundationDB client, or does not find the cluster file.
     let says = text.contains("build it with the feature `fdb`") || text.contains("fdb.cluster cannot be read");
     assert!(code == Some(2) && says, "{text}");
     let told = Command::new(env!("CARGO_BIN_EXE_annals"))

@@ -1,4 +1,4 @@
-//! The commands on a realm that runs: its store is served, its log grows.
+//! The commands on a live realm: its store is served, its log grows.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ use tempfile::TempDir;
 
 use super::{carrier::Carrier, world::World};
 
-/// More than anything here takes on a slow machine.
+/// Timeout, longer than anything here takes on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Rounds by which a realm may grow during one look at it: what is read must not grow faster than it is read.
+/// Rounds by which a realm may grow during one look at it: the log must not grow faster than it is read.
 const ROUNDS: u64 = 25;
 
-/// A realm with an archive, whose log holds the end of it and more.
+/// A realm with an archive, whose log contains the end of it and more.
 async fn running(seed: u64) -> (TempDir, World, Carrier) {
     let folder = TempDir::new().unwrap();
     let mut world = World::generate(MemoryStore::new().store(), seed, 40).await;
@@ -71,7 +71,7 @@ async fn a_message_that_the_log_has_lost_is_named() {
         _ => false,
     };
     assert!(report.findings.iter().any(named), "{report}");
-    // Somebody still had it.
+    // A process that still has the batch fills the hole.
     carrier
         .history
         .fill(lost.owner, Bytes::copy_from_slice(&lost.bytes))
@@ -121,7 +121,7 @@ async fn new_events_are_followed_through_openings_and_holes_and_void_ones_left_o
     };
     let mut tail = Tail::read(&source, plan).await.unwrap();
     assert_eq!(tail.lines().len(), 2);
-    // What a writer appends that was replaced without knowing it.
+    // The append of a writer that was replaced without knowing it.
     let stale = {
         let events: [Event; 0] = [];
         let mut frozen = world.freeze(0, &[], &events, false);
@@ -158,7 +158,7 @@ async fn new_events_are_followed_through_openings_and_holes_and_void_ones_left_o
     assert_eq!(lines.len(), 3, "{lines:?}");
 }
 
-/// A batch in the place after the present end, of an epoch before the present one.
+/// A batch after the present end, of an earlier epoch.
 fn forged_epoch(world: &World, events: &[Event]) -> Vec<u8> {
     let log = &world.logs[0];
     let mut imprint = log.imprint.clone();

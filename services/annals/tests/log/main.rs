@@ -1,5 +1,5 @@
-//! `annals log`, `annals audit` of entities and moments, `annals realm query`, `cells` and `costs` on generated realms: whole ones, and ones that somebody or something
-//! has damaged.
+//! `annals log`, `annals audit` of entities and moments, `annals realm query`, `cells` and `costs` on generated realms,
+//! intact and damaged.
 
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 

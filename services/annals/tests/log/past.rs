@@ -1,5 +1,5 @@
-//! Past states, what became otherwise between two of them, and what happened to an entity: held against all batches of generated
-//! realms, folded and looked through one by one.
+//! Past states, the difference between two of them, and the events of an entity: compared with all batches of generated
+//! realms, folded and searched one by one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,10 +23,10 @@ use super::world::{SHARD, World};
 
 const STEPS: usize = 150;
 
-/// Moments that are tried of each realm.
+/// Moments tried per realm.
 const MOMENTS: usize = 12;
 
-/// A realm, sealed in part, whose archive was taken in.
+/// A realm, partly sealed, with an index of its archive.
 struct Asked {
     world: World,
     index: Index,
@@ -63,7 +63,7 @@ impl Asked {
         BTreeMap::from([(self.world.schema.fingerprint(), (*self.world.schema).clone())])
     }
 
-    /// The states that the first batches come to.
+    /// The states to which the first batches fold.
     fn folded(&self, leaves: usize) -> BTreeMap<OwnerId, OwnerState> {
         let mut states = BTreeMap::new();
         for frozen in &self.world.frozen[..leaves] {
@@ -144,10 +144,10 @@ async fn a_moment_ends_before_the_first_batch_that_was_closed_after_it() {
     }
 }
 
-/// An event as its log has it: in which batch, its number, and who called.
+/// An event in its log: the batch, its number, and the caller.
 type Noted = (LogPosition, u64, Event, Option<Address>);
 
-/// A part as it was found, by looking at all owners.
+/// The parts, found by searching all owners.
 fn parts(states: &BTreeMap<OwnerId, OwnerState>) -> BTreeMap<EntityId, (OwnerId, BTreeMap<String, Value>)> {
     let mut found = BTreeMap::new();
     for state in states.values() {
@@ -171,7 +171,7 @@ fn parts(states: &BTreeMap<OwnerId, OwnerState>) -> BTreeMap<EntityId, (OwnerId,
         .collect()
 }
 
-/// What became otherwise, in words.
+/// The difference in words.
 fn expected(asked: &Asked, from: usize, to: usize) -> BTreeSet<String> {
     let (old, new) = (parts(&asked.folded(from)), parts(&asked.folded(to)));
     let avatar = asked.world.schema.type_named("Avatar").unwrap();
@@ -318,7 +318,7 @@ async fn nothing_is_rebuilt_from_an_archive_that_was_changed_since() {
             );
             asked.world.replace(leaf, &batch.bytes).await;
         }
-        // The last of a log has nothing behind it that names its hash.
+        // The last batch of a log has no successor that names its hash.
         for log in &asked.world.logs {
             let batch = asked
                 .world

@@ -1,4 +1,4 @@
-//! `annals realm query` on the data directory of a realm that does not run, and on one that does not exist.
+//! `annals realm query` on the data directory of a stopped realm, and on a missing one.
 
 use std::{path::Path, process::Command};
 
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 /// Avatars in the realm.
 const AVATARS: u64 = 120;
 
-/// What a store on a disk answers.
+/// Waits for the answer of a store on disk.
 fn wait_for<T>(answer: impl Future<Output = T>) -> T {
     let waiting = tokio::runtime::Builder::new_current_thread().enable_all().build();
     waiting.unwrap().block_on(answer)

@@ -1,4 +1,5 @@
-//! What is said of logs of which much was let go: what is left is whole, and what is not there is not asked for.
+//! Verifying logs from which much was deleted by retention: the rest is intact, and deleted events are not reported as
+//! missing.
 
 use annals::{
     tail::{Tail, TailPlan},
@@ -14,7 +15,7 @@ use super::world::{SHARD, World};
 
 const STEPS: usize = 160;
 
-/// A realm that let go of all that is sealed, with its report from before.
+/// A realm that has deleted everything sealed, with its report from before.
 async fn thinned(seed: u64) -> (World, Source, String) {
     let world = World::generate(MemoryStore::new().store(), seed, STEPS).await;
     assert!(world.seal(30).await > 2);
@@ -95,7 +96,7 @@ async fn a_floor_that_is_another_is_found() {
         .tail
         .batch;
     let key = layout::own_key(SHARD, horizon.area, owner);
-    // That of another owner, as somebody might put it there who restores rows by hand.
+    // The row of another owner, as a manual restoration might put it there.
     let other = layout::own_key(SHARD, horizon.area, world.logs[0].owner);
     let transaction = world.store.begin();
     let rows = transaction
@@ -117,7 +118,7 @@ async fn a_floor_that_is_another_is_found() {
 #[tokio::test]
 async fn a_log_that_lost_what_it_may_not_is_found() {
     let (world, source, _) = thinned(5).await;
-    // The horizon is set back to what it was: nothing stands in for what is gone.
+    // The horizon is set back: nothing stands for what is gone.
     let transaction = world.store.begin();
     transaction.clear(&layout::horizon_key(SHARD)).unwrap();
     transaction.commit().await.unwrap();

@@ -1,5 +1,5 @@
-//! Verifying hashes, numbers, seals, chains, tiles and checkpoints: what is changed in any layer is found and named, by a sweep as
-//! by a whole verification, and a sweep that was interrupted comes to the same as one that was not.
+//! Verifying hashes, numbers, seals, chains, tiles and checkpoints: a change in any layer is found and named, by a
+//! sweep as by a whole verification, and an interrupted sweep gives the same result as an uninterrupted one.
 
 use std::{path::Path, process::Command};
 
@@ -26,10 +26,10 @@ use tempfile::TempDir;
 
 use super::world::{SHARD, World};
 
-/// Bytes of a header that say whose batch it is, and which: its realm is called "test".
+/// The bytes of a header with the batch's owner and number: its realm is called "test".
 const WHOSE: std::ops::Range<usize> = 7..27;
 
-/// Enough for a tile, and more.
+/// Enough steps for more than a tile.
 const STEPS: usize = 260;
 
 /// A realm with tiles, and with signed checkpoints of some sizes.
@@ -75,7 +75,7 @@ async fn sign(world: &World, size: u64, root: Hash, key: &SignerKey) {
     world.edit(&row, Some(note.to_string().as_bytes())).await;
 }
 
-/// A sweep from nothing, with all places between its pieces.
+/// A sweep from the beginning, with all places between its pieces.
 async fn swept(world: &World) -> (Swept, Vec<Place>) {
     let mut places = vec![Place::begin(SHARD)];
     let swept = sweep(&world.store, Place::begin(SHARD), |place, _| {
@@ -151,7 +151,7 @@ async fn a_sweep_goes_on_as_the_archive_grows() {
         assert_eq!(rest.leaves, world.frozen.len() as u64 - before);
         place = rest.place;
     }
-    // A tile that was not full when its first leaves were verified is held against them once it is.
+    // Leaves verified before their tile was full are compared with it once it is.
     let row = tiles::tile_key(SHARD, 0, 1);
     let stored = world.row(&row).await.expect("there are more than 512 leaves");
     let mut hashes = tiles::decode_tile(Some(&stored)).unwrap();
@@ -179,7 +179,7 @@ fn damaged(batch: &FrozenBatch, fault: Fault) -> Finding {
     }
 }
 
-/// Both name the same batch first.
+/// Sweep and verification name the same batch first.
 async fn assert_first(world: &World, is_it: impl Fn(&Finding) -> bool, what: &str) {
     let (found, _) = swept(world).await;
     let first = found.findings.first();
@@ -218,7 +218,7 @@ async fn a_changed_byte_is_found_in_its_batch_or_the_next_of_its_log() {
                 [Finding::Piece { leaf: first, .. }, ..] => first.0 <= leaf.0,
                 _ => false,
             };
-            // Of a leaf that is not sealed only its header says whose batch it is.
+            // The batch of an unsealed leaf is known from its header only.
             let is_named = is_named || WHOSE.contains(&byte);
             assert!(
                 is_named,
@@ -241,14 +241,14 @@ async fn each_layer_is_held_to_the_others() {
     let middle = world.frozen.len() / 2;
     let batch = world.frozen[middle].clone();
     let leaf = LeafIndex(middle as u64);
-    // An event is another one, with the header as it was.
+    // An event is replaced, with the original header.
     let mut bytes = batch.bytes.clone();
     *bytes.last_mut().unwrap() ^= 1;
     world.replace(leaf, &bytes).await;
     let is_damaged = |finding: &Finding| matches!(finding, Finding::Batch { at: found, .. } if *found == at(&batch));
     assert_first(&world, is_damaged, "events").await;
     world.replace(leaf, &batch.bytes).await;
-    // Two batches have changed places.
+    // Two batches are swapped.
     let next = world.frozen[middle + 1..]
         .iter()
         .find(|next| next.owner == batch.owner)
@@ -260,7 +260,7 @@ async fn each_layer_is_held_to_the_others() {
     assert_eq!(found.findings, [damaged(next, Fault::Unchained)]);
     world.replace(leaf, &batch.bytes).await;
     world.replace(other, &next.bytes).await;
-    // A leaf is gone.
+    // A leaf is deleted.
     world.edit(&archive::leaf_key(SHARD, leaf), None).await;
     let (found, _) = swept(&world).await;
     assert!(
@@ -275,7 +275,7 @@ async fn each_layer_is_held_to_the_others() {
 async fn what_the_store_says_of_the_logs_is_held_to_them() {
     let world = signed(20).await;
     let batch = world.frozen[world.frozen.len() / 2].clone();
-    // An epoch was opened with another batch, or by nobody.
+    // An epoch was opened with another batch, or by none.
     let opened = world
         .frozen
         .iter()
@@ -378,7 +378,7 @@ async fn an_archive_that_was_changed_beneath_is_refused() {
     let place = places.last().unwrap();
     let refused = |found: Result<Swept, VerifyError>| matches!(found, Err(VerifyError::Changed { .. }));
     assert!(refused(go_on(&other, place).await), "another realm");
-    // The last batch of a log is another one.
+    // The last batch of a log is replaced.
     let last = world.frozen.last().unwrap();
     let leaf = world.leaf(last).await;
     world.replace(leaf, &other_wall(last)).await;
@@ -394,7 +394,7 @@ async fn an_archive_that_was_changed_beneath_is_refused() {
     assert!(refused(go_on(&world, place).await), "it was cut back");
 }
 
-/// A batch with another wall time: as good as the one that it is made of, but for its hash.
+/// A batch with another wall time: valid but for its hash.
 fn other_wall(batch: &FrozenBatch) -> Vec<u8> {
     let wall = Batch::read(&batch.bytes).unwrap().header.wall.0.to_le_bytes();
     let mut bytes = batch.bytes.clone();

@@ -1,4 +1,4 @@
-//! What is printed of events: in the definitions' words, the newest, of whom they are wanted.
+//! The output of `annals log tail`: the newest events, in the definitions' words, filtered by owner and entity.
 
 use annals::tail::{Tail, TailError, TailPlan};
 use annals_event::{Audience, Body};
@@ -74,7 +74,7 @@ async fn the_newest_that_are_wanted_are_printed_however_far_back() {
     for seed in 0..5 {
         let mut world = World::generate(MemoryStore::new().store(), seed, 30).await;
         let entity = world.change_somebody(0);
-        // Far more than is looked at together.
+        // Far more than one page.
         for _ in 0..300 {
             world.append(0, &[], &[]);
             world.change_somebody(1);

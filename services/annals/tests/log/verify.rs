@@ -1,5 +1,5 @@
-//! Verifying: a whole archive is clean, and each thing that can be done to one is named; by a verification that goes on where
-//! it was as by one from nothing.
+//! Verifying: an intact archive is clean, and each possible fault is named, by an incremental verification as by one
+//! from the beginning.
 
 use std::ops::{Deref, DerefMut};
 
@@ -34,7 +34,7 @@ const STEPS: usize = 120;
 struct Looked {
     world: World,
     verification: Verification,
-    /// So many leaves it has walked over.
+    /// Number of leaves that it has read.
     walked: u64,
 }
 
@@ -53,7 +53,7 @@ impl DerefMut for Looked {
 }
 
 impl Looked {
-    /// Looks at what a world has become up to here.
+    /// Looks at the present state of a world.
     async fn at(world: World) -> Self {
         let mut verification = Verification::default();
         let source = Source::archive(world.store.clone());
@@ -75,7 +75,8 @@ async fn world(seed: u64) -> Looked {
     world
 }
 
-/// What a verification from nothing finds: one that goes on finds the same, in what has come since its last look.
+/// The result of a verification from the beginning; an incremental one must find the same in what was added since its
+/// last look.
 async fn verified(world: &Looked) -> VerifyReport {
     let whole = verified_whole(world).await;
     let source = Source::archive(world.store.clone());
@@ -184,7 +185,7 @@ async fn an_archive_that_was_written_anew_is_told_by_a_checkpoint() {
     let source = Source::archive(world.store.clone());
     let good = world.verification.checkpoint();
     assert!(verify_from(&source, good.clone()).await.unwrap().is_clean());
-    // Another realm, as whole as this one.
+    // Another realm, as intact as this one.
     let report = verify_from(&Source::archive(other.store.clone()), good.clone())
         .await
         .unwrap();
@@ -275,7 +276,8 @@ async fn a_changed_byte_anywhere_is_named_with_its_batch() {
             true => verified_whole(&world).await,
             false => verified(&world).await,
         };
-        // A header that was changed and still reads is noticed by the batch that names its hash, or by the cursor.
+        // A header that was changed and can still be decoded is detected by the batch that names its hash, or by the
+        // cursor.
         let next = LogPosition {
             batch: batch.number.next(),
             ..at(batch)
@@ -302,7 +304,7 @@ async fn a_damaged_batch_tells_whom_it_was_about() {
     let world = world(5).await;
     let (batch, entity, _) = world.a_change();
     let mut changed = batch.bytes.clone();
-    // The value at the end of its one event: still an event, and not the one that was hashed.
+    // The value at the end of its one event: still an event, but not the one that was hashed.
     *changed.last_mut().unwrap() ^= 1;
     world.replace(world.leaf(&batch).await, &changed).await;
     let report = verified(&world).await;
@@ -323,7 +325,7 @@ async fn a_damaged_batch_tells_whom_it_was_about() {
         report.to_string().contains(&format!("cell of entity {entity}")),
         "{report}"
     );
-    // The header is what was archived, and the header is the leaf.
+    // The header is unchanged, and the header is the leaf.
     let tree = |finding: &Finding| matches!(finding, Finding::Edge { .. } | Finding::LeafMissing { .. });
     assert!(!report.findings.iter().any(tree), "{report}");
 }
@@ -417,7 +419,7 @@ async fn a_last_batch_that_was_replaced_with_its_cursor_is_told_by_the_tree() {
     world.archive().await;
     let last = world.frozen.last().unwrap().clone();
     let leaf = world.leaf(&last).await;
-    // The same batch with another wall time: everything that it names is right.
+    // The same batch with another wall time: all its references are correct.
     let mut forged = last.bytes.clone();
     let header_end = forged.len() - annals_event::Header::read(&forged).unwrap().0.events_length as usize;
     let wall = header_end - 32 * 3 - 8 - 1;
@@ -454,7 +456,7 @@ async fn an_edited_cursor_is_named() {
 #[tokio::test]
 async fn a_history_number_that_is_there_twice_is_named_with_both_places() {
     let mut world = world(11).await;
-    // Somewhere else the same avatar is made once more, and its level changes for the first time once more.
+    // Elsewhere the same avatar is created again, and its level changes for the first time again.
     let (batch, entity, _) = world.a_change();
     let log = world
         .logs

@@ -1,4 +1,4 @@
-//! A generated realm: logs as cores write them, and ways to damage what db made of them.
+//! A generated realm: logs as cores write them, and ways to damage db's archive of them.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -25,10 +25,10 @@ use annals_store::{
 pub(crate) const SHARD: Shard = Shard(0);
 pub(crate) const REALM: &str = "test";
 
-/// Owners of a realm, cells all of them.
+/// Number of owners in a realm, all of them cells.
 const OWNERS: usize = 3;
 
-/// A call that was consumed: on which link, and which.
+/// A call that was taken: its link and number.
 pub(crate) type Taken = (Address, Address, CallNumber);
 
 /// One owner and its log so far.
@@ -89,7 +89,7 @@ impl World {
         world
     }
 
-    /// A realm in which `steps` things have happened, all of them archived.
+    /// A realm after `steps` random steps, all of them archived.
     pub(crate) async fn generate(store: Store, seed: u64, steps: usize) -> Self {
         let mut world = Self::new(store).await;
         world.play(seed, steps).await;
@@ -97,7 +97,7 @@ impl World {
         world
     }
 
-    /// Lets things happen.
+    /// Performs random steps.
     pub(crate) async fn play(&mut self, seed: u64, steps: usize) {
         let mut dice = split_mix(seed);
         for log in 0..OWNERS {
@@ -127,7 +127,7 @@ impl World {
         }
     }
 
-    /// An avatar is made.
+    /// Creates an avatar.
     pub(crate) fn create(&mut self, log: usize) {
         self.entities += 1;
         let entity = EntityId(100 + self.entities);
@@ -151,14 +151,14 @@ impl World {
         }))
     }
 
-    /// An avatar's level changes.
+    /// Changes an avatar's level.
     pub(crate) fn change(&mut self, log: usize, entity: EntityId, level: u64) {
         let history = self.next_history(log, entity);
         let change = self.changed("level", level);
         self.append(log, &[], &[self.event(entity, Some(history), 0, change)]);
     }
 
-    /// Somebody's level changes, who is made first if there is nobody.
+    /// Changes the level of an avatar, which is created first if there is none.
     pub(crate) fn change_somebody(&mut self, log: usize) -> EntityId {
         if self.logs[log].state.entities.is_empty() {
             self.create(log);
@@ -175,7 +175,7 @@ impl World {
         }
     }
 
-    /// An avatar calls another elsewhere, whose level changes then; the caller is told that it was taken.
+    /// An avatar calls one elsewhere, whose level then changes; the caller receives the acknowledgement.
     pub(crate) fn call(&mut self, log: usize, caller: EntityId, other: usize, called: EntityId) {
         let (from, to) = (Address::Cell(caller), Address::Cell(called));
         let number = next_call(&self.logs[log].state, from, to);
@@ -206,7 +206,7 @@ impl World {
         self.append(log, &[], &[self.event(caller, None, 0, confirmed)]);
     }
 
-    /// An avatar is handed over (rules H1 to H4).
+    /// Hands an avatar over (rules H1 to H4).
     pub(crate) fn hand_over(&mut self, log: usize, entity: EntityId, other: usize) {
         let (from, to) = (self.logs[log].owner, self.logs[other].owner);
         let (here, there) = (Address::Owner(from), Address::Owner(to));
@@ -239,7 +239,7 @@ impl World {
         self.append(log, &[(there, here, answer)], &[departed, confirmed]);
     }
 
-    /// A next epoch is granted and begins.
+    /// Grants and opens the next epoch.
     pub(crate) async fn reopen(&mut self, log: usize) {
         self.grants.grant(self.logs[log].owner, ProcessId(1)).await.unwrap();
         self.open(log);
@@ -257,13 +257,13 @@ impl World {
         self.keep(log, batch);
     }
 
-    /// Appends a batch; it has to be one that can have happened.
+    /// Appends a batch, which must be one that can have happened.
     pub(crate) fn append(&mut self, log: usize, taken: &[Taken], events: &[Event]) {
         let batch = self.freeze(log, taken, events, false);
         self.keep(log, batch);
     }
 
-    /// A batch that continues a log, which stays as it is.
+    /// A batch that continues a log; the log itself is not changed.
     pub(crate) fn freeze(&self, log: usize, taken: &[Taken], events: &[Event], opens: bool) -> FrozenBatch {
         let OwnerLog { imprint, state, .. } = &self.logs[log];
         let mut gathering = Gathering::default();
@@ -280,7 +280,7 @@ impl World {
         self.frozen.push(batch);
     }
 
-    /// Has db archive everything.
+    /// Lets db archive everything.
     pub(crate) async fn archive(&mut self) {
         self.record_openings().await;
         let mut folder = Folder::begin(self.store.clone(), SHARD, Arc::clone(&self.schema))
@@ -296,7 +296,7 @@ impl World {
         self.archived = self.frozen.len();
     }
 
-    /// Has db seal what is archived into segments of `most` leaves, as far as there are whole ones: how many.
+    /// Lets db seal the archive into segments of `most` leaves, as far as they are full; returns their number.
     pub(crate) async fn seal(&self, most: usize) -> usize {
         let folder = Folder::begin(self.store.clone(), SHARD, Arc::clone(&self.schema));
         let mut sealer = folder.await.unwrap().sealer().of_leaves(most);
@@ -307,14 +307,14 @@ impl World {
         sealed
     }
 
-    /// Has db write the tiles of the archive's tree.
+    /// Lets db write the tiles of the archive's tree.
     pub(crate) async fn tile(&self) {
         let folder = Folder::begin(self.store.clone(), SHARD, Arc::clone(&self.schema));
         let mut tiler = folder.await.unwrap().tiler();
         while tiler.tile_next().await.unwrap().is_some() {}
     }
 
-    /// Has db let go of all that is sealed: how many bytes of batches that came to.
+    /// Lets db delete the events of all sealed batches; returns the number of bytes of these batches.
     pub(crate) async fn let_go(&self) -> u64 {
         let folder = Folder::begin(self.store.clone(), SHARD, Arc::clone(&self.schema));
         let mut retention = folder.await.unwrap().retention(RetentionPace::Eager);
@@ -338,7 +338,7 @@ impl World {
         }
     }
 
-    /// Puts a batch behind what is archived, as db would: db itself takes none that cannot have happened.
+    /// Appends a batch to the archive as db does: db itself rejects one that cannot have happened.
     pub(crate) async fn force(&mut self, batch: &FrozenBatch) {
         let read = Batch::read(&batch.bytes).unwrap();
         let transaction = self.store.begin();
@@ -370,7 +370,7 @@ impl World {
         transaction.commit().await.unwrap();
     }
 
-    /// Changes a row of the store, or takes all rows with that prefix away.
+    /// Changes a row of the store, or deletes all rows with that prefix.
     pub(crate) async fn edit(&self, key: &[u8], value: Option<&[u8]>) {
         let transaction = self.store.begin();
         transaction.clear_range(&KeyRange::prefix(key)).unwrap();
@@ -380,7 +380,7 @@ impl World {
         transaction.commit().await.unwrap();
     }
 
-    /// Puts other bytes in the place of a leaf.
+    /// Replaces a leaf by other bytes.
     pub(crate) async fn replace(&self, leaf: LeafIndex, bytes: &[u8]) {
         let key = archive::leaf_key(SHARD, leaf);
         let transaction = self.store.begin();
@@ -400,7 +400,7 @@ impl World {
         archive::decode_place(&row.unwrap()).unwrap()
     }
 
-    /// An archived batch in the middle of things that others may see, which changes one avatar's level.
+    /// An archived batch in the middle of the visible events, which changes one avatar's level.
     pub(crate) fn a_change(&self) -> (FrozenBatch, EntityId, HistoryNumber) {
         let changes = self.frozen.iter().filter_map(|frozen| {
             let batch = Batch::read(&frozen.bytes).unwrap();

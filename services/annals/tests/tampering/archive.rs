@@ -1,5 +1,5 @@
-//! The archive: its batches, as they lie one by one or sealed, changed alone or with all that has to fit them, up to whoever has
-//! the realm's key and signs what they made of it.
+//! The archive: its batches, unsealed or sealed, changed alone or with everything that must match, up to an attacker
+//! that has the realm's key and signs the forgery.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{
     world::SHARD,
 };
 
-/// What is done.
+/// The kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Edit,
@@ -58,16 +58,16 @@ impl Kind {
     }
 }
 
-/// How far whoever did it went.
+/// The depth of a forgery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Depth {
-    /// The batch alone, its header as it was where that can be.
+    /// The batch alone; its header is kept where possible.
     Batch,
-    /// The batch's own hashes, the tree, tiles and cursors; the chain is left.
+    /// The batch's own hashes, the tree, tiles and cursors; the chain is not adapted.
     Tree,
-    /// All logs written anew from there on; checkpoints that do not hold any more are gone.
+    /// All logs rewritten from there on; checkpoints that no longer match are deleted.
     Logs,
-    /// That, and signed by the realm's own key.
+    /// As `Logs`, and signed with the realm's own key.
     Key,
 }
 
@@ -85,13 +85,13 @@ impl Depth {
     }
 }
 
-/// A case: what the archive is made to be, and what was changed first.
+/// A case: the forged archive, and what was changed first.
 struct Case {
     state: State,
     truth: Truth,
 }
 
-/// Whether an archive is as it should be, and what is said of it.
+/// Checks an archive: the result of a sweep, and the first change found.
 pub(crate) async fn look(realm: &Realm, kept: &Kept) -> (Swept, Traced) {
     let swept = sweep(&realm.store, Place::begin(SHARD).against(kept), |_, _| Ok(()))
         .await
@@ -134,7 +134,7 @@ async fn try_case(
     table: &mut Table,
 ) {
     let all = realm.hashes.len() as u64;
-    // One checkpoint was kept, of no fewer batches than the one that was changed.
+    // One checkpoint was kept, which covers the changed batch.
     let size = case.truth.leaf + 1 + roll % (all - case.truth.leaf);
     let kept = Kept::new(vec![realm.head(size)]);
     let (swept, traced) = look(realm, &kept).await;
@@ -146,7 +146,7 @@ async fn try_case(
     let first = traced.first.as_ref().unwrap();
     assert!(first.is_proven, "{said}: {first:?}");
     assert!(traced.to_string().contains("FIRST: "), "{traced}");
-    // With the hashes of the leaves beside it, the leaf is always known.
+    // With the hashes of the leaves kept beside it, the leaf is always known.
     let hashes = realm.hashes[..usize::try_from(size).unwrap()].to_vec();
     let with_leaves = find_first(&realm.store, SHARD, &kept.with_leaves(hashes).unwrap())
         .await
@@ -222,7 +222,7 @@ fn make(realm: &Realm, depth: Depth, kind: Kind, dice: &mut impl FnMut() -> u64)
             truth.batches = vec![(at(batch), number(batch, 0))];
         }
     }
-    // An epoch that opens is opened, or nothing fits.
+    // An opening stays an opening, or nothing matches.
     let opens = |place: usize| realm.batches.get(place).is_some_and(|batch| batch.header.opens);
     if depth != Depth::Batch && (opens(place) || opens(place + 1)) {
         return None;
@@ -247,7 +247,7 @@ fn number(batch: &Batch, event: usize) -> Option<EventNumber> {
     (event < batch.events.len()).then(|| EventNumber(batch.header.first_event.0 + event as u64))
 }
 
-/// Only what lies at the leaf is another.
+/// Changes only the content of the leaf.
 fn alone(realm: &Realm, kind: Kind, (place, drafts): (usize, &[Draft]), truth: &mut Truth) -> Option<State> {
     let mut state = realm.state.clone();
     let (batch, own) = (&realm.batches[place], realm.state.leaves[place].clone()?);
@@ -266,7 +266,7 @@ fn alone(realm: &Realm, kind: Kind, (place, drafts): (usize, &[Draft]), truth: &
             state.leaves.truncate(place);
         }
         Kind::ReorderBatches => state.leaves.swap(place, place + 1),
-        // In the place of the one that is there.
+        // Replaces the batch that is there.
         Kind::InsertBatch => {
             state.leaves[place] = Some(frozen(&drafts[place]));
             truth.batches = vec![(at(batch), None)];
@@ -275,7 +275,7 @@ fn alone(realm: &Realm, kind: Kind, (place, drafts): (usize, &[Draft]), truth: &
     Some(state)
 }
 
-/// The batch fits itself and the tree, and those around it are as they were.
+/// Changes a batch and adapts the tree; its neighbours stay as they were.
 fn unchained(realm: &Realm, kind: Kind, (place, drafts): (usize, &[Draft])) -> Vec<Vec<u8>> {
     let mut leaves = realm.leaves();
     let frozen = || drafts[place].freeze(&mut before(&realm.batches[place]));
@@ -291,7 +291,7 @@ fn unchained(realm: &Realm, kind: Kind, (place, drafts): (usize, &[Draft])) -> V
     leaves
 }
 
-/// Rows of the archive that are changed as bytes, by somebody who does not care what they mean.
+/// Rows of the archive with changed bytes, regardless of their meaning.
 pub(crate) async fn bytes(seed: u64, steps: usize, is_sealed: bool, count: usize) -> Table {
     let realm = Realm::generate(seed, steps, is_sealed).await;
     let all = realm.hashes.len() as u64;
@@ -339,7 +339,7 @@ pub(crate) async fn bytes(seed: u64, steps: usize, is_sealed: bool, count: usize
         } else {
             assert!(!swept.findings.is_empty(), "{said}");
             let last = u64::from_be_bytes(key[3..11].try_into().unwrap());
-            // What of the segment can still be read may be all of it.
+            // What can still be read of the segment may be all of it.
             let named = traced.first.as_ref().map_or(Named::Leaves, |first| {
                 assert!(
                     first.leaves.0.0 <= last && first.leaves.1.0 + 24 > last,
@@ -355,7 +355,7 @@ pub(crate) async fn bytes(seed: u64, steps: usize, is_sealed: bool, count: usize
     table
 }
 
-/// The archive as it was when an older checkpoint was signed: all of it fits.
+/// The archive as it was when an older checkpoint was signed: all of it is consistent.
 pub(crate) async fn rollbacks(seed: u64, steps: usize, count: usize) -> Table {
     let realm = Realm::generate(seed, steps, false).await;
     let all = realm.hashes.len() as u64;

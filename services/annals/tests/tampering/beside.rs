@@ -1,4 +1,4 @@
-//! What is stored beside the batches, and from which proofs are made: tiles, and signed checkpoints.
+//! Records besides the batches from which proofs are made: tiles, and signed checkpoints.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub(crate) async fn tiles(seed: u64, steps: usize, count: usize) -> Table {
     table
 }
 
-/// Changes a tile, and says which leaf has another hash in it, if one has.
+/// Changes a tile, and returns the leaf whose hash in it differs, if there is one.
 fn change(tiles: &mut Tiles, all: &Tiles, dice: &mut impl FnMut() -> u64) -> (&'static str, Option<u64>) {
     let (level, index) = *all
         .keys()
@@ -57,7 +57,7 @@ fn change(tiles: &mut Tiles, all: &Tiles, dice: &mut impl FnMut() -> u64) -> (&'
             tile[place].0[pick(32)] ^= 1;
             "edited"
         }
-        // That none were ever written nobody could tell from that; so it is with the highest.
+        // Missing tiles could also mean that none were ever written; the same holds for the highest.
         1 if level == 0 => {
             tiles.remove(&(level, index));
             "dropped"
@@ -78,7 +78,7 @@ fn change(tiles: &mut Tiles, all: &Tiles, dice: &mut impl FnMut() -> u64) -> (&'
             "truncated"
         }
         5 if level == 0 => {
-            // As it would be if the batch had been another: the hash of an earlier one.
+            // As if the batch had been another: the hash of an earlier one.
             let place = 1 + pick(tile.len() - 1);
             tile[place] = tile[place - 1];
             "back-dated"
@@ -92,7 +92,7 @@ fn change(tiles: &mut Tiles, all: &Tiles, dice: &mut impl FnMut() -> u64) -> (&'
             .zip(&all[&(level, index)])
             .position(|(one, other)| one != other)
     });
-    // A tile that is not whole is none, and what is in it is not looked at, but for the leaves that it would have.
+    // An incomplete tile is no tile, and only its number of hashes is examined.
     (kind, differs.map(|place| first + place as u64))
 }
 
@@ -168,12 +168,12 @@ fn note(
             "truncated"
         }
         5 => {
-            // An older one in the place of this.
+            // An older one in its place.
             state.signed.insert(size, realm.state.signed[&other].clone());
             "back-dated"
         }
         _ => {
-            // By the realm's own key, of another history.
+            // Signed with the realm's own key, for another history.
             state.signed.insert(size, sign(&realm.key, size, Hash([3; 32])));
             "of another history, by the key holder"
         }

@@ -1,5 +1,5 @@
-//! Evidence: bundles in which something was changed, by somebody who makes everything fit that anybody can make fit. The checkpoint
-//! that was kept elsewhere is the one that the bundle was made with.
+//! Evidence: changed bundles, in which everything else was adapted as far as possible. The checkpoint kept elsewhere is
+//! the one with which the bundle was made.
 
 use annals_evidence::{Anchors, Bundle, check, zip};
 use annals_ids::WallTime;
@@ -47,7 +47,7 @@ pub(crate) async fn cases(seed: u64, count: usize) -> Table {
 
 type Changed = (&'static str, Vec<u8>, Option<String>);
 
-/// A bundle in which something is otherwise, and the file that it is about.
+/// A changed bundle, and the file that was changed.
 fn change(files: &[zip::File], strange: &[zip::File], whole: &Bundle, dice: &mut Dice) -> Changed {
     let events: Vec<usize> = (0..files.len())
         .filter(|at| files[*at].name.starts_with("events/"))
@@ -57,7 +57,7 @@ fn change(files: &[zip::File], strange: &[zip::File], whole: &Bundle, dice: &mut
     let mut changed = files.to_vec();
     match dice.below(8) {
         0 => {
-            // A byte of any file, with the manifest as it was.
+            // A byte of any file; the manifest is kept.
             let at = dice.below(files.len());
             let place = dice.below(files[at].bytes.len());
             changed[at].bytes[place] ^= 1 << dice.below(8);
@@ -117,8 +117,8 @@ fn change(files: &[zip::File], strange: &[zip::File], whole: &Bundle, dice: &mut
     }
 }
 
-/// A bundle with another wall time in the header of an event's batch, and everything that is worked out of it anew: if it can be
-/// written at all, and which file that event is in.
+/// A bundle with another wall time in the header of an event's batch, and everything derived from it recomputed; `None`
+/// if it cannot be written. Also returns the file of that event.
 fn dated(whole: &Bundle, dice: &mut Dice) -> Option<(Vec<u8>, String)> {
     let event = dice.below(whole.events.len());
     let mut dated = whole.clone();

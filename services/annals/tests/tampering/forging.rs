@@ -1,4 +1,4 @@
-//! Writing history anew: what somebody does who changes one thing and makes everything else fit it.
+//! Rewriting history: changes one thing and adapts everything else.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use annals_def::{Located, Value};
 use annals_event::{Batch, Body, Consumed, Event, Gathering, Header, Imprint, Tail};
 use annals_ids::{OwnerId, Tick, WallTime};
 
-/// What a batch says, without what follows from those before it.
+/// The content of a batch, without what follows from its predecessors.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     imprint: Imprint,
@@ -39,7 +39,7 @@ impl Draft {
         self.imprint.owner
     }
 
-    /// A batch that nobody wrote, like this one, which opens no epoch.
+    /// A forged batch like this one, which opens no epoch.
     pub(crate) fn forged(&self, dice: u64) -> Self {
         let mut forged = self.clone();
         (forged.opens, forged.consumed) = (false, Vec::new());
@@ -47,7 +47,7 @@ impl Draft {
         forged
     }
 
-    /// The batch that this is behind `tail`.
+    /// The batch that this is after `tail`.
     pub(crate) fn freeze(&self, tail: &mut Tail) -> Vec<u8> {
         let mut gathering = Gathering::default();
         for place in 0..=self.events.len() {
@@ -67,7 +67,7 @@ impl Draft {
     }
 }
 
-/// All logs anew.
+/// All logs, recomputed.
 pub(crate) fn freeze_all(drafts: &[Draft]) -> Vec<Vec<u8>> {
     let mut tails: BTreeMap<OwnerId, Tail> = BTreeMap::new();
     let frozen = drafts
@@ -76,7 +76,7 @@ pub(crate) fn freeze_all(drafts: &[Draft]) -> Vec<Vec<u8>> {
     frozen.collect()
 }
 
-/// What a batch stands behind.
+/// The tail that a batch continues.
 pub(crate) fn before(batch: &Batch) -> Tail {
     let header = &batch.header;
     Tail {
@@ -93,7 +93,7 @@ pub(crate) fn graft(header: &[u8], events: &[u8]) -> Vec<u8> {
     [&header[..header.len() - own.len()], others].concat()
 }
 
-/// Another event in the place of one: what it says is otherwise.
+/// Another event in the place of one, with different content.
 pub(crate) fn other(event: &Event, dice: u64) -> Event {
     let mut other = event.clone();
     match &mut other.body {

@@ -1,4 +1,4 @@
-//! The auditor's index: rows of it changed, so that an answer would leave something out or be about something else.
+//! The auditor's index: rows changed so that an answer would omit something or be about something else.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
     table::{Named, Table},
 };
 
-/// The first event, or batch, that a row is about, as whoever looks through the whole archive finds it.
+/// The first event, or batch, that a row is about, as found by searching the whole archive.
 type Place = (LeafIndex, Option<LogPosition>, Option<EventNumber>);
 
 pub(crate) async fn cases(seed: u64, count: usize) -> Table {
@@ -60,7 +60,7 @@ pub(crate) async fn cases(seed: u64, count: usize) -> Table {
         };
         write(&kept.store(), &before).await;
         let named = match &found {
-            // It cannot be read at all, and says so.
+            // It cannot be read at all, and is reported so.
             None => Named::Nothing,
             Some(astray) => {
                 let truth = edits.keys().filter_map(|key| about(&batches, key, &all, &edits)).min();
@@ -106,7 +106,7 @@ fn change(rows: &[(Vec<u8>, Vec<u8>)], place: usize, dice: &mut Dice) -> (&'stat
             ("truncated", edits)
         }
         2 => {
-            // What the next row of its kind says.
+            // The value of the next row of its kind.
             let next = rows.get(place + 1).filter(|(next, _)| next[0] == key[0]);
             let Some((next, other)) = next else {
                 return change(rows, place, dice);
@@ -139,7 +139,7 @@ fn change(rows: &[(Vec<u8>, Vec<u8>)], place: usize, dice: &mut Dice) -> (&'stat
             edits.insert(earlier, Some(value.clone()));
             ("back-dated", edits)
         }
-        // Without its first row it is one of which nothing was made, and is made anew.
+        // Without its first row an index counts as new, and is rebuilt.
         5 if key[0] != 0 => {
             edits.insert(key.clone(), None);
             ("dropped", edits)
@@ -176,7 +176,7 @@ fn about(batches: &[Batch], key: &[u8], all: &Edits, edits: &Edits) -> Option<Pl
     let entry_of = |number: EntryNumber| {
         event_of(&|_, event| matches!(&event.body, Body::Entered { entry: Some(entry), .. } if entry.number == number))
     };
-    // What is truly there says it; what was put in says it itself.
+    // An existing row is identified by its true value, an inserted one by its own.
     let value = || {
         let truly = all.get(key).cloned().flatten();
         truly.or_else(|| edits.get(key).cloned().flatten())

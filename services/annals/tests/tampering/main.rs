@@ -1,5 +1,6 @@
-//! Ten thousand generated cases of tampering, at every layer in which events are kept: each is found, given one checkpoint that was
-//! kept elsewhere, and what the report names is what was changed first. The table of `docs/tampering.md` is what this prints.
+//! Ten thousand generated cases of tampering, at every layer in which events are stored: each is found, given one
+//! checkpoint that was kept elsewhere, and the report names what was changed first. The table of `docs/tampering.md` is
+//! the output of this test.
 
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
@@ -38,7 +39,7 @@ fn on_a_thread<F: Future<Output = Table>>(begin: impl FnOnce() -> F + Send + 'st
     })
 }
 
-/// Runs cases on all processors, and adds up what came of them.
+/// Runs cases on all processors, and sums their results.
 fn run(cases: Vec<Cases>) -> Table {
     let (waiting, table) = (Mutex::new(cases), Mutex::new(Table::default()));
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! A generated realm, all that is stored of its archive, and how that is changed and put back.
+//! A generated realm, everything stored of its archive, and functions to change it and to restore it.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ use crate::world::{SHARD, World};
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Leaves of a segment, where a realm is sealed.
+/// Leaves per segment, if a realm is sealed.
 const SEGMENT: usize = 24;
 
-/// Everything that is stored of an archive, and could be another.
+/// Everything that is stored of an archive and can be tampered with.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct State {
-    /// What is archived at each leaf; none where nothing is.
+    /// The content of each leaf; `None` if it is missing.
     pub(crate) leaves: Vec<Option<Vec<u8>>>,
     pub(crate) places: BTreeMap<LogPosition, u64>,
     pub(crate) tree: Vec<u8>,
@@ -37,12 +37,13 @@ pub(crate) struct State {
     pub(crate) tiles: BTreeMap<(u8, u64), Vec<Hash>>,
     /// Signed checkpoints by size.
     pub(crate) signed: BTreeMap<u64, String>,
-    /// How many of the first leaves are sealed.
+    /// Number of first leaves that are sealed.
     pub(crate) sealed: usize,
 }
 
 impl State {
-    /// All that belongs to these leaves, so that they fit: of checkpoints those that hold, or those of all sizes signed anew.
+    /// The state that matches these leaves: with the checkpoints that still hold, or with those of all sizes signed
+    /// anew.
     pub(crate) fn of(leaves: &[Vec<u8>], like: &Self, key: Option<&SignerKey>) -> Self {
         let mut state = Self {
             leaves: leaves.iter().cloned().map(Some).collect(),
@@ -89,7 +90,7 @@ impl State {
         state
     }
 
-    /// The rows in which it is stored; `like` is a state whose segments need not be sealed again where they are the same.
+    /// The rows in which it is stored; segments that are the same in the state `like` are not sealed again.
     fn rows(&self, like: Option<(&Self, &Rows)>) -> Rows {
         let mut rows = Rows::new();
         for first in (0..self.sealed).step_by(SEGMENT) {
@@ -159,7 +160,7 @@ fn put(rows: &mut Rows, key: &[u8], bytes: &[u8]) {
     rows.extend(chunks(key, bytes).map(|(key, chunk)| (key, chunk.to_vec())));
 }
 
-/// Full tiles of leaf hashes, and what stands on them.
+/// Full tiles of leaf hashes, and the tiles above them.
 fn tiles_over(leaves: Vec<Hash>) -> BTreeMap<(u8, u64), Vec<Hash>> {
     let mut found = BTreeMap::new();
     let (mut level, mut hashes) = (0_u8, leaves);
@@ -193,20 +194,20 @@ pub(crate) fn sign(key: &SignerKey, size: u64, root: Hash) -> String {
     note.to_string()
 }
 
-/// See the module.
+/// A generated realm, with everything stored of its archive.
 pub(crate) struct Realm {
     pub(crate) store: Store,
     pub(crate) key: SignerKey,
     pub(crate) state: State,
-    /// What is archived, read.
+    /// The archived batches, decoded.
     pub(crate) batches: Vec<Batch>,
     pub(crate) hashes: Vec<Hash>,
     rows: Rows,
 }
 
 impl Realm {
-    /// A realm in which `steps` things have happened, with signed checkpoints, tiles where it is large enough, and sealed
-    /// segments if it is to have them.
+    /// A realm after `steps` random steps, with signed checkpoints, tiles if it is large enough, and sealed segments if
+    /// `is_sealed`.
     pub(crate) async fn generate(seed: u64, steps: usize, is_sealed: bool) -> Self {
         let memory = MemoryStore::new();
         let mut world = World::new(memory.store()).await;
@@ -277,7 +278,7 @@ impl Realm {
         }
     }
 
-    /// What somebody has kept of the first leaves.
+    /// The kept tree head of the first leaves.
     pub(crate) fn head(&self, size: u64) -> TreeHead {
         let mut tree = Frontier::new();
         let first = &self.hashes[..usize::try_from(size).unwrap()];
@@ -291,7 +292,7 @@ impl Realm {
         self.state.leaves.iter().cloned().map(Option::unwrap).collect()
     }
 
-    /// Has the store hold something else.
+    /// Puts another state into the store.
     pub(crate) async fn change(&self, state: &State) -> Change {
         let rows = state.rows(Some((&self.state, &self.rows)));
         let mut edits = BTreeMap::new();
@@ -303,7 +304,7 @@ impl Realm {
         self.edit(edits).await
     }
 
-    /// Changes rows as they are stored.
+    /// Changes stored rows.
     pub(crate) async fn edit(&self, edits: BTreeMap<Vec<u8>, Option<Vec<u8>>>) -> Change {
         assert!(!edits.is_empty(), "something is changed");
         let before = edits
@@ -314,7 +315,7 @@ impl Realm {
         Change { before }
     }
 
-    /// Puts back what was there.
+    /// Restores the previous rows.
     pub(crate) async fn put_back(&self, change: Change) {
         write(&self.store, &change.before).await;
     }
@@ -329,7 +330,7 @@ impl Realm {
     }
 }
 
-/// What was there before something was changed.
+/// The previous rows of a change.
 #[must_use]
 pub(crate) struct Change {
     before: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
@@ -348,7 +349,7 @@ pub(crate) async fn write(store: &Store, edits: &BTreeMap<Vec<u8>, Option<Vec<u8
     transaction.commit().await.unwrap();
 }
 
-/// Several things happen to somebody at once.
+/// Several events of one avatar in one batch.
 pub(crate) fn several(world: &mut World, seed: u64) {
     let log = usize::try_from(seed % 3).unwrap();
     let Some(&entity) = world.logs[log].state.entities.keys().next() else {

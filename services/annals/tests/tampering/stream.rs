@@ -1,6 +1,6 @@
-//! The stream: batches that are logged and not archived yet, changed before db reads them. db names the batch that is missing in
-//! the place of one that was changed, or the one behind it, which does not fit; the log waits there. The last batch of a log is
-//! vouched for by nothing but the next one, so that is there.
+//! The stream: batches that are logged and not archived yet, changed before db reads them. db reports the changed batch
+//! as missing, or the one after it, which does not match; the log waits there. The last batch of a log is vouched for
+//! only by the next one, so the next one exists in each case.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -45,7 +45,7 @@ pub(crate) async fn cases(seed: u64, count: usize) -> Table {
         let is_missing = missing
             .iter()
             .any(|missing| (missing.owner, missing.first) == (batch.owner, batch.number));
-        // Behind the changed batch an epoch may begin that db does not know yet: then it is the opening that does not fit.
+        // After the changed batch an epoch may begin that db does not know yet: then the opening does not match.
         let mut is_archived = false;
         for (owner, end) in &ends {
             let all = world.frozen.iter().filter(|batch| batch.owner == *owner);
@@ -55,7 +55,7 @@ pub(crate) async fn cases(seed: u64, count: usize) -> Table {
             assert!(is_whole || waits, "{said}: {owner} waits, and {missing:?}");
         }
         assert!(!is_archived || is_alarmed, "{said}: another batch was archived");
-        // What was put beside the true batch, or in another order, changes nothing.
+        // Batches added beside the true one, or in another order, change nothing.
         let named = match (is_missing, batch_events(batch)) {
             (false, _) if is_alarmed => Named::Leaves,
             (false, _) if is_archived => Named::Leaves,
@@ -133,7 +133,7 @@ fn change(sent: &[FrozenBatch], place: usize, dice: &mut impl FnMut() -> u64) ->
     Some((kind, messages))
 }
 
-/// Has db fold all of it: what it says is missing, and whether it says that something is wrong.
+/// Lets db fold everything: returns what it reports as missing, and whether it reports a fault.
 async fn fold(world: &World, messages: &Messages) -> (Vec<Missing>, bool) {
     let folder = Folder::begin(world.store.clone(), SHARD, Arc::clone(&world.schema));
     let mut folder = folder.await.unwrap();

@@ -1,34 +1,34 @@
-//! What came of the cases, counted.
+//! The results of the cases, counted.
 
 use std::{collections::BTreeMap, fmt};
 
 use annals::verify::Traced;
 use annals_ids::{EventNumber, LogPosition};
 
-/// What was changed first, as whoever changed it knows.
+/// What was changed first, as known to the forger.
 #[derive(Clone, Debug)]
 pub(crate) struct Truth {
     /// The leaf.
     pub(crate) leaf: u64,
-    /// The batches that it can be said of, and which event of each: where two have changed places, either is the first.
+    /// The batches that may be named, and the event of each: if two were swapped, either is the first.
     pub(crate) batches: Vec<(LogPosition, Option<EventNumber>)>,
 }
 
-/// How exactly it was named.
+/// The precision of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Named {
     /// The event.
     Event,
     /// Its batch.
     Batch,
-    /// Some leaves.
+    /// A range of leaves.
     Leaves,
-    /// What was changed, which is no event.
+    /// A change that concerns no event.
     Nothing,
 }
 
 impl Truth {
-    /// How exactly a report names it; it must not name anything else.
+    /// The precision of a report, which must not name anything else.
     pub(crate) fn named(&self, traced: &Traced, case: &str) -> Named {
         let Some(first) = &traced.first else {
             panic!("{case}: no event is named, {self:?}: {traced:?}")
@@ -56,7 +56,7 @@ impl Truth {
     }
 }
 
-/// What came of the cases of one kind.
+/// The results of the cases of one kind.
 #[derive(Clone, Debug, Default)]
 struct Row {
     cases: u64,
@@ -65,14 +65,15 @@ struct Row {
     without: u64,
 }
 
-/// By layer and kind.
+/// The results by layer and kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     rows: BTreeMap<(&'static str, &'static str), Row>,
 }
 
 impl Table {
-    /// A case was found, and named so. `without` says whether it was found without a checkpoint as well.
+    /// Counts a case that was found and named with this precision. `without` says whether it was found without a
+    /// checkpoint as well.
     pub(crate) fn count(&mut self, layer: &'static str, kind: &'static str, named: Named, without: bool) {
         let row = self.rows.entry((layer, kind)).or_default();
         row.cases += 1;

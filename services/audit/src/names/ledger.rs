@@ -1,4 +1,4 @@
-//! What orders, entries and news of the ledger are called on the command line.
+//! Orders, entries and news of the ledger in words, for the command line.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -6,7 +6,7 @@ use annals_event::ledger::{Assets, Booking, Entry, Goods, News, Order, Outcome};
 use annals_evidence::{Terms, words};
 use annals_ids::{AssetKind, Serial};
 
-/// What is asked for.
+/// An order in words.
 pub(super) fn order(order: &Order, terms: Terms<'_>) -> String {
     match order {
         Order::Mint { slot, goods, reason } => format!(
@@ -65,7 +65,7 @@ pub(super) fn order(order: &Order, terms: Terms<'_>) -> String {
     }
 }
 
-/// What an operator has made, or given back.
+/// Goods that an operator created, or restored.
 fn granted(goods: &Goods, restored: &BTreeMap<Serial, AssetKind>, terms: Terms<'_>) -> String {
     let made = (goods.count() > 0).then(|| format!("make {}", to_be_made(goods, terms)));
     let back = (!restored.is_empty()).then(|| {
@@ -80,7 +80,7 @@ fn granted(goods: &Goods, restored: &BTreeMap<Serial, AssetKind>, terms: Terms<'
     granted.join(" and ")
 }
 
-/// What an entry came to, or that there is none.
+/// The result of an order: its entry, or that there is none.
 pub(super) fn entry(entry: Option<&Entry>) -> String {
     match entry {
         Some(entry) => format!(
@@ -93,7 +93,7 @@ pub(super) fn entry(entry: Option<&Entry>) -> String {
     }
 }
 
-/// What a base part is told.
+/// News for a base part, in words.
 pub(super) fn news(news: &News, terms: Terms<'_>) -> String {
     match news {
         News::Statement(statement) => format!(

@@ -1,11 +1,11 @@
-//! What was written into a space's data, in words.
+//! Entries of space data in words.
 
 use annals_event::{
     Geometry, SpaceEntry, TimeOfDay,
     space_data::{FIRST_GEOMETRY, FIRST_OWN_KEY, LIFE, TIME_OF_DAY},
 };
 
-/// What an entry says.
+/// An entry in words.
 pub fn entry(entry: &SpaceEntry) -> String {
     let SpaceEntry { key, version, value } = entry;
     let said = match (*key, value.as_slice()) {
@@ -37,7 +37,7 @@ fn name(key: u16) -> String {
     }
 }
 
-/// Seconds since midnight as people say it.
+/// Seconds since midnight as a time of day.
 fn clock(seconds: f64) -> String {
     let seconds = seconds.rem_euclid(86_400.0);
     let (hours, minutes) = ((seconds / 3_600.0).floor(), (seconds / 60.0).floor() % 60.0);

@@ -1,21 +1,21 @@
-//! Who had what, added up from the entries of the ledger.
+//! Holdings, computed from the entries of the ledger.
 
 use std::collections::BTreeMap;
 
 use annals_event::ledger::{Account, Entry, Holder, Place};
 use annals_ids::{AssetKind, Serial};
 
-/// What every account held. The world's, from which all comes that is made, is not kept.
+/// The holdings of all accounts. The world's account, the source of everything created, is not included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Books {
-    /// Units by account; none that is empty.
+    /// Units by account; no empty accounts.
     pub units: BTreeMap<Account, i128>,
-    /// Where each item was, and of which kind it is; none that does not exist.
+    /// Place and kind of each item that exists.
     pub items: BTreeMap<Serial, (AssetKind, Place)>,
 }
 
 impl Books {
-    /// Goes through the next entry.
+    /// Applies the next entry.
     pub fn enter(&mut self, entry: &Entry) {
         for posting in &entry.postings {
             if posting.account.place.holder == Holder::World {

@@ -1,4 +1,4 @@
-//! What changed between two moments.
+//! Differences between two moments.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,79 +8,79 @@ use annals_ids::{AssetKind, Hash, OwnerId, Serial, SpaceId};
 
 use super::{PartAt, PartOf, Past};
 
-/// One thing that is otherwise.
+/// One difference.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// The part began to exist.
+    /// The part was created.
     Made {
-        /// Which part.
+        /// The part.
         of: PartOf,
-        /// Whose it is.
+        /// Its owner.
         owner: OwnerId,
     },
-    /// The part exists no more.
+    /// The part no longer exists.
     Ended {
-        /// Which part.
+        /// The part.
         of: PartOf,
-        /// Whose it was.
+        /// Its former owner.
         owner: OwnerId,
     },
-    /// A property of a part that was there at both moments.
+    /// A property changed, of a part that existed at both moments.
     Property {
-        /// Which part.
+        /// The part.
         of: PartOf,
         /// The property's name.
         name: String,
-        /// What it was; `None` where the definitions of the time had no such property.
+        /// Former value; `None` if the definitions of the time had no such property.
         before: Option<Value>,
-        /// What it is.
+        /// New value.
         after: Option<Value>,
     },
-    /// Another owner holds the part.
+    /// The part was handed over to another owner.
     HandedOver {
-        /// Which part.
+        /// The part.
         of: PartOf,
-        /// Who held it.
+        /// Former owner.
         before: OwnerId,
-        /// Who holds it.
+        /// New owner.
         after: OwnerId,
     },
-    /// The part is in another space.
+    /// The part moved to another space.
     Space {
-        /// Which part.
+        /// The part.
         of: PartOf,
-        /// Where it was.
+        /// Former space.
         before: SpaceId,
-        /// Where it is.
+        /// New space.
         after: SpaceId,
     },
-    /// An item was made, is no more, or is somewhere else.
+    /// An item was created, destroyed, or moved.
     Item {
-        /// Which item.
+        /// The item.
         serial: Serial,
-        /// Of which kind.
+        /// Its kind.
         kind: AssetKind,
-        /// Where it was.
+        /// Former place.
         before: Option<Place>,
-        /// Where it is.
+        /// New place.
         after: Option<Place>,
     },
-    /// An account holds more or less.
+    /// The balance of an account changed.
     Units {
-        /// Which account.
+        /// The account.
         account: Account,
-        /// What it held.
+        /// Former balance.
         before: i128,
-        /// What it holds.
+        /// New balance.
         after: i128,
     },
 }
 
-/// All that is otherwise at a later moment than at an earlier one. Where parts stand is not compared, but for the space: that
-/// is only sampled into the log.
+/// All differences between an earlier and a later moment. Of positions only the space is compared: the rest is only
+/// sampled into the log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Difference {
-    /// Of entities first, by number and part, then items, then units.
+    /// Changes of entities first, by number and part, then of items, then of units.
     pub changes: Vec<Change>,
 }
 
@@ -124,7 +124,7 @@ impl Difference {
     }
 }
 
-/// What is otherwise with a part that was there at both moments.
+/// Differences of a part that existed at both moments.
 fn compare(
     of: PartOf,
     (old, new): (&PartAt<'_>, &PartAt<'_>),

@@ -1,4 +1,4 @@
-//! The parts of entities in a past realm, and what they were under the definitions of the time.
+//! Entity parts in a past realm, with the definitions of the time.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -9,24 +9,24 @@ use annals_store::segment::sha256;
 
 use super::Past;
 
-/// Which part of which entity.
+/// An entity and which part of it.
 pub type PartOf = (EntityId, Part);
 
-/// A part of an entity, as it was.
+/// A part of an entity in a past realm.
 #[derive(Clone, Copy, Debug)]
 pub struct PartAt<'a> {
-    /// Who held it.
+    /// The owner that held it.
     pub owner: OwnerId,
-    /// To which owner it was under way, if it was.
+    /// The owner to which it was being handed over, if any.
     pub under_way: Option<OwnerId>,
-    /// What it was.
+    /// Its state.
     pub image: &'a Image,
-    /// The definitions by whose numbers that is.
+    /// The definitions that the image conforms to.
     pub schema: Hash,
 }
 
 impl Past {
-    /// All parts that there were. One that was under way is the sender's until its receiver's log has it.
+    /// All parts. A part in hand-over belongs to the sender until the receiver's log has it.
     #[must_use]
     pub fn parts(&self) -> BTreeMap<PartOf, PartAt<'_>> {
         let mut found = BTreeMap::new();
@@ -58,20 +58,20 @@ fn part_of(image: &Image) -> Part {
 }
 
 impl<'a> PartAt<'a> {
-    /// In which space it was, if it is a cell part.
+    /// The space it was in, for a cell part.
     #[must_use]
     pub fn space(&self) -> Option<SpaceId> {
         self.image.cell().map(|cell| cell.place.space)
     }
 
-    /// The entity of the database that it stands for, if it is a base part of one.
+    /// The stored entity, for a base part that has one.
     #[must_use]
     pub fn stored(&self) -> Option<DatabaseId> {
         let database = self.image.base().map(|base| base.database);
         database.filter(|database| database.0 != 0)
     }
 
-    /// A digest of what the state hash of its owner covers of it: all but where it stood.
+    /// A digest of what its owner's state hash covers of it: everything but its position.
     #[must_use]
     pub fn hash(&self) -> Hash {
         let mut bytes = Vec::new();
@@ -85,7 +85,7 @@ impl<'a> PartAt<'a> {
         schemas.get(&self.schema)?.entity_type(self.image.type_id)
     }
 
-    /// What it held, property by property, in the order of the definitions; what these do not know is left out.
+    /// Its property values, in the order of the definitions; values of properties unknown to them are omitted.
     pub fn properties<'s>(
         &self,
         schemas: &'s BTreeMap<Hash, Schema>,

@@ -1,4 +1,4 @@
-//! Every item and every trade of generated games, asked about.
+//! Questions about every item and every trade of generated games.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::game::{Game, SHARD, player};
 
 const SEEDS: u64 = 8;
 
-/// What an entry did to a trade or in it.
+/// Whether an entry acted on a trade.
 fn is_about(game: &Game, place: usize, id: TradeId) -> bool {
     let deal = game.truths[place].deal.as_ref();
     deal.is_some_and(|deal| deal.id == id)
@@ -147,7 +147,7 @@ async fn an_index_grows_with_its_archive() {
     drop(index);
     let mut sealed = 0;
     for part in 0..4 {
-        // Opened anew each time, and behind an archive of which less and less is sealed.
+        // Reopened each time, for an archive of which less and less is sealed.
         let mut index = Index::open(folder.path(), SHARD).await.expect("opened");
         let extent = index.catch_up(&game.store, |_| {}).await.expect("sound");
         let (_other, mut fresh) = game.index().await;
@@ -177,7 +177,7 @@ async fn what_never_was_is_not_found() {
     });
     let trade = index.trade(&game.store, none).await;
     assert!(matches!(trade, Err(AuditError::NoTrade(id)) if id == none));
-    // An order that opened no trade is none.
+    // An order that opened no trade is not a trade.
     let minted = game
         .truths
         .iter()

@@ -1,4 +1,4 @@
-//! What things are called, and what was traded last.
+//! Display names, and the most recent trades.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ async fn an_account_is_called_by_its_newest_log_in_as_long_as_that_can_be_read()
         account: account.map(ToOwned::to_owned),
         address: "203.0.113.9:40000".to_owned(),
     };
-    // Who comes back to another process is in the log without the name.
+    // A client that returns to another process is logged without the name.
     for (salt, account) in [Some("anna"), None].into_iter().enumerate() {
         let plain = admission(account).encode();
         game.come_in(0, seal(&PersonalKey::new(key), person, salt as u128, &plain))
@@ -65,7 +65,7 @@ async fn recent_trades_are_those_in_which_something_was_done_last() {
         index.catch_up(&game.store, |_| {}).await.expect("sound");
         let mut all: Vec<TradeId> = Vec::new();
         for truth in &game.truths {
-            // One whose time was over with nothing on its tables says nothing of which trade it was.
+            // The expiry of a trade with empty tables does not name the trade.
             let has_moved = !truth.entry.postings.is_empty() || !truth.entry.passages.is_empty();
             let is_named = truth.entry.order.is_some() || has_moved;
             let is_done = is_named && !matches!(truth.entry.outcome, Outcome::Refused(_));

@@ -1,4 +1,4 @@
-//! A game of three players on two bases, written into an archive as db would have it, with what is true of it beside.
+//! A game of three players on two bases, archived as db would do it, with the expected facts alongside.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(crate) const LEDGER: OwnerId = OwnerId(9);
 const COINS: AssetKind = AssetKind(1);
 const SWORDS: AssetKind = AssetKind(2);
 const INVENTORY: Slot = Slot(0);
-/// Why things are made. Games write such texts, and nobody has looked at them.
+/// Reason of created goods. Games write such texts, unchecked.
 pub(crate) const REASON: &str = "<script>alert(\"found\")</script> & more";
 const LONG: WallTime = WallTime(u64::MAX);
 const OPEN: TradeStage = TradeStage::Begun(Stage::Open);
@@ -57,7 +57,7 @@ impl Dice {
     }
 }
 
-/// A trade as it truly stands.
+/// The true state of a trade.
 #[derive(Clone, Debug)]
 pub(crate) struct Deal {
     pub(crate) id: TradeId,
@@ -68,14 +68,14 @@ pub(crate) struct Deal {
     pub(crate) accepted: [bool; 2],
 }
 
-/// What is true after an entry.
+/// The true state after an entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Truth {
     pub(crate) entry: Entry,
     pub(crate) held: BTreeMap<DatabaseId, Slots>,
-    /// The trade that it was about; none if it only named one.
+    /// The trade that it acted on; none if it only named one.
     pub(crate) deal: Option<Deal>,
-    /// Which session's call led to it.
+    /// The session whose call caused it.
     pub(crate) session: Option<SessionId>,
 }
 
@@ -85,7 +85,7 @@ struct Log {
     gathering: Gathering,
 }
 
-/// See the module.
+/// The game, its archive, and the true state after each entry.
 pub(crate) struct Game {
     pub(crate) store: Store,
     /// The definitions under which batches are written.
@@ -102,25 +102,25 @@ pub(crate) struct Game {
     wall: u64,
 }
 
-/// Players are numbered 0 to 2: their entities, of the database and alive.
+/// Players are numbered 0 to 2: their stored entity, live entity and owner.
 pub(crate) fn player(number: usize) -> (DatabaseId, EntityId, OwnerId) {
     let wide = number as u64;
     let base = OwnerId(1 + u32::from(number == 2));
     (DatabaseId(100 + wide), EntityId(1_000 + wide), base)
 }
 
-/// That of a player's client.
+/// The session of a player's client.
 fn session_of(entity: EntityId) -> SessionId {
     SessionId(entity.0 * 10)
 }
 
 impl Game {
-    /// A game of so many steps.
+    /// A game of `steps` steps.
     pub(crate) async fn play(seed: u64, steps: usize) -> Self {
         Self::play_in(MemoryStore::new().store(), seed, steps).await
     }
 
-    /// The same, in a store that has nothing yet.
+    /// The same, in an empty store.
     pub(crate) async fn play_in(store: Store, seed: u64, steps: usize) -> Self {
         let schema = definitions();
         let realm = Realm {
@@ -154,7 +154,7 @@ impl Game {
         game
     }
 
-    /// The realm has these owners, and the players come in.
+    /// Creates the owners, and lets the players in.
     async fn begin(&mut self) {
         let owners = [
             (OwnerId(1), OwnerKind::Base),
@@ -200,7 +200,7 @@ impl Game {
         }
     }
 
-    /// Plays so many steps more.
+    /// Plays `steps` more steps.
     pub(crate) async fn play_on(&mut self, steps: usize) {
         for _ in 0..steps {
             self.step().await;
@@ -208,8 +208,8 @@ impl Game {
         self.close(LEDGER).await;
     }
 
-    /// The ledger's log has an entry by which an item goes from the first player to the second: by an order that nobody gave,
-    /// or by none.
+    /// Forges an entry that moves an item from the first player to the second: by an order that no one gave, or by
+    /// none.
     pub(crate) async fn forge(&mut self, serial: Serial, order: Option<Order>) {
         let (first, second) = (player(0).0, player(1).0);
         let (from, to) = (place(Holder::Stored(first)), place(Holder::Stored(second)));
@@ -220,7 +220,7 @@ impl Game {
         self.close(LEDGER).await;
     }
 
-    /// A player's client comes in, with what is sealed of it.
+    /// Lets a player's client in, with its sealed admission.
     pub(crate) async fn come_in(&mut self, who: usize, sealed: Vec<u8>) {
         let (person, entity, base) = player(who);
         let session = session_of(entity);
@@ -238,7 +238,7 @@ impl Game {
         self.close(base).await;
     }
 
-    /// The realm goes over to definitions in which the first kind has another name.
+    /// Migrates the realm to definitions in which the first kind has another name.
     pub(crate) async fn rename(&mut self, coins: &str) {
         self.close(LEDGER).await;
         let (from, to) = (self.schema.fingerprint(), named(coins));
@@ -268,7 +268,7 @@ impl Game {
         self.schema = to;
     }
 
-    /// An index of its archive, in a folder of its own.
+    /// An index of its archive, in its own folder.
     pub(crate) async fn index(&self) -> (TempDir, Index) {
         let folder = tempfile::tempdir().expect("a folder");
         let index = Index::open(folder.path(), SHARD).await.expect("an index");
@@ -324,8 +324,8 @@ impl Game {
             .await;
     }
 
-    /// Somebody asks for what is not done: of a transfer that nobody made, of a trade that will be, of one that is another's, of
-    /// one of theirs; or proposes one.
+    /// A player gives an order that is rejected: about a transfer that no one made, a trade that does not exist yet,
+    /// one of others, or one of theirs; or proposes a trade.
     async fn refused(&mut self, who: usize, dice: &mut Dice) {
         let other = (who + 1 + dice.below(2)) % 3;
         let about = dice.below(self.deals.len().max(1));
@@ -335,7 +335,7 @@ impl Game {
                 self.refuse(who, Order::Post { of }, RefusalReason::NotOpen, None).await;
             }
             (1, _) => {
-                // By the one who is to propose it, or by somebody else; as the next order of that one, or the next but one.
+                // Of its proposer or of another player; as that player's next order, or the one after.
                 let asker = [who, other][dice.below(2)];
                 let trade = self.next_trade(who, 1 + u64::from(asker == who));
                 let order = Order::Cancel { trade };
@@ -376,7 +376,7 @@ impl Game {
         self.done(who, order, Outcome::Refused(reason), &[], deal).await;
     }
 
-    /// The trade that somebody would propose with the order of theirs that is so many ahead.
+    /// The trade that a player would propose with the order that is `ahead` orders ahead.
     fn next_trade(&self, who: usize, ahead: u64) -> TradeId {
         let (_, asker, _) = player(who);
         let number = TransferNumber(self.orders.get(&asker).copied().unwrap_or(0) + ahead);
@@ -404,7 +404,7 @@ impl Game {
         self.deals.len() - 1
     }
 
-    /// Somebody does something in an open trade, if there is one.
+    /// A player acts on an open trade, if there is one.
     async fn deal(&mut self, dice: &mut Dice) {
         let open: Vec<usize> = (0..self.deals.len())
             .filter(|deal| self.deals[*deal].stage == OPEN)
@@ -468,7 +468,7 @@ impl Game {
         self.done(who, order, Outcome::Posted, &moved, Some(number)).await;
     }
 
-    /// A trade ends with nothing exchanged.
+    /// A trade ends without an exchange.
     async fn end(&mut self, number: usize, who: usize, by_time: bool) {
         let moved = self.empty(number, [0, 1]);
         let deal = &mut self.deals[number];
@@ -490,7 +490,7 @@ impl Game {
         }
     }
 
-    /// What is on the tables of a trade goes to these parties.
+    /// Passes the contents of a trade's tables to these parties.
     fn empty(&mut self, number: usize, to: [usize; 2]) -> Vec<(Place, Place, Assets)> {
         let mut moved = Vec::new();
         for (side, name) in [Side::Proposer, Side::Partner].into_iter().enumerate() {
@@ -510,7 +510,7 @@ impl Game {
         deal.accepted = [false; 2];
     }
 
-    /// One sword or a part of the coins that somebody has.
+    /// One sword or a part of the coins of a holder.
     fn some_of(&mut self, holder: DatabaseId, dice: &mut Dice) -> Option<Assets> {
         let held = self.held.get(&holder)?.get(&INVENTORY)?;
         let (coins, swords) = (held.units.get(&COINS).copied().unwrap_or(0), held.items.len());
@@ -521,7 +521,7 @@ impl Game {
         (coins > 0).then(|| Assets::units(COINS, 1 + dice.roll() % coins))
     }
 
-    /// An order is logged and executed.
+    /// Logs and executes an order.
     async fn done(
         &mut self,
         who: usize,
@@ -537,7 +537,7 @@ impl Game {
             asker: entity,
             number: TransferNumber(*number),
         };
-        // Each fourth order is behaviour's own; the others are asked for by a call each.
+        // Each fourth order is made by behaviour itself; each of the others is caused by a call.
         let session = (!of.number.0.is_multiple_of(4)).then_some(session_of(entity));
         let call = CallNumber(of.number.0 - of.number.0 / 4);
         let gathering = &mut self.logs.entry(base).or_default().gathering;
@@ -610,7 +610,7 @@ impl Game {
         });
     }
 
-    /// Closes a batch and archives it.
+    /// Closes and archives a batch.
     async fn close(&mut self, owner: OwnerId) -> LogPosition {
         let log = self.logs.entry(owner).or_default();
         let imprint = Imprint {
@@ -633,7 +633,7 @@ impl Game {
         at
     }
 
-    /// Puts bytes where a leaf lies.
+    /// Overwrites the bytes of a leaf.
     pub(crate) async fn write(&self, leaf: usize, bytes: &[u8]) {
         let (at, _) = self.leaves[leaf];
         let index = LeafIndex(leaf as u64);
@@ -646,7 +646,7 @@ impl Game {
         .await;
     }
 
-    /// The tree over what is archived, and up to where that is of an owner's log.
+    /// Writes the tree over the archive, and an owner's cursor.
     async fn write_tree(&self, owner: OwnerId) {
         let tree = Tree {
             size: self.tree.size(),
@@ -666,7 +666,7 @@ impl Game {
         .await;
     }
 
-    /// Seals the leaves of a part of the archive.
+    /// Seals some leaves of the archive.
     pub(crate) async fn seal(&self, from: usize, to: usize) {
         let leaf = |number: usize| {
             let (at, bytes) = &self.leaves[number];
@@ -686,19 +686,19 @@ impl Game {
     }
 }
 
-/// The definitions under which all of it is written.
+/// The definitions of the whole archive.
 pub(crate) fn definitions() -> Schema {
     named("coin")
 }
 
-/// The same, where the first kind has that name. The other has none, nor has any slot but the first.
+/// The same definitions, with that name for the first kind. The other kind has no name, nor has any slot but the first.
 pub(crate) fn named(coins: &str) -> Schema {
     let schema = Schema::new(vec![EntityType::new("Avatar")], Vec::new(), Vec::new());
     let (kinds, slots) = ([(COINS, coins.to_owned())], [(INVENTORY, "carried".to_owned())]);
     schema.with_ledger_names(LedgerNames::new(kinds.into(), slots.into()))
 }
 
-/// Nobody asked.
+/// No asker.
 fn at_none() -> LogPosition {
     LogPosition {
         owner: OwnerId(1),

@@ -1,4 +1,4 @@
-//! The auditor's desk against generated games whose every step is known.
+//! The auditor, tested with generated games whose every step is known.
 
 mod answers;
 mod called;

@@ -1,4 +1,4 @@
-//! Who had what at moments of generated games, and what became otherwise between two of them, held against what is true.
+//! Holdings at moments of generated games, and differences between two moments, compared with the truth.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ use crate::game::{Deal, Game, definitions};
 
 const SEEDS: u64 = 8;
 
-/// Moments that are compared of each game, each with each.
+/// Moments per game, compared pairwise.
 const MOMENTS: usize = 12;
 
-/// How many entries of the ledger the first leaves have.
+/// Number of ledger entries in the first leaves.
 fn entries(game: &Game, leaves: usize) -> usize {
     let batches = game.leaves[..leaves].iter().map(|(_, bytes)| Batch::read(bytes));
     let events = batches.flat_map(|batch| batch.expect("one").events);
@@ -39,7 +39,7 @@ fn put(books: &mut Books, holder: Holder, slots: &Slots) {
     }
 }
 
-/// Who truly had what after so many entries: in their slots, and on the tables of trades that were open.
+/// The true holdings after a number of entries: in slots, and on the tables of open trades.
 fn truth(game: &Game, entries: usize) -> Books {
     let mut books = Books::default();
     let done = &game.truths[..entries];
@@ -59,7 +59,7 @@ fn truth(game: &Game, entries: usize) -> Books {
     books
 }
 
-/// What is otherwise, looked up one by one.
+/// The differences, computed one by one.
 fn otherwise(before: &Books, after: &Books) -> Vec<Change> {
     let mut changes = Vec::new();
     let serials: BTreeSet<_> = before.items.keys().chain(after.items.keys()).collect();

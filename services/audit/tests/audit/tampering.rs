@@ -21,7 +21,7 @@ use annals_store::{
 
 use crate::game::{Dice, Game, SHARD, commit, player};
 
-/// Changes of one leaf that are tried of each game.
+/// Changes of one leaf tried per game.
 const CHANGES: usize = 30;
 
 #[tokio::test]
@@ -46,8 +46,8 @@ async fn a_changed_batch_is_named() {
     }
 }
 
-/// Whether an error names the leaf that was changed. A change of the header alone leaves the batch well-formed: it shows at
-/// the next batch of that log, whose predecessor's hash is another one, or, after the last one, by the tree.
+/// Whether an error names the changed leaf. A change of the header alone leaves the batch well-formed: it shows at the
+/// next batch of that log, whose previous hash differs, or, after the last one, in the tree.
 fn is_named(game: &Game, leaf: usize, found: &AuditError) -> bool {
     let (at, _) = game.leaves[leaf];
     let is_next = |other: usize| {
@@ -95,7 +95,7 @@ async fn batches_in_one_anothers_place_are_named() {
         let found = index.catch_up(&game.store, |_| {}).await.expect_err("reordered");
         let named = match found {
             AuditError::Unchained { leaf: named, .. } => named.0 + 1 == leaf as u64 || named.0 == leaf as u64,
-            // Two logs' batches, each of which still follows the one before in its own.
+            // Batches of two logs, each of which still follows its predecessor.
             AuditError::Tree { .. } => game.leaves[leaf].0.owner != game.leaves[leaf - 1].0.owner,
             _ => false,
         };
@@ -130,7 +130,7 @@ async fn what_is_cited_is_what_was_verified() {
     }
 }
 
-/// A batch that its log could have had instead: of a later time, otherwise the same, and true in all that it says of itself.
+/// An alternative batch for the same place in the log: with a later time, otherwise equal and consistent.
 fn another(bytes: &[u8]) -> Vec<u8> {
     let Batch { header, events, .. } = Batch::read(bytes).expect("one");
     let mut gathering = Gathering::default();
@@ -158,7 +158,7 @@ fn another(bytes: &[u8]) -> Vec<u8> {
     frozen.bytes
 }
 
-/// What an index answers to all that can be asked of a game, by question.
+/// The answers of an index to all questions about a game, by question.
 async fn answers(game: &Game, index: &Index) -> Vec<(String, Result<String, AuditError>)> {
     let mut answers = Vec::new();
     let store = &game.store;
@@ -183,8 +183,7 @@ async fn answers(game: &Game, index: &Index) -> Vec<(String, Result<String, Audi
     answers
 }
 
-/// Nothing is answered from a batch that is another one than was verified, though nothing is wrong with it by itself: lying by
-/// itself, or sealed.
+/// No answer rests on a batch that differs from the verified one, even if it is well-formed: loose or sealed.
 #[tokio::test]
 async fn no_answer_rests_on_a_batch_that_was_replaced_by_a_sound_one() {
     for is_sealed in [false, true] {
@@ -211,7 +210,7 @@ async fn no_answer_rests_on_a_batch_that_was_replaced_by_a_sound_one() {
                         refused += 1;
                         refused_kinds.extend(question.split(' ').next().map(str::to_owned));
                     }
-                    // What there is not, there is not.
+                    // What does not exist has no answer in either.
                     (Err(_), Err(_)) => {}
                     _ => panic!("{question}, leaf {leaf}: {answer:?}"),
                 }
@@ -229,7 +228,7 @@ async fn no_answer_rests_on_a_batch_that_was_replaced_by_a_sound_one() {
     }
 }
 
-/// Writes a leaf as the game has it, by itself or into the one segment.
+/// Writes a leaf of the game, loose or into the one segment.
 async fn put(game: &Game, leaf: usize, is_sealed: bool) {
     if is_sealed {
         game.seal(0, game.leaves.len()).await;
@@ -238,7 +237,7 @@ async fn put(game: &Game, leaf: usize, is_sealed: bool) {
     }
 }
 
-/// What is left of a batch whose events were let go is held against what was verified, as a whole one is.
+/// A thinned batch is checked against what was verified, like a whole one.
 #[tokio::test]
 async fn a_thinned_batch_that_is_another_one_is_named() {
     let game = Game::play(29, 40).await;
@@ -306,14 +305,14 @@ async fn an_entry_that_nobody_asked_for_is_named() {
     }
 }
 
-/// What retention would leave of a batch.
+/// The batch as retention would thin it.
 fn thinned(bytes: &[u8]) -> Vec<u8> {
     let batch = Batch::read(bytes).expect("one");
     let thinned = ArchivedBatch::Thinned(Thinned::of(&batch).write());
     thinned.stored().into_owned()
 }
 
-/// The store says that an owner is a cell, and that its log has a floor at that batch.
+/// Makes the store claim that an owner is a cell, and that its log has a floor at that batch.
 async fn pretend_a_floor(game: &Game, owner: OwnerId, bytes: &[u8]) {
     let batch = Batch::read(bytes).expect("one");
     let mut floor = OwnerState::new(owner, OwnerKind::Cell);
@@ -342,15 +341,15 @@ async fn pretend_a_floor(game: &Game, owner: OwnerId, bytes: &[u8]) {
     .await;
 }
 
-/// Events are not let go of but by retention, which leaves alone what bases and the ledger did: whoever takes them out, and has
-/// every hash as it was, is found.
+/// Only retention may delete events, and never those of bases and the ledger: a batch without its events is found, even
+/// if every hash is unchanged.
 #[tokio::test]
 async fn a_batch_without_its_events_is_named() {
     for pretend in [false, true] {
         let game = Game::play(24, 60).await;
         let mut firsts = BTreeSet::new();
         for (leaf, (at, bytes)) in game.leaves.iter().enumerate() {
-            // Of the first batch of a log nobody knows yet whose it is.
+            // The owner's kind is unknown at the first batch of its log.
             let is_first = firsts.insert(at.owner);
             if Batch::read(bytes).expect("one").events.is_empty() || (pretend && is_first) {
                 continue;

@@ -1,4 +1,5 @@
-//! Properties that are views of accounts: shown when what they follow from is logged, and set by nobody.
+//! Properties that are views of accounts: shown once the events that they follow from are logged, and never set
+//! directly.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ const CHEAT: MemberId = MemberId(13);
 /// Seeds of a run.
 const SEEDS: u64 = 12;
 
-/// What happens in one.
+/// Steps per seed.
 const STEPS: usize = 60;
 
 fn seen(player: &Player, view: &str) -> u64 {
@@ -32,7 +33,7 @@ fn seen(player: &Player, view: &str) -> u64 {
     }
 }
 
-/// How often the log says that a view of the entity has another value.
+/// Number of logged events that say that a view of the entity has changed.
 fn restated(host: &Host, entity: EntityId) -> usize {
     let subject = Subject::Entity(entity, Part::Base);
     let count = |batch: Batch| {
@@ -75,7 +76,7 @@ fn nobody_sets_a_view() {
     assert_eq!(seen(&player, "coins"), 10);
 }
 
-/// What a player holds of coins and spoons, in the first slot and in another that is not shown.
+/// A player's holdings of coins and spoons, in the first slot and in another that is not shown.
 #[derive(Default)]
 struct Purse {
     held: BTreeMap<(Slot, AssetKind), u64>,
@@ -87,7 +88,7 @@ impl Purse {
         self.held.get(&(Slot(0), kind)).copied().unwrap_or(0)
     }
 
-    /// Something comes to an account, or leaves it; or both, of both kinds.
+    /// Something enters an account, or leaves it; or both, of both kinds.
     fn change(&mut self, dice: &mut impl FnMut() -> u64) -> Change {
         let (mut gone, mut come) = (Slots::new(), Slots::new());
         for kind in [COIN, SPOON] {
@@ -166,7 +167,7 @@ fn a_client_sees_what_the_ledger_says_whatever_happens() {
                     come_back(&mut player, &mut host, 2 + step as u64);
                 }
                 1 => {
-                    // What was shown meanwhile is lost with the connection.
+                    // Frames sent meanwhile are lost with the connection.
                     host.settle();
                     come_back(&mut player, &mut host, 2 + step as u64);
                 }

@@ -1,4 +1,4 @@
-//! Tickets, tokens, and who is turned away.
+//! Tickets, tokens, and rejections.
 
 use std::sync::Arc;
 
@@ -154,12 +154,12 @@ fn a_session_is_resumed_by_its_token() {
         Some(CloseReason::Replaced),
         "one session, one connection"
     );
-    // The welcome is lost; the token before is still good.
+    // The welcome is lost; the previous token is still valid.
     host.out.clear();
     player.connect(&mut host, 3);
     player.listen(&mut host);
     assert_eq!(player.entrance, Entrance::Welcomed);
-    // Now the client was heard under the new token.
+    // Now the client has sent a frame under the new token.
     player.begin_view(&mut host);
     host.settle();
     player.listen(&mut host);
@@ -241,7 +241,7 @@ fn a_client_that_was_away_or_had_not_come_is_told_of_the_later_log_in() {
     }
     last.listen(&mut host);
     assert_eq!(last.closed, None);
-    // Only the newest are remembered, and each by itself.
+    // Only the newest replaced sessions are remembered, each separately.
     for account in 0..1_500 {
         with_ticket(&mut host, 5, 10 + account);
     }
@@ -268,7 +268,7 @@ fn a_second_log_in_is_refused_where_the_realm_says_so() {
     first.listen(&mut host);
     assert_eq!(first.closed, None, "it is not disturbed");
 
-    // Away, its client gives way; and so does one that has not come yet.
+    // A session whose client is away is replaced; so is one whose client has not connected yet.
     let connection = first.connection;
     host.role(BaseInput::Closed { connection });
     let (_, mut second) = refusing(&mut host, 3).expect("nobody is connected");
@@ -279,12 +279,12 @@ fn a_second_log_in_is_refused_where_the_realm_says_so() {
     third.connect(&mut host, 6);
     third.listen(&mut host);
     assert_eq!(third.entrance, Entrance::Welcomed);
-    // A copy of the request that opened it is no second log-in.
+    // A duplicate of the request that opened it is not a second log-in.
     host.role(BaseInput::OpenSession(wanted));
     host.settle();
     assert_eq!(host.opened.pop().expect("it is answered").1, Ok(third.session));
 
-    // After a take-over it is away at first, as everybody is.
+    // After a take-over it is away at first, like all clients.
     third.listen(&mut host);
     host.crash();
     third.connect(&mut host, 7);
@@ -325,7 +325,7 @@ fn opening_twice_with_one_ticket_opens_once() {
     let mut player = Player::new(&host.schema, host.opened[0].1.clone().unwrap(), ticket);
     player.connect(&mut host, 1);
     player.listen(&mut host);
-    // A copy that the bus kept back comes when the client is long there.
+    // A duplicate that the bus delayed arrives after the client has connected.
     host.role(BaseInput::OpenSession(wanted));
     host.settle();
     player.listen(&mut host);
@@ -379,7 +379,7 @@ fn a_life_that_ended_does_not_begin_again() {
     let ticket = host.secret();
     let same_life = open(&host, 2, 5, 5, &ticket);
     outdated(&mut host, same_life.clone());
-    // The database may still not know when the owner has been taken over.
+    // The database may still not know it after the owner was taken over.
     let from_before = same_life;
     host.crash();
     outdated(&mut host, from_before);
@@ -389,11 +389,11 @@ fn a_life_that_ended_does_not_begin_again() {
     host.role(BaseInput::OpenSession(next_life.clone()));
     host.settle();
     assert!(host.opened.pop().unwrap().1.is_ok());
-    // Whoever asked the director before the take-over may know of a life that this holding never heard of.
+    // A request located before the take-over may name an activation that this epoch does not know.
     let mut unheard_of = open(&host, 5, 8, 8, &Secret([8; 32]));
     unheard_of.account.epoch = Epoch(1);
     outdated(&mut host, unheard_of);
-    // A check-out that is newer than the life here would belong to a second one.
+    // A check-out that is newer than the activation here would belong to a second one.
     (next_life.account.checkout, next_life.ticket) = (7, [3; 32]);
     outdated(&mut host, next_life);
 }
@@ -436,7 +436,7 @@ fn what_cannot_have_a_client_is_refused() {
     assert!(host.owner.state().entities.is_empty());
 }
 
-/// What is logged of who came in, as whoever has the key reads it: the session, the name and the address.
+/// The logged admissions, as read with the key: the session, the name and the address.
 fn admissions(host: &Host, account: DatabaseId) -> Vec<(SessionId, Option<String>, String)> {
     let events = host.batches().flat_map(|batch| batch.events);
     let sealed = events.filter_map(|event| match event.body {
@@ -497,7 +497,7 @@ fn who_came_in_is_logged_for_those_who_have_the_key() {
     }
 }
 
-/// That somebody came in, of whom nothing could be sealed: in which session, and for which person, if that was known.
+/// Admissions without sealed data: the session, and the person if known.
 pub(crate) fn unwritten(host: &Host) -> Vec<(SessionId, DatabaseId)> {
     let events = host.batches().flat_map(|batch| batch.events);
     let unwritten = events.filter_map(|event| match event.body {

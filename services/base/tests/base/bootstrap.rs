@@ -1,4 +1,4 @@
-//! How a realm begins: once, on one owner, whatever happens to the processes.
+//! How a realm begins: once, on one owner, even if processes are lost.
 
 use annals_base::BaseInput;
 use annals_def::Value;
@@ -29,7 +29,7 @@ fn rooted() -> Game {
     game(Value::Unicode(ROOTED.to_owned()))
 }
 
-/// The entities that the log says were created.
+/// The entities that were created according to the log.
 fn created(host: &Host) -> Vec<EntityId> {
     let events = host.batches().flat_map(|batch| batch.events);
     let created = events.filter(|event| matches!(event.body, Body::BaseCreated(_)));

@@ -1,4 +1,4 @@
-//! Clients' calls: once each, in order, and only what is exposed.
+//! Clients' calls: once each, in order, and only to exposed methods.
 
 use annals_base::BaseInput;
 use annals_def::Value;
@@ -42,7 +42,7 @@ fn a_call_is_taken_once_however_often_it_comes() {
     assert!(player.is_settled());
     assert_eq!(heard(&host, entity), [1, 2, 3].map(number));
 
-    // The numbering goes on over connections and take-overs.
+    // Numbering continues over connections and take-overs.
     let lost = player.make(Part::Base, entity, "hear", &[number(4)]);
     host.crash();
     player.connect(&mut host, 2);
@@ -129,7 +129,7 @@ fn what_is_not_exposed_is_taken_and_not_run() {
     assert_eq!(player.closed, None);
 }
 
-/// What a client may call is for the entity's own type to say, not for the one as which the client knows it.
+/// The entity's own type decides what a client may call, not the type that the client knows it as.
 #[test]
 fn what_only_the_clients_type_exposes_is_taken_and_not_run() {
     let mut host = Host::new();

@@ -1,4 +1,4 @@
-//! Stands in for a cell owner: takes calls in order, once each, and says where its parts are.
+//! Stands in for a cell owner: takes calls in order, once each, and reports where its parts are.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::host::{BASE, Host};
 pub(crate) struct Cell {
     owner: OwnerId,
     taken: BTreeMap<Link, CallNumber>,
-    /// What its parts said to their homes and is not confirmed.
+    /// Reports of its parts to their homes that are not acknowledged.
     unconfirmed: BTreeMap<(EntityId, CallNumber), Option<OwnerId>>,
     last: BTreeMap<EntityId, CallNumber>,
     pub(crate) parts: BTreeMap<EntityId, Option<ClientLink>>,
-    /// Calls of clients that were taken, in order.
+    /// Clients' calls that were taken, in order.
     pub(crate) exposed: Vec<(Link, CallNumber, Vec<u8>)>,
     pub(crate) views: Vec<ViewMessage>,
-    /// How many parts were made, ever.
+    /// Number of parts ever created.
     pub(crate) made: usize,
-    /// Which spaces were opened, and how many parts had been made by then.
+    /// Spaces opened, each with the number of parts created before.
     pub(crate) opened: Vec<(SpaceId, usize)>,
 }
 
@@ -33,7 +33,7 @@ impl Cell {
         }
     }
 
-    /// Hears all that the base sent here, and answers.
+    /// Handles all messages that the base sent here, and answers.
     pub(crate) fn work(&mut self, host: &mut Host) {
         for _ in 0..20 {
             if host.sent.is_empty() {
@@ -50,7 +50,7 @@ impl Cell {
         panic!("base and cell do not come to rest");
     }
 
-    /// Hears one message and returns what it says.
+    /// Handles one message and returns its answers.
     pub(crate) fn hear(&mut self, message: Message) -> Vec<Envelope> {
         match message {
             Message::Call(call) => self.take(call),
@@ -73,7 +73,7 @@ impl Cell {
         }
     }
 
-    /// Says again what was not confirmed.
+    /// Resends the reports that are not acknowledged.
     pub(crate) fn repeat(&self) -> Vec<Envelope> {
         let said = self.unconfirmed.iter();
         said.map(|((entity, number), at)| self.placed(*entity, *number, *at))
@@ -84,7 +84,7 @@ impl Cell {
         self.unconfirmed.is_empty()
     }
 
-    /// The part has moved to another owner, which says so.
+    /// The part has moved to another owner, which reports it.
     pub(crate) fn say_placed(&mut self, entity: EntityId, at: Option<OwnerId>) -> Envelope {
         let number = self.last.entry(entity).or_default().next();
         self.last.insert(entity, number);

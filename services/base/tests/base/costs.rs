@@ -1,4 +1,4 @@
-//! What is counted of members is what the client of a base part was told of them.
+//! The costs counted of members match what the client of a base part was sent of them.
 
 use annals_def::{Value, split_mix};
 use annals_ids::{MemberId, Part};
@@ -17,7 +17,7 @@ fn what_is_counted_is_what_the_client_was_told() {
         let mut said = 1;
         for round in 0..40 {
             match roll() % 4 {
-                // It is told what it has missed, or all there is.
+                // It is sent what it has missed, or everything.
                 0 => {
                     player.connect(&mut host, 2 + round);
                     player.listen(&mut host);
@@ -47,7 +47,7 @@ fn what_is_counted_is_what_the_client_was_told() {
                 .find(|cost| cost.1 == member)
                 .map_or(0, |cost| cost.2.of(way))
         };
-        // Welcomed once, and told back what it said.
+        // One welcome, then one echo of each call.
         assert_eq!(of(Member::ClientMethod(MemberId(0)), Way::Changes), said);
         assert_eq!(of(Member::BaseMethod(MemberId(1)), Way::Changes), said - 1);
         assert_eq!(
@@ -55,7 +55,7 @@ fn what_is_counted_is_what_the_client_was_told() {
             0,
             "nothing of it came over the bus"
         );
-        // A kind, the method, and that there are no arguments.
+        // One call of three bytes: the kind, the method, and an empty argument list.
         assert_eq!(
             (
                 of(Member::BaseMethod(KEEP), Way::Changes),

@@ -1,5 +1,5 @@
-//! Generated schedules of calls, lost and repeated messages, broken connections and crashes: every call takes effect once,
-//! in order, and every client ends up knowing the truth.
+//! Generated schedules of calls, lost and duplicated messages, broken connections and crashes: every call takes effect
+//! once, in order, and every client ends with the true state.
 
 use annals_base::BaseInput;
 use annals_def::{Value, split_mix};
@@ -21,7 +21,7 @@ struct World {
     player: Player,
     dice: Box<dyn FnMut() -> u64>,
     connections: u64,
-    /// How many calls were made, to the base part and to the cell part.
+    /// Number of calls to the base part and to the cell part.
     made: (u64, u64),
 }
 
@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    /// The bus between base and cell loses, repeats and reorders.
+    /// The bus between base and cell loses, duplicates and reorders messages.
     fn deliver_to_cell(&mut self) {
         let mut sent: Vec<_> = std::mem::take(&mut self.host.sent).into();
         if self.one_in(3) {
@@ -106,7 +106,7 @@ impl World {
         }
     }
 
-    /// The connection is in order, but may break at any frame.
+    /// The connection keeps the order, but may break at any frame.
     fn listen(&mut self) {
         let heard: Vec<Out> = std::mem::take(&mut self.host.out).into();
         let own = self.player.connection;
@@ -142,7 +142,7 @@ impl World {
         self.reconnect();
     }
 
-    /// Lets everything come to rest, without further faults.
+    /// Lets the world settle, without further faults.
     fn rest(&mut self) {
         self.crash();
         for _ in 0..100 {
@@ -185,7 +185,7 @@ impl World {
 #[test]
 fn each_call_takes_effect_once() {
     for seed in SEEDS {
-        // The last one that is printed is the one that failed; it alone as range repeats it.
+        // The last seed printed is the one that failed; use it alone as the range to reproduce.
         println!("seed {seed}");
         let mut world = World::new(seed);
         for _ in 0..STEPS {

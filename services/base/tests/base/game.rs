@@ -1,4 +1,4 @@
-//! A small game: accounts that count and list what they are told, and avatars with a cell part.
+//! A small game: accounts that count and list the calls they get, and avatars with a cell part.
 
 use std::sync::Arc;
 
@@ -20,16 +20,16 @@ use annals_node::{
 
 pub(crate) const ACCOUNT: TypeId = TypeId(0);
 pub(crate) const AVATAR: TypeId = TypeId(1);
-/// As an avatar, but its definition says that it is not stored.
+/// Like an avatar, but its definition says that it is not stored.
 pub(crate) const TORCH: TypeId = TypeId(2);
 
-/// What clients know as an account; of what they may call of one, it does not expose `hear`.
+/// The type that clients know an account as; of an account's exposed methods, it does not expose `hear`.
 pub(crate) const ENVOY: TypeId = TypeId(3);
 
-/// The motto of an entity that asks for a cell part as soon as it is created.
+/// The motto of an entity that requests a cell part as soon as it is created.
 pub(crate) const ROOTED: &str = "rooted";
 
-/// Whom an entity gives what it is told to bestow, and of which kind that is.
+/// The receiver of what an entity is told to bestow, and the kinds of asset.
 pub(crate) const FRIEND: DatabaseId = DatabaseId(99);
 pub(crate) const COIN: AssetKind = AssetKind(1);
 pub(crate) const SPOON: AssetKind = AssetKind(2);
@@ -37,12 +37,12 @@ pub(crate) const SPOON: AssetKind = AssetKind(2);
 /// How long entities wait for the database.
 pub(crate) const PATIENCE_MS: u64 = 10_000;
 
-/// Whom "summon" lets live.
+/// The entity that "summon" activates.
 pub(crate) const SUMMONED: DatabaseId = DatabaseId(77);
 
 const NOTE: &[u8] = b"for later";
 
-/// What an entity has asked: the answers come back with these.
+/// Tags of an entity's requests: the answers come back with these.
 const KEPT: u32 = 1;
 const LOOKED: u32 = 2;
 const CALLED: u32 = 3;
@@ -124,7 +124,7 @@ pub(crate) fn schema() -> Arc<Schema> {
     Arc::new(Schema::new(vec![account, avatar, torch, envoy], Vec::new(), Vec::new()))
 }
 
-/// A property that is the view of an account of the first slot.
+/// A property that is a view of an account of the first slot.
 fn view(name: &str, data_type: DataType, distribution: Distribution, shows: Holding) -> Property {
     let account = Some(AccountView { slot: Slot(0), shows });
     Property {
@@ -148,7 +148,7 @@ fn exposed(name: &str, args: Vec<Argument>) -> Method {
     method
 }
 
-/// The game's behaviour. What happens to an entity it writes to the entity's `trail`, one letter each.
+/// The game's behaviour. It writes what happens to an entity to the entity's `trail`, one letter each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Game {
     pub(crate) bootstrap: Option<Bootstrap>,
@@ -316,7 +316,7 @@ impl Behaviour for Game {
     }
 }
 
-/// What an entity does with what is personal.
+/// The methods that use personal members.
 fn confidential(context: &mut Context<'_>, name: &str, args: &[Value]) {
     match (name, args) {
         ("confide", [email]) => {
@@ -355,7 +355,7 @@ fn confidential(context: &mut Context<'_>, name: &str, args: &[Value]) {
     }
 }
 
-/// What became of an order, as the trail has it.
+/// The outcome of an order, as a letter of the trail.
 fn refusal(ordered: &Result<TransferId, Denied>) -> char {
     match ordered {
         Ok(_) => 'o',
@@ -367,7 +367,7 @@ fn refusal(ordered: &Result<TransferId, Denied>) -> char {
     }
 }
 
-/// Makes an avatar with a cell part and gives it the client; asks for the cell part so many times.
+/// Creates an avatar with a cell part and gives it the client; requests the cell part this many times.
 fn become_avatar(context: &mut Context<'_>, times: u64) {
     let avatar = context.create_base("Avatar", Vec::new()).unwrap().entity;
     let (entity, place) = (avatar, PLACE);

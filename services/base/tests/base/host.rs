@@ -1,4 +1,4 @@
-//! Runs one base owner: a log that acknowledges when it is told to, a store that grants, and time that passes on request.
+//! Runs one base owner: a log that acknowledges on request, a store that grants, and time that advances on request.
 
 use std::{
     collections::VecDeque,
@@ -31,7 +31,7 @@ use crate::game::{self, Game, PLACE};
 pub(crate) const BASE: OwnerId = OwnerId(10);
 pub(crate) const CELL: OwnerId = OwnerId(20);
 
-/// What a base let out, but for what it sent to other owners.
+/// Outputs of a base, except messages to other owners.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Out {
     Frame(ConnectionId, Vec<u8>),
@@ -42,9 +42,9 @@ pub(crate) enum Out {
 /// What the log does with an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mood {
-    /// Takes it and says so.
+    /// Accepts and acknowledges it.
     Answers,
-    /// Takes it in silence.
+    /// Accepts it without acknowledgement.
     Withholds,
     /// Loses it.
     Loses,
@@ -79,7 +79,7 @@ impl Host {
         Self::of(Game::default())
     }
 
-    /// Of a realm with this game, before there is a map.
+    /// A host in a realm with this game, before there is a map.
     pub(crate) fn of(game: Game) -> Self {
         let schema = game::schema();
         let now = 1_000_000;
@@ -109,7 +109,8 @@ impl Host {
         self.crash_with_snapshot(0);
     }
 
-    /// The same; whoever takes over begins with a snapshot of so many batches, which says nothing of lives that ended in them.
+    /// The same, but the take-over begins with a snapshot of this many batches, which holds nothing of activations that
+    /// ended in them.
     pub(crate) fn crash_with_snapshot(&mut self, batches: usize) {
         self.epoch = self.epoch.next();
         self.mood = Mood::Answers;
@@ -129,12 +130,12 @@ impl Host {
         self.pump();
     }
 
-    /// Has an entity of another owner call a method without arguments.
+    /// Lets an entity of another owner call a method without arguments.
     pub(crate) fn call(&mut self, entity: EntityId, method: MemberId) {
         self.call_numbered(entity, method, CallNumber(1));
     }
 
-    /// As [`Host::call`], after it.
+    /// A second call after [`Host::call`].
     pub(crate) fn call_again(&mut self, entity: EntityId, method: MemberId) {
         self.call_numbered(entity, method, CallNumber(2));
     }
@@ -163,7 +164,7 @@ impl Host {
         });
     }
 
-    /// Lets time pass in steps in which a batch can be closed and a timer can fire.
+    /// Advances time in steps in which a batch can be closed and a timer can fire.
     pub(crate) fn pass(&mut self, milliseconds: u64) {
         for _ in 0..milliseconds.div_ceil(STEP_MS) {
             self.now += STEP_MS * 1_000;
@@ -172,7 +173,7 @@ impl Host {
         }
     }
 
-    /// Lets everything that waits for the log get into it.
+    /// Waits until all pending batches are in the log.
     pub(crate) fn settle(&mut self) {
         self.pass(5 * STEP_MS);
     }
@@ -192,7 +193,7 @@ impl Host {
         Secret(secret)
     }
 
-    /// Answers what the writer asks and takes out what may leave.
+    /// Answers the writer's requests and takes out the outputs that may leave.
     fn pump(&mut self) {
         loop {
             let now = self.now();
@@ -247,14 +248,14 @@ impl Host {
         self.log.last().map(|bytes| (self.log.len() as u64, bytes.clone()))
     }
 
-    /// Has the log answer again what it kept back.
+    /// Lets the log acknowledge again, including what it withheld.
     pub(crate) fn answer_again(&mut self) {
         self.mood = Mood::Answers;
         self.owner.handle(self.now(), Input::Log(writer::Input::Silent));
         self.settle();
     }
 
-    /// Everything that was logged of an entity, folded anew.
+    /// The whole log, folded again.
     pub(crate) fn folded(&self) -> OwnerState {
         fold(&self.log, 0)
     }
@@ -295,7 +296,7 @@ pub(crate) fn open(host: &Host, request: u64, account: u64, checkout: u64, ticke
     }
 }
 
-/// An account of the database, checked out to this base as it is held now.
+/// A stored account, checked out to this base in its current epoch.
 pub(crate) fn checked_out(host: &Host, database: u64, checkout: u64) -> CheckedOut {
     CheckedOut {
         epoch: host.epoch,
@@ -365,10 +366,10 @@ pub(crate) fn key(person: DatabaseId) -> PersonalKey {
     PersonalKey::new([person.0 as u8; 32])
 }
 
-/// The name with which an account logs in.
+/// The name that an account logs in with.
 pub(crate) fn name(account: u64) -> String {
     format!("player {account}")
 }
 
-/// From where clients come.
+/// Address of all clients.
 pub(crate) const FROM: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4_711);

@@ -1,4 +1,4 @@
-//! Entities that ask the database, and entities of the database that are asked to live.
+//! Entities that inquire in the database, and stored entities that are activated on request.
 
 use annals_base::{BaseInput, Begin, CheckedOut};
 use annals_ids::{CallNumber, DatabaseId, EntityId, MemberId};
@@ -30,7 +30,7 @@ fn begin_known(host: &mut Host, checkout: u64) -> Result<Begun, NotOpened> {
     begin(host, entity)
 }
 
-/// An account that lives.
+/// An account that is activated.
 fn asker(host: &mut Host) -> EntityId {
     begin_known(host, 1).expect("it begins").mailbox.entity
 }

@@ -1,4 +1,4 @@
-//! What the ledger tells base parts, and what they ask of it.
+//! The ledger's notices to base parts, and their orders.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl Ledger {
         self.say(host, to, news);
     }
 
-    /// Says it with the number of the last call.
+    /// Sends it with the number of the last call.
     fn say(&self, host: &mut Host, to: EntityId, news: News) {
         let call = CallMessage {
             link: Link {
@@ -124,7 +124,7 @@ pub(crate) fn first(asker: EntityId) -> TransferId {
     }
 }
 
-/// The orders in a log, by the batch that they are in.
+/// The orders in a log, each with the number of its batch.
 pub(crate) fn orders(host: &Host) -> Vec<(u64, Order)> {
     let ordered = |body: &Body| match body {
         Body::Ordered { order, .. } => Some(order.clone()),
@@ -170,7 +170,7 @@ fn what_was_reserved_is_posted_in_the_batch_that_says_it_has_left() {
     });
     assert_eq!(booked_in.map(|batch| batch.header.number.0), Some(*posted_in));
 
-    // It comes again, before and after the process was lost, and happens once.
+    // It comes again, before and after the process was lost, and takes effect once.
     ledger.say(&mut host, entity, news.clone());
     host.crash();
     ledger.say(&mut host, entity, news);
@@ -267,7 +267,7 @@ fn news_that_cannot_follow_are_an_alarm_and_cost_nobody_the_process() {
     ledger.tell(&mut host, entity, News::Statement(Box::new(statement(2))));
     let troubles = host.owner.cx().troubles();
     for version in [3, 4, 5] {
-        // The wrong version, or more than it holds.
+        // The version is wrong, or it takes more than the entity holds.
         let booking = Booking {
             change: Some(leaving(version)),
             ..ledger.booking(first(EntityId(1)), Outcome::Posted)

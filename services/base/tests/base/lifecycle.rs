@@ -1,4 +1,4 @@
-//! How entities and their cell parts begin and end, and clients that pass from one to another.
+//! Creation and destruction of entities and their cell parts, and hand-over of clients between entities.
 
 use annals_base::BaseInput;
 use annals_def::{Edit, Value};
@@ -17,7 +17,7 @@ use crate::{
     player::{Player, log_in},
 };
 
-/// The last trail that was logged of an entity, also after its end.
+/// The last logged trail of an entity, also after its end.
 pub(crate) fn trail(host: &Host, entity: EntityId) -> String {
     let bodies = host.batches().flat_map(|batch| batch.events);
     let trails = bodies.filter(|event| event.subject == annals_event::Subject::Entity(entity, Part::Base));
@@ -204,7 +204,7 @@ fn a_cell_part_that_was_asked_for_begins_after_a_take_over() {
     host.pass(1_000);
     cell.work(&mut host);
     assert_eq!((trail(&host, avatar).as_str(), cell.made), ("bArg", 1));
-    // It says so again: it has begun once.
+    // Repeated reports do not count as a second beginning.
     for envelope in [
         cell.say_placed(avatar, Some(CELL)),
         cell.say_placed(avatar, Some(OwnerId(21))),
@@ -348,7 +348,7 @@ fn how_movements_are_told_is_agreed_anew_over_each_connection() {
     let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
     let (mut player, avatar) = avatar(&mut host, &mut cell);
     assert_eq!(player.movements, Movements::Plain, "it reads no others");
-    // Observers see 100 m, and 5 m farther who was near.
+    // Observers see 100 m, and 5 m of hysteresis.
     let predicted = Movements::choose(Reads::Predicted, 105.0);
     for (connection, reads, expected) in [
         (21, Reads::Predicted, predicted),

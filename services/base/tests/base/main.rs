@@ -1,4 +1,4 @@
-//! Drives a base owner as its shell does: log-in service, clients, a cell and a log on one side, the owner on the other.
+//! Drives a base owner as its shell does: login service, clients, a cell and a log on one side, the owner on the other.
 
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 

@@ -1,4 +1,4 @@
-//! What operators order for entities that live on a base.
+//! Orders of operators for entities that are activated on a base.
 
 use annals_base::{BaseInput, OperatorOrder};
 use annals_event::ledger::{Goods, News, ORDERS_WAITING, Order, Outcome, Warrant};
@@ -62,7 +62,7 @@ fn an_order_is_said_to_be_recorded_once_it_is_logged_and_is_recorded_once() {
     ledger.tell(&mut host, entity, News::Statement(Box::new(statement(10))));
     host.settle();
 
-    // Nobody hears of what no log is known to have.
+    // No answer leaves before the log has acknowledged the order.
     host.mood = Mood::Withholds;
     ask(&mut host, ACCOUNT, grant(1, "grace"));
     host.pass(300);
@@ -70,7 +70,7 @@ fn an_order_is_said_to_be_recorded_once_it_is_logged_and_is_recorded_once() {
     host.answer_again();
     assert_eq!(host.ordered.pop(), Some((9, Ok(of(entity, 1)))));
 
-    // Asked again, also of the next process, it is the same order as long as the ledger has not answered it.
+    // Repeated, also to the next process, it is the same order as long as the ledger has not answered it.
     assert_eq!(answered(&mut host, ACCOUNT, grant(1, "grace")), Ok(of(entity, 1)));
     host.crash();
     assert_eq!(answered(&mut host, ACCOUNT, grant(1, "grace")), Ok(of(entity, 1)));

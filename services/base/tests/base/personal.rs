@@ -1,4 +1,4 @@
-//! Personal members: set in plain words, logged sealed, and read as long as there is a key.
+//! Personal members: set in plain text, sealed in the log, and readable as long as there is a key.
 
 use annals_def::Value;
 use annals_event::Body;
@@ -16,7 +16,7 @@ fn unicode(text: &str) -> Value {
     Value::Unicode(text.into())
 }
 
-/// What an entity has noted of what it did.
+/// The trail that an entity has written.
 fn trail(host: &Host, entity: EntityId) -> String {
     let entity_type = host.schema.type_named("Account").unwrap();
     let property = entity_type.property_named("trail").unwrap();
@@ -89,7 +89,7 @@ fn without_a_key_nothing_is_set_or_read() {
     let ticket = host.secret();
     let mut wanted = open(&host, 1, 5, 5, &ticket);
     wanted.account.key = None;
-    // As it was sealed in an earlier life.
+    // As it was sealed in an earlier activation.
     let email = host
         .schema
         .type_named("Account")

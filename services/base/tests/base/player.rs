@@ -1,4 +1,5 @@
-//! A client as `docs/client-protocol.md` has it: keeps its calls until they are taken, and checks every frame of its view.
+//! A client per `docs/client-protocol.md`: keeps its calls until they are acknowledged, and checks every frame of its
+//! view.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -16,7 +17,7 @@ use crate::host::{BASE, FROM, Host, Out};
 use annals_base::BaseInput;
 use annals_node::ConnectionId;
 
-/// What became of a connection's first frame.
+/// Result of a connection's first frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Entrance {
     Waiting,
@@ -33,22 +34,22 @@ pub(crate) struct Player {
     pub(crate) closed: Option<CloseReason>,
     /// The entity it controls and its type, as the base last said.
     pub(crate) entity: Option<(EntityId, TypeId)>,
-    /// Per part, the last number used and what is not taken yet.
+    /// Per part: the last number used, and the calls not acknowledged yet.
     pub(crate) calls: BTreeMap<(Part, EntityId), (CallNumber, BTreeMap<CallNumber, Call>)>,
     pub(crate) refused: Vec<(CallNumber, CallRefusal)>,
     pub(crate) gone: Vec<(Part, EntityId)>,
-    /// The number of the last view that a reset has ended.
+    /// Number of the last view that a reset has ended.
     ended: u64,
-    /// The view's number, the last frame's, and what it has of its entity.
+    /// Number of the view and of its last frame, and what the client has of its entity.
     view: (u64, u64),
     pub(crate) has: Option<(EntityId, HistoryNumber, BTreeMap<ClientMember, Value>)>,
-    /// Every method call it was shown, by history number.
+    /// All method calls it was shown, by history number.
     pub(crate) told: Vec<(HistoryNumber, String)>,
     pub(crate) frames: usize,
-    /// Bytes of its views that tell of properties and methods.
+    /// Bytes of its views that carry properties and methods.
     pub(crate) weighed: usize,
     pub(crate) stamps_wanted: usize,
-    /// Which movements it says it reads, and how it is then told of them.
+    /// The movement encodings that it says it reads, and the one that the base chose.
     pub(crate) reads: Reads,
     pub(crate) movements: Movements,
 }
@@ -78,7 +79,7 @@ impl Player {
         }
     }
 
-    /// Connects and says hello; what it hears then it hears by [`Player::listen`].
+    /// Connects and sends its hello; the answers are read by [`Player::listen`].
     pub(crate) fn connect(&mut self, host: &mut Host, connection: u64) {
         self.connection = ConnectionId(connection);
         (self.entrance, self.closed) = (Entrance::Waiting, None);
@@ -113,7 +114,7 @@ impl Player {
         });
     }
 
-    /// Begins the base's view anew with what it has.
+    /// Begins the base's view again from what it has.
     pub(crate) fn begin_view(&mut self, host: &mut Host) {
         self.view = (self.view.0 + 1, 0);
         let known = self.has.iter().map(|(entity, upto, _)| (*entity, *upto)).collect();
@@ -134,7 +135,7 @@ impl Player {
         number
     }
 
-    /// Makes a call and keeps it, but does not send it.
+    /// Creates a call and keeps it, but does not send it.
     pub(crate) fn make(&mut self, part: Part, entity: EntityId, method: &str, args: &[Value]) -> Call {
         let (_, type_id) = self.entity.expect("it was welcomed");
         let entity_type = self.schema.entity_type(type_id).unwrap();
@@ -159,7 +160,7 @@ impl Player {
         call
     }
 
-    /// Sends every call again that was not taken.
+    /// Resends every call that is not acknowledged.
     pub(crate) fn repeat(&self, host: &mut Host) {
         for (_, kept) in self.calls.values() {
             for call in kept.values() {
@@ -168,12 +169,12 @@ impl Player {
         }
     }
 
-    /// Whether everything it called was taken.
+    /// Whether all its calls are acknowledged.
     pub(crate) fn is_settled(&self) -> bool {
         self.calls.values().all(|(_, kept)| kept.is_empty())
     }
 
-    /// Takes what is for its connection.
+    /// Reads the outputs for its connection.
     pub(crate) fn listen(&mut self, host: &mut Host) {
         let connection = self.connection;
         let (own, others) = std::mem::take(&mut host.out).into_iter().partition(|out| match out {
@@ -186,7 +187,7 @@ impl Player {
         }
     }
 
-    /// Hears one thing; public so that a test may lose or keep back some.
+    /// Reads one output; public so that a test may lose or delay some.
     pub(crate) fn hear(&mut self, host: &mut Host, out: &Out) {
         assert_eq!(self.closed, None, "{out:?} came after the connection was closed");
         match out {
@@ -333,7 +334,7 @@ impl Player {
         }
     }
 
-    /// A property that it was shown, or its default.
+    /// A property as it was shown, or its default.
     pub(crate) fn property_value(&self, name: &str) -> Value {
         let property = self.own_type().property_named(name).unwrap();
         let id = ClientMember(property.client_id.unwrap());
@@ -372,7 +373,7 @@ pub(crate) fn log_in(host: &mut Host, account: u64, connection: u64) -> Player {
     player
 }
 
-/// Has a session opened for an account, and does not connect yet. The check-out has the account's number.
+/// Opens a session for an account, without connecting. The check-out has the account's number.
 pub(crate) fn with_ticket(host: &mut Host, account: u64, request: u64) -> Player {
     let ticket = host.secret();
     let wanted = crate::host::open(host, request, account, account, &ticket);

@@ -1,5 +1,5 @@
-//! Several ask two bases for the same entities of the database at once, while their holders die, lives end and db folds late:
-//! no entity ever has two lives. db's part, checking out and giving back, is done here as it is there.
+//! Concurrent requests to two bases for the same stored entities, while their holders die, activations end and db folds
+//! late: no entity is ever activated twice. db's part, checking out and giving back, is done here as db does it.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{
     host::{Host, Mood},
 };
 
-/// Entities of the database.
+/// Number of stored entities.
 const ENTITIES: u64 = 3;
 
 /// Steps of one run.
@@ -26,7 +26,7 @@ const LEAVE: MemberId = MemberId(3);
 /// A check-out: the base that it names, and its number.
 type Checkout = (usize, u64);
 
-/// How far somebody is who wants an entity to live.
+/// Progress of a request to activate an entity.
 #[derive(Clone, Copy, Debug)]
 enum Asker {
     Locating { at: usize },
@@ -38,7 +38,7 @@ struct Race {
     hosts: [Host; 2],
     checkouts: BTreeMap<u64, Checkout>,
     numbers: u64,
-    /// How many batches of each log are folded.
+    /// Folded batches of each log.
     folded: [usize; 2],
     askers: Vec<(u64, Asker)>,
     begun: usize,
@@ -101,7 +101,7 @@ impl Race {
                 }
             }
             Asker::Beginning { checkout, epoch } => {
-                // A request may come again, or its answer be lost.
+                // A request may be duplicated, or its answer lost.
                 if dice().is_multiple_of(3) {
                     self.askers.push((entity, stage));
                 }
@@ -118,7 +118,7 @@ impl Race {
         self.askers[asker].1 = next;
     }
 
-    /// Asks a base; `None` if its log is away, so that it has not answered.
+    /// Sends a request to a base; `None` if its log does not acknowledge, so that it has not answered.
     fn begin(&mut self, entity: u64, (at, number): Checkout, epoch: Epoch) -> Option<Result<Begun, NotOpened>> {
         let host = &mut self.hosts[at];
         let entity = CheckedOut {
@@ -170,7 +170,7 @@ impl Race {
         }
     }
 
-    /// No entity lives on both bases: neither as they know it, nor as their logs do.
+    /// No entity is activated on both bases, neither in their state nor in their logs.
     fn check(&self, about: &str) {
         for entity in 1..=ENTITIES {
             let known = self.hosts.iter().filter(|host| {
@@ -184,7 +184,7 @@ impl Race {
     }
 }
 
-/// How many lives of an entity of the database have begun in a log and not ended.
+/// Number of activations of a stored entity that have begun in a log and not ended.
 fn logged_lives(host: &Host, database: u64) -> i32 {
     let mut living = BTreeMap::new();
     for event in host.batches().flat_map(|batch| batch.events) {

@@ -1,4 +1,4 @@
-//! What behaviour asks of the base: it is done, or denied with an error, at once or as soon as that turns out.
+//! Requests of behaviour to the base: performed, or denied with an error, at once or as soon as the reason is known.
 
 use annals_event::Place;
 use annals_ids::{EntityId, Mailbox, MemberId, Part, Position, SpaceId};
@@ -16,7 +16,7 @@ use crate::{
 /// An entity that is not here.
 const STRANGER: EntityId = EntityId(77);
 
-/// A player whose account is asked to do that, before it does.
+/// A player whose account runs this when it is asked to.
 fn player_with(errand: fn(&mut Context<'_>)) -> (Host, Cell, Player) {
     let mut host = Host::of(Game {
         errand: Some(errand),
@@ -33,7 +33,7 @@ fn run_errand(host: &mut Host, cell: &mut Cell, entity: EntityId) {
     let method: MemberId = account.base_method_named("run_errand").expect("it has it").index;
     host.call(entity, method);
     host.settle();
-    // Whoever called is told that the call was taken.
+    // Drop the acknowledgement to the caller.
     host.sent.retain(|(to, _)| *to == CELL);
     cell.work(host);
     host.settle();
@@ -134,7 +134,7 @@ fn a_client_that_is_not_given_away_is_told_to_whoever_wanted_that() {
     let (mut host, mut cell, player) = player_with(|context| {
         let own = context.entity();
         let avatar = context.create_base("Avatar", Vec::new()).unwrap().entity;
-        // It has no client, as it is not its account's turn yet.
+        // It has no client: its account has not had its turn yet.
         let give = |from, to| Request::GiveClient { from, to };
         context.request(give(avatar, own)).unwrap();
         let ended = context.create_base("Avatar", Vec::new()).unwrap().entity;
@@ -190,7 +190,7 @@ fn a_second_cell_part_and_a_space_that_nobody_has_are_told() {
         context.request(create_cell(avatar)).unwrap();
         let space = SpaceId(99);
         context.open_space(Place { space, ..PLACE }).unwrap();
-        // What is so already is done.
+        // Destroying a cell part that does not exist is no error.
         let own = context.entity();
         context.request(Request::DestroyCell { entity: own }).unwrap();
     });
@@ -200,7 +200,7 @@ fn a_second_cell_part_and_a_space_that_nobody_has_are_told() {
     assert_eq!(cell.made, 1);
 }
 
-/// What is asked for before there is a map waits for one, and is then denied to the one that asked.
+/// A request made before there is a map waits for one, and its denial then goes to the entity that made it.
 #[test]
 fn who_asked_before_there_was_a_map_is_told_afterwards() {
     let mut host = Host::of(Game {

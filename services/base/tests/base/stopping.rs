@@ -1,4 +1,4 @@
-//! What a base does when its realm starts and stops: the game is told, clients are sent away, entities are written.
+//! A base while its realm starts and stops: the game is notified, clients are disconnected, entities are written.
 
 use annals_event::{Body, Subject};
 use annals_ids::{EntityId, Part};
@@ -25,7 +25,7 @@ fn come(host: &mut Host, moment: Moment) {
     assert_eq!(host.owner.moments(), before + 1, "{moment:?}: everybody was told");
 }
 
-/// After how many changes of its trail an entity was written, for each time that it was.
+/// The number of trail changes before each time that an entity was written.
 fn written(host: &Host, entity: EntityId) -> Vec<usize> {
     let mut changes = 0;
     let mut written = Vec::new();
@@ -44,7 +44,7 @@ fn written(host: &Host, entity: EntityId) -> Vec<usize> {
 fn a_stop_tells_the_game_and_sends_clients_away_and_writes_entities_in_the_documented_order() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
-    // Somebody who has a ticket and has not come yet is told as well.
+    // An account whose client has a ticket but has not connected yet is notified as well.
     let early = with_ticket(&mut host, 6, 2);
     let entity = player.entity.expect("it controls its account").0;
     let before = written(&host, entity).len();
@@ -58,7 +58,7 @@ fn a_stop_tells_the_game_and_sends_clients_away_and_writes_entities_in_the_docum
         assert_eq!(player.closed, expected, "after {moment:?}");
     }
     assert_eq!(trail(&host, entity), "bAS0L12");
-    // Behind the change that the game made when it was told, and before the last one.
+    // After the change that the game made on its notice, and before the last one.
     assert_eq!(written(&host, entity)[before..], ["bAS0L1".len()]);
     assert_eq!(
         host.owner.role().sessions(),

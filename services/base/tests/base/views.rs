@@ -1,4 +1,4 @@
-//! What clients are shown of their entity's base part.
+//! The view that clients have of their entity's base part.
 
 use annals_def::Value;
 use annals_ids::{EntityId, HistoryNumber, Part};
@@ -53,7 +53,7 @@ fn a_view_goes_on_after_a_take_over_without_hole_or_repetition() {
         say(&mut player, &mut host, &format!("heard {round}"));
         host.settle();
         player.listen(&mut host);
-        // Shown to nobody, but in the log.
+        // Shown to no client, but in the log.
         say(&mut player, &mut host, &format!("missed {round}"));
         host.settle();
         host.crash();
@@ -108,7 +108,7 @@ fn stamps_that_make_no_sense_end_in_the_truth() {
     .collect();
     player.has.as_mut().unwrap().1 = HistoryNumber(0);
     player.begin_view(&mut host);
-    // The same number again begins nothing.
+    // A repeated number begins no view.
     let stale = Stamps {
         source: Part::Base,
         view: 1,

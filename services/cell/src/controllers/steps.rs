@@ -1,4 +1,4 @@
-//! Where a controller takes its entity in one tick. Plain geometry.
+//! The movement of a controller's entity in one tick. Pure geometry.
 
 use std::f32::consts::{PI, TAU};
 
@@ -7,17 +7,17 @@ use annals_ids::{Direction, Position};
 
 use crate::sampling::TICK;
 
-/// How far a controller has come, as it is now; the log has how far it was.
+/// Current progress of a controller; the log has an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Course {
-    /// To which place of its path it is on its way.
+    /// Index of the next waypoint of its path.
     pub(crate) leg: u32,
-    /// How fast it goes, metres per second.
+    /// Current speed, metres per second.
     pub(crate) pace: f32,
 }
 
-/// Goes along a path. `passed` hears the number of each place that it comes by and goes on from. Returns whether it is at the
-/// end.
+/// Follows a path. `passed` is called with the index of each waypoint that is reached and left behind. Returns whether
+/// the end is reached.
 pub(crate) fn follow(
     place: &mut Place,
     course: &mut Course,
@@ -29,7 +29,7 @@ pub(crate) fn follow(
         _ => f32::INFINITY,
     };
     let mut left = stride(course.pace, gait, rest, &mut course.pace);
-    // A path of which all places are alike has no end; one round a tick is enough.
+    // A path whose waypoints are all equal has no end; one round per tick is enough.
     for _ in 0..path.len() {
         let Some(&to) = rest_of(path, course.leg).first() else {
             return true;
@@ -52,7 +52,7 @@ pub(crate) fn follow(
     false
 }
 
-/// Goes towards where something is. Returns whether it is near enough.
+/// Approaches a position. Returns whether it is within range.
 pub(crate) fn chase(place: &mut Place, course: &mut Course, (to, within): (Position, f32), gait: Gait) -> bool {
     let far = distance(place.position, to, gait.height);
     if far <= within {
@@ -68,7 +68,7 @@ pub(crate) fn chase(place: &mut Place, course: &mut Course, (to, within): (Posit
     left >= reach
 }
 
-/// Turns the shorter way. Returns whether it looks there.
+/// Turns the shorter way. Returns whether the yaw is reached.
 pub(crate) fn turn(direction: &mut Direction, yaw: f32, rate: f32) -> bool {
     let (missing, step) = (wrapped(yaw - direction.yaw), rate * TICK.as_secs_f32());
     let is_there = missing.abs() <= step;
@@ -80,7 +80,7 @@ pub(crate) fn turn(direction: &mut Direction, yaw: f32, rate: f32) -> bool {
     is_there
 }
 
-/// Where somebody is who sits there on a vehicle.
+/// The place of an entity on a seat of a vehicle.
 pub(crate) fn seated(vehicle: &Place, seat: &Seat) -> Place {
     let (sin, cos) = vehicle.direction.yaw.sin_cos();
     let (right, ahead) = (seat.position.x, seat.position.z);
@@ -99,11 +99,12 @@ pub(crate) fn seated(vehicle: &Place, seat: &Seat) -> Place {
     }
 }
 
-/// How far it goes in this tick, metres; `pace` is then how fast it is. `rest` is how far it is to where it is to halt.
+/// The distance covered in this tick, metres; sets `pace` to the speed after it. `rest` is the distance to the halting
+/// point.
 fn stride(before: f32, gait: Gait, rest: impl FnOnce() -> f32, pace: &mut f32) -> f32 {
     let tick = TICK.as_secs_f32();
     *pace = if gait.acceleration > 0.0 {
-        // As fast as it may be so far away, if it is to slow down as it speeds up.
+        // The highest speed from which it can still halt there, decelerating as fast as it accelerates.
         let halting = (2.0 * gait.acceleration * rest()).sqrt();
         (before + gait.acceleration * tick).min(gait.speed).min(halting)
     } else {
@@ -112,7 +113,7 @@ fn stride(before: f32, gait: Gait, rest: impl FnOnce() -> f32, pace: &mut f32) -
     *pace * tick
 }
 
-/// Goes a share of the way, and looks there.
+/// Goes a share of the way, facing the target.
 fn approach(place: &mut Place, to: Position, share: f32, gait: Gait) {
     let from = place.position;
     let between = |from: f32, to: f32| if share < 1.0 { from + (to - from) * share } else { to };
@@ -148,7 +149,7 @@ fn distance(one: Position, other: Position, height: Height) -> f32 {
     (x * x + y * y + z * z).sqrt()
 }
 
-/// An angle between half a turn to the left and half a turn to the right.
+/// The angle, wrapped to half a turn left or right.
 fn wrapped(angle: f32) -> f32 {
     let turned = (angle + PI).rem_euclid(TAU) - PI;
     if turned.is_finite() { turned } else { 0.0 }
@@ -166,7 +167,7 @@ mod tests {
         Course { leg: 0, pace: 0.0 }
     }
 
-    /// Ticks until it has arrived, and what it came by.
+    /// Ticks until arrival, and the waypoints passed.
     fn walk(place: &mut Place, course: &mut Course, path: &[Position], gait: Gait) -> (u32, Vec<u32>) {
         let mut passed = Vec::new();
         for tick in 1..10_000 {

@@ -1,8 +1,8 @@
 //! The last change of each property with a level of detail, so that a client that comes closer receives only those that
 //! changed since it had them.
 //!
-//! Nothing of this is in the log: it is worked out from the histories of those that are here. Of what happened before an
-//! entity was heard of here nothing is known, and everything counts as changed then.
+//! Not in the log: derived from the histories of the entities that are known here. Before the first known history
+//! number of an entity, every property counts as changed.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,13 @@ pub(crate) struct PropertyHistory {
 
 #[derive(Debug)]
 struct Stamped {
-    /// What happened after this is known.
+    /// Changes after this history number are known.
     since: HistoryNumber,
     changed: BTreeMap<MemberId, HistoryNumber>,
 }
 
 impl PropertyHistory {
-    /// An entity is heard of with everything that it is at a history number.
+    /// Begins the history of an entity whose whole state is known at a history number.
     pub(crate) fn begin(&mut self, schema: &Schema, (entity, type_id): (EntityId, TypeId), since: HistoryNumber) {
         let has_levels = schema
             .entity_type(type_id)
@@ -34,7 +34,7 @@ impl PropertyHistory {
         }
     }
 
-    /// The same of one that comes with the newest part of its history.
+    /// Like [`Self::begin`], for an image that carries its recent events.
     pub(crate) fn begin_with(&mut self, schema: &Schema, entity: EntityId, image: &Image) {
         let first = image.recent.front().and_then(|event| event.history);
         let since = first.map_or(image.history, |first| HistoryNumber(first.0.saturating_sub(1)));
@@ -44,7 +44,7 @@ impl PropertyHistory {
         }
     }
 
-    /// Something happened to an entity.
+    /// Records an event of an entity.
     pub(crate) fn note(&mut self, schema: &Schema, (entity, type_id): (EntityId, TypeId), event: &Event) {
         let (Body::Changed { member, .. }, Some(number)) = (&event.body, event.history) else {
             return;
@@ -66,7 +66,7 @@ impl PropertyHistory {
         })
     }
 
-    /// Forgets all but those that are `here`.
+    /// Drops all entities but those for which `here` holds.
     pub(crate) fn forget(&mut self, here: impl Fn(EntityId) -> bool) {
         self.entities.retain(|entity, _| here(*entity));
     }

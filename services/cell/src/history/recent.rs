@@ -1,14 +1,15 @@
 //! Events of real entities since the last tick.
 //!
-//! An image keeps only the newest part of its history. This reaches back to the last tick, however many events there were, so
-//! that a receiver that is sent events at every tick misses none.
+//! An image keeps only the newest part of its history. This keeps all events back to the last tick, so that a receiver
+//! that is sent events at every tick misses none.
 
 use std::collections::BTreeMap;
 
 use annals_event::{Body, Event, Subject};
 use annals_ids::EntityId;
 
-/// Most events kept. Beyond that they are forgotten, and whoever lacks more than an image holds is given the whole state.
+/// Maximum number of events kept. Beyond it they are dropped, and a receiver that lacks more than an image holds is
+/// sent the whole state.
 const LIMIT: usize = 20_000;
 
 /// Events since the last tick, per entity.
@@ -19,7 +20,7 @@ pub(crate) struct RecentEvents {
 }
 
 impl RecentEvents {
-    /// Notes what an input recorded.
+    /// Records the events of one input.
     pub(crate) fn note(&mut self, recorded: &[Event]) {
         for event in recorded {
             let Subject::Entity(entity, _) = event.subject else {
@@ -38,12 +39,12 @@ impl RecentEvents {
         }
     }
 
-    /// What happened to an entity, dense, up to its newest history number.
+    /// Events of an entity, dense, up to its newest history number.
     pub(crate) fn of(&self, entity: EntityId) -> &[Event] {
         self.events.get(&entity).map_or(&[], Vec::as_slice)
     }
 
-    /// Drops all: they were sent.
+    /// Drops all events; they were sent.
     pub(crate) fn forget(&mut self) {
         self.events.clear();
         self.count = 0;

@@ -1,7 +1,7 @@
 //! Index for queries by region in the middle of a tick.
 //!
-//! The first query of a tick builds the index; later ones also look at the entities that have moved since. So an answer is
-//! current, and a tick without queries builds no index.
+//! The first query of a tick builds the index; later ones also look at the entities that have moved since. So an answer
+//! is current, and a tick without queries builds no index.
 
 use annals_ids::{EntityId, Position};
 use annals_node::{OwnerContext, Region};
@@ -9,27 +9,28 @@ use annals_space::Census;
 
 use crate::spatial_query::SpatialQuery;
 
-/// When so many have moved, a further census is less work than to look at them at each question.
+/// Number of moved entities above which rebuilding the index costs less than examining them at each query.
 const MOVED: usize = 512;
 
-/// What a coordinate may be off by rounding, as a share of the numbers that it was made of.
+/// Maximum rounding error of a coordinate, as a share of the numbers from which it was computed.
 const ROUNDING: f32 = 4.0 * f32::EPSILON;
 
-/// See the module.
+/// Index of entities by position, valid within one tick.
 #[derive(Debug, Default)]
 pub(crate) struct SpatialIndex {
     census: Census,
-    /// How long the trails of what is real here and of ghosts were then; `None` if there was none in this tick.
+    /// Lengths of the trails of real entities and of ghosts when the index was built; `None` if it was not built in
+    /// this tick.
     taken: Option<[usize; 2]>,
 }
 
 impl SpatialIndex {
-    /// The trails are begun anew.
+    /// Invalidates the index: the trails are cleared.
     pub(crate) fn forget(&mut self) {
         self.taken = None;
     }
 
-    /// Adds who is in a region, ascending.
+    /// Adds the entities in a region, ascending.
     pub(crate) fn find(
         &mut self,
         cx: &OwnerContext,

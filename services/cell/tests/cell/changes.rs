@@ -1,4 +1,5 @@
-//! Changes of whole properties, parts and slices: of any schema, all the way from behaviour to logs, ghosts and clients.
+//! Changes of whole properties, parts and slices: of any schema, all the way from behaviour to logs, ghosts and
+//! clients.
 
 use std::sync::{Arc, Mutex};
 
@@ -52,7 +53,7 @@ fn alter(world: &mut World, entity: EntityId) {
     world.call(entity, ACT, vec![Value::UInt(ALTER)]);
 }
 
-/// What was logged of the cell part of an entity since this number.
+/// Events logged of the cell part of an entity after this number.
 fn changes(world: &World, entity: EntityId, since: Option<HistoryNumber>) -> Vec<Event> {
     let events = world.cells.values().flat_map(crate::process::Process::events);
     let mut events: Vec<Event> = events
@@ -166,7 +167,7 @@ fn a_ghost_that_has_missed_events_is_told_what_is_different() {
     let entity = world.spawn(AVATAR, 30.0, None);
     world.run(1_500);
     world.game.ghost_changes.lock().expect("nobody panics with it").clear();
-    // So many that its history does not reach back.
+    // More changes than its kept history holds.
     world.cut_off = Some(crate::world::EAST);
     for _ in 0..200 {
         world.call(entity, ACT, vec![Value::UInt(0)]);
@@ -186,7 +187,7 @@ fn a_ghost_that_has_missed_events_is_told_what_is_different() {
     check(&world);
 }
 
-/// Has an entity do something, and returns what came of it and what was logged of it.
+/// Runs a closure as behaviour of an entity, and returns its result and the events that it logged.
 fn errand<T: Send + 'static>(
     world: &mut World,
     entity: EntityId,
@@ -303,7 +304,7 @@ fn a_property_does_not_grow_beyond_the_limit_by_small_changes() {
             0..1,
             vec![text(200_000), text(200_000)]
         )));
-        // In the place of as much there is room.
+        // There is room for as much as is replaced.
         context.splice("log", &texts, 1..2, vec![text(300_000), text(200_000)])?;
         context.set_at("log", &last, text(90_000))
     });

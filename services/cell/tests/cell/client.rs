@@ -1,4 +1,4 @@
-//! A client that holds the realm to `docs/client-protocol.md`.
+//! A client that checks the realm against `docs/client-protocol.md`.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,10 +15,10 @@ use annals_wire::client::{
     volatile::{Heard, KIND, Motion, Placing, Unreadable, VolatileReader},
 };
 
-/// How long a client waits for the first frame of a view before it begins it anew.
+/// How long a client waits for the first frame of a view before it restarts it, microseconds.
 const WAIT: u64 = 2_000_000;
 
-/// See the module.
+/// One client: its views and everything that it received.
 pub(crate) struct Client {
     pub(crate) session: SessionId,
     pub(crate) entity: EntityId,
@@ -28,38 +28,38 @@ pub(crate) struct Client {
     /// When the view was begun.
     begun: Mono,
     pub(crate) known: BTreeMap<EntityId, Seen>,
-    /// What it has of those that left, in that order.
+    /// What it keeps of entities that left, oldest first.
     kept: VecDeque<(EntityId, Seen)>,
-    /// Everything it was ever shown, for comparison with the log.
+    /// Everything that it was ever shown, for comparison with the log.
     pub(crate) shown: Vec<(EntityId, HistoryNumber, Shown)>,
-    /// Every item of every frame that it took, in order.
+    /// Every item of every frame that it accepted, in order.
     pub(crate) items: Vec<ViewItem>,
-    /// How often it was shown a whole entity.
+    /// How often it received the whole state of an entity.
     pub(crate) refreshes: usize,
-    /// How many properties it was told because it came closer.
+    /// How many properties it received because it came closer.
     pub(crate) detailed: usize,
     /// Bytes of all frames and datagrams, and of the largest.
     pub(crate) bytes: usize,
     pub(crate) largest: usize,
-    /// Bytes in what it took that tell of a member, of its own entity and of others.
+    /// Bytes received per member, of its own entity and of others.
     pub(crate) costs: BTreeMap<(bool, TypeId, Member), usize>,
-    /// Frames that it did not take.
+    /// Frames that it did not accept.
     pub(crate) dropped: usize,
-    /// How often it was told that somebody moved.
+    /// Number of movements received per entity.
     pub(crate) moves: BTreeMap<EntityId, usize>,
-    /// Reads movements that are predicted.
+    /// Reads predicted movements.
     reader: Option<VolatileReader>,
     /// The tick of the newest frame.
     tick: Tick,
-    /// What it was told of movements that are predicted, and when it was so.
+    /// Predicted movements that it received, with their ticks.
     pub(crate) motions: Vec<(Tick, Motion)>,
     /// Bytes of datagrams.
     pub(crate) datagram_bytes: usize,
-    /// Counts its movements.
+    /// Sequence number of its newest movement.
     pub(crate) moved: u64,
-    /// In which space its entity is, as it was told.
+    /// The space of its entity, as received.
     pub(crate) space: Option<SpaceId>,
-    /// What it has of that space's data, and how often it was told some.
+    /// What it has of that space's data, and how many entries it received.
     pub(crate) data: SpaceData,
     pub(crate) entries: usize,
 }
@@ -69,7 +69,7 @@ pub(crate) struct Client {
 pub(crate) struct Seen {
     pub(crate) type_id: TypeId,
     pub(crate) history: HistoryNumber,
-    /// For each level of detail finer than that on which it is shown, for which history number it has its properties.
+    /// For each level of detail finer than the current one, the history number of its properties.
     pub(crate) finer: Vec<HistoryNumber>,
     pub(crate) properties: BTreeMap<MemberId, Value>,
     pub(crate) position: Position,
@@ -107,7 +107,7 @@ impl Client {
         }
     }
 
-    /// Begins the view anew, and is told of movements in this way: what it says it has.
+    /// Restarts the view with this format of movements, and returns what it has.
     pub(crate) fn begin(&mut self, now: Mono, movements: Movements) -> Known {
         self.view += 1;
         self.reader = match movements {
@@ -132,7 +132,7 @@ impl Client {
         self.sequence == 0 && now.0 >= self.begun.0 + WAIT
     }
 
-    /// Takes a frame. Returns whether it has to begin its view anew.
+    /// Handles a frame. Returns whether it must restart its view.
     pub(crate) fn frame(&mut self, bytes: &[u8]) -> bool {
         self.weigh(bytes);
         match ToClient::read(bytes).expect("frames have their encoding") {
@@ -144,7 +144,7 @@ impl Client {
 
     fn view_frame(&mut self, frame: ViewFrame) -> bool {
         assert_eq!(frame.source, Part::Cell);
-        // One after a gap is dropped: the view is to begin anew.
+        // A frame after a gap is dropped: the view must restart.
         if frame.view != self.view || self.sequence == u64::MAX {
             self.dropped += 1;
             return false;
@@ -215,7 +215,7 @@ impl Client {
         }
     }
 
-    /// What an entity holds.
+    /// Applies an item about an entity.
     fn held_item(&mut self, item: ViewItem) {
         match item {
             ViewItem::Level {
@@ -269,7 +269,7 @@ impl Client {
         }
     }
 
-    /// Notes what each of these properties takes.
+    /// Counts the size of each of these properties.
     fn weigh_properties(&mut self, entity: EntityId, entity_type: &EntityType, properties: &[u8]) {
         let mut all = 0;
         for (id, value) in read_properties(entity_type, properties).expect("properties have their encoding") {
@@ -288,7 +288,7 @@ impl Client {
         self.largest = self.largest.max(bytes.len());
     }
 
-    /// Takes a datagram, and says what it has read.
+    /// Handles a datagram, and returns the acknowledgement.
     pub(crate) fn datagram(&mut self, bytes: &[u8]) -> Option<Heard> {
         self.weigh(bytes);
         self.datagram_bytes += bytes.len();
@@ -304,7 +304,7 @@ impl Client {
         if self.sequence == 0 || self.sequence == u64::MAX {
             return None;
         }
-        // It says it reads them, or it would not be told so.
+        // A client that does not read them would not be sent any.
         let reader = self.reader.as_mut()?;
         let update = match reader.read(bytes, self.tick) {
             Ok(update) => update,
@@ -347,7 +347,7 @@ impl Client {
     }
 }
 
-/// Of which member an event tells.
+/// The member that an event concerns.
 fn member_of(entity_type: &EntityType, event: &Shown) -> Member {
     match event {
         Shown::Property { member, .. } => Member::Property(entity_type.client_properties()[usize::from(member.0)]),
@@ -365,13 +365,13 @@ fn member_of(entity_type: &EntityType, event: &Shown) -> Member {
 }
 
 impl Seen {
-    /// What it holds of a property: the default of the definition unless it was told another.
+    /// Its value of a property: the default of the definition unless it received another.
     pub(crate) fn property(&self, entity_type: &EntityType, member: MemberId) -> Value {
         let default = || entity_type.property(member).expect("it exists").default.clone();
         self.properties.get(&member).cloned().unwrap_or_else(default)
     }
 
-    /// Takes properties as they are told, and says how many.
+    /// Applies encoded properties, and returns how many.
     fn tell(&mut self, entity_type: &EntityType, properties: &[u8]) -> usize {
         let told = read_properties(entity_type, properties).expect("properties have their encoding");
         let count = told.len();
@@ -382,7 +382,7 @@ impl Seen {
         count
     }
 
-    /// By client number, as its reader needs them.
+    /// In order of client numbers, as its reader needs them.
     fn held(&self, entity_type: &EntityType) -> Vec<Value> {
         let members = entity_type.client_properties().iter();
         members.map(|member| self.property(entity_type, *member)).collect()

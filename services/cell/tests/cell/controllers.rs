@@ -1,4 +1,4 @@
-//! What controllers do on running cells, whatever happens to these.
+//! Controllers on running cells, under crashes and hand-overs.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::{
     world::{CALM, EAST, Faults, MIDDLE, ROUGH, WEST, World, have, place},
 };
 
-/// Controllers with a tag from here on are those of a tour: each is followed by the next.
+/// First tag of the controllers of a tour: each is followed by the next.
 const TOUR: u32 = 1_000;
 
-/// What the behaviour heard of controllers, in its own state: so whatever is lost or repeated shows.
+/// A notification of controllers as behaviour records it, in its own state: anything lost or repeated shows there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Report {
     Arrived(u64),
@@ -41,7 +41,7 @@ const KINDS: [fn(u64) -> Report; 7] = [
 /// Above every id in these tests.
 const KIND: u64 = 1 << 50;
 
-/// What every entity here does about its controllers.
+/// Behaviour of every entity here on notifications of controllers.
 pub(crate) fn report(context: &mut Context<'_>, tag: u32, news: ControllerNews) {
     let tag_told = u64::from(tag);
     let (kind, what) = match news {
@@ -67,12 +67,12 @@ pub(crate) fn report(context: &mut Context<'_>, tag: u32, news: ControllerNews) 
     }
 }
 
-/// To and fro over all cells.
+/// Back and forth over all cells.
 fn leg(tag: u32) -> Position {
     place([-20.0, 15.0, 75.0, 40.0][tag as usize % 4], 3.0).position
 }
 
-/// A world whose avatars write down what they are told of controllers.
+/// A world whose avatars record the notifications of their controllers.
 pub(crate) fn reporting_world(seed: u64) -> World {
     let numbers = DataType::Array(std::sync::Arc::new(Sequence::of(DataType::Int64)));
     let reports = Property::new("reports", numbers, Distribution::CellPrivate);
@@ -106,7 +106,7 @@ fn at(x: f32) -> Position {
     place(x, 0.0).position
 }
 
-/// One cell after the other dies, and comes back a moment later; each time somewhere else in what it does.
+/// Crashes one cell after the other and restarts each a moment later, at varying points of the work.
 fn disturb(world: &mut World, rounds: u64, down: u64) -> BTreeMap<OwnerId, u32> {
     let mut deaths = BTreeMap::new();
     for round in 0..rounds {
@@ -121,7 +121,7 @@ fn disturb(world: &mut World, rounds: u64, down: u64) -> BTreeMap<OwnerId, u32> 
     deaths
 }
 
-/// In all logs, what was set is over or still there.
+/// In all logs, each controller that was set has ended or is still there.
 fn check_accounts(world: &World) {
     let (mut set, mut gone) = (0, 0);
     for event in world.cells.values().flat_map(crate::process::Process::events) {
@@ -145,8 +145,8 @@ fn check_accounts(world: &World) {
     assert_eq!(set, gone + running, "{set} were set, {gone} are over");
 }
 
-/// A tour in which each leg begins when the one before is over: if one end of a leg were lost the tour would stand still, and
-/// if one were told twice it would be in the reports.
+/// A tour in which each leg begins when the one before has ended: a lost end of a leg would stop the tour, and a
+/// repeated one would be in the reports.
 fn tour(seed: u64, faults: Faults, crashes: u64) -> usize {
     let mut world = reporting_world(seed);
     let tourists: Vec<EntityId> = [-25.0, 3.0, 70.0].map(|x| world.spawn(AVATAR, x, None)).into();
@@ -189,7 +189,7 @@ fn tour(seed: u64, faults: Faults, crashes: u64) -> usize {
 #[test]
 fn a_tour_over_all_cells_goes_on_without_end() {
     let legs = tour(1, CALM, 0);
-    // Each leg is 35 to 60 m at 12 m/s: 80 s are at least 16 for each of the three, were no time lost at hand-overs.
+    // Each leg is 35 to 60 m at 12 m/s: 80 s would be at least 16 for each of the three if hand-overs took no time.
     assert!(legs > 45, "only {legs} legs");
 }
 
@@ -225,8 +225,8 @@ fn a_patrol_comes_by_its_places_in_order_whoever_dies() {
     }
 }
 
-/// Whoever rides along is always within the trap of what it rides on. So each is told once that it is there, and never that it
-/// is not: neither hand-overs of the one or the other, nor deaths, are comings and goings.
+/// A rider is always within the trap of its vehicle. The trap reports it once as entered, and never as left: hand-overs
+/// of either, and crashes, do not count as entering or leaving.
 #[test]
 fn who_rides_along_is_caught_once_and_never_released() {
     let mut carried = 0;
@@ -277,7 +277,8 @@ fn who_rides_along_is_caught_once_and_never_released() {
     assert!(carried > 50, "only {carried} hand-overs");
 }
 
-/// A cell that was taken over has no ghosts at first: that whoever is in a trap is not known there does not mean that it left.
+/// A cell that was taken over has no ghosts at first: that an entity in a trap is unknown there does not mean that it
+/// left.
 #[test]
 fn a_trap_lets_nobody_go_because_its_cell_died() {
     for seed in 0..10 {
@@ -294,7 +295,7 @@ fn a_trap_lets_nobody_go_because_its_cell_died() {
         world.start(WEST);
         world.run(8_000);
         assert_eq!(reports(&world, bearer), [Report::Entered(there.0)], "seed {seed}");
-        // Who really is gone meanwhile is told of, and late rather than not at all.
+        // An entity that is really gone by then is reported, late rather than not at all.
         world.crash(WEST);
         world.tell_home(crate::home::HomeInput::DestroyCell(there));
         world.run(1_000);
@@ -305,7 +306,7 @@ fn a_trap_lets_nobody_go_because_its_cell_died() {
     }
 }
 
-/// The same where it has just been handed over, and the other cell has not heard yet of somebody who had just come.
+/// The same after a hand-over, when the other cell has not yet received an entity that had just entered.
 #[test]
 fn a_trap_lets_nobody_go_because_it_was_handed_over() {
     for seed in 0..40 {
@@ -334,8 +335,8 @@ fn a_trap_lets_nobody_go_because_it_was_handed_over() {
     }
 }
 
-/// Everybody has a trap and wanders about, dies and is made. In the end each behaviour has been told of comings and goings in
-/// turn, and what is left of them is who stands there.
+/// All entities have a trap, wander about, die and are created. In the end each behaviour was notified of entering and
+/// leaving in alternation, and the remainder is the set of entities that are in the trap.
 #[test]
 fn what_traps_told_adds_up_to_who_is_in_them() {
     let mut told = 0;
@@ -366,7 +367,7 @@ fn what_traps_told_adds_up_to_who_is_in_them() {
         for &entity in &entities {
             have(&mut world, entity, |context| context.stop_moving());
         }
-        // Ghosts that were asked for in vain for so long are given up.
+        // By then, ghosts that were requested in vain have expired.
         world.run(35_000);
         let reals = world.reals();
         for &entity in &entities {
@@ -463,7 +464,7 @@ fn who_boards_is_carried_turned_and_let_off() {
         (world.holders(coach), world.holders(rider)),
         (vec![MIDDLE], vec![MIDDLE])
     );
-    // It looks east, so its right is south.
+    // It faces east, so its right is south.
     let place = world.reals()[&rider].1;
     assert!(
         (place.position.x - 30.0).abs() < 1e-3 && (place.position.z + 1.0).abs() < 1e-3,
@@ -503,7 +504,7 @@ fn one_moves_and_one_turns_at_a_time_and_what_is_cancelled_is_told_nothing() {
         context.cancel_controller(first);
     });
     world.run(4_000);
-    // It looks where it goes as long as it goes, and goes on turning from there.
+    // It faces where it goes as long as it moves, and goes on turning from there.
     assert_eq!(reports(&world, entity), [Report::Arrived(4), Report::Turned(2)]);
     let Direction { yaw, .. } = world.reals()[&entity].1.direction;
     assert!((yaw - 1.0).abs() < 1e-6, "it looks to {yaw}");
@@ -544,7 +545,7 @@ fn what_cannot_be_done_is_denied_and_changes_nothing() {
     check_accounts(&world);
 }
 
-/// What its behaviour was told of, it finds as it was told.
+/// After a crash, an entity is where its behaviour was told that it is.
 #[test]
 fn who_has_arrived_is_there_after_its_cell_died() {
     let mut world = reporting_world(12);
@@ -603,7 +604,7 @@ fn who_would_leave_the_world_fails() {
     assert!(x_of(&world, entity) >= -100.0);
 }
 
-/// How far it was and how fast it went is in the image when it is handed over.
+/// Its progress and its speed are in the image when it is handed over.
 #[test]
 fn who_accelerates_keeps_its_pace_over_a_boundary() {
     let mut world = reporting_world(10);
@@ -631,7 +632,7 @@ fn who_accelerates_keeps_its_pace_over_a_boundary() {
         }
     }
     assert_eq!(reports(&world, entity), [Report::Arrived(1)]);
-    // It reaches 14.8 m/s half-way, at the boundary's western side; from rest it would come to some 6 m/s in 10 m.
+    // It reaches 14.8 m/s half-way, at the boundary's western side; from rest it would reach some 6 m/s in 10 m.
     assert!(
         slowest_there > 0.8,
         "it went {slowest_there} m in a tick behind the boundary"

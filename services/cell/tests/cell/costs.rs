@@ -1,4 +1,4 @@
-//! What is counted of members is what stands in the log and in the messages that were made.
+//! The counted costs of members equal what is in the log and in the messages that were sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,14 +21,14 @@ fn note(costs: &mut Costs, (type_id, member): (TypeId, Member), way: Way, amount
     }
 }
 
-/// What an event takes.
+/// The size of an event.
 fn weigh(event: &Event) -> usize {
     let mut bytes = Vec::new();
     event.write(&mut bytes);
     bytes.len()
 }
 
-/// Of which type everybody is who was ever made.
+/// The type of every entity that was ever created.
 fn types(world: &World) -> BTreeMap<EntityId, TypeId> {
     let events = world.cells.values().flat_map(|cell| cell.events());
     let made = events.filter_map(|event| match (event.subject, &event.body) {
@@ -38,7 +38,7 @@ fn types(world: &World) -> BTreeMap<EntityId, TypeId> {
     made.collect()
 }
 
-/// What the logs hold.
+/// Costs in the logs.
 fn logged(world: &World, types: &BTreeMap<EntityId, TypeId>, costs: &mut Costs) {
     for event in world.cells.values().flat_map(|cell| cell.events()) {
         let Subject::Entity(entity, _) = event.subject else {
@@ -57,7 +57,7 @@ fn logged(world: &World, types: &BTreeMap<EntityId, TypeId>, costs: &mut Costs) 
     }
 }
 
-/// What clients took.
+/// Costs of what clients received.
 fn shown(world: &World, costs: &mut Costs) {
     for client in world.clients.values() {
         assert_eq!(client.dropped, 0, "in a calm nothing is shown in vain");
@@ -68,7 +68,7 @@ fn shown(world: &World, costs: &mut Costs) {
     }
 }
 
-/// What owners said to each other.
+/// Costs of messages between owners.
 fn sent(world: &World, types: &BTreeMap<EntityId, TypeId>, costs: &mut Costs) {
     let mut called = BTreeSet::new();
     for envelope in world.sent.iter().flatten() {
@@ -88,7 +88,7 @@ fn sent(world: &World, types: &BTreeMap<EntityId, TypeId>, costs: &mut Costs) {
                 let mut bytes = Vec::new();
                 put_properties(&mut bytes, &image.properties);
                 for nth in 0..image.properties.len() {
-                    // What it takes more than those before it.
+                    // The size that it adds to those before it.
                     let upto = |count: usize| {
                         let mut bytes = Vec::new();
                         put_properties(&mut bytes, &image.properties[..count]);
@@ -112,7 +112,7 @@ fn sent(world: &World, types: &BTreeMap<EntityId, TypeId>, costs: &mut Costs) {
     }
 }
 
-/// What was counted.
+/// Costs as counted by the owners.
 fn counted(world: &World) -> Costs {
     const WAYS: [Way; 6] = [Way::Changes, Way::Log, Way::Own, Way::Others, Way::Ghosts, Way::Part];
     let mut costs = Costs::new();
@@ -134,8 +134,8 @@ fn what_is_counted_stands_in_the_log_and_in_the_messages() {
         let mut beings: Vec<EntityId> = Vec::new();
         for (nth, x) in [-50.0, -20.0, -5.0, 10.0, 30.0, 70.0].into_iter().enumerate() {
             let type_id = if nth == 2 { STATUE } else { AVATAR };
-            // Clients stay clear of boundaries: whose entity is handed over begins its view anew, and takes no frames of
-            // the old one.
+            // Clients stay clear of boundaries: after a hand-over a client restarts its view, and drops frames of the
+            // old one.
             let session = matches!(nth, 0 | 4 | 5).then_some(nth as u64 + 1);
             beings.push(world.spawn(type_id, x, session));
             world.run(200);
@@ -152,7 +152,7 @@ fn what_is_counted_stands_in_the_log_and_in_the_messages() {
             }
             world.run(40);
         }
-        // Who comes late is told what everybody holds.
+        // A client that joins late is sent the whole state.
         world.spawn(AVATAR, -25.0, Some(9));
         world.run(2_000);
         let types = types(&world);

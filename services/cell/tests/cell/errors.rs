@@ -1,4 +1,4 @@
-//! How calls end that have no result: with the error that the receiver or its home gave, told once, whichever side dies.
+//! How calls without a result end: with the error of the receiver or of its home, delivered once, whichever side dies.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::{
     world::{HOME, MIDDLE, WEST, World, have},
 };
 
-/// An entity that never was.
+/// An entity that never existed.
 const NOBODY: EntityId = EntityId(77);
 
-/// How long answers are waited for, milliseconds: longer than a receiver's process is down here.
+/// Time-out of calls, milliseconds: longer than a receiver's process is down here.
 const PATIENCE: u64 = 9_000;
 
 fn mailbox(entity: EntityId, part: Part) -> Mailbox {
@@ -27,7 +27,7 @@ fn mailbox(entity: EntityId, part: Part) -> Mailbox {
     }
 }
 
-/// Asks in all ways that end differently, and what each is to end with.
+/// Makes one call for each way to end, and returns how each must end.
 fn ask_all(context: &mut Context<'_>, other: EntityId) {
     let cell = mailbox(other, Part::Cell);
     let asks = [
@@ -59,7 +59,7 @@ fn expected() -> BTreeMap<u32, Outcome> {
     .into()
 }
 
-/// What an entity heard of its asks, in its own state.
+/// The outcomes that an entity recorded, in its own state.
 fn heard(world: &World, entity: EntityId) -> Vec<i64> {
     let Value::Sequence(heard) = &world.real(entity).properties[&annals_ids::MemberId(5)] else {
         panic!("it is a sequence");
@@ -106,7 +106,7 @@ fn each_call_without_a_result_ends_with_its_error() {
     assert!(lost.is_empty(), "answers were waited for: {lost:?}");
 }
 
-/// The process of either side dies at any moment: whatever was asked ends, once.
+/// The process of either side dies at any moment: every call ends, once.
 #[test]
 fn an_error_is_told_once_whichever_side_dies() {
     let mut asked = 0;
@@ -136,7 +136,7 @@ fn an_error_is_told_once_whichever_side_dies() {
             asked += usize::from(!heard.is_empty());
         }
     }
-    // What was asked dies with a process that had not logged it.
+    // A call is lost with a process that had not logged it.
     assert!(asked > 30, "only {asked} were asked");
 }
 
@@ -164,7 +164,7 @@ fn one_way_calls_to_somebody_who_is_no_more_are_told_as_lost() {
     assert_eq!(lost, [(one, Address::Base(NOBODY)), (one, Address::Cell(gone))]);
     let links = &world.real(one).links;
     assert!(links.sent.values().all(|sent| sent.unconfirmed.is_empty()));
-    // What is lost is lost for good: a crash brings nothing of it back.
+    // Lost calls stay lost: a crash does not restore any.
     world.crash(WEST);
     world.run(300);
     world.start(WEST);

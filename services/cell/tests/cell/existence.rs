@@ -1,4 +1,4 @@
-//! How cell parts begin and end, and how their homes hear of it.
+//! Creation and end of cell parts, and the notification of their homes.
 
 use annals_cell::CellInput;
 use annals_def::Value;

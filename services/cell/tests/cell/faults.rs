@@ -1,5 +1,5 @@
-//! Everything at once: a rough bus, processes that die, entities that cross, are called, put elsewhere and end, clients
-//! that walk. When it has calmed down, all must be as the oracle says.
+//! Everything at once: a faulty bus, processes that die, entities that cross, are called, are teleported and end,
+//! clients that walk. Once it has calmed down, the oracle must find no violation.
 
 use annals_def::Value;
 use annals_ids::{EntityId, OwnerId};
@@ -13,18 +13,18 @@ use crate::{
 /// Seeds that are tried. A failing one is printed; it alone repeats the failure.
 const SEEDS: std::ops::Range<u64> = 0..8;
 
-/// How long it is rough, in steps of a tenth of a second.
+/// Length of the phase with faults, in steps of a tenth of a second.
 const STEPS: u64 = 200;
 
-/// How long it takes at most until everything has been sent again: pauses between two attempts go up to 8 s.
+/// Maximum time until everything has been resent, milliseconds: pauses between two attempts go up to 8 s.
 const CALMING: u64 = 22_000;
 
 struct Run {
     world: World,
     avatars: Vec<EntityId>,
-    /// Where each client's entity is, as the client thinks.
+    /// The position of each client's entity, as the client has it.
     walkers: Vec<(u64, f32, f32)>,
-    /// Who is down, and until which step.
+    /// Owners that are down, and until which step.
     down: Vec<(OwnerId, u64)>,
 }
 

@@ -1,5 +1,5 @@
-//! Calls that behaviour on a cell makes to entities that are ghosts there, or not even that: while those cross, are put
-//! elsewhere, into other spaces too, and owners die, each call takes effect once, in the order of its sender.
+//! Calls that behaviour makes to entities that are ghosts on its cell, or unknown. While those cross and are
+//! teleported, into other spaces too, and owners die, each call takes effect once, in the order of its sender.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,15 @@ use crate::{
 /// Seeds that are tried.
 const SEEDS: std::ops::Range<u64> = 0..8;
 
-/// How long it is rough, in steps of a tenth of a second.
+/// Length of the phase with faults, in steps of a tenth of a second.
 const STEPS: u64 = 150;
 
-/// How long it takes at most until everything has been sent again: pauses between two attempts go up to 8 s.
+/// Maximum time until everything has been resent, milliseconds: pauses between two attempts go up to 8 s.
 const CALMING: u64 = 22_000;
 
-/// Where the properties are in which senders count what they sent to each receiver.
+/// The properties in which senders count the calls to each receiver.
 const COUNTS: [MemberId; 2] = [MemberId(0), MemberId(1)];
-/// Where receivers keep what they heard.
+/// The property in which receivers record the calls.
 const HEARD: MemberId = MemberId(5);
 
 fn mailbox(entity: EntityId) -> Mailbox {
@@ -36,7 +36,7 @@ fn mailbox(entity: EntityId) -> Mailbox {
     }
 }
 
-/// What is going on in one tenth of a second.
+/// Events of one tenth of a second.
 fn step(world: &mut World, all: &[EntityId], down: &mut BTreeMap<OwnerId, u64>, step: u64) {
     for entity in &all[..4] {
         let to = world.roll(2);
@@ -79,7 +79,7 @@ fn start(world: &mut World, owner: OwnerId) {
     }
 }
 
-/// Each receiver heard from each sender all that it sent, once, in order. Returns how much that was.
+/// Each receiver received all calls of each sender, once, in order. Returns how many there were.
 fn check_heard(world: &World, senders: &[EntityId], receivers: &[EntityId]) -> usize {
     let mut sum = 0;
     for (receiver, count) in receivers.iter().zip(COUNTS) {

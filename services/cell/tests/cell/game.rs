@@ -1,4 +1,4 @@
-//! The game that the tests play.
+//! The game of these tests: schema and behaviour.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,28 +19,28 @@ use annals_node::{Answer, Behaviour, Caller, Context, ControllerNews, Denied, Gh
 pub(crate) const AVATAR: TypeId = TypeId(0);
 /// Has no base, wanders about by itself.
 pub(crate) const CREATURE: TypeId = TypeId(1);
-/// As an avatar, but its movements are not volatile, and it does nothing by itself.
+/// Like an avatar, but its movements are not volatile, and it does nothing by itself.
 pub(crate) const STATUE: TypeId = TypeId(2);
 /// Has no cell part.
 pub(crate) const ACCOUNT: TypeId = TypeId(3);
 
-/// Is seen only by those whose game says so.
+/// Seen only by clients for which behaviour names it.
 pub(crate) const SIGN: TypeId = TypeId(4);
 
-/// Milliseconds between two things that an entity does by itself.
+/// Milliseconds between two actions of an entity by itself.
 const BEAT: u64 = 150;
 
-/// How far a creature goes in one step, metres.
+/// Length of one step of a creature, metres.
 const STEP: f32 = 6.0;
 
-/// Where creatures turn back.
+/// Where creatures turn back, metres.
 pub(crate) const EDGE: f32 = 150.0;
 
 pub(crate) fn schema() -> Arc<Schema> {
     schema_with(&[])
 }
 
-/// Avatars have these properties, too.
+/// The schema, with these additional properties of avatars.
 pub(crate) fn schema_with(more: &[Property]) -> Arc<Schema> {
     let mut avatar = being("Avatar", Reach::Always);
     avatar.properties.extend_from_slice(more);
@@ -62,7 +62,7 @@ pub(crate) fn schema_with(more: &[Property]) -> Arc<Schema> {
     ))
 }
 
-/// Avatars have more properties, which others are told of within 5 and 15 m only.
+/// The schema, with additional properties of avatars that others receive only within 5 and 15 m.
 pub(crate) fn detailed_schema() -> Arc<Schema> {
     let of_level = |name: &str, data_type, level| Property {
         detail_level: Some(level),
@@ -117,34 +117,34 @@ pub(crate) const ACT: MemberId = MemberId(1);
 pub(crate) const JUMP: MemberId = MemberId(2);
 pub(crate) const DIE: MemberId = MemberId(3);
 
-/// What `act` and timers do, by number.
+/// Number of actions of `act` and timers.
 pub(crate) const ACTS: u64 = 10;
 
-/// As an argument of `act`: write something into the data of its space, or remove it.
+/// Argument of `act`: write something into the data of its space, or remove it.
 pub(crate) const SCRIBBLE: u64 = 199;
 
-/// As an argument of `act`: say this many things at once.
+/// Argument of `act`: make this many calls at once.
 pub(crate) const CHATTER: u64 = 200;
 
-/// As an argument of `act`: do the same again, without end.
+/// Argument of `act`: do the same again, without end.
 pub(crate) const CIRCLE: u64 = 201;
 
-/// As an argument of `act`: set a timer that fires at once, and then in half an eternity.
+/// Argument of `act`: set a timer that fires at once, and then after an extremely long time.
 pub(crate) const EONS: u64 = 202;
 
-/// As an argument of `act`: change some property in one way or another.
+/// Argument of `act`: change some property in one way or another.
 pub(crate) const ALTER: u64 = 203;
 
-/// As an argument of `act`: do what the test wants.
+/// Argument of `act`: run the test's errand.
 pub(crate) const ERRAND: u64 = 204;
 
-/// As an argument of `act`: go where the test wants it to be.
+/// Argument of `act`: teleport to the destination set by the test.
 pub(crate) const LEAP: u64 = 205;
 
-/// As an argument of `act`: count a call to the first receiver, and make it; the next number is for the second one.
+/// Argument of `act`: count a call to the first receiver, and make it; the next number is for the second one.
 pub(crate) const POST: u64 = 206;
 
-/// As an argument of `act`: answer with the game's own error, that it is not allowed, or never.
+/// Arguments of `act`: answer with the game's own error, with "not allowed", or never.
 pub(crate) const FAIL: u64 = 210;
 pub(crate) const FORBID: u64 = 211;
 pub(crate) const DELAY: u64 = 212;
@@ -152,7 +152,7 @@ pub(crate) const DELAY: u64 = 212;
 /// The tag of a trap that ends each entity that enters it.
 pub(crate) const KILL: u32 = 900;
 
-/// Errors with which the game answers.
+/// An error with which the game answers.
 pub(crate) fn poor() -> CallError {
     CallError::Custom("Poor".to_owned(), "3 coins are missing".to_owned())
 }
@@ -161,45 +161,45 @@ pub(crate) fn forbidden() -> CallError {
     CallError::Authenticate("only friends may".to_owned())
 }
 
-/// Something that a test has an entity do once.
+/// A closure that a test runs once as behaviour of an entity.
 pub(crate) type Errand = Box<dyn FnOnce(&mut Context<'_>) + Send>;
 
-/// A change of a ghost that the game was told: whose, which property, what was there, what is there now.
+/// A change of a ghost as notified to behaviour: the entity, the property, the old value, the new value.
 pub(crate) type GhostChange = (EntityId, MemberId, Replaced, Value);
 
-/// Behaviour of all of them.
+/// Behaviour of all types.
 #[derive(Default)]
 pub(crate) struct Game {
-    /// Whether they do things by themselves.
+    /// Whether entities act by themselves.
     pub(crate) lively: AtomicBool,
-    /// Who is told a number by each avatar whose timer fires, and the last number; nobody if it is 0.
+    /// The entity to which each avatar sends a number when its timer fires (0 for none), and the last number.
     pub(crate) pestered: AtomicU64,
     pub(crate) last: AtomicU64,
-    /// How many texts of how many bytes each writes one after the other whenever its timer fires.
+    /// How many texts of how many bytes each avatar writes whenever its timer fires.
     pub(crate) texts: AtomicU64,
     pub(crate) length: AtomicU64,
     /// How many of them were denied.
     pub(crate) denied: AtomicU64,
-    /// How far east clients may move their entities, metres; 0 if anywhere.
+    /// How far east clients may move their entities, metres; 0 for anywhere.
     pub(crate) fence: AtomicI32,
     pub(crate) errand: Mutex<Option<Errand>>,
-    /// Where `LEAP` leads.
+    /// Destinations of `LEAP`.
     pub(crate) destinations: Mutex<BTreeMap<EntityId, Place>>,
-    /// Whom `POST` calls.
+    /// Receivers of `POST`.
     pub(crate) receivers: Mutex<Vec<Mailbox>>,
-    /// What it was told of teleports.
+    /// Notifications of teleports.
     pub(crate) teleports: Mutex<Vec<(EntityId, Result<SpaceId, TeleportFailed>)>>,
-    /// Who was told that its space is gone, and the space.
+    /// Entities that were notified that their space is gone, and the space.
     pub(crate) gone: Mutex<Vec<(EntityId, SpaceId)>>,
-    /// Where whoever hears that its space is gone asks to be put.
+    /// Place to which entities ask to be teleported when their space is gone.
     pub(crate) refuge: Mutex<Option<Place>>,
-    /// What it was told of ghosts.
+    /// Notifications of ghost changes.
     pub(crate) ghost_changes: Mutex<Vec<GhostChange>>,
     /// Requests that were denied after they were made: by which entity, and why.
     pub(crate) requests_denied: Mutex<Vec<(EntityId, Denied)>>,
-    /// Receivers of one-way calls that are gone, and who called.
+    /// Receivers of one-way calls that are gone, and the caller.
     pub(crate) lost: Mutex<Vec<(EntityId, Address)>>,
-    /// Answers: who waited, for what, and how it ended.
+    /// Answers: which entity waited, for what, and how it ended.
     pub(crate) replies: Mutex<Vec<(EntityId, u32, Outcome)>>,
 }
 
@@ -328,7 +328,7 @@ impl Behaviour for Game {
 }
 
 impl Game {
-    /// Sends a receiver the next number, made so that the sender can be told from others.
+    /// Sends a receiver the next number, which also identifies the sender.
     fn post(&self, context: &mut Context<'_>, to: u64) {
         let to = usize::try_from(to).expect("there are two");
         let name = ["strength", "secret"][to];
@@ -405,7 +405,7 @@ fn act(context: &mut Context<'_>, what: u64) {
     done.expect("the values fit");
 }
 
-/// Changes a property of the cell part, but for the one that keeps an account of calls.
+/// Changes a property of the cell part, except the one that counts calls.
 fn alter(context: &mut Context<'_>) {
     let properties = &context.entity_type().properties;
     let held = properties.iter().filter(|property| property.name != "heard");

@@ -1,4 +1,4 @@
-//! Ghosts follow the real ones, whatever is lost on the way.
+//! Ghosts stay equal to their real entities, whatever messages are lost.
 
 use annals_cell::CellInput;
 use annals_def::Value;
@@ -153,7 +153,7 @@ fn ghosts_converge_on_a_rough_bus() {
     }
 }
 
-/// Makes the ghost distance such that both West and Middle are within it of East.
+/// Sets the ghost distance so that both West and Middle are within it of East.
 fn see_far(world: &mut World) {
     let mut map = world.map.clone();
     map.version += 1;
@@ -174,7 +174,7 @@ fn a_third_owner_keeps_its_ghost_of_an_entity_that_changes_hands() {
     world.run(1_500);
     assert_eq!(world.holders(watcher), [EAST]);
     assert!(has_ghost(&world, EAST, walker));
-    // Ticks of the two that hand over and of the third fall in every order.
+    // Ticks of the two that hand over and of the third happen in every order.
     let mut to = 30.0;
     for phase in 0..12 {
         world.run(1_200 + 7 * phase);
@@ -221,7 +221,7 @@ fn a_third_owner_keeps_its_ghost_of_an_entity_whose_new_holder_dies_before_it_sp
     }
 }
 
-/// What `from` says to `to`, with nothing in between.
+/// Delivers a message of `from` to `to`, without the bus.
 fn say(world: &mut World, from: OwnerId, to: OwnerId, message: Message) -> Vec<Output> {
     let now = world.at();
     let epoch = world.cx(from).epoch();
@@ -230,8 +230,9 @@ fn say(world: &mut World, from: OwnerId, to: OwnerId, message: Message) -> Vec<O
     cell.handle(now, Input::Bus(envelope), 1_000)
 }
 
-/// What the next holder says that takes over in the middle of a hand-over, as the walker's old owner hears it: whatever is in
-/// `early` while the entity is under way, and afterwards that it has no ghosts there, which it had said before all of that.
+/// Messages of a next holder that takes over in the middle of a hand-over, as the walker's old owner receives them:
+/// those in `early` while the entity is leaving, and afterwards an empty list of ghosts, which was sent before all of
+/// them.
 fn hear_next_holder(early: impl Fn(EntityId, HistoryNumber) -> Option<GhostMessage>) {
     let mut world = World::new(29);
     let walker = world.spawn(AVATAR, -3.0, Some(1));
@@ -302,13 +303,13 @@ fn nobody_leaves_a_view_while_the_neighbour_that_holds_them_is_taken_over() {
         assert!(known.contains_key(&walker), "after {step} fifths of a second");
     }
     check_ghosts(&world);
-    // What is gone for good leaves, once its holder has been heard.
+    // A real end removes it from view, once its holder has been heard.
     world.call(walker, DIE, Vec::new());
     world.run(1_500);
     assert!(!world.client(1).known.contains_key(&walker));
 }
 
-/// A newer map of the world's space: whose areas they are, and where each begins and ends, metres east.
+/// A newer map of the world's space: the owner of each area, and where it begins and ends, metres east.
 fn redraw(world: &mut World, areas: &[(OwnerId, f32, f32)]) {
     let area = |&(owner, west, east)| CellArea {
         west,
@@ -369,7 +370,7 @@ fn nor_while_a_stranger_is_taken_over_that_was_about_to_hand_them_over() {
         (vec![MIDDLE], vec![WEST])
     );
     assert!(world.client(1).known.contains_key(&walker));
-    // By the newest map West is far away; what it held is to be Middle's, and whoever watches it East's.
+    // By the newest map West is far away; its entities go to Middle, and those that see them to East.
     world.crash(WEST);
     redraw(
         &mut world,
@@ -393,7 +394,7 @@ fn nor_while_a_stranger_is_taken_over_that_was_about_to_hand_them_over() {
         (vec![EAST], vec![MIDDLE])
     );
     check_ghosts(&world);
-    // Whoever is nowhere leaves, once all have been heard.
+    // An entity that no owner has leaves the view, once all have been heard.
     world.call(walker, DIE, Vec::new());
     world.run(1_500);
     assert!(!world.client(1).known.contains_key(&walker));
@@ -412,7 +413,7 @@ fn who_is_gone_leaves_a_view_that_has_begun_since_once_all_have_said_that_they_d
         ],
     );
     tell_map(&mut world, &[WEST, MIDDLE, EAST]);
-    // Whoever begins tells all others for a while what they are to have.
+    // A new holder sends all other owners their list of ghosts for a while.
     world.run(15_000);
     assert_eq!(
         (world.holders(watcher), world.holders(mortal)),
@@ -432,7 +433,7 @@ fn who_is_gone_leaves_a_view_that_has_begun_since_once_all_have_said_that_they_d
     assert!(!world.client(1).known.contains_key(&mortal));
 }
 
-/// West and East are no neighbours; but whoever has just come to West stays there for a while, wherever it stands.
+/// West and East are not neighbours; but an entity that has just come to West stays there for a while, wherever it is.
 #[test]
 fn a_ghost_of_a_moment_goes_too() {
     for phase in 0..10 {
@@ -462,7 +463,8 @@ fn a_ghost_of_a_moment_goes_too() {
     }
 }
 
-/// An entity goes from West to Middle, which by a newer map are no neighbours, and Middle lets nobody have a ghost of it.
+/// An entity is handed over from West to Middle, which by a newer map are not neighbours, and Middle sends no ghost of
+/// it to any owner.
 fn hand_over_to_a_stranger(dies: bool) {
     let mut world = World::new(32);
     let entity = world.spawn(AVATAR, -2.0, Some(1));
@@ -475,7 +477,7 @@ fn hand_over_to_a_stranger(dies: bool) {
         ],
     );
     tell_map(&mut world, &[WEST, MIDDLE, EAST]);
-    // Whoever begins tells all others for a while what they are to have.
+    // A new holder sends all other owners their list of ghosts for a while.
     world.run(15_000);
     redraw(
         &mut world,

@@ -15,7 +15,7 @@ use crate::{
     world::{EAST, MIDDLE, SPACE, WEST, World, creation, place},
 };
 
-/// Has `entity` do and hear something, and its client walk, in `steps` steps from `from` to `to`.
+/// Has `entity` act and be called while its client walks from `from` to `to` in `steps` steps.
 fn stroll(world: &mut World, entity: EntityId, (from, to): (f32, f32), steps: u8) {
     for step in 1..=steps {
         let x = from + (to - from) * f32::from(step) / f32::from(steps);
@@ -60,7 +60,7 @@ fn an_entity_on_the_boundary_stays_where_it_is() {
     assert_eq!(world.holders(entity), [MIDDLE]);
 }
 
-/// At every moment around a hand-over, either side dies; with its last append in the log or not.
+/// At every moment around a hand-over, either side dies, with or without its last append in the log.
 #[test]
 fn a_hand_over_survives_the_death_of_either_side_at_any_moment() {
     let mut moved = 0;
@@ -133,7 +133,7 @@ fn an_entity_that_is_put_elsewhere_arrives_there_and_its_client_is_told() {
     world.walk(1, -19.0, 0.0);
     world.run(200);
     world.call(entity, JUMP, vec![Value::Float32(140.0)]);
-    // The client has not heard of it yet, and says where it was.
+    // The client has not received that yet, and reports its old position.
     for _ in 0..3 {
         world.walk(1, -18.0, 0.0);
         world.run(1);
@@ -159,7 +159,7 @@ fn a_client_that_never_heard_that_it_was_put_elsewhere_hears_it_from_the_next_ow
     world.run(500);
     world.call(entity, JUMP, vec![Value::Float32(40.0)]);
     world.run(2);
-    // Whatever the first owner said is lost.
+    // Everything that the first owner sent is lost.
     let lost = world.clients.remove(&annals_ids::SessionId(1)).expect("it is there");
     world.run(1_000);
     assert_eq!(world.holders(entity), [MIDDLE]);
@@ -185,7 +185,7 @@ fn a_home_that_is_a_cell_knows_where_its_entity_went_even_after_it_died() {
     world.spawn_creature(-10.0);
     world.run(300);
     let entity = *world.live(WEST).state().entities.keys().next().expect("it was made");
-    // Behaviour takes it across.
+    // Behaviour moves it across.
     world.set_lively(true);
     for _ in 0..200 {
         if world.holders(entity) == [MIDDLE] {
@@ -294,7 +294,8 @@ fn an_entity_does_not_leave_while_something_waits_for_it() {
     let mut to = 20.0;
     for _ in 0..6 {
         let holder = world.holders(entity)[0];
-        // While it sleeps both a tick and a timer become due: then the timer's call and the hand-over share an input.
+        // While the owner does not notice time, both a tick and a timer become due: then the timer's call and the
+        // hand-over share an input.
         world.drowsy = Some(holder);
         world.walk(1, to, 0.0);
         world.run(350);
@@ -336,7 +337,7 @@ fn owners_whose_maps_differ_do_not_toss_an_entity() {
     let mut world = World::new(22);
     let entity = world.spawn(AVATAR, -20.0, Some(1));
     world.run(500);
-    // The middle has not heard that it is responsible for what is west of it.
+    // Middle does not know that it is responsible for what is west of it.
     let mut map = world.map.clone();
     map.version += 1;
     let cells = &mut map.spaces.get_mut(&crate::world::SPACE).expect("it is there").cells;
@@ -406,7 +407,7 @@ fn a_home_is_not_sent_chasing_by_what_others_believe() {
     }
 }
 
-/// The map with another boundary between west and middle, of this version.
+/// The map with another boundary between West and Middle, of this version.
 fn redrawn(world: &World, version: u64, edge: f32) -> SpaceMap {
     let mut map = SpaceMap {
         version,
@@ -427,7 +428,7 @@ fn owners_whose_maps_differ_do_not_toss_an_entity_to_and_fro() {
             let sent = [WEST, MIDDLE].map(|owner| world.role(owner).counters().offloaded);
             sent[0] + sent[1]
         };
-        // For MIDDLE these stand in the west now; WEST has not heard of it, and holds to the old map.
+        // For MIDDLE these are in the west now; WEST does not have that map, and uses the old one.
         let map = redrawn(&world, 2, 20.0);
         world.tell_cell(MIDDLE, CellInput::Map(map));
         world.run(60_000);
@@ -443,7 +444,7 @@ fn owners_whose_maps_differ_do_not_toss_an_entity_to_and_fro() {
         );
         check(&world);
 
-        // As soon as both have one map, everybody is where that says, without waiting for the end of a stay.
+        // As soon as both have one map, every entity goes where that says, without waiting for the end of a stay.
         let map = redrawn(&world, 3, 20.0);
         world.map = map.clone();
         for owner in [WEST, MIDDLE, EAST] {
@@ -488,7 +489,7 @@ fn a_survey_says_what_stands_where_and_what_is_to_go() {
     );
     assert_eq!(survey(&world).map, 1);
 
-    // Those at 10 and 20 are WEST's now, and 27 is no deeper in the west than that they stay.
+    // Those at 10 and 20 are WEST's now; 27 is not deep enough in the west to be handed over.
     world.cut_off = Some(WEST);
     let map = redrawn(&world, 2, 32.0);
     world.tell_cell(MIDDLE, CellInput::Map(map));

@@ -1,4 +1,4 @@
-//! The least that a base has to be for cells: the home of entities, and the proxy of their clients.
+//! A minimal base for cells: the home of entities, and the proxy of their clients.
 
 use annals_def::Value;
 use annals_event::{Body, Call, CellCreation, ClientLink, Event, Place, Subject};
@@ -10,27 +10,27 @@ use annals_wire::{
     client::{Known, Movements, ToClient, volatile::Heard},
 };
 
-/// What it is told.
+/// Inputs of the home.
 #[derive(Clone, Debug)]
 pub(crate) enum HomeInput {
-    /// Make an entity with a base and a cell part.
+    /// Creates an entity with a base and a cell part.
     Create {
         type_id: TypeId,
         place: Place,
         session: Option<SessionId>,
     },
-    /// Make an entity without a base, on the cell that is responsible.
+    /// Creates an entity without a base, on the cell that is responsible.
     CreateBaseless {
         entity: EntityId,
         creation: Box<CellCreation>,
     },
-    /// Have a space be there again, on behalf of an entity.
+    /// Opens a space again, on behalf of an entity.
     Open(EntityId, Place),
-    /// Give an entity another client, or none.
+    /// Gives an entity another client, or none.
     Attach(EntityId, Option<SessionId>),
-    /// End the cell part.
+    /// Ends the cell part.
     DestroyCell(EntityId),
-    /// Call a method of the cell part. `NOTE` is given the call's number.
+    /// Calls a method of the cell part. `NOTE` is given the call's number.
     Call(EntityId, MemberId, Vec<Value>),
     /// From a client.
     Stamps {
@@ -56,10 +56,10 @@ pub(crate) enum HomeInput {
     },
 }
 
-/// See the module.
+/// A home and proxy, as a role.
 pub(crate) struct Home {
     pub(crate) map: SpaceMap,
-    /// Who heard that its cell part is gone.
+    /// Entities whose cell part was reported gone.
     pub(crate) lost: Vec<EntityId>,
 }
 
@@ -130,7 +130,7 @@ impl Home {
         cx.call(from, to, cx.owner(), call);
     }
 
-    /// Tells the cell part of an entity what its client says.
+    /// Creates an entity without a base, on the cell that is responsible.
     fn create_baseless(&self, cx: &mut OwnerContext, entity: EntityId, mut creation: Box<CellCreation>) {
         creation.entity = entity;
         let place = creation.place;
@@ -151,7 +151,7 @@ impl Home {
         }
     }
 
-    /// Where the cell part of a client's entity is.
+    /// The owner of the cell part of a client's entity.
     fn cell(cx: &OwnerContext, entity: EntityId) -> Option<OwnerId> {
         cx.image(entity)?.base()?.cell
     }

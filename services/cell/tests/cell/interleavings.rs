@@ -1,16 +1,16 @@
-//! All orders in which the messages of several owners about one ghost can come.
+//! All orders in which the messages of several owners about one ghost can be received.
 //!
-//! Owners A, B and C hold an entity in turn, and each tells a fourth one that is to have a ghost of it. `(AB)` is a life that
-//! began on A, was handed over to B and ended there; two messages are of each holder in each of its turns: one with which it
-//! begins (that it made the entity, or took it over), one with which it ends (that it gave it away, or ended it). Messages of
-//! one owner keep their order, and those of different owners do not. So the life histories below have 420, 420, 28 and 28
-//! orders, in all of which there must be as many ghosts made as there were lives, and in the end none, and nothing that waits
-//! for a message which never comes.
+//! Owners A, B and C hold an entity in turn, and each sends it to a fourth one that needs a ghost of it. `(AB)` is an
+//! entity that began on A, was handed over to B and ended there. Each holder sends two messages in each of its turns:
+//! one at the beginning (it created the entity, or took it over) and one at the end (it handed it over, or ended it).
+//! Messages of one owner keep their order, those of different owners do not. The life histories below have 420, 420, 28
+//! and 28 orders. In each of them as many ghosts must be created as there were entities, and at the end there must be
+//! none, nor anything that waits for a message which never comes.
 //!
-//! In our words: a sender begins with the history number, and answers requests; an owner that gave an entity away goes
-//! on naming it up to the last number that it told; whoever ended it names it no more. Ids are never given again, so another
-//! life is another entity. An owner that is asked for what it does not hold any more says nothing. Afterwards all three name
-//! the ghosts that they have there, none, as each does once a second.
+//! In our terms: a sender begins with the history number, and answers requests. An owner that handed an entity over
+//! goes on listing it up to the last number that it sent; one that ended it does not list it any more. Ids are never
+//! reused, so another life is another entity. An owner that is asked for what it does not hold any more does not
+//! answer. Afterwards all three send the list of their ghosts there, which is empty, as each does once a second.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,30 +23,30 @@ use crate::{
     world::{HOME, WEST, World, place},
 };
 
-/// The history number at which each life begins to be told.
+/// The first history number that is sent of each entity.
 const BEGUN: u64 = 5;
 
-/// What an owner says on its own.
+/// A message that an owner sends unasked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     /// It holds the entity, in this turn of its life.
     Begins(EntityId, u64),
-    /// It has given it away.
+    /// It has handed it over.
     GaveAway(EntityId, u64),
     /// It has ended it.
     Ended(EntityId),
 }
 
-/// How an owner's answer comes.
+/// When an owner's answer is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answers {
     /// Before anything else.
     AtOnce,
-    /// As late as its order allows: before the next that the owner says.
+    /// As late as its order allows: before the owner's next message.
     Late,
 }
 
-/// What each owner says of all the lives, in order. A life is the letters of its holders.
+/// The messages of each owner about all entities, in order. An entity's life is written as the letters of its holders.
 fn scripts(lives: &[&str], first: u64) -> BTreeMap<OwnerId, Vec<Word>> {
     let mut scripts: BTreeMap<OwnerId, Vec<Word>> = BTreeMap::new();
     for (entity, life) in (first..).map(EntityId).zip(lives) {
@@ -63,7 +63,7 @@ fn scripts(lives: &[&str], first: u64) -> BTreeMap<OwnerId, Vec<Word>> {
     scripts
 }
 
-/// Every order of so many messages of each.
+/// Every order of the messages, given their number per owner.
 fn orders(left: &BTreeMap<OwnerId, usize>) -> Vec<Vec<OwnerId>> {
     if left.values().all(|count| *count == 0) {
         return vec![Vec::new()];
@@ -83,9 +83,9 @@ struct Telling<'w> {
     answers: Answers,
     /// Milliseconds between two messages.
     pause: u64,
-    /// The turn of each life that what has come implies; none once it has ended.
+    /// The turn of each entity that the received messages imply; none once it has ended.
     turns: BTreeMap<EntityId, (OwnerId, Option<u64>)>,
-    /// The list of its ghosts there that each owner would send now.
+    /// The list of its ghosts there that each owner would send at this point.
     named: BTreeMap<OwnerId, BTreeMap<EntityId, HistoryNumber>>,
     late: BTreeMap<OwnerId, Vec<GhostMessage>>,
     made: usize,
@@ -101,7 +101,7 @@ impl Telling<'_> {
             .collect()
     }
 
-    /// An owner says what is next.
+    /// Sends an owner's next message.
     fn say(&mut self, from: OwnerId, word: Word) {
         for answer in self.late.remove(&from).unwrap_or_default() {
             self.deliver(from, answer);
@@ -134,7 +134,7 @@ impl Telling<'_> {
     }
 
     fn deliver(&mut self, from: OwnerId, message: GhostMessage) {
-        // What it asks must not wait for a batch that is on its way.
+        // Its requests must not wait for a batch that is being appended.
         while !self.world.live(WEST).is_at_rest() {
             self.world.run(1);
         }
@@ -159,7 +159,7 @@ impl Telling<'_> {
         }
     }
 
-    /// What an owner answers, if it still holds the entity.
+    /// An owner's answer to a request, if it still holds the entity.
     fn answer(&self, of: OwnerId, entity: EntityId, have: Option<HistoryNumber>) -> Option<GhostMessage> {
         let (_, turn) = self.turns.get(&entity).filter(|(holder, _)| *holder == of)?;
         let history = HistoryNumber(BEGUN + (*turn)?);
@@ -176,19 +176,19 @@ impl Telling<'_> {
             GhostMessage::Image { entity, image }
         };
         let events = |after: HistoryNumber| {
-            // That it was given away, once for each turn.
+            // The departures, one for each turn.
             let events = (after.0..history.0).map(|_| Shown::Hidden).collect();
             GhostMessage::Events { entity, after, events }
         };
         Some(have.map_or_else(image, events))
     }
 
-    /// All messages were sent: each owner sends the list of its ghosts there.
+    /// After all messages: each owner sends the list of its ghosts there.
     fn rest(&mut self, scripts: &BTreeMap<OwnerId, Vec<Word>>) {
         for (from, answers) in std::mem::take(&mut self.late) {
             answers.into_iter().for_each(|answer| self.deliver(from, answer));
         }
-        // Longer than silence about a new ghost means nothing.
+        // Longer than a list without a new ghost is ignored.
         self.world.run(1_100);
         for owner in scripts.keys() {
             self.deliver(*owner, GhostMessage::Heads(Vec::new()));
@@ -197,7 +197,7 @@ impl Telling<'_> {
     }
 }
 
-/// Plays a history in every `step`-th of its orders; how many there are.
+/// Plays a history in every `step`-th of its orders; returns how many there are.
 fn play(world: &mut World, lives: &[&str], (answers, pause, step): (Answers, u64, usize)) -> usize {
     let counts = scripts(lives, 0)
         .iter()
@@ -205,7 +205,7 @@ fn play(world: &mut World, lives: &[&str], (answers, pause, step): (Answers, u64
         .collect();
     let orders = orders(&counts);
     for (number, order) in orders.iter().enumerate().step_by(step) {
-        // Entities that nobody ever heard of.
+        // Entities with new ids.
         let scripts = scripts(lives, world.posted * 1_000 + world.now.0);
         let mut telling = Telling {
             world: &mut *world,

@@ -1,4 +1,5 @@
-//! Spaces that go and come back: who was in one of an earlier life of it is out, and nothing of that is left.
+//! Spaces that are destroyed and opened again: entities of an earlier life of a space end, and nothing of that life is
+//! left.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +67,7 @@ fn who_is_in_a_space_that_is_destroyed_is_told_once_and_ends_and_nobody_else_doe
     for id in OWNERS {
         assert!(world.cx(id).is_gone(SPACE));
     }
-    // Nobody comes in any more, by whichever way.
+    // No entity enters any more, by any way.
     let late = world.spawn(AVATAR, 30.0, None);
     world.spawn_creature(30.0);
     put(&mut world, other, place(-20.0, 0.0));
@@ -84,7 +85,7 @@ fn who_is_in_a_space_that_is_destroyed_is_told_once_and_ends_and_nobody_else_doe
     assert_eq!(gone(&world), there, "and nobody is told who was not there");
 }
 
-/// What was written by then is as gone as the space, however much it was written at once.
+/// Data written by then is gone with the space, even if much was written at once.
 #[test]
 fn nothing_of_a_space_that_is_destroyed_is_left() {
     let mut world = World::new(13);
@@ -100,7 +101,8 @@ fn nothing_of_a_space_that_is_destroyed_is_left() {
     check(&world);
 }
 
-/// Who asks to be put into another space that is gone as well, which only its owners know, is told once and ends.
+/// An entity that asks for a teleport into another space that is gone as well, which only its owners know, is notified
+/// once and ends.
 #[test]
 fn who_cannot_get_away_ends() {
     let mut world = with_spaces(14);
@@ -122,7 +124,7 @@ fn who_cannot_get_away_ends() {
     assert_eq!(ended.len(), 3);
 }
 
-/// Nor does who is on its way when nobody else is left.
+/// An entity that was leaving, and returns when no other is left, ends as well.
 #[test]
 fn who_comes_back_into_a_space_that_is_gone_ends() {
     let mut world = with_spaces(19);
@@ -142,7 +144,7 @@ fn who_comes_back_into_a_space_that_is_gone_ends() {
     assert!(lost(&world).contains(&west));
 }
 
-/// Whoever sends it there has no area in that space, and knows nothing of it.
+/// The sending owner has no area in that space, and does not know that it is gone.
 #[test]
 fn who_is_sent_into_a_space_that_is_gone_is_refused_and_stays() {
     let mut world = with_spaces(12);
@@ -186,7 +188,7 @@ fn a_space_that_is_opened_again_is_empty_and_takes_who_comes() {
     assert_eq!(world.reals()[&other].1.space, SPACE);
     let told = gone(&world).len();
     check(&world);
-    // Opened anew, it begins again for those who come then, and ends for those who are in it.
+    // Opened again, the space starts empty for new entities, and can be destroyed again with those in it.
     world.tell_home(HomeInput::Open(first, place(30.0, 0.0)));
     let second = world.spawn(AVATAR, 30.0, None);
     world.run(2_000);
@@ -196,8 +198,8 @@ fn a_space_that_is_opened_again_is_empty_and_takes_who_comes() {
     check(&world);
 }
 
-/// Opened anew before anybody has heard that it was gone, it keeps nothing of before: nobody who was in it, on whichever cell, and
-/// nothing that a cell writes which has heard of neither.
+/// Opened again before any other owner has learned that it was gone, a space keeps nothing of before: no entity that
+/// was in it, on any cell, and nothing written by a cell that has learned of neither.
 #[test]
 fn a_space_that_is_opened_anew_keeps_nobody_and_nothing_of_before() {
     let mut world = with_spaces(15);
@@ -209,7 +211,7 @@ fn a_space_that_is_opened_anew_keeps_nobody_and_nothing_of_before() {
     let party = world.spawn(AVATAR, 30.0, None);
     world.run(300);
     assert_eq!(world.holders(party), [MIDDLE]);
-    // East has heard of neither.
+    // East has learned of neither.
     assert!(world.holders(east).contains(&EAST));
     write(&mut world, east, KEY, b"late");
     world.run(300);
@@ -226,7 +228,8 @@ fn a_space_that_is_opened_anew_keeps_nobody_and_nothing_of_before() {
     check(&world);
 }
 
-/// Whoever destroys what another cell has opened anew meanwhile, which it does not know, ends what it knows and no more.
+/// An owner that destroys a space without knowing that another cell has opened it again ends the life that it knows,
+/// and no later one.
 #[test]
 fn who_destroys_what_it_knows_does_not_end_what_was_opened_since() {
     let mut world = World::new(16);
@@ -245,7 +248,7 @@ fn who_destroys_what_it_knows_does_not_end_what_was_opened_since() {
     check(&world);
 }
 
-/// Whoever is left on an owner that has no area in the space any more, and that cannot hand it over, hears of it as well.
+/// An entity on an owner that has no area in the space any more, and that cannot hand it over, is notified as well.
 #[test]
 fn who_is_left_where_the_space_is_no_more_of_the_owners_ends_too() {
     let mut world = World::new(18);
@@ -260,7 +263,7 @@ fn who_is_left_where_the_space_is_no_more_of_the_owners_ends_too() {
     assert_eq!(world.reals(), BTreeMap::new());
 }
 
-/// Opened where nothing of its former uses was heard, a space is none of those.
+/// A space that is opened where its former lives are unknown still starts a life of its own.
 #[test]
 fn a_space_that_is_opened_late_is_none_that_was_before() {
     let mut world = World::new(20);
@@ -286,14 +289,14 @@ fn a_space_that_is_opened_late_is_none_that_was_before() {
     check(&world);
 }
 
-/// Who got away once is told again when the next space is gone.
+/// An entity that got away once is notified again when its next space is gone.
 #[test]
 fn who_got_away_is_told_again() {
     let mut world = with_spaces(21);
     let own = world.spawn(AVATAR, -30.0, None);
     world.run(500);
     *world.game.refuge.lock().expect("nobody panics with it") = Some(at(ARENA, 2.0));
-    // It is on its way for a while.
+    // It is leaving for a while.
     world.crash(EAST);
     have(&mut world, own, |context| context.destroy_space().expect("it can be"));
     world.run(1_000);
@@ -310,8 +313,8 @@ fn who_got_away_is_told_again() {
     assert_eq!(where_is(&world, own), (EAST, at(ARENA, 2.0)), "it got away again");
 }
 
-/// An entity that is handed over says in which life of its space it came in: who has not heard of that learns it, and who knows of
-/// a later one lets it not in.
+/// The image of an entity that is handed over names the life of its space. A receiver that does not know that life
+/// learns it; one that knows a later life refuses the entity.
 #[test]
 fn a_hand_over_says_of_which_life_it_is() {
     let mut world = World::new(17);
@@ -333,7 +336,7 @@ fn a_hand_over_says_of_which_life_it_is() {
         (copy(&world, WEST, SPACE).life(), life(&world, party)),
         (first, Some(first))
     );
-    // East is opened anew while Middle hears of nothing, and sends it somebody.
+    // East is opened again while Middle does not learn of it, and sends it an entity.
     world.unaware = Some(MIDDLE);
     world.tell_home(HomeInput::Open(middle, place(90.0, 0.0)));
     world.run(100);
@@ -345,7 +348,7 @@ fn a_hand_over_says_of_which_life_it_is() {
     assert!(gone(&world).contains(&before));
     assert_eq!(world.reals(), BTreeMap::new());
     check(&world);
-    // Who comes from a space that is open again gets in where it is only known that it was gone.
+    // An entity from a space that is open again is admitted where only the space's end is known.
     world.unaware = Some(WEST);
     world.tell_home(HomeInput::Open(middle, place(30.0, 0.0)));
     let guest = world.spawn(AVATAR, 3.0, Some(3));
@@ -392,8 +395,8 @@ fn who_asks_to_be_put_elsewhere_gets_there_and_who_cannot_ends() {
     }
 }
 
-/// While everything goes wrong a space is destroyed; whoever is in it, on the way within it, or comes to it then, is out in the
-/// end, and all owners agree.
+/// A space is destroyed under all faults. In the end every entity that was in it, was on its way within it, or entered
+/// it then is out, and all owners agree.
 #[test]
 fn a_space_is_gone_in_the_end_whoever_dies_meanwhile() {
     for seed in 20..32 {

@@ -1,4 +1,4 @@
-//! Movements that a client can predict are told in few bytes, and no less exactly.
+//! Movements that a client can predict take few bytes, without loss of precision.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -17,7 +17,8 @@ use crate::{
     world::{CALM, ROUGH, WEST, World, place},
 };
 
-/// Where everybody was at each tick: at the end of it and a millisecond before, as a cell looks somewhere between.
+/// Two positions of each entity per tick: at the end of it and a millisecond before, as a cell samples somewhere
+/// between.
 type Trail = BTreeMap<(Tick, EntityId), [Position; 2]>;
 
 fn packing(world: &World) -> Packing {
@@ -32,7 +33,7 @@ fn positions(world: &World) -> BTreeMap<EntityId, Position> {
     places.map(|(entity, place)| (entity, place.position)).collect()
 }
 
-/// Lets time pass and notes where everybody on the western cell is at each tick.
+/// Lets time pass and records the positions of all entities on the western cell at each tick.
 fn follow(world: &mut World, milliseconds: u64, trail: &mut Trail) {
     for _ in 0..milliseconds {
         let (tick, before) = (world.role(WEST).ticks(), positions(world));
@@ -47,13 +48,13 @@ fn follow(world: &mut World, milliseconds: u64, trail: &mut Trail) {
     }
 }
 
-/// Half a step of the packing so far away, and what is lost in turning numbers into floats.
+/// Maximum error: half a step of the packing at this distance, plus rounding to floats.
 fn bound(packing: Packing, away: f32) -> f32 {
     let exponent = (away.abs() / packing.scale() + 2.0).log2().floor() - 1.0;
     packing.scale() * exponent.exp2() / 256.0 + 1e-4
 }
 
-/// Every movement that a client was told was so at that tick, within the bound of the packing.
+/// Every movement that a client received was true at its tick, within the bound of the packing.
 fn check_told(world: &World, session: u64, trail: &Trail) -> usize {
     let client = world.client(session);
     for (tick, motion) in &client.motions {
@@ -78,7 +79,7 @@ fn check_told(world: &World, session: u64, trail: &Trail) -> usize {
     client.motions.len()
 }
 
-/// Avatars that walk to and fro in the west, each by itself; who walks on, and where to, is rolled.
+/// Avatars that walk back and forth in the west, independently; which one walks, and where to, is random.
 fn walk_about(world: &mut World, count: u64, rounds: u32, mut each: impl FnMut(&mut World)) {
     let mut stand: Vec<(f32, f32)> = (0..count).map(|at| (-20.0 - at as f32, 0.0)).collect();
     let mut step = vec![(0.0, 0.0); stand.len()];
@@ -124,7 +125,7 @@ fn what_a_client_reads_is_what_the_cell_had_whatever_is_lost_or_comes_late() {
     }
 }
 
-/// Bytes of datagrams to the first of 20 clients who walk about for ten seconds.
+/// Bytes of datagrams to the first of 20 clients that walk about for ten seconds.
 fn bytes(movements: Movements, change: impl FnOnce(&mut World)) -> usize {
     let mut world = World::new(210);
     world.movements = movements;
@@ -143,7 +144,7 @@ fn a_client_that_reads_predictions_is_told_in_a_fraction_of_the_bytes() {
     let (plain, ours) = (bytes(Movements::Plain, |_| ()), bytes(predicted, |_| ()));
     println!("{plain} bytes plain, {ours} predicted");
     assert!(ours * 5 < plain, "{ours} bytes instead of {plain}");
-    // One that never says what it has read is told more, but not wrongly.
+    // A client that never acknowledges is sent more, but nothing wrong.
     let silent = bytes(predicted, |world| world.silent = true);
     assert!(
         silent > 2 * ours && silent * 2 < plain,
@@ -156,7 +157,7 @@ fn only_the_client_itself_says_what_it_has_read_and_only_of_its_view() {
     let mut world = World::new(211);
     crowd(&mut world, 4);
     walk_about(&mut world, 4, 20, |world| world.run(100));
-    // Nothing reaches the second client, and others say that everything did.
+    // The second client receives nothing, and others acknowledge everything.
     world.deaf = Some(SessionId(2));
     walk_about(&mut world, 4, 20, |world| {
         world.run(100);
@@ -209,7 +210,7 @@ fn a_client_that_says_anything_is_told_of_something_and_others_are_told_right() 
     }
 }
 
-/// The game's definitions, with movements of avatars told in this way.
+/// The game's definitions, with other volatile settings of avatars.
 fn told_like(volatile: Volatile) -> Arc<Schema> {
     let mut types = schema().types().to_vec();
     types[usize::from(AVATAR.0)].volatile = volatile;
@@ -257,7 +258,7 @@ fn only_what_is_due_at_a_distance_is_told() {
         let told = told(session);
         assert!(told.len() > 5 && told.iter().all(is_so), "{session}: {told:?}");
     }
-    // What is not told at that distance stays as it was.
+    // Parts that are not sent at that distance stay as they were.
     let stands = world.client(1).known[&world.client(4).entity].position;
     assert_eq!((stands.x, stands.z), (-20.0, 0.0));
 }

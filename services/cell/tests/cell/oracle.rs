@@ -1,4 +1,4 @@
-//! What must be true once nothing is under way any more, found by comparing everything with everything.
+//! Conditions that hold once nothing is under way, checked by exhaustive comparison.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::{
     world::{HYSTERESIS, RADIUS, SPACE, World},
 };
 
-/// Numbers that a client may be behind because what it has not been told concerns others.
+/// History numbers by which a client may be behind because the events concern others.
 const QUIET: u64 = 64;
 
-/// Farther out than the ghost distance an entity keeps a ghost that it has.
+/// How far beyond the ghost distance an entity keeps an existing ghost, metres.
 const GHOST_SLACK: f32 = 20.0;
 
-/// All of it.
+/// Checks everything.
 pub(crate) fn check(world: &World) {
     check_logs(world);
     check_calls(world);
@@ -48,7 +48,7 @@ pub(crate) fn check_logs(world: &World) {
     }
 }
 
-/// All of the entities but when their timers fire next: one may just have fired, and the log not have it yet.
+/// The entities without the next times of their timers: one may just have fired, and not be in the log yet.
 fn stable(state: OwnerState) -> BTreeMap<EntityId, Image> {
     let mut entities = state.entities;
     for timer in entities.values_mut().flat_map(|image| image.timers.values_mut()) {
@@ -57,7 +57,7 @@ fn stable(state: OwnerState) -> BTreeMap<EntityId, Image> {
     entities
 }
 
-/// What the homes called was done once each, in order.
+/// The calls of the homes were done once each, in order.
 fn check_calls(world: &World) {
     for (entity, image) in world.home.folded().entities {
         if world.holders(entity).is_empty() {
@@ -87,7 +87,7 @@ fn noted(entity: EntityId, event: &Event) -> Option<Value> {
     }
 }
 
-/// Ghosts are where they are to be, and like the real ones.
+/// Ghosts are where they must be, and equal to the real entities.
 pub(crate) fn check_ghosts(world: &World) {
     let reals = world.reals();
     let distance = world.map.spaces[&SPACE].ghost_distance;
@@ -144,7 +144,7 @@ fn away(world: &World, id: OwnerId, place: &Place) -> f32 {
         .fold(f32::INFINITY, f32::min)
 }
 
-/// A client has everything within its area of interest, nothing beyond it, and all of it as it is.
+/// A client has everything within its area of interest, nothing beyond it, and all of it up to date.
 pub(crate) fn check_view(world: &World, client: &Client) {
     let reals = world.reals();
     let Some((_, own)) = reals.get(&client.entity) else {
@@ -193,7 +193,7 @@ pub(crate) fn check_view(world: &World, client: &Client) {
     }
 }
 
-/// The most that a coordinate is told wrong, from the farthest away.
+/// Maximum error of a coordinate, at the largest distance.
 fn coarsest(movements: Movements) -> f32 {
     match movements {
         Movements::Plain => 0.0,
@@ -201,7 +201,7 @@ fn coarsest(movements: Movements) -> f32 {
     }
 }
 
-/// Within which distances a client sees an entity: so near it comes into view, and so near it stays.
+/// The distances at which a client sees an entity: up to the first it enters the view, up to the second it stays.
 pub(crate) fn within(world: &World, own: EntityId, entity: EntityId) -> (f32, f32) {
     let sight = &world.real(own).cell().expect("it is a cell part").sight;
     let holder = world.holders(own)[0];
@@ -216,7 +216,7 @@ pub(crate) fn within(world: &World, own: EntityId, entity: EntityId) -> (f32, f3
     area.map_or((RADIUS, RADIUS + HYSTERESIS), |area| (area.radius, area.reach()))
 }
 
-/// How far two are apart: a square, and without end in another space.
+/// The distance of two places, measured as a square; infinite between spaces.
 pub(crate) fn apart(one: &Place, other: &Place) -> f32 {
     let (dx, dz) = (one.position.x - other.position.x, one.position.z - other.position.z);
     match one.space == other.space {
@@ -225,7 +225,7 @@ pub(crate) fn apart(one: &Place, other: &Place) -> f32 {
     }
 }
 
-/// What a client has of an entity, so many metres away, is what it may have of it.
+/// What a client has of an entity at this distance is what it may have.
 fn check_properties(world: &World, client: &Client, (entity, seen): (EntityId, &Seen), metres: f32) {
     let (image, session) = (world.real(entity), client.session);
     let found = world.cx(world.holders(entity)[0]).type_of(image.type_id);
@@ -254,7 +254,7 @@ fn check_properties(world: &World, client: &Client, (entity, seen): (EntityId, &
     }
 }
 
-/// Something is shown on the level of detail of its distance, or on a finer one within its hysteresis.
+/// An entity is shown on the level of detail of its distance, or on a finer one within its hysteresis.
 fn check_level(entity_type: &EntityType, level: usize, metres: f32) {
     let levels = &entity_type.lod_levels;
     let is_beyond = level == 0 || metres >= levels[level - 1].radius;
@@ -264,7 +264,7 @@ fn check_level(entity_type: &EntityType, level: usize, metres: f32) {
     assert!(is_beyond && is_within, "on level {level} {metres} m away");
 }
 
-/// Everything that a client was ever shown is in a log, and is what stands there.
+/// Everything that a client was ever shown is in a log, unchanged.
 pub(crate) fn check_shown(world: &World, client: &Client) {
     let histories = histories(world);
     let types = entity_types(world);

@@ -1,5 +1,5 @@
-//! A log that is away for long while there is much to write: the cell stands still when it holds all it may, and goes on
-//! as a process that was frozen does.
+//! A long outage of the log with much to write: the cell stops when it holds as much as it may, and then goes on like a
+//! process that was frozen.
 
 use std::sync::atomic::Ordering;
 
@@ -18,13 +18,13 @@ use crate::{
     world::{EAST, MIDDLE, WEST, World},
 };
 
-/// How long the log is away, in tenths of a second.
+/// Length of the outage, in tenths of a second.
 const OUTAGE: u64 = 600;
 
-/// How long it takes at most until everything has been sent again: pauses between two attempts go up to 8 s.
+/// Maximum time until everything has been resent, milliseconds: pauses between two attempts go up to 8 s.
 const CALMING: u64 = 22_000;
 
-/// Avatars on the west cell, the first of them with a client, and their timers write. Nobody archives what they write.
+/// Avatars on the west cell, the first of them with a client, whose timers write. Their batches are not archived.
 fn busy(count: u8, texts: u64, length: u64) -> (World, Vec<EntityId>) {
     let mut world = World::new(1);
     let avatars: Vec<EntityId> = (0..count)

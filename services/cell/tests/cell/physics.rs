@@ -1,4 +1,4 @@
-//! What clients say of where their entities are, where their speed is limited.
+//! The physics check: movements of clients whose top speed is limited.
 
 use std::sync::atomic::Ordering;
 
@@ -16,7 +16,7 @@ use crate::{
 /// Metres per second.
 const TOP: f32 = 6.0;
 
-/// A player in the west, whose client may move it so fast.
+/// A player in the west, with the top speed of its client.
 fn player(seed: u64, x: f32) -> (World, EntityId) {
     let mut world = World::new(seed);
     let entity = world.spawn(AVATAR, x, Some(1));
@@ -48,7 +48,7 @@ fn who_runs_at_the_top_speed_over_a_boundary_is_never_put_back() {
     for seed in 0..5 {
         let (mut world, entity) = player(seed, -30.0);
         let before = (put_back(&world, entity), disbelieved(&world));
-        // What a client says is lost now and then, and all is late.
+        // Messages of clients are lost now and then, and all are late.
         world.faults = Faults { lost: 0, ..ROUGH };
         let mut x = -30.0;
         for _ in 0..100 {
@@ -73,7 +73,7 @@ fn who_is_faster_stays_where_it_was_and_is_put_back_there() {
     world.walk(1, -29.5, 0.0);
     world.run(500);
     let before = put_back(&world, entity);
-    // 15 m in a tenth of a second; so near that it is taken for a mistake elsewhere.
+    // 15 m in a tenth of a second: near enough that without the check it would be accepted.
     world.walk(1, -14.5, 0.0);
     world.run(300);
     assert!((x_of(&world, entity) + 29.5).abs() < 1e-3, "it stays where it was");
@@ -81,7 +81,7 @@ fn who_is_faster_stays_where_it_was_and_is_put_back_there() {
     let seen = world.client(1).known[&entity].position.x;
     assert!((seen + 29.5).abs() < 1e-3, "and where: {seen}");
     assert_eq!(disbelieved(&world), 1);
-    // Who runs at twice the speed, and does not listen, comes half as far.
+    // A client that runs at twice the speed, and ignores corrections, gets half as far.
     let mut x = -29.5;
     for _ in 0..50 {
         x += TOP / 5.0;
@@ -94,7 +94,7 @@ fn who_is_faster_stays_where_it_was_and_is_put_back_there() {
     assert!(far < TOP * 1.01 * 6.5, "{far} m in 5.3 s");
     let told = put_back(&world, entity) - before;
     assert!((5..16).contains(&told), "it is told twice a second: {told} times");
-    // Who obeys goes on from where it was put.
+    // A client that obeys goes on from where it was put back.
     world.run(2_000);
     let from = x_of(&world, entity);
     let told = put_back(&world, entity);
@@ -107,7 +107,7 @@ fn who_is_faster_stays_where_it_was_and_is_put_back_there() {
     check(&world);
 }
 
-/// A hand-over may take a while, in which nobody hears the client.
+/// A hand-over may take a while, during which the client's messages are not received.
 #[test]
 fn who_runs_on_while_it_is_handed_over_is_not_put_back() {
     let (mut world, entity) = player(6, -10.0);
@@ -125,7 +125,7 @@ fn who_runs_on_while_it_is_handed_over_is_not_put_back() {
     assert_eq!((put_back(&world, entity), disbelieved(&world)), before);
 }
 
-/// While its cell was dead a player went on. It is not put back for that.
+/// A player went on while its cell was dead. It is not put back for that.
 #[test]
 fn who_runs_on_while_its_cell_is_dead_is_not_put_back() {
     for seed in 0..5 {
@@ -182,7 +182,7 @@ fn limits_survive_hand_over_and_death() {
     world.walk(1, 13.0, 0.0);
     world.run(300);
     assert!((x_of(&world, entity) - 13.0).abs() < 1e-3);
-    // More than it can have gone while its cell was dead.
+    // Farther than it can have gone while its cell was dead.
     world.walk(1, 55.0, 0.0);
     world.run(300);
     assert!((x_of(&world, entity) - 13.0).abs() < 1e-3, "it is as slow as before");
@@ -220,7 +220,7 @@ fn who_is_driven_by_the_server_is_moved_by_nobody_else() {
 #[test]
 fn the_game_has_the_last_word() {
     let (mut world, entity) = player(4, -30.0);
-    // Nobody of this game goes beyond that.
+    // Behaviour of this game allows nothing beyond this line.
     world.game.fence.store(-29, Ordering::Relaxed);
     for (to, is) in [(-29.6, -29.6), (-28.8, -29.6), (-29.2, -29.2)] {
         let before = put_back(&world, entity);

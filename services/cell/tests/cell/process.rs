@@ -1,4 +1,4 @@
-//! One owner on a log that acknowledges what it is given, and that outlives the process.
+//! One owner on a log that acknowledges appends, and that outlives the process.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use annals_node::{
     writer::{self, Action, Chain, Durability, PATIENCE, Tip},
 };
 
-/// What a nats-server takes in one message, bytes.
+/// Maximum size of a message of a nats-server, bytes.
 const MAX_PAYLOAD: usize = 8 << 20;
 
-/// See the module.
+/// One owner's process and its log.
 pub(crate) struct Process<R: Role> {
     pub(crate) id: OwnerId,
     /// `None` while it is down.
     pub(crate) owner: Option<Owner<R>>,
     log: Vec<FrozenBatch>,
     epoch: Epoch,
-    /// What the log has been asked, and when it answers.
+    /// The pending request to the log, and when the log answers it.
     asked: Option<(Mono, Asked)>,
-    /// Whether the log neither takes nor answers anything.
+    /// Whether the log is unavailable.
     pub(crate) away: bool,
-    /// How often it was told that time has passed.
+    /// How often it received `Input::Time`.
     pub(crate) woken: u64,
 }
 
@@ -54,7 +54,7 @@ impl<R: Role> Process<R> {
         }
     }
 
-    /// What the log folds into.
+    /// The state into which the log folds.
     pub(crate) fn folded(&self) -> OwnerState {
         let mut state = OwnerState::new(self.id, R::KIND);
         for batch in self.batches() {
@@ -73,7 +73,7 @@ impl<R: Role> Process<R> {
         self.log.iter().map(read).collect()
     }
 
-    /// Takes the owner, from its log alone.
+    /// Takes the owner over, from its log alone.
     pub(crate) fn start(&mut self, now: Now, game: &Game, role: impl FnOnce(&OwnerState, Mono) -> R, seed: u64) {
         let state = self.folded();
         self.epoch = self.epoch.next();
@@ -98,7 +98,7 @@ impl<R: Role> Process<R> {
         self.owner = Some(Owner::take_over(now, role, beginning));
     }
 
-    /// The process is gone. What it was appending is in the log, or is not.
+    /// Crashes the process. Its pending append is in the log if it `lands`.
     pub(crate) fn crash(&mut self, lands: bool) {
         self.owner = None;
         if let Some((_, Asked::Append(expect, batch))) = self.asked.take()
@@ -108,14 +108,14 @@ impl<R: Role> Process<R> {
         }
     }
 
-    /// When it wants to be woken.
+    /// When it must be woken.
     pub(crate) fn due(&self, now: Now) -> Option<Mono> {
         let answer = self.asked.as_ref().map(|(due, _)| *due);
         let deadline = self.owner.as_ref().and_then(|owner| owner.deadline(now));
         answer.into_iter().chain(deadline).min()
     }
 
-    /// Does what is due. `latency` is how long the log takes.
+    /// Does what is due. `latency` is the latency of the log.
     pub(crate) fn wake(&mut self, now: Now, latency: u64) -> Vec<Output> {
         if let Some((_, asked)) = self.asked.take_if(|(due, _)| *due <= now.mono) {
             let answer = match asked {
@@ -173,7 +173,7 @@ impl<R: Role> Process<R> {
 
     fn append(&mut self, expect: u64, batch: FrozenBatch) -> writer::Input {
         assert_eq!(expect, self.log.len() as u64, "there is one writer");
-        // A nats-server would refuse it, however often.
+        // A nats-server would refuse it at every attempt.
         assert!(
             batch.bytes.len() <= MAX_PAYLOAD,
             "a batch of {} bytes",

@@ -1,4 +1,4 @@
-//! What behaviour is told of who is around, against looking at everybody.
+//! Spatial queries of behaviour, compared with an exhaustive search.
 
 use std::{
     collections::BTreeMap,
@@ -16,10 +16,10 @@ use crate::{
     world::{EAST, MIDDLE, SPACE, WEST, World, have, place},
 };
 
-/// A question, and what it found.
+/// A query and its result.
 type Asked = (Shape, Vec<EntityId>);
 
-/// All that is known where an entity is real, and where it is; nothing while it is under way.
+/// All entities known to the owner of an entity, with their places; empty while the entity is leaving.
 fn known(world: &World, entity: EntityId) -> BTreeMap<EntityId, Place> {
     let Some(&id) = world.holders(entity).first() else {
         return BTreeMap::new();
@@ -71,7 +71,7 @@ fn metres(context: &mut Context<'_>, span: u16) -> f32 {
     f32::from(u16::try_from(quarters).expect("it is small")) / 4.0 - f32::from(span)
 }
 
-/// Some part of the space, around the entity that asks.
+/// A random part of the space, around the entity that asks.
 fn some_shape(context: &mut Context<'_>) -> Shape {
     let own = context.place().expect("it is somewhere").position;
     let mut corner = || Position {
@@ -116,7 +116,7 @@ fn who_is_there_is_found_at_any_moment_and_nobody_else() {
     for seed in 0..12 {
         let (mut world, players) = crowd(seed);
         for _ in 0..60 {
-            // Between two ticks, mostly: clients move, and somebody asks, and moves, and asks again.
+            // Mostly between two ticks: clients move, and an entity queries, moves, and queries again.
             for _ in 0..world.roll(4) {
                 let session = world.roll(9) + 1;
                 let (x, z) = (world.roll(140), world.roll(40));
@@ -134,7 +134,7 @@ fn who_is_there_is_found_at_any_moment_and_nobody_else() {
                     let shape = some_shape(context);
                     match context.entities_in(shape, None) {
                         Ok(found) => answers.lock().expect("nobody panics with it").push((shape, found)),
-                        // Who asks may have gone far from where its cell knows others.
+                        // The entity may have gone far from where its cell knows others.
                         Err(denied) => assert_eq!(denied, Denied::Beyond { known: 50.0 }),
                     }
                     let mut place = context.place().expect("it is somewhere");
@@ -148,7 +148,7 @@ fn who_is_there_is_found_at_any_moment_and_nobody_else() {
                 others.remove(&own);
                 others
             };
-            // What has moved while the question was on its way may have been found here or there.
+            // An entity that moved while the call was under way may be found at either place.
             let holders = world.holders(own);
             let Some(holder) = holders.first().filter(|_| others(&before) == others(&after)) else {
                 continue;
@@ -178,7 +178,7 @@ fn what_is_not_known_is_not_answered() {
             centre: place(x, 0.0).position,
             metres,
         };
-        // Its cell has 0 to 60, and knows of those who are 50 m outside.
+        // Its cell has 0 to 60, and knows entities up to 50 m outside.
         for (x, metres, is_known) in [
             (30.0, 80.0, true),
             (30.0, 80.5, false),
@@ -275,7 +275,7 @@ fn what_ghosts_have_is_read_of_them_and_of_what_is_real_and_nothing_else() {
         moods(&world).iter().all(|mood| *mood != Value::Int(7)),
         "both were called"
     );
-    // Who is asked for has gone away, and was never there.
+    // One of the requested entities has gone away, the other never existed.
     world.tell_home(HomeInput::Call(ghost, crate::game::DIE, Vec::new()));
     world.call(real, NOTE, vec![Value::Int(1)]);
     world.run(1_500);

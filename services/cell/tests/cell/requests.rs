@@ -1,4 +1,4 @@
-//! What behaviour asks of the cell about other entities: it is done, once, wherever they are, or denied with an error.
+//! Requests of behaviour that concern other entities: each is done once, wherever those are, or denied with an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::{
     world::{CALM, EAST, HOME, MIDDLE, ROUGH, WEST, World, have, place},
 };
 
-/// An entity that never was.
+/// An entity that never existed.
 const NOBODY: EntityId = EntityId(77);
 
 fn destroy(context: &mut Context<'_>, entity: EntityId) -> Result<(), Denied> {
@@ -31,7 +31,7 @@ fn mailbox(entity: EntityId, part: Part) -> Mailbox {
     }
 }
 
-/// One entity on the west cell, and one on the middle one that is a ghost there.
+/// One entity on the west cell, and one on the middle cell that is a ghost there.
 fn pair(seed: u64) -> (World, EntityId, EntityId) {
     let mut world = world(seed);
     let (one, ghost) = (world.spawn(AVATAR, -5.0, None), world.spawn(AVATAR, 5.0, None));
@@ -41,7 +41,7 @@ fn pair(seed: u64) -> (World, EntityId, EntityId) {
     (world, one, ghost)
 }
 
-/// How often each cell part ended, as the logs have it.
+/// How often each cell part ended, according to the logs.
 fn ends(world: &World) -> BTreeMap<EntityId, usize> {
     let mut ends = BTreeMap::new();
     for event in world.cells.values().flat_map(crate::process::Process::events) {
@@ -89,7 +89,7 @@ fn a_destroy_of_an_entity_that_is_real_here_ends_it_in_the_same_input() {
     check(&world);
 }
 
-/// A mine goes off: that it ends itself first takes nothing away from what it asked for.
+/// A mine explodes: ending itself first does not cancel what it requested.
 #[test]
 fn a_destroy_of_a_ghost_outlives_its_sender() {
     let (mut world, mine, victim) = pair(403);
@@ -113,7 +113,7 @@ fn a_destroy_of_a_ghost_outlives_its_sender() {
     assert!(state.estates.is_empty(), "all was confirmed: {:?}", state.estates);
 }
 
-/// Calls that were made before are taken before, also when the receiver has come here meanwhile.
+/// Calls that were made before are handled before, even if the receiver has come here meanwhile.
 #[test]
 fn a_destroy_does_not_overtake_the_calls_before_it() {
     let (mut world, killer, victim) = pair(404);
@@ -227,7 +227,8 @@ fn what_is_not_forwarded_is_denied_at_once() {
     check(&world);
 }
 
-/// What names another entity and concerns only the one that asks is done here, wherever the other one is real.
+/// A request that names another entity and concerns only the one that asks is done here, wherever the other one is
+/// real.
 #[test]
 fn what_concerns_only_itself_is_done_with_ghosts_as_with_what_is_real_here() {
     let (mut world, one, ghost) = pair(407);
@@ -284,8 +285,8 @@ fn what_turns_out_to_be_impossible_is_told() {
     assert_eq!(world.holders(one), []);
 }
 
-/// A game's "kill on enter" at cell borders: whoever a trap was told of ends, once, whether it was real or a ghost, on its way
-/// between cells or put elsewhere, and whichever process dies.
+/// A game's "kill on enter" at cell borders: every entity that a trap reported ends, once, whether it was real or a
+/// ghost, leaving or teleported, and whichever process dies.
 #[test]
 fn whoever_enters_a_deadly_trap_ends_once_wherever_it_goes() {
     let (mut killed, mut forwarded) = (0, 0);
@@ -337,7 +338,7 @@ fn whoever_enters_a_deadly_trap_ends_once_wherever_it_goes() {
     );
 }
 
-/// What happens in a tenth of a second: somebody comes, jumps, is put elsewhere, or a process dies or comes back.
+/// Events of a tenth of a second: an entity comes, jumps or is teleported, or a process dies or restarts.
 fn wander(
     world: &mut World,
     killers: &[EntityId; 2],
@@ -389,7 +390,7 @@ fn start(world: &mut World, owner: OwnerId) {
     }
 }
 
-/// Who was in a trap, as the logs have it, and how many requests were forwarded for that.
+/// The entities that were in a trap, according to the logs, and the number of requests forwarded for that.
 fn caught(world: &World) -> (BTreeSet<EntityId>, usize) {
     let (mut caught, mut calls) = (BTreeSet::new(), 0);
     for event in world.cells.values().flat_map(crate::process::Process::events) {

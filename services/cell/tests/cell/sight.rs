@@ -1,4 +1,4 @@
-//! How far clients see, and whom they see by name, where behaviour says so.
+//! How far clients see, and which entities they see by name, as set by behaviour.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::{
     world::{EAST, HYSTERESIS, MIDDLE, RADIUS, WEST, World, have},
 };
 
-/// Until all that follows from a step is over: hand-overs, and what a view waits for that begins anew.
+/// Time until all consequences of a step are over, milliseconds: hand-overs, and what a new view waits for.
 const REST: u64 = 4_500;
 
 fn sees(world: &World, session: u64, entity: EntityId) -> bool {
@@ -81,7 +81,7 @@ fn what_cannot_be_kept_up_is_denied_and_changes_nothing() {
         for (radius, hysteresis) in [(f32::NAN, 1.0), (-1.0, 1.0), (1.0, f32::INFINITY)] {
             assert_eq!(context.set_aoi_radius(radius, hysteresis), Err(Denied::Distance));
         }
-        // Ghosts are 50 m away, and who is handed over was 5 m outside.
+        // Ghosts reach 50 m, and the entity was 5 m outside when it was handed over.
         let horizon = 45.0;
         let denied = context.set_aoi_radius(44.0, 1.5);
         assert_eq!(denied, Err(Denied::Horizon { reach: 45.5, horizon }));
@@ -104,7 +104,7 @@ fn what_cannot_be_kept_up_is_denied_and_changes_nothing() {
     check(&world);
 }
 
-/// Tells so of itself, and would not be seen by anybody who is not told.
+/// A type declared as manual: only clients for which behaviour names it see it.
 #[test]
 fn a_type_that_is_declared_manual_is_seen_by_name_alone_however_far_it_is() {
     let mut world = World::new(3);
@@ -200,7 +200,7 @@ fn what_was_set_survives_hand_over_and_death() {
         world.run(REST);
         assert_eq!(world.holders(own), [holder]);
         assert!(!sees(&world, 1, near), "at {to}");
-        // The east knows of nobody beyond 10.
+        // The east knows of no entity beyond 10.
         assert!(sees(&world, 1, sign), "at {to}");
         world.crash(holder);
         world.run(300);
@@ -214,8 +214,8 @@ fn what_was_set_survives_hand_over_and_death() {
     }
 }
 
-/// What is to be seen once a step is over: whoever is near, whoever was seen and is in the hysteresis, and whoever is named
-/// and known.
+/// Entities that must be seen once a step is over: those nearby, those seen before and within the hysteresis, and those
+/// named and known.
 fn expected(world: &World, own: EntityId, before: &BTreeSet<EntityId>) -> BTreeSet<EntityId> {
     let reals = world.reals();
     let is_seen = |entity: EntityId| {
@@ -235,7 +235,7 @@ fn metres(world: &mut World, span: u16) -> f32 {
     f32::from(u16::try_from(steps).expect("it is small")) - f32::from(span)
 }
 
-/// One thing that changes who sees whom: somebody goes somewhere, sees otherwise, or names somebody.
+/// One random change of who sees whom: an entity moves, changes its area of interest, or names another.
 fn step(world: &mut World, players: &[EntityId], all: &[EntityId]) {
     let pick = |world: &mut World, from: &[EntityId]| {
         let sides = u64::try_from(from.len()).expect("there are few");
@@ -290,7 +290,8 @@ fn views_are_those_of_brute_force_whatever_is_set_and_wherever_all_go() {
         world.run(REST);
         let mut before: Vec<BTreeSet<EntityId>> = (1..=3).map(|session| seen(&world, session)).collect();
         for round in 0..40 {
-            // Where somebody was a moment before its cell died is nowhere, and so who came into view there is not as it was.
+            // Where an entity was a moment before its cell died is not recorded, so what came into view there may be
+            // undone.
             if world.roll(10) > 0 {
                 step(&mut world, &players, &all);
             } else {

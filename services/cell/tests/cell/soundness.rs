@@ -1,5 +1,5 @@
-//! Numbers that are none, negative speeds and controllers without an end: each is refused with an error that behaviour sees,
-//! or told as a failure, and nothing of them is in the log.
+//! Invalid numbers, negative speeds and controllers without an end: each is refused with an error that behaviour sees,
+//! or reported as a failure, and nothing of it is in the log.
 
 use annals_event::{Body, Ending, Gait, Height, Place, Seat};
 use annals_ids::{Direction, EntityId, Mailbox, Part, Position};
@@ -12,10 +12,10 @@ use crate::{
     world::{HOME, WEST, World, have, place},
 };
 
-/// What is no finite number.
+/// Numbers that are not finite.
 const NONE: [f32; 3] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
 
-/// A place with each of its coordinates and angles in turn spoiled.
+/// A place with each of its coordinates and angles in turn made invalid.
 fn spoiled(place: Place) -> Vec<Place> {
     let mut spoiled = Vec::new();
     for none in NONE {
@@ -35,7 +35,7 @@ fn gait(speed: f32, acceleration: f32) -> Gait {
     }
 }
 
-/// Ways to go that nobody can.
+/// Gaits that are not possible.
 fn bad_gaits() -> Vec<Gait> {
     let speeds = [0.0, -0.0, -1.0, -1e-9, 1e-9, f32::MIN_POSITIVE]
         .into_iter()
@@ -50,7 +50,7 @@ fn refused(denied: &Result<annals_ids::ControllerId, Denied>, what: &str) {
     assert!(matches!(denied, Err(Denied::Controller { .. })), "{what}: {denied:?}");
 }
 
-/// Every way to begin a controller, with every kind of number that is none.
+/// Every way to set a controller, with every kind of invalid number.
 fn begin_all(context: &mut Context<'_>, other: EntityId) {
     let here = context.place().expect("it is somewhere").position;
     let good = Gait::at(3.0);
@@ -132,7 +132,7 @@ fn ask_all(context: &mut Context<'_>) {
     assert_eq!(denied, Err(Denied::OtherSpace { here: here.space }));
 }
 
-/// No log has a place that is none.
+/// No log contains an invalid place.
 fn check_places(world: &World) {
     for event in world.cells.values().flat_map(crate::process::Process::events) {
         match event.body {
@@ -218,7 +218,7 @@ fn what_clients_say_that_is_no_place_is_not_believed() {
 
 type Course = fn(&mut Context<'_>, Position, u32);
 
-/// Ways to go that come to no end by themselves so far away, by the tag that each is given.
+/// Courses that do not end by themselves so far away, by the tag that each is given.
 fn courses() -> [(u32, Course); 6] {
     [
         (1, |context, at, tag| {
@@ -250,7 +250,7 @@ fn courses() -> [(u32, Course); 6] {
     ]
 }
 
-/// Where steps are lost in rounding, and where a way has no length, each controller comes to an end.
+/// Where steps are lost in rounding, and where a path has no length, each controller ends.
 #[test]
 fn no_controller_goes_on_for_ever_where_it_cannot_get_on() {
     let far = 3.0e7;
@@ -305,7 +305,7 @@ fn begin(begun: Result<annals_ids::ControllerId, Denied>) {
     begun.expect("there can be such a controller");
 }
 
-/// A rider whose seat leads out of all numbers falls off.
+/// A rider whose seat leads to invalid coordinates is unseated.
 #[test]
 fn a_seat_that_leads_nowhere_is_no_seat() {
     let mut world = reporting_world(505);

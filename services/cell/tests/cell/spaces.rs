@@ -1,4 +1,4 @@
-//! Data of spaces: what one cell writes all of them have, whatever gets lost and whoever dies.
+//! Data of spaces: what one cell writes all of them receive, whatever is lost and whichever process dies.
 
 use annals_cell::CellInput;
 use annals_def::Value;
@@ -33,7 +33,7 @@ pub(crate) fn write(world: &mut World, who: EntityId, key: u16, value: &'static 
     });
 }
 
-/// What each owner that is up holds under a key.
+/// The value that each owner that is up has of a key.
 pub(crate) fn held(world: &World, key: u16) -> Vec<Option<Vec<u8>>> {
     let data = OWNERS.iter().map(|id| world.cx(*id).space_data(SPACE));
     data.map(|data| data.and_then(|data| data.get(key)).map(<[u8]>::to_vec))
@@ -48,7 +48,7 @@ pub(crate) fn copy(world: &World, id: OwnerId, space: SpaceId) -> SpaceData {
     world.cx(id).space_data(space).cloned().unwrap_or_default()
 }
 
-/// What follows from all that was ever logged of a space, by whomever.
+/// The data that follows from everything logged of a space, by any owner.
 pub(crate) fn logged(world: &World, space: SpaceId) -> SpaceData {
     let mut data = SpaceData::default();
     for cell in world.cells.values() {
@@ -107,7 +107,7 @@ fn what_got_lost_is_told_again_and_who_dies_has_it_from_its_log() {
     write(&mut world, west, KEY, b"one");
     world.run(60);
     assert_eq!(held(&world, KEY)[2], None, "it did not hear of it");
-    // Whoever wrote it is gone for good: another one that has it tells it.
+    // The writer is gone for good: another owner that has the value sends it.
     world.crash(WEST);
     world.cut_off = None;
     world.run(2_500);
@@ -151,7 +151,7 @@ fn a_client_has_the_data_of_the_space_in_which_its_entity_is() {
     world.run(300);
     assert_eq!(seen(&world, 1, KEY), Some(b"three".to_vec()), "as it changes");
     assert_eq!(world.client(1).entries, 3);
-    // It is handed over, and all cells die: what it has it is not told again.
+    // It is handed over, and all cells die: the client is not sent again what it has.
     world.walk(1, 20.0, 0.0);
     world.run(3_000);
     assert_eq!(world.holders(own), [MIDDLE]);
@@ -167,7 +167,7 @@ fn a_client_has_the_data_of_the_space_in_which_its_entity_is() {
     write(&mut world, west, KEY, b"");
     world.run(300);
     assert_eq!((seen(&world, 1, KEY), world.client(1).entries), (None, 4));
-    // Elsewhere there is something else, or nothing.
+    // Other spaces have other data, or none.
     put(&mut world, own, at(HALL, 0.0));
     world.run(500);
     assert_eq!(world.client(1).space, Some(HALL));
@@ -179,7 +179,7 @@ fn a_client_has_the_data_of_the_space_in_which_its_entity_is() {
         Some(b"two".to_vec()),
         "it has forgotten it meanwhile"
     );
-    // To and fro between two ticks.
+    // Back and forth between two ticks.
     for phase in 0..10 {
         world.run(500 + 9 * phase);
         put(&mut world, own, at(HALL, 0.0));
@@ -192,7 +192,7 @@ fn a_client_has_the_data_of_the_space_in_which_its_entity_is() {
     check(&world);
 }
 
-/// Nobody is told an older value, though its next holder has not heard of the newer one.
+/// No client is sent an older value, even if its next holder has not received the newer one.
 #[test]
 fn what_a_client_has_stays_where_its_holder_has_less() {
     let mut world = World::new(10);
@@ -272,7 +272,7 @@ fn whoever_gets_an_area_learns_at_once_and_whoever_has_none_any_more_leaves_noth
     assert_eq!(held(&world, KEY), all(b"before"));
     world.run(3_000);
     assert_eq!(world.holders(east), [EAST]);
-    // It writes, none hears it, and it loses its area: what is only in its log comes out all the same.
+    // It writes, no other owner receives it, and it loses its area: what is only in its log is sent all the same.
     for id in [WEST, MIDDLE] {
         world.crash(id);
     }
@@ -280,7 +280,7 @@ fn whoever_gets_an_area_learns_at_once_and_whoever_has_none_any_more_leaves_noth
     write(&mut world, east, KEY, b"after");
     world.run(60);
     let version = copy(&world, EAST, SPACE).version(KEY);
-    // Those who start know of no area of its.
+    // The processes that start have a map in which East has no area.
     east_goes_to(&mut world, MIDDLE);
     for id in [WEST, MIDDLE] {
         world.start(id);
@@ -288,7 +288,7 @@ fn whoever_gets_an_area_learns_at_once_and_whoever_has_none_any_more_leaves_noth
     world.run(6_000);
     assert_eq!(held(&world, KEY), all(b"after"));
     assert_eq!(copy(&world, WEST, SPACE).version(KEY), version);
-    // Then it has nothing to say any more, and follows no further.
+    // After that East has nothing left to send, and asks no further.
     world.sent = Some(Vec::new());
     world.run(3_000);
     let chatter = world.sent.take().expect("it was kept");
@@ -386,7 +386,7 @@ fn the_day_goes_on_everywhere_and_through_the_death_of_all_cells() {
     goes_on(&mut world, west);
 }
 
-/// Whoever writes what, whatever gets lost, and whoever dies when.
+/// Random writes, under message loss and crashes.
 #[test]
 fn in_the_end_all_owners_hold_what_follows_from_all_logs() {
     for seed in 0..12 {

@@ -1,4 +1,5 @@
-//! Entities that are put somewhere: in their space, in another one on this cell, in one of another owner, beside somebody.
+//! Teleports: within a space, into another space on this cell, into a space of another owner, and next to another
+//! entity.
 
 use annals_cell::CellInput;
 use annals_def::Value;
@@ -14,11 +15,11 @@ use crate::{
     world::{CALM, EAST, HOME, MIDDLE, ROUGH, SPACE, WEST, World, place},
 };
 
-/// A space of the west cell's.
+/// A space of the west cell.
 pub(crate) const HALL: SpaceId = SpaceId(8);
-/// One of the east cell's.
+/// A space of the east cell.
 pub(crate) const ARENA: SpaceId = SpaceId(9);
-/// One that nobody has.
+/// A space that no cell has.
 const NOWHERE: SpaceId = SpaceId(10);
 
 pub(crate) fn world(seed: u64) -> World {
@@ -41,7 +42,7 @@ pub(crate) fn at(space: SpaceId, x: f32) -> Place {
     Place { space, ..place(x, 3.0) }
 }
 
-/// Has an entity do something.
+/// Runs a closure as behaviour of an entity.
 fn have(world: &mut World, entity: EntityId, errand: impl FnOnce(&mut Context<'_>) + Send + 'static) {
     *world.game.errand.lock().expect("nobody panics with it") = Some(Box::new(errand));
     world.call(entity, ACT, vec![Value::UInt(ERRAND)]);
@@ -65,7 +66,7 @@ pub(crate) fn where_is(world: &World, entity: EntityId) -> (OwnerId, Place) {
     world.reals()[&entity]
 }
 
-/// All of an image but its history and calls: what a teleport must not touch.
+/// Everything of an image but its history and calls: what a teleport must not change.
 fn kept(image: &Image) -> String {
     let timers: Vec<_> = image
         .timers
@@ -119,7 +120,7 @@ fn into_a_space_of_another_owner_an_entity_goes_with_all_that_it_has() {
     let mut world = world(72);
     let (entity, third) = (world.spawn(AVATAR, -20.0, Some(1)), world.spawn(AVATAR, -25.0, Some(2)));
     let there = world.spawn(AVATAR, 80.0, None);
-    // Views have settled.
+    // Views have settled by then.
     world.run(5_000);
     put(&mut world, there, at(ARENA, 5.0));
     for what in 0..9 {
@@ -151,7 +152,7 @@ fn into_a_space_of_another_owner_an_entity_goes_with_all_that_it_has() {
         told.clone().any(|item| *item == space),
         "who stays behind leaves before: {told:?}"
     );
-    // Its client moves it there, and not back.
+    // Its client moves it there, and it is not put back.
     world.walk(1, 9.0, 3.0);
     world.call(entity, NOTE, Vec::new());
     world.run(3_000);
@@ -209,7 +210,7 @@ fn who_is_refused_is_back_where_it_was_with_all_that_it_had_and_is_told() {
     put(&mut world, entity, at(ARENA, 7.0));
     world.run(200);
     assert_eq!(world.holders(entity), [], "it is under way");
-    // Its holder dies meanwhile: where it was is in the log.
+    // Its holder dies meanwhile: the old place is in the log.
     world.crash(WEST);
     world.run(500);
     world.start(WEST);
@@ -227,7 +228,8 @@ fn who_is_refused_is_back_where_it_was_with_all_that_it_had_and_is_told() {
     check(&world);
 }
 
-/// At every moment around it either side dies, with its last append in the log or not; and its client leaves in the middle.
+/// At every moment around a teleport either side dies, with or without its last append in the log; and its client
+/// leaves in the middle.
 #[test]
 fn a_teleport_survives_the_death_of_either_side_at_any_moment() {
     let (mut arrived, mut stayed) = (0, 0);
@@ -275,7 +277,7 @@ fn a_teleport_survives_the_death_of_either_side_at_any_moment() {
             assert_eq!(world.role(holder).witnesses(), usize::from(!drops));
         }
     }
-    // Behaviour's wish dies with a process that had not logged it.
+    // A request of behaviour is lost with a process that had not logged it.
     assert!(arrived > 50, "{arrived} arrived, {stayed} stayed");
 }
 
@@ -325,8 +327,9 @@ fn beside_somebody_wherever_that_is() {
     check(&world);
 }
 
-/// A client disconnects in mid-teleport and the game ends its entity, or the home dies just then and its successor does: at every
-/// moment, whichever cell dies with it, no cell part, ghost or view is left anywhere, and the home knows.
+/// During a teleport a client disconnects and the game ends its entity, or the home dies at that moment and its
+/// successor ends it. At every moment, and whichever cell dies as well, no cell part, ghost or view is left anywhere,
+/// and the home knows.
 #[test]
 fn who_ends_in_mid_teleport_leaves_nothing_behind() {
     let mut underway = 0;

@@ -1,4 +1,4 @@
-//! What clients are shown.
+//! The views of clients.
 
 use annals_def::{Path, Value};
 use annals_ids::{EntityId, SessionId};
@@ -16,7 +16,7 @@ fn act(world: &mut World, entity: EntityId, what: u64) {
     world.call(entity, ACT, vec![Value::UInt(what)]);
 }
 
-/// What a client was told of an entity, by kind.
+/// What a client received of an entity, by kind.
 fn told(world: &World, session: u64, entity: EntityId) -> Vec<&'static str> {
     let items = world
         .client(session)
@@ -263,7 +263,7 @@ fn what_a_client_cannot_mean_moves_nothing() {
     }
     assert_eq!(world.cx(WEST).place(entity), Some(place(-21.0, 0.0)));
     assert_eq!(world.cx(WEST).place(other), Some(place(-25.0, 0.0)));
-    // Nobody is responsible any more for what is north of here.
+    // No owner is responsible any more for what is north of here.
     let mut map = world.map.clone();
     map.version = 2;
     for area in &mut map.spaces.get_mut(&crate::world::SPACE).expect("it is there").cells {
@@ -311,7 +311,7 @@ fn a_view_survives_a_take_over_without_anybody_going_and_coming_back() {
             .for_each(|entity| act(&mut world, entity, what));
     }
     world.run(500);
-    // The neighbours send their lists of ghosts at one moment of each second; the take-overs come at several.
+    // The neighbours send their lists of ghosts at one moment of each second; the take-overs happen at several.
     for (phase, victim) in (0..).zip([WEST, MIDDLE, WEST, WEST, WEST]) {
         world.crash(victim);
         world.run(2_000 + 230 * phase);
@@ -401,14 +401,14 @@ fn a_client_is_shown_no_more_than_its_line_carries_the_nearest_first_and_in_the_
     fill_lines(Movements::Plain, 20_000, 222);
 }
 
-/// 4,800 bit/s leave 32 bytes, which is too little for the movements of 60 even in few bytes.
+/// 4,800 bit/s leave 32 bytes, which is too little for the movements of 60 entities even in the compact format.
 #[test]
 fn the_same_holds_where_movements_take_few_bytes() {
     let predicted = World::new(1).movements;
     fill_lines(predicted, 4_800, 32);
 }
 
-/// Sixty move about and change before a client whose line carries so much.
+/// Sixty entities move and change in view of a client with this downstream limit.
 fn fill_lines(movements: Movements, bits: u32, per_tick: usize) {
     let mut world = World::new(46);
     world.movements = movements;
@@ -459,7 +459,7 @@ fn set(world: &mut World, entity: EntityId, property: &'static str, value: i64) 
     run(world, entity, Box::new(errand));
 }
 
-/// The same of an array.
+/// The same for an array.
 fn append(world: &mut World, entity: EntityId, property: &'static str, value: i64) {
     let errand = move |context: &mut Context<'_>| {
         let appended = context.append(property, &Path::default(), Value::Int(value));
@@ -515,14 +515,14 @@ fn details_are_told_from_near_by_and_who_comes_closer_is_told_what_has_changed()
     set(&mut world, other, "scar", 3);
     set(&mut world, other, "badge", 4);
     assert_eq!(has(&world), (int(4), int(2), 1, 2));
-    // A new view begins with what the client says it has.
+    // A new view begins with what the client reports that it has.
     world.begin_view(SessionId(1));
     world.run(500);
     assert_eq!(has(&world), (int(4), int(2), 1, 2));
     world.walk(2, -39.0, 0.0);
     world.run(500);
     assert_eq!(has(&world), (int(4), int(3), 0, 3));
-    // Far away at once, and back: of what changed meanwhile it is told, and of nothing else.
+    // Far away at once, and back: the client is sent what changed meanwhile, and nothing else.
     world.walk(2, -10.0, 0.0);
     world.run(500);
     set(&mut world, other, "scar", 5);

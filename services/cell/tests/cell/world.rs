@@ -1,4 +1,4 @@
-//! Cells, a home and clients on a simulated bus. All of it is made of one seed.
+//! Cells, a home and clients on a simulated bus. All of it is determined by one seed.
 
 use std::{
     collections::BTreeMap,
@@ -33,14 +33,14 @@ pub(crate) const WEST: OwnerId = OwnerId(1);
 pub(crate) const MIDDLE: OwnerId = OwnerId(2);
 pub(crate) const EAST: OwnerId = OwnerId(3);
 
-/// West of this is `WEST`'s, then comes `MIDDLE`, up to [`EAST_EDGE`].
+/// West of this is `WEST`'s area, then comes that of `MIDDLE`, up to [`EAST_EDGE`].
 pub(crate) const WEST_EDGE: f32 = 0.0;
 pub(crate) const EAST_EDGE: f32 = 60.0;
 
 pub(crate) const RADIUS: f32 = 40.0;
 pub(crate) const HYSTERESIS: f32 = 5.0;
 
-/// What goes wrong on the bus, in percent, and how long messages and log answers take at most, in microseconds.
+/// Faults of the bus, in percent, and the maximum latency of messages and log answers, in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Faults {
     pub(crate) lost: u64,
@@ -60,7 +60,7 @@ pub(crate) const ROUGH: Faults = Faults {
     delay: 60_000,
 };
 
-/// See the module.
+/// Cells, a home, clients and the bus between them.
 pub(crate) struct World {
     pub(crate) now: Mono,
     pub(crate) faults: Faults,
@@ -71,28 +71,28 @@ pub(crate) struct World {
     pub(crate) game: Arc<Game>,
     context: process::Game,
     bus: BTreeMap<(Mono, u64), (OwnerId, Vec<u8>)>,
-    /// Messages so far.
+    /// Number of messages sent.
     pub(crate) posted: u64,
-    /// All that owners have sent, whether or not it got lost, if that is to be kept.
+    /// All messages of owners, delivered or lost, if they are to be kept.
     pub(crate) sent: Option<Vec<Envelope>>,
     dice: Box<dyn FnMut() -> u64>,
     /// Messages to this owner are lost.
     pub(crate) cut_off: Option<OwnerId>,
     /// Messages to this owner about data of spaces are lost.
     pub(crate) unaware: Option<OwnerId>,
-    /// What cells that start show each client at most, bits per second.
+    /// Downstream limit of each client on cells that start, bits per second.
     pub(crate) downstream: Option<NonZeroU32>,
-    /// This owner hears what it is told, and does not notice that time passes.
+    /// This owner receives messages, and does not notice that time passes.
     pub(crate) drowsy: Option<OwnerId>,
-    /// How clients are told of movements that begin a view from now on.
+    /// The format of movements in views that begin after it is set.
     pub(crate) movements: Movements,
-    /// No datagram reaches this client.
+    /// This client receives no datagrams.
     pub(crate) deaf: Option<SessionId>,
-    /// Whether clients never say what they have read of movements.
+    /// Whether clients never acknowledge movements.
     pub(crate) silent: bool,
     /// How many datagrams of 100 overtake the one before.
     pub(crate) overtaking: u64,
-    /// A datagram that is overtaken.
+    /// Datagrams that are being overtaken.
     overtaken: BTreeMap<SessionId, Vec<u8>>,
 }
 
@@ -102,7 +102,7 @@ impl World {
         Self::of(seed, crate::game::schema())
     }
 
-    /// The same of a schema that has more than the game knows.
+    /// The same with a schema that has more than the game knows.
     pub(crate) fn of(seed: u64, schema: Arc<Schema>) -> Self {
         let game = Arc::new(Game::default());
         let context = process::Game {
@@ -166,7 +166,7 @@ impl World {
         }
     }
 
-    /// From now on no client is shown more than so many bits per second. Every cell starts again.
+    /// Limits the downstream of each client from here on, bits per second. Every cell restarts.
     pub(crate) fn limit(&mut self, bits: u32) {
         self.downstream = NonZeroU32::new(bits);
         for id in [WEST, MIDDLE, EAST] {
@@ -288,7 +288,8 @@ impl World {
         }
     }
 
-    /// A datagram comes to a client, or waits for the next one to overtake it. The client says what it has read.
+    /// Delivers a datagram to a client, or holds it until the next one overtakes it. The client acknowledges what it
+    /// has read.
     fn datagram(&mut self, session: SessionId, bytes: Vec<u8>) {
         if self.overtaking > 0 && self.roll(100) < self.overtaking && !self.overtaken.contains_key(&session) {
             self.overtaken.insert(session, bytes);
@@ -322,7 +323,7 @@ impl World {
             if self.roll(100) < self.faults.lost || self.cut_off == Some(to) || is_unheard {
                 continue;
             }
-            // Frames from one owner to another mostly keep their order; in a calm everything does.
+            // Frames between two owners mostly keep their order; without faults everything does.
             let frames = matches!(envelope.message, Message::View(ViewMessage::Frames { .. }));
             let in_order = self.faults.delay == CALM.delay || (frames && self.roll(20) != 0);
             let delay = if in_order {
@@ -336,7 +337,7 @@ impl World {
         }
     }
 
-    /// A client's view begins anew.
+    /// Restarts a client's view.
     pub(crate) fn begin_view(&mut self, session: SessionId) {
         let now = self.now;
         let Some(client) = self.clients.get_mut(&session) else {
@@ -363,7 +364,7 @@ impl World {
         }
     }
 
-    /// Makes an entity with a base, and the client of it, if a session is given.
+    /// Creates an entity with a base, and its client, if a session is given.
     pub(crate) fn spawn(&mut self, type_id: TypeId, x: f32, session: Option<u64>) -> EntityId {
         let session = session.map(SessionId);
         self.tell_home(HomeInput::Create {
@@ -381,7 +382,7 @@ impl World {
         entity
     }
 
-    /// Makes an entity without a base on the cell that is responsible.
+    /// Creates an entity without a base on the cell that is responsible.
     pub(crate) fn spawn_creature(&mut self, x: f32) {
         let place = place(x, 0.0);
         let owner = self
@@ -402,12 +403,12 @@ impl World {
         self.tell_home(HomeInput::Call(entity, method, args));
     }
 
-    /// A client walks to where `x` is.
+    /// A client moves its entity to a position.
     pub(crate) fn walk(&mut self, session: u64, x: f32, z: f32) {
         self.look(session, place(x, z));
     }
 
-    /// A client goes somewhere and looks somewhere.
+    /// A client moves its entity to a place, direction included.
     pub(crate) fn look(&mut self, session: u64, place: Place) {
         let session = SessionId(session);
         let client = self.clients.get_mut(&session).expect("there is such a client");
@@ -437,7 +438,7 @@ impl World {
         self.live(id).role()
     }
 
-    /// Where an entity is real.
+    /// The owners on which an entity is real.
     pub(crate) fn holders(&self, entity: EntityId) -> Vec<OwnerId> {
         let up = self
             .cells
@@ -448,14 +449,14 @@ impl World {
             .collect()
     }
 
-    /// The real entity, wherever it is.
+    /// The real entity, on any owner.
     pub(crate) fn real(&self, entity: EntityId) -> &Image {
         let holders = self.holders(entity);
         assert_eq!(holders.len(), 1, "entity {entity} is real on {holders:?}");
         self.cx(holders[0]).image(entity).expect("it is held")
     }
 
-    /// All that is real anywhere, and where.
+    /// All real entities, with their owners and places.
     pub(crate) fn reals(&self) -> BTreeMap<EntityId, (OwnerId, Place)> {
         let mut reals = BTreeMap::new();
         for id in self.cells.keys() {
@@ -467,13 +468,13 @@ impl World {
         reals
     }
 
-    /// Whether entities do things by themselves.
+    /// Whether entities act by themselves.
     pub(crate) fn set_lively(&self, lively: bool) {
         self.game.lively.store(lively, Ordering::Relaxed);
     }
 }
 
-/// Has an entity do something, at once.
+/// Runs a closure as behaviour of an entity, at once.
 pub(crate) fn have(
     world: &mut World,
     entity: EntityId,
@@ -490,7 +491,7 @@ pub(crate) fn have(
     panic!("it was not done within a second");
 }
 
-/// A creation that a cell is asked for by the home.
+/// A creation as the home asks a cell for it.
 pub(crate) fn creation(entity: EntityId, type_id: TypeId, x: f32) -> CellCreation {
     CellCreation {
         entity,

@@ -1,6 +1,6 @@
-//! The client's core against a generated world and a server with all troubles: whatever happens, each event that can be
-//! seen is shown once or covered by a refresh, each call is taken once and in order, and in the end the client sees the
-//! truth.
+//! The client's core against a generated world and a server with all faults: in any schedule each visible event is
+//! shown once or covered by a refresh, each call is delivered once and in order, and in the end the client has the
+//! actual state.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod server;
@@ -18,7 +18,7 @@ use world::{OWN, World, schema};
 
 const SEEDS: u64 = 60;
 const STEPS: u64 = 1_500;
-/// Without troubles everything has to be well after so many steps.
+/// Steps without faults after which everything must have recovered.
 const QUIET_STEPS: u64 = 400;
 
 struct Run {
@@ -28,9 +28,9 @@ struct Run {
     core: ClientCore,
     world: World,
     server: Server,
-    /// Up to where each part was shown, by what the events said.
+    /// Up to where each part was shown, by the events.
     shown: BTreeMap<(Part, EntityId), u64>,
-    /// What was called, in order.
+    /// Calls that were made, in order.
     called: BTreeMap<(Part, EntityId), Vec<Vec<u8>>>,
     plays: bool,
 }
@@ -180,7 +180,7 @@ impl Run {
         }
     }
 
-    /// In the end everything is as if nothing had gone wrong.
+    /// The final state is as if there had been no fault.
     fn check_end(&self) {
         let seed = self.seed;
         assert!(self.core.is_playing(), "seed {seed}: the client does not play");
@@ -239,7 +239,7 @@ fn the_client_sees_the_truth_and_calls_happen_once() {
         for _ in 0..QUIET_STEPS {
             run.step();
         }
-        // Nothing new happens any more; what is under way arrives.
+        // Nothing new happens any more; what is in flight arrives.
         for _ in 0..QUIET_STEPS {
             run.now = run.now.after(150);
             for input in run.server.step(&run.world, &mut *run.dice) {

@@ -1,5 +1,5 @@
-//! The server's side with all its troubles: a base that is taken over, a witness that forgets, a bus that loses, repeats
-//! and reorders, and connections that break.
+//! The server's side with all its faults: a base that is taken over, a witness that loses its state, a bus that loses,
+//! duplicates and reorders, and connections that break.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -18,10 +18,10 @@ use crate::world::{OWN, World};
 
 const OWNER: OwnerId = OwnerId(5);
 
-/// A client that lags further behind is cut off, as an edge does it.
+/// Maximum queue of a client; one that lags further is closed, as an edge does.
 const MAX_QUEUED: usize = 256;
 
-/// One connection, as the network knows it.
+/// One connection, as the network has it.
 #[derive(Debug)]
 struct Pipe {
     attempt: Attempt,
@@ -33,33 +33,33 @@ struct Pipe {
     down: VecDeque<Vec<u8>>,
 }
 
-/// Who shows a view.
+/// The sender of a view.
 #[derive(Debug, Default)]
 struct Witness {
-    /// The view that was begun last, with the number of its last frame and what the client is believed to have.
+    /// The view that was started last, with the number of its last frame and what the client is assumed to have.
     view: Option<(u64, u64, BTreeMap<EntityId, u64>)>,
     quiet_steps: u32,
-    /// It does not ask for stamps when it has none: the client has to notice by itself.
+    /// It does not ask for stamps when it has none: the client must notice by itself.
     mute: bool,
 }
 
 pub(crate) struct Server {
-    /// Whether anything goes wrong.
+    /// Whether faults occur.
     pub(crate) faulty: bool,
     epoch: Epoch,
     session: SessionId,
     tokens: u64,
-    /// Secrets that are good now.
+    /// Secrets that are valid now.
     good: Vec<Proof>,
     pipe: Option<Pipe>,
     base: Witness,
     cell: Witness,
-    /// Between cells and base, both ways.
+    /// Messages between cells and base, both ways.
     bus: VecDeque<Message>,
-    /// What was taken on each link of the session.
+    /// Calls that were delivered on each link of the session.
     pub(crate) taken: BTreeMap<(Part, EntityId), Vec<Vec<u8>>>,
     ticks: u64,
-    /// How often each trouble came, so that none is missed by accident.
+    /// Number of faults of each kind, so that none is missed by accident.
     pub(crate) troubles: BTreeMap<&'static str, u64>,
 }
 
@@ -98,7 +98,7 @@ impl Server {
         }
     }
 
-    /// Whether a trouble comes now, one time in `odds`.
+    /// Whether a fault occurs now, one time in `odds`.
     fn trouble(&mut self, what: &'static str, odds: u64, dice: &mut Dice<'_>) -> bool {
         let comes = self.faulty && dice().is_multiple_of(odds);
         if comes {
@@ -116,7 +116,7 @@ impl Server {
         }
     }
 
-    /// What the login service says; `None` if it is not to be reached.
+    /// The login service's answer; `None` if it cannot be reached.
     pub(crate) fn log_in(&mut self, request: &LoginRequest, dice: &mut Dice<'_>) -> Option<LoginAnswer> {
         if self.trouble("login unreachable", 5, dice) {
             return None;
@@ -146,7 +146,7 @@ impl Server {
         })
     }
 
-    /// A connection is asked for. `None`: nobody answers, not even to refuse.
+    /// A connection attempt. `None`: there is no answer, not even a refusal.
     pub(crate) fn connect(&mut self, attempt: Attempt, to: SocketAddr, dice: &mut Dice<'_>) -> Option<Input> {
         let epoch = (1..=self.epoch.0)
             .map(Epoch)
@@ -184,7 +184,7 @@ impl Server {
         self.pipe = None;
     }
 
-    /// Something goes on: time, bus, base, cells, connection.
+    /// One step of time, bus, base, cells and connection.
     pub(crate) fn step(&mut self, world: &World, dice: &mut Dice<'_>) -> Vec<Input> {
         self.ticks += 1;
         let mut inputs = Vec::new();
@@ -241,10 +241,10 @@ impl Server {
             return self.greet(&hello, dice);
         }
         if pipe.epoch != self.epoch {
-            // Whatever a replaced base does with it, it comes to nothing.
+            // Whatever a replaced base does with it has no effect.
             return;
         }
-        // The client has got the welcome: the secrets before it are used up.
+        // The client has received the welcome: the secrets before it are used up.
         self.good.drain(..self.good.len() - 1);
         match ToServer::read(body).unwrap() {
             ToServer::Stamps(stamps) if stamps.source == Part::Base => self.begin(&stamps, world),
@@ -265,8 +265,8 @@ impl Server {
         } else if pipe_epoch < hello.epoch && dice().is_multiple_of(2) {
             HelloAnswer::Rejected(Rejection::Elsewhere)
         } else if pipe_epoch != self.epoch {
-            // It does not know that it was replaced. A new token would have to be in the log before it is told, and that it
-            // cannot bring about any more; so at most it repeats what was good before.
+            // It does not know that it was replaced. A new token would have to be logged before it is sent, which a
+            // replaced base cannot do any more; so at most it repeats what was valid before.
             let Proof::Resume(token) = &hello.proof else {
                 return;
             };
@@ -275,7 +275,7 @@ impl Server {
             HelloAnswer::Rejected(Rejection::UnknownSession)
         } else {
             self.tokens += 1;
-            // The ticket and the token before stay good until the client is heard.
+            // The ticket and the token before stay valid until the client is heard.
             self.good.retain(|proof| *proof == hello.proof);
             self.good.push(Proof::Resume(secret(self.tokens)));
             self.base = Witness::default();
@@ -338,7 +338,7 @@ impl Server {
         }
     }
 
-    /// Takes a call by the rules of the receiving end.
+    /// Accepts a call by the rules of the receiving end.
     fn take(&mut self, call: &Call) -> ToClient {
         let taken = self.taken.entry((call.part, call.entity)).or_default();
         let have = taken.len() as u64;
@@ -368,7 +368,7 @@ impl Server {
         }
     }
 
-    /// A view begins anew from what the client has.
+    /// A view restarts from what the client has.
     fn begin(&mut self, stamps: &Stamps, world: &World) {
         let witness = self.witness(stamps.source);
         if witness.view.as_ref().is_some_and(|(view, ..)| *view >= stamps.view) {
@@ -381,11 +381,11 @@ impl Server {
             .map(|stamp| (stamp.entity, stamp.upto.0))
             .collect();
         witness.view = Some((stamps.view, 0, known));
-        // The first frame may be empty, but it has to come.
+        // The first frame may be empty, but must be sent.
         self.frame(stamps.source, world);
     }
 
-    /// Shows what is new, or that nothing is.
+    /// Sends what is new, or an empty frame.
     fn show(&mut self, source: Part, world: &World, dice: &mut Dice<'_>) {
         let asks = self.ticks.is_multiple_of(10);
         let witness = self.witness(source);

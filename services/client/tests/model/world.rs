@@ -1,4 +1,4 @@
-//! The truth: entities, their properties and their histories.
+//! The reference state: entities, their properties and their histories.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,7 +9,7 @@ use annals_def::{
 use annals_ids::{EntityId, Hash, HistoryNumber, Part, TypeId};
 use annals_wire::client::{ClientMember, ShownWriter, ViewItem, args_hash, change_hash};
 
-/// How many history events a part keeps; a view that lags further behind is refreshed.
+/// Number of history events that a part keeps; a view that lags further behind is refreshed.
 const KEPT: usize = 12;
 
 pub(crate) const OWN: EntityId = EntityId(100);
@@ -35,24 +35,24 @@ pub(crate) fn schema() -> Arc<Schema> {
     Arc::new(Schema::new(vec![avatar], Vec::new(), Vec::new()))
 }
 
-/// What others may see of a part.
+/// A history event of a part.
 pub(crate) enum Happened {
     Changed(ClientMember, Located),
     Said(Vec<Value>),
 }
 
-/// One entity part as it really is.
+/// The actual state of one entity part.
 pub(crate) struct Real {
     /// By client number.
     pub(crate) properties: Vec<Value>,
-    /// What happened, from number 1; `None` is what concerns others.
+    /// Its history, from number 1; `None` is an event that concerns others.
     pub(crate) history: Vec<Option<Happened>>,
 }
 
 pub(crate) struct World {
     schema: Arc<Schema>,
     pub(crate) parts: BTreeMap<(Part, EntityId), Real>,
-    /// Who is in the area of interest; the own entity always is.
+    /// Entities and whether they are in the area of interest; the own entity always is.
     pub(crate) around: BTreeMap<EntityId, bool>,
 }
 
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// Something happens to a random part.
+    /// A random event of a random part.
     pub(crate) fn happen(&mut self, dice: &mut Dice<'_>) {
         let keys: Vec<_> = self.parts.keys().copied().collect();
         let key = keys[(dice() % keys.len() as u64) as usize];
@@ -112,7 +112,7 @@ impl World {
         self.parts.get_mut(&key).unwrap().history.push(event);
     }
 
-    /// The whole of a property changes, or a part, or a slice.
+    /// All of a property changes, or a part, or a slice.
     fn change(&mut self, key: (Part, EntityId), name: &str, dice: &mut Dice<'_>) -> Happened {
         let schema = Arc::clone(&self.schema);
         let property = schema.entity_type(TypeId(0)).unwrap().property_named(name).unwrap();
@@ -127,7 +127,7 @@ impl World {
         Happened::Changed(member, located)
     }
 
-    /// What a client should have been shown.
+    /// The hash of what a client should have been shown.
     pub(crate) fn hash(&self, happened: &Happened) -> Hash {
         let avatar = self.avatar();
         match happened {
@@ -139,7 +139,7 @@ impl World {
         }
     }
 
-    /// All of a part, as a client is told it: defaults are left out.
+    /// All of a part, as sent to a client: defaults are left out.
     pub(crate) fn refresh(&self, part: Part, entity: EntityId) -> ViewItem {
         let avatar = self.avatar();
         let real = &self.parts[&(part, entity)];
@@ -161,7 +161,7 @@ impl World {
         }
     }
 
-    /// What brings a client that has seen everything up to `from` up to date.
+    /// An update for a client that has seen everything up to `from`.
     pub(crate) fn update(&self, part: Part, entity: EntityId, from: u64) -> Option<ViewItem> {
         let history = &self.parts[&(part, entity)].history;
         let upto = history.len() as u64;

@@ -1,4 +1,4 @@
-//! What the desk begins with: what was traded last, and what an operator should be told of.
+//! Contents of the first page: the most recent trades, and alarms for operators.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -18,45 +18,45 @@ use annals_store::{
 
 use super::{Casework, NoAnswer, Verification};
 
-/// Trades that are listed.
+/// Maximum trades listed.
 const TRADES: usize = 10;
 
-/// Holes in logs that are listed.
+/// Maximum holes in logs listed.
 const HOLES: usize = 20;
 
-/// How long the processes of a realm may take to say how they are.
+/// How long the processes of a realm may take to report their status.
 const SAID_WITHIN: Duration = Duration::from_millis(300);
 
-/// See the module.
+/// Contents of the first page: recent trades, and alarms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Home {
-    /// The trades in which something was done last, the oldest first.
+    /// Trades with the most recent activity, oldest first.
     pub trades: Vec<TradeLine>,
-    /// What is not as it should be.
+    /// Alarms.
     pub alarms: Vec<Alarm>,
-    /// What the parties are called.
+    /// Names of the parties.
     pub lexicon: Lexicon,
 }
 
-/// A trade in a line.
+/// Summary of a trade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TradeLine {
-    /// Which.
+    /// Id of the trade.
     pub id: TradeId,
-    /// Who proposed it, and to whom.
+    /// Proposer and partner.
     pub parties: [DatabaseId; 2],
-    /// How it stands.
+    /// Stage of the trade.
     pub stage: TradeStage,
-    /// When something was done in it last.
+    /// Time of the last activity.
     pub last: WallTime,
 }
 
-/// Something that is not as it should be.
+/// A condition that needs attention.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alarm {
-    /// What.
+    /// Description of the condition.
     pub what: String,
-    /// What to do.
+    /// Advice on what to do.
     pub advice: &'static str,
 }
 
@@ -87,7 +87,7 @@ impl Home {
     }
 }
 
-/// Whether the archive is signed, and is what was signed.
+/// Alarms if the archive is not signed, or differs from what was signed.
 async fn unsigned(store: &Store, extent: Extent) -> Result<Vec<Alarm>, NoAnswer> {
     let found = match Verification::of(store, extent, None).await {
         Ok(Verification { newest: Some(_), .. }) => None,
@@ -105,7 +105,7 @@ async fn unsigned(store: &Store, extent: Extent) -> Result<Vec<Alarm>, NoAnswer>
     Ok(Vec::from_iter(found))
 }
 
-/// The holes that db has named.
+/// The holes that db has recorded.
 async fn holes_in(store: &Store) -> Result<Vec<Alarm>, NoAnswer> {
     let read = |transaction: Transaction| async move {
         transaction.snapshot().get_range(&holes(), HOLES, Order::Forward).await
@@ -122,7 +122,7 @@ async fn holes_in(store: &Store) -> Result<Vec<Alarm>, NoAnswer> {
     Ok(alarms)
 }
 
-/// What the processes of a realm that runs say of themselves.
+/// Alarms from the status reports of a live realm's processes.
 async fn of_processes(casework: &Casework) -> Result<Vec<Alarm>, NoAnswer> {
     let Some((bus, subjects)) = &casework.source.live else {
         return Ok(Vec::new());
@@ -143,7 +143,7 @@ fn of_process(process: &Instance) -> Option<Alarm> {
             advice: "annals realm audit-ledger names them.",
         });
     }
-    // Who stands by for the director that leads waits, as it should.
+    // A standby director is expected not to be ready.
     let is_expected = report.ready || service == "director";
     (!is_expected).then(|| Alarm {
         what: format!("A process of {service} does not do its work: {}.", report.readiness),

@@ -1,4 +1,4 @@
-//! What was verified, step by step, and what a checkpoint that somebody has kept shows.
+//! What was verified, step by step, and what a kept checkpoint proves.
 
 use annals_audit::Extent;
 use annals_db::{ProveError, Prover};
@@ -14,49 +14,49 @@ use annals_store::Store;
 
 use super::NoAnswer;
 
-/// Bytes of a checkpoint at most.
+/// Maximum bytes of a checkpoint.
 pub const NOTE_BYTES: usize = 64 << 10;
 
-/// What was verified.
+/// Result of the verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verification {
-    /// How far, by batches and chains and the tree over all.
+    /// Extent of the verification: batches, chains, and the tree over all.
     pub extent: Extent,
-    /// The newest checkpoint, if there is one.
+    /// Newest checkpoint, if there is one.
     pub newest: Option<Checked>,
-    /// Each key that the log has had, and of how many batches its first checkpoint may be.
+    /// All keys that the log has had, each with the size of the first checkpoint that it may sign.
     pub keys: Vec<(u64, VerifierKey)>,
-    /// What was kept elsewhere, and shows.
+    /// Result for a checkpoint that was kept elsewhere.
     pub kept: Option<Kept>,
 }
 
-/// A checkpoint that is believed, and continued by the archive.
+/// A checkpoint with valid signatures, of which the archive is a continuation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// The log's name.
+    /// Name of the log.
     pub origin: String,
-    /// How many batches, and their root.
+    /// Number of batches, and their root.
     pub head: TreeHead,
-    /// By which keys of the log it is signed.
+    /// Keys of the log that have signed it.
     pub signed: Vec<VerifierKey>,
-    /// As it lies in the store.
+    /// The note, as it is in the store.
     pub note: String,
 }
 
-/// What a checkpoint that was kept shows.
+/// What a kept checkpoint proves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// The archive begins with what it says.
+    /// The archive begins with the batches of the checkpoint.
     Continued(Checked),
-    /// It is none, or none of this log: nothing can be said.
+    /// Not a valid checkpoint of this log: it proves nothing.
     Unbelieved(String),
 }
 
 impl Verification {
-    /// Looks.
+    /// Checks the stored checkpoint, and a kept one if given.
     ///
     /// # Errors
-    /// When the archive is not what was signed; when it cannot be read.
+    /// If the archive differs from what was signed, or cannot be read.
     pub(crate) async fn of(store: &Store, extent: Extent, kept: Option<&[u8]>) -> Result<Self, NoAnswer> {
         let keys: Vec<(u64, VerifierKey)> = key_records(store, SHARD)
             .await?
@@ -103,8 +103,8 @@ impl Verification {
     }
 }
 
-/// That what was verified and what a checkpoint says are one history: the proof leads from one root to the other, so it rests
-/// neither on the stored tree nor on whoever keeps it.
+/// Checks that the verified archive and a checkpoint are one history. The proof leads from one root to the other, so it
+/// depends neither on the stored tree nor on the party that keeps it.
 async fn continued(
     (prover, verified): (&mut Prover, TreeHead),
     trusted: Trusted,

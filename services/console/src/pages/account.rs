@@ -1,4 +1,4 @@
-//! What somebody has had.
+//! History of a stored entity's holdings.
 
 use annals_event::ledger::Order;
 use annals_evidence::{Cited, Span};
@@ -11,7 +11,7 @@ use crate::casework::OwnedShown;
 pub(crate) fn page(shown: &OwnedShown, wanted: Option<usize>, (form, cases): (&str, &Markup)) -> Markup {
     let OwnedShown { owned, known } = shown;
     let lexicon = &known.lexicon;
-    // What it is called, whatever definitions there were.
+    // The current name, independent of the definitions of the time.
     let name = lexicon.under(Hash::default()).stored_name(owned.holder);
     let part = Part::of(owned.steps.len(), wanted, Otherwise::Last);
     html! {
@@ -67,7 +67,7 @@ pub(crate) fn page(shown: &OwnedShown, wanted: Option<usize>, (form, cases): (&s
     }
 }
 
-/// The trade that something was done in.
+/// Trade that a step was part of.
 fn trade_of(cited: &Cited) -> Option<TradeId> {
     match cited.entry.order.as_ref()? {
         Order::Propose { .. } => Some(TradeId(cited.entry.of)),

@@ -1,4 +1,4 @@
-//! Cases: what was complained of, noted and decided.
+//! Cases: complaint, notes and verdict.
 
 use annals_evidence::words;
 use maud::{Markup, html};
@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::pieces;
 use crate::cases::{Case, TEXT_BYTES};
 
-/// What is said wherever something is written into a case.
+/// Notice shown beside each text field of a case.
 const FOR_GOOD: &str =
     "It is kept for good, and nothing can be taken out again: write numbers and no names of players.";
 
@@ -42,7 +42,7 @@ pub(crate) fn page(case: &Case, form: &str) -> Markup {
     }
 }
 
-/// The cases that are open about a page, and a form to open another one.
+/// Open cases about a page, and a form to open another one.
 pub(crate) fn about(address: &str, open: &[Case], form: &str) -> Markup {
     html! {
         section aria-labelledby="cases" {
@@ -53,7 +53,7 @@ pub(crate) fn about(address: &str, open: &[Case], form: &str) -> Markup {
     }
 }
 
-/// The form with which a case is opened, about a page or about none.
+/// Form that opens a case, with or without a page that it is about.
 pub(crate) fn opening(address: &str, label: &str, form: &str) -> Markup {
     html! {
         details {
@@ -67,7 +67,7 @@ pub(crate) fn opening(address: &str, label: &str, form: &str) -> Markup {
     }
 }
 
-/// Cases in a line each.
+/// List of cases, one line each.
 pub(crate) fn list(cases: &[Case]) -> Markup {
     html! {
         ul.lines {
@@ -113,7 +113,7 @@ fn named(address: &str) -> String {
     }
 }
 
-/// A moment as it is written down.
+/// Renders a recorded time.
 fn when(date: &str) -> Markup {
     match date.strip_suffix('Z').and_then(|date| date.split_once('T')) {
         Some((day, time)) => html! { time datetime=(date) { (day) " " b { (time) } } },

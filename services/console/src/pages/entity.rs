@@ -1,4 +1,4 @@
-//! An entity at a moment, which is moved by hand.
+//! An entity at a moment, which the visitor can move.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use maud::{Markup, html};
 use super::pieces;
 use crate::{access::escape, casework::EntityAt};
 
-/// Characters of a value that are shown: properties may be as large as a game makes them.
+/// Maximum characters shown of a value: a game may make properties of any size.
 const VALUE_CHARS: usize = 400;
 
 pub(crate) fn page(found: &EntityAt, began: WallTime, at: Option<&str>) -> Markup {
@@ -49,12 +49,12 @@ fn type_name(found: &EntityAt, parts: &[(PartOf, PartAt<'_>)]) -> Option<String>
         .find_map(|(_, part)| Some(part.entity_type(&found.schemas)?.name.clone()))
 }
 
-/// An event's place, as a moment.
+/// Address of an entity at the moment of an event.
 fn place(entity: EntityId, event: &EntityEvent) -> String {
     format!("/entity/{entity}?at={}", event.at)
 }
 
-/// The moment, and how to move it: event by event, by steps of time, or by writing another one.
+/// The moment, with controls to move it: event by event, by time steps, or by typing another one.
 fn moment(found: &EntityAt, at: Option<&str>, began: WallTime) -> Markup {
     let (entity, events, before) = (found.log.entity, &found.log.events, found.before);
     let here = before.checked_sub(1).map(|last| &events[last]);
@@ -62,7 +62,7 @@ fn moment(found: &EntityAt, at: Option<&str>, began: WallTime) -> Markup {
         Some(Until::Wall(wall)) => Some(wall),
         _ => here.map(|event| event.wall),
     };
-    // Several of its events may be in one batch, and a moment is the end of one.
+    // Several of its events may be in one batch, and a moment is the end of a batch.
     let earlier = here.and_then(|here| events[..before].iter().rev().find(|event| event.leaf < here.leaf));
     let later = events.get(before);
     let shifted = |wall: WallTime, by: i64| {
@@ -107,7 +107,7 @@ fn moment(found: &EntityAt, at: Option<&str>, began: WallTime) -> Markup {
     }
 }
 
-/// A part of the entity, and what it held.
+/// A part of the entity, with its state.
 fn state(found: &EntityAt, (_, of): PartOf, part: &PartAt<'_>) -> Markup {
     let heading = format!("part-{of}");
     html! {

@@ -1,4 +1,4 @@
-//! Logging in.
+//! The log-in page.
 
 use maud::{Markup, html};
 

@@ -1,4 +1,4 @@
-//! An item: where it was made, and who has had it since.
+//! An item: its creation and its owners since.
 
 use annals_evidence::{Item, Span, Terms};
 use maud::{Markup, html};

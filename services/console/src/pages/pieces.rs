@@ -1,4 +1,4 @@
-//! What pages have in common: moments, places, assets, and parts of long answers.
+//! Shared parts of pages: moments, places, assets, and pages of long answers.
 
 use annals_audit::CameIn;
 use annals_event::{
@@ -11,16 +11,16 @@ use maud::{Markup, html};
 
 use crate::casework::Known;
 
-/// Steps on one page.
+/// Steps per page.
 pub(crate) const STEPS: usize = 50;
 
-/// Characters of a text that is told in a line.
+/// Maximum characters of a text shown in one line.
 pub(crate) const LINE_CHARS: usize = 120;
 
-/// Assets that are listed of one slot; of more it is said how many there are.
+/// Maximum assets listed per slot; the rest is shown as a count.
 const LISTED: usize = 40;
 
-/// A moment: date and time of day, and all of it for machines.
+/// A moment: date and time of day, with the full timestamp for machines.
 pub(crate) fn moment(wall: WallTime) -> Markup {
     let date = words::date(wall);
     match date.strip_suffix('Z').and_then(|date| date.split_once('T')) {
@@ -29,7 +29,7 @@ pub(crate) fn moment(wall: WallTime) -> Markup {
     }
 }
 
-/// A number that is read.
+/// A number with separators.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -42,12 +42,12 @@ pub(crate) fn count(number: u64) -> String {
     grouped
 }
 
-/// A hash: all of it, broken where the page is narrow.
+/// A full hash, which wraps on narrow pages.
 pub(crate) fn hash(hash: Hash) -> Markup {
     html! { code.hash { (hash) } }
 }
 
-/// A stored entity, by its name and number.
+/// A stored entity, by name and number.
 pub(crate) fn stored(holder: DatabaseId, terms: Terms<'_>) -> Markup {
     html! {
         @match terms.stored_name(holder) {
@@ -57,7 +57,7 @@ pub(crate) fn stored(holder: DatabaseId, terms: Terms<'_>) -> Markup {
     }
 }
 
-/// So many units of a kind.
+/// An amount of units of a kind.
 fn units(amount: u64, kind: AssetKind, terms: Terms<'_>) -> Markup {
     html! {
         b { (count(amount)) } " "
@@ -68,22 +68,22 @@ fn units(amount: u64, kind: AssetKind, terms: Terms<'_>) -> Markup {
     }
 }
 
-/// A slot.
+/// A slot, by name.
 fn slot(slot: Slot, terms: Terms<'_>) -> Markup {
     html! { span.quiet { (terms.slot(slot)) } }
 }
 
-/// A trade.
+/// Link to a trade.
 pub(crate) fn trade(id: TradeId) -> Markup {
     html! { a href={ "/trade/" (id) } { "trade " (id) } }
 }
 
-/// An entity, as it was by a place of the archive.
+/// Link to an entity, at a position in the archive.
 pub(crate) fn entity(entity: EntityId, at: LogPosition) -> Markup {
     html! { a href={ "/entity/" (entity) "?at=" (at) } { "entity " (entity) } }
 }
 
-/// Where something is.
+/// Place of an asset.
 pub(crate) fn place(place: Place, terms: Terms<'_>) -> Markup {
     match place.holder {
         Holder::Stored(holder) => html! { (stored(holder, terms)) ", " (terms.slot(place.slot)) },
@@ -96,7 +96,7 @@ pub(crate) fn place(place: Place, terms: Terms<'_>) -> Markup {
     }
 }
 
-/// What came of something, told apart by more than a colour.
+/// Outcome of an entry, distinguished by more than colour.
 pub(crate) fn outcome(outcome: Outcome) -> Markup {
     let (class, sign) = match outcome {
         Outcome::Posted => ("good", "✓"),
@@ -107,7 +107,7 @@ pub(crate) fn outcome(outcome: Outcome) -> Markup {
     html! { span.badge.(class) { span aria-hidden="true" { (sign) " " } (words::outcome(outcome)) } }
 }
 
-/// Who asked, by which call, where that is written, and who was behind the session.
+/// Entity that asked, its call and where that is recorded, and the identity behind the session.
 pub(crate) fn asker(cited: &Cited, known: &Known) -> Markup {
     let Some(asked) = &cited.asked else {
         return html! { "nobody: time was over" };
@@ -128,7 +128,7 @@ pub(crate) fn asker(cited: &Cited, known: &Known) -> Markup {
     }
 }
 
-/// Who called, and which call it was.
+/// Caller, and number of the call.
 pub(crate) fn caller(call: &Consumed, at: LogPosition) -> Markup {
     let number = call.number;
     match call.from {
@@ -140,12 +140,12 @@ pub(crate) fn caller(call: &Consumed, at: LogPosition) -> Markup {
     }
 }
 
-/// Who was behind a session, and from where.
+/// Identity behind a session, and its address.
 pub(crate) fn came_in(came: &CameIn) -> Markup {
     html! { span.client { (came.said()) } }
 }
 
-/// An item, and of which kind it is.
+/// An item, with its kind.
 fn item(serial: Serial, kind: AssetKind, terms: Terms<'_>) -> Markup {
     html! {
         a href={ "/item/" (serial) } { "item " (serial) } " "
@@ -170,7 +170,7 @@ fn assets(assets: &Assets, terms: Terms<'_>) -> Markup {
     }
 }
 
-/// What somebody has, by slot.
+/// Holdings by slot.
 pub(crate) fn slots(slots: &Slots, terms: Terms<'_>) -> Markup {
     let held: Vec<_> = slots.iter().filter(|(_, assets)| !assets.is_empty()).collect();
     html! {
@@ -181,7 +181,7 @@ pub(crate) fn slots(slots: &Slots, terms: Terms<'_>) -> Markup {
     }
 }
 
-/// What came and went between two moments, with signs.
+/// Gains and losses between two states, with signs.
 pub(crate) fn difference(before: &Slots, after: &Slots, terms: Terms<'_>) -> Markup {
     let changes = changes(before, after, terms);
     html! {
@@ -197,7 +197,7 @@ pub(crate) fn difference(before: &Slots, after: &Slots, terms: Terms<'_>) -> Mar
     }
 }
 
-/// Whether it came, and what.
+/// Changes, each with whether it is a gain.
 fn changes(before: &Slots, after: &Slots, terms: Terms<'_>) -> Vec<(bool, String)> {
     let (none, mut found) = (Assets::default(), Vec::new());
     let mut all: Vec<_> = before.keys().chain(after.keys()).collect();
@@ -229,19 +229,19 @@ fn changes(before: &Slots, after: &Slots, terms: Terms<'_>) -> Vec<(bool, String
     found
 }
 
-/// Which part of a long answer a page shows.
+/// Which page of a long answer is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// From 1.
+    /// Page number, from 1.
     page: usize,
     pages: usize,
-    /// The steps on it.
+    /// Range of steps on the page.
     pub(crate) first: usize,
     pub(crate) end: usize,
 }
 
 impl Part {
-    /// The page that is wanted of so many steps, or `otherwise` the last one or the first.
+    /// Part for the requested page of so many steps, or for the first or last one, by `otherwise`.
     pub(crate) fn of(steps: usize, wanted: Option<usize>, otherwise: Otherwise) -> Self {
         let pages = steps.div_ceil(STEPS).max(1);
         let page = match (wanted, otherwise) {
@@ -257,7 +257,7 @@ impl Part {
         }
     }
 
-    /// Links to the others, if there are any.
+    /// Links to the other pages, if there are any.
     pub(crate) fn links(&self) -> Markup {
         let link = |page: usize| format!("?page={page}");
         html! {
@@ -278,14 +278,14 @@ impl Part {
     }
 }
 
-/// Which page is shown when none is named.
+/// Page shown if the request names none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Otherwise {
     First,
     Last,
 }
 
-/// The answer as evidence: to be downloaded, also as it leads to a checkpoint that was kept.
+/// Links to download the answer as evidence, with or without a proof from a kept checkpoint.
 pub(crate) fn evidence(address: &str, form: &str, receipt: bool) -> Markup {
     html! {
         section.evidence aria-labelledby="evidence" {
@@ -309,7 +309,7 @@ pub(crate) fn evidence(address: &str, form: &str, receipt: bool) -> Markup {
     }
 }
 
-/// The fields in which a checkpoint is given.
+/// Form fields for a checkpoint.
 pub(crate) fn checkpoint(form: &str) -> Markup {
     html! {
         input type="hidden" name="form" value=(form);
@@ -340,7 +340,7 @@ mod tests {
     fn what_is_not_listed_is_counted() {
         let of = |kinds: u32, items: u64| {
             let units = (1..=kinds).map(|kind| (AssetKind(kind), 5));
-            // Of what was spent nothing is there, and nothing is left out.
+            // Kinds with an amount of zero are neither listed nor counted.
             let spent = (1_001..=1_100).map(|kind| (AssetKind(kind), 0));
             let held = Assets {
                 units: units.chain(spent).collect(),

@@ -1,4 +1,4 @@
-//! Why there is no answer.
+//! Pages that say why there is no answer.
 
 use maud::{Markup, html};
 
@@ -27,7 +27,7 @@ pub(crate) fn unlogged() -> Markup {
     }
 }
 
-/// Whether the page is asked for again by itself has to be said.
+/// Whether the page reloads by itself has to be stated.
 pub(crate) fn no_answer(why: &NoAnswer, is_repeated: bool) -> Markup {
     match why {
         NoAnswer::Wrong(what) => wrong(what),
@@ -58,7 +58,7 @@ pub(crate) fn no_answer(why: &NoAnswer, is_repeated: bool) -> Markup {
     }
 }
 
-/// The archive is not as it was. There is no answer beside it.
+/// Page for an archive that differs from what was verified. No answer is shown beside it.
 pub(super) fn wrong(what: &str) -> Markup {
     html! {
         div.alarm role="alert" {
@@ -77,7 +77,7 @@ pub(super) fn wrong(what: &str) -> Markup {
     }
 }
 
-/// With a capital and a full stop.
+/// Text with a capital and a full stop.
 fn sentence(what: &str) -> String {
     let mut letters = what.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string());

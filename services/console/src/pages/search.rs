@@ -1,4 +1,4 @@
-//! The first page, and what a search has found.
+//! The first page, and search results.
 
 use annals_ids::Hash;
 use maud::{Markup, html};

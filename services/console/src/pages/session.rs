@@ -1,4 +1,4 @@
-//! Who was behind a session.
+//! Identities behind a session.
 
 use annals_audit::CameIn;
 use annals_evidence::Terms;

@@ -49,9 +49,9 @@ pub(super) fn badge(stage: TradeStage) -> Markup {
     html! { span.badge.(class) { (words::stage(stage)) } }
 }
 
-/// What came of it, first: whoever settles a dispute begins there.
+/// Result of the trade, shown first: settling a dispute starts from it.
 fn result(trade: &Trade, stage: TradeStage, terms: Terms<'_>) -> Markup {
-    // What lay there when it was settled: with that the tables are empty.
+    // Contents of the tables before settlement, which empties them.
     let settled = trade.steps.iter().position(|step| step.stage == SETTLED);
     let last = settled.and_then(|settled| trade.steps.get(settled.checked_sub(1)?));
     let tables = last

@@ -1,4 +1,4 @@
-//! What was verified, in words, and what a checkpoint that was kept shows.
+//! Result of the verification, in words, and what a kept checkpoint proves.
 
 use annals_audit::Extent;
 use annals_proof::VerifierKey;

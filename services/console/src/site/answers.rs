@@ -1,4 +1,4 @@
-//! Pages that answer.
+//! Handlers of the pages that answer questions.
 
 use std::sync::Arc;
 
@@ -17,22 +17,22 @@ use crate::{
     pages::{Page, account, entity, item, session, trade},
 };
 
-/// Which part of an answer is shown.
+/// Query that selects the part of an answer.
 #[derive(Debug, Deserialize)]
 pub(super) struct Part {
     page: Option<usize>,
     at: Option<String>,
 }
 
-/// A trade as it stands in an address.
+/// Parses a trade from an address.
 pub(super) fn read_trade(entity: &str, number: &str) -> Option<TradeId> {
     annals_evidence::read_trade(&format!("{entity}/{number}"))
 }
 
-/// What an address has to look like.
+/// Expected form of a trade in an address.
 pub(super) const NO_TRADE: &str = "A trade is written ENTITY/NUMBER, such as 1048580/3.";
 
-/// The same of a number.
+/// The same for a number.
 pub(super) const NO_NUMBER: &str = "That is no number.";
 
 pub(super) async fn trade(

@@ -1,4 +1,4 @@
-//! Cases are opened, noted in and closed.
+//! Handlers that open, annotate and close cases.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
     views::Seen,
 };
 
-/// What is sent to open one.
+/// Form that opens a case.
 #[derive(Deserialize)]
 pub(super) struct Complaint {
     form: String,
@@ -31,7 +31,7 @@ pub(super) struct Complaint {
     text: String,
 }
 
-/// What is sent to one.
+/// Form that adds to a case.
 #[derive(Deserialize)]
 pub(super) struct Written {
     form: String,
@@ -39,7 +39,7 @@ pub(super) struct Written {
     text: String,
 }
 
-/// The cases about a page, to stand on it.
+/// Open cases about a page, for display on it.
 pub(super) fn about(site: &Site, visitor: &Visitor, address: &str) -> Markup {
     let mut open = site.views.open_cases();
     open.retain(|case| case.about.as_deref() == Some(address));
@@ -104,7 +104,7 @@ pub(super) async fn write(
     done(&site, &visitor, act).await
 }
 
-/// What can be done with a case that is open, as the button says it.
+/// Step that a button stands for.
 fn act_of(button: &str) -> Option<Act> {
     match button {
         "noted" => Some(Act::Noted),
@@ -115,7 +115,7 @@ fn act_of(button: &str) -> Option<Act> {
 
 const OLD_FORM: &str = "This form was too old, or not from here. Load the page again.";
 
-/// Does it, and leads to the case.
+/// Performs a step, and redirects to the case.
 async fn done<F>(site: &Arc<Site>, visitor: &Visitor, act: F) -> Response
 where
     F: FnOnce(&Site, Seen<'_>) -> Result<u64, CaseError> + Send + 'static,

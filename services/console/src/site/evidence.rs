@@ -1,4 +1,4 @@
-//! What is handed on: bundles and receipts; and what was verified.
+//! Handlers for bundles, receipts and the verification page.
 
 use std::sync::Arc;
 
@@ -150,7 +150,7 @@ async fn bundle(site: &Site, visitor: &Visitor, question: Question, sent: Option
     }
 }
 
-/// The checkpoint in a form: a file if one was chosen, else what was pasted.
+/// Checkpoint from a form: the uploaded file if there is one, else the pasted text.
 async fn checkpoint(visitor: &Visitor, mut sent: Multipart) -> Result<Vec<u8>, NoAnswer> {
     let (mut chosen, mut is_ours) = (Vec::new(), false);
     let unread = |error: axum::extract::multipart::MultipartError| NoAnswer::Unclear(error.body_text());
@@ -177,7 +177,7 @@ async fn checkpoint(visitor: &Visitor, mut sent: Multipart) -> Result<Vec<u8>, N
     Ok(chosen)
 }
 
-/// What was pasted, with the line ends that a note has: browsers send others, and people leave the last one out.
+/// Pasted text with the line ends of a note: browsers send CR LF, and people omit the last line end.
 fn as_written(pasted: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(pasted).replace("\r\n", "\n");
     match text.trim() {

@@ -1,4 +1,4 @@
-//! One box: what somebody types leads to what they mean.
+//! The search: leads from typed text to the page of what it means.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::{
     pages::{Page, search},
 };
 
-/// Bytes of what is typed at most: more than any name may have.
+/// Maximum bytes of a search: more than any name may have.
 const TYPED_BYTES: usize = 300;
 
-/// What was typed.
+/// Text of a search.
 #[derive(Deserialize)]
 pub(super) struct Typed {
     #[serde(default)]
@@ -37,7 +37,7 @@ pub(super) async fn home(State(site): State<Arc<Site>>, Extension(visitor): Exte
     let home = site.casework.home().await;
     let status = match &home {
         Err(NoAnswer::Wrong(_)) => StatusCode::INTERNAL_SERVER_ERROR,
-        // What cannot be listed now can be searched for nevertheless.
+        // Without the lists the search still works.
         Ok(_) | Err(_) => StatusCode::OK,
     };
     let page = match &home {
@@ -50,7 +50,7 @@ pub(super) async fn home(State(site): State<Arc<Site>>, Extension(visitor): Exte
     )
 }
 
-/// Leads to what is meant, if it is one thing; else says what there is.
+/// Redirects to the result if there is exactly one; otherwise lists the results.
 pub(super) async fn find(
     State(site): State<Arc<Site>>,
     Extension(visitor): Extension<Visitor>,
@@ -91,7 +91,7 @@ pub(super) async fn find(
     }
 }
 
-/// A search as it is written down: not what was typed, which may be a name, and could never be removed.
+/// A search as it is recorded: by its results, as the text may be a name, which could never be deleted.
 fn led_to(found: Option<&Answered<Vec<Found>>>) -> String {
     let found = found.map(|answered| answered.answer.iter().map(Found::address).collect::<Vec<_>>());
     match found {
@@ -101,15 +101,15 @@ fn led_to(found: Option<&Answered<Vec<Found>>>) -> String {
     }
 }
 
-/// Something that was found.
+/// A search result.
 pub(crate) struct Found {
     pub(crate) what: Meant,
-    /// The name by which an account was found.
+    /// Name by which an account was found.
     pub(crate) name: Option<String>,
 }
 
 impl Found {
-    /// Its page. No name is in it: addresses are kept, by browsers and in the views.
+    /// Address of its page. It contains no name: browsers and the views keep addresses.
     pub(crate) fn address(&self) -> String {
         match self.what {
             Meant::Item(serial) => format!("/item/{serial}"),
@@ -140,7 +140,7 @@ async fn look(site: &Site, typed: &str) -> Result<Answered<Vec<Found>>, NoAnswer
     Ok(existing.with(found))
 }
 
-/// What may be meant, apart from names: a word before a number says which.
+/// Possible meanings other than names; a word before a number selects one.
 fn candidates(typed: &str) -> Vec<Meant> {
     if let Ok(question) = typed.parse::<Question>() {
         return vec![match question {

@@ -1,4 +1,4 @@
-//! Who may see what.
+//! Access control by role.
 
 use annals_console::{
     people::{People, Role, hash_of},
@@ -14,7 +14,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// All that only auditors may see.
+/// Pages for auditors only.
 const GUARDED: &[&str] = &[
     "/",
     "/search?q=1",
@@ -142,7 +142,7 @@ async fn operators_see_nothing_of_what_players_did() {
     }
     let views = console.views();
     assert_eq!(views.len(), 1 + GUARDED.len(), "that they tried is written down");
-    // They can go as anybody else.
+    // People without the role can log out as well.
     let form = otto.get("/").await.field("form");
     let old = otto.clone();
     let kind = "application/x-www-form-urlencoded";
@@ -181,7 +181,7 @@ async fn nothing_is_shown_that_cannot_be_written_down() {
     let signed = Signed::play(1, 60).await;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("views.log");
-    // What is written there does not stay there, and saying that it should fails.
+    // `/dev/null` keeps no data, and syncing it fails.
     let nowhere = ViewLog::open(std::path::Path::new("/dev/null"), WallTime(0)).expect("it can be opened");
     let console = Console::writing(&signed.game.store, folder, nowhere).await;
     let mut iris = Visitor::new(&console);

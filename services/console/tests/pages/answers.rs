@@ -1,4 +1,4 @@
-//! What pages say is what is true of the game.
+//! Pages agree with what the game recorded.
 
 use annals_def::LedgerNames;
 use annals_event::ledger::{Slots, Stage};
@@ -14,7 +14,7 @@ use crate::{
 
 const SEEDS: u64 = 3;
 
-/// Holds that texts stand on a page in this order.
+/// Asserts that these texts appear on a page in this order.
 fn follow(shown: &Shown, expected: &[String]) {
     let text = shown.text();
     let mut rest = text.as_str();
@@ -26,12 +26,12 @@ fn follow(shown: &Shown, expected: &[String]) {
     }
 }
 
-/// The names that the game's definitions give.
+/// Ledger names from the game's definitions.
 pub(crate) fn names() -> LedgerNames {
     definitions().ledger_names().clone()
 }
 
-/// What somebody holds, as a page lists it.
+/// Holdings, as a page lists them.
 fn listed(slots: &Slots) -> Vec<String> {
     let names = names();
     let terms = Terms::of(&names);
@@ -48,7 +48,7 @@ fn listed(slots: &Slots) -> Vec<String> {
     said
 }
 
-/// What somebody held after so many entries.
+/// Holdings after a number of entries.
 fn held(game: &Game, entries: usize, holder: DatabaseId) -> Slots {
     let truth = entries.checked_sub(1).map(|last| &game.truths[last]);
     let held = truth.and_then(|truth| truth.held.get(&holder)).cloned();
@@ -200,7 +200,7 @@ async fn one_box_leads_to_what_is_meant() {
     }
 }
 
-/// A text as it stands in an address.
+/// Percent-encodes a text for an address.
 pub(crate) fn escaped(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
@@ -240,7 +240,7 @@ async fn a_changed_archive_gets_no_answer_but_that() {
     let signed = Signed::play(350, 150).await;
     let game = &signed.game;
     let deal: TradeId = game.deals[0].id;
-    // Before anything was verified, and after it all was.
+    // Before the first verification, and after a full one.
     for is_known in [false, true] {
         let console = Console::over(&game.store).await;
         let mut iris = Visitor::named(&console, "iris").await;

@@ -1,4 +1,4 @@
-//! A console over an archive, with somebody who may look.
+//! Test console over an archive, with people who may log in.
 
 use std::path::PathBuf;
 
@@ -21,20 +21,20 @@ use tempfile::TempDir;
 
 use crate::game::{Game, SHARD, commit};
 
-/// The password of everybody.
+/// Password of all people.
 pub(crate) const PASSWORD: &str = "correct horse battery";
 
-/// A player's name, as the worst of them choose it.
+/// A hostile player name.
 pub(crate) const NAME: &str = "<img src=x onerror=alert(1)>\"'&";
 
-/// See the module.
+/// A console over a store, with its people and its access log.
 pub(crate) struct Console {
     pub(crate) site: Router,
     pub(crate) folder: TempDir,
 }
 
 impl Console {
-    /// Over what is in a store.
+    /// A console over a store.
     pub(crate) async fn over(store: &Store) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let views = folder.path().join("views.log");
@@ -42,7 +42,7 @@ impl Console {
         Self::writing(store, folder, log).await
     }
 
-    /// The same, which writes views there.
+    /// The same, with an access log given.
     pub(crate) async fn writing(store: &Store, folder: TempDir, views: ViewLog) -> Self {
         let mut people = People::default();
         people.add("iris", Role::Auditor, PASSWORD).expect("new");
@@ -63,7 +63,7 @@ impl Console {
         self.folder.path().join("people.toml")
     }
 
-    /// What is written down.
+    /// All views recorded.
     pub(crate) fn views(&self) -> Vec<View> {
         let mut views = Vec::new();
         let path = self.folder.path().join("views.log");
@@ -72,7 +72,7 @@ impl Console {
     }
 }
 
-/// A game with an account by that name, and a signer.
+/// A game with an account of that name, and a signer.
 pub(crate) struct Signed {
     pub(crate) game: Game,
     pub(crate) verifier: VerifierKey,
@@ -82,7 +82,7 @@ pub(crate) struct Signed {
 }
 
 impl Signed {
-    /// The first game from a seed on in which something was exchanged.
+    /// The first game, from a seed on, in which assets were exchanged.
     pub(crate) async fn play(seed: u64, steps: usize) -> Self {
         let game = Game::play(seed, steps).await;
         let key = [7; 32];
@@ -121,7 +121,7 @@ impl Signed {
         signed.expect("it has grown")
     }
 
-    /// An index of its own, to say what a page has to.
+    /// An independent index, from which tests derive what a page must say.
     pub(crate) async fn index(&self) -> (TempDir, Index) {
         let (folder, mut index) = self.game.index().await;
         index.catch_up(&self.game.store, |_| {}).await.expect("sound");

@@ -1,4 +1,4 @@
-//! The first page, cases, and what things are called.
+//! The first page, cases, and display names.
 
 use annals_console::{
     cases::{Act, CaseError, NOTES, OPEN_CASES, TEXT_BYTES},
@@ -23,10 +23,10 @@ use crate::{
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A key of the person that the first player is.
+/// Key of the first player's person.
 const KEY: [u8; 32] = [9; 32];
 
-/// The first player logs in by a name, which is sealed as a base seals it.
+/// Records a log-in of the first player, with the name sealed as a base seals it.
 async fn log_in(game: &mut Game, name: &str) {
     let admission = Admission {
         account: Some(name.to_owned()),
@@ -41,7 +41,7 @@ async fn log_in(game: &mut Game, name: &str) {
     .await;
 }
 
-/// The part of a page from one text to another.
+/// The part of a page between two texts.
 fn between<'t>(text: &'t str, begin: &str, end: &str) -> &'t str {
     let rest = text
         .split_once(begin)
@@ -111,7 +111,7 @@ async fn alarms_are_what_is_not_as_it_should_be() {
         alarms.contains("The log of owner 2 has a hole: batch 77 is missing, and batch 79 follows."),
         "{alarms}"
     );
-    // An archive that does not verify is told in place of everything else, and can be searched for nevertheless.
+    // If the archive does not verify, the page shows that instead of its lists; the search box stays.
     let leaf = game.leaves.len() - 1;
     let mut bytes = game.leaves[leaf].1.clone();
     *bytes.last_mut().expect("not empty") ^= 1;
@@ -156,7 +156,7 @@ async fn an_account_is_headed_by_its_name_until_it_is_forgotten() {
         "who never logged in by a name that can be read"
     );
     assert!(other.text().contains("(stored entity 100)"), "{}", other.text());
-    // What is known by a key that the store has not is not told, and of whoever was forgotten nothing is.
+    // A name whose key is missing from the store is not shown, and nothing is shown of a person who was forgotten.
     commit(&game.store, |transaction| {
         transaction.clear(&personal::key_key(DatabaseId(100)))
     })
@@ -276,7 +276,7 @@ async fn a_case_is_opened_noted_in_and_closed_by_auditors_alone() {
     }
 }
 
-/// What is not taken of a case, and from whom.
+/// Steps in cases that are rejected, and visitors whose steps are.
 async fn refusals(console: &Console, iris: &mut Visitor, form: &str) {
     let sent = |text: &str, rest: &str| format!("form={form}&text={text}{rest}").into_bytes();
     for (address, body, status) in [

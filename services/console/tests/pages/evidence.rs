@@ -1,4 +1,4 @@
-//! What is handed on, and what was verified.
+//! Evidence downloads, and the verification page.
 
 use annals_event::ledger::Stage;
 use annals_evidence::{Anchors, Question, TradeStage, Verdict, check, check_receipt};
@@ -145,13 +145,13 @@ async fn a_kept_checkpoint_shows_that_nothing_was_changed() {
     }
 }
 
-/// The root of all that there is.
+/// Root of the whole archive.
 async fn iris_root(signed: &Signed) -> String {
     let (_folder, index) = signed.index().await;
     index.extent().expect("sound").root.to_string()
 }
 
-/// A checkpoint that says something else, signed.
+/// A signed checkpoint with the given content.
 fn signed_by(key: &SignerKey, size: u64, root: Hash) -> String {
     let checkpoint = Checkpoint {
         origin: key.verifier().name().to_string(),

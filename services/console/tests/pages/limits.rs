@@ -1,4 +1,4 @@
-//! What may come from outside, and what goes out with every answer.
+//! Limits on requests, and the headers of every response.
 
 use annals_console::serve::serve;
 use axum::http::StatusCode;

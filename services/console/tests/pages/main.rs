@@ -1,5 +1,5 @@
-//! The pages over generated archives of which all is known: who may see them, what is written down of it, what they say, and what
-//! becomes of them when something is not as it was.
+//! The pages over generated archives with known content: access, the access log, the answers, and the behaviour when
+//! the archive or the store is damaged.
 
 mod access;
 mod answers;

@@ -1,4 +1,4 @@
-//! An entity at moments that are moved by hand, against its log folded batch by batch.
+//! An entity at selected moments, compared with its log folded batch by batch.
 
 use annals_def::Value;
 use annals_event::{Batch, OwnerState, Subject};
@@ -11,7 +11,7 @@ use crate::{archive::Console, visitor::Visitor, world::World};
 
 const STEPS: usize = 120;
 
-/// The parts of an entity after so many batches: who holds each, and its level.
+/// Parts of an entity after a number of batches: their holders, and its level.
 fn parts(world: &World, leaves: usize, entity: EntityId) -> Vec<(OwnerId, String)> {
     let mut states: BTreeMap<OwnerId, OwnerState> = BTreeMap::new();
     for frozen in &world.frozen[..leaves] {
@@ -98,7 +98,7 @@ async fn an_entity_is_what_it_was_at_the_moment() {
     }
 }
 
-/// The address behind a link with that text.
+/// Address of the link with this text.
 fn link(html: &str, text: &str) -> Option<String> {
     let (before, _) = html.split_once(&format!(">{text}</a>"))?;
     let (_, address) = before.rsplit_once("href=\"")?;

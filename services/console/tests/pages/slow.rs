@@ -1,4 +1,4 @@
-//! What pages say while the archive is slow to read, or grows faster than questions end.
+//! Pages while the archive is slow to read, or grows faster than questions end.
 
 use std::{
     sync::{
@@ -21,11 +21,11 @@ use crate::{
     visitor::Visitor,
 };
 
-/// What reads have to wait.
+/// Which reads are held up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
     Nothing,
-    /// The next that asks what the realm is: a question does after it has the index. Whether that has come is told.
+    /// The next read of the realm's record, which a question makes after it has the index. `has_held` reports it.
     OneQuestion,
     Everything,
 }
@@ -34,7 +34,7 @@ enum Held {
 struct Gate {
     inner: Arc<dyn Backend>,
     held: watch::Receiver<Held>,
-    /// Whether a question is held, or was.
+    /// Whether a question is or was held up.
     has_held: Arc<AtomicBool>,
 }
 
@@ -82,7 +82,7 @@ impl Backend for Gate {
     }
 }
 
-/// A store in front of another, and what of it is held.
+/// A wrapper around a store, the control of what it holds up, and whether it has.
 fn gated(store: &Store) -> (Store, watch::Sender<Held>, Arc<AtomicBool>) {
     let (hold, held) = watch::channel(Held::Nothing);
     let has_held = Arc::new(AtomicBool::new(false));
@@ -104,7 +104,7 @@ async fn what_is_not_taken_in_yet_is_counted() {
     let before = iris.get("/item/1").await;
     assert!(before.status == StatusCode::OK && !before.text().contains(not_yet));
 
-    // A question that takes its time keeps what comes from being taken in.
+    // A slow question delays taking in new batches.
     hold.send_replace(Held::OneQuestion);
     let mut other = iris.clone();
     let slow = tokio::spawn(async move { other.get("/item/1").await });

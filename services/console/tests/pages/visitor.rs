@@ -1,4 +1,4 @@
-//! A browser, as far as these tests need one.
+//! A minimal browser for these tests.
 
 use axum::{
     Router,
@@ -9,10 +9,10 @@ use tower::ServiceExt;
 
 use crate::archive::{Console, PASSWORD};
 
-/// Bytes of an answer that are read.
+/// Maximum bytes read of a response.
 const MOST: usize = 64 << 20;
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) status: StatusCode,
@@ -25,7 +25,7 @@ impl Shown {
         std::str::from_utf8(&self.bytes).expect("pages are text")
     }
 
-    /// What is read, without what marks it up.
+    /// The visible text, without markup.
     pub(crate) fn text(&self) -> String {
         let (mut text, mut is_tag) = (String::new(), false);
         for c in self.html().chars() {
@@ -44,7 +44,7 @@ impl Shown {
         self.headers.get(name).map_or("", |value| value.to_str().expect("text"))
     }
 
-    /// The value of a hidden field.
+    /// Value of a hidden field.
     pub(crate) fn field(&self, name: &str) -> String {
         let begin = format!("name=\"{name}\" value=\"");
         let rest = self.html().split_once(&begin).expect("the field is there").1;
@@ -52,7 +52,7 @@ impl Shown {
     }
 }
 
-/// Somebody with a browser.
+/// A browser with its cookies.
 #[derive(Clone)]
 pub(crate) struct Visitor {
     site: Router,
@@ -67,7 +67,7 @@ impl Visitor {
         }
     }
 
-    /// Somebody who has logged in.
+    /// A visitor who has logged in.
     pub(crate) async fn named(console: &Console, name: &str) -> Self {
         let mut visitor = Self::new(console);
         let shown = visitor.log_in(name, PASSWORD).await;
@@ -96,7 +96,7 @@ impl Visitor {
         self.send(request.expect("a request")).await
     }
 
-    /// Sends a form with a checkpoint in it.
+    /// Sends a form that contains a checkpoint.
     pub(crate) async fn give(&mut self, address: &str, form: &str, (field, checkpoint): (&str, &str)) -> Shown {
         let part = |name: &str, value: &str| {
             format!("--edge\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")

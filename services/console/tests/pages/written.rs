@@ -1,4 +1,4 @@
-//! What is written down of who has looked at what.
+//! The access log.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -46,7 +46,7 @@ async fn each_view_is_written_down_with_who_what_and_when() {
         assert_eq!((view.who.as_str(), view.role.as_str()), ("iris", "auditor"));
         assert!(view.when.starts_with("20") && !view.from.is_empty());
     }
-    // What needs no role is looked at by anybody.
+    // Pages that need no role are not recorded.
     iris.get("/style.css").await;
     assert_eq!(console.views().len(), views.len());
 }
@@ -71,7 +71,7 @@ async fn no_name_of_a_player_is_written_down() {
     ] {
         iris.get(address).await;
     }
-    // Nor is it of somebody who may not search.
+    // A search by a visitor without the role does not record the name either.
     let mut otto = Visitor::named(&console, "otto").await;
     otto.get(&format!("/search?q={name}")).await;
     let views = console.views();
@@ -102,7 +102,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// A file of some views, closed.
+    /// A closed file with some views.
     fn of(count: u64) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let log = ViewLog::open(&folder.path().join("views.log"), WallTime(0)).expect("new");
@@ -149,7 +149,7 @@ fn what_was_written_is_what_is_read() {
             "shown it cannot pass for something else"
         );
     }
-    // It goes on where it ended.
+    // The file continues where it ended.
     let log = ViewLog::open(&kept.path(), WallTime(9)).expect("opened");
     let seen = Seen {
         who: "ida",
@@ -177,7 +177,7 @@ fn a_changed_byte_is_found_wherever_it_is() {
             fs::write(kept.path(), &changed).expect("written");
             let found = checked(&kept.path(), &[kept.last()]);
             assert!(found.is_err(), "byte {place}, bit {bit:#x}");
-            // Without its head, a change of the last line alone does not show, and no other passes.
+            // Without a kept head, only a change within the last line goes undetected.
             let last = bytes[..bytes.len() - 1]
                 .iter()
                 .rposition(|byte| *byte == b'\n')

@@ -1,4 +1,4 @@
-//! Adoptions in the store: what the log says of one, and how far it is. The stored form is
+//! Adoptions in the store: what the log records of one, and its progress. The stored form is
 //!
 //! ```text
 //! wall:u64 leaves:u64 adopted:u64 events:u64 discarded:u64 stage:u8 operator:text reason:text
@@ -10,32 +10,33 @@ use annals_event::Adoption;
 use annals_ids::{LeafIndex, WallTime};
 use annals_store::{Order, StoreError, Transaction, layout::adoptions};
 
-/// An adoption that was decided. That is done in one transaction; it is finished once everything that it takes up is folded.
+/// An adoption that was decided. The decision is one transaction; the adoption is finished once all that it adopts is
+/// folded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdoptionRecord {
     /// What was decided.
     pub adoption: Adoption,
-    /// How far it is carried out.
+    /// Its progress.
     pub stage: AdoptionStage,
 }
 
-/// How far an adoption is carried out.
+/// Progress of an adoption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AdoptionStage {
-    /// Not everything that was taken up is folded: no db starts on the store.
+    /// Not everything that was adopted is folded: no db process starts on the store.
     #[default]
     Unfinished,
-    /// It is.
+    /// Everything that was adopted is folded.
     Finished,
-    /// The log `ledger` says so, too.
+    /// The log `ledger` contains the adoption, too.
     Logged,
 }
 
 impl AdoptionRecord {
-    /// The newest one, if there is one.
+    /// The newest record, if there is one.
     ///
     /// # Errors
-    /// As [`Transaction::get_range`]; [`StoreError::Corrupt`] where it is damaged.
+    /// As [`Transaction::get_range`]; [`StoreError::Corrupt`] if the record is damaged.
     pub async fn read_newest(transaction: &Transaction) -> Result<Option<Self>, StoreError> {
         let page = transaction
             .get_range(&adoptions::adoptions(), 1, Order::Reverse)
@@ -46,10 +47,10 @@ impl AdoptionRecord {
             .transpose()
     }
 
-    /// All of them, oldest first.
+    /// All records, oldest first.
     ///
     /// # Errors
-    /// As [`Transaction::get_range`]; [`StoreError::Corrupt`] where one is damaged.
+    /// As [`Transaction::get_range`]; [`StoreError::Corrupt`] if a record is damaged.
     pub async fn read_all(transaction: &Transaction) -> Result<Vec<Self>, StoreError> {
         let Some(newest) = Self::read_newest(transaction).await? else {
             return Ok(Vec::new());
@@ -92,7 +93,7 @@ impl AdoptionRecord {
         value
     }
 
-    /// Reads the stored form of the adoption with this number.
+    /// Decodes the stored form of the adoption with this number.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].

@@ -1,4 +1,4 @@
-//! What is said when a store and its logs do not belong together: one message, with counts, times and what to do.
+//! The message for a store and logs that do not belong together: counts, times and what to do.
 
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
@@ -7,13 +7,13 @@ use annals_ids::WallTime;
 
 use super::{Beyond, ComparedLog, Standing, Unknown};
 
-/// Logs that are listed one by one; the others are counted.
+/// Maximum logs that are listed one by one; the others are counted.
 const LISTED: usize = 8;
 
-/// The last moment that has a date of four digits, in milliseconds since 1970.
+/// Last millisecond of the year 9999, since 1970: later dates have more than four digits.
 const LAST_DATE: u64 = 253_402_300_799_999;
 
-/// A moment as a date, whatever a batch says that it is.
+/// A wall time printed as a date, whatever value a batch contains.
 struct Utc(WallTime);
 
 impl fmt::Display for Utc {
@@ -26,11 +26,11 @@ impl fmt::Display for Utc {
 /// Which of the two is older.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
-    /// The log: it ends before something that the store knows.
+    /// The log: it ends before something that the store has recorded.
     LogIsOlder,
-    /// The store: the log holds what the store has never known.
+    /// The store: the log contains something that the store has never recorded.
     StoreIsOlder,
-    /// Neither: they are of different realms.
+    /// Neither: they belong to different realms.
     OtherRealm,
 }
 
@@ -51,7 +51,7 @@ impl Mismatch {
         Some(Self { direction, logs })
     }
 
-    /// What the logs hold that the store does not know.
+    /// What the logs contain that the store does not know.
     #[must_use]
     pub fn beyond(&self) -> Beyond {
         let logs = self.logs.iter().map(|log| log.beyond);

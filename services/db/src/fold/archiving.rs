@@ -1,8 +1,8 @@
-//! Archiving: stored entities that live are written to the database without being asked, so that its rows are never older
-//! than a round of archiving. The log has everything, so nothing rests on it: it is for whoever reads the rows.
+//! Archiving: writes activated stored entities to the database without a request, so that its rows are never older than
+//! one round of archiving. Nothing depends on it, since the log has everything; it serves readers of the rows.
 //!
-//! A round takes all entities that have changed since the round before and spreads them over its turns. There is no clock in
-//! here: whoever drives the folder takes a turn now and then.
+//! A round covers all entities that changed since the previous round and spreads them over its turns. The module has no
+//! clock: the folder's driver takes a turn at intervals.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -12,41 +12,42 @@ use annals_store::Transaction;
 
 use super::{Alarm, FoldError, Folder, check_lease, effects::Taking};
 
-/// Most entities that are looked at in one turn, and so in one transaction: some ten milliseconds' worth. A round that has more
-/// of them than its turns can take goes on beyond them.
+/// Maximum entities that are examined in one turn, and so in one transaction: about ten milliseconds of work. A round
+/// with more entities than its turns can take continues beyond them.
 const ENTITIES_AT_ONCE: usize = 256;
 
 /// Bytes of rows after which a turn ends, give or take one entity.
 const BYTES_AT_ONCE: usize = 1 << 20;
 
-/// Which entities are due.
+/// Entities that are due for archiving.
 #[derive(Default)]
 pub(super) struct Archiving {
-    /// Those that have changed and are not in this round.
+    /// Changed entities that are not in this round.
     changed: BTreeSet<EntityId>,
-    /// Those of this round that are left.
+    /// Remaining entities of this round.
     round: VecDeque<EntityId>,
-    /// How many of them each turn takes.
+    /// Entities per turn.
     share: usize,
-    /// Turns that are left in this round.
+    /// Remaining turns of this round.
     turns: u32,
-    /// Whether everything that lived when this db began is among them, as nobody knows what of it was written.
+    /// Whether all entities that were active when this db process began have been added, since it is unknown which of
+    /// them were written.
     begun: bool,
 }
 
-/// What one turn did.
+/// Result of one turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Archived {
-    /// How many entities were looked at.
+    /// Number of entities examined.
     pub looked_at: usize,
-    /// How many of them were written: the others' rows were as they are.
+    /// Number of entities written; the other rows were up to date.
     pub written: usize,
-    /// What is wrong with them.
+    /// Alarms about them.
     pub alarms: Vec<Alarm>,
 }
 
 impl Archiving {
-    /// Notes what a batch has changed.
+    /// Records the changes of a batch.
     pub(super) fn note(&mut self, batch: &Batch) {
         let changed = batch
             .events
@@ -58,7 +59,7 @@ impl Archiving {
         self.changed.extend(changed);
     }
 
-    /// Those whose turn it is.
+    /// Entities of the next turn.
     fn next(&mut self, turns_of_a_round: u32) -> Vec<EntityId> {
         if self.turns == 0 && self.round.is_empty() {
             self.turns = turns_of_a_round.max(1);
@@ -72,12 +73,12 @@ impl Archiving {
 }
 
 impl Folder {
-    /// Takes a turn of archiving; a round has `turns_of_a_round` of them. To be called between commits.
+    /// Takes a turn of archiving; a round has `turns_of_a_round` turns. Must be called between commits.
     ///
     /// # Errors
-    /// When another db folds the shard, or the store cannot be used; what was not written is due again.
+    /// When another db process folds the shard, or the store cannot be used; what was not written is due again.
     pub async fn archive(&mut self, turns_of_a_round: u32) -> Result<Archived, FoldError> {
-        // What a failed commit has thrown away is read again.
+        // Read the states again that a failed commit has discarded.
         self.load_all().await?;
         if !self.archiving.begun {
             let bases = self.states().filter(|state| state.kind == OwnerKind::Base);
@@ -99,14 +100,14 @@ impl Folder {
                 Ok(archived)
             }
             Err(error) => {
-                // Written or not, they are looked at again.
+                // Written or not, they are examined again.
                 self.archiving.changed.extend(due);
                 Err(error)
             }
         }
     }
 
-    /// Writes them in one transaction. Also says how many of them, at the end, are left.
+    /// Writes them in one transaction. Also returns how many at the end are left.
     async fn archive_all(
         &mut self,
         transaction: &Transaction,
@@ -148,11 +149,11 @@ impl Folder {
         Ok((archived, left))
     }
 
-    /// The entity of the database that a living one stands for, and its base part with the definitions under which it stands.
+    /// The stored entity of an active one, and its base part with the definitions under which it is stored.
     fn find_stored(&self, entity: EntityId) -> Option<(DatabaseId, Hash, Image)> {
         let mut bases = self.states().filter(|state| state.kind == OwnerKind::Base);
         let (schema, image) = bases.find_map(|state| Some((state.schema, state.entities.get(&entity)?)))?;
-        // Of one that cannot be converted its log says so, when it goes over.
+        // If it cannot be converted, its log raises the alarm when it goes over.
         let type_id = self.migrations.image(schema, image).map(|image| image.type_id);
         let is_stored =
             type_id.is_ok_and(|type_id| self.schema.entity_type(type_id).is_some_and(|found| found.persistent));

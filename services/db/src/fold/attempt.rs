@@ -25,37 +25,37 @@ use crate::ledger::{Ask, Breach, Failed, LedgerTransaction, Life};
 use crate::retention;
 use crate::stored::Written;
 
-/// Bytes of batches and of what they write to the database that one transaction takes, give or take one batch.
+/// Bytes of batches and of their database writes in one transaction, give or take one batch.
 const FOLD_BYTES: usize = 3 << 20;
 
-/// Bytes of snapshots that one transaction takes beside them.
+/// Bytes of snapshots in one transaction, in addition to those.
 const SNAPSHOT_BYTES: usize = 3 << 20;
 
-/// Bytes at which no snapshot is written beside what is folded: keys and conflict ranges need room too.
+/// Size of a transaction at which no snapshot is written in addition: keys and conflict ranges need room too.
 const FULL_BYTES: usize = 6 << 20;
 
-/// Rows of stored entities that one transaction takes while a realm is restored.
+/// Rows of stored entities in one transaction while a realm is restored.
 const PARTS_AT_ONCE: usize = 64;
 
 const _: () = assert!(FULL_BYTES + SNAPSHOT_BYTES < limits::TRANSACTION_BYTES);
 
-/// What a transaction has done so far.
+/// Work of a transaction so far.
 pub(super) struct Attempt {
     transaction: Transaction,
     tree: Frontier,
     bytes: usize,
-    /// How many batches it folds at most.
+    /// Maximum batches to fold.
     most: usize,
     ledger: LedgerTransaction,
-    /// Where the ledger was found to contradict itself: nothing is folded then.
+    /// Contradiction found in the ledger, if any: nothing is folded then.
     pub(super) breach: Option<(OwnerId, BatchNumber, Breach)>,
-    /// Messages taken from those that wait, in order.
+    /// Messages taken from the waiting ones, in order.
     pub(super) taken: Vec<Arc<Found>>,
-    /// Logs whose state it depends on and may have changed.
+    /// Logs whose state the transaction depends on and may have changed.
     pub(super) entered: BTreeSet<OwnerId>,
-    /// Logs to be looked at again by the next one.
+    /// Logs that the next attempt looks at again.
     pub(super) unfinished: VecDeque<OwnerId>,
-    /// The batch that was folded last.
+    /// Batch that was folded last.
     pub(super) last: Option<(OwnerId, BatchNumber)>,
     pub(super) folded: Folded,
 }
@@ -106,7 +106,8 @@ impl Attempt {
         Ok(())
     }
 
-    /// What the ledger came to. Where it contradicts itself, the log whose batch showed that does not go on.
+    /// Checks the result of a ledger operation. If the ledger contradicts itself, the log whose batch revealed it
+    /// stops.
     fn check<T>(&mut self, done: Result<T, Failed>) -> Result<T, FoldError> {
         done.map_err(|failed| match failed {
             Failed::Store(error) => FoldError::Store(error),
@@ -118,7 +119,7 @@ impl Attempt {
     }
 }
 
-/// Where a batch stands in its log, and what it says of the time.
+/// Position of a batch in its log, and its wall time.
 fn place_of(found: &Found) -> (LogPosition, WallTime) {
     let header = &found.batch.header;
     let at = LogPosition {
@@ -129,7 +130,7 @@ fn place_of(found: &Found) -> (LogPosition, WallTime) {
 }
 
 impl Folder {
-    /// Reads what the next transaction needs, before it begins: that may take longer than a transaction may last.
+    /// Reads what the next transaction needs before it begins: the reads may take longer than a transaction may last.
     pub(super) async fn load_needed(&mut self) -> Result<(), FoldError> {
         let mut bytes = 0;
         let next = self.pending.iter().take_while(|found| {
@@ -184,7 +185,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Folds what comes next in a log, as long as something does.
+    /// Folds the next batches of a log while there are any.
     async fn advance(&mut self, attempt: &mut Attempt, owner: OwnerId) -> Result<(), FoldError> {
         while !attempt.is_full() {
             match self.log(owner).step() {
@@ -308,7 +309,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Takes the cell parts that stored entities had at the horizon into their rows (rule F14).
+    /// Adds the cell parts that stored entities had at the horizon to their rows (rule F14).
     ///
     /// # Errors
     /// When the store cannot be used.
@@ -327,8 +328,9 @@ impl Folder {
         Ok(alarms)
     }
 
-    /// The cell part of an entity that its base takes to be at `at`: where it is real, or else on its way. Around a hole it
-    /// may seem to be real twice: then the newer one counts. With it, under which definitions it stands there.
+    /// Finds the cell part of an entity that its base believes to be at `at`: where it is real, or otherwise in
+    /// hand-over. Around a hole it may seem to be real twice: then the newer one counts. Also returns the definitions
+    /// under which it is stored there.
     pub(super) async fn find_cell(
         &mut self,
         entity: EntityId,
@@ -339,7 +341,7 @@ impl Folder {
         Ok(found.map(|(state, image)| (state.schema, image.clone())))
     }
 
-    /// The states of cell owners.
+    /// States of cell owners.
     fn cells(&self) -> impl Iterator<Item = &OwnerState> {
         self.states().filter(|state| state.kind == OwnerKind::Cell)
     }
@@ -353,7 +355,7 @@ impl Folder {
                     self.log(owner);
                 }
             }
-            // Owners that are founded from here on have nothing folded before their first batch is seen.
+            // Owners created from here on have nothing folded before their first batch arrives.
             self.listed = true;
         }
         let known: Vec<OwnerId> = self.logs.keys().copied().collect();
@@ -409,7 +411,7 @@ impl Folder {
     }
 }
 
-/// As [`Folder::find_cell`], among these states of cell owners; with the owner that has it.
+/// Like [`Folder::find_cell`], among these states of cell owners; also returns the owner that has the part.
 pub(crate) fn find_cell<'a, I: Iterator<Item = &'a OwnerState>>(
     cells: impl Fn() -> I,
     entity: EntityId,

@@ -1,4 +1,4 @@
-//! What folding a batch does to the database: entities that are written, and lives that end.
+//! Effects of folding a batch on the database: entities to write, activations that end.
 
 use annals_def::{MigrationError, Schema};
 use annals_event::{Body, Event, Image, OwnerState, Subject, ledger::Order};
@@ -13,35 +13,36 @@ use crate::ledger::Life;
 use crate::migrations::Migrations;
 use crate::stored::{self, EntityRow, StoredEntity, Taken, Written};
 
-/// What an event asks for.
+/// Effect that an event requests.
 pub(crate) enum Effect {
-    /// An entity is to be written as it was at that moment.
+    /// Write the entity as it was at that event.
     Write {
         entity: EntityId,
         database: DatabaseId,
-        /// Whose life it is.
+        /// The activation's check-out.
         life: Checkout,
         base: Box<Image>,
     },
-    /// A life has ended: its check-out is given back.
+    /// An activation has ended: return its check-out.
     GiveBack {
         entity: EntityId,
         database: DatabaseId,
         life: Checkout,
     },
-    /// An entity of the database lives, without anything to be written.
+    /// A stored entity is active; there is nothing to write.
     Live { database: DatabaseId, life: Life },
-    /// The ledger is asked for something.
+    /// A request to the ledger.
     Ask {
         of: TransferId,
         holder: DatabaseId,
         order: Order,
     },
-    /// The log `ledger` holds the notices after the first of these, up to the second.
+    /// The log `ledger` contains the notices after the first number, up to and including the second.
     Took(NoticeNumber, NoticeNumber),
-    /// The log `ledger` holds this adoption.
+    /// The log `ledger` contains this adoption.
     Adopted(u32),
-    /// The cell part of an entity with a base has ended: what it held last is the database's, if the entity is.
+    /// The cell part of an entity with a base has ended: its last properties are written to the database if the entity
+    /// is stored.
     EndCell {
         entity: EntityId,
         home: OwnerId,
@@ -50,7 +51,7 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
-    /// What an event asks for, before it changes the state.
+    /// Effect of an event, determined before the event changes the state.
     pub(crate) fn of(state: &OwnerState, event: &Event) -> Option<Self> {
         let Subject::Entity(entity, _) = event.subject else {
             return match &event.body {
@@ -103,7 +104,7 @@ impl Effect {
     }
 }
 
-/// An entity of the database as it is to be written.
+/// A stored entity that is about to be written.
 pub(super) struct Taking {
     before: Option<EntityRow>,
     now: StoredEntity,
@@ -111,8 +112,8 @@ pub(super) struct Taking {
 }
 
 impl Taking {
-    /// Takes in the persistent properties of those parts of an entity that are known, each with the definitions under which
-    /// it stands. Those of the other part stay as they are. An alarm says why it cannot be written.
+    /// Merges the persistent properties of the known parts of an entity, each with the definitions under which it is
+    /// stored. Properties of an unknown part stay unchanged. Returns an alarm if the entity cannot be written.
     pub(super) async fn read(
         transaction: &Transaction,
         (schema, migrations): (&Schema, &Migrations),
@@ -148,14 +149,14 @@ impl Taking {
         }))
     }
 
-    /// Whether it is written already as it is.
+    /// Whether the row is already up to date.
     pub(super) fn is_there(&self) -> bool {
         let (generation, now) = (self.generation, &self.now);
         let is_same = |before: &EntityRow| before.generation == generation && before.entity == *now;
         self.before.as_ref().is_some_and(is_same)
     }
 
-    /// Writes it.
+    /// Writes the entity.
     pub(super) async fn write(
         &self,
         transaction: &Transaction,
@@ -176,7 +177,7 @@ impl Taking {
     }
 }
 
-/// An entity that has just become one of the database's is in use by the life that made it so.
+/// Checks an entity that has just become stored out to the activation that stored it.
 pub(super) async fn check_out_new(
     transaction: &Transaction,
     database: DatabaseId,
@@ -189,7 +190,7 @@ pub(super) async fn check_out_new(
     }
 }
 
-/// A later life may have checked the entity out since; its check-out stays.
+/// Returns a check-out, unless a later activation has checked the entity out since.
 pub(super) async fn give_back(
     transaction: &Transaction,
     database: DatabaseId,

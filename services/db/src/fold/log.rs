@@ -20,39 +20,39 @@ use super::{Alarm, FoldError, Found, Missing, snapshot::Snapshots};
 use crate::migrations::Migrations;
 use crate::recovery::{Recovered, RecoveryError, read_cursor, read_position, recover};
 
-/// Bytes of batches that may wait behind a hole: all that the log's writer keeps, so that it stops before they are passed.
-/// Beyond that the newest are dropped; they come again as holes.
+/// Bytes of batches that may wait behind a hole: all that the log's writer keeps, so the writer stops before they are
+/// exceeded. Beyond that the newest are dropped; they return as holes.
 const WAITING_BYTES: usize = KEPT_CEILING;
 
 /// Whether the log's state is in memory.
 enum Held {
-    /// It is not, until it is needed.
+    /// Not in memory, until it is needed.
     Nothing,
-    /// It is, as of the cursor.
+    /// In memory, at the cursor.
     State(Box<OwnerState>),
-    /// The log is being restored and ends below its floor, of which this is the state: what comes before that has no events
-    /// any more (rule F14).
+    /// The log is being restored and ends below its floor, which has this state: batches before the floor have no
+    /// events any more (rule F14).
     Below(Box<OwnerState>),
-    /// Something stands against folding any further, and an alarm was raised. The log waits as it is.
+    /// An alarm was raised that prevents further folding. The log stays as it is.
     Halted,
 }
 
-/// See the module.
+/// A log and its folded state, with the batches that wait and the undo information of the transaction in progress.
 pub(super) struct Log {
     held: Held,
     cursor: Cursor,
-    /// As the transaction under way has them.
+    /// The owner's record as the current transaction has read it.
     record: Option<OwnerRecord>,
     openings: Vec<Opening>,
     candidates: Candidates<Arc<Found>>,
-    /// Those before the transaction under way.
+    /// The candidates before the current transaction.
     before: Option<Candidates<Arc<Found>>>,
     pub(super) snapshots: Snapshots,
-    /// The first batch of the hole that the store names, of the last one if it names several: a hole that is filled from its
-    /// front may be named again.
+    /// First batch of the hole that the store has recorded, of the last one if there are several: a hole that is filled
+    /// from its front may be recorded again.
     named: Option<BatchNumber>,
     moved: bool,
-    /// It was halted by the transaction under way.
+    /// Whether the current transaction halted the log.
     halting: bool,
 }
 
@@ -79,12 +79,12 @@ impl Log {
         }
     }
 
-    /// Whether it is known where the log stands, so that it can go on.
+    /// Whether the log's position is known, so that it can advance.
     fn goes_on(&self) -> bool {
         matches!(self.held, Held::State(_) | Held::Below(_))
     }
 
-    /// Reads the log's state if it is not in memory. An alarm is raised where it cannot be rebuilt: the log is halted then.
+    /// Reads the log's state if it is not in memory. Raises an alarm and halts the log if the state cannot be rebuilt.
     pub(super) async fn load(
         &mut self,
         store: &Store,
@@ -121,7 +121,7 @@ impl Log {
         }
     }
 
-    /// Takes part in a transaction: reads what may void its batches, and makes sure that the state in memory is that of the
+    /// Joins a transaction: reads what may void the log's batches, and verifies that the state in memory is that of the
     /// store.
     pub(super) async fn enter(
         &mut self,
@@ -137,23 +137,24 @@ impl Log {
         }
         let cursor = Cursor::decode(transaction.get(&owners::cursor_key(owner)).await?.as_deref())?;
         if !self.goes_on() || cursor != self.cursor {
-            // It was granted since it was looked for, or a transaction of ours was applied whose answer was lost.
+            // The owner was granted since the last lookup, or a transaction of ours was applied but its answer was
+            // lost.
             return Err(FoldError::Store(StoreError::Conflict));
         }
-        // Those before the cursor's make nothing void that is beyond it.
+        // Openings before the cursor's epoch void nothing beyond the cursor.
         let openings = owners::read_openings(transaction, owner, cursor.epoch).await?;
         self.openings = openings.into_iter().map(opening).collect();
         Ok(())
     }
 
-    /// The transaction was applied.
+    /// Confirms the changes: the transaction was applied.
     pub(super) fn keep(&mut self) {
         self.before = None;
         self.halting = false;
     }
 
-    /// The transaction was not applied, or nobody knows: what it did in memory is undone, and what is folded has to be read
-    /// again.
+    /// Undoes the changes in memory: the transaction was not applied, or its outcome is unknown. The folded state has
+    /// to be read again.
     pub(super) fn undo(&mut self) {
         if let Some(before) = self.before.take() {
             self.candidates = before;
@@ -165,13 +166,13 @@ impl Log {
         self.moved = false;
     }
 
-    /// Stops folding this log for as long as this db lives.
+    /// Stops folding this log until this db process ends.
     pub(super) fn halt(&mut self) {
         self.held = Held::Halted;
         self.halting = true;
     }
 
-    /// Takes a batch that the stream holds.
+    /// Adds a batch of the stream.
     pub(super) fn take(&mut self, found: &Arc<Found>) -> Option<Alarm> {
         let header = &found.batch.header;
         if self.record.is_none_or(|record| record.epoch < header.epoch) {
@@ -192,7 +193,7 @@ impl Log {
         self.candidates.iter().map(|(_, found)| found.bytes.len()).sum()
     }
 
-    /// The batch after the cursor, or why there is none (rules F2, F4 and E5).
+    /// Returns the batch after the cursor, or why there is none (rules F2, F4 and E5).
     pub(super) fn step(&mut self) -> Step<Arc<Found>> {
         if !self.goes_on() {
             return Step::End;
@@ -201,14 +202,14 @@ impl Log {
         self.candidates.step(&stand)
     }
 
-    /// Whether an `Open` may come next, as soon as the store holds it.
+    /// Whether an `Open` may come next, once it is recorded in the store.
     pub(super) fn awaits_opening(&self) -> bool {
         self.goes_on() && self.candidates.awaits_opening(&stand(&self.cursor, &self.openings))
     }
 
     pub(super) fn missing(&self, owner: OwnerId) -> Option<Missing> {
         self.goes_on().then_some(())?;
-        // Looking takes what comes next; so it is done on a copy, which is small where nothing is missing.
+        // Looking consumes the next batch, so it is done on a copy, which is small when nothing is missing.
         let mut candidates = self.candidates.clone();
         match candidates.step(&stand(&self.cursor, &self.openings)) {
             Step::Missing { first, after, behind } => Some(Missing {
@@ -222,7 +223,7 @@ impl Log {
         }
     }
 
-    /// Folds the next batch into the state in memory. `before` sees each event and the state that it is about to change.
+    /// Folds the next batch into the state in memory. `before` is called with each event and the state before it.
     pub(super) fn fold(
         &mut self,
         migrations: &Migrations,
@@ -269,7 +270,7 @@ impl Log {
         Ok(())
     }
 
-    /// Writes the cursor of a log that has moved on, and takes away the names of holes that it has passed.
+    /// Writes the cursor of a log that has advanced, and deletes the records of holes that it has passed.
     pub(super) fn write_moved(
         &mut self,
         transaction: &Transaction,
@@ -290,12 +291,12 @@ impl Log {
         Ok(Some(self.cursor))
     }
 
-    /// Remembers that the store names a hole.
+    /// Notes that the store has recorded a hole.
     pub(super) fn name(&mut self, first: BatchNumber) {
         self.named = self.named.max(Some(first));
     }
 
-    /// Begins a snapshot if one is due. Whether it did.
+    /// Begins a snapshot if one is due. Returns whether it did.
     pub(super) fn begin_snapshot(&mut self) -> bool {
         match &self.held {
             Held::State(state) => self.snapshots.begin_if_due(state),
@@ -315,7 +316,7 @@ fn stand<'a>(cursor: &Cursor, openings: &'a [Opening]) -> Stand<'a> {
     }
 }
 
-/// The owner, if its log is in this shard.
+/// The owner's record, if its log is in this shard.
 async fn read_record(
     transaction: &Transaction,
     shard: Shard,
@@ -326,13 +327,13 @@ async fn read_record(
     Ok(record.filter(|record| record.shard == shard))
 }
 
-/// An opening as the chain's rules know it.
+/// Converts an opening to the type of the chain's rules.
 fn opening(record: OpeningRecord) -> Opening {
     let OpeningRecord { epoch, number, hash } = record;
     Opening { epoch, number, hash }
 }
 
-/// The first batch of the last hole that the store names in this log.
+/// First batch of the last hole that the store has recorded for this log.
 async fn read_named(store: &Store, owner: OwnerId) -> Result<Option<BatchNumber>, StoreError> {
     let read = |transaction: Transaction| async move {
         let page = transaction

@@ -1,5 +1,5 @@
-//! Snapshots as db writes them: what has changed since the area held one before, cut into pieces that fit into transactions
-//! beside what is folded there.
+//! Snapshots as db writes them: the changes since the area's previous snapshot, cut into pieces that fit into
+//! transactions in addition to the folded batches.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,20 +13,20 @@ use annals_store::{
     },
 };
 
-/// A snapshot is begun after so many batches: what recovery has to replay of the archive, give or take what is folded while
-/// one is written.
+/// Batches after which a snapshot begins: what recovery has to replay of the archive, give or take the batches folded
+/// while a snapshot is written.
 const SNAPSHOT_BATCHES: u64 = 256;
 
-/// The snapshots of one owner.
+/// Snapshots of one owner.
 #[derive(Default)]
 pub(super) struct Snapshots {
     newest: Option<Position>,
-    /// By area, the entities that have changed since a snapshot was written there; `None` where nobody knows.
+    /// By area, the entities that changed since a snapshot was written there; `None` if unknown.
     changed: [Option<BTreeSet<EntityId>>; 2],
     job: Option<Job>,
 }
 
-/// A snapshot that is being written.
+/// A snapshot in progress.
 struct Job {
     position: Position,
     rows: VecDeque<Row>,
@@ -38,7 +38,7 @@ enum Row {
 }
 
 impl Snapshots {
-    /// Those of an owner that was just read from the store.
+    /// Snapshots of an owner that was just read from the store.
     pub(super) fn after(newest: Option<Position>) -> Self {
         Self {
             newest,
@@ -46,7 +46,7 @@ impl Snapshots {
         }
     }
 
-    /// Notes what a batch has changed.
+    /// Records the changes of a batch.
     pub(super) fn note(&mut self, batch: &Batch) {
         let called = batch.header.consumed.iter().filter_map(|call| call.to.entity());
         let changed = batch.events.iter().filter_map(|event| match event.subject {
@@ -59,17 +59,17 @@ impl Snapshots {
         }
     }
 
-    /// Everything has changed.
+    /// Treats everything as changed.
     pub(super) fn forget(&mut self) {
         self.changed = [None, None];
     }
 
-    /// Whether a snapshot is under way.
+    /// Whether a snapshot is in progress.
     pub(super) fn is_writing(&self) -> bool {
         self.job.is_some()
     }
 
-    /// Begins a snapshot of `state` if one is due. Whether it did.
+    /// Begins a snapshot of `state` if one is due. Returns whether it did.
     pub(super) fn begin_if_due(&mut self, state: &OwnerState) -> bool {
         let newest = self.newest.map_or(BatchNumber(0), |newest| newest.batch);
         if self.is_writing() || state.tail.batch.0 - newest.0 < SNAPSHOT_BATCHES {
@@ -87,8 +87,8 @@ impl Snapshots {
         true
     }
 
-    /// Writes a piece of the snapshot that is under way, of about `budget` bytes; the last piece puts it in its place.
-    /// Returns how many bytes it took.
+    /// Writes a piece of about `budget` bytes of the snapshot in progress; the last piece activates the snapshot.
+    /// Returns the bytes written.
     pub(super) fn write_piece(
         &mut self,
         transaction: &Transaction,
@@ -119,7 +119,7 @@ impl Snapshots {
     }
 }
 
-/// What has to be written so that `area` holds `state`: what `changed` names, or everything.
+/// Rows that make `area` contain `state`: the entities in `changed`, or all.
 fn rows(state: &OwnerState, area: Area, changed: Option<BTreeSet<EntityId>>) -> VecDeque<Row> {
     let owner = state.owner;
     let mut own = Vec::new();

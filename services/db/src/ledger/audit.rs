@@ -1,8 +1,8 @@
-//! The audit: whether the ledger's rows are what its entries come to, and neither contradicts itself.
+//! The audit: checks that the ledger's rows match its entries, and that neither contradicts itself.
 //!
-//! It reads everything at one moment of the store as far as entries go (their newest number is read first, and rows are held
-//! against the sums over all entries up to the same number), in one pass: so it takes as long as the ledger is old. db runs it
-//! a slice at a time ([`Audit::step`]); the command line runs all of it.
+//! It reads a consistent state of the store as far as entries go: their newest number is read first, and rows are
+//! compared with the sums over all entries up to that number. It is one pass, so it takes time in proportion to the
+//! ledger's age. db runs it a slice at a time ([`Audit::step`]); the command line runs all of it.
 
 mod compare;
 mod report;
@@ -28,7 +28,7 @@ use rows::Rows;
 /// Entries read at a time.
 const ENTRIES_AT_ONCE: usize = 512;
 
-/// An audit under way.
+/// An audit in progress.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
     units: BTreeMap<(Place, AssetKind), i128>,
@@ -38,13 +38,13 @@ pub struct Audit {
     report: Report,
 }
 
-/// How something that is open stands, beside what it holds.
+/// Terms of an open trade or reserved transfer, without its assets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Terms {
     /// Giver and receiver, or proposer and partner.
     parties: [DatabaseId; 2],
     expires: WallTime,
-    /// How often what is on the table has changed, and who has accepted it; `None` for a reserved transfer.
+    /// Version of the offer, and which side has accepted it; `None` for a reserved transfer.
     table: Option<(OfferVersion, [bool; 2])>,
 }
 
@@ -71,22 +71,22 @@ impl Terms {
 /// When the store cannot be read.
 pub async fn audit(store: &Store) -> Result<Report, StoreError> {
     let mut audit = Audit::default();
-    // Entries may be made meanwhile: the last pass reads rows and the rest of the entries at one moment.
+    // Entries may be added meanwhile: the last step reads rows and the remaining entries in one transaction.
     while audit.step(store).await? == Progress::Goes {}
     Ok(audit.report)
 }
 
-/// Whether an audit has come to its end.
+/// Progress of an audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// There is more to be read.
+    /// There is more to read.
     Goes,
-    /// The rows were held against the entries.
+    /// The rows were compared with the entries.
     Done,
 }
 
 impl Audit {
-    /// Reads the next entries; once there are no more, holds the rows against them.
+    /// Reads the next entries; once there are no more, compares the rows with them.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -107,8 +107,8 @@ impl Audit {
         Ok(Progress::Goes)
     }
 
-    /// Audits the ledger as it is now, of which the entries up to the last look are not read again: a row that is changed or
-    /// lost later is found, an entry behind that look only by an audit from nothing.
+    /// Audits the present ledger without reading again the entries that the previous look has read. Finds a row that is
+    /// changed or lost later; a change of an entry before that look is found only by an audit from the beginning.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -116,7 +116,7 @@ impl Audit {
         loop {
             let read = match read_entries(store, self.report.entries, ENTRIES_AT_ONCE).await {
                 Ok(read) => read,
-                // What cannot be read is named at the end, and left for the next look.
+                // What cannot be read is reported at the end, and left for the next look.
                 Err(StoreError::Corrupt(_)) => break,
                 Err(other) => return Err(other),
             };
@@ -130,13 +130,13 @@ impl Audit {
         Ok(now.report)
     }
 
-    /// How many accounts and items it keeps count of.
+    /// Number of accounts and items that it tracks.
     #[must_use]
     pub fn counted(&self) -> usize {
         self.units.len() + self.items.len()
     }
 
-    /// What was found so far.
+    /// Findings so far.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report
@@ -225,7 +225,7 @@ impl Audit {
         }
     }
 
-    /// What an entry did to what is open.
+    /// Applies an entry to the open trades and gifts.
     fn take_terms(&mut self, entry: &Entry) {
         let open = |to, expires, table| Terms {
             parties: [entry.holder, to],

@@ -1,4 +1,4 @@
-//! The rows that rules read and change, and what they have made so far.
+//! The rows that rules read and change, and the entries and notices created so far.
 
 use annals_event::ledger::{Assets, Entry, Gift, Holder, Notice, Place, RefusalReason, Side, Trade};
 use annals_ids::{
@@ -13,85 +13,85 @@ use super::table::Table;
 /// A row of the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Row {
-    /// The highest numbers that were given.
+    /// The highest numbers that were given out.
     Head,
-    /// How many units of a kind are in a slot of an entity of the database.
+    /// Units of a kind in a slot of a stored entity.
     Account(DatabaseId, Slot, AssetKind),
     /// An item.
     Item(Serial),
-    /// What exists of a kind.
+    /// The supply of a kind.
     Supply(AssetKind),
-    /// A trade or a reserved transfer that is open.
+    /// An open trade or reserved transfer.
     Open(TransferId),
-    /// The entry that was made of what is done once.
+    /// The entry of an action that is done only once.
     Done(Once),
     /// An entry.
     Entry(EntryNumber),
-    /// An entity of the database, as a holder.
+    /// A stored entity, as a holder.
     Holder(DatabaseId),
 }
 
-/// What is done once, however often it is asked for.
+/// Identity of an action that is done once, even if it is requested repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Once {
     /// An order of a base part.
     Order(TransferId),
-    /// What an operator asked for, by whichever order that came.
+    /// An operator's action, whichever order carries it.
     Action(ActionId),
 }
 
 /// An item, whether or not it still exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Of which kind.
+    /// Its asset kind.
     pub kind: AssetKind,
-    /// Where it is: with the world when it was destroyed.
+    /// Its place; the world's if it was destroyed.
     pub place: Place,
 }
 
-/// Whether a kind is counted or made of items.
+/// Whether a kind consists of units or of items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Nature {
-    /// Units that are all alike.
+    /// Interchangeable units.
     Units,
     /// Items, each with its serial.
     Items,
 }
 
-/// What exists of a kind: the world's balance, with its sign turned round.
+/// The supply of a kind: the world's balance, negated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Supply {
-    /// Which nature the kind has had since the first of it was made.
+    /// Nature of the kind since the first of it was made.
     pub nature: Nature,
-    /// How many units or items.
+    /// Number of units or items.
     pub exists: u64,
 }
 
-/// The life that an entity of the database has now.
+/// The present activation of a stored entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Life {
-    /// Which entity.
+    /// The entity.
     pub entity: EntityId,
     /// The owner of its base part.
     pub home: OwnerId,
-    /// Which check-out it holds: a later life has a higher one.
+    /// Its check-out: a later activation has a higher number.
     pub checkout: u64,
 }
 
-/// What is known of a holder. There is a row for whoever has lived.
+/// The ledger's record of a holder. Every stored entity that was ever activated has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HolderRow {
-    /// Who is told of its affairs.
+    /// The activation that is notified.
     pub life: Option<Life>,
-    /// How often its holdings have changed.
+    /// Number of changes of its holdings.
     pub version: HoldingsVersion,
-    /// How many accounts that are not empty, and items, it has.
+    /// Number of its items and of its accounts that are not empty.
     pub held: u32,
-    /// How many trades and reserved transfers of its own are open.
+    /// Number of its own open trades and reserved transfers.
     pub open: u32,
 }
 
-/// Something that is open, with what it holds: the accounts of its holder are in here.
+/// An open trade or reserved transfer with its assets: the accounts of its place are stored in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Open {
     /// A reserved transfer.
@@ -100,28 +100,28 @@ pub enum Open {
     Trade(Trade),
 }
 
-/// The rows contradict one another: the ledger is damaged, or its rules have a defect.
+/// The rows contradict each other: the ledger is damaged, or its rules have a defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the ledger contradicts itself at {row:?}: {why}")]
 pub struct Breach {
-    /// Where that showed.
+    /// Row at which the contradiction was found.
     pub row: Row,
     /// What is wrong.
     pub why: &'static str,
 }
 
-/// Why a rule came to no end. Nothing was changed then.
+/// Reason why a rule did not complete. Nothing was changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Halt {
     /// A row has to be loaded first.
     #[error("row {0:?} was not loaded")]
     Needs(Row),
-    /// The rows contradict one another.
+    /// The rows contradict each other.
     #[error(transparent)]
     Breach(#[from] Breach),
 }
 
-/// Why a rule does not go on.
+/// Reason why a rule stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     Halt(Halt),
@@ -140,7 +140,7 @@ impl From<Halt> for Stop {
     }
 }
 
-/// See the module above.
+/// The ledger's rows as tables, with uncommitted changes; the rules are its methods.
 #[derive(Clone, Debug, Default)]
 pub struct Books {
     pub(super) head: Table<(), Head>,
@@ -151,14 +151,14 @@ pub struct Books {
     pub(super) done: Table<Once, EntryNumber>,
     pub(super) entries: Table<EntryNumber, Entry>,
     pub(super) holders: Table<DatabaseId, HolderRow>,
-    /// What goes to the outbox.
+    /// Notices to add to the outbox.
     pub(super) notices: Table<NoticeNumber, Notice>,
-    /// What is to be taken out of it: the notices after the first of these, up to the second.
+    /// Notices to remove from the outbox: those after the first number, up to and including the second.
     pub(super) taken: Option<(NoticeNumber, NoticeNumber)>,
 }
 
 impl Books {
-    /// What was done is to last.
+    /// Keeps the changes of the current rule.
     pub(super) fn keep(&mut self) {
         self.head.keep();
         self.accounts.keep();
@@ -171,7 +171,7 @@ impl Books {
         self.notices.keep();
     }
 
-    /// What was done since something was [kept](Books::keep) is forgotten.
+    /// Discards the changes since the last [`Books::keep`].
     pub(super) fn forget(&mut self) {
         self.head.forget();
         self.accounts.forget();
@@ -226,7 +226,7 @@ impl Books {
         Ok(row.copied())
     }
 
-    /// Whether it is known what is in a row.
+    /// Whether a row is loaded, including one that is known not to exist.
     pub(super) fn has(&self, row: Row) -> bool {
         match row {
             Row::Head => self.head.get(()).is_some(),
@@ -240,16 +240,16 @@ impl Books {
         }
     }
 
-    /// How many rows are to be written.
+    /// Number of rows to write.
     pub(super) fn changes(&self) -> usize {
         let numbers = self.accounts.changes() + self.items.changes() + self.supplies.changes() + self.done.changes();
-        // An entry and its notice take more than what a number does, and so does what is open.
+        // Entries, notices and open trades or gifts are larger than rows with only a number.
         numbers + self.holders.changes() + 4 * (self.open.changes() + self.entries.changes() + self.notices.changes())
     }
 }
 
 impl Item {
-    /// Which entity of the database has it, if one does.
+    /// The stored entity that has it, if any.
     #[must_use]
     pub fn holder(&self) -> Option<DatabaseId> {
         match self.place.holder {
@@ -260,7 +260,7 @@ impl Item {
 }
 
 impl Open {
-    /// When its time is over.
+    /// Its deadline.
     #[must_use]
     pub fn expires(&self) -> WallTime {
         match self {
@@ -269,7 +269,7 @@ impl Open {
         }
     }
 
-    /// Whose it is: the giver alone, or both sides.
+    /// Its parties: the giver alone, or both sides.
     #[must_use]
     pub fn parties(&self) -> Vec<DatabaseId> {
         match self {
@@ -278,7 +278,7 @@ impl Open {
         }
     }
 
-    /// The places whose accounts are in it, and what is there.
+    /// Its places, with the assets in each.
     #[must_use]
     pub fn places(&self) -> Vec<(Place, &Assets)> {
         match self {

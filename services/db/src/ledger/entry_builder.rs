@@ -22,12 +22,12 @@ pub(super) struct EntryBuilder<'a> {
     wall: WallTime,
     of: TransferId,
     holder: DatabaseId,
-    /// The base part that asked, if one did, and its home.
+    /// The base part that asked, if any, and its home.
     asker: Option<(EntityId, OwnerId)>,
     postings: BTreeMap<Account, i64>,
     passages: Vec<Passage>,
     changes: BTreeMap<DatabaseId, Change>,
-    /// Holders beside the asker's whose lives are told.
+    /// Holders other than the asker's whose activations are notified.
     told: Vec<DatabaseId>,
     trade: Option<Trade>,
     gift: Option<Gift>,
@@ -70,7 +70,7 @@ impl<'a> EntryBuilder<'a> {
         row.ok_or_else(|| breach(Row::Holder(holder), why))
     }
 
-    /// Writes the entry, raises versions, and puts into the outbox what those concerned are to hear.
+    /// Writes the entry, raises versions, and adds the notices for the parties to the outbox.
     pub(super) fn finish(mut self, order: Option<Order>, outcome: Outcome) -> Result<EntryNumber, Halt> {
         let mut versions = BTreeMap::new();
         for holder in self.changes.keys() {
@@ -105,7 +105,7 @@ impl<'a> EntryBuilder<'a> {
         Ok(number)
     }
 
-    /// What the asker and the lives of all others concerned are told.
+    /// Deliveries to the asker and to the activations of all other parties.
     fn deliveries(
         &mut self,
         entry: EntryNumber,

@@ -1,4 +1,4 @@
-//! Reading the outbox, again and again, for as long as it is written.
+//! Repeated reads of the outbox while it is being written.
 
 use annals_event::ledger::Notice;
 use annals_ids::NoticeNumber;
@@ -9,21 +9,21 @@ use annals_store::{
 
 use super::pages::read_notices;
 
-/// The outbox as its reader knows it. Notices are taken out at its front, and a read from before the front walks over all
-/// those that are gone; so the reader keeps where the front was last.
+/// A reader's position in the outbox. Notices are removed at the front, and a read from before the front scans all that
+/// were removed; so the reader remembers the front.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outbox {
-    /// Up to here nothing is left.
+    /// Last number up to which no notice is left.
     front: NoticeNumber,
-    /// Up to here its reader was given what there is.
+    /// Last number up to which the reader has been given all notices.
     given: NoticeNumber,
 }
 
 impl Outbox {
-    /// Notices that were not given, in order: at most so many, fewer only where there are no more.
+    /// Reads notices that were not given yet, in order: at most `limit`, and fewer only if there are no more.
     ///
     /// # Errors
-    /// When the store cannot be read, or holds something else there.
+    /// When the store cannot be read, or a row is not a notice.
     pub async fn read(&mut self, store: &Store, limit: usize) -> Result<Vec<(NoticeNumber, Notice)>, StoreError> {
         if self.given > self.front {
             return read_notices(store, self.given, limit).await;
@@ -31,7 +31,7 @@ impl Outbox {
         let head = |transaction: Transaction| async move {
             Head::decode(transaction.get(&layout::head_key()).await?.as_deref())
         };
-        // Before the notices: those up to the newest of that moment that are not found afterwards are gone.
+        // Read before the notices: those up to this newest number that are not found afterwards have been removed.
         let newest = store.read(head).await?.notice;
         let notices = read_notices(store, self.front, limit).await?;
         let first = notices.first().map(|(number, _)| NoticeNumber(number.0 - 1));
@@ -40,12 +40,12 @@ impl Outbox {
         Ok(notices)
     }
 
-    /// Notices were given up to this one.
+    /// Marks notices up to `upto` as given.
     pub fn give(&mut self, upto: NoticeNumber) {
         self.given = self.given.max(upto);
     }
 
-    /// What is left is given again, from the front on.
+    /// Marks all remaining notices as not given, so that they are read again from the front.
     pub fn give_again(&mut self) {
         self.given = self.front;
     }

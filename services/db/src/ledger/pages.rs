@@ -1,5 +1,5 @@
-//! Entries and notices. Each page of them holds what one batch has made, so that rows stay a function of the archive; a batch
-//! of a hundred orders writes one row for its entries, and one for its notices.
+//! Pages of entries and notices. A page contains those that one batch created, so that rows stay a function of the
+//! archive; a batch of a hundred orders writes one row for its entries, and one for its notices.
 //!
 //! ```text
 //! page = entry 1* | (length:number notice) 1*     its last number is in its key; cut into chunks
@@ -18,17 +18,17 @@ use annals_store::{
 
 use super::books::Books;
 
-/// Chunks read at a time, most of them pages of a kilobyte or some.
+/// Chunks read at a time; most are pages of about a kilobyte.
 const CHUNKS_AT_ONCE: usize = 256;
 
-/// Chunks read first by whoever wants a number of entries or notices, as pages may as well be large; then as many as it takes
-/// by what was in those.
+/// Chunks that a read for a number of entries or notices begins with, because pages may be large; the next reads are
+/// sized by what these contained.
 const CHUNKS_AT_FIRST: usize = 16;
 
-/// What follows a page's own key in the key of a chunk: its place.
+/// Bytes in a chunk's key after the page's own key: the chunk's place.
 const PLACE_BYTES: usize = size_of::<u16>();
 
-/// Writes what a batch has made. Says how many bytes that takes.
+/// Writes the entries and notices of a batch. Returns the bytes written.
 pub(super) fn write(transaction: &Transaction, books: &mut Books) -> Result<usize, StoreError> {
     let (mut page, mut last) = (Vec::new(), None);
     for (number, entry) in books.entries.drain() {
@@ -46,7 +46,7 @@ pub(super) fn write(transaction: &Transaction, books: &mut Books) -> Result<usiz
     Ok(entries + put(transaction, last.as_deref(), &page)?)
 }
 
-/// About how many chunks hold so many more, where those that were read held so many.
+/// Estimated number of chunks that contain `more` items, if `read` chunks contained `held`.
 fn enough(more: usize, held: usize, read: usize) -> usize {
     more.saturating_mul(read).div_ceil(held.max(1)).clamp(1, CHUNKS_AT_ONCE)
 }
@@ -61,10 +61,10 @@ fn put(transaction: &Transaction, key: Option<&[u8]>, page: &[u8]) -> Result<usi
     Ok(bytes)
 }
 
-/// Entries after `after`, in order: at most so many, fewer only where there are no more.
+/// Reads entries after `after`, in order: at most `limit`, and fewer only if there are no more.
 ///
 /// # Errors
-/// When the store cannot be read, or holds something else there.
+/// When the store cannot be read, or a row is damaged.
 pub async fn read_entries(store: &Store, after: EntryNumber, limit: usize) -> Result<Vec<Entry>, StoreError> {
     let (mut entries, mut chunks, mut read): (Vec<Entry>, usize, usize) = (Vec::new(), CHUNKS_AT_FIRST, 0);
     loop {
@@ -81,7 +81,7 @@ pub async fn read_entries(store: &Store, after: EntryNumber, limit: usize) -> Re
     }
 }
 
-/// Some of the entries after `after`, in order, and whether there are more.
+/// Reads some of the entries after `after`, in order, and whether there are more.
 pub(super) async fn next_entries(
     transaction: &Transaction,
     after: EntryNumber,
@@ -113,17 +113,17 @@ async fn entries_after(
     Ok((entries, more))
 }
 
-/// One entry. Of the pages only its own is read.
+/// Reads one entry. Of the pages only its own is read.
 pub(super) async fn read_entry(transaction: &Transaction, number: EntryNumber) -> Result<Option<Entry>, StoreError> {
     let before = EntryNumber(number.0.saturating_sub(1));
     let (entries, _) = entries_after(transaction, before, 1).await?;
     Ok(entries.into_iter().find(|entry| entry.number == number))
 }
 
-/// Notices in the outbox after `after`, in order: at most so many, fewer only where there are no more.
+/// Reads notices in the outbox after `after`, in order: at most `limit`, and fewer only if there are no more.
 ///
 /// # Errors
-/// When the store cannot be read, or holds something else there.
+/// When the store cannot be read, or a row is damaged.
 pub async fn read_notices(
     store: &Store,
     after: NoticeNumber,
@@ -144,7 +144,7 @@ pub async fn read_notices(
             let upto = layout::notices_of(&key)?;
             let page = read_all("notices", upto.0, &page, |reader| Notice::read(reader.bytes("notice")?))?;
             let first = upto.0.saturating_sub(page.len() as u64) + 1;
-            // What was told is taken away from the front, and nothing from between.
+            // Notices are removed from the front only, never from the middle.
             if notices.last().is_some_and(|(number, _)| number.next().0 < first) {
                 return Err(missing(upto));
             }
@@ -160,8 +160,8 @@ pub async fn read_notices(
     }
 }
 
-/// Some of the pages in a range, at least one and about so many `chunks` of them, in order and whole, with the key of a chunk
-/// of each; and whether there are more.
+/// Reads some of the pages in a range, at least one and about `chunks` chunks of them, in order and complete, with the
+/// key of a chunk of each; and whether there are more.
 async fn read_pages(
     transaction: &Transaction,
     range: &KeyRange,
@@ -175,7 +175,7 @@ async fn read_pages(
             None => pages.push((key.to_vec(), chunk.to_vec())),
         }
     }
-    // The last may go on. If it is the only one, nothing less than all of it will do.
+    // The last page may continue. If it is the only one, all of it must be read.
     if found.more && pages.len() > 1 {
         pages.pop();
     } else if let [(key, page)] = &mut pages[..]

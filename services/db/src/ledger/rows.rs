@@ -1,8 +1,8 @@
-//! The stored form of what is not a number, and rows on their way between books and store.
+//! The stored form of rows that are not plain numbers, and the transfer of rows between books and store.
 //!
 //! ```text
-//! item   = kind:number place          supply = nature:u8 exists:number         open = 0:u8 gift | 1:u8 trade
-//! holder = life:option version:number held:number open:number                  life = entity:number home:number checkout:number
+//! item   = kind:number place       supply = nature:u8 exists:number  open = 0:u8 gift | 1:u8 trade
+//! holder = life:option version:number held:number open:number        life = entity:number home:number checkout:number
 //! ```
 
 use annals_event::{
@@ -79,7 +79,7 @@ async fn read<T>(
     decode(row, transaction.get(&key).await?.as_deref(), read)
 }
 
-/// Writes what has changed, and what is found through it. Says how many bytes that takes.
+/// Writes the changed rows and their index rows. Returns the bytes written.
 pub(super) fn write(transaction: &Transaction, books: &mut Books) -> Result<usize, StoreError> {
     let mut out = Out { transaction, bytes: 0 };
     for ((), _, head) in books.head.take_changed() {
@@ -150,7 +150,7 @@ impl Out<'_> {
         if before.is_some() == open.is_some() {
             return Ok(());
         }
-        // Deadline and parties stay as they are for as long as it is open.
+        // Deadline and parties do not change while it is open.
         let Some(named) = before.or(open) else { return Ok(()) };
         let there = || open.map(|_| Vec::new());
         self.put(&layout::deadline_key(named.expires(), id), there())?;
@@ -161,7 +161,8 @@ impl Out<'_> {
     }
 }
 
-/// Everything that a holder has and is party to, as much as its row says. What has changed in the books is written before.
+/// Reads all holdings and open trades or gifts of a holder, as many as its row counts. Changes in the books must be
+/// written before.
 pub(super) async fn read_statement(
     transaction: &Transaction,
     holder: DatabaseId,
@@ -197,8 +198,8 @@ pub(super) async fn read_statement(
     Ok(statement)
 }
 
-/// At most so many rows of a range, from its end. A reader that knows how many there are does not walk over those that were
-/// deleted before them: all that the holder once had.
+/// Reads at most `most` rows from the end of a range. A reader that knows their number does not scan the deleted rows
+/// before them, which are all that the holder once had.
 async fn read_last(
     transaction: &Transaction,
     mut range: KeyRange,
@@ -226,20 +227,20 @@ pub(super) async fn first_deadline(
     page.rows.first().map(|(key, _)| layout::deadline_of(key)).transpose()
 }
 
-/// The life that an entity of the database has now, as far as it is folded.
+/// Reads the present activation of a stored entity, as far as its log is folded.
 ///
 /// # Errors
-/// When the store cannot be read, or holds something else there.
+/// When the store cannot be read, or the row is damaged.
 pub async fn read_life(transaction: &Transaction, holder: DatabaseId) -> Result<Option<Life>, StoreError> {
     let key = layout::holder_key(holder);
     let holder = read(transaction, Row::Holder(holder), key, HolderRow::read).await?;
     Ok(holder.and_then(|holder| holder.life))
 }
 
-/// An item, whether or not it still exists.
+/// Reads an item, whether or not it still exists.
 ///
 /// # Errors
-/// When the store cannot be read, or holds something else there.
+/// When the store cannot be read, or the row is damaged.
 pub async fn read_item(store: &Store, serial: Serial) -> Result<Option<Item>, StoreError> {
     let item = |transaction: Transaction| async move {
         read(&transaction, Row::Item(serial), layout::item_key(serial), Item::read).await
@@ -247,10 +248,10 @@ pub async fn read_item(store: &Store, serial: Serial) -> Result<Option<Item>, St
     store.read(item).await
 }
 
-/// The entry that was made of an operator's action, if one was.
+/// Reads the entry of an operator's action, if there is one.
 ///
 /// # Errors
-/// When the store cannot be read, or holds something else there.
+/// When the store cannot be read, or the row is damaged.
 pub async fn read_action(store: &Store, action: ActionId) -> Result<Option<Entry>, StoreError> {
     let entry = |transaction: Transaction| async move {
         let value = transaction.get(&layout::action_key(action)).await?;

@@ -1,4 +1,4 @@
-//! What the ledger does: orders, deadlines, lives that begin and end. Each is done whole, or not at all.
+//! The ledger's rules: orders, deadlines, activations that begin and end. Each is applied completely or not at all.
 
 use annals_event::ledger::{Assets, Booking, Delivery, News, Notice, Order, Outcome, Stage, Statement};
 use annals_ids::{DatabaseId, EntityId, EntryNumber, LogPosition, NoticeNumber, Slot, TransferId, WallTime};
@@ -9,30 +9,30 @@ use super::{
     entry_builder::EntryBuilder,
 };
 
-/// An order, and what is known of whoever asks.
+/// An order and its context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// The batch that holds it.
+    /// Position of the batch that contains it.
     pub at: LogPosition,
-    /// What that batch says of the time.
+    /// Wall time of that batch.
     pub wall: WallTime,
-    /// Who asks, and which of its orders it is.
+    /// Who asks, and the number of the order.
     pub of: TransferId,
-    /// The entity of the database that the asker stood for; 0 if none.
+    /// The stored entity of the asker; 0 if none.
     pub holder: DatabaseId,
     /// What is asked for.
     pub order: Order,
 }
 
 impl Ask {
-    /// By what it is known whether it was executed before: its own id, or that of an operator's action.
+    /// Identity under which a repeated execution is detected: the order's own id, or that of an operator's action.
     #[must_use]
     pub fn once(&self) -> Once {
         let warrant = self.order.warrant();
         warrant.map_or(Once::Order(self.of), |warrant| Once::Action(warrant.action))
     }
 
-    /// Rows that executing it needs as far as that can be told before; the rest is asked for.
+    /// Rows that the execution needs, as far as known in advance; others are requested with [`Halt::Needs`].
     #[must_use]
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = vec![Row::Head, Row::Done(self.once()), Row::Holder(self.holder)];
@@ -72,16 +72,16 @@ impl Ask {
 }
 
 impl Books {
-    /// Executes an order, or says why nothing is done: an entry either way. Asked again, it tells the first outcome.
+    /// Executes or refuses an order; either adds an entry. A repeated order returns the first outcome.
     ///
     /// # Errors
-    /// When a row is missing, or they contradict one another; nothing is changed then.
+    /// When a row is not loaded, or rows contradict each other; nothing is changed then.
     pub fn execute(&mut self, ask: &Ask) -> Result<(), Halt> {
         let executed = self.try_execute(ask);
         self.settle(executed)
     }
 
-    /// Ends something whose time is over.
+    /// Ends a trade or reserved transfer whose deadline has passed.
     ///
     /// # Errors
     /// As [`Books::execute`].
@@ -90,8 +90,8 @@ impl Books {
         self.settle(expired)
     }
 
-    /// Since when something may be due at that time. If so, the earliest deadline from then on is to be looked for: none is
-    /// before.
+    /// Returns the time from which on something may be due, if that is not after `wall`. The caller must then look up
+    /// the earliest deadline from that time on; there is none before it.
     ///
     /// # Errors
     /// As [`Books::execute`].
@@ -99,7 +99,7 @@ impl Books {
         Ok(self.head()?.due.filter(|due| *due <= wall))
     }
 
-    /// No deadline is before this time: nothing need be looked for until then.
+    /// Records that no deadline is before this time, so that no lookup is needed until then.
     ///
     /// # Errors
     /// As [`Books::execute`].
@@ -110,8 +110,8 @@ impl Books {
         Ok(())
     }
 
-    /// A life of an entity of the database begins. Whether it has anything that its statement must say: if not, the
-    /// statement is written.
+    /// Begins an activation of a stored entity. Returns whether it has holdings that its statement must include; if
+    /// not, the statement is written.
     ///
     /// # Errors
     /// As [`Books::execute`].
@@ -139,7 +139,7 @@ impl Books {
         Ok(true)
     }
 
-    /// Tells a life everything.
+    /// Sends an activation its statement.
     ///
     /// # Errors
     /// As [`Books::execute`].
@@ -148,7 +148,7 @@ impl Books {
         self.settle(stated)
     }
 
-    /// A life of an entity of the database ends.
+    /// Ends an activation of a stored entity.
     ///
     /// # Errors
     /// As [`Books::execute`].
@@ -164,7 +164,8 @@ impl Books {
         Ok(())
     }
 
-    /// The log `ledger` holds the notices after one up to another: the outbox need not. It holds none up to the first already.
+    /// Records that the log `ledger` contains the notices after `after`, up to and including `upto`, which the outbox
+    /// may drop. Those up to `after` were dropped already.
     pub fn took(&mut self, after: NoticeNumber, upto: NoticeNumber) {
         let (begin, end) = self.taken.unwrap_or((after, upto));
         self.taken = Some((begin.min(after), end.max(upto)));

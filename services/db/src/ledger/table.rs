@@ -1,15 +1,15 @@
-//! A table of rows, of which some are in memory and some are about to change.
+//! A table of rows, partly loaded from the store and with uncommitted changes.
 
 use std::collections::BTreeMap;
 
-/// Rows of one sort. `None` is a row that is known not to be there.
+/// Rows of one kind. `None` is a row that is known not to exist.
 #[derive(Clone, Debug)]
 pub(super) struct Table<K, V> {
-    /// As the store has them.
+    /// Values in the store.
     stored: BTreeMap<K, Option<V>>,
-    /// As they are to be.
+    /// Kept changes, to be written.
     kept: BTreeMap<K, Option<V>>,
-    /// As the rule that runs would have them.
+    /// Changes of the current rule.
     draft: BTreeMap<K, Option<V>>,
 }
 
@@ -24,7 +24,7 @@ impl<K, V> Default for Table<K, V> {
 }
 
 impl<K: Ord + Copy, V: Clone + PartialEq> Table<K, V> {
-    /// The row, as the rule that runs sees it; the outer `None` if it was not loaded.
+    /// Returns a row as the current rule sees it; the outer `None` if it is not loaded.
     pub(super) fn get(&self, key: K) -> Option<Option<&V>> {
         let latest = self.draft.get(&key).or_else(|| self.kept.get(&key));
         latest.or_else(|| self.stored.get(&key)).map(Option::as_ref)
@@ -35,25 +35,25 @@ impl<K: Ord + Copy, V: Clone + PartialEq> Table<K, V> {
         self.draft.insert(key, value);
     }
 
-    /// The rule has done what it should.
+    /// Keeps the changes of the current rule.
     pub(super) fn keep(&mut self) {
-        // One after the other: a rule changes few rows, and appending would walk through all that are kept.
+        // Inserted one by one: a rule changes few rows, and `append` would walk through all kept ones.
         for (key, value) in std::mem::take(&mut self.draft) {
             self.kept.insert(key, value);
         }
     }
 
-    /// The rule has done nothing.
+    /// Discards the changes of the current rule.
     pub(super) fn forget(&mut self) {
         self.draft.clear();
     }
 
-    /// A row as the store has it.
+    /// Loads a row from the store.
     pub(super) fn load(&mut self, key: K, value: Option<V>) {
         self.stored.insert(key, value);
     }
 
-    /// Takes the rows that have changed, as they were and as they are. A row that was never loaded was not there.
+    /// Takes the changed rows with their former and present values. A row that was never loaded counts as absent.
     pub(super) fn take_changed(&mut self) -> Vec<(K, Option<V>, Option<V>)> {
         let mut changed = Vec::new();
         for (key, value) in std::mem::take(&mut self.kept) {
@@ -65,13 +65,13 @@ impl<K: Ord + Copy, V: Clone + PartialEq> Table<K, V> {
         changed
     }
 
-    /// Takes the rows that have changed and are there, and remembers nothing of them.
+    /// Takes the changed rows that exist, and forgets them.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
         let kept = std::mem::take(&mut self.kept).into_iter();
         kept.filter_map(|(key, value)| value.map(|value| (key, value)))
     }
 
-    /// How many rows are to be written at most.
+    /// Maximum number of rows to write.
     pub(super) fn changes(&self) -> usize {
         self.kept.len()
     }

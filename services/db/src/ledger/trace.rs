@@ -1,4 +1,4 @@
-//! Where units come from, by the lots that first came first go.
+//! The origin of units, by lots that are used first in, first out.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,26 +14,26 @@ const ENTRIES_AT_ONCE: usize = 512;
 /// The entry in which units were made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Which entry.
+    /// The entry.
     pub entry: EntryNumber,
-    /// When.
+    /// When it was made.
     pub wall: WallTime,
-    /// For whom.
+    /// Holder for which they were made.
     pub holder: DatabaseId,
-    /// Why.
+    /// Reason of the entry.
     pub reason: String,
 }
 
 /// Units that were made together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lot {
-    /// How many of them.
+    /// Number of units.
     pub amount: u64,
-    /// The entry in which they were made.
+    /// Entry in which they were made.
     pub made_in: EntryNumber,
 }
 
-/// The lots that make up what an account holds now, oldest first, each with the entry in which it was made.
+/// Returns the lots of an account's present holdings, oldest first, each with the entry in which it was made.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -70,14 +70,14 @@ pub async fn trace_account(
     Ok(traced.flatten().collect())
 }
 
-/// The lots of every account, by the rule that what came first goes first.
+/// The lots of every account, first in, first out.
 #[derive(Clone, Debug, Default)]
 pub struct Lots {
     held: BTreeMap<Account, VecDeque<Lot>>,
 }
 
 impl Lots {
-    /// Goes through the next entry.
+    /// Applies the next entry.
     pub fn take(&mut self, entry: &Entry) {
         let mut gone: BTreeMap<AssetKind, VecDeque<Lot>> = BTreeMap::new();
         for posting in entry.postings.iter().filter(|posting| posting.amount < 0) {
@@ -101,18 +101,18 @@ impl Lots {
         self.held.retain(|_, lots| !lots.is_empty());
     }
 
-    /// The lots of an account, oldest first.
+    /// Lots of an account, oldest first.
     pub fn of(&self, account: Account) -> impl Iterator<Item = &Lot> {
         self.held.get(&account).into_iter().flatten()
     }
 
-    /// Every account that holds something.
+    /// All accounts that are not empty.
     pub fn accounts(&self) -> impl Iterator<Item = (&Account, &VecDeque<Lot>)> {
         self.held.iter()
     }
 }
 
-/// Takes so many units from the front; fewer where there are not so many.
+/// Takes `amount` units from the front, or fewer if there are not as many.
 fn split(lots: &mut VecDeque<Lot>, mut amount: u64) -> Vec<Lot> {
     let mut taken = Vec::new();
     while amount > 0

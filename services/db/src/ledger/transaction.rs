@@ -9,25 +9,26 @@ use super::{
     rules::Ask,
 };
 
-/// Most that expires in one batch; the rest does with the next, and is as good as expired meanwhile.
+/// Maximum expiries in one batch. The rest expires with the next batch, and counts as expired meanwhile.
 const EXPIRED_AT_ONCE: usize = 64;
 
-/// How far deadlines are looked through beyond the time of a batch, milliseconds. What settled in time has left deleted rows
-/// there, for as long as anything may be open; so they are looked through once a second, and each is walked over about once.
+/// How far beyond a batch's time deadlines are scanned, milliseconds. What settled in time leaves deleted rows there,
+/// for as long as anything may be open; so deadlines are scanned once a second, and each deleted row is passed about
+/// once.
 const LOOKED_AHEAD: u64 = 1_000;
 
-/// Bytes that a changed row takes, by estimate, before it is written.
+/// Estimated bytes of a changed row before it is written.
 const ROW_BYTES: usize = 256;
 
-/// Most rows that one order can ask for: all that it names, the parties, and what a trade holds.
+/// Maximum rows that one order can need: all that it names, the parties, and the contents of a trade.
 const ROWS_OF_AN_ORDER: usize = 4096;
 
-/// Why an order was not executed.
+/// Reason why an order was not executed.
 #[derive(Debug)]
 pub(crate) enum Failed {
     /// The store did not answer.
     Store(StoreError),
-    /// The rows contradict one another.
+    /// The rows contradict each other.
     Breach(Breach),
 }
 
@@ -37,14 +38,14 @@ impl From<StoreError> for Failed {
     }
 }
 
-/// Executes orders within one transaction of the fold: loads the rows that they need, and writes those that changed.
+/// Executes orders within one transaction of the fold: loads the rows that they need, and writes the changed ones.
 #[derive(Default)]
 pub(crate) struct LedgerTransaction {
     books: Books,
 }
 
 impl LedgerTransaction {
-    /// Ends what is due at the time that a batch names, before its own orders are executed: so what comes of them is a
+    /// Expires what is due at a batch's time, before the batch's own orders are executed, so that their results are a
     /// function of the archive.
     pub(crate) async fn expire(
         &mut self,
@@ -91,7 +92,8 @@ impl LedgerTransaction {
         self.run(transaction, |books| books.execute(ask)).await
     }
 
-    /// A life begins: it is told all that it has. Says how many bytes were written for that, which is read from the rows.
+    /// Begins an activation and sends it a statement of all its holdings. The statement is read from the rows, so
+    /// changed rows are written before. Returns the bytes written for that.
     pub(crate) async fn begin(
         &mut self,
         transaction: &Transaction,
@@ -113,7 +115,7 @@ impl LedgerTransaction {
         Ok(bytes)
     }
 
-    /// A life ends.
+    /// Ends an activation.
     pub(crate) async fn end(
         &mut self,
         transaction: &Transaction,
@@ -123,22 +125,22 @@ impl LedgerTransaction {
         self.run(transaction, |books| books.end(holder, entity)).await
     }
 
-    /// The log `ledger` holds the notices after one up to another.
+    /// Notes that the log `ledger` contains the notices after `after`, up to and including `upto`.
     pub(crate) fn took(&mut self, after: NoticeNumber, upto: NoticeNumber) {
         self.books.took(after, upto);
     }
 
-    /// How many bytes are to be written, by estimate.
+    /// Estimated bytes that are still to be written.
     pub(crate) fn unwritten(&self) -> usize {
         self.books.changes() * ROW_BYTES
     }
 
-    /// Writes what a batch has added to entries and outbox, once all of it is carried out. Says how many bytes that took.
+    /// Writes the entries and notices of a batch when all of it is executed. Returns the bytes written.
     pub(crate) fn end_batch(&mut self, transaction: &Transaction) -> Result<usize, StoreError> {
         pages::write(transaction, &mut self.books)
     }
 
-    /// Writes what else has changed since it was last written. Says how many bytes that took.
+    /// Writes all other rows that changed since they were last written. Returns the bytes written.
     pub(crate) fn write(&mut self, transaction: &Transaction) -> Result<usize, StoreError> {
         rows::write(transaction, &mut self.books)
     }
@@ -150,7 +152,7 @@ impl LedgerTransaction {
         rows::load(transaction, &mut self.books, row).await
     }
 
-    /// Runs a rule, and loads what it needs until it has come to an end.
+    /// Runs a rule, loading rows that it needs until it completes.
     async fn run<T>(
         &mut self,
         transaction: &Transaction,

@@ -1,5 +1,5 @@
-//! The rows that no log yields: reading them from a store, what they say, and what becomes of them for a realm that was cut
-//! off.
+//! The rows that cannot be derived from a log: reads them from a store, decodes them, and adapts them to a realm that
+//! is cut at a leaf.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,27 +33,27 @@ const PAGE: usize = 256;
 /// Bytes of rows written in one transaction.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// By how much counters of 64 bits are raised: more than a realm gives out while anybody could still hold one of its
-/// numbers, and so little that it can be done four thousand million times.
+/// Increment of 64-bit counters: more than a realm gives out while any process could still hold one of its numbers, and
+/// small enough for 2^32 restores.
 pub(crate) const RAISE: u64 = 1 << 32;
 
-/// By how much the counter of owners is raised, which has 32 bits.
+/// Increment of the counter of owners, which has 32 bits.
 pub(crate) const RAISE_OWNERS: u64 = 1 << 12;
 
-/// By how much epochs are raised.
+/// Increment of epochs.
 pub(crate) const RAISE_EPOCHS: u64 = 1 << 20;
 
-/// The tables whose rows no log yields. All others are written by folding, or hold nothing that outlives a process; but for the
-/// keys of persons (`2f`), which are kept apart (rule P8). Accounts (`0f`) are read before who is forgotten (`30`): of whoever is
-/// forgotten in between both would be there, and the account [goes](without_forgotten); the other way round it would not be
-/// known that they were.
+/// Tables whose rows cannot be derived from a log. All other tables are written by folding, or hold nothing that
+/// outlives a process, except the keys of persons (`2f`), which are kept apart (rule P8). Accounts (`0f`) are read
+/// before the records of forgotten persons (`30`): for a person that is forgotten in between, both are read, and the
+/// account [is removed](without_forgotten). In the opposite order, the record would be missing.
 const UNLOGGED: [u8; 11] = [0x01, 0x02, 0x03, 0x04, 0x05, 0x0f, 0x11, 0x14, 0x22, 0x26, 0x30];
 
 /// A row of the store.
 pub type Row = (Vec<u8>, Vec<u8>);
 
-/// All rows of a store that its archive does not yield. What the archive up to some leaf depends on is among them if they
-/// are read after that leaf was.
+/// Reads all rows of a store that its archive does not yield. If they are read after the archive's leaves up to some
+/// leaf, they include all that those leaves depend on.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -71,7 +71,7 @@ pub async fn read_unlogged(store: &Store, shard: Shard) -> Result<Vec<Row>, Stor
         let id = Account::decode(&value)?.database;
         let row = store.read(|transaction| async move { stored::read_row(&transaction, id).await });
         if let Some(row) = row.await? {
-            // As it may have begun: it becomes what it is now where the definitions change.
+            // Uses the type's first name: migrations convert it to the present one.
             let (generation, entity_type) = migrations.first_name(row.generation, &row.entity.entity_type);
             let begun = StoredEntity {
                 entity_type,
@@ -82,12 +82,12 @@ pub async fn read_unlogged(store: &Store, shard: Shard) -> Result<Vec<Row>, Stor
             rows.extend(chunks(&key, &begun).map(|(key, piece)| (key, piece.to_vec())));
         }
     }
-    // The archive did, once: what it held is let go.
+    // The archive yielded these rows once, but their events were deleted.
     rows.extend(read_retained(store, shard).await?);
     Ok(rows)
 }
 
-/// Up to where the archive was let go to which such rows belong.
+/// Horizon of the archive to which these rows belong.
 ///
 /// # Errors
 /// When a row cannot be read.
@@ -97,7 +97,7 @@ pub fn horizon_of(rows: &[Row], shard: Shard) -> Result<Option<Horizon>, StoreEr
     row.map(|(_, value)| Horizon::decode(value)).transpose()
 }
 
-/// The schemas among such rows, by fingerprint.
+/// Schemas among these rows, by fingerprint.
 ///
 /// # Errors
 /// When one cannot be decoded.
@@ -116,7 +116,7 @@ pub(crate) fn schemas(rows: &[Row]) -> Result<BTreeMap<Hash, Arc<Schema>>, Store
     encoded.into_iter().map(decode).collect()
 }
 
-/// The records of migrations among such rows, the oldest first.
+/// Records of migrations among these rows, oldest first.
 pub(crate) fn records(rows: &[Row]) -> Result<Vec<MigrationRecord>, StoreError> {
     let all = migrations::migrations();
     let mut encoded: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
@@ -127,14 +127,14 @@ pub(crate) fn records(rows: &[Row]) -> Result<Vec<MigrationRecord>, StoreError> 
     encoded.values().map(|value| MigrationRecord::decode(value)).collect()
 }
 
-/// The owners among such rows whose events may be let go.
+/// Owners among these rows whose events may be deleted.
 pub(super) fn passing(rows: &[Row]) -> Result<BTreeSet<OwnerId>, StoreError> {
     let passing = owners_of(rows)?.into_iter();
     let passing = passing.filter(|(_, record)| Kind::of(record.kind) == Kind::Passing);
     Ok(passing.map(|(owner, _)| owner).collect())
 }
 
-/// The owners among such rows.
+/// Owners among these rows.
 pub(crate) fn owners_of(rows: &[Row]) -> Result<BTreeMap<OwnerId, OwnerRecord>, StoreError> {
     let all = owners::owners();
     let rows = rows.iter().filter(|(key, _)| all.contains(key));
@@ -142,7 +142,8 @@ pub(crate) fn owners_of(rows: &[Row]) -> Result<BTreeMap<OwnerId, OwnerRecord>, 
         .collect()
 }
 
-/// The rows without the accounts of whoever is forgotten, for whom nothing but that may be there (rule P7).
+/// The rows without the accounts of forgotten persons, of whom only the record that they were forgotten may remain
+/// (rule P7).
 fn without_forgotten(rows: Vec<Row>) -> Result<Vec<Row>, StoreError> {
     let (accounts, forgotten) = (KeyRange::prefix(&database::account_key(&[])), personal::forgotten());
     let gone = rows.iter().filter(|(key, _)| forgotten.contains(key));
@@ -158,7 +159,7 @@ fn without_forgotten(rows: Vec<Row>) -> Result<Vec<Row>, StoreError> {
     Ok(left)
 }
 
-/// The rows as they have to be for an archive of this extent, and each counter there is.
+/// The rows adapted to an archive of this extent, with every counter.
 pub(super) fn adapted(rows: &[Row], extent: &Extent) -> Result<Vec<Row>, StoreError> {
     let ahead = ahead(rows, extent)?;
     let mut adapted = Vec::new();
@@ -181,14 +182,14 @@ pub(super) fn adapted(rows: &[Row], extent: &Extent) -> Result<Vec<Row>, StoreEr
 }
 
 /// The first migration that a realm had not gone through yet when its archive ended there, by its number, and the
-/// definitions that it had.
+/// definitions that the realm had.
 fn ahead(rows: &[Row], extent: &Extent) -> Result<Option<(u32, Hash)>, StoreError> {
     let records = records(rows)?;
     let later = (0..).zip(records).find(|(_, record)| record.leaves.0 > extent.leaves);
     Ok(later.map(|(number, record)| (number, record.from)))
 }
 
-/// A row as it has to be for an archive of this extent, with the first migration that is [`ahead`]; nothing where it does not
+/// Adapts a row to an archive of this extent, given the first migration that is [`ahead`]; `None` if the row does not
 /// belong to it.
 fn adapt(key: &[u8], value: &[u8], extent: &Extent, ahead: Option<(u32, Hash)>) -> Result<Option<Row>, StoreError> {
     let value = match key.first() {

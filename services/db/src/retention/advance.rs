@@ -1,4 +1,4 @@
-//! Moving the horizon: the floors are folded on through the archive and written, and then named.
+//! Moving the horizon: folds the floors forward through the archive, writes them, then moves the horizon to them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,24 +25,24 @@ use crate::{
     recovery::RecoveryError,
 };
 
-/// Bytes of rows written in one transaction, give or take one.
+/// Bytes of rows written in one transaction, give or take one row.
 const WRITE_BYTES: usize = 2 << 20;
 
-/// A horizon on its way.
+/// A move of the horizon in progress.
 pub(super) struct Advance {
     shard: Shard,
-    /// Where it is.
+    /// Horizon before the move.
     former: Option<Horizon>,
-    /// Where it will be.
+    /// Horizon after the move.
     next: Horizon,
-    /// The segments that are left to be folded.
+    /// Segments that are left to fold.
     segments: VecDeque<Segment>,
     migrations: Migrations,
     kinds: BTreeMap<OwnerId, OwnerKind>,
     states: BTreeMap<OwnerId, OwnerState>,
-    /// Cell parts that were written on the way.
+    /// Cell parts that the folded batches wrote.
     parts: BTreeMap<DatabaseId, Part>,
-    /// What is left to be written, once everything is folded.
+    /// Rows that are left to write, once everything is folded.
     rows: Option<VecDeque<Row>>,
 }
 
@@ -53,7 +53,7 @@ enum Row {
 }
 
 impl Advance {
-    /// From the horizon that there is to the end of these segments.
+    /// Begins a move from the present horizon to the end of these segments.
     pub(super) async fn begin(
         store: &Store,
         shard: Shard,
@@ -95,7 +95,7 @@ impl Advance {
         })
     }
 
-    /// Takes a turn; the horizon, once it has moved.
+    /// Takes a turn. Returns the horizon once it has moved.
     pub(super) async fn turn(&mut self, store: &Store, term: u64) -> Result<Option<Horizon>, FoldError> {
         if let Some(segment) = self.segments.pop_front() {
             let begin = behind(self.former);
@@ -142,7 +142,7 @@ impl Advance {
         Ok(())
     }
 
-    /// The cell part that an effect writes to the database, found as folding finds it.
+    /// The cell part that an effect writes to the database, found in the same way as by folding.
     fn part_of(&self, leaf: LeafIndex, batch: &Batch, effect: Effect) -> Option<(DatabaseId, Part)> {
         match effect {
             Effect::Write {
@@ -175,7 +175,7 @@ impl Advance {
         Ok(())
     }
 
-    /// What has to be written before the horizon moves.
+    /// Rows to write before the horizon moves.
     fn rows(&mut self) -> VecDeque<Row> {
         let (shard, area) = (self.shard, self.next.area);
         let mut rows = VecDeque::from([Row::Clear(layout::floors(shard, area))]);
@@ -204,7 +204,7 @@ impl Advance {
         rows
     }
 
-    /// Writes some of it; whether that was the last.
+    /// Writes some of the rows. Returns whether all are written.
     async fn write(&mut self, store: &Store, term: u64) -> Result<bool, FoldError> {
         let Some(rows) = &mut self.rows else { return Ok(false) };
         let (shard, former) = (self.shard, self.former);
@@ -253,7 +253,7 @@ impl Row {
         match self {
             Self::Clear(range) => range.begin.len() + range.end.len(),
             Self::Set(key, value) => key.len() + value.len(),
-            // Some properties; what they are is known once they are written.
+            // An estimate: the size of the properties is known only when they are written.
             Self::Part(..) => 32 << 10,
         }
     }

@@ -1,4 +1,4 @@
-//! Reading the horizon and what stands at it.
+//! Reading the horizon and the floors at it.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::{
     restoring::{Row, owners_of, read_rows, write_rows},
 };
 
-/// How often something is read from under a horizon that moves meanwhile, each time by segments.
+/// Maximum attempts of a read while the horizon moves; each move takes whole segments.
 const READINGS: usize = 10;
 
-/// Up to where a shard's archive was let go.
+/// Reads a shard's horizon: the end of the part of the archive whose events may have been deleted.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -28,7 +28,7 @@ pub async fn read_horizon(store: &Store, shard: Shard) -> Result<Option<Horizon>
     value.map(|value| Horizon::decode(&value)).transpose()
 }
 
-/// At which batch an owner's floor stands, if it has one and what lies below it may have been let go.
+/// Batch of an owner's floor, if it has one and events below it may have been deleted.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -51,7 +51,7 @@ pub async fn read_floor_batch(
     Err(failed(StoreError::Conflict))
 }
 
-/// The floor of an owner: its state at the horizon, if there is one and it stands behind batch `above`.
+/// Reads the floor of an owner (its state at the horizon), if there is one and it is after batch `above`.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -67,7 +67,7 @@ pub async fn read_floor(
         let Some(found) = horizon else { return Ok(None) };
         let floor = read_floor_in(store, shard, owner, found, above).await;
         horizon = read_horizon(store, shard).await.map_err(failed)?;
-        // Nobody writes into its area before the horizon has moved on.
+        // The area is not written again before the horizon has moved on.
         if horizon == Some(found) {
             return floor;
         }
@@ -90,7 +90,7 @@ async fn read_floor_in(
     read_entities(store, own, entities, layout::entity_of).await.map(Some)
 }
 
-/// The rows of a shard's horizon, of its floors, and of the cell parts before it.
+/// Reads the rows of a shard's horizon, of its floors, and of the cell parts before it.
 pub(crate) async fn read_retained(store: &Store, shard: Shard) -> Result<Vec<Row>, StoreError> {
     let mut horizon = read_horizon(store, shard).await?;
     for _ in 0..READINGS {
@@ -112,7 +112,7 @@ pub(crate) async fn read_retained(store: &Store, shard: Shard) -> Result<Vec<Row
     Err(StoreError::Conflict)
 }
 
-/// The floors among such rows as [`crate::read_unlogged`] gives.
+/// Decodes the floors among rows of [`crate::read_unlogged`].
 ///
 /// # Errors
 /// When one cannot be read.
@@ -121,7 +121,7 @@ pub async fn floors_of(rows: &[Row], shard: Shard) -> Result<BTreeMap<OwnerId, O
         owner: OwnerId(0),
         source,
     };
-    // They are read as those of a store are.
+    // Reads them as from a store.
     let store = MemoryStore::new().store();
     let tables = layout::horizon_key(shard)[0]..layout::parts(shard).begin[0];
     let is_needed = |(key, _): &&Row| key.first().is_some_and(|table| tables.contains(table));

@@ -1,7 +1,7 @@
 //! The cell parts that stored entities had before the horizon.
 //!
-//! Where a stored entity is written, its row takes in what its cell part held just then, which is in a cell's log. A realm
-//! that is restored cannot fold that any more; so for each such entity the newest is kept.
+//! When a stored entity is written, its row includes the properties that its cell part had at that moment, which are in
+//! a cell's log. A restored realm can no longer fold that log, so the newest cell part of each such entity is kept.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::{migrations::Migrations, recovery::read_image};
 /// Rows read at a time.
 const PAGE: usize = 256;
 
-/// A cell part, under the definitions under which it was written, and at which leaf that was.
+/// A cell part, the definitions under which it was written, and the leaf at which it was written.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) leaf: LeafIndex,
@@ -29,17 +29,17 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// As it is written at this leaf. Of a cell part only the properties are the database's.
+    /// The cell part as written at this leaf. Only the properties of a cell part go to the database.
     pub(super) fn new(leaf: LeafIndex, schema: Hash, image: &Image) -> Self {
         let properties: Vec<_> = image.properties.clone().into_iter().collect();
         let image = Image::new(image.type_id, image.home, &properties, image.part.clone());
         Self { leaf, schema, image }
     }
 
-    /// Puts it over what was written before: a property that it does not have stays.
+    /// Merges it over the former part: properties that it does not have are kept from the former.
     pub(super) fn over(mut self, former: &Self, migrations: &Migrations) -> Self {
         let migrations = migrations.clone().upto(self.schema);
-        // What cannot be converted is told where the database's row is.
+        // If the former cannot be converted, the database's row raises the alarm.
         if let Ok(former) = migrations.image(former.schema, &former.image)
             && former.type_id == self.image.type_id
         {
@@ -50,7 +50,7 @@ impl Part {
         self
     }
 
-    /// Writes it; what it takes the place of once the horizon has moved is left, and what that took the place of goes.
+    /// Writes it. Keeps the part that it replaces once the horizon has moved, and deletes those before that one.
     pub(super) async fn write(
         &self,
         transaction: &Transaction,
@@ -78,7 +78,7 @@ impl Part {
     }
 }
 
-/// The cell part of an entity as it stands at the horizon.
+/// The cell part of an entity at the horizon.
 pub(super) async fn read_part(
     store: &Store,
     place: (Shard, DatabaseId),
@@ -105,7 +105,7 @@ async fn read_newest(
     Ok(value.map(|value| (leaf, value)))
 }
 
-/// All cell parts as they stand at the horizon, in the order in which they were written.
+/// All cell parts at the horizon, in the order in which they were written.
 pub(crate) async fn read_parts(
     store: &Store,
     shard: Shard,

@@ -1,4 +1,4 @@
-//! Accounts and check-outs, with answers that are lost.
+//! Accounts and check-outs, with lost answers.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use annals_store::{
 
 use crate::game;
 
-/// A store on which commits and their answers are lost now and then.
+/// A store that sometimes loses commits and their answers.
 pub(crate) fn faulty(store: &Store, seed: u64) -> Store {
     let mut dice = split_mix(seed);
     FaultyStore::wrap(store, move |call| match (call, dice() % 8) {
@@ -37,7 +37,7 @@ fn avatar(name: &str) -> StoredEntity {
 fn all_logins_hash_names_under_one_key() {
     for seed in 0..50 {
         let store = MemoryStore::new().store();
-        // Commits of one login land late, among those of the next.
+        // Commits of one login are applied late, among those of the next.
         let keys: Vec<_> = (1..=4)
             .map(|login| {
                 let faulty = faulty(&store, seed * 4 + u64::from(login));

@@ -1,4 +1,4 @@
-//! What entities do, one event each.
+//! Actions of entities, one event each.
 
 use annals_def::{Located, Value};
 use annals_event::{BaseCreation, Body, CellCreation, Place};
@@ -6,7 +6,8 @@ use annals_ids::{DatabaseId, EntityId, OwnerId, Part, Position, SpaceId};
 
 use crate::{game, realm::Realm};
 
-/// The base part of an entity begins: of the database's `database` in the life with this check-out, if those are not 0.
+/// Begins the base part of an entity: of stored entity `database`, in the activation with this check-out, if those are
+/// not 0.
 pub(crate) fn begin_base(
     realm: &mut Realm,
     owner: OwnerId,
@@ -25,7 +26,7 @@ pub(crate) fn begin_base(
     realm.scribe(owner).record(entity, false, created);
 }
 
-/// The cell part of an entity with a base begins.
+/// Begins the cell part of an entity with a base.
 pub(crate) fn begin_cell(realm: &mut Realm, owner: OwnerId, entity: EntityId, home: OwnerId) {
     let creation = CellCreation {
         entity,
@@ -40,7 +41,7 @@ pub(crate) fn begin_cell(realm: &mut Realm, owner: OwnerId, entity: EntityId, ho
     realm.scribe(owner).record(entity, false, created);
 }
 
-/// A property is assigned.
+/// Sets a property.
 pub(crate) fn set(realm: &mut Realm, owner: OwnerId, entity: EntityId, name: &str, value: Value) {
     let changed = Body::Changed {
         member: game::member(name),
@@ -49,23 +50,23 @@ pub(crate) fn set(realm: &mut Realm, owner: OwnerId, entity: EntityId, name: &st
     realm.scribe(owner).record(entity, true, changed);
 }
 
-/// The entity is to be written to the database.
+/// Requests that the entity is written to the database.
 pub(crate) fn store(realm: &mut Realm, owner: OwnerId, entity: EntityId, database: u64) {
     let database = DatabaseId(database);
     realm.scribe(owner).record(entity, false, Body::Stored { database });
 }
 
-/// A part of an entity ends.
+/// Ends a part of an entity.
 pub(crate) fn end(realm: &mut Realm, owner: OwnerId, entity: EntityId) {
     realm.scribe(owner).record(entity, false, Body::Destroyed);
 }
 
-/// The base hears where the cell part is.
+/// Notifies the base of its cell part's location.
 pub(crate) fn placed(realm: &mut Realm, owner: OwnerId, entity: EntityId, at: Option<OwnerId>) {
     realm.scribe(owner).record(entity, false, Body::Placed(at));
 }
 
-/// Somewhere in the one space.
+/// A place in the only space.
 pub(crate) fn place(at: usize) -> Place {
     let position = Position {
         x: at as f32,

@@ -1,4 +1,5 @@
-//! A store and logs of different times or realms: what shows it, what the log proves to an older store, and what is given up.
+//! A store and logs of different times or realms: how this is detected, what the log proves to an older store, and what
+//! is given up.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ use crate::{
     wait,
 };
 
-/// How many realms are run.
+/// Number of realms.
 const SEEDS: u64 = 12;
 
 /// Steps before and after the store is backed up.
@@ -50,16 +51,16 @@ fn copy(store: &Store) -> Store {
     }
 }
 
-/// What holders do that were replaced.
+/// Behaviour of replaced holders.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Replaced {
-    /// They write on.
+    /// They go on writing.
     Write,
     /// They stop.
     Stop,
 }
 
-/// Owners write, are taken over, and leave traces of holders that were replaced; nothing is lost.
+/// Owners write, are taken over, and leave traces of replaced holders; nothing is lost.
 fn live(realm: &mut Realm, play: &mut Play, replaced: Replaced) {
     for _ in 0..STEPS {
         let owners: Vec<OwnerId> = realm.owners.keys().copied().collect();
@@ -83,7 +84,7 @@ fn live(realm: &mut Realm, play: &mut Play, replaced: Replaced) {
     }
 }
 
-/// Holds every log that the store or the stream knows of against a store.
+/// Compares every log that the store or the stream knows with a store.
 fn compare(store: &Store, stream: &[(OwnerId, Vec<u8>)], owners: &[OwnerId]) -> Comparison {
     let mut comparison = Comparison::default();
     for owner in owners {
@@ -102,7 +103,7 @@ fn owners_of(realm: &Realm) -> Vec<OwnerId> {
     realm.owners.keys().copied().collect()
 }
 
-/// A realm that has gone on since its store was backed up, and the backup: one more owner and an epoch are not in it.
+/// A realm that has continued since its store was backed up, and the backup, which lacks one owner and an epoch.
 fn gone_on(seed: u64, replaced: Replaced) -> (Realm, Store) {
     let (mut realm, mut play) = (founded(seed), Play::default());
     live(&mut realm, &mut play, replaced);
@@ -151,7 +152,7 @@ fn carry_out(store: &Store, realm: &Realm, plan: &Plan) {
         wait(adoption.take(*owner, bytes.clone())).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }
     let alarms = wait(adoption.finish(&plan.ends())).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-    // Names that several entities want are no fault of the adoption.
+    // Identifiers that several entities claim are not caused by the adoption.
     let faults = alarms
         .iter()
         .filter(|alarm| !matches!(alarm, annals_db::Alarm::IdentifierTaken { .. }));
@@ -203,7 +204,7 @@ fn an_older_store_is_found_by_every_log_that_it_cannot_know() {
             let is_ahead = matches!(log.standing, Standing::Ahead(_));
             assert!(is_ahead || is_known, "seed {seed}: owner {owner}: {:?}", log.standing);
         }
-        // Whether or not a process holds something: what the store does not know, nobody puts right.
+        // Whether or not a process holds an owner: no process restores what the store does not know.
         for is_held in [false, true] {
             let mismatch = comparison.mismatch(is_held).expect("the store is older");
             assert_eq!(mismatch.direction, Direction::StoreIsOlder, "seed {seed}");
@@ -223,7 +224,7 @@ fn a_number_that_was_not_given_out_shows_an_older_store() {
     let (realm, _) = gone_on(1, Replaced::Write);
     let store = copy(&realm.store);
     let owners = owners_of(&realm);
-    // As if the store were one of before the last ids were given out, and before the last batches were folded.
+    // Sets the store back to before the last ids were given out and the last batches were folded.
     let writing = store.begin();
     let key = director::counter_key(Counter::Entities);
     writing
@@ -262,7 +263,7 @@ fn what_the_chain_proves_is_taken_up_whole() {
             let raised = plan.logs.contains_key(&owner);
             assert!(!raised || epochs(&old)[&owner] > epoch, "seed {seed}: owner {owner}");
         }
-        // The oracle looks at the older store now: it has all that was ever written.
+        // The oracle examines the older store now: it has everything that was ever written.
         let newest = std::mem::replace(&mut realm.store, old);
         let archive = realm.check();
         let written: usize = realm.owners.values().map(|owner| owner.chain.len()).sum();
@@ -330,7 +331,7 @@ fn what_lies_behind_a_hole_is_given_up_only_when_asked() {
     for seed in 0..SEEDS {
         let (mut realm, old) = gone_on(seed, Replaced::Stop);
         let known = compare(&old, &realm.stream, &owners_of(&realm));
-        // The middle of what some log holds beyond.
+        // The middle of what some log has beyond the archive.
         let wide = known
             .logs
             .values()
@@ -355,7 +356,7 @@ fn what_lies_behind_a_hole_is_given_up_only_when_asked() {
         let stands = wait(annals_db::read_cursor(&old, owner))
             .expect("the store answers")
             .batch;
-        // An `Open` on which nothing stands proves nothing.
+        // An `Open` that no batch follows proves nothing.
         let chain = &realm.owners[&owner].chain[..usize::try_from(lost.0 - 1).expect("few batches")];
         let last = chain
             .iter()
@@ -423,7 +424,7 @@ fn a_log_that_begins_too_late_is_no_continuation() {
     realm
         .stream
         .retain(|(of, bytes)| *of != owner || Header::read(bytes).is_ok_and(|(header, _)| header.number >= kept));
-    // A store that knows every epoch and opening, and has folded less: a newer one has had the rest trimmed.
+    // A store with every epoch and opening that has folded less: a newer store has had the rest trimmed.
     let store = copy(&realm.store);
     let writing = store.begin();
     writing.clear(&owners::cursor_key(owner)).expect("a small transaction");

@@ -1,5 +1,5 @@
-//! What a day costs a realm does not depend on its age: the keys that the store walks over are counted, deleted ones among
-//! them, as a store keeps those for a while. Whatever is used as a queue has to be read and cleared from its front.
+//! The cost of a realm's day does not depend on its age. Counts the keys that the store scans, including deleted ones,
+//! which a store keeps for a while. A queue in the store has to be read and cleared from its front.
 
 use annals_db::read_archived;
 use annals_event::ledger::{Assets, Order};
@@ -13,14 +13,14 @@ use crate::{
     wait,
 };
 
-/// How many days are compared at either end of how many: in each such time there are as many tiles and snapshots.
+/// Number of days compared at either end; each such period has as many tiles and snapshots.
 const COMPARED: usize = 16;
 const DAYS: usize = 6 * COMPARED;
 
-/// Turns of a day; in each a batch of the base and one of the ledger is archived.
+/// Turns of a day; each archives a batch of the base and one of the ledger.
 const TURNS: u64 = 16;
 
-/// Entities of the database; each trades with its neighbour.
+/// Stored entities; each trades with its neighbour.
 const HOLDERS: u64 = 8;
 
 const SWORDS: AssetKind = AssetKind(2);
@@ -39,7 +39,7 @@ fn day(life: &mut Traders) {
     give(life);
     make_and_destroy(life);
     log_in_again(life);
-    // As its reader does where nothing was new for a while.
+    // As the reader does when nothing was new for a while.
     life.outbox.give_again();
     while !life.turns.is_multiple_of(TURNS) {
         life.turn();
@@ -50,7 +50,7 @@ fn day(life: &mut Traders) {
     assert_eq!(wait(oldest).expect("it is there").len(), 8, "the oldest batches");
 }
 
-/// Everybody trades with a neighbour; one proposal more is left to itself.
+/// Every holder trades with a neighbour; one more proposal expires.
 fn trade(life: &mut Traders) {
     let (expires, soon) = (life.later(1, 20), life.later(1, 3));
     let propose = |with: u64, expires| Order::Propose {
@@ -80,7 +80,7 @@ fn trade(life: &mut Traders) {
     }
 }
 
-/// One gift that is posted, and one that nobody takes.
+/// One gift that is posted, and one that expires.
 fn give(life: &mut Traders) {
     let (expires, soon) = (life.later(1, 100_000), life.later(1, 3));
     let gift = |expires| Order::Give {
@@ -122,7 +122,7 @@ fn log_in_again(life: &mut Traders) {
 fn a_day_walks_over_as_many_keys_in_an_old_realm_as_in_a_young_one() {
     let store = MemoryStore::new();
     let mut life = begin(&store);
-    // The first days have not yet what the days after them find.
+    // The first days lack leftovers that later days find.
     (0..4).for_each(|_| day(&mut life));
     let mut days = Vec::new();
     for _ in 0..DAYS {

@@ -1,5 +1,5 @@
-//! Takers and db read the same history: at any moment, in any disorder, what a taker finds beyond the archive is what db
-//! folds next, and where the one finds a hole the other does.
+//! Takers and db read the same history: at any time and in any disorder, what a taker finds beyond the archive is what
+//! db folds next, and both find the same holes.
 
 use annals_event::Header;
 use annals_ids::{BatchNumber, OwnerId, Part};
@@ -17,13 +17,13 @@ use crate::{
     realm::Realm,
 };
 
-/// How many realms are run.
+/// Number of realms.
 const SEEDS: u64 = 60;
 
 /// Steps of each.
 const STEPS: usize = 120;
 
-/// What a taker finds of an owner's log beyond the archive: its hashes, or the first batch that is missing.
+/// What a taker finds of an owner's log beyond the archive: its hashes, or the first missing batch.
 fn taken(realm: &Realm, owner: OwnerId) -> Result<Vec<annals_ids::Hash>, BatchNumber> {
     let read = |transaction: Transaction| async move {
         let cursor = Cursor::decode(transaction.get(&owners::cursor_key(owner)).await?.as_deref())?;
@@ -56,7 +56,7 @@ fn taken(realm: &Realm, owner: OwnerId) -> Result<Vec<annals_ids::Hash>, BatchNu
         .map_err(|hole| hole.missing)
 }
 
-/// The hashes of a log's archived batches after the first `from`.
+/// Hashes of a log's archived batches after the first `from`.
 fn folded(realm: &Realm, owner: OwnerId, from: usize) -> Vec<annals_ids::Hash> {
     let held = &realm.owners[&owner];
     let archived = held.chain.iter().take(realm.archived_count(owner));
@@ -82,7 +82,7 @@ fn what_a_taker_finds_is_what_db_folds() {
             if realm.roll(6) > 0 {
                 continue;
             }
-            // All that db reads now a taker may have read too, before db folds it.
+            // A taker may have read all that db reads now, before db folds it.
             let before: Vec<usize> = owners.iter().map(|owner| realm.archived_count(*owner)).collect();
             realm.offered = realm.stream.len();
             let expected: Vec<_> = owners.iter().map(|owner| taken(&realm, *owner)).collect();

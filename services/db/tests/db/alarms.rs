@@ -1,4 +1,4 @@
-//! What db makes of what should not be: an alarm, and the rest goes on.
+//! db's reaction to faults in the stream: it raises an alarm, and everything else continues.
 
 use annals_db::{AcceptError, Alarm, FoldError, Folded, Missing, accept_hole};
 use annals_def::Value;
@@ -22,7 +22,7 @@ use crate::{
     scribe::REALM,
 };
 
-/// A realm with a base and a cell owner, of which db has folded everything.
+/// A realm with a base and a cell owner, completely folded.
 fn realm() -> (Realm, OwnerId, OwnerId) {
     let mut realm = Realm::new(0);
     let owners = (realm.found(Part::Base), realm.found(Part::Cell));
@@ -30,7 +30,7 @@ fn realm() -> (Realm, OwnerId, OwnerId) {
     (realm, owners.0, owners.1)
 }
 
-/// Commits until there is nothing to do, whatever the alarms are about.
+/// Commits until there is nothing to do, and ignores alarms.
 fn commit_all(realm: &mut Realm) -> Folded {
     let mut all = Folded::default();
     while realm.db.has_work() {
@@ -41,7 +41,7 @@ fn commit_all(realm: &mut Realm) -> Folded {
     all
 }
 
-/// Offers what the stream has and db has not read, and commits.
+/// Offers the part of the stream that db has not read, and commits.
 fn fold_all(realm: &mut Realm) -> Folded {
     for (owner, bytes) in &realm.stream[realm.offered..] {
         realm.db.offer(*owner, bytes.clone());
@@ -50,7 +50,7 @@ fn fold_all(realm: &mut Realm) -> Folded {
     commit_all(realm)
 }
 
-/// The batch that would come next in an owner's log, with an event in it that cannot happen.
+/// The next batch of an owner's log, with an impossible event.
 fn impossible(realm: &mut Realm, owner: OwnerId) -> FrozenBatch {
     let scribe = realm.scribe(owner);
     let imprint = Imprint {
@@ -105,13 +105,13 @@ fn an_open_waits_until_the_store_holds_it() {
     realm.take_over(one);
     assert_eq!(fold_all(&mut realm).batches, 1, "what was written before the Open");
     assert!(!realm.db.has_work());
-    // The holder before gets one more in, and db folds it: the Open is given up.
+    // The previous holder appends one more batch, and db folds it: the `Open` is given up.
     realm.write(one, false);
     assert_eq!(fold_all(&mut realm).batches, 1);
     realm.record_open(one);
     assert_eq!(fold_all(&mut realm).batches, 0, "neither Open is recorded");
     realm.record_open(one);
-    // Another log's message is enough for db to look again.
+    // A message of another log is enough to make db look again.
     realm.write(two, false);
     let folded = fold_all(&mut realm);
     assert_eq!((folded.batches, &folded.alarms[..]), (2, &[][..]));
@@ -157,7 +157,7 @@ fn a_hole_of_two_is_filled_from_behind() {
     let (mut realm, one, _) = realm();
     [true, true, false].into_iter().for_each(|lose| realm.write(one, lose));
     fold_all(&mut realm);
-    // The first could be anything; only the second, which the batch behind the hole names, says what it is.
+    // Any batch could be the first; only the second is identified, by the batch after the hole.
     realm.fill(one, BatchNumber(2));
     assert_eq!(fold_all(&mut realm).batches, 0);
     let missing: Vec<BatchNumber> = realm.db.missing().map(|hole| hole.first).collect();
@@ -188,7 +188,7 @@ fn an_open_that_nobody_has_recorded_shows_no_hole() {
     realm.check();
 }
 
-/// The holes that the store names in an owner's log, by their first batches.
+/// The holes that the store has recorded for an owner's log, by their first batches.
 fn named(realm: &Realm, owner: OwnerId) -> Vec<(BatchNumber, Hole)> {
     let read = |transaction: Transaction| async move {
         let holes = archive::holes_of(owner);
@@ -217,7 +217,7 @@ fn a_hole_that_was_named_is_so_no_longer_once_it_is_filled() {
     };
     assert_eq!(named(&realm, one), [(BatchNumber(2), hole)]);
 
-    // Another db knows of it too; and one that was superseded names nothing any more.
+    // Another db process knows the hole too; a superseded one records nothing any more.
     let mut former = realm.begin_db();
     let refused = immediate(former.name_hole(Missing {
         first: BatchNumber(9),
@@ -264,11 +264,11 @@ fn an_accepted_hole_voids_what_lies_behind_it_and_the_log_goes_on_before_it() {
     immediate(realm.db.name_hole(missing)).expect("the store answers");
     let accepted = accept(&realm, first).expect("it is named");
     assert_eq!((accepted.stands, accepted.until), (stands.batch, first.next()));
-    // Before that, whoever was granted the owner found a hole; now nothing is in the way.
+    // A process that was granted the owner before would have found a hole; now there is none.
     let beyond = taken(&realm, one, stands).expect("there is no hole any more");
     assert!(beyond.is_empty(), "{beyond:?}");
 
-    // Who held the owner before cannot open it any more, and who writes on behind the hole writes what is void.
+    // The previous holder cannot open the owner any more, and batches that it writes after the hole are void.
     realm.write(one, false);
     let open = realm.go_on_behind(one, stands);
     assert_eq!(open.number, first);
@@ -287,13 +287,13 @@ fn an_accepted_hole_voids_what_lies_behind_it_and_the_log_goes_on_before_it() {
     let again = accept(&realm, first);
     assert!(matches!(again, Err(AcceptError::NotNamed { .. })), "{again:?}");
 
-    // Another db, and a taker, find the same.
+    // Another db process and a taker find the same.
     realm.begin_db();
     assert_eq!(fold_all(&mut realm).batches, 0);
     assert_eq!(taken(&realm, one, stands), Ok(vec![open]));
 }
 
-/// What a taker finds in an owner's log behind what is archived of it (rule E1).
+/// What a taker finds in an owner's log beyond its archive (rule E1).
 fn taken(realm: &Realm, owner: OwnerId, archived: Tail) -> Result<Vec<FrozenBatch>, chain::Hole> {
     let recorded =
         immediate(realm.store.read(|transaction: Transaction| async move {
@@ -324,7 +324,7 @@ fn a_log_with_what_cannot_have_happened_stands_still_by_itself() {
     assert_eq!((*owner, *number), (one, BatchNumber(3)));
     assert!(why.contains("there is no such entity"), "{why}");
     realm.check();
-    // It stays so, without another word, until a db begins that may know better.
+    // The log stays halted, without a further alarm, until another db process begins.
     realm.write(two, false);
     let folded = fold_all(&mut realm);
     assert_eq!((folded.batches, folded.alarms.len()), (1, 0));
@@ -376,7 +376,7 @@ fn a_log_whose_archive_is_damaged_stands_still_until_it_is_restored() {
     realm.check();
 }
 
-/// Gives `count` entities, beginning with `first`, a cell part that holds 200 kB, and lets each be one of the database.
+/// Gives `count` entities, beginning with `first`, a cell part of 200 kB, and stores each in the database.
 fn burden(realm: &mut Realm, (base, cell): (OwnerId, OwnerId), first: u64, count: u64) {
     for entity in (first..first + count).map(EntityId) {
         acts::begin_base(realm, base, entity, "", (0, 0));
@@ -391,7 +391,7 @@ fn burden(realm: &mut Realm, (base, cell): (OwnerId, OwnerId), first: u64, count
 #[test]
 fn what_is_too_much_for_one_transaction_is_done_in_several() {
     let (mut realm, base, cell) = realm();
-    // Twelve megabytes of batches, and then as much again that small batches write to the database.
+    // Twelve megabytes of batches, then as much again that small batches write to the database.
     burden(&mut realm, (base, cell), 1, 60);
     for entity in 1..=60 {
         acts::store(&mut realm, base, EntityId(entity), 1_000 + entity);

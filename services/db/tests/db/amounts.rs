@@ -1,4 +1,4 @@
-//! Amounts at every bound: nothing, all there is, and more than there can be.
+//! Amounts at every bound: zero, the maximum, and above it.
 
 use annals_event::ledger::{Assets, Order, Outcome, RefusalReason, UNITS_OF_A_KIND};
 use annals_ids::{DatabaseId, OfferVersion, Slot, TradeId};
@@ -8,14 +8,14 @@ use crate::traders::{GOLD, Traders, gold};
 
 const ALL: u64 = UNITS_OF_A_KIND;
 
-/// More than anybody can have: what is one too many, what no signed number holds, and what a carry would make nothing of.
+/// More than any holder can have: one above the maximum, above the signed range, and where a carry would wrap to zero.
 const TOO_MUCH: [u64; 5] = [ALL + 1, ALL + 2, u64::MAX / 2 + 2, u64::MAX - 1, u64::MAX];
 
 fn refused(reason: RefusalReason) -> Outcome {
     Outcome::Refused(reason)
 }
 
-/// Two of whom the first has all the gold that there can be.
+/// Two holders, of which the first has the maximum amount of gold.
 fn rich() -> Traders {
     let mut two = Traders::begin(MemoryStore::new().store(), 2, 2);
     let all = two.mint(1, gold(ALL));
@@ -33,7 +33,7 @@ fn give(traders: &Traders, from: u64, to: u64, amount: u64) -> Order {
     }
 }
 
-/// What both have, in their inventories.
+/// Gold of both, in their inventories.
 fn both(traders: &Traders) -> [u64; 2] {
     [1, 2].map(|holder| traders.held(holder).units.get(&GOLD).copied().unwrap_or(0))
 }
@@ -46,7 +46,7 @@ fn all_the_gold_goes_to_and_fro_and_stays_as_much() {
         let (of, given) = two.ask(from, give(&two, from, to, ALL));
         assert_eq!(given, Outcome::Pending, "round {round}");
         assert_eq!(both(&two), [0, 0], "round {round}: it is reserved");
-        // Every third comes back, by either of them.
+        // Every third comes back, through either of them.
         if round % 3 == 2 {
             let by = [from, to][round % 2];
             assert_eq!(two.ask(by, Order::Void { of }).1, Outcome::Voided);
@@ -77,7 +77,7 @@ fn all_the_gold_is_traded_for_all_of_something_else() {
         let (id, _) = two.ask(1, Order::Propose { with, expires });
         let trade = TradeId(id);
         for (holder, kind) in [(1, [GOLD, SILVER][round % 2]), (2, [SILVER, GOLD][round % 2])] {
-            // In two parts, the second of which lies on the table beside all but one of it.
+            // In two parts; the second is added to an offer of all but one unit.
             for amount in [ALL - 1, 1] {
                 let (slot, assets) = (Slot(0), Assets::units(kind, amount));
                 assert_eq!(two.ask(holder, Order::Offer { trade, slot, assets }).1, Outcome::Posted);
@@ -100,7 +100,7 @@ fn mint(amount: u64) -> Order {
     }
 }
 
-/// A trade of the first with the second, in which the first offers so much.
+/// A trade of the first with the second, in which the first offers `amount`.
 fn open_trade(two: &mut Traders, amount: u64) -> TradeId {
     let (with, expires) = (DatabaseId(2), two.later(1, 200));
     let (id, _) = two.ask(1, Order::Propose { with, expires });
@@ -110,7 +110,7 @@ fn open_trade(two: &mut Traders, amount: u64) -> TradeId {
     trade
 }
 
-/// Every order of the first that names an amount of what it has.
+/// Every order of the first that names an amount of its assets.
 fn orders(traders: &Traders, trade: TradeId, amount: u64) -> [Order; 5] {
     let (slot, to) = (Slot(0), Slot(1));
     let assets = || Assets::units(GOLD, amount);
@@ -165,7 +165,7 @@ fn nothing_and_too_much_are_refused_by_name() {
     assert_eq!(both(&two), [ALL - 5, 0]);
     assert_eq!(two.ask(1, Order::Cancel { trade }).1, Outcome::Voided);
     assert_eq!(both(&two), [ALL, 0]);
-    // All of it can be destroyed, and made again.
+    // All of it can be destroyed and made again.
     let burn = Order::Burn {
         slot,
         assets: Assets::units(GOLD, ALL),

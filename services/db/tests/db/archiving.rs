@@ -1,4 +1,4 @@
-//! Archiving: rows become what lives without being asked, a few at a time, and what has not changed is left alone.
+//! Archiving: rows follow activated entities without a request, a few at a time, and unchanged ones are skipped.
 
 use annals_db::{Archived, accounts};
 use annals_def::Value;
@@ -7,13 +7,13 @@ use annals_store::immediate;
 
 use crate::{acts, realm::Realm};
 
-/// Stored entities that live; every second has a cell part.
+/// Activated stored entities; every second one has a cell part.
 const ENTITIES: u64 = 24;
 
 /// Turns of a round.
 const TURNS: u32 = 6;
 
-/// Turns within which everything is written though the store fails.
+/// Turns within which everything is written although the store fails.
 const MANY: usize = 2_000;
 
 fn row(number: u64) -> DatabaseId {
@@ -36,7 +36,7 @@ fn realm(seed: u64) -> (Realm, OwnerId, OwnerId) {
         realm.write(base, false);
     }
     realm.fold(usize::MAX);
-    // A db that has just begun does not know what was written, and looks at everything once.
+    // A db process that has just begun does not know what was written, and examines everything once.
     let round = archive_round(&mut realm);
     assert_eq!((looked_at(&round), written(&round)), (ENTITIES as usize, 0));
     (realm, base, cell)
@@ -55,14 +55,14 @@ fn written(round: &[Archived]) -> usize {
     round.iter().map(|turn| turn.written).sum()
 }
 
-/// An entity's gold and hp, as the database has them.
+/// An entity's gold and hp in the database.
 fn held(realm: &Realm, number: u64) -> [Option<Value>; 2] {
     let stored = immediate(accounts::load(&realm.store, row(number))).expect("the store answers");
     let stored = stored.expect("it was stored");
     ["gold", "hp"].map(|name| stored.properties.get(name).cloned())
 }
 
-/// Changes entities, without asking that they be written.
+/// Changes entities without requesting a write.
 fn change(realm: &mut Realm, (base, cell): (OwnerId, OwnerId), numbers: impl Iterator<Item = u64>, value: i64) {
     for number in numbers {
         acts::set(realm, base, EntityId(number), "gold", Value::Int(value));
@@ -137,7 +137,7 @@ fn a_store_that_fails_and_a_db_that_begins_anew_leave_nothing_out() {
         realm.fail_one_in(25);
         for turn in 0.. {
             assert!(turn < MANY, "seed {seed}: rows stay old");
-            // What fails is tried again.
+            // A failed turn is retried.
             let _ = immediate(realm.db.archive(TURNS));
             if (1..=ENTITIES).all(|number| held(&realm, number)[0] == Some(Value::Int(5))) {
                 break;

@@ -1,5 +1,5 @@
-//! Clocks that are wrong. What expires does so by the time of a batch, which is the clock of whoever wrote it. A fast clock has
-//! things expire early and a slow one late, by as much as it is wrong, each of them once; and nothing is lost or doubled.
+//! Wrong clocks. Expiry follows the wall time of a batch, which is its writer's clock. A fast clock expires things
+//! early and a slow one late, by its error; each expires once, and nothing is lost or doubled.
 
 use annals_event::ledger::{Assets, LONGEST_OPEN, Order, Outcome, RefusalReason};
 use annals_ids::{DatabaseId, OfferVersion, Slot, TradeId, TransferId, WallTime};
@@ -9,7 +9,7 @@ use crate::traders::{GOLD, Traders, gold};
 
 const HOUR: i64 = 3_600_000;
 
-/// Two on bases of their own, with gold; what the first gives or proposes lasts half an hour.
+/// Two holders on a base each, with gold; gifts and proposals of the first last half an hour.
 struct Open {
     traders: Traders,
     gift: TransferId,
@@ -57,13 +57,13 @@ fn both(traders: &Traders) -> [u64; 2] {
 }
 
 impl Open {
-    /// The clock of one of the bases goes wrong, or right again.
+    /// Sets the error of one base's clock.
     fn set(&mut self, base: usize, fast: i64) {
         let owner = self.traders.bases[base];
         self.traders.realm.scribe(owner).fast = 100 * HOUR + fast;
     }
 
-    /// db is stopped and started, and reads the stream anew.
+    /// Restarts db, which reads the stream again.
     fn restart(&mut self) {
         drop(self.traders.realm.begin_db());
         self.traders.realm.fold(usize::MAX);
@@ -73,7 +73,7 @@ impl Open {
         [self.gift, self.trade].map(|id| self.traders.outcomes(id))
     }
 
-    /// Both have come back once, and nobody can do anything with them.
+    /// Both have come back once, and no party can act on them.
     fn check_expired(&mut self) {
         let once = vec![Outcome::Pending, Outcome::Expired];
         assert_eq!(self.ended(), [once.clone(), once]);
@@ -102,7 +102,7 @@ impl Open {
 #[test]
 fn a_clock_an_hour_fast_has_things_come_back_early_and_once() {
     for restarts in [false, true] {
-        // Whichever clock it is: that of the giver's base, or another's.
+        // With any clock: that of the giver's base, or another one.
         for base in [0, 1] {
             let mut open = open();
             open.set(base, HOUR);
@@ -127,7 +127,7 @@ fn a_clock_an_hour_slow_has_things_come_back_late_and_once() {
             open.restart();
         }
         open.traders.turn();
-        // An hour by the slow clocks is just over; by right ones the half hour was over long ago.
+        // An hour has just passed by the slow clocks; the half hour ended long ago by correct ones.
         (0..2).for_each(|base| open.set(base, -1));
         open.traders.turn();
         open.check_open();
@@ -148,7 +148,7 @@ fn what_is_opened_by_a_wrong_clock_lasts_no_longer_than_that_is_wrong() {
         assets: Assets::units(GOLD, 1),
         expires,
     };
-    // The longest that there is by the slow clock: as much shorter by the right one.
+    // The maximum duration by the slow clock; shorter by the clock's error for a correct one.
     open.set(0, -HOUR);
     open.traders.turn();
     let longest = WallTime(open.traders.later(1, 1).0 + LONGEST_OPEN);
@@ -157,10 +157,10 @@ fn what_is_opened_by_a_wrong_clock_lasts_no_longer_than_that_is_wrong() {
     assert_eq!(given, Outcome::Pending);
     let refused = Outcome::Refused(RefusalReason::BadDeadline);
     assert_eq!(open.traders.ask(1, give(late)).1, refused);
-    // By the fast clock it has come already.
+    // The fast clock has reached it already.
     open.set(0, HOUR);
     assert_eq!(open.traders.ask(1, give(WallTime(longest.0 - LONGEST_OPEN))).1, refused);
-    // A clock that has lost its mind ends what is open, and leaves the ledger in order for those that have not.
+    // A clock that is far off ends what is open, and leaves the ledger in order for correct clocks.
     open.set(1, i64::MAX - 1_000 * HOUR);
     open.traders.turn();
     open.traders.turn();

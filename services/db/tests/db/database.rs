@@ -1,4 +1,4 @@
-//! What events do to the database: entities that are written, found and given back.
+//! Effects of events on the database: entities are written, found and returned.
 
 use annals_db::{Alarm, StoredEntity, accounts, find_stored};
 use annals_def::Value;
@@ -54,7 +54,7 @@ fn the_persistent_properties_of_both_parts_are_written_and_no_others() {
     acts::set(&mut realm, cells[0], ENTITY, "threat", Value::Int(8));
     realm.write(cells[0], false);
     acts::store(&mut realm, base, ENTITY, DATABASE.0);
-    // What changes afterwards is not written, though it is in the same batch.
+    // Later changes are not written, even in the same batch.
     acts::set(&mut realm, base, ENTITY, "gold", Value::Int(-1));
     realm.write(base, false);
     assert_eq!(load(&realm), None);
@@ -137,7 +137,7 @@ fn the_cell_part_is_found_wherever_it_is_and_by_a_db_that_has_just_begun() {
         acts::store(realm, base, ENTITY, DATABASE.0);
         realm.write(base, false);
         realm.fold(usize::MAX);
-        // One that has the other logs not in memory; it reads only what the first has not folded.
+        // A db process that does not have the other logs in memory; it reads only what the first has not folded.
         realm.begin_db();
         realm.offered = realm.stream.len();
         assert_eq!(property(realm, "hp"), Some(Value::Int(hp)));
@@ -146,7 +146,7 @@ fn the_cell_part_is_found_wherever_it_is_and_by_a_db_that_has_just_begun() {
     realm.write(cells[0], false);
     store_now(&mut realm, 1);
 
-    // On its way: as it was when it left.
+    // In hand-over: as it was when it left.
     acts::set(&mut realm, cells[0], ENTITY, "hp", Value::Int(2));
     let image = realm.scribe(cells[0]).state.entities[&ENTITY].clone();
     let number = realm
@@ -159,7 +159,7 @@ fn the_cell_part_is_found_wherever_it_is_and_by_a_db_that_has_just_begun() {
     realm.write(cells[0], false);
     store_now(&mut realm, 2);
 
-    // Arrived, which its base has not heard of.
+    // It has arrived, and its base was not notified yet.
     let (from, image) = (cells[0], Box::new(image));
     realm
         .scribe(cells[1])
@@ -193,7 +193,7 @@ fn a_check_out_is_given_back_by_the_life_that_holds_it_alone() {
 
     let second = check_out(&realm, base);
     assert!(second.number > first.number);
-    // Two lives that do not hold it end: one of the check-out before, one of none.
+    // Two activations end that do not hold it: one with the previous check-out, one with none.
     acts::begin_base(&mut realm, base, lives[1], "life", (DATABASE.0, first.number));
     acts::end(&mut realm, base, lives[1]);
     acts::begin_base(&mut realm, base, lives[2], "life", (0, 0));
@@ -224,7 +224,7 @@ fn an_identifier_finds_who_has_it_now() {
     assert_eq!(realm.alarms, [taken]);
     assert_eq!(find(&realm, "anna"), Some(DATABASE));
 
-    // Who has it gives it up, and then the other one can have it.
+    // Its holder gives the name up, and then the other one can have it.
     acts::set(&mut realm, base, ENTITY, "name", Value::Unicode("berta".into()));
     acts::store(&mut realm, base, ENTITY, DATABASE.0);
     realm.write(base, false);

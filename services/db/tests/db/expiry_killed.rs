@@ -1,5 +1,5 @@
-//! A trade that expires, and a gift that is returned, while db and the base are killed: at each commit of db, in each way in
-//! which a commit can end. What was reserved comes back once.
+//! A trade that expires and a gift that is returned while db and the base are killed: at each commit of db, with each
+//! possible outcome of the commit. What was reserved comes back once.
 
 use std::sync::{
     Arc,
@@ -21,7 +21,7 @@ use crate::{
     traders::{GOLD, Traders, gold},
 };
 
-/// How the last commit of a db that is killed ends.
+/// Outcome of the last commit of a killed db process.
 const ENDS: [Fault; 4] = [
     Fault::AnswerLost,
     Fault::RequestLost,
@@ -29,8 +29,8 @@ const ENDS: [Fault; 4] = [
     Fault::LandsAfterNext,
 ];
 
-/// The store as a db has it that is killed at its commit number `nth`: whatever it asks after that comes to nothing. Once
-/// `dead` is no more, what was held up lands with the next commit.
+/// The store as seen by a db process that is killed at its commit number `nth`: all its later calls fail. Once `dead`
+/// is unset, the delayed commit is applied with the next one.
 fn killed_at(store: &Store, nth: usize, end: Fault, dead: &Arc<AtomicBool>) -> Store {
     let (mut commits, dead) = (0, Arc::clone(dead));
     FaultyStore::wrap(store, move |call| {
@@ -54,7 +54,7 @@ struct Reserved {
     gift: TransferId,
 }
 
-/// A trade with offers of both on the table, which expires with the next batch but one; and a gift.
+/// A trade with offers of both sides, which expires with the batch after the next; and a gift.
 fn reserved() -> Reserved {
     let mut traders = Traders::begin(MemoryStore::new().store(), 1, 2);
     for holder in 1..=2 {
@@ -90,7 +90,7 @@ fn both(traders: &Traders) -> [u64; 2] {
     [1, 2].map(|holder| traders.held(holder).units.get(&GOLD).copied().unwrap_or(0))
 }
 
-/// A db that is killed at its commit number `nth` folds what there is; whether it came so far.
+/// A db process that is killed at its commit number `nth` folds the stream. Returns whether it reached that commit.
 fn fold_until_killed(traders: &mut Traders, nth: usize, end: Fault, late: bool) -> bool {
     let dead = Arc::new(AtomicBool::new(false));
     let store = killed_at(&traders.realm.store, nth, end, &dead);
@@ -111,7 +111,7 @@ fn fold_until_killed(traders: &mut Traders, nth: usize, end: Fault, late: bool) 
         transaction.set(b"\x7fland", b"").expect("a small row");
         immediate(transaction.commit()).expect("it commits");
     };
-    // What is on its way lands before the next db takes over, or after.
+    // The delayed commit is applied before the next db process takes over, or after.
     if was_killed && !late {
         land();
     }
@@ -139,7 +139,7 @@ fn an_expired_trade_and_a_returned_gift_come_back_once_whenever_db_and_base_die(
                 traders.realm.write(base, false);
                 traders.realm.write(base, false);
                 let was_killed = fold_until_killed(&mut traders, nth, end, late);
-                // Before it has heard anything of it, the base dies too.
+                // The base dies too, before it is notified.
                 traders.realm.take_over(base);
                 traders.realm.record_open(base);
                 (0..4).for_each(|_| traders.turn());

@@ -1,4 +1,4 @@
-//! One entity type with every kind of property that db treats differently.
+//! One entity type with every kind of property that db handles differently.
 
 use std::sync::{Arc, LazyLock};
 
@@ -43,7 +43,7 @@ pub(crate) fn schema() -> Arc<Schema> {
     Arc::clone(&SCHEMA)
 }
 
-/// The one type.
+/// The only type.
 pub(crate) fn avatar() -> &'static EntityType {
     SCHEMA.type_named("Avatar").expect("it is defined")
 }
@@ -61,7 +61,7 @@ fn is_held(property: &Property, part: Part) -> bool {
     }
 }
 
-/// What a part of it begins with: everything it holds, at its default, but for what is given.
+/// Initial properties of a part: all that it has, at their defaults except those given.
 pub(crate) fn properties(part: Part, given: &[(&str, Value)]) -> Vec<(MemberId, Value)> {
     let held = avatar().properties.iter().filter(|property| is_held(property, part));
     let value = |property: &Property| {

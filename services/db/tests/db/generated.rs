@@ -1,5 +1,5 @@
-//! Logs of several owners, with everything that can happen to them on the way, folded by a db that fails, restarts and is
-//! superseded: after each step the store holds what was written.
+//! Logs of several owners with every kind of disturbance, folded by a db process that fails, restarts and is
+//! superseded: after each step the store has what was written.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ use crate::{
     realm::Realm,
 };
 
-/// How many realms are run.
+/// Number of realms.
 const SEEDS: u64 = 40;
 
 /// Steps of each.
 const STEPS: usize = 160;
 
-/// What entities do in a realm.
+/// Actions of entities in a realm.
 #[derive(Default)]
 pub(crate) struct Play {
     last_id: u64,
-    /// Owners of cell parts, by entity, from creation to end; while under way, that of the sender.
+    /// Owners of cell parts, by entity, from creation to end; during a hand-over, the sender.
     cells: BTreeMap<EntityId, OwnerId>,
-    /// Cell parts on their way: from, to, and in which call.
+    /// Cell parts in hand-over: from, to, and by which call.
     under_way: Vec<(EntityId, OwnerId, OwnerId, CallNumber)>,
 }
 
@@ -36,7 +36,7 @@ impl Play {
         self.last_id
     }
 
-    /// A few changes of an owner's state.
+    /// Makes a few changes to an owner's state.
     pub(crate) fn act(&mut self, realm: &mut Realm, owner: OwnerId) {
         for _ in 0..realm.roll(4) {
             match realm.scribe(owner).state.part().expect("it holds parts") {
@@ -89,7 +89,7 @@ impl Play {
         acts::begin_base(realm, owner, entity, &format!("name {name}"), (0, 0));
     }
 
-    /// An entity begins whose cell part carries much.
+    /// Begins an entity with a large cell part.
     pub(crate) fn create_laden(&mut self, realm: &mut Realm, (base, cell): (OwnerId, OwnerId)) {
         let entity = EntityId(self.next_id());
         acts::begin_base(realm, base, entity, &format!("porter {entity}"), (0, 0));
@@ -130,7 +130,7 @@ impl Play {
         }
     }
 
-    /// The cell part of some entity whose base has none.
+    /// Begins the cell part of some entity whose base has none.
     fn create_cell(&mut self, realm: &mut Realm, owner: OwnerId) {
         let bases = realm
             .owners
@@ -163,7 +163,7 @@ impl Play {
         self.under_way.push((entity, from, to, number));
     }
 
-    /// The owner takes what is on its way to it, and its sender hears of it.
+    /// The owner takes cell parts that are handed over to it, and their sender is notified.
     fn take_over(&mut self, realm: &mut Realm, to: OwnerId) {
         let Some(first) = self.under_way.iter().position(|(_, _, target, _)| *target == to) else {
             return;
@@ -177,7 +177,7 @@ impl Play {
             .scribe(to)
             .record(entity, false, Body::Onloaded { from, number, image });
         self.cells.insert(entity, to);
-        // The sender hears of it only when it is logged.
+        // The sender is notified only when it is logged.
         realm.write(to, false);
         realm.scribe(from).record(entity, false, Body::Departed { to, number });
         realm.scribe(from).record_own(Body::Confirmed {
@@ -188,7 +188,7 @@ impl Play {
     }
 }
 
-/// One thing that happens to an owner's log.
+/// Disturbs an owner's log once.
 pub(crate) fn disturb(realm: &mut Realm, owner: OwnerId) {
     let lost: Vec<BatchNumber> = realm.owner(owner).lost.keys().copied().collect();
     match realm.roll(10) {
@@ -219,7 +219,7 @@ pub(crate) fn disturb(realm: &mut Realm, owner: OwnerId) {
             let (_, mut bytes) = realm.stream[again].clone();
             let at = realm.roll(bytes.len());
             bytes[at] ^= 1;
-            // One that is still a batch would be a forgery that nobody can tell from the real one.
+            // One that still decodes as a batch would be a forgery that cannot be told from the original.
             if Batch::read(&bytes).is_err() {
                 realm.write_strange(owner, bytes);
             }
@@ -234,7 +234,7 @@ pub(crate) fn disturb(realm: &mut Realm, owner: OwnerId) {
     }
 }
 
-/// Drops from the stream what lies before the archive, as trimming does: the newest archived batch of each log stays.
+/// Removes from the stream what lies before the archive, as trimming does: the newest archived batch of each log stays.
 fn trim(realm: &mut Realm) {
     let cursors: BTreeMap<OwnerId, u64> = realm
         .owners
@@ -295,7 +295,7 @@ fn step(realm: &mut Realm, play: &mut Play, keeps: bool) {
             realm.tile();
         }
         15 if !keeps => {
-            // One that is not done begins anew with the next: as after a crash.
+            // An unfinished one begins again with the next: as after a crash.
             let mut retention = realm.db.retention(RetentionPace::Eager);
             let turns = realm.roll(12);
             realm.let_go(&mut retention, WallTime(u64::MAX), turns);

@@ -1,4 +1,4 @@
-//! Entities are found by what they are indexed by, and by nothing that they had before.
+//! Entities are found by their present indexed values, and not by former ones.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use annals_store::immediate;
 
 use crate::{acts, game, realm::Realm};
 
-/// Entities that change what they are indexed by.
+/// Entities whose indexed values change.
 const ENTITIES: u64 = 8;
 
 /// Changes that are stored.
@@ -21,7 +21,7 @@ fn found(realm: &Realm, property: &str, value: &Value, after: u64, limit: usize)
     immediate(find_indexed(&reading, game::avatar(), property, value, place)).expect("it is indexed")
 }
 
-/// Mottos that lie close to one another in any order: one begins another, and some hold what ends a key.
+/// Mottos that are adjacent in any order: one is a prefix of another, and some contain the byte that ends a key.
 fn mottos() -> Vec<Value> {
     let long = |last: u8| [vec![b'x'; 255], vec![last]].concat();
     let mottos = [

@@ -1,4 +1,4 @@
-//! The mark by which a store says its layout: db writes it when it begins to fold, and folds into no other.
+//! The layout mark of a store: db writes it when it begins to fold, and does not fold into a store with another one.
 
 use annals_db::{FoldError, Folder};
 use annals_store::{
@@ -51,7 +51,7 @@ fn nobody_folds_into_another_layout() {
         (before, Some(found)),
         "whoever folds it goes on"
     );
-    // One from before there was a mark is taken for what it is.
+    // A store from before the mark existed is accepted.
     let clear = |transaction: Transaction| async move { transaction.clear(&mark::layout_key()) };
     immediate(realm.store.run_repeatable(clear)).expect("the store answers");
     assert!(immediate(Folder::begin(realm.store.clone(), SHARD, game::schema())).is_ok());

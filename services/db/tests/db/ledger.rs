@@ -1,5 +1,5 @@
-//! Orders of several holders on two bases, with lives that end, logs that are taken over, transactions that fail in every
-//! way: compared with an oracle that is as simple as can be; and what the bases come to hold is what the store says.
+//! Orders of several holders on two bases, with activations that end, logs that are taken over and transactions that
+//! fail in every way. The result is compared with a simple oracle, and the bases' holdings with the store's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,14 +19,14 @@ use annals_store::{
 
 use crate::{acts, ledger_oracle::Oracle, operators, realm::Realm, wait};
 
-/// How many realms are run, and how many steps each takes.
+/// Number of realms, and steps of each.
 const SEEDS: u64 = 40;
 const STEPS: usize = 240;
 
-/// How many realms are run on a store whose commits take time.
+/// Number of realms on a store whose commits take time.
 const SLOW_SEEDS: u64 = 3;
 
-/// Entities of the database that take part.
+/// Stored entities that take part.
 const HOLDERS: u64 = 4;
 
 struct Play {
@@ -34,13 +34,13 @@ struct Play {
     ledger: OwnerId,
     next_entity: u64,
     next_checkout: u64,
-    /// By entity of the database, who lives for it and where.
+    /// By stored entity, its active entity and that one's owner.
     lives: BTreeMap<u64, (EntityId, OwnerId)>,
-    /// Calls of the ledger's owner that wait for their receivers.
+    /// Calls of the ledger's owner that were not received yet.
     under_way: Vec<(OwnerId, Call)>,
-    /// Trades and gifts that anybody ever opened, at first ones that nobody did.
+    /// Ids of trades and gifts that were opened; the first ids were never opened.
     known: Vec<TransferId>,
-    /// Items that were to be destroyed.
+    /// Items that were ordered to be destroyed.
     gone: Vec<(Serial, AssetKind)>,
 }
 
@@ -70,7 +70,7 @@ impl Play {
         let owner = self.bases[realm.roll(2)];
         let name = format!("holder {holder}");
         if self.next_checkout <= HOLDERS && realm.roll(2) == 0 {
-            // It comes into the database in its first life.
+            // It becomes a stored entity in its first activation.
             acts::begin_base(realm, owner, entity, &name, (0, 0));
             acts::store(realm, owner, entity, holder);
             self.next_checkout += 1;
@@ -81,7 +81,7 @@ impl Play {
         self.lives.insert(holder, (entity, owner));
     }
 
-    /// A life ends, and the next begins once db has folded that, as check-outs make sure.
+    /// Ends an activation, and begins the next once db has folded that, as check-outs ensure.
     fn relive(&mut self, realm: &mut Realm, holder: u64) {
         let Some((entity, owner)) = self.lives.remove(&holder) else {
             return;
@@ -193,7 +193,7 @@ impl Play {
         }
     }
 
-    /// Mostly something that it is party to, sometimes anything that was opened lately.
+    /// Usually something that it is party to, sometimes anything that was opened recently.
     fn pick_open(&self, realm: &mut Realm, entity: EntityId, owner: OwnerId) -> TransferId {
         let view = self.view(realm, entity, owner);
         let own = view.into_iter().flat_map(|view| {
@@ -235,7 +235,7 @@ impl Play {
             .unwrap_or_default()
     }
 
-    /// A part of what there is; sometimes what is not there.
+    /// A part of the holdings; sometimes more than there is.
     fn some_of(&self, realm: &mut Realm, held: Assets) -> Assets {
         let kinds: Vec<(AssetKind, u64)> = held.units.into_iter().collect();
         let items: Vec<(Serial, AssetKind)> = held.items.into_iter().collect();
@@ -253,12 +253,12 @@ impl Play {
         some
     }
 
-    /// The ledger's owner takes what is in the outbox, and calls those whom it concerns.
+    /// The ledger's owner takes the notices in the outbox, and calls the parties.
     fn tell(&mut self, realm: &mut Realm, most: usize) {
         let taken = realm.scribe(self.ledger).state.ledger.notice;
         let notices = wait(read_notices(&realm.store, taken, most)).expect("the store answers");
         for (notice, what) in notices {
-            // Those at or below what was taken are on their way out of the outbox.
+            // Those at or below the last one taken are about to leave the outbox.
             let scribe = realm.scribe(self.ledger);
             scribe.record_own(Body::Entered {
                 notice,
@@ -273,7 +273,7 @@ impl Play {
         realm.write(self.ledger, lose);
     }
 
-    /// Homes take what is for their base parts, in order; what is for those who are gone concerns nobody.
+    /// Home owners take the news for their base parts, in order; news for ended entities are ignored.
     fn hear(&mut self, realm: &mut Realm) {
         for (home, call) in std::mem::take(&mut self.under_way) {
             let from = Address::Owner(self.ledger);
@@ -291,7 +291,7 @@ impl Play {
     fn step(&mut self, realm: &mut Realm) {
         match realm.roll(28) {
             20..=23 => {
-                // An answer goes all the way.
+                // An answer passes through all steps.
                 let owner = self.bases[realm.roll(2)];
                 realm.write(owner, false);
                 realm.fold(usize::MAX);
@@ -342,7 +342,7 @@ impl Play {
         }
     }
 
-    /// Everything is folded, told and heard.
+    /// Folds, notifies and delivers everything.
     fn settle(&mut self, realm: &mut Realm) {
         for _ in 0..100 {
             realm.settle();
@@ -359,7 +359,7 @@ impl Play {
     }
 }
 
-/// Every entry there is.
+/// All entries.
 fn entries(realm: &Realm) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     loop {
@@ -388,7 +388,7 @@ fn count(realm: &Realm, range: &KeyRange) -> usize {
     page.expect("the store answers").rows.len()
 }
 
-/// Holds the entries and what everybody has against the oracle's. Says how often each outcome came about.
+/// Compares the entries and all holdings with the oracle's. Returns how often each outcome occurred.
 fn compare(realm: &Realm, play: &Play) -> BTreeMap<String, usize> {
     let seed = realm.seed;
     let mut oracle = Oracle::default();
@@ -440,7 +440,7 @@ fn compare(realm: &Realm, play: &Play) -> BTreeMap<String, usize> {
     outcomes
 }
 
-/// What the entries come to, each of them balanced, and no account but the world's ever below nothing.
+/// Sums of the entries. Checks that each is balanced, and that no account but the world's is ever negative.
 fn sums_of(entries: &[Entry], seed: u64) -> crate::ledger_oracle::Wealth {
     let mut wealth = crate::ledger_oracle::Wealth::default();
     for entry in entries {
@@ -510,7 +510,7 @@ fn the_ledger_does_what_the_simplest_one_would() {
     }
 }
 
-/// Plays on a store that is not the one in memory, and holds it against the oracle, the audit, and the store's limits.
+/// Runs on the given store, and checks the result against the oracle, the audit, and the store's limits.
 fn play_out(store: Store, seed: u64) -> Largest {
     let (realm, play) = played_on(Realm::on(store, seed));
     let outcomes = compare(&realm, &play);
@@ -555,7 +555,7 @@ fn folding_the_archive_again_gives_the_same_rows() {
     }
 }
 
-/// A base that holds one entity of the database, and its orders.
+/// A base with one stored entity that gives orders.
 fn alone(realm: &mut Realm) -> (OwnerId, EntityId) {
     let owner = realm.found(Part::Base);
     acts::begin_base(realm, owner, EntityId(9), "alone", (1, 1));
@@ -577,7 +577,7 @@ fn what_was_done_is_told_again_and_not_done_again() {
             of: TransferId::default(),
         },
     };
-    // Nothing is known: the books say what they need, and change nothing.
+    // Nothing is loaded: the books request rows, and change nothing.
     let mut books = Books::default();
     assert!(matches!(books.execute(&ask), Err(Halt::Needs(_))));
     let mut realm = Realm::new(1);
@@ -595,7 +595,7 @@ fn what_was_done_is_told_again_and_not_done_again() {
     };
     realm.scribe(owner).record(entity, false, mint(1));
     realm.settle();
-    // Another db reads the stream from its beginning: everything is there already.
+    // Another db process reads the stream from its beginning: everything is folded already.
     drop(realm.begin_db());
     realm.fold(usize::MAX);
     let entries = entries(&realm);
@@ -716,7 +716,7 @@ fn an_audit_finds_each_row_that_was_changed_by_hand() {
     let is_entry = |key: &[u8]| key[0] == layout::entries_after(EntryNumber(0)).begin[0];
     let mut found = 0;
     for (key, value) in &everything {
-        // What only remembers is not part of the books: that an order was executed, who lives, the newest numbers.
+        // Rows that only record are not part of the audit: executed orders, activations, the newest numbers.
         let is_audited = matches!((key[0], key[1]), (0x18..=0x1e, _));
         for change in [None, Some(flipped(value))] {
             if !is_audited || (change.as_ref() == Some(value)) {
@@ -768,7 +768,7 @@ fn looks_at_a_ledger_that_grows_come_to_what_one_audit_comes_to() {
     assert!(grown > 20, "{grown}");
 }
 
-/// The last byte of a row, changed.
+/// A row's value with its last byte changed.
 fn flipped(value: &[u8]) -> Vec<u8> {
     let mut flipped = value.to_vec();
     if let Some(last) = flipped.last_mut() {

@@ -1,5 +1,5 @@
-//! A second ledger, as simple as can be: who has what is a list, each order is tried on a copy, and what it may not do is
-//! written down here once more. It goes through the archive in its order.
+//! A second ledger, as simple as possible: holdings are a list, each order is tried on a copy, and the restrictions are
+//! written down here once more. It processes the archive in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use annals_ids::{
     ActionId, AssetKind, DatabaseId, EntityId, OwnerId, OwnerKind, Serial, Slot, TradeId, TransferId, WallTime,
 };
 
-/// Where units and items are.
+/// Places of units and items.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Wealth {
     pub(crate) units: BTreeMap<(Place, AssetKind), i128>,
@@ -32,7 +32,7 @@ enum Open {
     },
 }
 
-/// What an entry must say.
+/// Expected content of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Said {
     pub(crate) of: TransferId,
@@ -48,11 +48,11 @@ pub(crate) struct Oracle {
     known: BTreeSet<u64>,
     serials: u64,
     natures: BTreeMap<AssetKind, bool>,
-    /// What operators had done.
+    /// Operators' actions that were executed.
     pub(crate) acted: BTreeSet<ActionId>,
-    /// How often an action came again.
+    /// Number of repeated actions.
     pub(crate) repeated: usize,
-    /// How many items came back.
+    /// Number of items restored.
     pub(crate) restored: usize,
     pub(crate) says: Vec<Said>,
 }
@@ -86,7 +86,7 @@ fn table(id: TransferId, side: usize, slot: Slot) -> Place {
 }
 
 impl Wealth {
-    /// All that a holder has anywhere, by place.
+    /// All assets of a holder, by place.
     fn of(&self, is_its: impl Fn(&Holder) -> bool) -> Vec<(Place, Assets)> {
         let mut found: BTreeMap<Place, Assets> = BTreeMap::new();
         for ((place, kind), amount) in self.units.iter().filter(|((place, _), _)| is_its(&place.holder)) {
@@ -120,7 +120,7 @@ impl Wealth {
 }
 
 impl Oracle {
-    /// Goes through the next batch of the archive.
+    /// Processes the next batch of the archive.
     pub(crate) fn take(&mut self, owner: OwnerId, kind: OwnerKind, batch: &Batch) {
         self.expire(batch.header.wall);
         let mut happened: Vec<(EntityId, u64, Body)> = Vec::new();
@@ -414,7 +414,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// Whether nothing is reserved or on a table.
+    /// Whether nothing is reserved or in a trade.
     pub(crate) fn has_open(&self) -> bool {
         !self.open.is_empty()
     }

@@ -1,5 +1,6 @@
-//! db through its public surface: logs of several owners, in every disorder that a stream can have, folded into a store that
-//! fails as told, and compared with what was written. The store is one in memory; the ledger is tried on the others too.
+//! db through its public interface: logs of several owners, in every disorder that a stream can have, folded into a
+//! store that fails on request, and compared with what was written. The store is the one in memory; the ledger is also
+//! tested on the others.
 
 mod accounts;
 mod acts;
@@ -40,7 +41,7 @@ use annals_event::OwnerState;
 use annals_ids::Part;
 use tokio::runtime::{Builder, Runtime};
 
-/// What stores that are not in memory wait by.
+/// Runtime for stores that are not in memory.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     Builder::new_multi_thread()
         .worker_threads(1)

@@ -1,4 +1,4 @@
-//! What operators order, at random.
+//! Random orders of operators.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use annals_ids::{ActionId, AssetKind, Serial, Slot};
 
 use crate::realm::Realm;
 
-/// Few, so that each comes again now and then, from whomever.
+/// Few, so that each is repeated now and then, from any base.
 const ACTIONS: usize = 30;
 
-/// An order; `gone` are items that may exist no more.
+/// An order; `gone` are items that may not exist any more.
 pub(crate) fn order(realm: &mut Realm, slot: Slot, assets: Assets, gone: &[(Serial, AssetKind)]) -> Order {
     let warrant = Box::new(Warrant {
         action: ActionId(realm.roll(ACTIONS) as u128),

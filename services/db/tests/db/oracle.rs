@@ -1,4 +1,4 @@
-//! What must hold of a store that db has folded into, read back from nothing but the store.
+//! Properties that a store has after folding, checked by reading only the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,14 +23,14 @@ use crate::{
     wait,
 };
 
-/// The archive: whose batch each leaf is.
+/// The archive: the owner of each leaf's batch.
 pub(crate) struct Archive {
     pub(crate) leaves: Vec<(OwnerId, Batch)>,
 }
 
 impl Realm {
-    /// Reads the archive and holds it against what was written: each log a prefix of its chain, without a gap; each leaf some
-    /// batch; the tree that over the leaves; and the state at the cursor that of the writer then.
+    /// Reads the archive and compares it with what was written: each log is a prefix of its chain, without a gap; each
+    /// leaf is some batch; the tree is that over the leaves; and the state at the cursor is the writer's at that batch.
     pub(crate) fn check(&self) -> Archive {
         let seed = self.seed;
         let (mut leaves, mut thinned) = (BTreeMap::new(), BTreeSet::new());
@@ -62,7 +62,7 @@ impl Realm {
         archive
     }
 
-    /// Each floor is the state that was written at the horizon, and nothing is gone beyond that.
+    /// Checks that each floor is the state that was written at the horizon, and that nothing beyond it was deleted.
     fn check_floors(&self, archive: &Archive, newest: Option<LeafIndex>) {
         let seed = self.seed;
         let horizon = wait(read_horizon(&self.store, SHARD)).expect("the store answers");
@@ -85,7 +85,7 @@ impl Realm {
         }
     }
 
-    /// How many batches of a log are archived.
+    /// Number of archived batches of a log.
     pub(crate) fn archived_count(&self, owner: OwnerId) -> usize {
         self.archived(owner).len()
     }
@@ -150,7 +150,7 @@ impl Realm {
         }
     }
 
-    /// Holds the database against what the archive, in its order, asks for.
+    /// Compares the database with the effects of the archive's batches, in order.
     pub(crate) fn check_database(&self, archive: &Archive) {
         let mut expected = Database::default();
         for (owner, batch) in &archive.leaves {
@@ -195,13 +195,13 @@ fn the_oracle_knows_a_leaf_from_a_node() {
     assert_ne!(root(&[leaf_hash(b"a"), leaf_hash(b"b")]), leaf_hash(b"ab"));
 }
 
-/// The database as it should be, from the archive alone.
+/// The expected database, from the archive alone.
 #[derive(Default)]
 struct Database {
     states: BTreeMap<OwnerId, OwnerState>,
     entities: BTreeMap<DatabaseId, StoredEntity>,
     checkouts: BTreeMap<DatabaseId, Checkout>,
-    /// Who came first to a name and has not left it since.
+    /// Present holder of each name: the first that took it and has not given it up.
     names: Vec<(Value, DatabaseId)>,
 }
 
@@ -286,7 +286,7 @@ impl Database {
     }
 }
 
-/// An entity in few words.
+/// A short description of an entity.
 fn brief(entity: &StoredEntity) -> Vec<String> {
     let value = |value: &Value| match value {
         Value::Bytes(bytes) => format!("{} bytes", bytes.len()),

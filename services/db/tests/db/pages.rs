@@ -1,4 +1,5 @@
-//! The outbox is read the same wherever one begins in it, and however its pages lie: many small ones, and one of many chunks.
+//! Reads of the outbox give the same notices from any position and for any page sizes: many small pages, and one of
+//! many chunks.
 
 use annals_db::ledger::read_notices;
 use annals_event::{
@@ -11,10 +12,10 @@ use annals_store::{
     layout::{chunks, ledger::notices_key},
 };
 
-/// Deliveries that make a notice larger than a chunk, and a page of some of them larger than what is read at a time.
+/// Number of deliveries that make a notice larger than a chunk, and a page of some such notices larger than one read.
 const LARGE: u64 = 8_000;
 
-/// More pages than are read at a time.
+/// More pages than one read covers.
 const SMALL_PAGES: u64 = 600;
 
 fn notice(number: u64, deliveries: u64) -> Notice {
@@ -33,7 +34,7 @@ fn notice(number: u64, deliveries: u64) -> Notice {
     }
 }
 
-/// Writes a page as a batch leaves it.
+/// Writes a page as a batch does.
 fn write(store: &Store, page: &[(NoticeNumber, Notice)]) {
     let mut bytes = Vec::new();
     for (_, notice) in page {
@@ -76,7 +77,7 @@ fn the_outbox_is_read_the_same_from_wherever_one_begins() {
             assert!(read == expected, "{limit} after {after}: {} were read", read.len());
         }
     }
-    // A page in the middle is gone. Whoever begins behind it cannot know.
+    // A page in the middle is missing, which a reader that begins after it cannot detect.
     let gone = NoticeNumber(SMALL_PAGES / 2);
     let transaction = store.begin();
     for (key, _) in chunks(&notices_key(gone), &[0]) {

@@ -1,4 +1,5 @@
-//! Keys of persons: made once, gone when they are forgotten, and not brought back by whatever comes later. Answers are lost.
+//! Keys of persons: created once, deleted when the person is forgotten, and not restored by anything later. Answers are
+//! lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +59,7 @@ fn a_key_is_made_once_and_none_after_it_is_gone() {
         );
         assert_eq!(keys[1..], [keys[0].clone(), keys[0].clone()], "seed {seed}");
 
-        // Answers of the first are lost; the second finds what the first has done.
+        // Answers of the first are lost; the second finds the first's work done.
         let first = forget(&faulty, anna, 7).expect("forgotten");
         assert_eq!(
             forget(&faulty, anna, 8).expect("forgotten before"),
@@ -176,7 +177,7 @@ fn what_is_brought_back_forgets_again() {
     }
 }
 
-/// Everybody who is checked out in a store.
+/// All check-outs in a store.
 fn checked_out(store: &Store) -> BTreeMap<DatabaseId, OwnerId> {
     let all = KeyRange::prefix(&database::checkout_key(DatabaseId(0))[..1]);
     let page = immediate(store.begin().get_range(&all, 10_000, Order::Forward)).expect("this store has no faults");
@@ -215,7 +216,7 @@ fn who_lived_where_a_realm_was_cut_off_is_forgotten_until_somebody_has_them_agai
         let Some((_, &granted)) = living.iter().next() else {
             continue;
         };
-        // Some of them are held again before the keys are brought back.
+        // Some owners have a holder again before the keys are imported.
         grant(&store, granted);
         let since = Forgotten {
             at: 5,
@@ -264,7 +265,7 @@ fn whoever_has_no_key_is_forgotten_too_and_for_ever() {
         assert!(matches!(forget(&store, nobody, 1), Err(NotForgotten::Unknown(id)) if id == nobody));
         forget(&faulty, anna, 7).expect("the account is there, as in a realm that was restored without its keys");
         assert_eq!(immediate(accounts::find(&store, b"anna")), Ok(None), "seed {seed}");
-        // An older file of keys comes back.
+        // An older file of keys is imported.
         let kept = BTreeMap::from([(anna, Person::Known(PersonalKey::new([1; 32])))]);
         let imported = immediate(personal::import(&store, &kept)).expect("imported");
         assert_eq!(imported, Imported::default(), "seed {seed}");
@@ -272,7 +273,7 @@ fn whoever_has_no_key_is_forgotten_too_and_for_ever() {
     }
 }
 
-/// The rows of a backup during which anna was forgotten: the account, and that it is gone.
+/// The rows of a backup during which anna was forgotten: the account, and the record that she was forgotten.
 fn torn() -> (Vec<Row>, DatabaseId) {
     let store = MemoryStore::new().store();
     let anna = account(&store, b"anna");
@@ -284,7 +285,7 @@ fn torn() -> (Vec<Row>, DatabaseId) {
     (rows, anna)
 }
 
-/// Puts rows into a store.
+/// Writes rows to a store.
 fn put(store: &Store, rows: &[Row]) {
     let work =
         |transaction: Transaction| async move { rows.iter().try_for_each(|(key, value)| transaction.set(key, value)) };

@@ -1,4 +1,4 @@
-//! Questions about stored entities, against looking at each of them.
+//! Queries over stored entities, compared with an examination of each entity.
 
 use annals_db::{Query, QueryError, StoredEntity, accounts, query};
 use annals_def::{Value, split_mix};
@@ -10,10 +10,10 @@ use crate::game;
 /// Stored entities: more than one page of rows, as some take several.
 const ENTITIES: u64 = 300;
 
-/// A row that does not fit one value of the store.
+/// Size of a row that exceeds one value of the store.
 const LARGE: usize = 250_000;
 
-/// Some of what an entity can hold. What is left out was never stored.
+/// Some properties of an entity. Those left out were never stored.
 fn entity(dice: &mut impl FnMut() -> u64) -> StoredEntity {
     let mut properties = Vec::new();
     let mut give = |name: &str, values: &[Value], roll: u64| {
@@ -38,7 +38,7 @@ fn levels() -> Vec<Value> {
     [-1, 0, 1, 2].map(Value::Int).into()
 }
 
-/// The empty one is the default; the index knows the last two by the same bytes.
+/// The empty one is the default; the last two have the same bytes in the index.
 fn mottos() -> Vec<Value> {
     let long = |last: u8| [vec![b'x'; 255], vec![last]].concat();
     [Vec::new(), b"a".to_vec(), long(1), long(2)].map(Value::Bytes).into()

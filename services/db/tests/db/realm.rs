@@ -1,4 +1,4 @@
-//! A realm as db sees it: a store, a stream, and owners that write.
+//! A realm as seen by db: a store, a stream, and owners that write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,21 +31,21 @@ use crate::{
 /// The shard of all logs.
 pub(crate) const SHARD: Shard = Shard(0);
 
-/// Who holds every owner.
+/// Holder of every owner.
 const PROCESS: ProcessId = ProcessId(1);
 
-/// A batch that is on an owner's chain for good.
+/// A batch that is on an owner's chain permanently.
 pub(crate) struct Written {
     pub(crate) batch: FrozenBatch,
-    /// The hash of the state behind it.
+    /// Hash of the state after it.
     pub(crate) state: Hash,
 }
 
-/// An owner, its log as it was written, and what of it is on its way.
+/// An owner, its log as it was written, and the parts of it that have not arrived.
 pub(crate) struct Owner {
     pub(crate) scribe: Scribe,
     pub(crate) chain: Vec<Written>,
-    /// The epoch that is granted.
+    /// The granted epoch.
     granted: Epoch,
     /// An `Open` that is in the stream and not recorded.
     opening: Option<FrozenBatch>,
@@ -55,23 +55,23 @@ pub(crate) struct Owner {
     zombies: Vec<(Epoch, Tail)>,
 }
 
-/// Everything. Each seed gives one.
+/// The whole test realm, determined by its seed.
 pub(crate) struct Realm {
     pub(crate) seed: u64,
     dice: Box<dyn FnMut() -> u64>,
     /// The store itself.
     pub(crate) store: Store,
-    /// The store as db reaches it.
+    /// The store as db accesses it, with faults.
     pub(crate) reached: Store,
-    /// One call of db to the store in so many fails; 0 for none.
+    /// One in this many calls of db to the store fails; 0 for none.
     odds: Arc<AtomicU64>,
     grants: Grants,
     pub(crate) owners: BTreeMap<OwnerId, Owner>,
     pub(crate) stream: Vec<(OwnerId, Vec<u8>)>,
-    /// How much of the stream db was offered.
+    /// Number of the stream's messages that were offered to db.
     pub(crate) offered: usize,
     pub(crate) db: Folder,
-    /// What db may raise an alarm about: hashes of batches that are not what they should be, and what is no batch at all.
+    /// Batches about which db may raise an alarm: hashes of forged batches and of messages that are not batches.
     pub(crate) forged: BTreeSet<Hash>,
     strange: BTreeSet<OwnerId>,
     pub(crate) alarms: Vec<Alarm>,
@@ -83,7 +83,7 @@ impl Realm {
         Self::on(MemoryStore::new().store(), seed)
     }
 
-    /// On an empty store.
+    /// Creates a realm on an empty store.
     pub(crate) fn on(store: Store, seed: u64) -> Self {
         let odds = Arc::new(AtomicU64::new(0));
         let reached = FaultyStore::wrap(&store, fault_plan(seed, Arc::clone(&odds)));
@@ -111,18 +111,18 @@ impl Realm {
         usize::try_from((self.dice)() % sides as u64).expect("few sides")
     }
 
-    /// One of a few, or none if there are none.
+    /// A random element, or `None` if there are none.
     pub(crate) fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
         let place = self.roll(from.len().max(1));
         from.get(place).cloned()
     }
 
-    /// Lets one call of db to the store in `odds` fail.
+    /// Makes one in `odds` calls of db to the store fail.
     pub(crate) fn fail_one_in(&mut self, odds: u64) {
         self.odds.store(odds, Ordering::Relaxed);
     }
 
-    /// Founds an owner, with its first `Open` recorded and in the stream.
+    /// Creates an owner, with its first `Open` recorded and in the stream.
     pub(crate) fn found(&mut self, kind: impl Into<OwnerKind>) -> OwnerId {
         let kind = kind.into();
         let grant = wait(self.grants.found(kind, SHARD, PROCESS)).expect("the director leads");
@@ -148,15 +148,16 @@ impl Realm {
         &mut self.owner(owner).scribe
     }
 
-    /// The director grants the owner anew. Its holder, whoever was about to open it before, opens it behind what is there.
+    /// The director grants the owner again. The new holder, in place of any that was about to open it, opens it after
+    /// the present batches.
     pub(crate) fn take_over(&mut self, owner: OwnerId) {
         let grant = wait(self.grants.grant(owner, PROCESS)).expect("the director leads");
         self.owner(owner).granted = grant.epoch;
         self.append_open(owner);
     }
 
-    /// The director grants the owner anew, and its taker goes on behind `tail`, whatever the log holds beyond: its `Open` is
-    /// in the stream and recorded.
+    /// The director grants the owner again, and its taker continues after `tail`, whatever the log has beyond: its
+    /// `Open` is in the stream and recorded.
     pub(crate) fn go_on_behind(&mut self, owner: OwnerId, mut tail: Tail) -> FrozenBatch {
         let grant = wait(self.grants.grant(owner, PROCESS)).expect("the director leads");
         let mark = self.mark();
@@ -181,11 +182,11 @@ impl Realm {
         self.stream.push((owner, open.bytes));
     }
 
-    /// A taker records its `Open` if it is still the end of the log; else it appends another one.
+    /// A taker records its `Open` if it is still the end of the log; otherwise it appends another one.
     pub(crate) fn record_open(&mut self, owner: OwnerId) {
         let seed = self.seed;
         if !self.scribe(owner).is_idle() {
-            // The holder before gets one more batch in.
+            // The previous holder gets one more batch in.
             self.write(owner, false);
         }
         let held = self.owner(owner);
@@ -229,14 +230,14 @@ impl Realm {
         held.chain.push(Written { batch, state });
     }
 
-    /// Whoever has a lost batch publishes it.
+    /// A process that has a lost batch publishes it.
     pub(crate) fn fill(&mut self, owner: OwnerId, number: BatchNumber) {
         if let Some(bytes) = self.owner(owner).lost.remove(&number) {
             self.stream.push((owner, bytes));
         }
     }
 
-    /// Somebody publishes something else in the place of a lost batch that one behind it, in the stream, tells from it.
+    /// Publishes something else in place of a lost batch, where a later batch in the stream reveals the difference.
     pub(crate) fn fill_wrongly(&mut self, owner: OwnerId, number: BatchNumber) {
         let mark = self.mark();
         let held = self.owner(owner);
@@ -265,7 +266,7 @@ impl Realm {
         }
     }
 
-    /// Somebody appends an `Open` of an epoch that was never granted.
+    /// Appends an `Open` of an epoch that was never granted.
     pub(crate) fn write_ungranted(&mut self, owner: OwnerId) {
         let mark = self.mark();
         let held = self.owner(owner);
@@ -280,7 +281,7 @@ impl Realm {
         self.stream.push((owner, batch.bytes));
     }
 
-    /// What lands in an owner's log that is none of its batches.
+    /// Appends to an owner's log something that is not one of its batches.
     pub(crate) fn write_strange(&mut self, owner: OwnerId, bytes: Vec<u8>) {
         self.strange.insert(owner);
         self.stream.push((owner, bytes));
@@ -291,7 +292,7 @@ impl Realm {
         self.marks
     }
 
-    /// db reads on, `count` messages at most, and folds until there is nothing to do.
+    /// db reads on, at most `count` messages, and folds until there is nothing to do.
     pub(crate) fn fold(&mut self, count: usize) {
         let end = self.stream.len().min(self.offered.saturating_add(count));
         for (owner, bytes) in &self.stream[self.offered..end] {
@@ -310,7 +311,7 @@ impl Realm {
         }
     }
 
-    /// Folds what another realm has archived, in the order of its leaves, into this realm's empty store.
+    /// Folds the archive of another realm, in the order of its leaves, into this realm's empty store.
     pub(crate) fn refold(&mut self, other: &Realm) {
         let granted = [owners::owners(), KeyRange::prefix(&[0x05])];
         for range in granted {
@@ -339,7 +340,7 @@ impl Realm {
         Ok(folded)
     }
 
-    /// db seals what is archived into segments of `most` leaves, as far as there are whole ones and the store lets it.
+    /// db seals the archive into segments of `most` leaves, as far as there are whole ones and the store does not fail.
     pub(crate) fn seal(&mut self, most: usize) -> Vec<Segment> {
         let mut sealer = self.db.sealer().of_leaves(most);
         let mut sealed = Vec::new();
@@ -353,7 +354,7 @@ impl Realm {
         panic!("seed {}: db never has sealed everything", self.seed);
     }
 
-    /// db writes tiles, as far as the store lets it.
+    /// db writes tiles, as far as the store does not fail.
     pub(crate) fn tile(&mut self) {
         let mut tiler = self.db.tiler();
         for _ in 0..10_000 {
@@ -366,8 +367,8 @@ impl Realm {
         panic!("seed {}: db never has tiled everything", self.seed);
     }
 
-    /// db lets go of what is sealed and was closed before a moment, for so many turns, as far as the store lets it. Whether
-    /// there is nothing left to do.
+    /// db deletes events that are sealed and were closed before `older_than`, for `turns` turns, as far as the store
+    /// does not fail. Returns whether there is nothing left to do.
     pub(crate) fn let_go(&mut self, retention: &mut Retention, older_than: WallTime, turns: usize) -> bool {
         for _ in 0..turns {
             match wait(retention.turn(older_than)) {
@@ -381,7 +382,7 @@ impl Realm {
         false
     }
 
-    /// Another db begins, and reads the stream from its first message that is left.
+    /// Begins another db process, which reads the stream from its first remaining message.
     pub(crate) fn begin_db(&mut self) -> Folder {
         self.offered = 0;
         let db = wait(Folder::begin(self.reached.clone(), SHARD, game::schema()));
@@ -389,7 +390,7 @@ impl Realm {
         std::mem::replace(&mut self.db, db)
     }
 
-    /// An alarm must be about something strange that was done.
+    /// Checks that an alarm is about a fault that the test has caused.
     fn judge(&self, alarm: &Alarm) {
         let known = match alarm {
             Alarm::Contradiction { hash, .. } => self.forged.contains(hash),
@@ -407,7 +408,7 @@ impl Realm {
         assert!(known, "seed {}: {alarm}", self.seed);
     }
 
-    /// Everything that is owed comes: openings are recorded, holes filled, and db reads to the end.
+    /// Completes everything outstanding: openings are recorded, holes filled, and db reads to the end.
     pub(crate) fn settle(&mut self) {
         self.fail_one_in(0);
         let owners: Vec<OwnerId> = self.owners.keys().copied().collect();
@@ -423,7 +424,7 @@ impl Realm {
     }
 }
 
-/// What becomes of each of db's calls to the store.
+/// Outcome of each of db's calls to the store.
 fn fault_plan(seed: u64, odds: Arc<AtomicU64>) -> impl FnMut(Call) -> Fault + Send + 'static {
     let mut dice = split_mix(seed ^ 0xfau64.rotate_left(40));
     move |call| {

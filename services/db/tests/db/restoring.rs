@@ -1,5 +1,5 @@
-//! Restoring: at whatever consistent cut a history is cut off, the store is that of a realm that ends there, and nothing that
-//! was given out before is given out again.
+//! Restoring: for any consistent cut, the store is that of a realm that ends there, and no number that was given out
+//! before is given out again.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::{
     realm::{Realm, SHARD},
 };
 
-/// How many realms are run.
+/// Number of realms.
 const SEEDS: u64 = 10;
 
 /// Steps of each.
@@ -38,12 +38,12 @@ fn lineage(leaf: u64) -> Lineage {
     }
 }
 
-/// A realm in which much has happened, all of it folded and some of it sealed.
+/// A realm with a long history, all of it folded and some of it sealed.
 pub(crate) fn lived(seed: u64) -> Realm {
     live(founded(seed), Play::default())
 }
 
-/// Lets much happen in a realm.
+/// Runs a realm for a while.
 pub(crate) fn live(mut realm: Realm, mut play: Play) -> Realm {
     for turn in 0..STEPS {
         let owners: Vec<OwnerId> = realm.owners.keys().copied().collect();
@@ -64,7 +64,7 @@ pub(crate) fn live(mut realm: Realm, mut play: Play) -> Realm {
     realm
 }
 
-/// All leaves of a realm's archive, in their order.
+/// All leaves of a realm's archive, in order.
 pub(crate) fn leaves(realm: &Realm) -> Vec<ArchivedBatch> {
     let mut found = BTreeMap::new();
     for owner in realm.owners.keys() {
@@ -81,7 +81,7 @@ pub(crate) fn leaves(realm: &Realm) -> Vec<ArchivedBatch> {
     found.into_values().collect()
 }
 
-/// The rows that no log yields, with the schema that the realm's batches name.
+/// The rows that cannot be derived from a log, with the schema that the realm's batches name.
 pub(crate) fn unlogged(realm: &Realm, leaves: &[ArchivedBatch]) -> Vec<Row> {
     let mut rows = immediate(read_unlogged(&realm.store, SHARD)).expect("the store answers");
     let schema = header(&leaves[0]).schema;
@@ -95,7 +95,7 @@ pub(crate) fn header(archived: &ArchivedBatch) -> Header {
     Header::read(archived.header()).expect("a batch").0
 }
 
-/// How far each log is within the first leaves.
+/// Last batch of each log within the first leaves.
 fn extent(leaves: &[ArchivedBatch]) -> Extent {
     let headers = leaves.iter().map(header);
     Extent {
@@ -104,7 +104,7 @@ fn extent(leaves: &[ArchivedBatch]) -> Extent {
     }
 }
 
-/// Whether the archive up to and with this batch is a consistent cut.
+/// Whether the archive up to and including this batch is a consistent cut.
 pub(crate) fn is_cut(cuts: &mut Cuts, archived: &ArchivedBatch) -> bool {
     match archived {
         ArchivedBatch::Whole(bytes) => cuts.take(&Batch::read(bytes).expect("a batch")),
@@ -173,7 +173,7 @@ fn a_cut_anywhere_is_the_realm_that_ends_there() {
     }
 }
 
-/// Restores the realm up to a cut, and holds what comes of it against what was written.
+/// Restores the realm up to a cut, and compares the result with what was written.
 pub(crate) fn check_cut(realm: &mut Realm, rows: &[Row], leaves: &[ArchivedBatch]) -> Store {
     let (seed, count) = (realm.seed, leaves.len());
     let restored = restore(rows, leaves);
@@ -185,7 +185,7 @@ pub(crate) fn check_cut(realm: &mut Realm, rows: &[Row], leaves: &[ArchivedBatch
             "seed {seed}, {count} leaves: owner {owner}"
         );
     }
-    // The oracle looks at the restored store now.
+    // The oracle examines the restored store now.
     let former = std::mem::replace(&mut realm.store, store);
     let archive = realm.check();
     assert_eq!(archive.leaves.len(), count, "seed {seed}");
@@ -193,7 +193,8 @@ pub(crate) fn check_cut(realm: &mut Realm, rows: &[Row], leaves: &[ArchivedBatch
     std::mem::replace(&mut realm.store, former)
 }
 
-/// The rows that folding writes, but for snapshots and what a leaf's batch lies in: those depend on when was folded what.
+/// The rows that folding writes, except snapshots and the form in which a leaf's batch is stored: those depend on when
+/// each batch was folded.
 fn derived(store: &Store) -> Vec<(Bytes, Bytes)> {
     let prefixes = [0x06, 0x08, 0x09, 0x0c, 0x0d].into_iter().chain(0x18..=0x1f);
     let mut rows = Vec::new();
@@ -206,7 +207,7 @@ fn derived(store: &Store) -> Vec<(Bytes, Bytes)> {
     rows
 }
 
-/// What the restored realm gives out was never given out.
+/// Checks that numbers that the restored realm gives out were never given out.
 fn check_raised(realm: &Realm, restored: &Store) {
     let before = immediate(read_owners(&realm.store)).expect("the store answers");
     let after = immediate(read_owners(restored)).expect("the store answers");
@@ -223,7 +224,7 @@ fn check_raised(realm: &Realm, restored: &Store) {
         })
         .expect("nobody else leads")
     };
-    // Given out by the old realm behind the cut, and by the restored one.
+    // Given out by the old realm after the cut, and by the restored one.
     let (old, new) = (lead(&realm.store), lead(restored));
     let grants = [old, new].map(|grants| {
         let grant = immediate(grants.found(OwnerKind::Cell, SHARD, ProcessId(7))).expect("the director leads");
@@ -249,7 +250,7 @@ fn accounts_and_their_entities_are_there_before_they_are_stored() {
     assert_eq!(immediate(accounts::find(&store, b"anna")), Ok(Some(made.clone())));
     assert_eq!(immediate(accounts::load(&store, made.database)), Ok(Some(entity)));
     assert_eq!(immediate(accounts::name_key(&store, [8; 32])), Ok([7; 32]));
-    // Nobody had it in use in any log: the check-out went with the process that was about to.
+    // It was not active in any log: the check-out went with the process that was about to activate it.
     let key = database::checkout_key(made.database);
     assert_eq!(immediate(store.begin().get(&key)), Ok(None));
 }
@@ -316,7 +317,7 @@ fn what_was_interrupted_says_so_and_is_begun_anew() {
     }
 }
 
-/// All rows of a store, but for those of transactions that run once.
+/// All rows of a store, except those of transactions that run once.
 pub(crate) fn everything(store: &Store) -> Vec<(Bytes, Bytes)> {
     let mut range = KeyRange::new(vec![], vec![0xff]);
     let mut rows = Vec::new();
@@ -335,7 +336,7 @@ fn what_is_missing_or_changed_is_no_realm() {
     let realm = lived(5);
     let leaves = leaves(&realm);
     let rows = unlogged(&realm, &leaves);
-    // A batch in the middle is not there, and the rest is taken for what comes next.
+    // A batch in the middle is missing, and the rest is given as if it came next.
     let mut short = leaves.clone();
     short.remove(leaves.len() / 2);
     assert!(restore_of(&rows, &short, &extent(&leaves)).is_err());
@@ -345,7 +346,7 @@ fn what_is_missing_or_changed_is_no_realm() {
     *bytes.last_mut().expect("a batch") ^= 1;
     changed[middle] = ArchivedBatch::Whole(bytes);
     assert!(restore_of(&rows, &changed, &extent(&leaves)).is_err());
-    // Another root than the backup names.
+    // A root that differs from the backup's.
     let store = MemoryStore::new().store();
     let finished = immediate(async {
         let claimed = ClaimedStore::claim(store, "old-5").await?;

@@ -1,5 +1,5 @@
-//! Retention: what is let go is missed by nobody. The oracle is what was written, as in a realm that keeps everything: every
-//! leaf, root, floor and recovered state is held against it, and so is a realm that is restored.
+//! Retention: the deleted events are not needed. The oracle is what was written, as in a realm that keeps everything:
+//! every leaf, root, floor and recovered state is compared with it, and so is a restored realm.
 
 use annals_db::{
     Cuts, RestoreError, Retention, RetentionPace, RetentionProgress, read_floor, read_horizon, read_unlogged,
@@ -14,13 +14,13 @@ use crate::{
     restoring::{check_cut, header, is_cut, leaves, lived, restore, unlogged},
 };
 
-/// How many realms are run.
+/// Number of realms.
 const SEEDS: u64 = 12;
 
 /// Later than every batch.
 const EVER: WallTime = WallTime(u64::MAX);
 
-/// A realm in which there was something to let go, all of it gone, with its leaves as they were before.
+/// A realm whose deletable events are all deleted, with its leaves as they were before.
 fn thinned() -> (Realm, Vec<ArchivedBatch>) {
     let realms = (0..SEEDS).map(lived);
     let let_go = |mut realm: Realm| {
@@ -37,7 +37,7 @@ fn retention(realm: &Realm) -> Retention {
     realm.db.retention(RetentionPace::Eager)
 }
 
-/// Lets go of all that is sealed, some segments at a time so that the horizon moves several times.
+/// Deletes all that is sealed, some segments at a time so that the horizon moves several times.
 fn let_all_go(realm: &mut Realm) -> u64 {
     let mut retention = retention(realm);
     let mut lost = 0;
@@ -135,7 +135,7 @@ fn a_floor_is_worth_what_it_costs() {
     let first = immediate(read_horizon(&realm.store, SHARD))
         .expect("the store answers")
         .expect("it has moved");
-    // A segment of a few batches more, less than the floors take.
+    // A segment of a few more batches, smaller than the floors.
     let owner = *realm.owners.keys().next().expect("there are owners");
     for _ in 0..20 {
         realm.write(owner, false);

@@ -1,5 +1,5 @@
-//! Retention that is killed: whoever lets go may die in any of its commits. Whatever is there then, everything that is
-//! replayed comes to what was written, and the next db goes on to where the horizon would have come.
+//! Retention that is killed in any of its commits: everything that is replayed afterwards matches what was written, and
+//! the next db process moves the horizon as far as it would have come.
 
 use std::sync::{
     Arc,
@@ -22,16 +22,16 @@ use crate::{
     restoring::{check_cut, everything, leaves, live, unlogged},
 };
 
-/// Entities whose cell parts carry much: together more than is written in one transaction.
+/// Entities with large cell parts: together more than one transaction writes.
 const LADEN: usize = 20;
 
-/// How often the horizon moves: each area takes floors, and the first one takes new ones.
+/// Moves of the horizon: each area gets floors, and the first one gets new ones.
 const MOVES: usize = 3;
 
 /// Bytes of rows copied in one transaction.
 const COPIED_BYTES: usize = 4 << 20;
 
-/// A realm in whose cells there is much, all of it folded and sealed.
+/// A realm with large cells, all of it folded and sealed.
 fn laden() -> Realm {
     let mut realm = founded(1);
     let owners: Vec<OwnerId> = realm.owners.keys().copied().collect();
@@ -63,14 +63,14 @@ pub(crate) fn copy(store: &Store) -> Store {
     copy
 }
 
-/// What becomes of the commit in which somebody dies.
+/// Outcome of the commit at which the process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Last {
     Lost,
     Applied,
 }
 
-/// A store whose user dies in the commit after so many.
+/// A store whose user dies in the commit after `left` more.
 pub(crate) fn dying(store: &Store, left: Arc<AtomicU64>, last: Last) -> Store {
     let mut is_dead = false;
     FaultyStore::wrap(store, move |call| {
@@ -91,14 +91,14 @@ pub(crate) fn dying(store: &Store, left: Arc<AtomicU64>, last: Last) -> Store {
     })
 }
 
-/// Moments before which ever more of what is sealed was closed.
+/// Times before which increasing parts of the sealed archive were closed.
 fn moments(store: &Store) -> Vec<WallTime> {
     let sealed = immediate(archive::read_segments(store, SHARD)).expect("the store answers");
     let within = (1..MOVES).map(|part| sealed[sealed.len() * part / MOVES].latest);
     within.chain([WallTime(u64::MAX)]).collect()
 }
 
-/// Lets go of what was closed before each of these moments: how often the horizon moves.
+/// Deletes events that were closed before each of these times. Returns how often the horizon moves.
 fn let_go(retention: &mut Retention, moments: &[WallTime]) -> Result<usize, FoldError> {
     let mut moved = 0;
     for moment in moments {
@@ -113,7 +113,7 @@ fn let_go(retention: &mut Retention, moments: &[WallTime]) -> Result<usize, Fold
     Ok(moved)
 }
 
-/// Lets another db begin on a store, of whose commits so many are left once it has.
+/// Begins another db process on a store, which has `commits` commits left afterwards.
 fn begin(store: &Store, commits: u64, last: Last) -> (Retention, Arc<AtomicU64>) {
     let left = Arc::new(AtomicU64::new(u64::MAX));
     let dying = dying(store, Arc::clone(&left), last);
@@ -122,7 +122,7 @@ fn begin(store: &Store, commits: u64, last: Last) -> (Retention, Arc<AtomicU64>)
     (folder.retention(RetentionPace::Eager), left)
 }
 
-/// Holds everything that is read or replayed of a store against what the realm has written.
+/// Compares everything that is read or replayed from a store with what the realm has written.
 fn check(realm: &mut Realm, store: &Store) {
     let former = std::mem::replace(&mut realm.store, store.clone());
     let archive = realm.check();

@@ -1,4 +1,4 @@
-//! Writes the log of one owner: whatever its state allows, as a core would.
+//! Writes the log of one owner: anything that its state allows, as a core would.
 
 use annals_event::{Batch, Body, Cause, Consumed, Event, FrozenBatch, Gathering, Imprint, OwnerState, Subject, Tail};
 use annals_ids::{Address, CallNumber, EntityId, Epoch, Hash, HistoryNumber, OwnerId, OwnerKind, Tick, WallTime};
@@ -13,9 +13,9 @@ pub(crate) struct Scribe {
     gathering: Gathering,
     tail: Tail,
     marks: u64,
-    /// Milliseconds from one batch to the next.
+    /// Milliseconds between batches.
     pub(crate) pace: u64,
-    /// By how much its clock is fast, milliseconds.
+    /// How far its clock is ahead, milliseconds.
     pub(crate) fast: i64,
 }
 
@@ -45,7 +45,7 @@ impl Scribe {
         self.gathering.is_empty()
     }
 
-    /// Records what happens to a part of an entity.
+    /// Records an event of an entity part.
     pub(crate) fn record(&mut self, entity: EntityId, seen: bool, body: Body) {
         let history = self
             .state
@@ -59,7 +59,7 @@ impl Scribe {
         );
     }
 
-    /// Records what happens to the owner itself.
+    /// Records an event of the owner itself.
     pub(crate) fn record_own(&mut self, body: Body) {
         self.record_as(Subject::Owner, None, body);
     }
@@ -75,7 +75,7 @@ impl Scribe {
         self.state.apply(&event).expect("the scribe does what its state allows");
     }
 
-    /// Takes the next call on a link.
+    /// Consumes the next call on a link.
     pub(crate) fn consume(&mut self, from: Address, to: Address) -> CallNumber {
         let taken = self.state.links(to).and_then(|links| links.taken.get(&from));
         let number = taken.map_or(CallNumber(1), |taken| taken.next());
@@ -97,7 +97,7 @@ impl Scribe {
         sent.map_or(CallNumber(1), |sent| sent.last.next())
     }
 
-    /// Closes a batch with what was recorded.
+    /// Closes a batch with the recorded events.
     pub(crate) fn close(&mut self) -> FrozenBatch {
         let imprint = imprint(self.owner(), self.epoch);
         let mark = self.mark();
@@ -107,20 +107,20 @@ impl Scribe {
         frozen
     }
 
-    /// The `Open` of an epoch behind what was written so far. It is no part of the log before it was taken.
+    /// The `Open` of an epoch after the batches written so far. It is not part of the log until it is taken.
     pub(crate) fn open(&mut self, epoch: Epoch) -> FrozenBatch {
         let mut tail = self.tail;
         empty(self.owner(), epoch, &mut tail, true, self.mark())
     }
 
-    /// Goes on behind an `Open` that counts.
+    /// Continues after a valid `Open`.
     pub(crate) fn take(&mut self, open: &FrozenBatch) {
         self.tail = Batch::read(&open.bytes).expect("an intact batch").tail();
         self.epoch = open.epoch;
         self.follow(open);
     }
 
-    /// What folding a batch does beside its events, which were applied as they were recorded.
+    /// Applies the effects of folding a batch other than its events, which were applied when they were recorded.
     fn follow(&mut self, frozen: &FrozenBatch) {
         let batch = Batch::read(&frozen.bytes).expect("an intact batch");
         self.state.epoch = batch.header.epoch;
@@ -129,7 +129,7 @@ impl Scribe {
         self.state.tail = batch.tail();
     }
 
-    /// What its clock says at the last batch.
+    /// Its clock's time at the last batch.
     pub(crate) fn now(&self) -> WallTime {
         self.wall(self.marks)
     }
@@ -144,7 +144,7 @@ impl Scribe {
     }
 }
 
-/// An empty batch behind `tail`; `mark` makes it differ from any other.
+/// An empty batch after `tail`; `mark` makes it differ from any other.
 pub(crate) fn empty(owner: OwnerId, epoch: Epoch, tail: &mut Tail, opens: bool, mark: u64) -> FrozenBatch {
     Gathering::default().freeze(&imprint(owner, epoch), tail, Tick(mark), WallTime(mark), opens)
 }

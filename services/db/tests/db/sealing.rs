@@ -1,4 +1,4 @@
-//! Sealing: what is archived lies in segments, is read as before, and is what it was.
+//! Sealing: the archive is moved into segments, and its contents are read unchanged.
 
 use annals_def::Value;
 use annals_event::Header;
@@ -121,7 +121,7 @@ fn a_batch_is_read_from_its_block_alone() {
     let segment = &sealed[0];
     assert!(segment.blocks.len() > 4, "{} blocks", segment.blocks.len());
     let first = segment.block_of(cell, BatchNumber(1)).expect("it is in there");
-    // Every other block is taken away.
+    // Every other block is deleted.
     let work = |transaction: Transaction| async move {
         for place in (0..segment.blocks.len()).filter(|place| *place != first) {
             let key = segments::block_key(SHARD, segment.last, place as u32);

@@ -17,7 +17,7 @@ use crate::{
     realm::{Realm, SHARD},
 };
 
-/// More batches than lie between two snapshots.
+/// More batches than there are between two snapshots.
 const PERIOD: usize = 300;
 
 fn position(realm: &Realm, owner: OwnerId) -> Option<Position> {
@@ -26,7 +26,7 @@ fn position(realm: &Realm, owner: OwnerId) -> Option<Position> {
     value.map(|value| Position::decode(&value).expect("a position"))
 }
 
-/// Takes the archive away up to a batch.
+/// Deletes the archive up to a batch.
 fn forget_archive(realm: &Realm, owner: OwnerId, upto: BatchNumber) {
     let places = KeyRange::new(
         archive::place_key(owner, BatchNumber(1)),
@@ -39,7 +39,7 @@ fn forget_archive(realm: &Realm, owner: OwnerId, upto: BatchNumber) {
     immediate(realm.store.run_repeatable(work)).expect("the store answers");
 }
 
-/// An owner with `count` entities that hold `size` bytes each.
+/// An owner with `count` entities of `size` bytes each.
 fn crowded(realm: &mut Realm, count: u64, size: usize) -> OwnerId {
     let (base, cell) = (realm.found(Part::Base), realm.found(Part::Cell));
     for entity in (1..=count).map(EntityId) {
@@ -50,7 +50,7 @@ fn crowded(realm: &mut Realm, count: u64, size: usize) -> OwnerId {
     cell
 }
 
-/// Some of the owner's entities change, batch by batch, and db folds it in small portions.
+/// Changes some of the owner's entities, batch by batch, and folds in small portions.
 fn live(realm: &mut Realm, owner: OwnerId, batches: usize) {
     for turn in 0..batches {
         let entities: Vec<EntityId> = realm.scribe(owner).state.entities.keys().copied().collect();
@@ -109,7 +109,7 @@ fn a_snapshot_that_db_did_not_finish_is_none() {
         let cell = crowded(&mut realm, 40, 100_000);
         live(&mut realm, cell, PERIOD);
         let mut positions = 0;
-        // A commit or two at a time, and then another db: pieces of the next snapshot are written again and again.
+        // A commit or two at a time, and then another db process: pieces of the next snapshot are written repeatedly.
         for turn in 0..40 {
             let before = position(&realm, cell);
             let entity = EntityId(1 + turn % 40);
@@ -153,11 +153,11 @@ fn what_has_not_changed_is_not_written_again() {
             realm.fold(usize::MAX);
         }
     };
-    // Both areas hold everything after two.
+    // Both areas are complete after two.
     spend(&mut realm);
     spend(&mut realm);
     let (quiet, newest) = (EntityId(2), position(&realm, cell).expect("a snapshot"));
-    // What only a second writing would put right.
+    // Damage that only another write of the area would correct.
     let next = newest.area.other();
     let mut image: Image = realm.scribe(cell).state.entities[&quiet].clone();
     image.properties.insert(crate::game::member("hp"), Value::Int(-7));

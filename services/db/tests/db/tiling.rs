@@ -1,5 +1,5 @@
-//! Tiles and proofs of the archive's tree: at every size, however the leaves lie there and however far tiling has come, they
-//! are those of the tree over all leaves.
+//! Tiles and proofs of the archive's tree: at every size, in whatever form the leaves are stored and however far tiling
+//! has come, they are those of the tree over all leaves.
 
 use std::sync::{
     Arc, LazyLock,
@@ -28,7 +28,7 @@ use crate::{
     scribe::empty,
 };
 
-/// Leaves of an archive with three levels of tiles: the second level has a full tile and a part of one.
+/// Leaves of an archive with three levels of tiles: the second level has a full tile and a partial one.
 const MANY: u64 = 256 * 256 + 3 * 256 + 77;
 
 /// Leaves written in one transaction.
@@ -41,7 +41,7 @@ static BATCHES: LazyLock<Vec<(Vec<u8>, Hash)>> = LazyLock::new(|| {
     batches.map(|batch| (batch.bytes, batch.hash)).collect()
 });
 
-/// A store with an archive of so many leaves, and nothing else.
+/// A store with an archive of `leaves` leaves, and nothing else.
 fn archive_of(leaves: u64) -> Store {
     let store = MemoryStore::new().store();
     append(&store, 0, leaves);
@@ -75,7 +75,7 @@ fn db(store: &Store) -> Folder {
     immediate(Folder::begin(store.clone(), SHARD, game::schema())).expect("nothing fails")
 }
 
-/// Tiles until there is nothing to do: how many leaves are in full tiles now that were not.
+/// Tiles until there is nothing to do. Returns the number of leaves added to full tiles.
 fn tile_all(tiler: &mut Tiler) -> Result<u64, FoldError> {
     let mut tiled = 0;
     while let Some(more) = immediate(tiler.tile_next())? {
@@ -92,13 +92,13 @@ fn rows(store: &Store) -> Vec<(Bytes, Bytes)> {
     rows
 }
 
-/// Which tiles of a tree are kept: at level 0 full ones, above those that stand on full ones.
+/// Stored tiles of a tree: at level 0 full ones, above those that are based on full ones.
 fn kept(size: u64) -> Vec<Tile> {
     let full = size / 256 * 256;
     Tile::all(full).collect()
 }
 
-/// Sizes around which tiles begin and end.
+/// Sizes around the boundaries of tiles.
 fn sizes(size: u64) -> Vec<u64> {
     let edges = [
         0, 1, 2, 3, 255, 256, 257, 511, 512, 700, 4_096, 65_535, 65_536, 65_537, 66_047, 66_048, 66_049,
@@ -108,7 +108,7 @@ fn sizes(size: u64) -> Vec<u64> {
     sizes
 }
 
-/// Holds every tile of a tree, and proofs between many of its sizes, against the tree over these leaves.
+/// Compares every tile of a tree, and proofs between many of its sizes, with the tree over these leaves.
 fn check(store: &Store, leaves: &[Hash]) {
     let mut roots = vec![Frontier::new().root()];
     let mut tree = Frontier::new();
@@ -166,7 +166,7 @@ fn check(store: &Store, leaves: &[Hash]) {
     ));
 }
 
-/// Every tile of the whole tree, and narrower ones.
+/// Checks every tile of the whole tree, and narrower ones.
 fn check_tiles(prover: &mut Prover, leaves: &[Hash]) {
     let mut levels = vec![leaves.to_vec()];
     for _ in 1..8 {
@@ -347,7 +347,7 @@ fn a_damaged_tile_gives_no_proof_that_is_believed() {
     assert_ne!(immediate(prover.root(size)).expect("a root"), head.root);
     let proof = immediate(prover.inclusion(3, size)).expect("hashes");
     assert!(verify_inclusion(BATCHES[3].1, 3, head, &proof).is_err());
-    // What is shorter than hashes is found where it is read.
+    // A tile that is not a whole number of hashes is detected where it is read.
     let cut = |transaction: Transaction| async move {
         transaction.set(key, &[7; 33])?;
         Ok::<_, StoreError>(())
@@ -360,7 +360,7 @@ fn a_damaged_tile_gives_no_proof_that_is_believed() {
     );
 }
 
-/// A realm whose cell's events are let go, and the hashes of its leaves.
+/// A realm whose cell's events are deleted, and the hashes of its leaves.
 fn thinned() -> (Realm, Vec<Hash>) {
     let mut realm = Realm::new(5);
     let (base, cell) = (realm.found(Part::Base), realm.found(Part::Cell));

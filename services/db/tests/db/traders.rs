@@ -1,4 +1,5 @@
-//! Holders who order things, on one base or more: what they order is folded, told by the ledger's owner, and heard.
+//! Holders that give orders, on one base or more: their orders are folded, announced by the ledger's owner, and
+//! received.
 
 use std::collections::BTreeMap;
 
@@ -22,15 +23,15 @@ pub(crate) struct Traders {
     pub(crate) bases: Vec<OwnerId>,
     pub(crate) ledger: OwnerId,
     pub(crate) outbox: Outbox,
-    /// By entity of the database, who lives for it, and where.
+    /// By stored entity, its active entity and that one's owner.
     pub(crate) lives: BTreeMap<u64, (EntityId, OwnerId)>,
-    /// How many lives began, and turns there were.
+    /// Number of activations begun, and of turns.
     pub(crate) begun: u64,
     pub(crate) turns: u64,
 }
 
 impl Traders {
-    /// Holders 1, 2, 3 … without anything, on each base in turn.
+    /// Begins holders 1, 2, 3 … without assets, on the bases in turn.
     pub(crate) fn begin(store: Store, bases: usize, holders: u64) -> Self {
         let mut realm = Realm::on(store, 1);
         let bases: Vec<OwnerId> = (0..bases).map(|_| realm.found(Part::Base)).collect();
@@ -70,7 +71,7 @@ impl Traders {
         TransferId { asker, number }
     }
 
-    /// One order by itself, and what comes of it.
+    /// Executes one order by itself, and returns its outcome.
     pub(crate) fn ask(&mut self, holder: u64, order: Order) -> (TransferId, Outcome) {
         let id = self.order(holder, order);
         self.turn();
@@ -88,19 +89,19 @@ impl Traders {
         &image.base().expect("a base part").ledger
     }
 
-    /// What a holder's base part knows that it has in its inventory.
+    /// A holder's inventory as known to its base part.
     pub(crate) fn held(&self, holder: u64) -> Assets {
         let holdings = self.view(holder).holdings.as_ref().expect("it was told");
         holdings.slots.get(&Slot(0)).cloned().unwrap_or_default()
     }
 
-    /// So many batches after now, by the clock of a holder's base.
+    /// The time `batches` batches from now, by the clock of a holder's base.
     pub(crate) fn later(&self, holder: u64, batches: u64) -> WallTime {
         let (_, base) = self.lives[&holder];
         WallTime(self.realm.owners[&base].scribe.now().0 + batches * PACE)
     }
 
-    /// What was recorded is folded, told, and heard.
+    /// Folds, announces and delivers what was recorded.
     pub(crate) fn turn(&mut self) {
         self.turns += 1;
         for base in self.bases.clone() {
@@ -136,20 +137,20 @@ impl Traders {
         }
     }
 
-    /// What the entries say of an order, or of what it opened: the last of them.
+    /// The last outcome in the entries of an order, or of the trade or gift that it opened.
     pub(crate) fn outcome(&self, id: TransferId) -> Outcome {
         let outcomes = self.outcomes(id);
         *outcomes.last().expect("it was executed")
     }
 
-    /// All that the entries say of an order and of what it opened, in order.
+    /// All outcomes in the entries of an order and of the trade or gift that it opened, in order.
     pub(crate) fn outcomes(&self, id: TransferId) -> Vec<Outcome> {
         let entries = wait(read_entries(&self.realm.store, EntryNumber(0), usize::MAX)).expect("the store answers");
         let of_it = entries.iter().filter(|entry| entry.of == id);
         of_it.map(|entry| entry.outcome).collect()
     }
 
-    /// Nothing is wrong with the ledger.
+    /// Checks that an audit of the ledger finds nothing.
     pub(crate) fn check(&self) {
         let report = wait(audit(&self.realm.store)).expect("the store answers");
         assert_eq!(report.findings, []);

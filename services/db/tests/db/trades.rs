@@ -1,5 +1,5 @@
-//! Orders whose moment decides: acceptances of an offer that changed afterwards, and orders about what is overdue. And the
-//! limits of what a holder may have, at the limit and one beyond.
+//! Orders that depend on timing: acceptances of an offer that changed afterwards, and orders about expired trades and
+//! gifts. And the limits of a holder's holdings, at the limit and one above.
 
 use annals_db::ledger::read_entries;
 use annals_event::{
@@ -23,11 +23,11 @@ const COINS: AssetKind = AssetKind(1);
 /// Coins that each party begins with.
 const PURSE: u64 = 100;
 
-/// Parties that live on one base, with some coins each. Party `n` is stored entity `n`, from 1 on.
+/// Parties on one base, with some coins each. Party `n` is stored entity `n`, from 1 on.
 struct Parties {
     realm: Realm,
     base: OwnerId,
-    /// The newest entry that a test has looked at.
+    /// The newest entry that a test has examined.
     seen: EntryNumber,
 }
 
@@ -76,7 +76,7 @@ impl Parties {
         parties
     }
 
-    /// Puts an order into the batch that is gathered. Returns the id that it has.
+    /// Adds an order to the present batch. Returns its id.
     fn record(&mut self, party: u64, order: Order) -> TransferId {
         let asker = entity(party);
         let scribe = self.realm.scribe(self.base);
@@ -86,12 +86,12 @@ impl Parties {
         TransferId { asker, number }
     }
 
-    /// The wall time of the batch that is gathered.
+    /// Wall time of the present batch.
     fn now(&mut self) -> u64 {
         self.realm.scribe(self.base).state.tick.0 + 1
     }
 
-    /// Closes the batch, folds it, and returns the entries that it made.
+    /// Closes the batch, folds it, and returns the entries that it created.
     fn entries(&mut self) -> Vec<Entry> {
         self.realm.write(self.base, false);
         self.realm.fold(usize::MAX);
@@ -104,7 +104,7 @@ impl Parties {
         self.entries().iter().map(|entry| entry.outcome).collect()
     }
 
-    /// Has one order executed in a batch of its own.
+    /// Executes one order in a batch of its own.
     fn execute(&mut self, party: u64, order: Order) -> Entry {
         let of = self.record(party, order);
         let mut entries = self.entries();
@@ -114,7 +114,7 @@ impl Parties {
         entry
     }
 
-    /// Opens a trade of party 1 with party 2, in which both have put 10 coins on the table.
+    /// Opens a trade of party 1 with party 2, in which both have offered 10 coins.
     fn open_trade(&mut self) -> TradeId {
         let expires = WallTime(self.now() + 1_000_000);
         let proposed = self.execute(
@@ -132,14 +132,14 @@ impl Parties {
         trade
     }
 
-    /// Trades and gifts that are open.
+    /// Number of open trades and gifts.
     fn open(&self) -> usize {
         let transaction = self.realm.store.begin();
         let page = wait(transaction.get_range(&layout::open(), 1_000, Direction::Forward));
         page.expect("the store answers").rows.len()
     }
 
-    /// The coins of each party, as the entries add up.
+    /// The coins of each party, as the sum of the entries.
     fn held(&self, count: u64) -> Vec<i64> {
         let entries = wait(read_entries(&self.realm.store, EntryNumber(0), usize::MAX)).expect("the store answers");
         let postings = || entries.iter().flat_map(|entry| &entry.postings);
@@ -175,8 +175,8 @@ fn accept(trade: TradeId, version: u64) -> Order {
     }
 }
 
-/// One party accepts, one of the two changes what is on the table, the other party accepts that: an acceptance of former
-/// offers settles nothing, whoever gave it and whoever changed them, by whatever.
+/// One party accepts, one of the two changes its offer, the other party accepts the changed offer: an acceptance of
+/// former offers settles nothing, whichever side gave it, whichever side changed its offer, and by whichever order.
 #[test]
 fn an_acceptance_ends_with_the_offer_that_it_was_given_for() {
     let changes: [fn(TradeId, u64) -> Order; 2] = [offer, withdraw];
@@ -214,8 +214,8 @@ fn an_acceptance_ends_with_the_offer_that_it_was_given_for() {
     }
 }
 
-/// Each holder has as much open as it may, so that more is due at one moment than one batch ends. What is not ended yet is as
-/// good as over for the orders of that batch.
+/// Each holder has as many open as allowed, so that more expires at one moment than one batch ends. For the orders of
+/// that batch, the remaining ones count as ended.
 #[test]
 fn what_is_overdue_and_not_ended_yet_is_acted_on_by_nobody() {
     const GIVERS: u64 = 3;
@@ -256,7 +256,7 @@ fn what_is_overdue_and_not_ended_yet_is_acted_on_by_nobody() {
     assert!(ended < due, "{ended} of {due} were ended with the first batch");
     assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Expired));
 
-    // The rest ends with the batches that follow, each of it once.
+    // The rest ends with the following batches, each once.
     let mut ended = ended;
     for _ in 0..4 {
         let outcomes = parties.outcomes();
@@ -306,7 +306,7 @@ fn a_holder_has_only_so_much_open() {
     let too_many = Outcome::Refused(RefusalReason::TooManyOpen);
     assert_eq!(outcomes.pop(), Some(too_many));
     assert_eq!(outcomes, vec![Outcome::Pending; OPEN_PER_HOLDER as usize]);
-    // It is party to none that another proposes, either.
+    // Nor can it be party to a trade that another holder proposes.
     let with = DatabaseId(1);
     assert_eq!(parties.execute(3, Order::Propose { with, expires }).outcome, too_many);
     let with = DatabaseId(2);
@@ -348,7 +348,7 @@ fn only_so_much_is_on_one_side_of_a_table() {
             ..Assets::default()
         },
     };
-    // Coins lie there already, which count as one.
+    // Coins are offered already, which count as one.
     let all = ASSETS_PER_SIDE as u64;
     let full = Outcome::Refused(RefusalReason::TableFull);
     assert_eq!(parties.execute(1, offer(1..=all)).outcome, full);
@@ -360,7 +360,7 @@ fn only_so_much_is_on_one_side_of_a_table() {
 fn a_holder_holds_only_so_much() {
     let mut parties = Parties::new(2);
     let each = u32::try_from(ASSETS_PER_ORDER).expect("few");
-    // All but one of what it may hold, with its coins.
+    // All but one of its maximum holdings, including its coins.
     for _ in 1..HOLDINGS_PER_HOLDER / each {
         parties.record(1, swords(each));
     }
@@ -371,7 +371,7 @@ fn a_holder_holds_only_so_much() {
     assert_eq!(parties.execute(1, swords(1)).outcome, Outcome::Posted);
     assert_eq!(parties.execute(1, swords(1)).outcome, full);
 
-    // What others give does not come to it, and is still the giver's to take back.
+    // Gifts of others do not reach it, and the giver can still take them back.
     assert_eq!(parties.execute(2, swords(1)).outcome, Outcome::Posted);
     let expires = WallTime(parties.now() + 1_000_000);
     let sword = Assets::item(Serial(u64::from(HOLDINGS_PER_HOLDER)), SWORDS);

@@ -1,4 +1,4 @@
-//! Letting go on either side of a migration: states, rows and backups are those of a realm that keeps everything.
+//! Retention before and after a migration: states, rows and backups are those of a realm that keeps everything.
 
 use annals_db::{RetentionPace, RetentionProgress, read_floor};
 use annals_event::Header;
@@ -6,10 +6,10 @@ use annals_ids::Hash;
 
 use super::*;
 
-/// How many pairs of definitions are tried; about half of them can be migrated.
+/// Number of pairs of definitions tried; about half of them can be migrated.
 const TRIED: u64 = 40;
 
-/// When a realm lets go of all that it has.
+/// When a realm deletes all events that it may.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LetsGo {
     Never,
@@ -18,12 +18,12 @@ enum LetsGo {
     BeforeAndAfter,
 }
 
-/// What a realm comes to: its states, what recovery makes of them, and its rows.
+/// Result of a run: the realm's states, the recovered states, and the rows.
 struct Outcome {
     states: [Hash; 2],
-    /// How many leaves there are.
+    /// Number of leaves.
     leaves: usize,
-    /// How many of them have lost their events.
+    /// Number of leaves without events.
     thinned: usize,
     rows: Vec<(Vec<u8>, Vec<u8>)>,
 }
@@ -51,7 +51,7 @@ fn a_realm_that_lets_go_on_either_side_of_a_migration_is_the_same() {
     assert!(thinned.iter().all(|thinned| *thinned > 0), "{thinned:?}");
 }
 
-/// Runs a realm through a migration, and a life behind it; `None` where it cannot be migrated.
+/// Runs a realm through a migration and for a while after it; `None` if it cannot be migrated.
 fn outcome(seed: u64, lets_go: LetsGo) -> Option<Outcome> {
     let dice = &mut split_mix(seed);
     let pair = pair(EDITS, dice);
@@ -101,7 +101,7 @@ fn outcome(seed: u64, lets_go: LetsGo) -> Option<Outcome> {
     })
 }
 
-/// Whoever takes the logs over converts them, and all that is in them changes and is stored.
+/// Takes the logs over, which converts them; changes and stores everything in them.
 fn lives_on(world: &World, pair: &Pair, migrations: &Migrations) -> [Hash; 2] {
     let term = immediate(Grants::watch(&world.store)).expect("readable");
     let grants = immediate(Grants::lead(world.store.clone(), PROCESS, term)).expect("it has seen the term");
@@ -130,7 +130,7 @@ fn lives_on(world: &World, pair: &Pair, migrations: &Migrations) -> [Hash; 2] {
     })
 }
 
-/// Lets go of all that is archived: each leaf is a segment of its own.
+/// Deletes all archived events: each leaf is a segment of its own.
 fn let_go(store: &Store, schema: &Schema) {
     let begun = Folder::begin(store.clone(), SHARD, Arc::new(schema.clone()));
     let folder = immediate(begun).expect("a store");
@@ -151,7 +151,7 @@ fn leaves(store: &Store) -> BTreeMap<LeafIndex, (OwnerId, ArchivedBatch)> {
     leaves
 }
 
-/// The store of a realm that is restored from all that is there.
+/// The store of a realm that is restored from everything available.
 fn restored(seed: u64, store: &Store, leaves: &BTreeMap<LeafIndex, (OwnerId, ArchivedBatch)>) -> Store {
     let rows = immediate(read_unlogged(store, SHARD)).expect("readable");
     let number = |archived: &ArchivedBatch| Header::read(archived.header()).expect("a header").0.number;

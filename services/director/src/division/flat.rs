@@ -1,4 +1,4 @@
-//! The stored form of a division: its nodes one after the other, each cut before what lies on its sides.
+//! The stored form of a division: its nodes in pre-order, each cut before its two sides.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,19 @@ use thiserror::Error;
 
 use super::{Axis, Bounds, Cut, CutId, Division, MOST_CELLS, Node, Side};
 
-/// What was stored is no division.
+/// Why a stored tree is not a division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NotATree {
-    /// A side of a cut is missing, or something follows.
+    /// A side of a cut is missing, or nodes are left over.
     #[error("it ends too early, or too late")]
     Shape,
     /// It has more cells than a space can have.
     #[error("it has more than {MOST_CELLS} cells")]
     Size,
-    /// A cut lies outside of what it is to cut.
+    /// A cut lies outside the area that it cuts.
     #[error("cut {0} lies outside of what it cuts")]
     Outside(u32),
-    /// Two cuts of one number, or one that is yet to be given.
+    /// Two cuts have the same number, or a cut has a number that is not assigned yet.
     #[error("there cannot be another cut {0}")]
     Number(u32),
     /// An owner has two cells.
@@ -36,7 +36,7 @@ struct Reader<'a> {
 }
 
 impl Division {
-    /// As it is stored.
+    /// The stored form.
     #[must_use]
     pub fn flat(&self, space: SpaceId) -> WireTree {
         let mut nodes = Vec::new();
@@ -48,10 +48,10 @@ impl Division {
         }
     }
 
-    /// What was stored.
+    /// Decodes the stored form.
     ///
     /// # Errors
-    /// When it is no division.
+    /// When it is not a division.
     pub fn read(tree: &WireTree) -> Result<Self, NotATree> {
         if tree.nodes.len() >= 2 * MOST_CELLS {
             return Err(NotATree::Size);

@@ -1,8 +1,8 @@
-//! Crowds. In full size that is the subject `balance` of `tests/bench`.
+//! Crowds. The full-size version is the subject `balance` of `tests/bench`.
 
 use crate::realm::{Realm, Shape};
 
-/// Until when all are there, seconds.
+/// Time until all have arrived, seconds.
 const RUNS: u64 = 60;
 
 fn crowded(shape: Shape, radius: f32) -> Realm {

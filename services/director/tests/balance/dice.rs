@@ -1,11 +1,11 @@
-//! Chance, from a seed: `SplitMix64`.
+//! Pseudo-random numbers from a seed: `SplitMix64`.
 
-/// See the module.
+/// A generator of pseudo-random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// Of a seed.
+    /// A generator with this seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -19,22 +19,22 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number below another.
+    /// A number less than `sides`.
     pub(crate) fn below(&mut self, sides: u64) -> u64 {
         self.roll() % sides
     }
 
-    /// From 0 to 1.
+    /// A number from 0 to 1.
     pub(crate) fn share(&mut self) -> f32 {
         (self.roll() >> 40) as f32 / (1_u64 << 24) as f32
     }
 
-    /// From one number to another.
+    /// A number in this range.
     pub(crate) fn between(&mut self, least: f32, most: f32) -> f32 {
         least + self.share() * (most - least)
     }
 
-    /// A point of a disc.
+    /// A point in a disc.
     pub(crate) fn within(&mut self, centre: [f32; 2], radius: f32) -> [f32; 2] {
         loop {
             let [x, z] = [self.between(-1.0, 1.0), self.between(-1.0, 1.0)];

@@ -1,5 +1,5 @@
-//! The director's judgement, whatever it is told: generated reports that need not fit anything, owners that come, go and
-//! say nothing, directors that follow one another.
+//! The director's decisions under arbitrary input: generated reports that need not be consistent, owners that come, go
+//! and fall silent, directors that replace one another.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn pace() -> Pace {
     }
 }
 
-/// Anything that may be said.
+/// An arbitrary load report.
 fn any_load(map: u64, heavy: f32, dice: &mut Dice) -> Load {
     let mut load = Load {
         busy: f64::from(dice.share() * heavy),
@@ -80,10 +80,10 @@ struct Told {
     balance: Balance,
     map: SpaceMap,
     now: Duration,
-    /// When this director drew a map last.
+    /// When this director last changed the map.
     drawn: Option<Duration>,
     ever: BTreeMap<(SpaceId, CutId), Axis>,
-    /// When this director changed the area of a cell last.
+    /// When this director last changed the area of each cell.
     moved: BTreeMap<(SpaceId, OwnerId), Duration>,
 }
 
@@ -117,7 +117,7 @@ impl Told {
         (self.map, self.drawn) = (map, Some(self.now));
     }
 
-    /// What an operator is told is what the map says, with when that came to be so.
+    /// The operator's report agrees with the map, and with the time of each cell's last change.
     fn check_report(&self, what: &str) {
         let report = self.balance.report(self.now);
         let told = report.iter().map(|cell| (cell.space, cell.area, cell.unmoved));
@@ -133,7 +133,7 @@ impl Told {
         assert!(told.eq(known), "{what}: {report:?}");
     }
 
-    /// Whoever had a cell has it still, unless it gave it up in order; whoever has a new one is said to have it.
+    /// Owners keep their cells unless these are retired in order, and each new owner of a cell is in the changes.
     fn check_owners(&self, space: SpaceId, map: &SpaceMap, what: &str) {
         let Some(before) = self.map.spaces.get(&space) else {
             return;

@@ -1,5 +1,5 @@
-//! How spaces are divided, and what becomes of that: the tree by itself, the director's judgement under any reports, and a
-//! realm of points that walk and are handed over.
+//! Division of spaces: the tree by itself, the director's decisions under any reports, and a realm of points that walk
+//! and are handed over.
 
 mod crowds;
 mod dice;
@@ -42,7 +42,7 @@ fn check_cover(areas: &[CellArea], dice: &mut Dice, what: &str) {
     }
 }
 
-/// Where each cut is, and which way it divides.
+/// Axis and position of each cut.
 fn cuts(division: &Division) -> BTreeMap<CutId, (Axis, f32)> {
     let cuts = division.cuts();
     cuts.iter().map(|cut| (cut.id, (cut.axis, cut.at))).collect()

@@ -1,9 +1,9 @@
-//! A realm in which nothing matters but where entities are and on which cell: points that walk, cells that hand them over as
-//! real ones do, and a director that hears of loads late and of maps being taken up later still.
+//! A realm reduced to the positions of entities and the cells that hold them: points that walk, cells that hand them
+//! over as real ones do, and a director that gets load reports late and whose maps take effect later still.
 //!
-//! What it takes from the real cells: ten ticks a second; who stands [`HANDOVER_DEPTH`] inside another's area is handed
-//! over, at most [`AT_ONCE`] in a tick, and stays for [`STAY`] where it has arrived; a load is measured twice a second, and
-//! goes to the director with a beat, whose answer brings the map.
+//! Modelled on real cells: ten ticks a second; an entity that stands [`HANDOVER_DEPTH`] inside another's area is handed
+//! over, at most [`AT_ONCE`] in a tick, and stays for [`STAY`] where it has arrived; load is measured twice a second
+//! and goes to the director with a beat, whose answer brings the map.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ pub(crate) const SPACE: SpaceId = SpaceId(1);
 /// Ticks in a second.
 pub(crate) const SECOND: u64 = 10;
 
-/// Most entities that a cell hands over in a tick.
+/// Maximum entities that a cell hands over in a tick.
 const AT_ONCE: usize = 32;
 
 /// Ticks for which an entity stays where it has arrived.
@@ -34,26 +34,26 @@ const STAY: u64 = SECOND;
 const BEAT: u64 = 3;
 const MEASURE: u64 = 5;
 
-/// What is to be simulated.
+/// Parameters of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// Where everything comes from.
+    /// Seed of everything.
     pub(crate) seed: u64,
-    /// How many entities.
+    /// Number of entities.
     pub(crate) entities: usize,
-    /// How many cells at first, and never less.
+    /// Number of cells at first, and the minimum later.
     pub(crate) cells: usize,
-    /// How many owners.
+    /// Number of owners.
     pub(crate) owners: usize,
-    /// Half the side of the square in which they are, metres.
+    /// Half the side of the square that the entities are in, metres.
     pub(crate) extent: f32,
-    /// By how much at most the measured load is off, as a part of it.
+    /// Maximum error of the measured load, as a part of it.
     pub(crate) noise: f32,
-    /// Whether everybody walks about.
+    /// Whether entities walk.
     pub(crate) walks: bool,
-    /// In how many heaps they stand; 0 for evenly.
+    /// Number of clusters that they stand in; 0 for evenly spread.
     pub(crate) heaps: usize,
-    /// What an entity costs, as a load.
+    /// Cost of an entity, as a load.
     pub(crate) cost: f64,
 }
 
@@ -73,14 +73,14 @@ impl Default for Shape {
     }
 }
 
-/// Who walks.
+/// An entity that walks.
 #[derive(Clone, Copy, Debug)]
 struct Walker {
     at: [f32; 2],
     /// Where it goes, and how far in a tick; it stands if that is 0.
     to: [f32; 2],
     pace: f32,
-    /// Around where it walks, and how far from there.
+    /// The centre of its walks, and their radius.
     home: [f32; 2],
     range: f32,
     cell: usize,
@@ -95,11 +95,11 @@ struct Cell {
     area: Option<CellArea>,
     members: Vec<u32>,
     load: Load,
-    /// It says nothing and does nothing.
+    /// It is silent and does nothing.
     is_lost: bool,
 }
 
-/// See the module.
+/// A simulated realm: entities, cells and the director.
 pub(crate) struct Realm {
     pub(crate) shape: Shape,
     pub(crate) tick: u64,
@@ -108,17 +108,17 @@ pub(crate) struct Realm {
     walkers: Vec<Walker>,
     cells: Vec<Cell>,
     by_owner: BTreeMap<OwnerId, usize>,
-    /// Who is on its way, and whither.
+    /// Entities in transit, and their destination.
     under_way: Vec<(u32, usize)>,
     dice: Dice,
-    /// Entities handed over, and how many boundaries and how often have moved.
+    /// Entities handed over, and moves of boundaries.
     pub(crate) handed: u64,
     pub(crate) moves: u64,
     pub(crate) maps: u64,
 }
 
 impl Realm {
-    /// Everybody spread evenly.
+    /// A realm with its entities spread evenly.
     pub(crate) fn new(shape: Shape) -> Self {
         let mut dice = Dice::new(shape.seed);
         let plan = plan(&shape);
@@ -182,7 +182,7 @@ impl Realm {
         realm
     }
 
-    /// A share of all goes to a disc, each on its way for 30 to 60 s, and stays there.
+    /// A share of all entities goes to a disc, each on its way for 30 to 60 s, and stays there.
     pub(crate) fn crowd(&mut self, share: f32, centre: [f32; 2], radius: f32) {
         for entity in 0..self.walkers.len() {
             if self.dice.share() >= share {
@@ -207,7 +207,7 @@ impl Realm {
         self.cells[cell].is_lost = is_lost;
     }
 
-    /// Another director takes over: it has what was stored, and nothing else.
+    /// Another director takes over, with the stored state only.
     pub(crate) fn succeed(&mut self) {
         let wire = annals_wire::control::WireMap {
             trees: self.balance.trees(),
@@ -218,12 +218,12 @@ impl Realm {
         self.balance = balance;
     }
 
-    /// What everybody costs from now on.
+    /// Changes the cost of every entity.
     pub(crate) fn cost(&mut self, cost: f64) {
         self.shape.cost = cost;
     }
 
-    /// Lets time pass.
+    /// Advances time.
     pub(crate) fn run(&mut self, seconds: u64) {
         for _ in 0..seconds * SECOND {
             self.step();
@@ -306,7 +306,7 @@ impl Realm {
         self.under_way.extend(gone);
     }
 
-    /// As `survey` of a cell does.
+    /// Measures as a cell's `survey` does.
     fn measure(&mut self, cell: usize) {
         let measured = &self.cells[cell];
         let mut space = SpaceSurvey {
@@ -339,7 +339,7 @@ impl Realm {
         self.cells[cell].load = load;
     }
 
-    /// How many entities each cell with an area has.
+    /// Number of entities of each cell with an area.
     pub(crate) fn counts(&self) -> Vec<usize> {
         let mapped = self.cells.iter().filter(|cell| {
             let space = self.map.spaces.get(&SPACE);
@@ -348,7 +348,7 @@ impl Realm {
         mapped.map(|cell| cell.members.len()).collect()
     }
 
-    /// By how much the cell that is furthest from the average is off, as a part of the average.
+    /// Largest deviation of a cell from the average number of entities, as a part of the average.
     pub(crate) fn worst(&self) -> f64 {
         let counts = self.counts();
         let average = counts.iter().sum::<usize>() as f64 / counts.len().max(1) as f64;

@@ -4,11 +4,11 @@ use crate::realm::{Realm, Shape};
 
 const SEEDS: u64 = 5;
 
-/// How long boundaries may move, and how long it is then looked at whether they do, seconds.
+/// Time for boundaries to settle, and then to be observed, seconds.
 const SETTLES: u64 = 180;
 const LOOKS: u64 = 300;
 
-/// What moves once a realm has settled: boundaries, and entities from cell to cell.
+/// Moves once a realm has settled: of boundaries, and of entities from cell to cell.
 fn settled(realm: &mut Realm, seed: u64) -> (u64, u64) {
     realm.run(SETTLES);
     let (moves, handed) = (realm.moves, realm.handed);

@@ -1,4 +1,4 @@
-//! Rules of which each shows in one step: points that stand still, owners that say exactly what stands on them, and a
+//! Rules that each show in one step: points that stand still, owners that report exactly what stands on them, and a
 //! director that draws one map.
 
 use std::collections::BTreeMap;
@@ -17,24 +17,24 @@ const SPACE: SpaceId = SpaceId(1);
 const EXTENT: f32 = 200.0;
 const SEEDS: u64 = 40;
 
-/// What may go over from an owner at once, in units: `docs/balance.md`.
+/// Maximum units that an owner may hand over at once: `docs/balance.md`.
 fn at_once(units: usize) -> f64 {
     (units as f64 / 8.0).clamp(32.0, 1_024.0)
 }
 
-/// See the module.
+/// A realm of points that stand still.
 struct Still {
     balance: Balance,
     map: SpaceMap,
     now: Duration,
     live: Vec<OwnerId>,
     points: Vec<[f32; 2]>,
-    /// What a point costs each owner, as a load.
+    /// Cost of a point on each owner, as a load.
     costs: BTreeMap<OwnerId, f64>,
 }
 
 impl Still {
-    /// Divided evenly among so many of the owners that live.
+    /// Divided evenly among this many of the live owners.
     fn new(cells: usize, live: u32, points: Vec<[f32; 2]>) -> Self {
         let plan = SpacePlan {
             space: SPACE,
@@ -69,7 +69,7 @@ impl Still {
         points.copied().collect()
     }
 
-    /// Everybody says what stands on it, as if all were handed over.
+    /// Every owner reports what stands on it, as if all hand-overs were complete.
     fn say(&mut self) {
         for area in self.areas() {
             let points = self.on(&area);
@@ -99,7 +99,7 @@ impl Still {
         drawn.map(|map| self.map = map).is_some()
     }
 
-    /// Of what stood in an area, what is to be handed over now that its owner has another.
+    /// Number of points in an area that are to be handed over now that its owner has another area.
     fn leaving(&self, before: &CellArea) -> usize {
         let areas = self.areas();
         let after = areas.iter().find(|area| area.owner == before.owner);
@@ -159,7 +159,7 @@ fn two_boundaries_of_a_cell_do_not_both_give_all_that_may_go_at_once() {
     let (mut moved, mut twice) = (0, 0);
     for seed in 0..SEEDS {
         let mut dice = Dice::new(seed);
-        // The first has the west, the others share the east: the second stands at a boundary with either of them.
+        // The first has the west, the others share the east: the second has a boundary with each of them.
         let count = 600 + dice.below(6_000);
         let points = spread(count, [0.0, EXTENT], [-EXTENT, 0.0], &mut dice);
         let mut still = Still::new(3, 3, points);
@@ -205,7 +205,7 @@ fn of_all_cells_the_one_with_the_least_load_is_given_up() {
             still.draw();
         }
         assert!(still.areas().len() >= 4, "seed {seed}: {}", still.areas().len());
-        // What each does costs something else from now on, and little.
+        // The cost on each owner changes, and becomes low.
         for cost in still.costs.values_mut() {
             *cost = f64::from(dice.between(0.2, 1.0)) * 4e-4;
         }

@@ -1,8 +1,8 @@
-//! Cells come and go with the load; owners that are lost keep theirs; directors follow one another.
+//! Cells are added and retired with the load; lost owners keep theirs; directors replace one another.
 
 use crate::realm::{Realm, SPACE, Shape};
 
-/// A small realm with owners to spare.
+/// A small realm with more owners than cells.
 fn spare(cost: f64) -> Realm {
     Realm::new(Shape {
         entities: 1_000,
@@ -26,7 +26,7 @@ fn cells_are_added_while_the_load_is_high_and_given_up_when_it_is_low() {
     assert_eq!(realm.counts().len(), 4, "the load is the same");
     println!("{} maps in ten minutes", realm.maps - maps);
 
-    // Now all of it is half of what one could do, and two are to be kept.
+    // Now the total is half of what one cell could do, and two are the minimum.
     realm.cost(3e-4);
     realm.run(300);
     assert_eq!(realm.counts().len(), 2);

@@ -11,7 +11,7 @@ use crate::{check_cover, cuts, dice::Dice, owners};
 const SEEDS: u64 = 200;
 const STEPS: usize = 60;
 
-/// A cut somewhere in somebody's cell, which may not be possible.
+/// Tries a random cut in a random cell, which may not be possible.
 fn split(division: &mut Division, newcomer: OwnerId, dice: &mut Dice) -> bool {
     let areas = division.areas();
     let area = areas[dice.below(areas.len() as u64) as usize];

@@ -1,5 +1,5 @@
-//! What behaviour asks the database: answered from the realm's store, and by whoever holds the owner on which an entity is to
-//! live. Whatever fails on the way is an answer too, or none: then the asker's deadline comes.
+//! Inquiries of behaviour to the database: answered from the realm's store, and by the holder of the owner on which an
+//! entity is activated. A failure is answered too, or not at all: then the deadline of the inquiry passes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,16 +25,17 @@ use crate::{
     telemetry::Chain,
 };
 
-/// Inquiries of a process that are answered at a time; one that writes waits for db to fold, some tens of milliseconds.
+/// Maximum inquiries of a process that are answered concurrently; one that writes waits for db to fold, some tens of
+/// milliseconds.
 const AT_ONCE: usize = 256;
 
-/// How long one is worked at. Nobody waits longer for a database that is well.
+/// Timeout of one inquiry. With a working database none takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Between two looks at the cursor of a log.
+/// Poll interval of a log's cursor.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Answers inquiries, each in a task of its own.
+/// Answers inquiries, each in its own task.
 pub(super) struct Inquiries {
     process: Arc<Process>,
     holders: Holders<BaseInput>,
@@ -47,7 +48,7 @@ impl Inquiries {
         Self { process, holders, room }
     }
 
-    /// Answers one, in time.
+    /// Answers an inquiry, within the timeout.
     pub(super) fn answer(&self, owner: OwnerId, (entity, number): (EntityId, CallNumber), inquiry: Inquiry) {
         let (process, holders) = (Arc::clone(&self.process), self.holders.clone());
         let tell = move |outcome| {
@@ -56,7 +57,7 @@ impl Inquiries {
                 number,
                 outcome,
             };
-            // A holder that has ended or is far behind does without: the deadline says so.
+            // A holder that has ended or lags gets no answer: the deadline handles that.
             if holders.tell(owner, input).is_err() {
                 tracing::debug!(%owner, %entity, "an answer of the database was not heard");
             }
@@ -104,7 +105,8 @@ async fn learn(process: &Process, owner: OwnerId, inquiry: Inquiry) -> Result<Le
     }
 }
 
-/// Waits until db has folded an owner's log up to a batch. The store is asked rather than db's news, which may be lost.
+/// Waits until db has folded an owner's log up to a batch. Reads the store instead of waiting for db's news, which may
+/// be lost.
 async fn folded(process: &Process, owner: OwnerId, batch: BatchNumber) -> Result<(), NotLearned> {
     loop {
         let read = |transaction: Transaction| async move {
@@ -118,13 +120,13 @@ async fn folded(process: &Process, owner: OwnerId, batch: BatchNumber) -> Result
     }
 }
 
-/// Lets an entity of the database live, here or where it does already.
+/// Activates a stored entity, here or where it is active already.
 async fn begin(process: &Process, owner: OwnerId, wanted: Wanted) -> Result<Learned, NotLearned> {
     let database = match wanted {
         Wanted::Id(database) => database,
         Wanted::Named { type_id, identifier } => find_named(process, type_id, &identifier).await?,
     };
-    // Only what is there may be checked out.
+    // Only an entity that exists may be checked out.
     let stored = accounts::load(&process.store, database).await.map_err(refused)?;
     stored.ok_or(NotLearned::Absent)?;
     match activation::begin(&process.bus, &process.subjects, database, owner).await {

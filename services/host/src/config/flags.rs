@@ -14,8 +14,8 @@ use super::settings::{SETTINGS, Setting};
 /// The id of the flag that names the file.
 const CONFIG: &str = "config";
 
-/// What was given on a service's command line. Values are checked by [`Config::load`](super::Config::load), together with
-/// those from elsewhere.
+/// Flags of a service's command line. [`Config::load`](super::Config::load) checks the values, together with those from
+/// other sources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Flags {
     /// The file that was named.
@@ -25,7 +25,8 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// The command line of a service: what it is, and a flag for each setting that it uses. More may be added to it.
+    /// The command line of a service: its description, and a flag for each setting that it uses. The caller may add
+    /// more.
     #[must_use]
     pub fn command(service: Service) -> Command {
         let file = Arg::new(CONFIG)
@@ -46,10 +47,10 @@ impl Flags {
             .args(SETTINGS.iter().filter(|setting| service.uses(setting.key)).map(flag))
     }
 
-    /// The flags among what a command line has matched.
+    /// The flags in a parsed command line.
     #[must_use]
     pub fn of(matches: &ArgMatches) -> Self {
-        // A flag of a setting that the service does not use has no id there.
+        // clap has no id for the flag of a setting that the service does not use.
         let text = |key: &str| matches.try_get_one::<String>(key).ok().flatten().cloned();
         Self {
             file: matches.get_one::<PathBuf>(CONFIG).cloned(),
@@ -60,11 +61,11 @@ impl Flags {
         }
     }
 
-    /// What the command line `command` of a service makes of these arguments, of which the first is the program. A flag of
-    /// another service is an error that says whose it is.
+    /// Parses these arguments, of which the first is the program, with the command line `command` of a service. A flag
+    /// of another service is an error that names that service.
     ///
     /// # Errors
-    /// What clap says; help is an error as well.
+    /// clap's errors; help is an error as well.
     pub fn matched<A: Into<OsString> + Clone>(
         command: &Command,
         arguments: impl IntoIterator<Item = A>,
@@ -100,7 +101,7 @@ fn flag(setting: &Setting) -> Arg {
         .help(format!("{}{default} [env: {}]", setting.help, setting.variable()))
 }
 
-/// The setting of another service that an unknown flag stands for.
+/// The setting of another service that an unknown flag refers to.
 fn elsewhere(error: &clap::Error) -> Option<&'static Setting> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;

@@ -1,4 +1,4 @@
-//! Settings laid over one another, each value remembering where it came from.
+//! Layers of settings, each value with its source.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,13 +14,13 @@ use super::settings::{SETTINGS, named};
 use super::values::{Advice, Age, CertificateFiles, advertised, listened, nats_url};
 use super::{Config, DuplicateLogin, Flags, Mistake, Mistakes, Origin};
 
-/// What our variables begin with.
+/// Prefix of our variables.
 pub(super) const PREFIX: &str = "ANNALS_";
 
-/// Names the file; a setting about settings.
+/// The variable that names the file, which is not itself a setting.
 pub(super) const FILE_VARIABLE: &str = "ANNALS_CONFIG";
 
-/// Variables of ours that are no settings: read by tests, tools and the set-up.
+/// Our variables that are not settings: read by tests, tools and the set-up.
 const OTHERS: [&str; 5] = [
     "ANNALS_CORPUS",
     "ANNALS_FDB_CLUSTER_FILE",
@@ -29,7 +29,7 @@ const OTHERS: [&str; 5] = [
     "ANNALS_SIM_SEEDS",
 ];
 
-/// What tests tell the processes that they start.
+/// Prefix of the variables by which tests configure processes that they start.
 const TEST_PREFIX: &str = "ANNALS_TEST_";
 
 struct Given {
@@ -37,7 +37,7 @@ struct Given {
     origin: Origin,
 }
 
-/// The settings so far, weakest source first, and the mistakes that were found on the way.
+/// The settings so far, weakest source first, and the errors found so far.
 pub(super) struct Layers {
     defaults: BTreeMap<&'static str, Given>,
     file: BTreeMap<&'static str, Given>,
@@ -47,7 +47,7 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// What holds when nobody says anything: a realm on this machine.
+    /// The defaults: a realm on this machine.
     pub(super) fn defaults() -> Self {
         let given = |value: &str| Given {
             value: value.to_owned(),
@@ -65,7 +65,7 @@ impl Layers {
         }
     }
 
-    /// Takes what stands in a file.
+    /// Adds the settings in a file.
     pub(super) fn file(&mut self, path: &Path) {
         let read = fs::read_to_string(path).map_err(|error| Mistake::Unreadable {
             path: path.to_owned(),
@@ -85,7 +85,7 @@ impl Layers {
         }
     }
 
-    /// Takes what stands in the environment; the file that it names is returned.
+    /// Adds the settings in the environment; returns the file that it names.
     pub(super) fn environment(&mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Option<PathBuf> {
         let mut file = None;
         for (name, value) in variables {
@@ -101,7 +101,7 @@ impl Layers {
         file
     }
 
-    /// Takes what stands on the command line.
+    /// Adds the settings on the command line.
     pub(super) fn flags(&mut self, flags: &Flags) {
         for (&key, value) in &flags.given {
             let origin = Origin::Flag(format!("--{}", key.replace('_', "-")));
@@ -110,7 +110,7 @@ impl Layers {
         }
     }
 
-    /// The settings, or everything that is wrong with them.
+    /// The settings, or all errors in them.
     pub(super) fn finish(mut self) -> Result<Config, Mistakes> {
         for key in ["keep_base_events", "keep_ledger_events"] {
             self.read(key, forever);
@@ -176,7 +176,7 @@ impl Layers {
         }
     }
 
-    /// The setting of that name; there being none is a mistake. `spell` says how one is written in this source.
+    /// The setting of that name; if there is none, an error is recorded. `spell` spells a name as in this source.
     fn known(&mut self, key: &str, origin: Origin, spell: impl Fn(&str) -> String) -> Option<&'static str> {
         let known = named(key).map(|setting| setting.key);
         if known.is_none() {
@@ -190,8 +190,8 @@ impl Layers {
         known
     }
 
-    /// The strongest value for `key`, read. A value that cannot be is noted, and the default stands in, so that the other
-    /// settings are looked at too.
+    /// Parses the strongest value for `key`. An invalid value is recorded and the default used, so that the other
+    /// settings are checked too.
     fn read<T>(&mut self, key: &'static str, read: impl Fn(&str) -> Result<T, Advice>) -> T {
         let given = self.strongest(key).expect("invariant: the setting has a default");
         match read(&given.value) {
@@ -255,7 +255,7 @@ fn file(text: &str) -> Result<PathBuf, Advice> {
     }
 }
 
-/// JetStream keeps 1 to 5 copies; an even number survives no more than the odd one below it.
+/// JetStream keeps 1 to 5 copies; an even number survives no more failures than the odd one below it.
 fn replicas(text: &str) -> Result<usize, Advice> {
     match text.parse() {
         Ok(count @ (1 | 3 | 5)) => Ok(count),
@@ -263,10 +263,10 @@ fn replicas(text: &str) -> Result<usize, Advice> {
     }
 }
 
-/// Bits per second: with less a packet a tick would carry nothing but its headers.
+/// Minimum bandwidth, bits per second: below it a packet per tick would carry nothing but its headers.
 const LEAST_BANDWIDTH: u32 = 4_000;
 
-/// Seconds; a day is longer than anybody means.
+/// A period in seconds, at most a day: longer is a mistake.
 fn period(text: &str) -> Result<Option<Duration>, Advice> {
     match text.parse() {
         Ok(0) => Ok(None),
@@ -297,7 +297,7 @@ fn duplicate_login(text: &str) -> Result<DuplicateLogin, Advice> {
     }
 }
 
-/// Logs of which nothing is ever let go (rule F14).
+/// Logs that are never deleted (rule F14).
 fn forever(text: &str) -> Result<(), Advice> {
     match text.parse() {
         Ok(Age::Forever) => Ok(()),
@@ -317,7 +317,7 @@ fn bad(key: &'static str, given: &Given, reason: Advice) -> Mistake {
     }
 }
 
-/// A value as it would be written in the environment.
+/// A value in the spelling of an environment variable.
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

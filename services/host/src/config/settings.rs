@@ -1,4 +1,4 @@
-//! The settings: what each is called, what it means, what holds when nobody says anything, and which services use it.
+//! The settings: name, meaning and default of each, and which services use it.
 
 use Service::{Base, Cell, Db, Director, Login, Signer};
 
@@ -9,9 +9,9 @@ pub enum Service {
     Base,
     /// Cell entities.
     Cell,
-    /// The store.
+    /// The store and the archive.
     Db,
-    /// Who holds what.
+    /// Membership, grants and placement.
     Director,
     /// Log-ins.
     Login,
@@ -20,7 +20,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// All of them.
+    /// All services.
     pub const ALL: [Self; 6] = [Base, Cell, Db, Director, Login, Signer];
 
     /// Its name; its binary is called `annals-` and that.
@@ -42,7 +42,7 @@ impl Service {
         named(key).is_some_and(|setting| setting.used_by.contains(&self))
     }
 
-    /// What its process does, for its command line.
+    /// What its process does, for its command line's help.
     pub(super) fn about(self) -> &'static str {
         match self {
             Base => {
@@ -78,15 +78,16 @@ impl Service {
 
 /// One setting.
 pub(super) struct Setting {
-    /// Its name in a file. The flag and the variable are made of it.
+    /// Its name in a file. The names of the flag and the variable derive from it.
     pub(super) key: &'static str,
-    /// What holds when nobody says anything, if anything does.
+    /// Its default, if it has one.
     pub(super) default: Option<&'static str>,
-    /// What its value is called in a command line's help.
+    /// The name of its value in a command line's help.
     pub(super) value: &'static str,
-    /// What it means there.
+    /// Its help text.
     pub(super) help: &'static str,
-    /// Who uses it. A service has no flag for what it does not use; files and the environment serve all services alike.
+    /// The services that use it. A service has no flag for a setting that it does not use; files and the environment
+    /// serve all services alike.
     pub(super) used_by: &'static [Service],
 }
 
@@ -250,12 +251,12 @@ pub(super) fn named(key: &str) -> Option<&'static Setting> {
 }
 
 impl Setting {
-    /// The flag, without the dashes in front.
+    /// The flag, without its leading dashes.
     pub(super) fn flag(&self) -> String {
         self.key.replace('_', "-")
     }
 
-    /// The variable in the environment.
+    /// The environment variable.
     pub(super) fn variable(&self) -> String {
         format!("{}{}", super::layers::PREFIX, self.key.to_uppercase())
     }

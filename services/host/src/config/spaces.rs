@@ -5,16 +5,16 @@ use std::str::FromStr;
 
 use super::values::Advice;
 
-/// The space that a realm has when nobody says anything.
+/// The space that a realm has by default.
 pub const FIRST: u32 = 1;
 
-/// Most spaces: a map is to hold all of them.
+/// Maximum spaces: a map must be able to hold all of them.
 const MOST: usize = 64;
 
-/// Longest distance that a space can have, metres: beyond it positions are coarser than steps.
+/// Maximum distance in a space, metres: beyond it the precision of positions is coarser than a step.
 const LONGEST: f32 = 100_000.0;
 
-/// Most cells that can be asked for.
+/// Maximum cells of a space that can be requested.
 const MOST_CELLS: usize = 1_024;
 
 /// A space, as an operator describes it.
@@ -22,15 +22,15 @@ const MOST_CELLS: usize = 1_024;
 pub struct SpaceSetting {
     /// Its number, from 1.
     pub space: u32,
-    /// Within how many metres of the origin it is divided evenly at first.
+    /// Distance from the origin, in metres, within which it is divided evenly at first.
     pub extent: f32,
-    /// How far witnesses see, metres: half the side of a square.
+    /// Default AoI radius of witnesses, metres: half the side of a square.
     pub radius: f32,
-    /// How much further out somebody must be to leave a view, metres.
+    /// Distance beyond the radius at which an entity leaves a view, metres.
     pub hysteresis: f32,
-    /// How far, with hysteresis, behaviour can have them see, metres; radius and hysteresis if that is more.
+    /// Maximum of radius and hysteresis that behaviour can set, metres; the defaults if they are more.
     pub horizon: f32,
-    /// How many cells it has at least; without it, its part of those that the director was told.
+    /// Minimum number of cells; without it, its share of the director's number of cells.
     pub cells: Option<usize>,
 }
 
@@ -38,16 +38,16 @@ pub struct SpaceSetting {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spaces(pub Vec<SpaceSetting>);
 
-// Every number of a setting was checked to be one.
+// Every number of a setting was checked not to be NaN.
 impl Eq for Spaces {}
 
 impl SpaceSetting {
-    /// A space of which only the number was said.
+    /// A space of which only the number was given.
     fn plain(space: u32) -> Self {
         Self {
             space,
             extent: 200.0,
-            // What KBEngine takes when nobody says.
+            // KBEngine's defaults.
             radius: 80.0,
             hysteresis: 5.0,
             horizon: 0.0,

@@ -1,4 +1,4 @@
-//! The values that settings can have, and how they are read. Errors say what a value can be; who gave it is added above.
+//! The values of settings, and how they are parsed. Errors say what is valid; the caller adds the source.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use annals_wire::Subjects;
 use tracing_subscriber::EnvFilter;
 
-/// Why a value cannot be, and what could.
+/// Why a value is invalid, and what is valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Advice(pub(super) String);
@@ -43,20 +43,20 @@ impl FromStr for Realm {
     }
 }
 
-/// How long something is kept.
+/// A retention age.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Age {
     /// For ever.
     #[default]
     Forever,
-    /// At least so long.
+    /// At least this long.
     AtLeast(Duration),
 }
 
-/// What ages are written in, and how many seconds that is.
+/// Units of ages, in seconds.
 const UNITS: [(char, u64); 4] = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
 
-/// Longest age, in seconds: what is older than a century is kept for ever.
+/// Maximum age, in seconds: a century; anything longer is kept for ever.
 const LONGEST_AGE: u64 = 36_525 * 86_400;
 
 impl FromStr for Age {
@@ -79,17 +79,17 @@ impl FromStr for Age {
     }
 }
 
-/// What a realm's store is in.
+/// Where a realm's store is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum StoreKind {
-    /// Files of this machine, in the data directory.
+    /// Files on this machine, in the data directory.
     #[default]
     Embedded,
     /// The FoundationDB cluster of this cluster file.
     FoundationDb(PathBuf),
 }
 
-/// What the name of a cluster file follows.
+/// Prefix of the name of a cluster file.
 const CLUSTER: &str = "fdb:";
 
 impl FromStr for StoreKind {
@@ -115,12 +115,12 @@ impl fmt::Display for StoreKind {
     }
 }
 
-/// What counts as acknowledged: before that, nothing of a change is shown.
+/// When a change counts as acknowledged: before that, nothing of it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acknowledged {
-    /// JetStream has it.
+    /// When JetStream has it.
     Log,
-    /// db has it in the store.
+    /// When db has it in the store.
     Archive,
 }
 
@@ -141,7 +141,7 @@ impl FromStr for Acknowledged {
 /// A certificate that an authority signed, and its private key: files in PEM form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// The certificate, and after it those that lead up to the authority's.
+    /// The certificate, followed by the chain to the authority's.
     pub chain: PathBuf,
     /// Its key.
     pub key: PathBuf,
@@ -152,7 +152,7 @@ pub struct CertificateFiles {
 pub struct LogFilter(String);
 
 impl LogFilter {
-    /// For the subscriber.
+    /// The filter for the subscriber.
     pub fn filter(&self) -> EnvFilter {
         EnvFilter::try_new(&self.0).expect("invariant: checked when it was read")
     }
@@ -193,7 +193,7 @@ impl FromStr for LogFormat {
     }
 }
 
-/// Addresses of nats-servers: what the client library can read.
+/// Addresses of nats-servers that the client library can parse.
 pub(super) fn nats_url(text: &str) -> Result<String, Advice> {
     for one in text.split(',').map(str::trim) {
         let read = one.parse::<async_nats::ServerAddr>();
@@ -213,7 +213,7 @@ pub(super) fn listened(text: &str) -> Result<SocketAddr, Advice> {
     })
 }
 
-/// `HOST:PORT`; port 0 is the one that is listened on.
+/// `HOST:PORT`; port 0 is the listen port.
 pub(super) fn advertised(text: &str) -> Result<String, Advice> {
     match text.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(text.to_owned()),

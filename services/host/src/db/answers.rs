@@ -14,17 +14,17 @@ use tokio::sync::Semaphore;
 
 use crate::{process, telemetry::Chain};
 
-/// Most requests that are worked on at a time. One beyond them is turned away, and whoever asked asks again: waiting here
-/// would only make answers of all come too late.
+/// Maximum requests handled concurrently. Further ones are refused, and their sender retries: a queue would only make
+/// all answers late.
 pub const REQUESTS_AT_ONCE: usize = 256;
 
-/// What is said to a request that is turned away.
+/// The answer to a refused request.
 const BUSY: &str = "db has too much to do; ask again";
 
 /// Answers requests about accounts and stored entities at `subject` until the connection ends.
 ///
 /// # Errors
-/// When the bus does not let it listen.
+/// When the bus refuses the subscription.
 pub async fn answer_all(
     client: &async_nats::Client,
     subject: String,

@@ -1,4 +1,4 @@
-//! The ledger is audited for as long as db runs: a slice of its entries at a time, then its rows, then from the beginning.
+//! Continuous audit of the ledger while db runs: a slice of its entries at a time, then its rows, then from the start.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Pause between two audits.
 const REST: Duration = Duration::from_secs(60);
 
-/// Most accounts and items of which an audit within db keeps count, some 100 MB of them. A larger ledger is for
-/// `annals realm audit-ledger`, which runs where there is room.
+/// Maximum accounts and items that an audit within db counts, about 100 MB of them. A larger ledger is for
+/// `annals realm audit-ledger`, which runs where there is enough memory.
 const MOST_COUNTED: usize = 1_000_000;
 
-/// Audits until it is dropped. What is wrong is an alarm each time that it is found.
+/// Audits until it is dropped. Each finding is an alarm each time it is found.
 pub(super) async fn audit_all(store: Store, metrics: Arc<Metrics>) {
     loop {
         audit_once(&store, &metrics).await;

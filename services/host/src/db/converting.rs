@@ -1,4 +1,4 @@
-//! Converts stored entities that were written under former definitions, beside everything else that db does.
+//! Converts stored entities that were written under former definitions, beside db's other work.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,10 +11,10 @@ use annals_store::Store;
 
 use crate::{telemetry::Chain, waiting::Wait};
 
-/// Between two slices: db has other things to do, and what is loaded before its turn is converted then.
+/// Pause between two slices: db has other work, and an entity that is loaded before its turn is converted then.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// After a failure.
+/// Pause after a failure.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// Converts all of them, and then does nothing more.

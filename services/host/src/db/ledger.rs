@@ -1,5 +1,5 @@
-//! Holding the ledger's owner: what the fold puts into the outbox is given to its role, until the fold has taken it away
-//! again (rule F7).
+//! Holding the ledger's owner: passes the notices that folding puts into the outbox to its role, until folding has
+//! removed them again (rule F7).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,24 +17,24 @@ use crate::{
     waiting::Wait,
 };
 
-/// How long nothing may be new in the outbox before what is in there is given to the role again: it turns away what it has
-/// no room for, and an owner that was just taken over has been given nothing.
+/// Time without new notices after which those in the outbox are passed to the role again: it refuses what it has no
+/// room for, and an owner that was just taken over has received nothing.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Notices that are given at a time: nearly all are some hundred bytes.
+/// Maximum notices passed at a time: nearly all are some hundred bytes.
 const AT_ONCE: usize = 256;
 
-/// Holds the ledger's owner if the director wants this process to, until it is asked to stop.
+/// Holds the ledger's owner if the director grants it to this process, until it is asked to stop.
 ///
 /// # Errors
-/// When the bus does not let us listen.
+/// When the bus refuses a subscription.
 pub(super) async fn hold(process: Process, stop: watch::Receiver<bool>) -> Result<(), async_nats::SubscribeError> {
     let store = process.store.clone();
-    // It has nothing for anybody but other owners.
+    // It has outputs for other owners only.
     let (notices, mut unused) = mpsc::channel(1);
     let trade = Trade {
         behaviour: no_behaviour(),
-        // Nobody is told of what could still be lost.
+        // Nothing is sent that could still be lost.
         durability: Durability::Archive,
         make: Arc::new(LedgerRole::take_over),
         map: LedgerInput::Map,
@@ -50,7 +50,7 @@ pub(super) async fn hold(process: Process, stop: watch::Receiver<bool>) -> Resul
     }
 }
 
-/// Gives the holder what is in the outbox, for as long as the process runs.
+/// Passes the outbox to the holder, for as long as the process runs.
 async fn carry(store: &Store, holders: &Holders<LedgerInput>) {
     let mut outbox = Outbox::default();
     let key = head_key();
@@ -68,7 +68,7 @@ async fn carry(store: &Store, holders: &Holders<LedgerInput>) {
             Ok((head, false)) => {
                 wait.ends();
                 tokio::select! {
-                    // What cannot be watched is looked at again soon enough.
+                    // An outbox that cannot be watched is polled.
                     Ok(()) = store.watch(&key, head) => {}
                     () = tokio::time::sleep(AGAIN) => {
                         outbox.give_again();
@@ -84,7 +84,7 @@ async fn carry(store: &Store, holders: &Holders<LedgerInput>) {
     }
 }
 
-/// Tells the holder what no log says yet of adopted logs (rule F17). It is told again until db has folded that.
+/// Notifies the holder of adopted logs that no log mentions yet (rule F17). Repeated until db has folded that.
 async fn tell_adoptions(store: &Store, holders: &Holders<LedgerInput>) {
     let Some(owner) = holders.owners().into_iter().next() else {
         return;
@@ -92,14 +92,14 @@ async fn tell_adoptions(store: &Store, holders: &Holders<LedgerInput>) {
     match read_unlogged_adoptions(store).await {
         Ok(adoptions) if adoptions.is_empty() => {}
         Ok(adoptions) => {
-            // One that is behind is told the next time.
+            // A holder whose queue is full gets them the next time.
             let _ = holders.tell(owner, LedgerInput::Adoptions(adoptions));
         }
         Err(error) => tracing::warn!(error = %Chain(&error), "adoptions of logs were not read; they are read again"),
     }
 }
 
-/// Gives the holder what follows, if it is here; whether there was anything.
+/// Passes the next notices to the holder, if it is here; returns whether there were any.
 async fn carry_some(store: &Store, holders: &Holders<LedgerInput>, outbox: &mut Outbox) -> Result<bool, StoreError> {
     let Some(owner) = holders.owners().into_iter().next() else {
         return Ok(false);
@@ -112,7 +112,7 @@ async fn carry_some(store: &Store, holders: &Holders<LedgerInput>, outbox: &mut 
         outbox.give(last);
         Ok(true)
     } else {
-        // It is behind: it gets them later.
+        // Its queue is full: it gets them later.
         Ok(false)
     }
 }

@@ -1,4 +1,4 @@
-//! Letting go of what cells did long ago (rule F14). It has a task of its own, so that folding never waits for it.
+//! Deletes old cell events (rule F14). A separate task, so that folding never waits for it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use tokio::sync::watch;
 use super::rounds::Rounds;
 use crate::{clock, telemetry::Chain, waiting::Wait};
 
-/// How often it is looked whether something is old enough.
+/// Interval of the checks for events that are old enough.
 const ROUND: Duration = Duration::from_secs(10);
 
-/// Between two turns: a segment takes some ten milliseconds, and folding does not notice.
+/// Pause between two turns: a segment takes tens of milliseconds, and folding is not affected.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Lets go of what is older than `age`, until nobody moves cursors any more or another db folds.
+/// Deletes what is older than `age`, until folding ends or another db folds.
 pub(super) async fn let_all_go(
     mut retention: Retention,
     age: Duration,
@@ -41,7 +41,7 @@ pub(super) async fn let_all_go(
                 Ok(RetentionProgress::Thinned { last, bytes }) => {
                     tracing::debug!(%last, bytes, "a segment of the archive is thinned");
                 }
-                // The folding ends with the same error, and says so.
+                // Folding ends with the same error, and reports it.
                 Err(FoldError::Superseded { .. }) => return,
                 Err(error) => {
                     wait.lasts(Chain(&error));

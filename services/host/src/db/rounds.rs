@@ -1,4 +1,4 @@
-//! When db's tasks beside folding look again: round after round, for as long as db folds.
+//! Schedule of db's tasks beside folding: round after round, for as long as db folds.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use tokio::{
     time::{Interval, MissedTickBehavior},
 };
 
-/// The rounds of a task. A round that takes longer than a period puts the next one off.
+/// The rounds of a task. A round that takes longer than a period delays the next one.
 pub(super) struct Rounds {
     ticks: Interval,
     cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>,
 }
 
 impl Rounds {
-    /// A round at once, and then one each period, until nobody moves cursors any more.
+    /// A round at once, and then one each period, until folding ends, which drops the sender of `cursors`.
     pub(super) fn new(period: Duration, cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) -> Self {
         let mut ticks = tokio::time::interval(period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -31,7 +31,7 @@ impl Rounds {
         }
     }
 
-    /// How far each log is archived now.
+    /// Up to where each log is archived now.
     pub(super) fn cursors(&self) -> watch::Ref<'_, BTreeMap<OwnerId, BatchNumber>> {
         self.cursors.borrow()
     }

@@ -1,4 +1,4 @@
-//! Sealing what is archived into segments. It has a task of its own, so that folding never waits for it.
+//! Seals archived batches into segments. A separate task, so that folding never waits for it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tokio::sync::watch;
 use super::rounds::Rounds;
 use crate::waiting::Wait;
 
-/// How often it is looked whether there is enough for a segment.
+/// Interval of the checks whether there is enough for a segment.
 const ROUND: Duration = Duration::from_secs(5);
 
-/// Seals segment after segment, until nobody moves cursors any more or another db folds.
+/// Seals segment after segment, until folding ends or another db folds.
 pub(super) async fn seal_all(mut sealer: Sealer, cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
     let mut rounds = Rounds::new(ROUND, cursors);
     let mut wait = Wait::new(
@@ -34,7 +34,7 @@ pub(super) async fn seal_all(mut sealer: Sealer, cursors: watch::Receiver<BTreeM
                     wait.ends();
                     break;
                 }
-                // The folding ends with the same error, and says so.
+                // Folding ends with the same error, and reports it.
                 Err(FoldError::Superseded { .. }) => return,
                 Err(error) => {
                     wait.lasts(error);

@@ -1,4 +1,4 @@
-//! Writing the tiles of the archive's tree (rule F16). It has a task of its own, so that folding never waits for it.
+//! Writes the tiles of the archive's tree (rule F16). A separate task, so that folding never waits for it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use tokio::sync::watch;
 use super::rounds::Rounds;
 use crate::{telemetry::Chain, waiting::Wait};
 
-/// How often it is looked whether there are leaves enough for a tile.
+/// Interval of the checks whether there are enough leaves for a tile.
 const ROUND: Duration = Duration::from_secs(5);
 
-/// Between two turns: reading and hashing some thousand leaves takes some ten milliseconds, and an archive that has no tiles
-/// yet has many of them.
+/// Pause between two turns: reading and hashing some thousand leaves takes tens of milliseconds, and an archive without
+/// tiles needs many turns.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Writes tile after tile, until nobody moves cursors any more or another db folds.
+/// Writes tile after tile, until folding ends or another db folds.
 pub(super) async fn tile_all(mut tiler: Tiler, cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
     let mut rounds = Rounds::new(ROUND, cursors);
     let mut wait = Wait::new(
@@ -34,7 +34,7 @@ pub(super) async fn tile_all(mut tiler: Tiler, cursors: watch::Receiver<BTreeMap
                     wait.ends();
                     break;
                 }
-                // The folding ends with the same error, and says so.
+                // Folding ends with the same error, and reports it.
                 Err(FoldError::Superseded { .. }) => return,
                 Err(error) => {
                     wait.lasts(Chain(&error));

@@ -1,4 +1,4 @@
-//! Dropping what is archived from the logs (rule F6). It has a task of its own, so that folding never waits for it.
+//! Trims the archived part of the logs (rule F6). A separate task, so that folding never waits for it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use super::rounds::Rounds;
 use crate::log::{History, Lane, ReadError};
 use crate::waiting::Wait;
 
-/// How often it is looked which logs are due.
+/// Interval of the checks which logs are due.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// How often a log is trimmed at most.
+/// Minimum interval between two trims of a log.
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// What is younger than this is left alone: a taker that looks at the log a second time must find what it read at first.
+/// Minimum age of what is trimmed: a take-over that reads the log a second time must find what it read at first.
 const AGE: Duration = Duration::from_secs(60);
 
-/// Logs trimmed at a time: a few, since each makes the server walk through a part of its disk.
+/// Maximum logs trimmed concurrently: a few, since each makes the server read a part of its disk.
 const AT_ONCE: usize = 4;
 
-/// Trims each log up to its cursor, now and then, until nobody moves cursors any more.
+/// Trims each log up to its cursor, at intervals, until folding ends.
 pub(super) async fn trim_all(history: History, cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
     let mut schedule = Schedule::default();
     let mut rounds = Rounds::new(ROUND, cursors);
@@ -52,7 +52,7 @@ pub(super) async fn trim_all(history: History, cursors: watch::Receiver<BTreeMap
     }
 }
 
-/// Trims the log and the fills of an owner: up to where, if that is done.
+/// Trims the log and the fills of an owner; returns up to where, if that is complete.
 async fn trim(
     history: &History,
     owner: OwnerId,
@@ -68,7 +68,7 @@ async fn trim(
     (owner, Ok(all.then_some(cursor)))
 }
 
-/// When each log was tried last, and how far it is trimmed.
+/// When each log was last tried, and up to where it is trimmed.
 #[derive(Debug, Default)]
 struct Schedule {
     tried: BTreeMap<OwnerId, Tried>,
@@ -77,7 +77,7 @@ struct Schedule {
 #[derive(Debug)]
 struct Tried {
     at: Instant,
-    /// Up to which cursor it is done; `None` if it has to be tried again.
+    /// The cursor up to which it is trimmed; `None` if it must be tried again.
     done: Option<BatchNumber>,
 }
 
@@ -110,13 +110,13 @@ mod tests {
         let both = vec![(quiet, BatchNumber(10)), (busy, BatchNumber(20))];
         assert_eq!(schedule.due(start, &cursors), both);
 
-        // It fails: nothing moves, and both are tried again, not at once.
+        // After a failure both are tried again, but not at once.
         schedule.note(start, quiet, None);
         schedule.note(start, busy, None);
         assert_eq!(schedule.due(start + INTERVAL / 2, &cursors), []);
         assert_eq!(schedule.due(start + INTERVAL, &cursors), both);
 
-        // It is done: only a cursor that moves makes a log due.
+        // After success only a cursor that moves makes a log due.
         let done = start + INTERVAL;
         schedule.note(done, quiet, Some(BatchNumber(10)));
         schedule.note(done, busy, Some(BatchNumber(20)));

@@ -19,19 +19,19 @@ use super::{
     registry::{Order, Orders, Registry, close, count},
 };
 
-/// How long a handshake may take.
+/// Timeout of a handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 
-/// How soon after it the first frame must be there, whole.
+/// Timeout for the first complete frame after it.
 const FIRST_FRAME_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a client may take to read what was written before a close.
+/// Timeout for a client to read what was written before a close.
 const LAST_READ_WITHIN: Duration = Duration::from_secs(2);
 
-/// Bytes read at a time.
+/// Bytes per read.
 const READ_SIZE: usize = 16 << 10;
 
-/// What all connections of an edge share.
+/// Common state of all connections of an edge.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     pub(super) serves: Serves,
@@ -39,7 +39,7 @@ pub(super) struct Shared {
     pub(super) events: mpsc::Sender<EdgeEvent>,
 }
 
-/// What the client is expected to send next.
+/// The message expected from the client next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// A [`LoginRequest`].
@@ -48,7 +48,7 @@ enum Stage {
     Hello,
     /// Any [`ToServer`].
     Frames,
-    /// Nothing: it has asked, and waits for the answer.
+    /// Nothing: it has sent its request, and waits for the answer.
     Answer,
 }
 
@@ -84,14 +84,14 @@ pub(super) async fn serve(connection: Connection, shared: Shared) {
     shared.registry.remove(id);
     let reason = closed_by_client(&connection).or_else(verdict).unwrap_or(reason);
     note(&shared.registry, reason);
-    // If the other side, or the registry, was first, then this changes nothing.
+    // If the other side, or the registry, closed first, this changes nothing.
     close(&connection, reason);
     tracing::debug!(connection = id.0, %from, %reason, "client connection closed");
-    // When nobody listens any more the process is going down.
+    // Without a receiver the process is shutting down.
     let _ = tell(&shared, id, Arrival::Closed(reason)).await;
 }
 
-/// Reads and writes until one side has had enough, and says why.
+/// Reads and writes until one side closes; returns the reason.
 async fn converse(id: ConnectionId, connection: &Connection, orders: Orders, shared: &Shared) -> CloseReason {
     let (send, receive) = match timeout(FIRST_FRAME_WITHIN, connection.accept_bi()).await {
         Ok(Ok(streams)) => streams,
@@ -116,7 +116,7 @@ async fn converse(id: ConnectionId, connection: &Connection, orders: Orders, sha
     }
 }
 
-/// Writes what is ordered, in order.
+/// Writes queued orders, in order.
 async fn write(connection: &Connection, mut send: SendStream, mut orders: Orders, shared: &Shared) -> CloseReason {
     let mut bytes = Vec::new();
     while let Some(order) = orders.next().await {
@@ -137,7 +137,7 @@ async fn write(connection: &Connection, mut send: SendStream, mut orders: Orders
                 count(&shared.registry.counts.bytes_out, bytes.len() as u64);
             }
             Order::Close(reason) => {
-                // A close would overtake what was written; so wait until it was read.
+                // A close would overtake what was written, so wait until it was read.
                 if send.finish().is_ok() {
                     let _ = timeout(LAST_READ_WITHIN, send.stopped()).await;
                 }
@@ -145,7 +145,7 @@ async fn write(connection: &Connection, mut send: SendStream, mut orders: Orders
             }
         }
     }
-    // The registry has let go of the connection after closing it.
+    // The registry has removed the connection after closing it.
     connection.closed().await;
     CloseReason::Lost
 }
@@ -213,7 +213,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The client has closed its side of the stream.
+    /// Handles the end of the client's side of the stream.
     async fn take_end(&mut self) -> Result<(), CloseReason> {
         if !self.buffer.is_empty() {
             return Err(CloseReason::Malformed);
@@ -270,7 +270,7 @@ async fn tell(
     shared.events.send(EdgeEvent { connection, what }).await
 }
 
-/// What a client's close means for us, if it was the client that closed. We need not believe its reason.
+/// Our reason for a close by the client, if it was the client that closed. Its own reason is not trusted.
 fn closed_by_client(connection: &Connection) -> Option<CloseReason> {
     match connection.close_reason()? {
         ConnectionError::ApplicationClosed(close) if close.error_code.into_inner() == 0 => Some(CloseReason::Finished),

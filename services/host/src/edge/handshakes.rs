@@ -1,31 +1,32 @@
-//! Whose turn it is to shake hands: few at a time, fewer of one host, and each host in its turn. A host that begins handshakes
-//! and never ends them keeps itself from being served, and nobody else.
+//! Scheduling of handshakes: few at a time, fewer per host, and hosts in turn. A host that starts handshakes and never
+//! completes them delays only itself.
 
 use std::collections::BTreeMap;
 
 pub(super) use annals_login::Host;
 use annals_login::Turns;
 
-/// Most handshakes at a time: from 64 on they hold up one another.
+/// Maximum concurrent handshakes: from 64 on they slow one another down.
 pub(super) const AT_ONCE: usize = 32;
 
-/// Most handshakes of one host at a time. What is left to the others is most of them.
+/// Maximum concurrent handshakes per host, so that most are left to other hosts.
 pub(super) const OF_ONE_HOST: usize = 8;
 
-/// Below this many free handshakes a stranger first has to show that its address is its own.
+/// With fewer free handshakes than this, a client must first prove that its address is its own.
 const FREE_FOR_STRANGERS: usize = AT_ONCE / 2;
 
-/// Most handshakes of a host that strangers may begin in its name: they leave places to the host itself.
+/// Maximum handshakes of a host for clients with an unproven address: the rest is left to the host itself.
 const OF_STRANGERS: usize = OF_ONE_HOST / 2;
 
-/// Most clients that wait for their turn, of all hosts: what is served in some eight seconds, after which clients begin anew.
+/// Maximum clients of all hosts that wait for their turn: what is served in about eight seconds, after which clients
+/// retry.
 pub(super) const WAITING: usize = 4_096;
 
-/// The handshakes that are under way, and whatever waits for one.
+/// The handshakes in progress, and the queue.
 #[derive(Debug)]
 pub(super) struct Handshakes<T> {
     under_way: BTreeMap<Host, usize>,
-    /// How many that is.
+    /// Their total number.
     shaking: usize,
     waiting: Turns<T>,
 }
@@ -39,24 +40,24 @@ impl<T> Handshakes<T> {
         }
     }
 
-    /// How many wait.
+    /// Length of the queue.
     pub(super) fn queued(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether somebody is taken who has not shown that the address is its own: not in a rush, and not when the host has
-    /// several handshakes already, which somebody else may have begun in its name.
+    /// Whether a client is accepted that has not proven its address: not in a rush, and not when the host has several
+    /// handshakes already, which a client with a forged address may have started.
     pub(super) fn takes_strangers(&self, host: Host) -> bool {
         let of_host = self.of(host) + self.waiting.of(host);
         self.waiting.is_empty() && AT_ONCE - self.shaking > FREE_FOR_STRANGERS && of_host < OF_STRANGERS
     }
 
-    /// Has somebody wait for a turn; beyond the room that its host may take, who came is handed back.
+    /// Queues a client; if its host has no room left, the client is handed back.
     pub(super) fn wait(&mut self, host: Host, who: T) -> Result<(), T> {
         self.waiting.wait(host, who)
     }
 
-    /// Whose turn it is, and who is now under way; `None` if nobody waits who may begin.
+    /// Starts the next handshake; `None` if no client that waits may start.
     pub(super) fn next(&mut self) -> Option<(Host, T)> {
         if self.shaking >= AT_ONCE {
             return None;
@@ -69,7 +70,7 @@ impl<T> Handshakes<T> {
         Some((host, who))
     }
 
-    /// A handshake of a host has come to its end, whichever.
+    /// A handshake of a host has ended, with any result.
     pub(super) fn ended(&mut self, host: Host) {
         if let Some(count) = self.under_way.get_mut(&host) {
             *count -= 1;
@@ -108,12 +109,12 @@ mod tests {
             (0..OF_ONE_HOST).map(|number| (host(1), number)).collect::<Vec<_>>()
         );
 
-        // Another comes at once, in front of all that waited before it.
+        // Another host's client is served at once, before all that waited earlier.
         handshakes.wait(host(2), 1_000).unwrap();
         assert_eq!(handshakes.next(), Some((host(2), 1_000)));
         assert_eq!(handshakes.next(), None);
 
-        // Each in its turn, as places are free.
+        // Hosts in turn, as slots become free.
         handshakes.wait(host(3), 2_000).unwrap();
         handshakes.wait(host(3), 2_001).unwrap();
         handshakes.ended(host(1));
@@ -130,7 +131,7 @@ mod tests {
         }
         assert_eq!(std::iter::from_fn(|| handshakes.next()).count(), AT_ONCE);
         handshakes.ended(host(0));
-        // Somebody who is not under way ends nothing.
+        // A host without handshakes in progress frees nothing.
         handshakes.ended(host(0));
         assert_eq!(std::iter::from_fn(|| handshakes.next()).count(), 1);
     }

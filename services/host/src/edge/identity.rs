@@ -16,10 +16,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-/// Where the development certificate and its key are, in a process's data directory.
+/// File of the development certificate and its key, in a process's data directory.
 const FILE: &str = "development-certificate.pem";
 
-/// Readable by the owner alone: the file holds a private key.
+/// Readable by its owner only: the file holds a private key.
 const PRIVATE: u32 = 0o600;
 
 /// A certificate with its key.
@@ -36,40 +36,40 @@ pub enum IdentityError {
     /// A file could not be read or written.
     #[error("the certificate in {} cannot be read or written; check the path and its permissions", path.display())]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// The development certificate is damaged.
     #[error("{} holds no certificate with its private key in PEM form; restore the file, or remove it to have a new development certificate made", path.display())]
     Damaged {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: pem::Error,
     },
-    /// A file that was named does not hold what it should.
+    /// A configured file does not hold what it should.
     #[error("{} holds no {what} in PEM form; name a file that does", path.display())]
     Malformed {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What it should hold.
         what: &'static str,
-        /// What is wrong with it.
+        /// The cause.
         source: pem::Error,
     },
-    /// The certificate could not be made.
+    /// The certificate could not be created.
     #[error("the development certificate could not be made")]
     Made(#[from] rcgen::Error),
 }
 
 impl Identity {
-    /// The development certificate in `directory`, made now if there is none yet. Processes that share the directory agree on
-    /// one, even if they begin at the same moment.
+    /// The development certificate in `directory`, created if missing. Processes that share the directory use the same
+    /// one, even if they start at the same time.
     ///
     /// # Errors
-    /// When the file cannot be read, written or made sense of.
+    /// When the file cannot be read, written or parsed.
     pub fn development(directory: &Path) -> Result<Self, IdentityError> {
         let path = directory.join(FILE);
         if !path.exists() {
@@ -81,19 +81,19 @@ impl Identity {
     /// A certificate chain that an authority signed, with its key, both in PEM form.
     ///
     /// # Errors
-    /// When the files cannot be read or made sense of.
+    /// When the files cannot be read or parsed.
     pub fn signed(chain: &Path, key: &Path) -> Result<Self, IdentityError> {
         Self::read(chain, key, false)
     }
 
-    /// What clients are told to expect: the fingerprint of a certificate that no authority has signed.
+    /// The fingerprint that clients must expect: of a certificate that no authority has signed.
     #[must_use]
     pub fn pinned(&self) -> Option<Hash> {
         let leaf = self.chain.first().filter(|_| self.self_made)?;
         Some(Hash(Sha256::digest(leaf).into()))
     }
 
-    /// TLS that speaks one protocol and shows this certificate.
+    /// TLS configuration for one protocol with this certificate.
     pub(super) fn tls(&self, alpn: &[u8]) -> Result<rustls::ServerConfig, rustls::Error> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut tls = rustls::ServerConfig::builder_with_provider(provider)
@@ -133,7 +133,7 @@ impl Identity {
     }
 }
 
-/// Makes a certificate and puts it at `path` whole, unless another process has just done so.
+/// Creates a certificate and moves it to `path` atomically, unless another process has just done so.
 fn make(directory: &Path, path: &Path) -> Result<(), IdentityError> {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
     let text = made.cert.pem() + &made.signing_key.serialize_pem();
@@ -142,7 +142,7 @@ fn make(directory: &Path, path: &Path) -> Result<(), IdentityError> {
     let draft = directory.join(format!("{FILE}.{}.{draft_number}", std::process::id()));
     let put = || {
         fs::create_dir_all(directory)?;
-        // Of a process that was killed and had our id.
+        // Left by a killed process that had the same id.
         let _ = fs::remove_file(&draft);
         let mut file = fs::OpenOptions::new()
             .write(true)
@@ -157,7 +157,7 @@ fn make(directory: &Path, path: &Path) -> Result<(), IdentityError> {
         }
     };
     let result = put();
-    // The draft is of no use any more, whether or not it was needed.
+    // The draft is not needed any more, in either case.
     let _ = fs::remove_file(&draft);
     result.map_err(|source| IdentityError::File {
         path: path.into(),

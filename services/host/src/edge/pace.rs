@@ -1,34 +1,34 @@
-//! How much a client may send.
+//! Rate limits of a client.
 
 use std::time::{Duration, Instant};
 
-/// Messages per second from which a client is warned.
+/// Messages per second above which a client is warned.
 pub const WARN_MESSAGES: u32 = 250;
 
-/// Messages per second from which a client is closed.
+/// Messages per second above which a client is closed.
 pub const MAX_MESSAGES: u32 = 500;
 
-/// Bytes per second from which a client is warned.
+/// Bytes per second above which a client is warned.
 pub const WARN_BYTES: u32 = 20_480;
 
-/// Bytes per second from which a client is closed.
+/// Bytes per second above which a client is closed.
 pub const MAX_BYTES: u32 = 40_960;
 
-/// Seconds of the allowed rate that may come at once: a client that resumes has more to say than one that walks.
+/// Burst in seconds of the allowed rate: a client that resumes sends more than one that walks.
 pub const BURST_SECONDS: u32 = 4;
 const _: () = assert!(BURST_SECONDS * MAX_BYTES >= 2 * annals_wire::client::MAX_UPSTREAM_FRAME as u32);
 
-/// A client is warned at most this often.
+/// Minimum interval between warnings to a client.
 const WARN_EVERY: Duration = Duration::from_secs(1);
 
-/// What a message means for its sender.
+/// Consequence of a message for its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Nothing.
     Fine,
-    /// It is to be warned.
+    /// The client is warned.
     Warn,
-    /// It is to be closed.
+    /// The client is closed.
     TooFast,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Pace {
     warned: Option<Instant>,
 }
 
-/// Fills with what is sent and leaks at the allowed rate.
+/// A leaky bucket: fills with what is sent and leaks at the allowed rate.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     rate: f64,
@@ -81,7 +81,7 @@ impl Pace {
 }
 
 impl Bucket {
-    /// Adds an amount and says whether it overflows.
+    /// Adds an amount and returns whether the bucket overflows.
     fn pour(&mut self, now: Instant, amount: f64) -> bool {
         let leaked = now.duration_since(self.at).as_secs_f64() * self.rate;
         self.level = (self.level - leaked).max(0.0) + amount;
@@ -94,7 +94,7 @@ impl Bucket {
 mod tests {
     use super::*;
 
-    /// Sends `rate` messages of `bytes` bytes per second, evenly, and says what came of it.
+    /// Sends `rate` messages of `bytes` bytes per second, evenly, and returns the result.
     fn send(rate: u32, bytes: usize, seconds: u32) -> (usize, bool) {
         let start = Instant::now();
         let mut pace = Pace::new(start);

@@ -1,4 +1,4 @@
-//! The connections that stand, and how they are written to.
+//! The open connections, and their outgoing queues.
 
 use std::{
     collections::BTreeMap,
@@ -15,13 +15,13 @@ use tokio::sync::mpsc;
 
 use super::EdgeCommand;
 
-/// Most frames that wait to be written to one client. At ten a second, what a client may fall behind before it is closed.
+/// Maximum frames queued for one client. At ten a second, how far a client may lag before it is closed.
 pub const MAX_QUEUED_FRAMES: usize = 1_024;
 
-/// Most bytes that wait to be written to one client, unless a single frame has more.
+/// Maximum bytes queued for one client, unless a single frame has more.
 pub const MAX_QUEUED_BYTES: usize = 4 << 20;
 
-/// What the writer of a connection is to do.
+/// An order to the writer of a connection.
 #[derive(Debug)]
 pub(super) enum Order {
     /// Write this frame's body.
@@ -30,7 +30,7 @@ pub(super) enum Order {
     Close(CloseReason),
 }
 
-/// The standing connections of an edge.
+/// The open connections of an edge.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     outboxes: Mutex<BTreeMap<ConnectionId, Outbox>>,
@@ -38,7 +38,7 @@ pub(super) struct Registry {
     pub(super) counts: Counts,
 }
 
-/// The way to one client.
+/// The sending end of one connection's queue.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox {
     orders: mpsc::Sender<Order>,
@@ -46,7 +46,7 @@ pub(super) struct Outbox {
     connection: quinn::Connection,
 }
 
-/// What both ends of a connection's queue know.
+/// Shared state of both ends of a connection's queue.
 #[derive(Debug, Default)]
 struct Queue {
     bytes: AtomicUsize,
@@ -54,10 +54,10 @@ struct Queue {
     closed_for: OnceLock<CloseReason>,
 }
 
-/// What an edge has seen since it began.
+/// Counters of an edge since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EdgeCounters {
-    /// Connections that are standing or being made, now.
+    /// Connections that are open or in a handshake, now.
     pub open: u64,
     /// Connections whose handshake was completed.
     pub accepted: u64,
@@ -69,13 +69,13 @@ pub struct EdgeCounters {
     pub malformed: u64,
     /// Connections closed for a frame above the limit.
     pub too_large: u64,
-    /// Connections closed because the client sent too much.
+    /// Connections closed because the client exceeded a rate limit.
     pub too_fast: u64,
-    /// Times a client was warned that it sends too much.
+    /// Warnings to clients that approach a rate limit.
     pub warned: u64,
-    /// Connections closed because the client did not take what was sent.
+    /// Connections closed because the client did not read what was sent.
     pub too_slow: u64,
-    /// Connections closed because no first frame came.
+    /// Connections closed because no first frame arrived.
     pub silent: u64,
     /// Datagrams from clients dropped because the process was busy.
     pub dropped_datagrams: u64,
@@ -85,7 +85,7 @@ pub struct EdgeCounters {
     pub bytes_out: u64,
 }
 
-/// [`EdgeCounters`] while they are counted.
+/// The atomic counters behind [`EdgeCounters`].
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) open: AtomicU64,
@@ -109,7 +109,7 @@ pub(super) fn count(counter: &AtomicU64, amount: u64) {
 }
 
 impl Registry {
-    /// Gives a connection its id and its queue.
+    /// Assigns a connection its id and its queue.
     pub(super) fn open(&self, connection: quinn::Connection) -> (ConnectionId, Orders) {
         let id = ConnectionId(self.last_id.fetch_add(1, Ordering::Relaxed) + 1);
         let (orders, taken) = mpsc::channel(MAX_QUEUED_FRAMES);
@@ -127,7 +127,8 @@ impl Registry {
         self.outboxes().remove(&id);
     }
 
-    /// Does what a core asks. Connections that are no more are passed over: their end is on its way to the core.
+    /// Applies a core's command. Commands for closed connections are ignored: the event of the close is on its way to
+    /// the core.
     pub(super) fn apply(&self, command: EdgeCommand) {
         let connection = match &command {
             EdgeCommand::Frame { connection, .. }
@@ -141,7 +142,7 @@ impl Registry {
             EdgeCommand::Frame { body, .. } => self.queue(connection, &outbox, body),
             EdgeCommand::Datagram { bytes, .. } => {
                 count(&self.counts.bytes_out, bytes.len() as u64);
-                // What cannot be sent now is not worth sending later.
+                // A datagram that cannot be sent now is not worth sending later.
                 let _ = outbox.connection.send_datagram(Bytes::from(bytes));
             }
             EdgeCommand::Close { reason, .. } => {
@@ -168,26 +169,26 @@ impl Registry {
         if fits && outbox.orders.try_send(Order::Frame(body)).is_ok() {
             return;
         }
-        // A client that does not read would keep all of it in our memory; it may resume when it can.
+        // The queue of a client that does not read would fill our memory; it may resume when it can.
         self.remove(id);
         outbox.close(CloseReason::TooSlow);
     }
 
     fn outboxes(&self) -> std::sync::MutexGuard<'_, BTreeMap<ConnectionId, Outbox>> {
-        // The map is whole after any panic: each change of it is one call.
+        // The map is consistent after any panic: each change of it is one call.
         self.outboxes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Outbox {
     fn close(&self, reason: CloseReason) {
-        // Whoever was first has said why.
+        // The first reason counts.
         let _ = self.shared.closed_for.set(reason);
         close(&self.connection, reason);
     }
 }
 
-/// The queue of one connection, at its taking end.
+/// The receiving end of one connection's queue.
 #[derive(Debug)]
 pub(super) struct Orders {
     taken: mpsc::Receiver<Order>,
@@ -195,24 +196,24 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    /// The next order; `None` when the connection was removed and nothing is left.
+    /// The next order; `None` when the connection was removed and the queue is empty.
     pub(super) async fn next(&mut self) -> Option<Order> {
         self.taken.recv().await
     }
 
-    /// A frame of so many bytes was written.
+    /// Records that a frame of `bytes` bytes was written.
     pub(super) fn written(&self, bytes: usize) {
         self.shared.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Tells, also after the queue has gone, why the registry closed the connection, if it did.
+    /// A function that returns, also after the queue is gone, why the registry closed the connection, if it did.
     pub(super) fn verdict(&self) -> impl Fn() -> Option<CloseReason> + use<> {
         let shared = Arc::clone(&self.shared);
         move || shared.closed_for.get().copied()
     }
 }
 
-/// Closes a connection at once. The reason travels with the close itself.
+/// Closes a connection at once. The close carries the reason.
 pub(super) fn close(connection: &quinn::Connection, reason: CloseReason) {
     connection.close(reason.code().into(), reason.to_string().as_bytes());
 }

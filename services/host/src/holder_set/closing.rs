@@ -1,4 +1,4 @@
-//! A process's part in the stop of its realm (rule D6): tells its owners each moment, and says how far they are.
+//! A process's part in the stop of its realm (rule D6): notifies its owners of each moment, and reports their progress.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use annals_node::{Input, Moment, Role, ShutDown};
 use super::{Held, HolderSet};
 use crate::holder::{self, Command};
 
-/// What owners are told in a stage, if anything.
+/// The moment that owners are notified of in a stage, if any.
 fn moment_of(stage: Stage) -> Option<Moment> {
     match stage {
         Stage::Announced => Some(Moment::ShuttingDown),
@@ -26,7 +26,7 @@ fn moment_of(stage: Stage) -> Option<Moment> {
 }
 
 impl<I> Held<I> {
-    /// Tells the owner of every stage up to `stage` of which it was not told yet, as far as its holder takes it.
+    /// Notifies the owner of every stage up to `stage` that it was not sent yet, as far as its holder's queue has room.
     fn tell_stages(&mut self, stage: Stage) {
         for next in Stage::ALL {
             if next <= self.stage_told || next > stage {
@@ -39,7 +39,7 @@ impl<I> Held<I> {
             if let Some(command) = command {
                 let is_moment = matches!(command, Command::Core(_));
                 if self.commands.try_send(command).is_err() {
-                    // Who is far behind is told at the next beat.
+                    // A holder whose queue is full is notified at the next beat.
                     return;
                 }
                 self.moments_sent += u64::from(is_moment);
@@ -48,7 +48,7 @@ impl<I> Held<I> {
         }
     }
 
-    /// What the owner has still to do before it is through with `stage`.
+    /// What the owner has yet to do to complete `stage`.
     fn lacks(&self, owner: OwnerId, stage: Stage) -> Option<String> {
         if *self.stage.borrow() == holder::Stage::Taking {
             return Some(format!("owner {owner} is being taken over"));
@@ -72,7 +72,8 @@ where
     R: Role + Send + 'static,
     R::Input: Clone + Send + 'static,
 {
-    /// Takes the stage that the director says. It never goes back: a director that has only begun to lead learns it from us.
+    /// Enters the director's stage. It never goes back: a director that has just begun to lead learns the stage from
+    /// us.
     pub(super) fn enter(&mut self, stage: Stage) {
         if stage > self.stage {
             tracing::info!(%stage, "the realm stops");
@@ -80,7 +81,7 @@ where
         }
     }
 
-    /// Does what the stage asks for, and notes for the next beat how far that is.
+    /// Does what the stage asks for, and records the progress for the next beat.
     pub(super) fn follow_stop(&mut self) {
         if self.stage == Stage::Running {
             return;
@@ -105,7 +106,7 @@ where
         });
     }
 
-    /// Whether this process is to end now.
+    /// Whether this process ends at the present stage.
     pub(super) fn ends(&self) -> bool {
         self.process.ends_at().is_some_and(|stage| self.stage >= stage)
     }

@@ -1,4 +1,4 @@
-//! Carries out what a writer decides: the one way in which a service appends.
+//! Carries out a writer's decisions: the only way in which a service appends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,18 +19,18 @@ use crate::waiting::Wait;
 /// Why an epoch is not confirmed, or an opening not recorded.
 const STORE_SILENT: &str = "the store does not answer; check that db runs";
 
-/// What became of an opening that was to be recorded (E3).
+/// Result of recording an opening (E3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recording {
     /// It is in the store.
     Recorded,
     /// It is not, and will not be.
     Refused(OpeningRefused),
-    /// It is not known; recording it again has the effect of once.
+    /// Unknown; recording is idempotent, so it can be retried.
     Unknown,
 }
 
-/// Whether an epoch still holds (E6).
+/// Whether an epoch is still granted (E6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holding {
     /// The store grants it.
@@ -41,36 +41,36 @@ pub enum Holding {
     Unknown,
 }
 
-/// What the store says of owners and epochs.
+/// Owners and epochs in the store.
 pub trait Registry: Send + Sync {
-    /// Records an owner's opening in one transaction, as [`Action::RecordOpening`] says.
+    /// Records an owner's opening in one transaction, by [`Action::RecordOpening`].
     fn record(&self, owner: OwnerId, opening: Opening) -> BoxFuture<'static, Recording>;
 
     /// Whether `epoch` is the one granted for an owner.
     fn confirm(&self, owner: OwnerId, epoch: Epoch) -> BoxFuture<'static, Holding>;
 }
 
-/// What writes a log: a bare [`Writer`], or a core around one.
+/// The writer of a log: a bare [`Writer`], or a core around one.
 pub trait LogCore {
-    /// Whose log.
+    /// The owner of the log.
     fn owner(&self) -> OwnerId;
 
-    /// Under which holding.
+    /// The current epoch.
     fn epoch(&self) -> Epoch;
 
-    /// What is to be done next, as [`Writer::poll`] says.
+    /// The next action, as [`Writer::poll`].
     fn poll_log(&mut self) -> Option<Action<'_>>;
 
-    /// What became of it, as [`Writer::handle`] says.
+    /// Applies the result of an action, as [`Writer::handle`].
     fn handle_log(&mut self, input: Input);
 
-    /// When time makes a difference, as [`Writer::deadline`] says.
+    /// The next deadline, as [`Writer::deadline`].
     fn log_deadline(&self) -> Option<Mono>;
 
     /// Why nothing is written any more.
     fn stopped(&self) -> Option<&Stop>;
 
-    /// An append was answered so long after it was sent.
+    /// Called with the time from sending an append to its answer.
     fn appended(&mut self, _after: Duration) {}
 }
 
@@ -100,37 +100,37 @@ impl LogCore for Writer {
     }
 }
 
-/// How long a log may stand still before it is reported: twice as long as an owner stays fresh, so that a single answer that
-/// was lost is no news.
+/// Time without an acknowledgement after which a log is reported: twice as long as an owner stays fresh, so that a
+/// single lost answer is not reported.
 const STANDSTILL: Duration = Duration::from_secs(2);
 
 /// A core that writes a log, with that log, the store and a clock.
 ///
-/// Driving it: whenever anything may have changed, let the [core](Self::core_mut) say what it has to say; then await
-/// [`step`](Self::step) beside whatever else the core waits for.
+/// Whenever anything may have changed, drain the outputs of the [core](Self::core_mut); then await [`step`](Self::step)
+/// beside everything else that the core waits for.
 pub struct Driver<C> {
     core: C,
     history: History,
     registry: Arc<dyn Registry>,
     link: watch::Receiver<LinkState>,
-    /// The connection that the writer knows of; `None` while it knows of none.
+    /// The connection that the writer knows of; `None` while there is none.
     connection: Option<u64>,
     question: Option<BoxFuture<'static, Answer>>,
-    /// When the question was put.
+    /// When the action began.
     asked: Mono,
     standstill: Wait,
 }
 
-/// What became of an action: what the writer is told, and why it is [`Input::Silent`] if it is.
+/// Result of an action: the writer's input, or why it is [`Input::Silent`].
 type Answer = Result<Input, String>;
 
 impl Driver<Writer> {
-    /// What it decides by.
+    /// The writer.
     pub fn writer(&self) -> &Writer {
         &self.core
     }
 
-    /// Hands over the batch that is wanted.
+    /// Passes a batch to the writer.
     ///
     /// # Panics
     /// As [`Writer::offer`].
@@ -138,7 +138,7 @@ impl Driver<Writer> {
         self.core.offer(clock::mono(), batch);
     }
 
-    /// Passes on a cursor that db announced.
+    /// Passes on a cursor from db's news.
     pub fn archived(&mut self, upto: Tip, epoch: Epoch) {
         self.tell(Input::Archived { upto, epoch });
     }
@@ -175,7 +175,7 @@ impl<C: LogCore> Driver<C> {
         &self.core
     }
 
-    /// Whether the log has taken nothing for so long that its owner shows nothing, and said so in the process's log.
+    /// Whether the log has acknowledged nothing for so long that its owner shows nothing, and this was reported.
     pub fn stands_still(&self) -> bool {
         self.standstill.is_reported()
     }
@@ -185,8 +185,8 @@ impl<C: LogCore> Driver<C> {
         &mut self.core
     }
 
-    /// Waits until the writer has learned something, or time has made a difference to it. Nothing is lost when the waiting is
-    /// given up. Once the writer has stopped it waits for ever.
+    /// Waits until the writer has had an input, or its deadline has passed. Cancel-safe. Once the writer has stopped it
+    /// waits for ever.
     pub async fn step(&mut self) {
         self.watch_link();
         self.ask();
@@ -204,7 +204,7 @@ impl<C: LogCore> Driver<C> {
             }
             changed = self.link.changed() => match changed {
                 Ok(()) => self.watch_link(),
-                // The connection's last clone is ours, so its state has an author for as long as we look.
+                // We hold the last clone of the connection, so the sender of its state exists as long as we watch.
                 Err(_) => std::future::pending().await,
             },
             () = clock::until(deadline) => {}
@@ -228,7 +228,7 @@ impl<C: LogCore> Driver<C> {
         self.tell(answer.unwrap_or(Input::Silent));
     }
 
-    /// Begins what the writer asks for.
+    /// Starts the writer's next action.
     fn ask(&mut self) {
         if self.question.is_some() {
             return;
@@ -251,7 +251,8 @@ impl<C: LogCore> Driver<C> {
         };
     }
 
-    /// Tells the writer that the connection went or came. An action that was under way then counts as unanswered.
+    /// Notifies the writer that the connection was lost or established. An action in progress then counts as
+    /// unanswered.
     fn watch_link(&mut self) {
         let connection = number(*self.link.borrow_and_update());
         if connection == self.connection {
@@ -280,7 +281,7 @@ impl<C: LogCore> Driver<C> {
     }
 }
 
-/// Which connection this is; `None` while there is none.
+/// The number of this connection; `None` while there is none.
 fn number(state: LinkState) -> Option<u64> {
     match state {
         LinkState::Up { connection } => Some(connection),

@@ -25,39 +25,39 @@ use tokio::time::{Instant, timeout};
 
 use crate::nats::{Bus, StreamError};
 
-/// How long the server remembers message ids. None is ever sent; this is the shortest it accepts.
+/// Window in which the server remembers message ids. We send none; this is the shortest that it accepts.
 const DUPLICATE_WINDOW: Duration = Duration::from_millis(100);
 
-/// How long a stream may be without a leader when it is looked for.
+/// Maximum time without a leader when a stream is looked up.
 const LEADER_WITHIN: Duration = Duration::from_secs(20);
 
-/// Between two tries.
+/// Pause between two tries.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
-/// The server's codes for "the last sequence is another": one names it, the other comes from a leader that has not yet stored
-/// what it compares with.
+/// The server's error codes for a wrong last sequence: one names the sequence, the other comes from a leader that has
+/// not yet stored the message it compares with.
 const WRONG_LAST_SEQUENCE: [ErrorCode; 2] = [
     ErrorCode::STREAM_WRONG_LAST_SEQUENCE,
     ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT,
 ];
 
-/// What a message in the stream is.
+/// Kind of a message in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lane {
     /// A batch that its writer appended.
     Log,
-    /// A batch that somebody still had, sent to fill a hole (F4).
+    /// A batch that a process still had, sent to fill a hole (F4).
     Fill,
 }
 
 /// One message of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its place in the stream.
+    /// Its sequence in the stream.
     pub sequence: u64,
-    /// What it is.
+    /// Its kind.
     pub lane: Lane,
-    /// Whose log it belongs to.
+    /// The owner of the log.
     pub owner: OwnerId,
     /// The batch.
     pub bytes: Bytes,
@@ -65,12 +65,12 @@ pub struct Entry {
     pub stored: SystemTime,
 }
 
-/// What was read of one owner: what [`annals_node::chain::assemble`] takes.
+/// What was read of one owner's log: the input of [`annals_node::chain::assemble`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
     /// The bytes of each message, of the log and of its fills.
     pub batches: Vec<Vec<u8>>,
-    /// The sequence of the log's last message, as its leader says; 0 if it is empty.
+    /// The sequence of the log's last message, by the stream's leader; 0 if it is empty.
     pub last: u64,
     /// The bytes of the log's last message.
     newest: Vec<u8>,
@@ -85,30 +85,30 @@ impl Reading {
     }
 }
 
-/// What the server said to an append.
+/// The server's answer to an append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It is in the log, at this sequence.
     Appended(u64),
-    /// The subject's last sequence is another than was expected.
+    /// The subject's last sequence is not the expected one.
     Rejected,
-    /// It is not known whether it is in the log.
+    /// It is unknown whether it is in the log.
     Unknown(Fault),
 }
 
-/// Why an append has no verdict. Each of these passes when its reason does; nothing is lost meanwhile.
+/// Why the result of an append is unknown. Each is temporary; nothing is lost meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Fault {
     /// No answer within [`PATIENCE`].
     #[error("the log did not answer within {} ms", PATIENCE.as_millis())]
     Silence,
-    /// Nobody answers for the stream: it has no leader at the moment, or JetStream is off.
+    /// No server answers for the stream: it has no leader at the moment, or JetStream is off.
     #[error("nobody answers for the log stream; if this lasts, check that a majority of its nats-servers is up")]
     NoLeader,
-    /// The server does not take it.
+    /// The server refuses it.
     #[error("the nats-server does not append: {0}; check its disk and its JetStream limits")]
     Refused(String),
-    /// Connection or answer are not what they should be.
+    /// The connection or the answer is broken.
     #[error("the log could not be reached: {0}")]
     Broken(String),
 }
@@ -121,15 +121,15 @@ pub enum ReadError {
     Silent {
         /// The stream.
         stream: String,
-        /// What was read.
+        /// The subject.
         subject: String,
     },
-    /// The end of the log was before what had been read already.
+    /// The log ends before what has been read already.
     #[error("{subject} of stream {stream} has lost its tail; read it again from its first message")]
     Shrunk {
         /// The stream.
         stream: String,
-        /// What was read.
+        /// The subject.
         subject: String,
     },
     /// The server answered with an error.
@@ -137,9 +137,9 @@ pub enum ReadError {
     Failed {
         /// The stream.
         stream: String,
-        /// What was read.
+        /// The subject.
         subject: String,
-        /// What the server or the client says.
+        /// The error of the server or the client.
         reason: String,
     },
 }
@@ -155,11 +155,11 @@ pub struct History {
 }
 
 impl History {
-    /// The stream of a realm's shard: made when it is missing, and compared with what the server has in either case. It keeps
-    /// everything until it is trimmed, and refuses what does not fit rather than drop what is old.
+    /// The stream of a realm's shard: created if missing, and compared with the server's configuration in either case.
+    /// It keeps everything until it is trimmed, and refuses new messages rather than drop old ones.
     ///
     /// # Errors
-    /// When it cannot be made, or stands with another configuration.
+    /// When it cannot be created, or has another configuration.
     pub async fn ensure(bus: &Bus, realm: &str, shard: Shard, replicas: usize) -> Result<Self, StreamError> {
         let subjects = Subjects::new(realm);
         let stream = bus
@@ -170,7 +170,7 @@ impl History {
                 discard: DiscardPolicy::New,
                 duplicate_window: DUPLICATE_WINDOW,
                 num_replicas: replicas,
-                // Nobody may be tempted to read from a replica that is behind (L5).
+                // No read may come from a replica that lags (L5).
                 allow_direct: false,
                 ..Config::default()
             })
@@ -178,11 +178,11 @@ impl History {
         Ok(Self::of(bus, realm, shard, stream))
     }
 
-    /// The stream of a realm's shard as it stands, for readers; `None` when there is none. A cluster that was just started
+    /// The existing stream of a realm's shard, for readers; `None` when there is none. A cluster that has just started
     /// answers once the stream has a leader.
     ///
     /// # Errors
-    /// When the server does not say within 20 s.
+    /// When the server does not answer within 20 s.
     pub async fn find(bus: &Bus, realm: &str, shard: Shard) -> Result<Option<Self>, StreamError> {
         let name = stream_name(realm, shard);
         let patience = Instant::now() + LEADER_WITHIN;
@@ -206,12 +206,12 @@ impl History {
         }
     }
 
-    /// The connection it is reached by.
+    /// Its connection.
     pub fn bus(&self) -> &Bus {
         &self.bus
     }
 
-    /// The stream itself, for operators' questions.
+    /// The stream itself, for operators' requests.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
@@ -221,14 +221,15 @@ impl History {
         &self.name
     }
 
-    /// Appends to an owner's log, provided that the last sequence of its subject is `expect` (L4); 0 is an empty subject.
+    /// Appends to an owner's log, provided that the last sequence of its subject is `expect` (L4); 0 is an empty
+    /// subject.
     pub async fn append(&self, owner: OwnerId, expect: u64, bytes: Bytes) -> Verdict {
         let mut headers = HeaderMap::new();
         headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, HeaderValue::from(expect));
         self.publish(self.subject(Lane::Log, owner), headers, bytes).await
     }
 
-    /// Publishes a batch that fills a hole of an owner's log. It does not matter when it is there twice.
+    /// Publishes a batch that fills a hole of an owner's log. Duplicates do no harm.
     pub async fn fill(&self, owner: OwnerId, bytes: Bytes) -> Verdict {
         self.publish(self.subject(Lane::Fill, owner), HeaderMap::new(), bytes)
             .await
@@ -264,8 +265,8 @@ impl History {
             .await
     }
 
-    /// The first message of an owner's log or fills at `sequence` or later, from the stream's leader; `None` when there is
-    /// none.
+    /// The first message of an owner's log or fills at `sequence` or later, from the stream's leader; `None` when there
+    /// is none.
     ///
     /// # Errors
     /// When the leader does not answer.
@@ -278,14 +279,14 @@ impl History {
         .await
     }
 
-    /// Reads an owner's log and fills to their end (E1); given what was read before, only what has come since, so that a taker
-    /// gets ahead of a writer who is still alive.
+    /// Reads an owner's log and fills to their end (E1); given an earlier reading, only what is new since, so that a
+    /// take-over gets ahead of a writer that is still alive.
     ///
-    /// The end is what the leader says it is. What lies before it may come from any replica: each batch names the hash of the
+    /// The leader determines the end. What lies before it may come from any replica: each batch names the hash of the
     /// one before, so a replica that lacks one shows as a hole.
     ///
     /// # Errors
-    /// When the stream does not answer, or has lost its tail meanwhile: then begin with an empty reading.
+    /// When the stream does not answer, or has lost its tail meanwhile: then start with an empty reading.
     pub async fn read(&self, owner: OwnerId, reading: &mut Reading) -> Result<(), ReadError> {
         let log = self.subject(Lane::Log, owner);
         if reading.last == 0 {
@@ -310,7 +311,7 @@ impl History {
             *reading = all;
             return Ok(());
         }
-        // Few, if any: asking for each is quicker than setting up a delivery.
+        // Few, if any: requesting each is quicker than setting up a consumer.
         loop {
             let next = self.next(Lane::Log, owner, reading.last + 1);
             let next_fill = self.next(Lane::Fill, owner, reading.last_fill + 1);
@@ -335,7 +336,7 @@ impl History {
         }
     }
 
-    /// The owners of whose logs or fills the stream holds something.
+    /// The owners that have logs or fills in the stream.
     ///
     /// # Errors
     /// When the leader does not answer.
@@ -364,7 +365,7 @@ impl History {
         }
     }
 
-    /// The highest sequence that a message of these owners' logs and fills has; 0 if there is none.
+    /// The highest sequence of any message of these owners' logs and fills; 0 if there is none.
     ///
     /// # Errors
     /// When the leader does not answer.
@@ -391,8 +392,8 @@ impl History {
         Ok(last.map_or(0, |entry| entry.sequence))
     }
 
-    /// Visits the messages on some subjects, in order, up to the one at `last`, which has to be one of them (0 is none), or
-    /// until a visit breaks off.
+    /// Visits the messages on some subjects, in order, up to the one at `last`, which must be one of them (0 for none),
+    /// or until a visit breaks off.
     async fn visit(
         &self,
         subjects: Vec<String>,
@@ -428,7 +429,7 @@ impl History {
         }
     }
 
-    /// Follows some subjects, all if there are none, from a sequence on.
+    /// Delivers messages of some subjects, or of all if none are given, from a sequence on.
     pub(super) async fn follow(&self, filter_subjects: Vec<String>, first: u64) -> Result<push::Ordered, String> {
         let config = push::OrderedConfig {
             deliver_subject: self.bus.client().new_inbox(),
@@ -444,7 +445,7 @@ impl History {
         consumer.messages().await.map_err(|error| error.to_string())
     }
 
-    /// What a delivered message is; nothing if it is of no owner.
+    /// Decodes a delivered message; `None` if it belongs to no owner.
     pub(super) fn entry(&self, message: &async_nats::jetstream::Message) -> Option<Entry> {
         let place = message.info().ok().zip(self.place(&message.subject));
         let Some((info, (lane, owner))) = place else {
@@ -494,14 +495,15 @@ impl History {
         }
     }
 
-    /// Drops an owner's oldest messages, up to the first that is younger than `age`, or is no batch numbered lower than
-    /// `cursor`: everything below the cursor is archived or void (F6). It goes by what lies there now, since a sequence that
-    /// was seen before may have been given out again. The last message always stays, so that a subject is never empty again.
+    /// Deletes an owner's oldest messages, up to the first that is younger than `age`, or is not a batch numbered lower
+    /// than `cursor`: everything below the cursor is archived or void (F6). It reads what is stored now, since a
+    /// sequence seen before may have been reused. The last message always stays, so that a subject never becomes empty
+    /// again.
     ///
-    /// Returns whether it is done, that is, nothing stayed only for being young.
+    /// Returns whether it is done, that is, nothing was kept only because of its age.
     ///
     /// # Errors
-    /// When the server does not answer or does not do it.
+    /// When the server does not answer or refuses.
     pub async fn trim(
         &self,
         lane: Lane,
@@ -550,7 +552,7 @@ impl History {
         }
     }
 
-    /// What a subject of this stream stands for.
+    /// Parses a subject of this stream.
     fn place(&self, subject: &str) -> Option<(Lane, OwnerId)> {
         let (_, owner) = subject.rsplit_once('.')?;
         let owner = OwnerId(owner.parse().ok()?);

@@ -1,4 +1,4 @@
-//! Reading a whole history stream in order, for as long as the process lives: what db folds from.
+//! Reads a whole history stream in order, for as long as the process runs: db's input to folding.
 
 use std::time::Duration;
 
@@ -9,41 +9,41 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::{Entry, History};
 use crate::waiting::Wait;
 
-/// How often the stream is asked for its end, which a server that lost its tail has moved back.
+/// Interval at which the stream's end is requested: a server that lost its tail has moved it back.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Before the reading is begun anew after it failed.
+/// Pause before reading is restarted after a failure.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Reads a stream from some sequence on, logs and fills of all owners, in order.
+/// Reads a stream from a sequence on, logs and fills of all owners, in order.
 ///
-/// It begins anew by itself when the connection or the server was away. When the stream has lost its tail, it begins again at
-/// the stream's first message, since sequences may have been given out twice: the reader's user skips what it has folded.
+/// It restarts by itself when the connection or the server was lost. When the stream has lost its tail, it restarts at
+/// the stream's first message, since sequences may have been reused: its user skips what it has folded.
 pub struct Reader {
     history: History,
-    /// The sequence that is read next.
+    /// The next sequence to read.
     position: u64,
     messages: Messages,
     look: tokio::time::Interval,
-    /// The question for the stream's end that is under way.
+    /// The request for the stream's end in progress.
     looking: Option<Looking>,
     interrupted: Wait,
 }
 
-/// Where the messages come from. What takes several steps is kept here, so that it goes on where it was when the waiting for
-/// it is given up: whoever waits in short slices would never see the end of what is longer than a slice.
+/// The source of messages. Steps in progress are kept here, so that they continue when the wait is cancelled: a caller
+/// that waits in short slices would never complete a step longer than a slice.
 enum Messages {
-    /// The consumer is being made.
+    /// The consumer is being created.
     Opening(BoxFuture<'static, Result<push::Ordered, String>>),
-    /// They are delivered.
+    /// Messages are delivered.
     Open(Box<push::Ordered>),
-    /// Reading failed, and is begun anew at this moment.
+    /// Reading failed, and restarts at this time.
     Failed(Instant),
 }
 
-/// A question for the stream's end.
+/// A request for the stream's end.
 struct Looking {
-    /// What was to be read next when it was put: the answer may be older than what has been read since.
+    /// The next sequence to read at the time of the request: the answer may be older than what has been read since.
     position: u64,
     answer: BoxFuture<'static, Option<Ends>>,
 }
@@ -55,7 +55,7 @@ struct Ends {
 }
 
 impl Reader {
-    /// Will read from `sequence` on.
+    /// A reader from `sequence` on.
     pub fn new(history: &History, sequence: u64) -> Self {
         let mut look = interval_at(Instant::now() + LOOK_INTERVAL, LOOK_INTERVAL);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -73,8 +73,7 @@ impl Reader {
         }
     }
 
-    /// The next message, waiting for it however long. Nothing is lost when the waiting is given up, and what was under way goes
-    /// on with the next call.
+    /// The next message, waiting for it indefinitely. Cancel-safe: what was in progress continues with the next call.
     pub async fn next(&mut self) -> Entry {
         loop {
             tokio::select! {
@@ -118,8 +117,8 @@ impl Reader {
         }
     }
 
-    /// Begins again when the stream ends before what had been read when its end was asked for. Without an answer there is
-    /// nothing to conclude; the next look comes.
+    /// Restarts when the stream ends before what had been read at the time of the request. Without an answer nothing
+    /// can be concluded until the next request.
     fn compare(&mut self, position: u64, ends: Option<Ends>) {
         let Some(Ends { first, last }) = ends.filter(|ends| ends.last + 1 < position) else {
             return;
@@ -140,7 +139,7 @@ fn open(history: &History, position: u64) -> Messages {
     Messages::Opening(Box::pin(async move { history.follow(Vec::new(), position).await }))
 }
 
-/// The next message, or why there is none; the caller then puts [`Messages::Failed`] in place.
+/// The next message, or why there is none; the caller then sets [`Messages::Failed`].
 async fn delivered(
     messages: &mut Messages,
     history: &History,
@@ -164,7 +163,7 @@ async fn delivered(
     }
 }
 
-/// The answer to the question that is under way; never, if none is.
+/// The answer to the request in progress; waits for ever if there is none.
 async fn ends(looking: &mut Option<Looking>) -> Option<Ends> {
     match looking {
         Some(looking) => (&mut looking.answer).await,

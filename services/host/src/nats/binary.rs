@@ -1,4 +1,4 @@
-//! Which `nats-server` program to run when we run one ourselves.
+//! Finds the `nats-server` program for servers that we run ourselves.
 
 use std::env;
 use std::fmt;
@@ -8,20 +8,20 @@ use std::process::Command;
 
 use super::{MINIMUM, Version};
 
-/// Names the program outright; nothing else is tried then.
+/// Names the program; no other is tried then.
 const VARIABLE: &str = "ANNALS_NATS_SERVER";
 
-/// Where `make setup` puts the pinned one, below the working tree.
+/// Path of the pinned program that `make setup` installs, below the working tree.
 const PRIVATE: &str = "target/tools/nats-server";
 
 const PROGRAM: &str = "nats-server";
 
-/// A program that was looked at and not taken.
+/// A program that was examined and rejected.
 #[derive(Debug)]
 pub struct Candidate {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Its version, or why it has none.
+    /// Its version, or why it is unknown.
     pub version: Result<Version, String>,
 }
 
@@ -40,16 +40,17 @@ pub enum BinaryError {
     /// `ANNALS_NATS_SERVER` names a program that is too old or does not run.
     #[error("ANNALS_NATS_SERVER names no nats-server of at least {MINIMUM}: {0}; name another, or unset it")]
     Named(Candidate),
-    /// Nothing that was found is new enough.
+    /// No program that was found is new enough.
     #[error("no nats-server of at least {MINIMUM} ({}); run `make setup`, or install one from its official release page", listed(.0))]
     NotFound(Vec<Candidate>),
 }
 
-/// The program to run: the one named by `ANNALS_NATS_SERVER`; else the first that is new enough of the private one (looked for
-/// upward from the working directory and from this executable) and the one on PATH. Blocks while it asks each for its version.
+/// The program to run: the one named by `ANNALS_NATS_SERVER`; else the first that is new enough of the private one
+/// (searched upward from the working directory and from this executable) and the one on PATH. Blocks while it asks each
+/// for its version.
 ///
 /// # Errors
-/// When there is none, saying what was found instead.
+/// When there is none; the error lists what was found instead.
 pub fn find_binary() -> Result<PathBuf, BinaryError> {
     if let Some(named) = env::var_os(VARIABLE) {
         let candidate = examine(PathBuf::from(named), ask_version);
@@ -70,7 +71,7 @@ pub fn find_binary() -> Result<PathBuf, BinaryError> {
     )
 }
 
-/// The first usable one, by what `ask` says of each.
+/// The first usable one, by the version that `ask` returns.
 fn choose(
     paths: impl Iterator<Item = PathBuf>,
     ask: impl Fn(&Path) -> io::Result<Version>,
@@ -101,7 +102,7 @@ fn examine(path: PathBuf, ask: impl Fn(&Path) -> io::Result<Version>) -> Candida
     Candidate { path, version }
 }
 
-/// Reads `nats-server: v2.15.1`.
+/// Parses `nats-server: v2.15.1`.
 fn ask_version(path: &Path) -> io::Result<Version> {
     let output = Command::new(path).arg("--version").output()?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -125,7 +126,7 @@ fn listed(candidates: &[Candidate]) -> String {
 mod tests {
     use super::*;
 
-    /// What each path would answer.
+    /// The version of each path.
     fn ask(path: &Path) -> io::Result<Version> {
         let answer = match path.to_str() {
             Some("/old") => "2.9.10",

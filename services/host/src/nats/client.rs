@@ -1,4 +1,4 @@
-//! How a service is connected to the bus: for as long as it lives, through whatever servers come and go.
+//! A service's connection to the bus: it outlives the loss and return of servers.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,38 +12,38 @@ use super::stream::{self as streams, StreamError};
 use super::{MAX_PAYLOAD, MINIMUM, Version};
 use crate::waiting::Wait;
 
-/// How long a command tries the first connection. A service tries as long as it takes: it and the server are often started
+/// Timeout of a command's first connection. A service retries indefinitely: it and the server are often started
 /// together.
 const FIRST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Between two tries of the first connection.
+/// Pause between two tries of the first connection.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
-/// The longest pause between two tries to reconnect. There is no last try.
+/// Maximum pause between two tries to reconnect, which never end.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// How often the server is asked for a sign of life. After three without an answer the connection is given up, so a frozen
-/// server is noticed within eight seconds; the gate closes long before that.
+/// Ping interval. After three without an answer the connection is given up, so a frozen server is noticed within eight
+/// seconds; the gate closes long before that.
 const PING_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long one attempt to connect, or one request, may take.
+/// Timeout of one attempt to connect, or one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Messages that a subscription holds for a reader who is behind; more are dropped, and reported as a slow consumer.
+/// Maximum messages queued for a slow subscriber; more are dropped, and reported as a slow consumer.
 const SUBSCRIPTION_CAPACITY: usize = 64 * 1024;
 
-/// The connection as it stands.
+/// State of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkState {
-    /// Connected, for the `connection`th time. Who sees another number than before has been away meanwhile, however shortly:
-    /// what was in flight is in doubt, and epochs have to be confirmed.
+    /// Connected, for the `connection`th time. A changed number means that the connection was lost meanwhile, however
+    /// briefly: messages in flight are in doubt, and epochs must be confirmed.
     Up {
         /// Counts from 1.
         connection: u64,
     },
-    /// Not connected; the client is trying.
+    /// Not connected; the client retries.
     Down {
-        /// How many connections there have been.
+        /// Number of connections so far.
         connections: u64,
     },
 }
@@ -51,57 +51,57 @@ pub enum LinkState {
 /// The bus could not be joined.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The address is no address.
+    /// The address cannot be parsed.
     #[error("{url:?} is not the address of a nats-server; write nats://HOST:PORT, several separated by commas")]
     Address {
-        /// What was given.
+        /// The address as given.
         url: String,
-        /// Why it is none.
+        /// The cause.
         source: std::io::Error,
     },
-    /// Nobody answered.
+    /// No server answered.
     #[error("no nats-server answered on {url} within {} s; check that it runs and that the address is right", FIRST_PATIENCE.as_secs())]
     Unreachable {
-        /// Where.
+        /// The address.
         url: String,
-        /// What the last try gave.
+        /// The error of the last try.
         source: async_nats::ConnectError,
     },
-    /// It answered and did not let us in.
+    /// The server refused the connection.
     #[error("the nats-server on {url} refused the connection; check user, token and TLS")]
     Refused {
-        /// Where.
+        /// The address.
         url: String,
-        /// What it said.
+        /// The server's error.
         source: async_nats::ConnectError,
     },
-    /// It is a server that we do not run on.
+    /// The server is not supported.
     #[error(transparent)]
     Unfit(#[from] Unfit),
 }
 
-/// A server that Annals does not run on.
+/// A server that Annals does not support.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// Too old, or so odd that it does not say.
+    /// Too old, or its version cannot be parsed.
     #[error("nats-server {server} has version {version}; Annals needs {MINIMUM} or later: upgrade it")]
     Version {
         /// Its name.
         server: String,
-        /// What it says.
+        /// Its version.
         version: String,
     },
-    /// It takes smaller messages than a batch can be.
+    /// Its maximum message size is less than that of a batch.
     #[error(
         "nats-server {server} takes messages of at most {max_payload} bytes; set max_payload: {MAX_PAYLOAD} in its configuration"
     )]
     Payload {
         /// Its name.
         server: String,
-        /// What it takes.
+        /// Its maximum, in bytes.
         max_payload: usize,
     },
-    /// It has no place for the log.
+    /// It has no JetStream for the log.
     #[error("nats-server {server} runs without JetStream; add a jetstream block to its configuration")]
     NoJetStream {
         /// Its name.
@@ -109,16 +109,16 @@ pub enum Unfit {
     },
 }
 
-/// The round trip did not come about.
+/// The round trip failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BarrierError {
-    /// Nothing came back in time: there is no connection, or the server is stuck.
+    /// No answer in time: there is no connection, or the server is stuck.
     #[error("the bus did not answer within {} s", REQUEST_TIMEOUT.as_secs())]
     Timeout,
     /// The client has ended.
     #[error("the connection to the bus has been closed")]
     Closed,
-    /// The server behind the connection is now another.
+    /// The connection is now to another server.
     #[error(transparent)]
     Unfit(#[from] Unfit),
 }
@@ -132,11 +132,11 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// Connects to one of the servers in `url` (`nats://HOST:PORT`, several separated by commas) under `name`, which is what
+    /// Connects to one of the servers in `url` (`nats://HOST:PORT`, several separated by commas) under `name`, which
     /// operators see in the server's lists.
     ///
     /// # Errors
-    /// When no server is reached within ten seconds, or the one that is reached does not fit.
+    /// When no server is reached within ten seconds, or the one that is reached is not suitable.
     pub async fn connect(url: &str, name: &str) -> Result<Self, ConnectError> {
         Self::connect_within(url, name, Some(FIRST_PATIENCE)).await
     }
@@ -144,7 +144,7 @@ impl Bus {
     /// As [`Self::connect`], but waits for a server as long as it takes.
     ///
     /// # Errors
-    /// When the server that is reached refuses the connection or does not fit.
+    /// When the server that is reached refuses the connection or is not suitable.
     pub async fn join(url: &str, name: &str) -> Result<Self, ConnectError> {
         Self::connect_within(url, name, None).await
     }
@@ -153,7 +153,7 @@ impl Bus {
         let (report, mut state) = watch::channel(LinkState::Down { connections: 0 });
         let client = first_connection(url, &options(url, name, report), patience).await?;
         fitness(&client.server_info())?;
-        // The event of the first connection is on its way; who asks for the state must not find "down".
+        // The event of the first connection is still in flight; a reader of the state must not find "down".
         state.wait_for(|state| matches!(state, LinkState::Up { .. })).await.ok();
         let jetstream = jetstream::context::ContextBuilder::new()
             .timeout(REQUEST_TIMEOUT)
@@ -166,8 +166,8 @@ impl Bus {
         })
     }
 
-    /// The client, for publishing and subscribing. What is published while the connection is down is kept, up to the capacity
-    /// of its queue, and sent late: receivers judge by epoch and number, never by arrival.
+    /// The client, for publishing and subscribing. Messages published while the connection is down are kept, up to the
+    /// capacity of its queue, and sent late: receivers judge by epoch and number, never by arrival.
     pub fn client(&self) -> &Client {
         &self.client
     }
@@ -182,11 +182,12 @@ impl Bus {
         self.state.clone()
     }
 
-    /// Waits until the server has taken everything that this connection sent before, subscriptions included: a message to
-    /// ourselves has come back. (Flushing only empties our own buffer.) In a cluster it says nothing about the other servers.
+    /// Waits until the server has processed everything that this connection sent before, subscriptions included: a
+    /// message to ourselves has come back. (Flushing only empties our own buffer.) In a cluster this covers this server
+    /// only.
     ///
     /// # Errors
-    /// When nothing comes back within five seconds, or the server that we have been reconnected to does not fit.
+    /// When nothing comes back within five seconds, or the server that we have been reconnected to is not suitable.
     pub async fn barrier(&self) -> Result<(), BarrierError> {
         let round_trip = async {
             let inbox = self.client.new_inbox();
@@ -207,17 +208,17 @@ impl Bus {
         Ok(fitness(&self.client.server_info())?)
     }
 
-    /// The stream as `wanted`: made when it is missing; when it stands, it has to be the same in every field that we set. The
-    /// configuration is read back from the server, which may have dropped what it does not know.
+    /// The stream as `wanted`: created if missing; an existing one must be equal in every field that we set. The
+    /// configuration is read back from the server, which may have dropped fields that it does not know.
     ///
     /// # Errors
-    /// When it cannot be made, or differs: the message names each field.
+    /// When it cannot be created, or differs: the error names each field.
     pub async fn ensure_stream(&self, wanted: stream::Config) -> Result<stream::Stream, StreamError> {
         streams::ensure(&self.jetstream, wanted).await
     }
 }
 
-/// Tries until a server answers or patience ends.
+/// Retries until a server answers or the timeout passes.
 async fn first_connection(
     url: &str,
     options: &async_nats::ConnectOptions,
@@ -295,13 +296,13 @@ fn options(url: &str, name: &str, state: watch::Sender<LinkState>) -> async_nats
         })
 }
 
-/// Doubles from 10 ms; nearly at once at first, since a cluster's other servers are there.
+/// Doubles from 10 ms; almost immediate at first, since a cluster's other servers are available.
 fn pause_before(attempt: usize) -> Duration {
     let doublings = u32::try_from(attempt).unwrap_or(u32::MAX).min(10);
     (Duration::from_millis(5) * 2_u32.pow(doublings)).min(LONGEST_PAUSE)
 }
 
-/// What becomes of a connection's events.
+/// Reports a connection's events.
 struct Report {
     state: watch::Sender<LinkState>,
     away: Wait,
@@ -323,7 +324,7 @@ impl Report {
             Event::SlowConsumer(subscription) => {
                 tracing::warn!(subscription, "messages were dropped: their reader is too slow");
             }
-            // Each try to connect again that fails.
+            // A failed try to reconnect.
             Event::ClientError(error) if is_down => self.away.lasts(error),
             Event::ServerError(error) => tracing::warn!(%error, "the nats-server reports an error"),
             Event::ClientError(error) => tracing::warn!(%error, "the connection to the bus reports an error"),
@@ -366,8 +367,8 @@ fn fitness(info: &async_nats::ServerInfo) -> Result<(), Unfit> {
             });
         }
     }
-    // In a cluster another server may keep the log, and this one leads requests there: it may have none of its own, or have
-    // lost it to a full disk.
+    // In a cluster another server may have the log, and this one forwards requests to it: it may have no JetStream of
+    // its own, or have lost it to a full disk.
     if !info.jetstream && info.cluster.is_none() {
         return Err(Unfit::NoJetStream { server });
     }

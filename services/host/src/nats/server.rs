@@ -1,5 +1,5 @@
-//! A private nats-server with JetStream, on loopback: one for a realm on one machine and for tests, or three that form a
-//! cluster. Fault tests kill, pause and restart them; a restarted server has its ports and its store as before.
+//! A private nats-server with JetStream, on loopback: one for a realm on one machine and for tests, or three in a
+//! cluster. Fault tests kill, pause and restart them; a restarted server keeps its ports and its store.
 
 use std::fmt;
 use std::fs;
@@ -16,38 +16,38 @@ use async_nats::jetstream;
 use super::{BinaryError, MAX_PAYLOAD, find_binary};
 use crate::child::{self, Child};
 
-/// How long a server, or three until they have a leader, may take to answer. Opening a large store is what takes time.
+/// Timeout until a server answers, or three have a leader. Opening a large store takes most of it.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often a starting server is asked whether it answers.
+/// Poll interval of a starting server.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How often a start is repeated with other ports when somebody else took one in between.
+/// Maximum starts with other ports when another process took a port in between.
 const PORT_ATTEMPTS: usize = 8;
 
-/// Ports are taken from below the range that the kernel gives to outgoing connections (from 32768): in that range a client
+/// Ports are chosen below the range that the kernel uses for outgoing connections (from 32768): in that range a client
 /// that keeps trying to reach a stopped server on loopback can end up connected to itself, and hold the port for good.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// Servers of a cluster: the fewest that survive the loss of one.
+/// Servers of a cluster: the minimum that survives the loss of one.
 const CLUSTER_SIZE: usize = 3;
 
-/// How much of a failed server's log is shown, in bytes.
+/// Bytes of a failed server's log that are shown.
 const LOG_TAIL: usize = 2_000;
 
-/// The shortest interval of syncing: below it "always" costs the same and promises more.
+/// Minimum sync interval: below it, "always" costs the same and guarantees more.
 const SHORTEST_SYNC: Duration = Duration::from_millis(1);
 
-/// The longest: the server's own default.
+/// Maximum sync interval: the server's own default.
 const LONGEST_SYNC: Duration = Duration::from_secs(120);
 
-/// When the server syncs what it stores to disk: `sync_interval` in its configuration, for all of its streams.
+/// When the server syncs its store to disk: `sync_interval` in its configuration, for all of its streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncPolicy {
     /// Before each acknowledgement: an acknowledged batch survives a power cut.
     #[default]
     Always,
-    /// Once per interval: an acknowledged batch survives the death of the server, and a power cut only when it is older.
+    /// Once per interval: an acknowledged batch survives a crash of the server, and a power cut only when it is older.
     Every(Duration),
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for SyncPolicy {
     }
 }
 
-/// The text is no [`SyncPolicy`].
+/// The text is not a [`SyncPolicy`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} says not when to sync; write always, or an interval from 1ms to 120s")]
 pub struct NotASyncPolicy(String);
@@ -68,7 +68,7 @@ pub struct NotASyncPolicy(String);
 impl FromStr for SyncPolicy {
     type Err = NotASyncPolicy;
 
-    /// Reads `always`, `100ms` and `2s`.
+    /// Parses `always`, `100ms` and `2s`.
     fn from_str(text: &str) -> Result<Self, NotASyncPolicy> {
         if text == "always" {
             return Ok(SyncPolicy::Always);
@@ -86,14 +86,14 @@ impl FromStr for SyncPolicy {
     }
 }
 
-/// What a private server is started with.
+/// Options of a private server.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// Its folder: configuration, log and store. Made when missing; what it holds is taken up again.
+    /// Its folder: configuration, log and store. Created if missing; an existing store is reused.
     pub dir: PathBuf,
-    /// When it syncs.
+    /// Its sync policy.
     pub sync: SyncPolicy,
-    /// How many bytes its store may take on disk; `None` leaves that to the server.
+    /// Maximum bytes of its store on disk; `None` leaves that to the server.
     pub store_limit: Option<u64>,
 }
 
@@ -108,7 +108,7 @@ impl ServerOptions {
     }
 }
 
-/// A private server could not be started, or not be dealt with.
+/// A private server could not be started, or an action on it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// There is no program to run.
@@ -119,24 +119,24 @@ pub enum ServerError {
     Prepare {
         /// The folder.
         dir: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The process could not be started, signalled or waited for.
     #[error("the nats-server process could not be {action}")]
     Process {
-        /// What was tried.
+        /// The action.
         action: &'static str,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
     /// No free port was found.
     #[error("no free port on 127.0.0.1 between {} and {} for a nats-server; end what holds them", PORTS.start, PORTS.end)]
     NoPort,
-    /// It ended.
+    /// The server ended.
     #[error("nats-server ended ({status}); its log {log} ends with:\n{tail}")]
     Ended {
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
         /// Its log file.
         log: PathBuf,
@@ -146,7 +146,7 @@ pub enum ServerError {
     /// It runs and does not answer.
     #[error("nats-server on {url} did not answer within {} s; its log {log} ends with:\n{tail}", START_PATIENCE.as_secs())]
     Silent {
-        /// Where it listens.
+        /// Its address.
         url: String,
         /// Its log file.
         log: PathBuf,
@@ -168,7 +168,7 @@ impl Server {
     /// Starts a server and waits until its JetStream answers.
     ///
     /// # Errors
-    /// When there is no program, its folder cannot be written, or it does not come up: the message holds the end of its log.
+    /// When there is no program, its folder cannot be written, or it does not start: the error has the end of its log.
     pub async fn start(options: &ServerOptions) -> Result<Self, ServerError> {
         let program = find_binary()?;
         let mut attempt = 1;
@@ -181,7 +181,7 @@ impl Server {
         }
     }
 
-    /// Where clients connect: `nats://127.0.0.1:PORT`.
+    /// The address for clients: `nats://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
@@ -191,33 +191,33 @@ impl Server {
         self.child.id()
     }
 
-    /// The file it logs to.
+    /// Its log file.
     pub fn log(&self) -> &Path {
         &self.files.log
     }
 
-    /// The folder of its store.
+    /// Its store folder.
     pub fn store(&self) -> &Path {
         &self.files.store
     }
 
-    /// SIGKILL, as a crash or the kernel would. The store stays as it is at that moment.
+    /// Kills it with SIGKILL, as a crash or the kernel would. The store stays as it is at that moment.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub fn kill(&mut self) -> Result<(), ServerError> {
         self.child.kill().map(|_| ()).map_err(process("killed"))
     }
 
-    /// Asks it to end, as an operator would, and waits for that.
+    /// Stops it as an operator would, and waits for that.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub async fn stop(&mut self) -> Result<(), ServerError> {
         self.child.stop().await.map(|_| ()).map_err(process("stopped"))
     }
 
-    /// SIGSTOP: connections stay open, and nobody answers.
+    /// Freezes it with SIGSTOP: connections stay open without answers.
     ///
     /// # Errors
     /// When it does not run.
@@ -225,7 +225,7 @@ impl Server {
         self.child.pause().map_err(process("paused"))
     }
 
-    /// SIGCONT.
+    /// Continues it with SIGCONT.
     ///
     /// # Errors
     /// When it does not run.
@@ -233,8 +233,8 @@ impl Server {
         self.child.resume().map_err(process("resumed"))
     }
 
-    /// Starts it again after [`Self::kill`] or [`Self::stop`], on the same port and store, and waits until it answers. A
-    /// server that still runs is killed first. In a cluster a majority has to be up for that.
+    /// Restarts it after [`Self::kill`] or [`Self::stop`], on the same port and store, and waits until it answers. A
+    /// server that still runs is killed first. In a cluster this requires a majority that runs.
     ///
     /// # Errors
     /// As for [`Self::start`].
@@ -243,7 +243,7 @@ impl Server {
         self.ready().await
     }
 
-    /// Starts it again without waiting for it to answer: for bringing up several of a cluster at once.
+    /// Restarts it without waiting for it to answer: to start several of a cluster at once.
     ///
     /// # Errors
     /// When the process cannot be started.
@@ -253,7 +253,7 @@ impl Server {
         Ok(())
     }
 
-    /// Waits until JetStream answers: alone that is when its store is open, in a cluster when there is a leader.
+    /// Waits until JetStream answers: on a single server when its store is open, in a cluster when there is a leader.
     ///
     /// # Errors
     /// When it ends meanwhile, or takes longer than a minute.
@@ -273,12 +273,12 @@ impl Server {
         })
     }
 
-    /// Whether its JetStream answers within a second. One whose disk was full may answer, and store nothing.
+    /// Whether its JetStream answers within a second. A server whose disk was full may answer, and store nothing.
     pub async fn answers(&self) -> bool {
         jetstream_answers(&self.url()).await
     }
 
-    /// Looks whether it still runs.
+    /// Checks that it still runs.
     ///
     /// # Errors
     /// [`ServerError::Ended`] if it does not, with the end of its log.
@@ -333,13 +333,13 @@ impl Cluster {
         &mut self.servers
     }
 
-    /// The server of that name, as it stands in a stream's cluster information; `None` when the name is another's.
+    /// The server of that name, as used in a stream's cluster information; `None` for an unknown name.
     pub fn named(&mut self, name: &str) -> Option<&mut Server> {
         let place = (0..CLUSTER_SIZE).find(|&place| member_name(place) == name)?;
         self.servers.get_mut(place)
     }
 
-    /// Where clients connect: all three, separated by commas.
+    /// The addresses for clients: all three, separated by commas.
     pub fn url(&self) -> String {
         self.servers.iter().map(Server::url).collect::<Vec<_>>().join(",")
     }
@@ -347,7 +347,7 @@ impl Cluster {
     /// Waits until each of the three answers.
     ///
     /// # Errors
-    /// Of the first that ends or takes longer than a minute.
+    /// That of the first that ends or takes longer than a minute.
     pub async fn ready(&mut self) -> Result<(), ServerError> {
         for server in &mut self.servers {
             server.ready().await?;
@@ -382,7 +382,7 @@ fn member_name(place: usize) -> String {
 }
 
 impl ServerError {
-    /// Somebody else took the port between our choosing it and the server's listening on it.
+    /// Another process took the port between our choice and the server's listening on it.
     fn is_port_taken(&self) -> bool {
         matches!(self, ServerError::Ended { tail, .. } if tail.contains("address already in use"))
     }
@@ -392,11 +392,11 @@ fn process(action: &'static str) -> impl Fn(io::Error) -> ServerError {
     move |source| ServerError::Process { action, source }
 }
 
-/// What tells one server from the others of its cluster.
+/// The identity of a server in its cluster.
 struct Member<'a> {
     name: String,
     port: u16,
-    /// Where the other servers reach it; `None` when it is alone.
+    /// The port at which the other servers reach it; `None` for a single server.
     route: Option<u16>,
     routes: &'a [u16],
 }
@@ -434,13 +434,13 @@ impl Files {
             log: dir.join("nats.log"),
             store: dir.join("store"),
         };
-        // The server reads what it does not understand as an error; a folder's name is quoted so that it can be any.
+        // The server reports unknown configuration as an error; a folder's name is quoted so that it can be any.
         fs::write(&files.config, configuration(options, member, &files.store)).map_err(failed)?;
         Ok(files)
     }
 
     fn spawn(&self, program: &Path) -> Result<Child, ServerError> {
-        // A log of its own for each start: a port that was taken last time must not be read as taken now.
+        // A new log for each start: a taken port of the last start must not be read as taken now.
         let log = fs::File::create(&self.log)
             .and_then(|file| Ok((file.try_clone()?, file)))
             .map_err(|source| ServerError::Prepare {
@@ -493,7 +493,7 @@ fn configuration(options: &ServerOptions, member: &Member<'_>, store: &Path) -> 
     text
 }
 
-/// A string of the server's configuration language.
+/// A string in the server's configuration language.
 fn quoted(path: &Path) -> String {
     format!(
         "\"{}\"",
@@ -501,11 +501,11 @@ fn quoted(path: &Path) -> String {
     )
 }
 
-/// A port of 127.0.0.1 that nobody listens on at the moment, another one at each call.
+/// A port of 127.0.0.1 that is free at the moment, another one at each call.
 fn free_port() -> Result<u16, ServerError> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let width = PORTS.end - PORTS.start;
-    // Test programs run side by side: each begins somewhere else.
+    // Test programs run in parallel: each starts at another port.
     let offset = (std::process::id() % u32::from(width)) as u16;
     (0..width)
         .map(|_| {

@@ -7,23 +7,23 @@ use std::str::FromStr;
 
 use super::server::{Cluster, Server, ServerError, ServerOptions};
 
-/// How many nats-servers a realm has, and hence how many keep each log.
+/// Number of nats-servers of a realm, and of the copies of each log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerCount {
-    /// One: what it loses has to be put back by those who wrote it.
+    /// One: what it loses must be appended again by its writers.
     #[default]
     One,
     /// Three, of which one may be lost at any time.
     Three,
 }
 
-/// The text is no [`ServerCount`].
+/// The text is not a [`ServerCount`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not how many nats-servers there can be; write 1 or 3")]
 pub struct NotACount(String);
 
 impl ServerCount {
-    /// How many that are: the setting `replicas` of services that use them.
+    /// The number: the setting `replicas` of services that use these servers.
     #[must_use]
     pub fn replicas(self) -> usize {
         match self {
@@ -32,7 +32,7 @@ impl ServerCount {
         }
     }
 
-    /// How many servers have kept something in a folder before; `None` if none did.
+    /// Number of servers that have used a folder before; `None` if none did.
     #[must_use]
     pub fn kept_in(dir: &Path) -> Option<Self> {
         let holds = |name: &str| dir.join(name).is_dir();
@@ -62,20 +62,20 @@ impl FromStr for ServerCount {
     }
 }
 
-/// They run, or were killed and not started again. They are killed when this is dropped; their folders stay.
+/// They run, or were killed and not restarted. They are killed when this is dropped; their folders stay.
 #[derive(Debug)]
 pub enum Servers {
-    /// A server alone, in the folder itself.
+    /// A single server, in the folder itself.
     One(Box<Server>),
-    /// A cluster, in a folder each.
+    /// A cluster, with a folder for each server.
     Three(Cluster),
 }
 
 impl Servers {
-    /// Starts so many and waits until their JetStream answers.
+    /// Starts `count` servers and waits until their JetStream answers.
     ///
     /// # Errors
-    /// When there is no program, the folder cannot be written, or one of them does not come up.
+    /// When there is no program, the folder cannot be written, or one of them does not start.
     pub async fn start(options: &ServerOptions, count: ServerCount) -> Result<Self, ServerError> {
         match count {
             ServerCount::One => Ok(Self::One(Box::new(Server::start(options).await?))),
@@ -83,7 +83,7 @@ impl Servers {
         }
     }
 
-    /// Where clients connect: all of them, separated by commas.
+    /// The addresses for clients: all of them, separated by commas.
     pub fn url(&self) -> String {
         match self {
             Self::One(server) => server.url(),
@@ -91,7 +91,7 @@ impl Servers {
         }
     }
 
-    /// How many they are.
+    /// Their number.
     pub fn count(&self) -> ServerCount {
         match self {
             Self::One(_) => ServerCount::One,
@@ -107,27 +107,27 @@ impl Servers {
         }
     }
 
-    /// SIGKILL to all of them.
+    /// Kills all of them with SIGKILL.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub fn kill(&mut self) -> Result<(), ServerError> {
         self.each().iter_mut().try_for_each(Server::kill)
     }
 
-    /// Starts all of them again, those that run too, and waits until they answer.
+    /// Restarts all of them, also those that run, and waits until they answer.
     ///
     /// # Errors
-    /// When one of them does not come up.
+    /// When one of them does not start.
     pub async fn restart(&mut self) -> Result<(), ServerError> {
         self.each().iter_mut().try_for_each(Server::relaunch)?;
         self.ready().await
     }
 
-    /// Starts again those that have ended, and waits until they answer. How many those were.
+    /// Restarts those that have ended, and waits until they answer. Returns their number.
     ///
     /// # Errors
-    /// When one of them does not come up.
+    /// When one of them does not start.
     pub async fn restart_ended(&mut self) -> Result<usize, ServerError> {
         let mut ended = 0;
         for server in self.each() {
@@ -145,7 +145,7 @@ impl Servers {
     /// Waits until each of them answers.
     ///
     /// # Errors
-    /// Of the first that ends or takes longer than a minute.
+    /// That of the first that ends or takes longer than a minute.
     pub async fn ready(&mut self) -> Result<(), ServerError> {
         for server in self.each() {
             server.ready().await?;
@@ -153,10 +153,10 @@ impl Servers {
         Ok(())
     }
 
-    /// Asks all of them to end, and waits for that.
+    /// Stops all of them, and waits for that.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub async fn stop(&mut self) -> Result<(), ServerError> {
         for server in self.each() {
             server.stop().await?;
@@ -164,7 +164,7 @@ impl Servers {
         Ok(())
     }
 
-    /// Looks whether all of them run.
+    /// Checks that all of them run.
     ///
     /// # Errors
     /// [`ServerError::Ended`] of the first that does not, with the end of its log.

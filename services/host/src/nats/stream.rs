@@ -1,5 +1,5 @@
-//! Streams whose configuration is what we asked for. A server silently drops fields that it does not know, and a stream may
-//! stand from long ago; so what the server says it has is read back and compared, field by field.
+//! Streams with exactly the configuration that we asked for. A server silently drops fields that it does not know, and
+//! an existing stream may be old; so the server's configuration is read back and compared, field by field.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,23 +12,23 @@ use serde_json::Value;
 
 use crate::waiting::Wait;
 
-/// How long a cluster may take to have a leader and know its members.
+/// Maximum time until a cluster has a leader and knows its members.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Between two tries.
+/// Pause between two tries.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The server's codes for what passes by itself: members that have not been heard of yet, no leader at the moment.
+/// The server's error codes for temporary states: members that have not been heard of yet, no leader at the moment.
 const PASSING: [u64; 2] = [10005, 10008];
 
-/// One field in which a stream differs from what was asked for, named as in the server's API.
+/// One field in which a stream differs from the requested configuration, named as in the server's API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// The field.
     pub field: String,
-    /// What was asked for, as JSON; `null` means not set.
+    /// The requested value, as JSON; `null` means not set.
     pub wanted: Value,
-    /// What the server has.
+    /// The server's value.
     pub found: Value,
 }
 
@@ -38,36 +38,36 @@ impl fmt::Display for Difference {
     }
 }
 
-/// A stream is not there as it has to be.
+/// A stream does not exist as required.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
-    /// The server did not make it.
+    /// The server did not create it.
     #[error("stream {stream} could not be made")]
     Create {
         /// Its name.
         stream: String,
-        /// What the server says.
+        /// The server's error.
         source: jetstream::context::CreateStreamError,
     },
-    /// It stands already and could not be read.
+    /// It exists and could not be read.
     #[error("stream {stream} could not be read")]
     Read {
         /// Its name.
         stream: String,
-        /// What the server says.
+        /// The server's error.
         source: jetstream::context::GetStreamError,
     },
-    /// It stands and is another.
+    /// It exists with another configuration.
     #[error("stream {stream} differs from what is needed: {}; change it with the nats tool, or name another realm", listed(.differences))]
     Different {
         /// Its name.
         stream: String,
-        /// In what; never empty.
+        /// The differences; never empty.
         differences: Vec<Difference>,
     },
 }
 
-/// The stream as `wanted`: made when it is missing, and compared with what the server has in either case.
+/// The stream as `wanted`: created if missing, and compared with the server's configuration in either case.
 pub(super) async fn ensure(
     context: &jetstream::Context,
     wanted: Config,
@@ -94,7 +94,7 @@ pub(super) async fn ensure(
     }
 }
 
-/// Tries again for as long as the reason may pass. Making the same stream twice is no error.
+/// Retries for as long as the error may be temporary. Creating the same stream twice is no error.
 async fn create(
     context: &jetstream::Context,
     wanted: &Config,
@@ -136,7 +136,7 @@ fn code(error: &jetstream::context::CreateStreamError) -> Option<ErrorCode> {
     }
 }
 
-/// All differences that matter, in the order of their names.
+/// All relevant differences, sorted by name.
 fn compare(wanted: &Config, found: &Config) -> Vec<Difference> {
     let (wanted, found) = (meaning(wanted), meaning(found));
     let fields: BTreeSet<_> = wanted.keys().chain(found.keys()).collect();
@@ -152,7 +152,7 @@ fn compare(wanted: &Config, found: &Config) -> Vec<Difference> {
     fields.into_iter().filter_map(difference).collect()
 }
 
-/// The fields that are set to something: what means the same is made the same, and what the server adds by itself left out.
+/// The fields that are set: equivalent values are normalised, and the server's additions removed.
 fn meaning(config: &Config) -> BTreeMap<String, Value> {
     let Ok(Value::Object(fields)) = serde_json::to_value(config) else {
         unreachable!("invariant: a stream configuration is a JSON object")
@@ -166,9 +166,9 @@ fn meaning(config: &Config) -> BTreeMap<String, Value> {
 
 fn meaningful(field: &str, value: Value) -> Option<Value> {
     match (field, value) {
-        // Filled in by the server; nothing of ours relies on either.
+        // Filled in by the server; we rely on neither.
         ("duplicate_window" | "consumer_limits" | "placement", _) => None,
-        // The server's way to say "no limit" is -1, the client's is 0.
+        // "No limit" is -1 for the server and 0 for the client.
         ("max_consumers" | "max_msgs" | "max_msgs_per_subject" | "max_bytes" | "max_msg_size", Value::Number(n)) => {
             n.as_i64().filter(|&limit| limit > 0).map(Value::from)
         }

@@ -1,12 +1,12 @@
-//! The signer's folder: the only place where the secret key is, and what the signer remembers by itself.
+//! The signer's folder: the only place of the secret key, and the signer's own state.
 //!
-//! | file | what | written |
+//! | file | content | written |
 //! |---|---|---|
-//! | `key` | the secret key, for its owner alone | by `annals checkpoint keygen`, or by the first start |
-//! | `next-key` | the one that is to follow it | by `annals checkpoint rotate`; takes the place of `key` at the change |
+//! | `key` | the secret key, readable by its owner only | by `annals checkpoint keygen`, or by the first start |
+//! | `next-key` | the key that signs next | by `annals checkpoint rotate`; replaces `key` at the change |
 //! | `checkpoint` | the newest checkpoint that was signed | before the checkpoint leaves the process |
 //! | `keys/SIZE` | the record of the key that signs from that size on | once |
-//! | `lock` | locked by whoever signs | |
+//! | `lock` | locked by the process that signs | |
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -28,44 +28,44 @@ const CHECKPOINT: &str = "checkpoint";
 const RECORDS: &str = "keys";
 const LOCK: &str = "lock";
 
-/// Readable by the owner alone: the file holds a secret key.
+/// Readable by its owner only: the file holds a secret key.
 const PRIVATE: u32 = 0o600;
 
-/// For whoever may see the folder: the file holds what is public.
+/// Readable by all users with access to the folder: the file holds public data.
 const PUBLIC: u32 = 0o644;
 
-/// What others than its owner may do with a file.
+/// Permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
-/// Largest file that is read, bytes: more than a note may have.
+/// Maximum bytes of a file that is read: more than a note may have.
 const FILE_BYTES: u64 = 1 << 20;
 
-/// The folder of one signer, which nobody else uses meanwhile.
+/// The folder of one signer, locked against other processes.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// The lock is the open file's.
+    /// The lock belongs to the open file.
     _lock: File,
 }
 
 /// Why a signer's files cannot be used.
 #[derive(Debug, Error)]
 pub enum FolderError {
-    /// The operating system.
+    /// A file could not be read or written.
     #[error("{} cannot be read or written; check the path and its permissions", path.display())]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// Another signer.
+    /// Another signer uses the folder.
     #[error("another signer uses {}: one key signs in one place", path.display())]
     Taken {
         /// The folder.
         path: PathBuf,
     },
-    /// Others may read a secret.
+    /// A secret file is readable by other users.
     #[error("{} can be read by others than its owner: anybody may have the key; if nobody can, chmod 600 it, else make another key", path.display())]
     Exposed {
         /// The file.
@@ -77,40 +77,40 @@ pub enum FolderError {
         /// The file.
         path: PathBuf,
     },
-    /// No key.
+    /// The file holds no key.
     #[error("{} holds no key that signs checkpoints; restore the file", path.display())]
     Key {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: KeyError,
     },
-    /// A key of the other kind.
+    /// The file holds a key of the other kind.
     #[error("{} holds a key of the other kind: a log's makes checkpoints, and a witness's cosigns them", path.display())]
     Kind {
         /// The file.
         path: PathBuf,
     },
-    /// No note.
+    /// The file holds no note.
     #[error("{} holds no signed note; if it is what was signed or cosigned last, restore it: without it nobody would know what that was", path.display())]
     Note {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: NoteError,
     },
-    /// No record.
+    /// The file holds no record.
     #[error("{} is damaged: restore it", path.display())]
     Record {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: RecordError,
     },
 }
 
 impl Folder {
-    /// Takes the signer's folder in a data directory, made if there is none.
+    /// Locks the signer's folder in a data directory; it is created if missing.
     ///
     /// # Errors
     /// When another signer uses it, or it cannot be written.
@@ -131,15 +131,15 @@ impl Folder {
         }
     }
 
-    /// The key that signs.
+    /// The current key.
     ///
     /// # Errors
-    /// When it is not what it should be.
+    /// When the file cannot be used.
     pub fn key(&self) -> Result<Option<SignerKey>, FolderError> {
         read_key(&self.path.join(KEY), KeyKind::Note)
     }
 
-    /// The key that is to follow it.
+    /// The next key, if a change is planned.
     ///
     /// # Errors
     /// As [`Self::key`].
@@ -147,7 +147,7 @@ impl Folder {
         read_key(&self.path.join(NEXT_KEY), KeyKind::Note)
     }
 
-    /// Puts the next key into the place of the one that has signed so far, which is gone.
+    /// Replaces the current key by the next one. The old key is deleted.
     ///
     /// # Errors
     /// When the files cannot be written.
@@ -165,7 +165,7 @@ impl Folder {
         read_note(&self.path.join(CHECKPOINT))
     }
 
-    /// Remembers a checkpoint: it is on the disk when this returns.
+    /// Stores a checkpoint: it is on disk when this returns.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -173,7 +173,7 @@ impl Folder {
         keep_note(&self.path.join(CHECKPOINT), checkpoint)
     }
 
-    /// The records of all keys that have signed, by the sizes from which on they did.
+    /// The records of all keys that have signed, by the size from which each did.
     ///
     /// # Errors
     /// When one is damaged.
@@ -198,7 +198,7 @@ impl Folder {
         Ok(found)
     }
 
-    /// Remembers since when a key signs.
+    /// Stores the size from which on a key signs.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -211,7 +211,7 @@ impl Folder {
 /// The signed note in a file; `None` if there is no file.
 ///
 /// # Errors
-/// When it cannot be read, or is none.
+/// When it cannot be read, or is not a note.
 pub fn read_note(path: &Path) -> Result<Option<SignedNote>, FolderError> {
     let Some(bytes) = read(path)? else { return Ok(None) };
     let path = path.to_owned();
@@ -219,7 +219,7 @@ pub fn read_note(path: &Path) -> Result<Option<SignedNote>, FolderError> {
     Ok(Some(note))
 }
 
-/// Puts a signed note into a file, in the place of what is there: it is on the disk when this returns.
+/// Writes a signed note to a file, replacing the old one: it is on disk when this returns.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -227,7 +227,7 @@ pub fn keep_note(path: &Path, note: &SignedNote) -> Result<(), FolderError> {
     write(path, note.to_string().as_bytes(), PUBLIC)
 }
 
-/// Makes the key with which a data directory's signer begins.
+/// Creates the first key of a data directory's signer.
 ///
 /// # Errors
 /// When there is one, or it cannot be written.
@@ -235,7 +235,7 @@ pub fn make_key(data: &Path, name: KeyName) -> Result<SignerKey, FolderError> {
     make_key_file(&data.join(FOLDER).join(KEY), name, KeyKind::Note)
 }
 
-/// Makes the key that is to follow the one that signs.
+/// Creates the next key.
 ///
 /// # Errors
 /// When there is one already, or it cannot be written.
@@ -243,18 +243,18 @@ pub fn make_next_key(data: &Path, name: KeyName) -> Result<SignerKey, FolderErro
     make_key_file(&data.join(FOLDER).join(NEXT_KEY), name, KeyKind::Note)
 }
 
-/// The key that signs, of a signer that may be running.
+/// The current key of a signer that may be running.
 ///
 /// # Errors
-/// When it is not what it should be.
+/// When the file cannot be used.
 pub fn current_key(data: &Path) -> Result<Option<SignerKey>, FolderError> {
     read_key(&data.join(FOLDER).join(KEY), KeyKind::Note)
 }
 
-/// Makes a key in a file of its own.
+/// Creates a key in its own file.
 ///
 /// # Errors
-/// When the file is there, or cannot be written.
+/// When the file exists, or cannot be written.
 pub fn make_key_file(path: &Path, name: KeyName, kind: KeyKind) -> Result<SignerKey, FolderError> {
     let folder = folder_of(path);
     fs::create_dir_all(folder).map_err(|source| FolderError::File {
@@ -270,10 +270,10 @@ pub fn make_key_file(path: &Path, name: KeyName, kind: KeyKind) -> Result<Signer
     Ok(key)
 }
 
-/// The key in a file that is its owner's alone; `None` if there is no file.
+/// The key in a file that only its owner can read; `None` if there is no file.
 ///
 /// # Errors
-/// When others can read it, or it holds no key of that kind.
+/// When other users can read it, or it holds no key of that kind.
 pub fn read_key(path: &Path, kind: KeyKind) -> Result<Option<SignerKey>, FolderError> {
     let Some(bytes) = read(path)? else { return Ok(None) };
     let path = path.to_owned();
@@ -290,7 +290,7 @@ pub fn read_key(path: &Path, kind: KeyKind) -> Result<Option<SignerKey>, FolderE
     }
 }
 
-/// What is in a file; `None` if there is none.
+/// The content of a file; `None` if there is none.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, FolderError> {
     use io::Read;
     let mut bytes = Vec::new();
@@ -305,8 +305,8 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, FolderError> {
     }
 }
 
-/// Writes a file beside its place and moves it there: a crash leaves the one or the other, and what is there when this returns
-/// stays.
+/// Writes a file atomically: to a draft that is then renamed. A crash leaves the old file or the new one; the new one
+/// is durable when this returns.
 fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FolderError> {
     let draft = path.with_extension("draft");
     let put = || {
@@ -327,7 +327,7 @@ fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FolderError> {
     })
 }
 
-/// Where a file is; one that is named alone is in the working directory.
+/// The folder of a file; for a bare name the working directory.
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -1,4 +1,4 @@
-//! What the signer does in a turn: it reads the tree, holds it against what it has signed, and signs, or refuses.
+//! A turn of the signer: it reads the tree, compares it with what it has signed, and signs or refuses.
 
 use annals_db::{ProveError, Prover};
 use annals_ids::{Hash, Shard};
@@ -22,16 +22,16 @@ pub struct Signer {
     folder: Folder,
     key: SignerKey,
     records: Vec<(u64, KeyRecord)>,
-    /// What was signed last.
+    /// The last signed checkpoint.
     last: Option<Checkpoint>,
-    /// Whether it was looked whether the store knows of more than the folder.
+    /// Whether the folder was compared with the store, which may have more.
     has_compared: bool,
 }
 
-/// The archive is not what it was when it was signed. Nothing is signed any more.
+/// The archive differs from what was signed. Nothing is signed any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// It is shorter.
+    /// It has fewer batches.
     #[error("the archive has {found} batches, and a checkpoint was signed of {expected}: it was rolled back")]
     RolledBack {
         /// Leaves of the newest checkpoint.
@@ -39,7 +39,7 @@ pub enum Refusal {
         /// Leaves of the archive.
         found: u64,
     },
-    /// What it began with is something else.
+    /// Its first batches differ.
     #[error(
         "the first {size} batches of the archive have the root {found}, and a checkpoint was signed with {expected}: they were changed"
     )]
@@ -48,22 +48,22 @@ pub enum Refusal {
         size: u64,
         /// Its root.
         expected: Hash,
-        /// That of the archive.
+        /// The root in the archive.
         found: Hash,
     },
-    /// Tiles, leaves and the stored tree are not of one archive.
+    /// Tiles, leaves and the stored tree do not belong to one archive.
     #[error(
         "the tree stored with the archive of {size} batches has the root {expected}, and its leaves and tiles have {found}: one of them was changed"
     )]
     Contradictory {
         /// Leaves of the archive.
         size: u64,
-        /// The root that is stored.
+        /// The stored root.
         expected: Hash,
-        /// What the leaves come to.
+        /// The root of the leaves.
         found: Hash,
     },
-    /// The proof does not hold.
+    /// The consistency proof is invalid.
     #[error("the archive is not shown to continue what was signed: {0}")]
     Unproven(Unproven),
 }
@@ -77,27 +77,27 @@ pub enum SignError {
     /// The archive could not be read.
     #[error("the archive could not be read")]
     Prove(#[from] ProveError),
-    /// The store.
+    /// The store could not be read or written.
     #[error("checkpoints could not be read or written")]
     Store(#[from] StoreError),
-    /// The signer's files.
+    /// The signer's files cannot be used.
     #[error("the signer's files cannot be used")]
     Folder(#[from] FolderError),
-    /// A checkpoint that should be ours is not.
+    /// The checkpoint in the folder is not signed by our key.
     #[error("the newest checkpoint in the signer's folder is not one of its own key: restore the folder as a whole")]
     Foreign(#[from] Untrusted),
-    /// The store knows of a key that the folder does not.
+    /// The store has a record of a key that the folder does not have.
     #[error(
         "the store has a record of the key {stored}, which signs this log from {from} batches on, and the signer's folder has \
          {own}: the folder was lost, or is an older copy. Restore the newest copy of it. If there is none, this log is at its \
          end: a realm that is restored from a backup begins another"
     )]
     OtherKey {
-        /// From how many batches on.
+        /// The size from which on that key signs.
         from: u64,
-        /// The key that the store knows of.
+        /// The key in the store.
         stored: String,
-        /// The one that the folder has for it.
+        /// The key in the folder.
         own: String,
     },
     /// The key has been followed by another.
@@ -108,10 +108,10 @@ pub enum SignError {
     Retired {
         /// The key.
         key: String,
-        /// The last one of the log.
+        /// The last key of the log.
         last: String,
     },
-    /// The next key is of another log.
+    /// The next key belongs to another log.
     #[error("the next key is named {next}, and the log {origin}: remove the file next-key, and rotate again")]
     OtherName {
         /// The next key's name.
@@ -122,7 +122,7 @@ pub enum SignError {
 }
 
 impl SignError {
-    /// Whether it must not be signed, as far as is known, and waiting does not help.
+    /// Whether signing must stop: the archive or the key is wrong, and waiting does not help.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::OtherKey { .. } | Self::Retired { .. })
@@ -130,10 +130,10 @@ impl SignError {
 }
 
 impl Signer {
-    /// Signs with what a folder has.
+    /// A signer with the files of a folder.
     ///
     /// # Errors
-    /// When the files are not what they should be.
+    /// When the files cannot be used.
     pub fn begin(store: Store, shard: Shard, folder: Folder, key: SignerKey) -> Result<Self, SignError> {
         let records = folder.records()?;
         let mut signer = Self {
@@ -151,13 +151,13 @@ impl Signer {
         Ok(signer)
     }
 
-    /// The log's name, which is that of its keys.
+    /// The log's name, which is the name of its keys.
     #[must_use]
     pub fn origin(&self) -> String {
         self.key.verifier().name().to_string()
     }
 
-    /// Whom this signer believes about its own log: itself, and the keys before.
+    /// The keys trusted for its own log: the current one, and those before.
     fn trust(&self) -> Trust {
         let former = self.records.iter().map(|(_, record)| record.key.clone());
         Trust {
@@ -168,10 +168,10 @@ impl Signer {
         }
     }
 
-    /// Signs the tree as it is, if it has grown or the key is to be changed: what was signed.
+    /// Signs the tree, if it has grown or the key is to be changed; returns what was signed.
     ///
     /// # Errors
-    /// When it must not be signed, or that cannot be known.
+    /// When it must not be signed, or the checks could not be made.
     pub async fn turn(&mut self) -> Result<Option<SignedNote>, SignError> {
         self.compare().await?;
         let next = self.next_key()?;
@@ -179,7 +179,7 @@ impl Signer {
         let mut prover = Prover::begin(self.store.clone(), self.shard).await?;
         let head = prover.head();
         let is_new = self.last.as_ref().is_none_or(|last| last.head != head);
-        // A key is changed with the next batch: what was signed of this tree may have been cosigned.
+        // A key is changed with the next batch: the checkpoint of this tree may have been cosigned.
         if head.size == 0 && self.last.is_none() || !is_new {
             return Ok(None);
         }
@@ -194,11 +194,11 @@ impl Signer {
         for key in [Some(&self.key), next.as_ref()].into_iter().flatten() {
             note.sign(key, 0);
         }
-        // A crash from here on is found out: whatever was signed, the next one continues it.
+        // A crash from here on is recovered: the next checkpoint continues whatever was signed.
         self.folder.remember(&note)?;
         self.last = Some(checkpoint);
         self.keep_records(head, next.as_ref(), &note)?;
-        // If the store fails now, the next turn brings it what it lacks.
+        // If the store fails now, the next turn writes what it lacks.
         self.has_compared = false;
         self.publish(head.size, &note).await?;
         self.has_compared = true;
@@ -209,7 +209,7 @@ impl Signer {
         Ok(Some(note))
     }
 
-    /// The key that is to follow, if one is; one that has followed already only takes its place.
+    /// The next key, if there is one; a key that signs already only replaces the old file.
     fn next_key(&mut self) -> Result<Option<SignerKey>, SignError> {
         let Some(next) = self.folder.next_key()? else {
             return Ok(None);
@@ -227,7 +227,7 @@ impl Signer {
         Ok(Some(next))
     }
 
-    /// The key that is to sign is the last one that is on record.
+    /// Checks that the current key is the last one on record.
     fn check_key(&self) -> Result<(), SignError> {
         let key = self.key.verifier();
         match self.records.last() {
@@ -239,7 +239,7 @@ impl Signer {
         }
     }
 
-    /// Holds the tree against what was signed last.
+    /// Checks the tree against the last signed checkpoint.
     async fn check(&self, prover: &mut Prover, head: TreeHead) -> Result<(), SignError> {
         let last = self.last.as_ref().map(|last| last.head);
         if let Some(last) = last {
@@ -264,7 +264,7 @@ impl Signer {
         Ok(())
     }
 
-    /// Remembers the log's first key, and each that follows.
+    /// Stores the record of the log's first key, and of each that follows.
     fn keep_records(&mut self, head: TreeHead, next: Option<&SignerKey>, note: &SignedNote) -> Result<(), SignError> {
         if self.records.is_empty() {
             let (key, change) = (self.key.verifier(), None);
@@ -284,8 +284,8 @@ impl Signer {
         Ok(())
     }
 
-    /// The store may know of later keys and checkpoints than the folder: an older copy of that was put back. And what was signed
-    /// may not have reached the store.
+    /// Compares the folder with the store. The store may have later keys and checkpoints, when an older copy of the
+    /// folder was restored; and the last signed checkpoint may not have reached the store.
     async fn compare(&mut self) -> Result<(), SignError> {
         if self.has_compared {
             return Ok(());
@@ -305,14 +305,14 @@ impl Signer {
         Ok(())
     }
 
-    /// Whatever keys the store has on record, the folder has too. Otherwise a key could sign that was followed by another long
-    /// ago, or another log would be begun in the place of this one.
+    /// Checks that the folder has all keys that the store has on record. Otherwise a key that was replaced long ago
+    /// could sign, or another log would be started in place of this one.
     async fn compare_keys(&self) -> Result<(), SignError> {
         for (from, stored) in key_records(&self.store, self.shard).await? {
             let own = self.records.iter().find(|(own, _)| *own == from);
             let own = match own {
                 Some((_, record)) => Some(record.key.clone()),
-                // Nothing was signed yet, as far as the folder knows: the first record will be of its key.
+                // The folder has signed nothing yet: the first record will be of its key.
                 None if from == 0 && self.records.is_empty() => Some(self.key.verifier()),
                 None => None,
             };
@@ -327,7 +327,7 @@ impl Signer {
         Ok(())
     }
 
-    /// The newest checkpoint in the store that is this log's. What else lies there is passed over, whoever put it there.
+    /// The newest checkpoint in the store that is this log's. Others are ignored.
     async fn newest_own(&self) -> Result<Option<Checkpoint>, StoreError> {
         let trust = &self.trust();
         let own = |value: &[u8]| Some(trust.check(&SignedNote::parse(value).ok()?).ok()?.checkpoint);
@@ -347,8 +347,8 @@ impl Signer {
         }
     }
 
-    /// Puts a checkpoint into the store, with the records of keys, and removes old ones that nobody has cosigned and by which
-    /// no key was changed. One that is there already may have cosignatures, and stays.
+    /// Writes a checkpoint to the store, with the records of keys, and deletes old ones that have no cosignature and
+    /// changed no key. An existing checkpoint may have cosignatures, and stays.
     async fn publish(&self, size: u64, note: &SignedNote) -> Result<(), StoreError> {
         let (shard, text, records) = (self.shard, &note.to_string(), &self.records);
         let signed = note.text();

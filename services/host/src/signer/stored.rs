@@ -1,4 +1,4 @@
-//! What a store has of a signer's: checkpoints and records of keys, as they lie there. None of it is believed here.
+//! A signer's checkpoints and records of keys, as the store has them. Nothing is verified here.
 
 use annals_ids::Shard;
 use annals_proof::{
@@ -8,14 +8,14 @@ use annals_proof::{
 };
 use annals_store::{KeyRange, Order, Store, StoreError, Transaction, layout::checkpoints};
 
-/// How many of the newest checkpoints stay in the store, whether or not anybody has cosigned them: a witness has ten minutes to
-/// bring back what it has cosigned.
+/// Number of newest checkpoints that stay in the store, cosigned or not: a witness has ten minutes to return its
+/// cosignature.
 pub const KEPT: usize = 64;
 
-/// The newest checkpoint in a store, as it lies there, and the size of its tree.
+/// The newest checkpoint in a store, unverified, and the size of its tree.
 ///
 /// # Errors
-/// When the store does not answer, or it is no note.
+/// When the store does not answer, or it is not a note.
 pub async fn newest(store: &Store, shard: Shard) -> Result<Option<(u64, SignedNote)>, StoreError> {
     let read = |transaction: Transaction| async move {
         let page = transaction
@@ -29,10 +29,10 @@ pub async fn newest(store: &Store, shard: Shard) -> Result<Option<(u64, SignedNo
     store.read(read).await
 }
 
-/// The checkpoint of so many leaves in a store, as it lies there.
+/// The checkpoint of `size` leaves in a store, unverified.
 ///
 /// # Errors
-/// When the store does not answer, or it is no note.
+/// When the store does not answer, or it is not a note.
 pub async fn of_size(store: &Store, shard: Shard, size: u64) -> Result<Option<SignedNote>, StoreError> {
     let key = &checkpoints::checkpoint_key(shard, size);
     let value = store
@@ -41,11 +41,11 @@ pub async fn of_size(store: &Store, shard: Shard, size: u64) -> Result<Option<Si
     value.map(|value| stored_note(&value)).transpose()
 }
 
-/// The checkpoint in a store that is best shown to others of those of at least `least` leaves: the newest that somebody has
-/// cosigned, or else the newest. Where there is none, the size of the newest, or 0.
+/// The checkpoint of at least `least` leaves in a store that is best shown to others: the newest that is cosigned, or
+/// else the newest. If there is none, the size of the newest, or 0.
 ///
 /// # Errors
-/// When the store does not answer, or one is no note.
+/// When the store does not answer, or one is not a note.
 pub async fn covering(store: &Store, shard: Shard, least: u64) -> Result<Result<SignedNote, u64>, StoreError> {
     let range = &KeyRange::new(
         checkpoints::checkpoint_key(shard, least),
@@ -70,8 +70,8 @@ pub async fn covering(store: &Store, shard: Shard, least: u64) -> Result<Result<
     Ok(Ok(notes.swap_remove(best)))
 }
 
-/// Adds to the checkpoint of `size` leaves what these witnesses have signed of `note`: how many that is. Nothing is added to
-/// another checkpoint than the one they have signed.
+/// Adds these witnesses' signatures in `note` to the checkpoint of `size` leaves; returns how many were added. Nothing
+/// is added to a checkpoint other than the one they have signed.
 ///
 /// # Errors
 /// When the store does not answer.
@@ -109,10 +109,10 @@ fn stored_note(value: &[u8]) -> Result<SignedNote, StoreError> {
     SignedNote::parse(value).map_err(|error| StoreError::Corrupt(error.to_string().into()))
 }
 
-/// The records of all keys in a store, as they lie there.
+/// The records of all keys in a store, unverified.
 ///
 /// # Errors
-/// When the store does not answer, or one is none.
+/// When the store does not answer, or one is not a record.
 pub async fn key_records(store: &Store, shard: Shard) -> Result<Vec<(u64, KeyRecord)>, StoreError> {
     let read = |transaction: Transaction| async move {
         let page = transaction
@@ -127,8 +127,8 @@ pub async fn key_records(store: &Store, shard: Shard) -> Result<Vec<(u64, KeyRec
     store.read(read).await
 }
 
-/// Most keys of a log that are read: one a month for eight decades.
+/// Maximum keys of a log that are read: one a month for eight decades.
 const RECORDS_READ: usize = 1_000;
 
-/// Checkpoints among which one is looked for that somebody has cosigned: all that are kept anyway, and as many besides.
+/// Maximum checkpoints that are searched for a cosigned one: all that are kept anyway, and as many besides.
 pub(super) const LOOKED_AT: usize = 2 * KEPT;

@@ -1,4 +1,4 @@
-//! What the members of entity types have cost in this process, of all owners that it has held.
+//! Costs of the members of entity types in this process, over all owners that it has held.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,10 +8,10 @@ use annals_ids::TypeId;
 use annals_node::{Cost, Member, Tally, Way};
 use serde::{Deserialize, Serialize};
 
-/// Most members that are told of, those that cost most: more than a world has, and 2 MB.
+/// Maximum members reported, the most expensive first: more than a world has, and 2 MB.
 const MOST: usize = 10_000;
 
-/// What a member has cost since the process started.
+/// Cost of a member since the process started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemberCost {
@@ -21,21 +21,21 @@ pub struct MemberCost {
     pub member: String,
     /// `property`, `client method`, `base method` or `cell method`.
     pub kind: String,
-    /// How often it was changed, or called.
+    /// Number of changes, or calls.
     pub changes: u64,
     /// Bytes to the log.
     pub log: u64,
-    /// Bytes to the client whose entity it is.
+    /// Bytes to the entity's own client.
     pub own: u64,
     /// Bytes to other clients.
     pub others: u64,
     /// Bytes to owners with a ghost of the entity.
     pub ghosts: u64,
-    /// Bytes of calls that came to base or cell parts from other owners.
+    /// Bytes of calls to base or cell parts from other owners.
     pub part: u64,
 }
 
-/// See the module.
+/// Costs of all members, by entity type.
 #[derive(Debug, Default)]
 pub struct Costs(Mutex<BTreeMap<(TypeId, Member), MemberCost>>);
 
@@ -46,7 +46,7 @@ impl MemberCost {
         [self.log, self.own, self.others, self.ghosts, self.part].iter().sum()
     }
 
-    /// Adds what the same member has cost elsewhere.
+    /// Adds the same member's cost elsewhere.
     pub fn add(&mut self, other: &MemberCost) {
         self.changes += other.changes;
         self.log += other.log;
@@ -67,7 +67,7 @@ impl MemberCost {
 }
 
 impl Costs {
-    /// Takes over what an owner has counted since this was done last.
+    /// Adds what an owner has counted since the last call.
     pub fn collect(&self, schema: &Schema, tally: &Tally) {
         let mut costs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (type_id, member, cost) in tally.take() {
@@ -85,7 +85,7 @@ impl Costs {
         }
     }
 
-    /// What everything has cost, the dearest first.
+    /// All costs, the most expensive first.
     pub fn all(&self) -> Vec<MemberCost> {
         let costs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<MemberCost> = costs.values().cloned().collect();

@@ -1,4 +1,5 @@
-//! The figures of a process: a fixed set, each with a name and a unit, cheap to write from anywhere and read all at once.
+//! The metrics of a process: a fixed set, each with a name and a unit, cheap to write from anywhere and read all at
+//! once.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,20 +9,20 @@ use serde::{Deserialize, Serialize};
 
 use super::costs::Costs;
 
-/// The longest duration that is told apart from longer ones, in microseconds.
+/// Maximum duration that is recorded, in microseconds; longer ones count as this.
 const LONGEST: u64 = 60_000_000;
 
 /// Precision of a histogram: three digits, about 200 kB each.
 const DIGITS: u8 = 3;
 
-/// What a process counts and measures, from its start on. A figure that its service does not have stays at zero.
+/// Counters and measurements of a process since its start. A metric that its service does not have stays at zero.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// How long the work of a tick took, with all that was due until the next.
+    /// Time of the work of a tick, with all that was due until the next.
     pub tick: Histogram,
-    /// From sending a batch to its acknowledgement.
+    /// Time from sending a batch to its acknowledgement.
     pub append: Histogram,
-    /// From the arrival of an input to its handling; at db from the append of a batch to its folding.
+    /// Time from the arrival of an input to its handling; at db from the append of a batch to its folding.
     pub lag: Histogram,
     /// Clients connected at the moment.
     pub clients: Gauge,
@@ -29,7 +30,7 @@ pub struct Metrics {
     pub inputs: Counter,
     /// Inputs refused: malformed, not allowed, too many.
     pub refused: Counter,
-    /// What went wrong in owners and nobody else hears of: unexpected denials, calls in a circle. The log says what.
+    /// Internal errors in owners that reach no client: unexpected denials, circular calls. The log has the details.
     pub troubles: Counter,
     /// Events acknowledged; at db, folded.
     pub events: Counter,
@@ -37,15 +38,15 @@ pub struct Metrics {
     pub batches: Counter,
     /// Bytes of those batches.
     pub bytes: Counter,
-    /// At db, audits of the ledger that came to their end.
+    /// At db, completed audits of the ledger.
     pub ledger_audits: Counter,
-    /// At db, what those found that must not be: any is an alarm.
+    /// At db, findings of those audits: any is an alarm.
     pub ledger_findings: Counter,
-    /// At base and cell, what members of entity types have cost. Told apart from the rest, and only to who asks for it.
+    /// At base and cell, costs of members of entity types. Reported separately, on request.
     pub costs: Costs,
 }
 
-/// All figures at one moment, as they are sent to whoever asks. Durations are in microseconds.
+/// All metrics at one time, as they are reported. Durations are in microseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "each field is the figure of that name in Metrics")]
@@ -64,11 +65,11 @@ pub struct Snapshot {
     pub ledger_findings: u64,
 }
 
-/// What a histogram holds, in microseconds; all zero when it holds nothing.
+/// Summary of a histogram, in microseconds; all zero when it is empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
-    /// How many values.
+    /// The number of values.
     pub count: u64,
     /// Their mean.
     pub mean: f64,
@@ -76,12 +77,12 @@ pub struct Summary {
     pub p50: u64,
     /// 99 of 100 are at most this.
     pub p99: u64,
-    /// The largest; a minute stands for anything longer.
+    /// The largest; anything longer than a minute counts as a minute.
     pub max: u64,
 }
 
 impl Metrics {
-    /// All figures. Each is exact; they are not read at quite the same moment.
+    /// All metrics. Each is exact; they are not read at exactly the same time.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             tick: self.tick.summary(),
@@ -100,7 +101,7 @@ impl Metrics {
     }
 }
 
-/// Something that only grows.
+/// A counter that only grows.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -116,7 +117,7 @@ impl Counter {
     }
 }
 
-/// Something that comes and goes.
+/// A value that rises and falls.
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicI64);
 
@@ -132,7 +133,7 @@ impl Gauge {
     }
 }
 
-/// How long something takes, from a microsecond to a minute.
+/// A histogram of durations, from a microsecond to a minute.
 #[derive(Debug)]
 pub struct Histogram(Mutex<hdrhistogram::Histogram<u64>>);
 
@@ -152,7 +153,7 @@ impl Histogram {
         self.values().saturating_record(micros.clamp(1, LONGEST));
     }
 
-    /// What it holds.
+    /// Its summary.
     pub fn summary(&self) -> Summary {
         let values = self.values();
         if values.is_empty() {
@@ -167,7 +168,7 @@ impl Histogram {
         }
     }
 
-    /// A thread that panicked while it recorded has left the values whole: they are numbers.
+    /// A thread that panicked while it recorded has left the values consistent: they are numbers.
     fn values(&self) -> MutexGuard<'_, hdrhistogram::Histogram<u64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

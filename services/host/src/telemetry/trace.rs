@@ -1,5 +1,5 @@
-//! Trace context across the bus, as W3C has it: a header `traceparent` that says which trace a message belongs to and which
-//! span sent it.
+//! Trace context on the bus, by W3C: a header `traceparent` that names the trace of a message and the span that sent
+//! it.
 //!
 //! ```text
 //! traceparent = version "-" trace "-" span "-" flags
@@ -25,10 +25,10 @@ const HEADER: &str = "traceparent";
 /// Length of a version 00 value, in characters.
 const LENGTH: usize = 55;
 
-/// The one flag that is defined.
+/// The only defined flag.
 const SAMPLED: u8 = 1;
 
-/// The trace that a piece of work belongs to, and the span that it is.
+/// The trace of a piece of work, and its span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceContext {
     trace: Trace,
@@ -36,13 +36,13 @@ pub struct TraceContext {
     sampled: bool,
 }
 
-/// A header or text that is no trace context; whoever meets it goes on without.
+/// A header or text that is not a trace context; readers ignore it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no traceparent")]
 pub struct NotATraceparent(String);
 
 impl TraceContext {
-    /// The beginning of a trace of its own.
+    /// A new trace.
     pub fn root() -> Self {
         let mut trace = Trace::default();
         trace[..8].copy_from_slice(&fresh().to_be_bytes());
@@ -54,7 +54,7 @@ impl TraceContext {
         }
     }
 
-    /// A span below this one.
+    /// A child span.
     pub fn child(&self) -> Self {
         Self { span: fresh(), ..*self }
     }
@@ -68,24 +68,24 @@ impl TraceContext {
         })
     }
 
-    /// The trace, as calls and the log carry it.
+    /// The trace, as in calls and the log.
     pub fn trace(&self) -> Trace {
         self.trace
     }
 
-    /// Puts it into a message's headers.
+    /// Adds it to a message's headers.
     pub fn inject(&self, headers: &mut HeaderMap) {
         headers.insert(HEADER, self.to_string());
     }
 
-    /// What a message's headers say. `None` when they say nothing, or nothing that can be read: a trace is a help to those who
-    /// look, and never a reason to refuse a message.
+    /// The context in a message's headers. `None` when it is missing or cannot be parsed: tracing is an aid, and never
+    /// a reason to refuse a message.
     pub fn extract(headers: &HeaderMap) -> Option<Self> {
         headers.get(HEADER)?.as_str().parse().ok()
     }
 
-    /// A span for the log, named `what`, with the ids as fields; none when the trace is not sampled. About a microsecond: for
-    /// messages and batches, not for entities.
+    /// A span for the log, named `what`, with the ids as fields; disabled when the trace is not sampled. It takes about
+    /// a microsecond: for messages and batches, not for entities.
     pub fn span(&self, what: &'static str) -> Span {
         if !self.sampled {
             return Span::none();
@@ -129,7 +129,7 @@ fn read(text: &str) -> Option<TraceContext> {
     (ends && trace != Trace::default() && span != 0).then_some(TraceContext { trace, span, sampled })
 }
 
-/// `N` bytes from twice as many lower-case hex digits, and what follows them.
+/// Parses `N` bytes from twice as many lower-case hex digits; also returns the rest of the text.
 fn hex<const N: usize>(text: &str) -> Option<([u8; N], &str)> {
     let (digits, rest) = text.split_at_checked(2 * N)?;
     if !digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
@@ -150,12 +150,12 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
-/// A number that no other process draws, except by chance, and this one only once: a counter behind a mixing that loses nothing
-/// (splitmix64), begun at a random place. Never zero.
+/// A number that no other process draws, except by chance, and this one only once: a counter behind a bijective mixing
+/// function (splitmix64), started at a random value. Never zero.
 fn fresh() -> u64 {
     static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| {
         let mut seed = [0; 8];
-        // Without the kernel's randomness the process id keeps processes of one machine apart.
+        // Without the kernel's randomness the process id distinguishes the processes of one machine.
         if getrandom(&mut seed, GetRandomFlags::empty()) != Ok(seed.len()) {
             seed = u64::from(std::process::id()).to_be_bytes();
         }

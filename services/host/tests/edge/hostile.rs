@@ -1,4 +1,4 @@
-//! What clients send that they should not.
+//! Clients that violate the protocol.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ fn call(number: u64, bytes: usize) -> Vec<u8> {
     framed(&body)
 }
 
-/// After whatever happened, a client that keeps to the protocol is served.
+/// A well-behaved client is still served.
 async fn still_serves(realm: &Realm) {
     let mut client = realm.client();
     until_event(&mut client, "a good client to be served", |event| {
@@ -93,7 +93,7 @@ async fn frames_that_are_none_close_the_connection() {
     let (connection, mut send, _receive) = raw::send(base.address(), directory, PLAY_ALPN, &hello()[..40]).await;
     send.finish().unwrap();
     assert_eq!(closed_for(&connection).await, CloseReason::Malformed);
-    // A datagram that is none.
+    // A malformed datagram.
     let (connection, _send, _receive) = raw::send(base.address(), directory, PLAY_ALPN, &hello()).await;
     realm
         .until("the hello to be taken", |world| world.closed.len() == 8)
@@ -152,7 +152,7 @@ async fn another_alpn_and_noise_on_the_port_come_to_nothing() {
         let length = (dice() % 1_400) as usize;
         let mut noise: Vec<u8> = (0..length).map(|_| dice().to_le_bytes()[0]).collect();
         if let (true, Some(first)) = (round % 2 == 0, noise.first_mut()) {
-            // What looks like the first packet of a connection goes further.
+            // Make it look like the first packet of a connection, which is parsed further.
             *first |= 0xc0;
         }
         socket.send_to(&noise, base.address()).unwrap();
@@ -160,7 +160,7 @@ async fn another_alpn_and_noise_on_the_port_come_to_nothing() {
     still_serves(&realm).await;
 }
 
-/// One host begins more handshakes than there are places, and ends none of them.
+/// One host starts more handshakes than there are slots, and completes none of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handshakes_that_do_not_end_hold_up_nobody_else() {
     let realm = Realm::start();
@@ -173,7 +173,7 @@ async fn handshakes_that_do_not_end_hold_up_nobody_else() {
         }
     })
     .await;
-    // From another address: on loopback there are many.
+    // From another address: loopback has many.
     let elsewhere = (std::net::Ipv4Addr::new(127, 0, 0, 2), 0).into();
     for _ in 0..20 {
         let connected = raw::connect_from(elsewhere, base.address(), directory, PLAY_ALPN).await;

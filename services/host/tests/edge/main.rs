@@ -1,4 +1,4 @@
-//! The edge and the client SDK, with each other and with clients that do not keep to the protocol.
+//! The edge and the client SDK, with each other and with clients that violate the protocol.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops right there")]
 
 mod hostile;
@@ -124,7 +124,7 @@ async fn a_session_resumes_with_its_stamps_and_its_calls() {
             })
             .await,
         );
-        // Made without a connection; sent when there is one again.
+        // Called without a connection; sent when there is one again.
         client
             .call(AVATAR, Part::Cell, "hit", &[Value::Int(4 + round)])
             .unwrap();
@@ -148,7 +148,7 @@ async fn a_session_resumes_with_its_stamps_and_its_calls() {
     assert_eq!(client.core().counters().resumed, 3);
 }
 
-/// After three resumptions: nothing was shown or taken twice, and nothing was left out.
+/// After three resumptions: nothing was shown or delivered twice, and nothing was left out.
 fn check_resumed(realm: &Realm, events: &[Event]) {
     let world_taken: Vec<u64> = realm.world().taken.iter().map(|(number, _)| number.0).collect();
     assert_eq!(world_taken, (1..=7).collect::<Vec<_>>(), "each call once, in order");
@@ -181,7 +181,7 @@ fn check_resumed(realm: &Realm, events: &[Event]) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_follows_its_base_when_it_is_taken_over() {
     let realm = Realm::start();
-    // A process that is killed says nothing; so this base has a runtime of its own, which is taken away.
+    // A process that is killed sends nothing; so this base has its own runtime, which is shut down.
     let dying = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -209,7 +209,7 @@ async fn a_client_follows_its_base_when_it_is_taken_over() {
         "{events:?}"
     );
 
-    // A base that goes down in good order is left at once.
+    // A base that shuts down in order is left at once.
     let third = realm.start_base();
     second.shut_down().await;
     realm.set_health(40);
@@ -230,7 +230,7 @@ async fn a_gap_and_a_warning_reach_the_client() {
     client.call(AVATAR, Part::Cell, "hit", &[Value::Int(1)]).unwrap();
     drive(&mut client, &realm, "the call", |world| world.taken.len() == 1).await;
     {
-        // The base has lost it before it was logged, and asks.
+        // The base has lost it before it was logged, and asks for it.
         let mut world = realm.world();
         world.taken.clear();
         world.withholds = false;

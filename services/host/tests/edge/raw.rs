@@ -1,4 +1,4 @@
-//! A client that keeps to nothing but QUIC, and one that does not even keep to that.
+//! A client that follows no protocol but QUIC, and one that does not even follow QUIC.
 
 use std::{
     net::SocketAddr,
@@ -41,7 +41,7 @@ pub(crate) async fn connect_from(
         .unwrap()
         .with_root_certificates(roots(directory))
         .with_no_client_auth();
-    // None at all is asked for by an empty one.
+    // An empty one requests no ALPN at all.
     tls.alpn_protocols = [alpn]
         .into_iter()
         .filter(|alpn| !alpn.is_empty())
@@ -65,7 +65,7 @@ pub(crate) async fn send(
     (connection, send, receive)
 }
 
-/// Why the server closes the connection.
+/// The reason with which the server closes the connection.
 pub(crate) async fn closed_for(connection: &Connection) -> CloseReason {
     match within("the server to close the connection", connection.closed()).await {
         ConnectionError::ApplicationClosed(close) => CloseReason::from_code(close.error_code.into_inner()),
@@ -73,7 +73,7 @@ pub(crate) async fn closed_for(connection: &Connection) -> CloseReason {
     }
 }
 
-/// Clients that begin their handshakes and do not end them: each stops for good when it is shown the certificate.
+/// Clients that start their handshakes and do not complete them: each stops when it receives the certificate.
 pub(crate) struct Stalled(Arc<Stop>);
 
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ struct Stop {
 }
 
 impl Stalled {
-    /// So many of them, from one address. Each has a thread, to stop in.
+    /// Starts `count` of them, from one address. Each has a thread to block in.
     pub(crate) fn start(count: usize, to: SocketAddr, alpn: &[u8]) -> Self {
         let stop = Arc::new(Stop::default());
         let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -1,4 +1,4 @@
-//! A login service and bases with nothing behind them: what the edge's clients meet in these tests.
+//! A login service and bases without anything behind them: the servers of the edge's clients in these tests.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -40,18 +40,18 @@ pub(crate) fn schema() -> Arc<Schema> {
     Arc::new(Schema::new(vec![avatar], Vec::new(), Vec::new()))
 }
 
-/// What the bases of the realm know; it outlives each of them, as their log would.
+/// State of the realm's bases; it outlives each of them, as their log would.
 #[derive(Debug, Default)]
 pub(crate) struct World {
-    /// The epoch of the holder, and where it listens.
+    /// The epoch of the holder, and its address.
     pub(crate) holder: Option<Located>,
     /// The avatar's health after each history event.
     pub(crate) health: Vec<i32>,
-    /// Arguments of the calls that were taken, in order.
+    /// Arguments of the calls that were delivered, in order.
     pub(crate) taken: Vec<(CallNumber, Vec<u8>)>,
     /// Whether `Took` is withheld, as if the log did not answer.
     pub(crate) withholds: bool,
-    /// The stamps that came, in order.
+    /// The stamps that arrived, in order.
     pub(crate) stamps: Vec<Stamps>,
     pub(crate) moved: Option<Moved>,
     pub(crate) closed: Vec<CloseReason>,
@@ -130,14 +130,14 @@ impl Realm {
         Client::start(client_endpoint(loopback()).unwrap(), self.config())
     }
 
-    /// Changes the avatar's health: a history event, shown to whoever plays.
+    /// Changes the avatar's health: a history event, shown to the client that plays.
     pub(crate) fn set_health(&self, health: i32) {
         let mut world = self.world();
         world.health.push(health);
         world.show();
     }
 
-    /// Waits until the world is as it should be.
+    /// Waits until the condition holds for the world.
     pub(crate) async fn until(&self, what: &str, holds: impl Fn(&World) -> bool) {
         within(what, async {
             while !holds(&self.world()) {
@@ -147,7 +147,7 @@ impl Realm {
         .await;
     }
 
-    /// Waits until the counters of an edge are as they should be.
+    /// Waits until the condition holds for the counters of an edge.
     pub(crate) async fn until_counted(&self, edge: &Edge, what: &str, holds: impl Fn(EdgeCounters) -> bool) {
         within(what, async {
             while !holds(edge.counters()) {
@@ -165,7 +165,7 @@ pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T 
     }
 }
 
-/// Drives the client until an event of this kind comes, and returns everything up to it.
+/// Drives the client until an event of this kind arrives, and returns all events up to it.
 pub(crate) async fn until_event(client: &mut Client, what: &str, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
     within(what, async {
         let mut seen = Vec::new();
@@ -184,7 +184,7 @@ pub(crate) async fn until_event(client: &mut Client, what: &str, wanted: impl Fn
     .await
 }
 
-/// Drives the client for a while, or until the world is as it should be.
+/// Drives the client for a while, or until the condition holds for the world.
 pub(crate) async fn drive(
     client: &mut Client,
     realm: &Realm,
@@ -403,7 +403,7 @@ impl World {
         (upto > from).then_some(update)
     }
 
-    /// Shows a bystander where the avatar went: the same place, as a datagram about another entity.
+    /// Shows the avatar's movement for a bystander: the same position, as a datagram about another entity.
     fn follow(&mut self, moved: Moved) {
         self.moved = Some(moved);
         if let Some((connection, edge)) = &self.playing {

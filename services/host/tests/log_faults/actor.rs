@@ -1,4 +1,4 @@
-//! A core with nothing to do but talk: it takes an owner, takes numbered calls as they come, and shows each through the gate.
+//! A minimal core: it takes an owner, accepts numbered calls as they come, and shows each through the gate.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,22 +16,22 @@ use tokio::task::JoinHandle;
 
 use crate::rig::{Book, NOTHING_ARCHIVED, OWNER};
 
-/// How often it takes a call while it talks.
+/// Interval of the calls.
 const PACE: Duration = Duration::from_millis(2);
 
-/// Longer than anything here takes on a slow machine.
+/// Upper bound for anything here on a slow machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What left a gate.
+/// An output that passed a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// A numbered call was taken: must be in the log.
+    /// A numbered call was accepted: must be in the log.
     Taken(u64),
-    /// Something volatile.
+    /// A volatile output.
     Volatile,
 }
 
-/// What one actor has shown, in order.
+/// Outputs that one actor has shown, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Screen(Arc<Mutex<Vec<Shown>>>);
 
@@ -59,13 +59,13 @@ impl Screen {
     }
 }
 
-/// What an actor is told.
+/// A command to an actor.
 pub(crate) enum Order {
     /// Refill a hole with this batch, if it is kept.
     Fill(BatchNumber),
 }
 
-/// An actor at work.
+/// A running actor.
 pub(crate) struct Actor {
     pub(crate) screen: Screen,
     talks: Arc<AtomicBool>,
@@ -74,7 +74,7 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    /// Grants the next epoch to a new actor, which takes the owner and begins to talk.
+    /// Grants the next epoch to a new actor, which takes the owner and starts to accept calls.
     pub(crate) fn take_over(history: History, book: &Book) -> Self {
         let epoch = book.grant();
         let screen = Screen::default();
@@ -97,7 +97,7 @@ impl Actor {
         }
     }
 
-    /// Takes no more calls; what it took goes on to the log.
+    /// Accepts no more calls; those accepted are still logged.
     pub(crate) fn hush(&self) {
         self.talks.store(false, Ordering::Relaxed);
     }
@@ -116,7 +116,7 @@ impl Actor {
         eventually("the actor shows something", || self.screen.taken().len() >= goal).await;
     }
 
-    /// Waits until it stops, and says why.
+    /// Waits until it stops, and returns the reason.
     pub(crate) async fn stops(self) -> Stop {
         tokio::time::timeout(PATIENCE, self.task)
             .await
@@ -137,7 +137,7 @@ pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Where what a core needs from the store comes from.
+/// The source of a core's data from the store.
 pub(crate) trait Openings: Registry + Clone + 'static {
     fn openings(&self) -> Vec<Opening>;
 }
@@ -158,7 +158,7 @@ pub(crate) struct Core<B> {
 }
 
 impl<B: Openings> Core<B> {
-    /// Takes the owner (E1), as often as its log grows meanwhile, and serves it until it is stopped for good.
+    /// Takes the owner (E1), again whenever its log grows meanwhile, and serves it until it is stopped for good.
     pub(crate) async fn live(mut self, show: impl Fn(Shown)) -> Stop {
         let mut reading = Reading::default();
         loop {
@@ -240,7 +240,7 @@ impl<B: Openings> Core<B> {
     }
 }
 
-/// Numbers calls, each differently from any other, whichever actor of whichever process takes it.
+/// A call number that no other actor of any process uses.
 fn next_call() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     u64::from(std::process::id()) << 32 | NEXT.fetch_add(1, Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! A writer that is frozen in the middle of things, replaced, and woken.
+//! A writer that is frozen in the middle of its work, replaced, and resumed.
 
 use std::fs;
 use std::io::Write;
@@ -18,13 +18,13 @@ use crate::actor::{Actor, Core, Openings, Screen, Shown, eventually};
 use crate::rig::{Book, OWNER, Rig};
 use crate::{check, one_node, three_nodes};
 
-/// Tells the child process what it is to do.
+/// Arguments of the child process.
 const URL: &str = "ANNALS_TEST_URL";
 const REALM: &str = "ANNALS_TEST_REALM";
 const REPLICAS: &str = "ANNALS_TEST_REPLICAS";
 const FOLDER: &str = "ANNALS_TEST_FOLDER";
 
-/// What parent and child share of a store, in a folder: the epoch that is granted, and the opening of the child's.
+/// The parts of a store that parent and child share, in a folder: the granted epoch, and the child's opening.
 #[derive(Clone)]
 struct Grant(PathBuf);
 
@@ -75,8 +75,8 @@ impl Openings for Grant {
     }
 }
 
-/// Not a test: what [`frozen`] runs as a process of its own. It takes the owner in epoch 1 and prints what it shows, one line
-/// each, and at last why it stopped.
+/// Not a test: what [`frozen`] runs as a separate process. It takes the owner in epoch 1 and prints what it shows, one
+/// line each, and finally why it stopped.
 #[tokio::test]
 #[ignore = "the child process of the frozen-writer tests"]
 async fn child() {
@@ -129,7 +129,7 @@ async fn frozen(rig: &mut Rig) {
     let mut child = Child::spawn(program).unwrap();
     eventually("the child shows something", || printed(&folder).len() > 50).await;
 
-    // Past its lease: whoever judges by the bus takes it for dead.
+    // Past its lease: by the bus it is considered dead.
     child.pause().unwrap();
     tokio::time::sleep(FRESHNESS).await;
     let before = printed(&folder);

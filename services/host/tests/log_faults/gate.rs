@@ -1,5 +1,5 @@
-//! Log before show: with a log that withholds its answer nothing leaves, with one that fails the process stops, and nothing was
-//! shown.
+//! Log before show: with a log that withholds its answer nothing passes the gate, with one that fails the process
+//! stops, and nothing was shown.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::actor::{Actor, eventually};
 use crate::rig::{Book, OWNER, Rig, Wire};
 use crate::{chain, check, one_node, three_nodes};
 
-/// For what is on its way inside a process to arrive.
+/// Time for data in flight inside a process to arrive.
 const SETTLING: Duration = Duration::from_millis(200);
 
 /// The log stores everything, and its answers do not arrive; then they do, or are lost with the connection.
@@ -21,7 +21,7 @@ async fn withheld_answers(rig: &mut Rig) {
         let actor = Actor::take_over(rig.history_by(wire.url(), &realm).await, &book);
         actor.shows(20).await;
         wire.hold();
-        // What was acknowledged before the wire was held may still leave.
+        // What was acknowledged before the wire was held may still pass.
         tokio::time::sleep(SETTLING).await;
         let (taken, logged) = (actor.screen.taken().len(), chain(&direct, &book).await.beyond.len());
         tokio::time::sleep(FRESHNESS).await;
@@ -48,7 +48,7 @@ async fn withheld_answers(rig: &mut Rig) {
     }
 }
 
-/// The log's end is something that cannot be there: the process stops, and what it made since was never shown.
+/// The log ends in an impossible message: the process stops, and its outputs since were never shown.
 async fn failing_log(rig: &mut Rig) {
     let (realm, book) = (rig.new_realm(), Book::default());
     let history = rig.history(&realm).await;
@@ -83,7 +83,7 @@ async fn failing_log(rig: &mut Rig) {
     assert_eq!(screen.length(), shown, "a stopped process shows nothing");
 }
 
-/// A server that holds still: the writer goes stale, and its outputs wait or are dropped; then everything goes on.
+/// A frozen server: the writer goes stale, and its outputs wait or are dropped; then everything goes on.
 async fn stalled_server(rig: &mut Rig) {
     let (realm, book) = (rig.new_realm(), Book::default());
     let history = rig.history(&realm).await;
@@ -93,7 +93,7 @@ async fn stalled_server(rig: &mut Rig) {
     server.pause().unwrap();
     let mut last = actor.screen.length();
     let mut still = 0;
-    // Volatile outputs go on until the writer is stale, and not longer.
+    // Volatile outputs go on until the writer is stale, and no longer.
     eventually("the writer goes stale", || {
         still = if actor.screen.length() == last { still + 1 } else { 0 };
         last = actor.screen.length();

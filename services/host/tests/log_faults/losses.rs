@@ -1,4 +1,4 @@
-//! A log that loses what it acknowledged: from its middle, and its tail.
+//! A log that loses acknowledged batches: from its middle, and its tail.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::actor::{Actor, Order, PATIENCE, eventually};
 use crate::rig::{Book, NOTHING_ARCHIVED, OWNER, Rig, SLOWNESS, Wire, copy_folder};
 use crate::{chain, check, one_node, read, three_nodes};
 
-/// How long a message is waited for before the waiting is given up and begun anew, as whoever has other things to do does.
+/// Time slice after which a wait for a message is cancelled and restarted, as a caller with other work does.
 const SLICE: Duration = Duration::from_millis(SLOWNESS.as_millis() as u64 / 4);
 
-/// Reads on until `until` says that it has seen enough.
+/// Reads on until `until` returns true.
 async fn read_until(reader: &mut Reader, mut until: impl FnMut(&Entry) -> bool) -> Vec<Entry> {
     let reading = async {
         let mut entries = Vec::new();
@@ -32,7 +32,8 @@ async fn read_until(reader: &mut Reader, mut until: impl FnMut(&Entry) -> bool) 
         .expect("the reader gets on")
 }
 
-/// A message is gone from the middle. Numbers and hashes show it, the writer refills it, and who follows the stream gets it.
+/// A message is missing in the middle. Numbers and hashes show it, the writer refills it, and a reader of the stream
+/// receives it.
 async fn hole_in_the_middle(rig: &mut Rig) {
     let (realm, book) = (rig.new_realm(), Book::default());
     let history = rig.history(&realm).await;
@@ -75,7 +76,7 @@ async fn hole_in_the_middle(rig: &mut Rig) {
     check(&history, &book, &[&actor.screen]).await;
 }
 
-/// The last messages are gone while their writer lives: with what it says next it says them again.
+/// The last messages are lost while their writer runs: with its next append it sends them again.
 async fn lost_tail(rig: &mut Rig) {
     let (realm, book) = (rig.new_realm(), Book::default());
     let history = rig.history(&realm).await;
@@ -95,7 +96,7 @@ async fn lost_tail(rig: &mut Rig) {
 
 /// The sequences of the log once nothing is in flight.
 async fn quiet(history: &History) -> Vec<u64> {
-    // Within a heartbeat nothing comes after the last batch that held something.
+    // Within a heartbeat nothing follows the last batch that is not empty.
     tokio::time::sleep(Duration::from_millis(50)).await;
     let mut sequences = Vec::new();
     while let Some(entry) = history
@@ -108,8 +109,8 @@ async fn quiet(history: &History) -> Vec<u64> {
     sequences
 }
 
-/// The servers come up with an older copy of their disks, so that sequences are given out again. The writer repeats what is
-/// missing, and who follows the stream is not left behind, although the server answers it too late for its slices.
+/// The servers restart with an older copy of their disks, so that sequences are reused. The writer appends again what
+/// is missing, and a reader of the stream does not fall behind, although the server answers too late for its slices.
 async fn older_disks(rig: &mut Rig) {
     let (realm, book) = (rig.new_realm(), Book::default());
     let history = rig.history(&realm).await;
@@ -143,7 +144,7 @@ async fn older_disks(rig: &mut Rig) {
     read_until(&mut reader, |entry| entry.bytes == after.bytes).await;
 }
 
-/// What is archived is trimmed, up to the newest, which stays.
+/// Archived batches are trimmed, up to the newest, which stays.
 async fn trimmed(rig: &mut Rig) {
     let (realm, book) = (rig.new_realm(), Book::default());
     let history = rig.history(&realm).await;

@@ -1,5 +1,5 @@
-//! Faults of the log on real nats-servers: each scenario on one node, and on three with replicas 3. Nothing that was shown is
-//! missing from the log afterwards, and who was replaced shows nothing.
+//! Faults of the log on real nats-servers: each scenario on one node, and on three with replicas 3. Nothing that was
+//! shown is missing from the log afterwards, and a process that was replaced shows nothing.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops right there")]
 
 mod actor;
@@ -26,7 +26,7 @@ use rig::{Book, NOTHING_ARCHIVED, OWNER, Rig};
 static ONE: Mutex<Option<Rig>> = Mutex::const_new(None);
 static THREE: Mutex<Option<Rig>> = Mutex::const_new(None);
 
-/// The one server, for one scenario at a time.
+/// The single server, for one scenario at a time.
 async fn one_node() -> MappedMutexGuard<'static, Rig> {
     let mut rig = ONE.lock().await;
     match &mut *rig {
@@ -46,13 +46,13 @@ async fn three_nodes() -> MappedMutexGuard<'static, Rig> {
     MutexGuard::map(rig, |rig| rig.as_mut().expect("it was started"))
 }
 
-/// The log's chain, which has to be whole: from the first batch, dense, each naming the one before.
+/// The log's chain, which must be complete: from the first batch, without gaps, each naming the one before.
 async fn chain(history: &History, book: &Book) -> Chain {
     let reading = read(history).await;
     assemble(OWNER, NOTHING_ARCHIVED, &book.openings(), reading.batches, reading.last).unwrap()
 }
 
-/// The log as it stands, as soon as its stream has a leader.
+/// The present log, as soon as its stream has a leader.
 async fn read(history: &History) -> Reading {
     let patience = Instant::now() + actor::PATIENCE;
     let mut reading = Reading::default();
@@ -66,7 +66,7 @@ async fn read(history: &History) -> Reading {
 
 /// Everything that was shown is in the log, once.
 async fn check(history: &History, book: &Book, screens: &[&Screen]) -> Chain {
-    // What is shown while the log is being read need not be in what is read.
+    // What is shown while the log is being read need not be in the reading.
     let shown: Vec<Vec<u64>> = screens.iter().map(|screen| screen.taken()).collect();
     let chain = chain(history, book).await;
     let headers = chain.beyond.iter().map(|batch| Header::read(&batch.bytes).unwrap().0);

@@ -1,11 +1,11 @@
-//! Servers that die, and leaders that change.
+//! Servers that crash, and leader changes.
 
 use crate::actor::Actor;
 use crate::rig::{Book, Rig};
 use crate::{check, one_node, three_nodes};
 use annals_host::nats::Servers;
 
-/// The server that stores the log is killed while appends are under way, twice, and comes back.
+/// The server that stores the log is killed while appends are in flight, twice, and restarted.
 async fn killed_server(rig: &mut Rig) {
     let (realm, book) = (rig.new_realm(), Book::default());
     let history = rig.history(&realm).await;
@@ -21,7 +21,7 @@ async fn killed_server(rig: &mut Rig) {
     check(&history, &book, &[&actor.screen]).await;
 }
 
-/// Another server leads: after a request to step down, and after the leader was killed and while it is away.
+/// Another server leads: after a request to step down, and after the leader was killed and while it is down.
 async fn leader_change(rig: &mut Rig) {
     let (realm, book) = (rig.new_realm(), Book::default());
     let history = rig.history(&realm).await;
@@ -42,7 +42,7 @@ async fn leader_change(rig: &mut Rig) {
     check(&history, &book, &[&actor.screen]).await;
 }
 
-/// The server is stopped as an operator would, and started again.
+/// The server is stopped as an operator would, and restarted.
 async fn server_restart(rig: &mut Rig) {
     let (realm, book) = (rig.new_realm(), Book::default());
     let history = rig.history(&realm).await;

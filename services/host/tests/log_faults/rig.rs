@@ -1,5 +1,5 @@
-//! What the scenarios run on: nats-servers shared by all tests of one kind, a store that fits in a struct, and a wire that
-//! can be held.
+//! The environment of the scenarios: nats-servers shared by all tests of one kind, a store that fits in a struct, and a
+//! wire that can be held.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, tcp::OwnedReadHalf, tcp::OwnedWriteHalf};
 use tokio::sync::watch;
 
-/// The owner that every scenario is about.
+/// The owner of every scenario.
 pub(crate) const OWNER: OwnerId = OwnerId(7);
 
-/// The servers and where they live.
+/// The servers and their folder.
 pub(crate) struct Rig {
     pub(crate) servers: Servers,
     dir: TempDir,
@@ -27,7 +27,7 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// Starts servers of which every disk is synced before anything is acknowledged.
+    /// Starts servers that sync their disks before each acknowledgement.
     pub(crate) async fn start(count: ServerCount) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let servers = Servers::start(&ServerOptions::new(dir.path()), count).await.unwrap();
@@ -50,24 +50,24 @@ impl Rig {
         self.servers.count().replicas()
     }
 
-    /// A name that no other scenario has.
+    /// A unique name.
     pub(crate) fn new_realm(&mut self) -> String {
         self.realms += 1;
         format!("realm-{}", self.realms)
     }
 
-    /// A realm's log over a connection of its own.
+    /// A realm's log over its own connection.
     pub(crate) async fn history(&self, realm: &str) -> History {
         self.history_by(&self.url(), realm).await
     }
 
-    /// The same, reached by another address.
+    /// As [`Self::history`], over another address.
     pub(crate) async fn history_by(&self, url: &str, realm: &str) -> History {
         let bus = Bus::connect(url, "log-test").await.unwrap();
         History::ensure(&bus, realm, Shard(0), self.replicas()).await.unwrap()
     }
 
-    /// All servers are up and know each other, whatever the scenario before did to them.
+    /// Ensures that all servers run and know each other, whatever the scenario before did to them.
     pub(crate) async fn heal(&mut self) {
         match &mut self.servers {
             Servers::One(server) => {
@@ -103,7 +103,7 @@ impl Rig {
         }
     }
 
-    /// Stops every server, does something to their stores, and starts them again.
+    /// Stops every server, changes their stores, and restarts them.
     pub(crate) async fn while_down(&mut self, mut with_store: impl FnMut(&Path)) {
         for server in self.servers.each() {
             server.kill().unwrap();
@@ -118,7 +118,7 @@ fn is_up(server: &Server) -> bool {
     std::net::TcpStream::connect(address).is_ok()
 }
 
-/// Copies a folder into one that is not there.
+/// Copies a folder into one that does not exist yet.
 pub(crate) fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -132,7 +132,7 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// The store, as far as a log needs one.
+/// The parts of a store that a log needs.
 #[derive(Clone, Default)]
 pub(crate) struct Book(Arc<Mutex<Pages>>);
 
@@ -154,7 +154,7 @@ impl Book {
         pages.granted
     }
 
-    /// Takes over an opening that was recorded elsewhere.
+    /// Adds an opening that was recorded elsewhere.
     pub(crate) fn note(&self, opening: Opening) {
         self.pages().openings.insert(opening.epoch, opening);
     }
@@ -186,13 +186,13 @@ impl Registry for Book {
     }
 }
 
-/// Where nothing is archived: every scenario reads its log from the beginning.
+/// An empty archive: every scenario reads its log from the beginning.
 pub(crate) const NOTHING_ARCHIVED: Tip = Tip {
     number: annals_ids::BatchNumber(0),
     hash: annals_ids::Hash::ZERO,
 };
 
-/// How long each piece of an answer takes on a slow wire.
+/// Delay of each piece of an answer on a slow wire.
 pub(crate) const SLOWNESS: Duration = Duration::from_millis(200);
 
 /// A wire to a server on which the answers can be held back or slowed down, and which can be cut.
@@ -203,11 +203,11 @@ pub(crate) struct Wire {
 
 #[derive(Clone, Copy, PartialEq)]
 enum WireState {
-    /// Bytes pass both ways. Connections made before the `cuts`th cut are gone.
+    /// Bytes pass both ways. Connections made before the `cuts`th cut are closed.
     Open { cuts: u32 },
-    /// The server hears everything, and its answers wait.
+    /// The server receives everything, and its answers wait.
     Held { cuts: u32 },
-    /// The server hears everything, and its answers take [`SLOWNESS`].
+    /// The server receives everything, and its answers take [`SLOWNESS`].
     Slow { cuts: u32 },
 }
 
@@ -249,7 +249,7 @@ impl Wire {
             .send_modify(|state| *state = WireState::Held { cuts: state.cuts() });
     }
 
-    /// From now on answers take their time.
+    /// From now on answers are delayed.
     pub(crate) fn slow(&self) {
         self.state
             .send_modify(|state| *state = WireState::Slow { cuts: state.cuts() });

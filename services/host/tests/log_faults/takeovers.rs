@@ -7,7 +7,7 @@ use crate::actor::Actor;
 use crate::rig::{Book, OWNER, Rig};
 use crate::{check, one_node, three_nodes};
 
-/// Owners change hands while the one before still writes, several times over.
+/// Owners are taken over while the former holder still writes, several times.
 async fn two_writers(rig: &mut Rig) {
     let (realm, book) = (rig.new_realm(), Book::default());
     let mut holders = vec![Actor::take_over(rig.history(&realm).await, &book)];
@@ -37,7 +37,7 @@ async fn two_writers(rig: &mut Rig) {
     );
 }
 
-/// Two processes are granted the owner at about the same time; one of them has it in the end.
+/// The owner is granted to two processes at about the same time; one of them holds it in the end.
 async fn two_takers(rig: &mut Rig) {
     let (realm, book) = (rig.new_realm(), Book::default());
     let first = Actor::take_over(rig.history(&realm).await, &book);

@@ -1,52 +1,52 @@
-//! Controllers of a cell part: what moves it, or watches around it, at every tick until it is over.
+//! Controllers of a cell part: each moves it, or watches its surroundings, at every tick until it ends.
 //!
-//! Each has a number, unique in the part's life, and a tag that is the game's own. What becomes of it is told to
-//! [`Behaviour::controller`](crate::Behaviour::controller). It is part of the entity's state: it goes along when the entity
-//! is handed over, and goes on from the last logged place when its process was lost.
+//! Each has a number, unique in the part's life, and a tag of the game's choice. Its events are reported to
+//! [`Behaviour::controller`](crate::Behaviour::controller). It is part of the entity's state: it is handed over with
+//! the entity, and continues from the last logged place after its process was lost.
 
 use annals_event::{Body, CONTROLLERS, Class, Controller, ControllerEvent, Gait, Height, Rounds, Seat, Task};
 use annals_ids::{ControllerId, EntityId, Position};
 
 use super::{Context, Denied};
 
-/// Metres or radians per second, and metres per second squared, below which a controller would not come to its end in
-/// anybody's lifetime: in the coordinates of a world such steps are lost in rounding.
+/// Minimum speed and acceleration: metres or radians per second, and metres per second squared. A slower controller
+/// would practically never end: at the coordinates of a world its steps are lost in rounding.
 const SLOWEST: f32 = 0.001;
 
-/// Seconds that a round of a patrol takes at least, a cell's tick: each place that is passed is an event.
+/// Minimum duration of a patrol's round, seconds: one tick of a cell, because each passed waypoint is an event.
 const ROUND: f32 = 0.1;
 
 impl Context<'_> {
-    /// Goes straight to a place of its space (`moveToPoint`, `accelerateToPoint`).
+    /// Moves straight to a place in its space (`moveToPoint`, `accelerateToPoint`).
     ///
     /// # Errors
-    /// When this is no cell part, a coordinate is not a finite number, a speed is below a millimetre per second or not a finite
-    /// number, an acceleration is neither 0 nor such a number, or there are too many controllers.
+    /// If this is not a cell part, a coordinate is not finite, a speed is below a millimetre per second or not finite,
+    /// an acceleration is neither 0 nor such a number, or there are too many controllers.
     pub fn move_to_point(&mut self, to: Position, gait: Gait, tag: u32) -> Result<ControllerId, Denied> {
         self.move_along(vec![to], gait, tag)
     }
 
-    /// Goes from place to place (`accelerateAlongPath`).
+    /// Moves along a path (`accelerateAlongPath`).
     ///
     /// # Errors
-    /// As for [`Context::move_to_point`], and when the path has no place, or more than a thousand.
+    /// As for [`Context::move_to_point`], and if the path is empty, or has more than a thousand places.
     pub fn move_along(&mut self, path: Vec<Position>, gait: Gait, tag: u32) -> Result<ControllerId, Denied> {
         self.follow(path, Rounds::Once, gait, tag)
     }
 
-    /// Goes from place to place, and from the last to the first again, without end (`patrol`).
+    /// Moves along a path in a loop, without end (`patrol`).
     ///
     /// # Errors
-    /// As for [`Context::move_along`], and when a round takes less than a tenth of a second.
+    /// As for [`Context::move_along`], and if a round takes less than a tenth of a second.
     pub fn patrol(&mut self, path: Vec<Position>, gait: Gait, tag: u32) -> Result<ControllerId, Denied> {
         self.follow(path, Rounds::Endless, gait, tag)
     }
 
-    /// Goes to where another entity of its space is, wherever that goes, until it is within so many metres of it
-    /// (`moveToEntity`). It fails when there is nothing known of the other here any more.
+    /// Follows another entity of its space until it is within a distance of it, metres (`moveToEntity`). It fails when
+    /// the other is not known here any more.
     ///
     /// # Errors
-    /// As for [`Context::move_to_point`], and when nothing is known of the other here, or it is in another space.
+    /// As for [`Context::move_to_point`], and if the other is not known here, or is in another space.
     pub fn move_to_entity(
         &mut self,
         target: EntityId,
@@ -60,7 +60,7 @@ impl Context<'_> {
         self.control(task, tag)
     }
 
-    /// Turns until it looks in a direction, by so many radians per second (`addYawRotator`).
+    /// Turns to a direction, at a rate in radians per second (`addYawRotator`).
     ///
     /// # Errors
     /// As for [`Context::move_to_point`].
@@ -68,8 +68,8 @@ impl Context<'_> {
         self.control(Task::Turn { yaw, rate }, tag)
     }
 
-    /// Watches who comes into the square of so many metres to each side, and who leaves it (`addProximity`). Who is there
-    /// already comes in at the next tick. It sees no farther than ghosts are.
+    /// Reports entities that enter or leave the square of `range` metres to each side (`addProximity`). Entities that
+    /// are already inside enter at the next tick. The range is limited by the distance up to which ghosts are known.
     ///
     /// # Errors
     /// As for [`Context::move_to_point`].
@@ -78,12 +78,12 @@ impl Context<'_> {
         self.control(Task::Watch { range, inside }, tag)
     }
 
-    /// Goes where another entity goes, in this place on it, until it alights or the other is no more (`boardVehicle`).
-    /// Meanwhile what its client says of where it is does not last: it stands where it sits.
+    /// Rides another entity, in a seat relative to it, until it alights or the vehicle ceases to exist
+    /// (`boardVehicle`). Meanwhile positions sent by its client have no lasting effect: the seat determines its place.
     ///
     /// # Errors
-    /// As for [`Context::move_to_point`], and when the vehicle is this entity, is known to ride itself, is in another space, or
-    /// nothing is known of it here.
+    /// As for [`Context::move_to_point`], and if the vehicle is this entity, is known to ride this entity, is in
+    /// another space, or is not known here.
     pub fn board(&mut self, vehicle: EntityId, seat: Seat, tag: u32) -> Result<ControllerId, Denied> {
         let rides = self
             .cx
@@ -104,7 +104,7 @@ impl Context<'_> {
         self.control(task, tag)
     }
 
-    /// Alights from whatever it rides (`alightVehicle`); it stays where it is.
+    /// Alights from its vehicle, if any (`alightVehicle`); the entity stays where it is.
     pub fn alight(&mut self) {
         let riding = self.running(|task| matches!(task, Task::Ride { .. }));
         riding
@@ -112,7 +112,8 @@ impl Context<'_> {
             .for_each(|controller| self.cancel_controller(controller));
     }
 
-    /// Ends a controller (`cancel`); one that is over is none to end. Nobody is told, not even of who is in a trap.
+    /// Ends a controller (`cancel`); has no effect if it has already ended. No event is reported, not even for entities
+    /// in a trap.
     pub fn cancel_controller(&mut self, controller: ControllerId) {
         if self.controllers().any(|(running, _)| running == controller) {
             let what = ControllerEvent::Gone;
@@ -121,7 +122,7 @@ impl Context<'_> {
         }
     }
 
-    /// Stands still: ends what moves it, whichever controller that is (`cancel("Movement")`).
+    /// Stops moving: ends the controller that moves the entity, of any kind (`cancel("Movement")`).
     pub fn stop_moving(&mut self) {
         let moving = self.running(|task| task.class() == Class::Movement);
         moving
@@ -129,7 +130,7 @@ impl Context<'_> {
             .for_each(|controller| self.cancel_controller(controller));
     }
 
-    /// What runs, ascending.
+    /// The active controllers, ascending.
     pub fn controllers(&self) -> impl Iterator<Item = (ControllerId, &Controller)> {
         let cell = self.image().cell();
         cell.into_iter().flat_map(|cell| cell.controllers.iter())
@@ -148,7 +149,7 @@ impl Context<'_> {
         )
     }
 
-    /// Begins a controller. It takes the place of the one of its class.
+    /// Starts a controller. It replaces the one of its class.
     fn control(&mut self, task: Task, tag: u32) -> Result<ControllerId, Denied> {
         let Some(cell) = self.image().cell() else {
             return Err(Denied::CellOnly { what: "be controlled" });
@@ -183,7 +184,7 @@ impl Context<'_> {
     fn meets(&self, entity: EntityId) -> Result<(), Denied> {
         let space = self.place().map(|place| place.space);
         let is_known = self.look_at(entity).is_some_and(|seen| Some(seen.place.space) == space);
-        // A base part is denied any controller.
+        // A base part may not have any controller.
         let is_cell = self.image().cell().is_some();
         (is_known || !is_cell).then_some(()).ok_or(Denied::Unheard { entity })
     }
@@ -194,7 +195,7 @@ impl Context<'_> {
     }
 }
 
-/// Whether there can be such a controller.
+/// Whether a controller is valid.
 fn check(task: &Task) -> Result<(), Denied> {
     let denied = |why| Err(Denied::Controller { why });
     if !task.is_sound() {
@@ -223,7 +224,7 @@ fn check(task: &Task) -> Result<(), Denied> {
     }
 }
 
-/// How long the way from place to place is, and from the last to the first, metres.
+/// Length of the closed path, metres.
 fn length_of_round(path: &[Position], height: Height) -> f32 {
     let next = path.iter().cycle().skip(1);
     let flat = |at: &Position| match height {

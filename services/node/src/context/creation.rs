@@ -1,4 +1,4 @@
-//! How entities are made, behaviour is run, and calls are answered: what roles do for behaviour on their own account.
+//! Operations that roles perform on behalf of behaviour: creating entities, running behaviour, answering calls.
 
 use std::collections::BTreeMap;
 
@@ -13,28 +13,28 @@ use crate::{
     owner_context::OwnerContext,
 };
 
-/// What the database knows of an entity that begins; of one that it does not know, nothing.
+/// Database state of an entity to be created; the default is that of an entity that is not stored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stored {
-    /// Which of its entities it is; 0 if none.
+    /// Its database id; 0 if none.
     pub database: DatabaseId,
-    /// The check-out that this life holds.
+    /// The check-out of this activation.
     pub checkout: u64,
-    /// The properties of its cell part, for when it has one.
+    /// Properties of its future cell part.
     pub cell_properties: Vec<(MemberId, Value)>,
 }
 
 impl OwnerContext {
-    /// What the game has the realm begin with.
+    /// The game's bootstrap entity.
     #[must_use]
     pub fn bootstrap(&self) -> Option<Bootstrap> {
         self.behaviour.bootstrap()
     }
 
-    /// Whether the present input may record so much more, with what an event has beside a value.
+    /// Checks that the present input may record so many more bytes of values, with the overhead of an event.
     ///
     /// # Errors
-    /// When it may not.
+    /// If it may not.
     pub fn needs(&self, bytes: usize) -> Result<(), Denied> {
         /// An event's subject, cause, numbers and addresses.
         const AROUND: usize = 128;
@@ -46,10 +46,10 @@ impl OwnerContext {
         }
     }
 
-    /// Makes a base entity with these properties and the defaults of the others.
+    /// Creates a base entity with these properties and defaults for the others.
     ///
     /// # Errors
-    /// When a value does not fit, or no entity id is left.
+    /// If a value does not fit, or no entity id is left.
     pub fn create_base(
         &mut self,
         type_id: TypeId,
@@ -75,10 +75,10 @@ impl OwnerContext {
         Ok(entity)
     }
 
-    /// Makes an entity that has only a cell part.
+    /// Creates an entity that has only a cell part.
     ///
     /// # Errors
-    /// When a value does not fit, a coordinate is not a number, the space is gone, or no entity id is left.
+    /// If a value does not fit, a coordinate is not a number, the space is gone, or no entity id is left.
     pub fn create_cell_only(
         &mut self,
         type_id: TypeId,
@@ -113,10 +113,10 @@ impl OwnerContext {
         Ok(entity)
     }
 
-    /// The properties with which a part begins: those given, checked, and the defaults of the others.
+    /// Initial properties of a part: the given ones, checked, and defaults for the others.
     ///
     /// # Errors
-    /// When a value does not fit, belongs to the other part or to the view of an account, or all of them are more than the
+    /// If a value does not fit, belongs to the other part or to the view of an account, or the total exceeds what the
     /// present input may record.
     pub fn initial(
         &self,
@@ -166,7 +166,7 @@ impl OwnerContext {
         Ok(properties)
     }
 
-    /// Runs behaviour for an entity that is real here, and lends it what is around.
+    /// Runs behaviour for an entity that is real here, and lends it the surroundings.
     pub fn run<T>(
         &mut self,
         entity: EntityId,
@@ -178,7 +178,7 @@ impl OwnerContext {
         Some(what(behaviour.as_ref(), &mut context))
     }
 
-    /// Sends the answer to a call, if its caller waits for one; an error instead of one that is too large.
+    /// Answers a call, if its caller waits for it; sends an error in place of an answer that is too large.
     pub fn reply(&mut self, caller: &Caller, outcome: Outcome) {
         if !caller.wants_reply || matches!(caller.link.from, Address::Client(_)) {
             return;
@@ -199,13 +199,13 @@ impl OwnerContext {
         }
     }
 
-    /// The error of a call that was denied.
+    /// Converts a denial to the error of a call.
     pub(crate) fn denied(denied: &Denied) -> CallError {
         CallError::InvalidArgs(denied.to_string())
     }
 }
 
-/// Whether it is what a personal member may hold: what is loaded is sealed, or nothing.
+/// Whether a value may be stored in a personal member: loaded values are sealed, or empty.
 fn is_sealed(value: &Value) -> bool {
     match value {
         Value::Bytes(bytes) => bytes.is_empty() || annals_personal::sealed_with(bytes).is_some(),
@@ -213,7 +213,7 @@ fn is_sealed(value: &Value) -> bool {
     }
 }
 
-/// The size of properties as a part begins with them.
+/// Encoded size of a part's initial properties.
 fn size(properties: &[(MemberId, Value)]) -> usize {
     let mut bytes = Vec::new();
     annals_event::latest::call::put_properties(&mut bytes, properties);

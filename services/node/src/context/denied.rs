@@ -1,4 +1,4 @@
-//! Why behaviour is refused something.
+//! Reasons for denying an operation of behaviour.
 
 use annals_def::{AccountView, ChangeError, Mismatch};
 use annals_event::{
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::{FOUND_LIMIT, MAX_VALUE_BYTES};
 
-/// Why something that behaviour wanted was not done. Nothing was changed.
+/// Why an operation of behaviour was denied. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Denied {
     /// The type has no such member.
@@ -19,7 +19,7 @@ pub enum Denied {
     Unknown {
         /// The entity's type.
         entity_type: String,
-        /// What was named.
+        /// The name.
         what: String,
     },
     /// The property belongs to the other part.
@@ -29,40 +29,40 @@ pub enum Denied {
     OtherPart {
         /// The entity's type.
         entity_type: String,
-        /// Which property.
+        /// The property.
         property: String,
         /// Its distribution flag.
         flag: &'static str,
-        /// The part that wanted it.
+        /// The part that accessed it.
         part: Part,
     },
-    /// The property shows what the ledger says, and is not to be set.
+    /// The property shows a ledger account, and cannot be set.
     #[error(
         "{member} is a view of the ledger ({account}) and cannot be set: order a transfer, and it changes when that is booked"
     )]
     Account {
         /// Type and member.
         member: String,
-        /// What it shows.
+        /// The account.
         account: AccountView,
     },
     /// The value does not fit. The old one stays.
     #[error("{member}: {source}")]
     Mismatch {
-        /// Type and member, and where in it.
+        /// Type and member, and the position in it.
         member: String,
-        /// What does not fit.
+        /// The mismatch.
         source: Box<Mismatch>,
     },
-    /// There is no such place in the property. It stays as it was.
+    /// There is no such position in the property. It is unchanged.
     #[error("{member}: {source}")]
     Change {
         /// Type and member.
         member: String,
-        /// What is wrong with the change.
+        /// The error of the change.
         source: Box<ChangeError>,
     },
-    /// The value is larger than any may be.
+    /// The value exceeds the maximum size.
     #[error(
         "{member} would take {bytes} bytes; at most {MAX_VALUE_BYTES} are possible: split it, or keep it elsewhere and store a reference"
     )]
@@ -72,13 +72,13 @@ pub enum Denied {
         /// Its size in bytes.
         bytes: usize,
     },
-    /// A personal member is read and set by itself.
+    /// A personal member has its own read and write methods.
     #[error("{member} is personal: read and set it with `personal` and `set_personal`")]
     Personal {
         /// Type and member.
         member: String,
     },
-    /// What is personal cannot be sealed.
+    /// Personal data cannot be sealed.
     #[error(
         "{member} cannot be set: there is no key for its entity. One comes with the first life after it was stored, and none for \
          whoever was forgotten"
@@ -87,12 +87,12 @@ pub enum Denied {
         /// Type and member.
         member: String,
     },
-    /// What is personal cannot be read.
+    /// Personal data cannot be read.
     #[error("{member} cannot be read: {why}")]
     Sealed {
         /// Type and member.
         member: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// The wrong number of arguments.
@@ -100,139 +100,139 @@ pub enum Denied {
     Arguments {
         /// Type and method.
         method: String,
-        /// How many it takes.
+        /// The declared number.
         wanted: usize,
-        /// How many were given.
+        /// The given number.
         given: usize,
     },
     /// Only a base part can do it.
     #[error("only the base part can {what}; call one of its methods")]
     BaseOnly {
-        /// What was wanted.
+        /// The operation.
         what: &'static str,
     },
     /// Only a cell part can do it.
     #[error("only the cell part can {what}; call one of its methods")]
     CellOnly {
-        /// What was wanted.
+        /// The operation.
         what: &'static str,
     },
-    /// A place is not one.
+    /// A coordinate is invalid.
     #[error("a place has coordinates and angles that are finite numbers")]
     Place,
     /// A place is in another space than the part.
     #[error("the place is in another space than the part, which is in space {here}; only `teleport` leads there")]
     OtherSpace {
-        /// Where the part is.
+        /// The part's space.
         here: SpaceId,
     },
-    /// Nobody is responsible for a place.
+    /// No cell is responsible for a place.
     #[error(
         "nobody is responsible for that place of space {0}: the setting `spaces` has no such space, or none was heard of yet"
     )]
     NoSpace(SpaceId),
-    /// What is asked of an entity can be asked of it only where it is real.
+    /// The operation is possible only where the entity is real.
     #[error(
         "entity {entity} cannot be asked to {what} from here: it is real on another owner, or is no more; call one of its methods"
     )]
     Elsewhere {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
-        /// What it was to do.
+        /// The operation.
         what: &'static str,
     },
-    /// Nothing is known of an entity where the part is.
+    /// The entity is not known on this cell.
     #[error("nothing is known of entity {entity} here: it is too far away, in another space, or no more")]
     Unheard {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
     },
-    /// A client stays with its entity.
+    /// The client cannot be given to another entity.
     #[error("the client of entity {from} is not given to entity {to}: {why}")]
     ClientKept {
-        /// Whose client.
+        /// The entity that has the client.
         from: EntityId,
-        /// Who was to have it.
+        /// The entity that was to receive it.
         to: EntityId,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
-    /// An entity has one cell part in its life.
+    /// An entity can have only one cell part in its life.
     #[error("entity {entity} has a cell part already")]
     HasCell {
-        /// Which entity.
+        /// The entity.
         entity: EntityId,
     },
-    /// There can be no such controller.
+    /// The controller is invalid.
     #[error("there can be no such controller: {why}")]
     Controller {
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
-    /// A top speed is no number, infinite or negative.
+    /// A top speed is not a number, infinite or negative.
     #[error("a top speed is a number of metres per second, or 0 for none")]
     Speed,
-    /// A distance is no number, infinite or negative.
+    /// A distance is not a number, infinite or negative.
     #[error("a radius, a range or a hysteresis is a number of metres, 0 or more")]
     Distance,
-    /// It would see farther than others are known.
+    /// The AoI would reach farther than others are known.
     #[error(
         "it would see {reach} m far, with the hysteresis, and in its space others are known up to {horizon} m only; \
          the setting `spaces` can say more (`horizon=`)"
     )]
     Horizon {
-        /// How far it was to see, metres.
+        /// The requested reach, metres.
         reach: f32,
-        /// How far it may.
+        /// The largest possible reach, metres.
         horizon: f32,
     },
-    /// The director was not heard yet, or has no such space.
+    /// The map was not received from the director yet, or has no such space.
     #[error("nothing is known of its space yet; try again once `app_ready` was called")]
     NoMap,
-    /// The key is none of the game's own.
+    /// The key is not in the game's own range.
     #[error("a game's own space data has keys from {FIRST_OWN_KEY} to {}, and {key} is none of them", SPACE_KEYS - 1)]
     SpaceKey {
-        /// Which key was named.
+        /// The key.
         key: u16,
     },
-    /// What was to be written into a space's data is too large.
+    /// A value of space data is too large.
     #[error(
         "space data takes values of at most {SPACE_VALUE_BYTES} bytes, and this one has {bytes}: keep it in properties"
     )]
     SpaceValue {
-        /// How many bytes it has.
+        /// Its size, bytes.
         bytes: usize,
     },
-    /// There is no such piece of geometry.
+    /// The piece of geometry is invalid.
     #[error("a space has geometry under the numbers 0 to {}, at coordinates that are numbers", GEOMETRIES - 1)]
     Geometry,
-    /// A time of day or its rate is no number.
+    /// A time of day or its rate is not a number.
     #[error("a time of day is a number of seconds, and its rate another one")]
     TimeOfDay,
-    /// Its space was destroyed.
+    /// The part's space was destroyed.
     #[error("its space is gone, and nothing is written into one that is; a base part can open it again")]
     SpaceGone,
-    /// Some of where it looks is farther away than others are known.
+    /// Some of the region is farther away than others are known.
     #[error(
         "some of that lies farther than {known} m outside of what its cell is responsible for, and nothing is known of it there; \
          the setting `spaces` can say more (`horizon=`)"
     )]
     Beyond {
-        /// How far others are known there, metres.
+        /// Distance up to which others are known, metres.
         known: f32,
     },
-    /// More are there than one question may find.
+    /// The result exceeds the limit of a query.
     #[error(
         "{found} entities are there, and one question finds at most {FOUND_LIMIT}: ask for smaller parts, or for one type"
     )]
     TooManyFound {
-        /// How many.
+        /// Number of entities found.
         found: usize,
     },
-    /// Nobody is in the view of its own client by name.
+    /// An entity cannot be in the manual AoI of its own client.
     #[error("its own client sees the entity anyway")]
     OwnView,
-    /// Too many are in view by name.
+    /// The manual AoI is full.
     #[error(
         "its client sees {MANUAL_LIMIT} entities wherever they are; remove those that are not needed, or are no more"
     )]
@@ -243,38 +243,38 @@ pub enum Denied {
         /// The entity's type.
         entity_type: String,
     },
-    /// The present input has recorded as much as one may.
+    /// The present input has reached its limit of recorded bytes.
     #[error(
         "one input cannot record {bytes} bytes more, only {room}: do the rest later, when a timer fires or in another call"
     )]
     Spent {
-        /// What was to be recorded.
+        /// Bytes to be recorded.
         bytes: usize,
-        /// What may be.
+        /// Bytes left.
         room: usize,
     },
-    /// The ledger knows entities of the database only.
+    /// The ledger knows stored entities only.
     #[error("the entity is none of the database's, and only those hold assets; store it first")]
     NotStored,
-    /// What it holds is not known to the entity yet.
+    /// The entity's holdings are not known yet.
     #[error("what the entity holds is not known yet; order once `holdings_known` was called")]
     HoldingsUnknown,
-    /// The ledger would refuse the order whatever anybody holds.
+    /// The ledger would refuse the order whatever the holdings.
     #[error("the ledger would refuse the order: {0}")]
     Order(RefusalReason),
-    /// Behaviour has no warrant.
+    /// The order is reserved for operators.
     #[error("the order is one that only an operator makes")]
     OperatorsOrder,
-    /// Too many orders wait for what comes of them.
+    /// Too many orders are unanswered.
     #[error("{ORDERS_WAITING} orders of the entity wait for the ledger; order again once `booked` was called")]
     TooManyOrders,
-    /// Every granted entity id is used and the director has not sent more.
+    /// All granted entity ids are used and the director has not sent more.
     #[error("no entity id is left; the director has been asked for more, try again shortly")]
     NoIds,
 }
 
 impl Denied {
-    /// For a change of the member that cannot be made.
+    /// Converts the error of an invalid change of a member.
     pub(super) fn change(member: String, error: ChangeError) -> Self {
         match error {
             ChangeError::Mismatch { path, source } if path.0.is_empty() => Self::Mismatch { member, source },

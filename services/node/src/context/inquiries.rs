@@ -1,4 +1,4 @@
-//! How a base part asks the database, and is told.
+//! Database queries of a base part, and delivery of their results.
 
 use annals_def::Value;
 use annals_event::{Awaiting, Body};
@@ -13,8 +13,9 @@ use crate::{
 };
 
 impl Context<'_> {
-    /// As [`Context::store`]; [`Behaviour::learned`](crate::Behaviour::learned) is called with `then` and `note` when it is in
-    /// the database, and told what of it another entity has (`writeToDB` with a callback).
+    /// As [`Context::store`]; calls [`Behaviour::learned`](crate::Behaviour::learned) with `then` and `note` once the
+    /// entity is in the database, with the unique properties whose values another entity has (`writeToDB` with a
+    /// callback).
     ///
     /// # Errors
     /// As [`Context::store`].
@@ -30,12 +31,12 @@ impl Context<'_> {
         Ok(database)
     }
 
-    /// Asks which entities of a type have this value in a property with an index, an identifier among them, and how they are:
-    /// at most [`NAMED_AT_ONCE`](crate::inquiry::NAMED_AT_ONCE), those behind `after`. It is answered from the database, so
-    /// what was not yet folded may be missing.
+    /// Finds the entities of a type with a value in an indexed property, such as an identifier, and their activation
+    /// state: at most [`NAMED_AT_ONCE`](crate::inquiry::NAMED_AT_ONCE), after `after`. It is answered from the
+    /// database, so events that are not folded yet may be missing.
     ///
     /// # Errors
-    /// When this is the cell part, there is no such property with an index, or the value does not fit it.
+    /// If this is the cell part, there is no such indexed property, or the value does not fit it.
     pub fn find_stored(
         &mut self,
         (entity_type, property): (&str, &str),
@@ -63,11 +64,11 @@ impl Context<'_> {
         self.inquire(inquiry, timeout_ms, (then, note))
     }
 
-    /// Lets an entity of the database live: on this owner, unless it lives elsewhere already (`createBaseFromDBID`,
-    /// `createBaseFromDB`). There is never more than one life of it, whoever else asks at the same time.
+    /// Activates a stored entity: on this owner, unless it is active elsewhere already (`createBaseFromDBID`,
+    /// `createBaseFromDB`). There is never more than one activation of it, even with concurrent requests.
     ///
     /// # Errors
-    /// When this is the cell part, or what names it does not fit the type's identifier.
+    /// If this is the cell part, or the identifier does not fit the type's.
     pub fn begin_stored(
         &mut self,
         wanted: Wanted,
@@ -94,10 +95,10 @@ impl Context<'_> {
         }
     }
 
-    /// Records the wait, and lets the inquiry leave through the gate.
+    /// Records the wait, and queues the query at the gate.
     fn inquire(&mut self, inquiry: Inquiry, timeout_ms: u64, (then, note): (u32, Vec<u8>)) -> Result<(), Denied> {
         self.cx.needs(note.len())?;
-        // Like an entity's id it is never given again, so that a late answer is nobody else's.
+        // Like an entity id the number is never reused, so that a late answer cannot match another wait.
         let number = CallNumber(self.cx.new_entity().ok_or(Denied::NoIds)?.0);
         let deadline = WorldTime(self.now().0.saturating_add(timeout_ms));
         let awaiting = Awaiting { deadline, then, note };
@@ -118,7 +119,8 @@ impl Context<'_> {
 }
 
 impl OwnerContext {
-    /// The database has answered an entity that waits for it, or will not. Nothing happens if it does not wait any more.
+    /// Delivers the result of a query, or its failure, to an entity. Has no effect if the entity does not wait any
+    /// more.
     pub fn inform(&mut self, entity: EntityId, number: CallNumber, outcome: &Result<Learned, NotLearned>) {
         let image = self.image(entity);
         let awaiting = image.and_then(|image| image.links.awaiting.get(&(DATABASE, number)));

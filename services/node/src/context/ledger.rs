@@ -1,4 +1,4 @@
-//! What behaviour can do with the ledger: read what its entity holds, and order.
+//! Ledger operations of behaviour: reading the entity's holdings, and giving orders.
 
 use annals_event::{
     Body,
@@ -10,13 +10,13 @@ use super::{Context, Denied};
 use crate::owner_context::OwnerContext;
 
 impl OwnerContext {
-    /// What the base part of an entity knows of the ledger.
+    /// The ledger view of an entity's base part.
     #[must_use]
     pub fn ledger(&self, entity: EntityId) -> Option<&LedgerView> {
         Some(&self.image(entity)?.base()?.ledger)
     }
 
-    /// Records an order of the base part of an entity; whoever calls has seen to it that it may order.
+    /// Records an order of an entity's base part; the caller has checked that the entity may give it.
     pub fn order(&mut self, entity: EntityId, order: Order) -> Option<TransferId> {
         let number = self.ledger(entity)?.last.next();
         self.record_for(entity, false, Body::Ordered { number, order });
@@ -25,26 +25,26 @@ impl OwnerContext {
 }
 
 impl Context<'_> {
-    /// What the entity knows of the ledger: what it holds, its open trades, what it has reserved for others, and the orders
-    /// that it has not heard of yet. It lags behind the ledger by what is on its way, and never shows what another may see at
-    /// the same time. `None` for a cell part.
+    /// The entity's view of the ledger: its holdings, its open trades, its reservations for others, and its unanswered
+    /// orders. It lags behind the ledger by the messages in flight, and never shows what another may see at the same
+    /// time. `None` for a cell part.
     #[must_use]
     pub fn ledger(&self) -> Option<&LedgerView> {
         self.cx.ledger(self.entity)
     }
 
-    /// Wall-clock time: in this the ledger's deadlines are.
+    /// Wall-clock time, in which the ledger's deadlines are expressed.
     #[must_use]
     pub fn wall(&self) -> WallTime {
         self.cx.now.wall
     }
 
-    /// Asks something of the ledger. It is executed once, even if either side dies; what came of it is told to
+    /// Gives an order to the ledger. It is executed once, even if either side fails; its outcome is reported to
     /// [`Behaviour::booked`](crate::Behaviour::booked), with the transfer's id.
     ///
     /// # Errors
-    /// When this is the cell part, the entity is none of the database's, what it holds is not known yet, too many of its
-    /// orders wait, the order is an operator's, or it would be refused whatever anybody holds.
+    /// If this is the cell part, the entity is not stored, its holdings are not known yet, too many of its orders are
+    /// unanswered, the order is reserved for operators, or it would be refused whatever the holdings.
     pub fn order(&mut self, order: Order) -> Result<TransferId, Denied> {
         let Some(view) = self.ledger() else {
             return Err(Denied::BaseOnly { what: "order" });
@@ -69,8 +69,8 @@ impl Context<'_> {
         Ok(ordered.expect("invariant: the entity has a base part"))
     }
 
-    /// Gives assets to another entity of the database. They leave at once; the other gets them when the entity has heard
-    /// that they left, or the entity gets them back after `within_ms`, whichever comes first.
+    /// Gives assets to another stored entity. They leave at once. The receiver gets them when it has been notified that
+    /// they left, or the giver gets them back after `within_ms`, whichever comes first.
     ///
     /// # Errors
     /// As [`Context::order`].
@@ -84,7 +84,7 @@ impl Context<'_> {
         })
     }
 
-    /// Opens a trade with another entity of the database, which ends after `within_ms` if it was not settled by then.
+    /// Opens a trade with another stored entity. It ends after `within_ms` unless it is settled by then.
     ///
     /// # Errors
     /// As [`Context::order`].
@@ -93,7 +93,7 @@ impl Context<'_> {
         self.order(Order::Propose { with, expires }).map(TradeId)
     }
 
-    /// Puts assets on the table of a trade. They leave at once, and both acceptances are void.
+    /// Puts assets on the table of a trade. They leave at once, and both acceptances become void.
     ///
     /// # Errors
     /// As [`Context::order`].
@@ -101,7 +101,7 @@ impl Context<'_> {
         self.order(Order::Offer { trade, slot, assets })
     }
 
-    /// Takes assets back from the table of a trade; `slot` is where they came from.
+    /// Takes assets back from the table of a trade; `slot` is their origin.
     ///
     /// # Errors
     /// As [`Context::order`].
@@ -109,7 +109,7 @@ impl Context<'_> {
         self.order(Order::Withdraw { trade, slot, assets })
     }
 
-    /// Accepts what is on the table of a trade, if that is still what `version` names.
+    /// Accepts the offers of a trade, if `version` is still current.
     ///
     /// # Errors
     /// As [`Context::order`].

@@ -1,21 +1,21 @@
-//! Who says where a cell part goes, and how fast its client may move it.
+//! Movement control: who moves a cell part, and how fast its client may move it.
 
 use annals_event::{Body, Driver, MovementControl};
 
 use super::{Context, Denied};
 
 impl Context<'_> {
-    /// Who says where this part goes (`controlledBy`), and its top speeds; `None` of a base part.
+    /// The part's driver (`controlledBy`), and its top speeds; `None` for a base part.
     #[must_use]
     pub fn movement_control(&self) -> Option<MovementControl> {
         self.image().cell().map(|cell| cell.movement_control)
     }
 
-    /// Who says where this part goes from now on: its client if it has one, or nobody but behaviour and controllers. Its client
-    /// is told where it stands when it says something else.
+    /// Sets who moves this part: its client if it has one, or only behaviour and controllers. A client that sends
+    /// another place is corrected.
     ///
     /// # Errors
-    /// When this is no cell part, or the input has recorded as much as one may.
+    /// If this is not a cell part, or the input has reached its limit of recorded bytes.
     pub fn set_driver(&mut self, driver: Driver) -> Result<(), Denied> {
         let movement_control = self.held_movement_control()?;
         self.set_movement_control(MovementControl {
@@ -24,12 +24,12 @@ impl Context<'_> {
         })
     }
 
-    /// How fast its client may move this part, metres per second, and how fast up and down if that is not to count as the rest
-    /// does (`topSpeed`, `topSpeedY`); 0 is no limit. What its client says beyond that does not happen, and the client is put
-    /// back.
+    /// Sets the top speed at which the client may move this part, and a separate vertical one if it is not to count
+    /// with the rest, metres per second (`topSpeed`, `topSpeedY`); 0 is no limit. Faster moves of the client are
+    /// rejected, and the client is moved back.
     ///
     /// # Errors
-    /// When this is no cell part, a speed is none, or the input has recorded as much as one may.
+    /// If this is not a cell part, a speed is invalid, or the input has reached its limit of recorded bytes.
     pub fn set_top_speed(&mut self, top_speed: f32, top_speed_y: f32) -> Result<(), Denied> {
         let movement_control = self.held_movement_control()?;
         self.set_movement_control(MovementControl {

@@ -1,6 +1,6 @@
-//! Others around a cell part: who is where, and what can be read of them.
+//! Spatial queries of a cell part: finding other entities, and reading them.
 //!
-//! What is read is no event: behaviour is never run again, and what it makes of it is recorded.
+//! Reads are not events: behaviour is never run again, and its effects are recorded.
 
 use annals_ids::EntityId;
 
@@ -10,12 +10,12 @@ use crate::{
     behaviour::GhostView,
 };
 
-/// Most entities that one question finds: whoever wants to know of more asks for a smaller part.
+/// Maximum entities that one query finds: to find more, query smaller regions.
 pub const FOUND_LIMIT: usize = 10_000;
 
 impl Context<'_> {
-    /// Who is within so many metres of this part, as the crow flies, but not itself (`entitiesInRange`): of that type, or of
-    /// any, ascending.
+    /// Entities within a distance of this part in metres, except itself (`entitiesInRange`): of one type, or of any,
+    /// ascending.
     ///
     /// # Errors
     /// As for [`entities_in`](Self::entities_in).
@@ -25,14 +25,14 @@ impl Context<'_> {
         self.entities_in(Shape::Ball { centre, metres }, entity_type)
     }
 
-    /// Who is in a part of this part's space, but not itself: of that type, or of any, ascending. All that are real on this cell
-    /// are known, and those on others up to the ghost distance; so anybody can ask for what is as near as `horizon` of the setting
-    /// `spaces` says (radius and hysteresis, if it says nothing). After its cell was taken over it takes a second or two until
-    /// those on others are known.
+    /// Entities in a region of this part's space, except itself: of one type, or of any, ascending. All entities that
+    /// are real on this cell are known, and those on other cells up to the ghost distance. So any query within
+    /// `horizon` of the setting `spaces` (by default radius plus hysteresis) succeeds. After a take-over of the cell it
+    /// takes a second or two until the entities on others are known.
     ///
     /// # Errors
-    /// When this is no cell part, there is no such type, a number is none, some of it lies farther away than others are known, or
-    /// more than [`FOUND_LIMIT`] are there.
+    /// If this is not a cell part, there is no such type, a number is invalid, some of the region lies farther away
+    /// than others are known, or more than [`FOUND_LIMIT`] entities are found.
     pub fn entities_in(&self, shape: Shape, entity_type: Option<&str>) -> Result<Vec<EntityId>, Denied> {
         let space = self.place().map(|place| place.space);
         let space = space.ok_or(Denied::CellOnly { what: "look around" })?;
@@ -65,8 +65,8 @@ impl Context<'_> {
         Ok(found)
     }
 
-    /// What can be read of an entity, be it real here or a ghost: the same of both, which is what ghosts have. `None` if nothing is
-    /// known of it on this cell.
+    /// The readable properties of an entity: for a real one here and a ghost alike, those that ghosts have. `None` if
+    /// the entity is not known on this cell.
     #[must_use]
     pub fn look_at(&self, entity: EntityId) -> Option<GhostView<'_>> {
         let Some(image) = self.cx.image(entity) else {

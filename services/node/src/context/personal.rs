@@ -10,10 +10,10 @@ use annals_personal::open;
 use super::{Context, Denied, properties::fits};
 
 impl Context<'_> {
-    /// A personal member of this base part; `None` if it was never set.
+    /// Reads a personal member of this base part; `None` if it was never set.
     ///
     /// # Errors
-    /// When the type has none of this name, or what is sealed cannot be read: its key is gone, or was not restored.
+    /// If the type has none of this name, or the sealed value cannot be read: its key was deleted, or was not restored.
     pub fn personal(&self, name: &str) -> Result<Option<Value>, Denied> {
         let (property, data_type) = self.personal_property(name)?;
         let Some(Value::Bytes(sealed)) = self.image().properties.get(&property.index) else {
@@ -39,10 +39,10 @@ impl Context<'_> {
         Ok(Some(value))
     }
 
-    /// Seals a personal member and sets it. The value that it has already changes nothing.
+    /// Seals a personal member and sets it. An equal value changes nothing.
     ///
     /// # Errors
-    /// When the type has none of this name, the value does not fit, or there is no key; it stays as it was.
+    /// If the type has none of this name, the value does not fit, or there is no key; the member is unchanged.
     pub fn set_personal(&mut self, name: &str, value: &Value) -> Result<(), Denied> {
         let (property, data_type) = self.personal_property(name)?;
         let (member, index) = (self.member(name), property.index);

@@ -1,4 +1,4 @@
-//! The properties of the entity: read them, change them.
+//! Reading and changing the entity's properties.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -8,10 +8,10 @@ use annals_event::{Body, latest::value::value_length};
 use super::{Context, Denied, MAX_VALUE_BYTES};
 
 impl Context<'_> {
-    /// A property that this part holds, or the view of an account as the part knows the ledger.
+    /// A property of this part, or the view of a ledger account as known to the part.
     ///
     /// # Errors
-    /// When the type has none of this name, or the other part holds it.
+    /// If the type has none of this name, or the other part holds it.
     pub fn get(&self, name: &str) -> Result<Cow<'_, Value>, Denied> {
         let property = self.property(name)?;
         self.is_open(property)?;
@@ -34,11 +34,11 @@ impl Context<'_> {
         self.change(name, Change::part(path.clone(), value))
     }
 
-    /// Puts values in the place of a range of elements of the array at `path`: deletes where there are no values, inserts
-    /// where the range is empty. Equal values in the place of as many change nothing.
+    /// Replaces a range of elements of the array at `path`: deletes if `values` is empty, inserts if the range is
+    /// empty. Replacing elements by as many equal ones changes nothing.
     ///
     /// # Errors
-    /// As [`Context::change`]; also when the range ends before it starts.
+    /// As [`Context::change`]; also if the range ends before it starts.
     pub fn splice(&mut self, name: &str, path: &Path, range: Range<u32>, values: Vec<Value>) -> Result<(), Denied> {
         let Some(removed) = range.end.checked_sub(range.start) else {
             let length = match path.find(self.held(name)?) {
@@ -56,7 +56,7 @@ impl Context<'_> {
         self.change(name, Change::splice(path.clone(), range.start, removed, values))
     }
 
-    /// Adds an element at the end of the array at `path`.
+    /// Appends an element to the array at `path`.
     ///
     /// # Errors
     /// As [`Context::change`].
@@ -68,12 +68,12 @@ impl Context<'_> {
         self.splice(name, path, end..end, vec![value])
     }
 
-    /// Changes a property. What changes nothing is not recorded. A change within a property that is `SendLatestOnly` is
-    /// recorded as one of the whole, so that any event of it says all there is to know.
+    /// Changes a property. A change without effect is not recorded. A change within a property that is `SendLatestOnly`
+    /// is recorded as a change of the whole, so that each of its events is complete by itself.
     ///
     /// # Errors
-    /// When it is not held here, it is the view of an account, there is no such place in it, the value does not fit, or the
-    /// property would be larger than any may be; it stays as it was.
+    /// If the property is not held here or is the view of an account, the path does not exist in it, the value does not
+    /// fit, or the property would exceed the maximum size; it is unchanged.
     pub fn change(&mut self, name: &str, change: Change) -> Result<(), Denied> {
         let property = self.property(name)?;
         let held = self.held(name)?;
@@ -87,7 +87,7 @@ impl Context<'_> {
             member: self.member(name),
             bytes,
         })?;
-        // Who is told only the newest change of it may not have what the change was made to.
+        // A receiver that gets only the newest change may lack the value that the change was applied to.
         let is_skipped = property.latest_only || !property.reliable;
         let (located, bytes) = if is_skipped && !change.is_whole() {
             let mut value = held.clone();
@@ -113,7 +113,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// The value that this part holds of a property, and that can be changed.
+    /// The value of a property that this part holds and may change.
     pub(crate) fn held(&self, name: &str) -> Result<&Value, Denied> {
         let property = self.property(name)?;
         if let Some(account) = property.account {
@@ -125,7 +125,7 @@ impl Context<'_> {
         held.ok_or_else(|| self.other_part(property))
     }
 
-    /// Whether a property is read and set as it is kept.
+    /// Checks that a property is not personal: read and set as it is stored.
     fn is_open(&self, property: &Property) -> Result<(), Denied> {
         match property.personal {
             None => Ok(()),
@@ -140,8 +140,8 @@ impl Context<'_> {
     }
 }
 
-/// The bytes that a change records, if the property that it is made to stays within [`MAX_VALUE_BYTES`]; else how many that
-/// would take.
+/// The bytes that a change records, if the changed property stays within [`MAX_VALUE_BYTES`]; else the size it would
+/// have.
 fn room_for(change: &Change, held: &Value) -> Result<usize, usize> {
     let lengths = |values: &[Value]| values.iter().map(value_length).sum::<usize>();
     let (new, old) = match (&change.edit, change.path.find(held)) {
@@ -153,7 +153,7 @@ fn room_for(change: &Change, held: &Value) -> Result<usize, usize> {
         }
         _ => return Ok(0),
     };
-    // A value that does not grow is not measured as a whole.
+    // A value that does not grow need not be measured as a whole.
     let whole = if change.is_whole() {
         new
     } else if new > old {
@@ -168,7 +168,7 @@ fn room_for(change: &Change, held: &Value) -> Result<usize, usize> {
     }
 }
 
-/// The size of a value; as an error if it is too large.
+/// The size of a value; an `Err` with the size if it is too large.
 pub(super) fn fits(value: &Value) -> Result<usize, usize> {
     let bytes = value_length(value);
     if bytes > MAX_VALUE_BYTES { Err(bytes) } else { Ok(bytes) }

@@ -1,4 +1,4 @@
-//! Requests: what behaviour asks its owner to do, for its own entity or another one.
+//! Requests of behaviour to its owner, for its own entity or another one.
 
 use annals_event::Call;
 use annals_ids::{Address, EntityId, OwnerId, Part};
@@ -7,16 +7,16 @@ use super::{Context, Denied};
 use crate::output::Request;
 
 impl Context<'_> {
-    /// Asks the owner for something that only it can do. It is done when the present call is over; what then turns out to be
-    /// impossible is told to [`request_denied`](crate::Behaviour::request_denied).
+    /// Requests something that only the owner can do. It is executed after the present call; if it is then impossible,
+    /// [`request_denied`](crate::Behaviour::request_denied) is called.
     ///
-    /// A cell part may ask for the end of another one that is a ghost here, or has left: the request is forwarded as a call is
-    /// (rules C1 to C6), behind all calls that this part made to that one before. If there is no such cell part any more,
-    /// [`calls_lost`](crate::Behaviour::calls_lost) is told.
+    /// A cell part may request the end of another one that is a ghost here, or has left: the request is forwarded as a
+    /// call (rules C1 to C6), after all earlier calls from this part to that one. If there is no such cell part any
+    /// more, [`calls_lost`](crate::Behaviour::calls_lost) is called.
     ///
     /// # Errors
-    /// When this part cannot ask for it, the entity that it names is real elsewhere or unknown, a coordinate is not a number,
-    /// or the input has recorded as much as one may.
+    /// If this part cannot make the request, the entity that it names is real elsewhere or unknown, a coordinate is not
+    /// a number, or the input has reached its limit of recorded bytes.
     pub fn request(&mut self, request: Request) -> Result<(), Denied> {
         if let Request::Destroy { entity } | Request::DestroyCell { entity } = request
             && let Some(home) = self.forwards_to(entity)
@@ -31,8 +31,8 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// The home of a cell part of which this cell part asks something by a call: of a ghost, and of one that is here as long
-    /// as calls to it are under way.
+    /// The home of a cell part to which this cell part sends requests by call: a ghost, or one that is real here while
+    /// calls to it are in flight.
     fn forwards_to(&self, entity: EntityId) -> Option<OwnerId> {
         if self.part() == Part::Base || entity == self.entity {
             return None;
@@ -73,7 +73,7 @@ impl Context<'_> {
     }
 }
 
-/// What is asked for, as denials name it, and which part alone can ask for it.
+/// The request's name in denials, and the part that alone can make it.
 fn about(request: &Request) -> (&'static str, Option<Part>) {
     match request {
         Request::CreateCell { .. } => ("have a cell part made", Some(Part::Base)),

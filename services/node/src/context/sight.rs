@@ -1,7 +1,7 @@
-//! What the client of a cell part is shown of others, where that is not what the space says for everybody.
+//! AoI settings of a cell part, where they differ from those of its space.
 //!
-//! It is part of the entity's state, whoever's client it has: it goes along when the entity is handed over, and is there when
-//! its process was lost.
+//! They are part of the entity's state, independent of its client: they are handed over with the entity, and survive
+//! the loss of its process.
 
 use annals_event::{AreaOfInterest, Body, MANUAL_LIMIT, Sight, SightChange};
 use annals_ids::EntityId;
@@ -9,18 +9,19 @@ use annals_ids::EntityId;
 use super::{Context, Denied};
 
 impl Context<'_> {
-    /// How far this part's client sees, if that was set; else it is as far as the space says.
+    /// The AoI of this part, if one was set; else the space's setting applies.
     #[must_use]
     pub fn aoi_radius(&self) -> Option<AreaOfInterest> {
         self.image().cell().and_then(|cell| cell.sight.area)
     }
 
-    /// How far this part's client sees from now on, metres (`setAoIRadius`): others come into view at the radius, and leave it
-    /// so much further out. Together they reach no farther than others are known of where it stands; should it come into a space
-    /// where less is known, it sees no farther than that there.
+    /// Sets the AoI of this part's client, metres (`setAoIRadius`): others enter the view at the radius, and leave it
+    /// at radius plus hysteresis. The sum may not exceed the distance up to which others are known where the part
+    /// stands; in a space where that is less, the AoI is cut to it.
     ///
     /// # Errors
-    /// When this is no cell part, a distance is none or reaches too far, or the input has recorded as much as one may.
+    /// If this is not a cell part, a distance is invalid or too large, or the input has reached its limit of recorded
+    /// bytes.
     pub fn set_aoi_radius(&mut self, radius: f32, hysteresis: f32) -> Result<(), Denied> {
         let area = AreaOfInterest { radius, hysteresis };
         let sight = self.sight()?;
@@ -39,28 +40,28 @@ impl Context<'_> {
         self.change_sight(is_so, SightChange::Area(Some(area)))
     }
 
-    /// This part's client sees as far as the space says again.
+    /// Resets the AoI to the space's setting.
     ///
     /// # Errors
-    /// When this is no cell part, or the input has recorded as much as one may.
+    /// If this is not a cell part, or the input has reached its limit of recorded bytes.
     pub fn reset_aoi_radius(&mut self) -> Result<(), Denied> {
         let is_so = self.sight()?.area.is_none();
         self.change_sight(is_so, SightChange::Area(None))
     }
 
-    /// Whom this part's client sees wherever in its space they are, ascending.
+    /// Entities that this part's client sees anywhere in its space, ascending.
     pub fn manual_aoi(&self) -> impl Iterator<Item = EntityId> {
         let cell = self.image().cell();
         cell.into_iter().flat_map(|cell| cell.sight.manual.iter().copied())
     }
 
-    /// This part's client sees an entity from now on wherever it is, as long as it is in the same space and known on this
-    /// part's cell (`addToManualAoI`): that is up to the ghost distance for certain, wherever the two go. Entities of types that
-    /// are declared manual are seen like this alone, others like this as well as by where they are.
+    /// Adds an entity to the manual AoI: the client sees it at any distance, as long as it is in the same space and
+    /// known on this part's cell (`addToManualAoI`), which is certain up to the ghost distance, wherever the two move.
+    /// Entities of types that are declared manual are seen only in this way, others in this way and by position.
     ///
     /// # Errors
-    /// When this is no cell part, it is this entity itself, there are too many already, or the input has recorded as much as
-    /// one may.
+    /// If this is not a cell part, the entity is this one, the manual AoI is full, or the input has reached its limit
+    /// of recorded bytes.
     pub fn add_to_manual_aoi(&mut self, entity: EntityId) -> Result<(), Denied> {
         let sight = self.sight()?;
         if entity == self.entity {
@@ -73,12 +74,12 @@ impl Context<'_> {
         self.change_sight(is_so, SightChange::Added(entity))
     }
 
-    /// This part's client sees an entity no more than others (`removeFromManualAoI`): one whose type is declared manual leaves
-    /// its view, any other one stays in it for as long as it is where it would stay. One that was not added is none to remove;
-    /// one that is no more has to be removed, too.
+    /// Removes an entity from the manual AoI (`removeFromManualAoI`): one whose type is declared manual leaves the
+    /// view, any other stays in it while its position keeps it there. Has no effect on one that was not added; an
+    /// entity that has ceased to exist has to be removed, too.
     ///
     /// # Errors
-    /// When this is no cell part, or the input has recorded as much as one may.
+    /// If this is not a cell part, or the input has reached its limit of recorded bytes.
     pub fn remove_from_manual_aoi(&mut self, entity: EntityId) -> Result<(), Denied> {
         let is_so = !self.sight()?.manual.contains(&entity);
         self.change_sight(is_so, SightChange::Removed(entity))

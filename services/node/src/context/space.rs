@@ -1,7 +1,7 @@
-//! What a cell part reads of its space's data, and writes into it.
+//! Space data: reading and writing the data of a cell part's space.
 //!
-//! All that is written is known to every cell of the space within a moment, and to every client whose entity is in it. Of two
-//! that write under one key at once, the later one stays, by game time (rule S1).
+//! Every write reaches every cell of the space, and every client whose entity is in it, within a moment. Of concurrent
+//! writes to one key, the later one wins, by game time (rule S1).
 
 use annals_event::{
     Body, Geometry, Image, Place, SPACE_KEYS, SPACE_VALUE_BYTES, SpaceData, SpaceEntry, Subject, TimeOfDay,
@@ -13,7 +13,7 @@ use super::{Context, Denied};
 use crate::{output::Request, owner_context::OwnerContext};
 
 impl OwnerContext {
-    /// What is held here of a space's data.
+    /// This owner's copy of a space's data.
     #[must_use]
     pub fn space_data(&self, space: SpaceId) -> Option<&SpaceData> {
         self.state().spaces.get(&space)
@@ -25,10 +25,10 @@ impl OwnerContext {
         self.space_data(space).is_some_and(SpaceData::is_gone)
     }
 
-    /// Writes a value into a space's data, above all that is known here.
+    /// Writes a value into a space's data, newer than all entries known here.
     ///
     /// # Errors
-    /// When the input has recorded as much as one may.
+    /// If the input has reached its limit of recorded bytes.
     pub fn write_space_data(&mut self, space: SpaceId, key: u16, value: Vec<u8>) -> Result<(), Denied> {
         self.needs(value.len())?;
         let (now, by) = (self.now().world, self.owner());
@@ -40,10 +40,10 @@ impl OwnerContext {
         Ok(())
     }
 
-    /// A space is gone, if it is there.
+    /// Destroys a space, unless it is destroyed already.
     ///
     /// # Errors
-    /// When the input has recorded as much as one may.
+    /// If the input has reached its limit of recorded bytes.
     pub fn destroy_space(&mut self, space: SpaceId) -> Result<(), Denied> {
         self.needs(0)?;
         let by = self.owner();
@@ -55,10 +55,10 @@ impl OwnerContext {
         Ok(())
     }
 
-    /// A space is open anew: whatever was written into it before is void, and whoever is in it is of an earlier life.
+    /// Opens a space again: all data written before is void, and entities in it belong to an earlier life of the space.
     ///
     /// # Errors
-    /// When the input has recorded as much as one may.
+    /// If the input has reached its limit of recorded bytes.
     pub fn open_space(&mut self, space: SpaceId) -> Result<(), Denied> {
         self.needs(0)?;
         let (now, by) = (self.now().world, self.owner());
@@ -70,13 +70,12 @@ impl OwnerContext {
         Ok(())
     }
 
-    /// Takes an entry of a space's data, which changes what is held if it is newer.
+    /// Applies an entry of a space's data, if it is newer than the entry held.
     pub fn record_space_data(&mut self, space: SpaceId, entry: SpaceEntry) {
         self.record(Subject::Owner, false, Body::SpaceData { space, entry });
     }
 
-    /// Whether a cell part that is real here came into its space in an earlier life of it than the one that is known: it has
-    /// no business there any more.
+    /// Whether a real cell part entered its space in an earlier life of the space than the known one: it has to leave.
     #[must_use]
     pub fn is_left_over(&self, entity: EntityId) -> bool {
         let cell = self.image(entity).and_then(Image::cell);
@@ -85,18 +84,18 @@ impl OwnerContext {
 }
 
 impl Context<'_> {
-    /// What stands under a key in this part's space; nothing for a base part.
+    /// The value of a key of this part's space; `None` for a base part.
     #[must_use]
     pub fn space_data(&self, key: u16) -> Option<&[u8]> {
         self.known_data()?.get(key)
     }
 
-    /// Writes a value under a key of the game's own, [`FIRST_OWN_KEY`] and up, into the data of this part's space
-    /// (`setSpaceData`). An empty value is none.
+    /// Writes a value into the data of this part's space (`setSpaceData`), under a key of the game's own range:
+    /// [`FIRST_OWN_KEY`] and up. An empty value counts as none.
     ///
     /// # Errors
-    /// When this is no cell part, there is no such key, the value is too large, the space is gone, or the input has recorded as
-    /// much as one may.
+    /// If this is not a cell part, there is no such key, the value is too large, the space is gone, or the input has
+    /// reached its limit of recorded bytes.
     pub fn set_space_data(&mut self, key: u16, value: Vec<u8>) -> Result<(), Denied> {
         if !(FIRST_OWN_KEY..SPACE_KEYS).contains(&key) {
             return Err(Denied::SpaceKey { key });
@@ -104,8 +103,8 @@ impl Context<'_> {
         self.write_space_data(key, value)
     }
 
-    /// Removes what stands under a key of the game's own (`delSpaceData`). That there is nothing is written also where nothing is
-    /// known: another cell may have written something that is not heard here yet.
+    /// Removes the value of a key of the game's own range (`delSpaceData`). The removal is written even if no value is
+    /// known here: another cell may have written one that has not arrived here yet.
     ///
     /// # Errors
     /// As for [`set_space_data`](Self::set_space_data).
@@ -119,11 +118,13 @@ impl Context<'_> {
         Some(self.known_data()?.day()?.at(self.now()))
     }
 
-    /// It is that time of day in this part's space, in seconds since midnight, and so many seconds of the day go by in one of
-    /// game time (`setSpaceTimeOfDay`): 24 makes a day an hour long. It goes on while the realm does, whoever dies.
+    /// Sets the time of day in this part's space, seconds since midnight, and its rate, seconds of the day per second
+    /// of game time (`setSpaceTimeOfDay`): 24 makes a day an hour long. It advances as long as the realm runs, across
+    /// process failures.
     ///
     /// # Errors
-    /// When this is no cell part, a number is none, the space is gone, or the input has recorded as much as one may.
+    /// If this is not a cell part, a number is invalid, the space is gone, or the input has reached its limit of
+    /// recorded bytes.
     pub fn set_time_of_day(&mut self, initial: f64, game_seconds_per_second: f64) -> Result<(), Denied> {
         let day = TimeOfDay {
             initial,
@@ -136,17 +137,17 @@ impl Context<'_> {
         self.write_space_data(TIME_OF_DAY, day.to_value())
     }
 
-    /// What this part's space looks like: its pieces of geometry, each with its number, ascending.
+    /// The pieces of geometry of this part's space, each with its number, ascending.
     pub fn space_geometry(&self) -> impl Iterator<Item = (u8, Geometry)> {
         self.known_data().into_iter().flat_map(SpaceData::geometry)
     }
 
-    /// A piece of geometry stands in this part's space under that number, below [`GEOMETRIES`]: a resource, which clients load,
-    /// and where (`addSpaceGeometryMapping`). What stood there under the number before is gone.
+    /// Sets the piece of geometry of this part's space with that number, below [`GEOMETRIES`]: a resource, which
+    /// clients load, and its position (`addSpaceGeometryMapping`). It replaces a previous piece with the number.
     ///
     /// # Errors
-    /// When this is no cell part, there is no such number, a coordinate is none, its path is too long, the space is gone, or
-    /// the input has recorded as much as one may.
+    /// If this is not a cell part, there is no such number, a coordinate is invalid, its path is too long, the space is
+    /// gone, or the input has reached its limit of recorded bytes.
     pub fn add_space_geometry(&mut self, number: u8, geometry: &Geometry) -> Result<(), Denied> {
         if number >= GEOMETRIES || !geometry.is_sound() {
             return Err(Denied::Geometry);
@@ -154,10 +155,11 @@ impl Context<'_> {
         self.write_space_data(FIRST_GEOMETRY + u16::from(number), geometry.to_value())
     }
 
-    /// The piece of geometry under that number is there no more (`delSpaceGeometryMapping`).
+    /// Removes the piece of geometry with that number (`delSpaceGeometryMapping`).
     ///
     /// # Errors
-    /// When this is no cell part, there is no such number, the space is gone, or the input has recorded as much as one may.
+    /// If this is not a cell part, there is no such number, the space is gone, or the input has reached its limit of
+    /// recorded bytes.
     pub fn remove_space_geometry(&mut self, number: u8) -> Result<(), Denied> {
         if number >= GEOMETRIES {
             return Err(Denied::Geometry);
@@ -165,12 +167,13 @@ impl Context<'_> {
         self.write_space_data(FIRST_GEOMETRY + u16::from(number), Vec::new())
     }
 
-    /// This part's space is gone (`destroySpace`): its data with it, and every entity in it is told
-    /// [`space_gone`](crate::Behaviour::space_gone) and loses its cell part, this one too. Nobody comes into it any more, until
-    /// it is [opened](Self::open_space) again.
+    /// Destroys this part's space (`destroySpace`) and its data. For every entity in it, including this one,
+    /// [`space_gone`](crate::Behaviour::space_gone) is called and the cell part destroyed. No entity can enter the
+    /// space until it is [opened](Self::open_space) again.
     ///
     /// # Errors
-    /// When this is no cell part, the space was opened anew since it came in, or the input has recorded as much as one may.
+    /// If this is not a cell part, the space was opened again since the part entered it, or the input has reached its
+    /// limit of recorded bytes.
     pub fn destroy_space(&mut self) -> Result<(), Denied> {
         let space = self.own_space()?;
         if self.cx.is_gone(space) {
@@ -182,12 +185,12 @@ impl Context<'_> {
         self.cx.destroy_space(space)
     }
 
-    /// The space at a place is open anew, be it gone or not: without any data, and whoever is still in it is told that it is gone.
-    /// What this part then makes at that place finds it so (with which a game keeps a pool of spaces). It is asked once this
-    /// call is over.
+    /// Opens the space at a place again, whether it is destroyed or not: its data is cleared, and entities that are
+    /// still in it are notified that it is gone. Cell parts that this part then creates at that place find it open
+    /// (with which a game keeps a pool of spaces). The request is made after this call.
     ///
     /// # Errors
-    /// When a coordinate is not a number.
+    /// If a coordinate is not a number.
     pub fn open_space(&mut self, place: Place) -> Result<(), Denied> {
         let entity = self.entity();
         self.request(Request::OpenSpace { entity, place })
@@ -216,7 +219,8 @@ impl Context<'_> {
         if self.cx.is_gone(space) || self.is_left_over() {
             return Err(Denied::SpaceGone);
         }
-        // What is so already is written as well: another cell may have written something else that is not heard here yet.
+        // An unchanged value is written as well: another cell may have written a different one that has not arrived
+        // here yet.
         self.cx.write_space_data(space, key, value)
     }
 }

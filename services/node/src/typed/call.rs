@@ -1,4 +1,4 @@
-//! Arguments in, answers out.
+//! Typed arguments and answers.
 
 use annals_def::{
     Value,
@@ -12,13 +12,13 @@ use crate::{
     context::{Context, DEFAULT_TIMEOUT_MS, Denied},
 };
 
-/// Why a method did not do what it was called for.
+/// Why a method failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// Something was denied that the method takes for granted. Whoever waits for an answer is told; else the process's log
-    /// is.
+    /// An operation was denied that the method relies on. It is sent to a caller that waits for an answer, else written
+    /// to the process log.
     Denied(Denied),
-    /// What the caller is to be told. One-way callers are told nothing.
+    /// An error for the caller. One-way callers receive nothing.
     Call(CallError),
 }
 
@@ -34,7 +34,7 @@ impl From<CallError> for Failure {
     }
 }
 
-/// A generated struct of what a method returns.
+/// A generated struct of a method's return values.
 pub trait Returned: Sized {
     /// The values in the order of the definition.
     fn into_values(self) -> Vec<Value>;
@@ -42,16 +42,16 @@ pub trait Returned: Sized {
     /// From such values.
     ///
     /// # Errors
-    /// When there are more or fewer, or one is of another type.
+    /// If their number or a type differs.
     fn from_values(values: &[Value]) -> Result<Self, CallError>;
 }
 
-/// What a method with return values answers.
+/// Result of a method with return values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply<R> {
-    /// This.
+    /// The values.
     Now(R),
-    /// Nothing yet: [`Later`](crate::typed::Later) will.
+    /// No answer yet: [`Later`](crate::typed::Later) gives it.
     Later,
 }
 
@@ -64,19 +64,20 @@ impl<R: Returned> From<Reply<R>> for Answer {
     }
 }
 
-/// How an answer is waited for: [`Behaviour::replied`](crate::Behaviour::replied) is called with `then` and `note`.
+/// Parameters of a wait for an answer: [`Behaviour::replied`](crate::Behaviour::replied) is called with `then` and
+/// `note`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// How long, milliseconds.
+    /// Timeout, milliseconds.
     pub timeout_ms: u64,
-    /// What is to be done with the answer: a number of the game's own.
+    /// What to do with the answer: a number of the game's choice.
     pub then: u32,
-    /// What has to be remembered until then.
+    /// Data to keep until then.
     pub note: Vec<u8>,
 }
 
 impl Wait {
-    /// As long as usual.
+    /// With the default timeout.
     #[must_use]
     pub fn then(then: u32, note: Vec<u8>) -> Self {
         Self {
@@ -95,28 +96,28 @@ impl Wait {
     }
 }
 
-/// The arguments of a call, or the values of an answer, if there are as many as declared.
+/// The arguments of a call, or the values of an answer, if their number is the declared one.
 ///
 /// # Errors
-/// When there are more or fewer.
+/// If it is not.
 pub fn arguments<const N: usize>(values: &[Value]) -> Result<&[Value; N], CallError> {
     values
         .try_into()
         .map_err(|_| CallError::InvalidArgs(format!("{N} values are declared, {} were given", values.len())))
 }
 
-/// One of them.
+/// Converts one of them.
 ///
 /// # Errors
-/// When it is of another type.
+/// If it has another type.
 pub fn argument<T: Typed>(name: &str, value: &Value) -> Result<T, CallError> {
     field(name, value).map_err(|mismatch| CallError::InvalidArgs(mismatch.to_string()))
 }
 
-/// What an awaited method returned.
+/// The return values of an awaited method.
 ///
 /// # Errors
-/// Why it did not, or that it returned something else than declared.
+/// The method's error, or that the values differ from the declaration.
 pub fn returned<R: Returned>(outcome: &Outcome) -> Result<R, CallError> {
     match outcome {
         Ok(values) => R::from_values(values),
@@ -124,7 +125,7 @@ pub fn returned<R: Returned>(outcome: &Outcome) -> Result<R, CallError> {
     }
 }
 
-/// That a part has no such method: never, if behaviour runs on the schema it was generated from.
+/// The failure of a call of an unknown method: impossible if behaviour runs on the schema it was generated from.
 #[must_use]
 pub fn no_method(entity_type: &str, part: Part, method: MemberId) -> Failure {
     Failure::Call(CallError::Internal(format!(
@@ -132,7 +133,7 @@ pub fn no_method(entity_type: &str, part: Part, method: MemberId) -> Failure {
     )))
 }
 
-/// The answer to a call. What was denied is told to whoever waits; if nobody does, it is reported.
+/// Converts a result to the answer of a call. A denial is sent to a caller that waits; if none does, it is reported.
 pub fn answer(context: &mut Context<'_>, caller: &Caller, done: Result<Answer, Failure>) -> Answer {
     match done {
         Ok(answer) => answer,

@@ -1,4 +1,4 @@
-//! Components of an entity: read as plain structs, and recorded as the changes that were made to them.
+//! Components of an entity: loaded as plain structs, and saved as the changes made to them.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use annals_def::{Component, DataType, Synchronised, Value};
 use crate::context::{Context, Denied};
 
 impl Context<'_> {
-    /// Reads some of this part's properties as a struct.
+    /// Loads some of this part's properties as a struct.
     ///
     /// # Errors
-    /// When the part does not hold one of them, or as something else.
+    /// If the part does not hold one of them, or with another type.
     pub fn load<T: Component>(&self) -> Result<T, Denied> {
         let values = self.values_of::<T>()?;
         let values: Vec<&Value> = values.iter().map(AsRef::as_ref).collect();
@@ -20,10 +20,10 @@ impl Context<'_> {
         })
     }
 
-    /// Records what has changed in a component: the same changes, and as small, as if they had been made one by one.
+    /// Records the changes of a component: the same changes, and as small, as if they had been made one by one.
     ///
     /// # Errors
-    /// When something of it is denied. What was recorded before stays, and the component knows what was not.
+    /// If a change is denied. Earlier changes stay recorded, and the component keeps track of the others.
     pub fn save<S: Synchronised>(&mut self, component: &mut S) -> Result<(), Denied> {
         let members = <S::Of as Component>::MEMBERS;
         let types = members.iter().map(|name| self.type_of_property(name));

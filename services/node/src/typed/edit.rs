@@ -1,5 +1,5 @@
-//! Changes within a property: of a field, of an element, of a slice of an array. Each records the smallest change that
-//! does it.
+//! Changes within a property: of a field, an element, or a slice of an array. Each records the smallest possible
+//! change.
 
 use std::{marker::PhantomData, ops::Range};
 
@@ -11,15 +11,15 @@ use annals_ids::Mailbox;
 
 use crate::context::{Context, Denied};
 
-/// A type whose parts can be changed in place, or that is replaced where it stands.
+/// A type whose parts can be changed in place, or whose values are replaced as a whole.
 pub trait Editable: Typed {
-    /// What changes it.
+    /// Its editor.
     type Edit<'e, 'd>: From<Spot<'e, 'd>>
     where
         'd: 'e;
 }
 
-/// A place in a property.
+/// A position in a property.
 pub struct Spot<'e, 'd> {
     context: &'e mut Context<'d>,
     member: &'static str,
@@ -27,7 +27,7 @@ pub struct Spot<'e, 'd> {
 }
 
 impl<'e, 'd> Spot<'e, 'd> {
-    /// The whole of a property.
+    /// The whole property.
     pub fn new(context: &'e mut Context<'d>, member: &'static str) -> Self {
         Self {
             context,
@@ -39,7 +39,7 @@ impl<'e, 'd> Spot<'e, 'd> {
     /// The element or field at this index.
     pub fn part(&mut self, index: usize) -> Spot<'_, 'd> {
         let mut path = self.path.clone();
-        // No sequence is as long as that, so it leads nowhere.
+        // No sequence is that long, so the path does not exist.
         path.0.push(u32::try_from(index).unwrap_or(u32::MAX));
         Spot {
             context: self.context,
@@ -48,10 +48,10 @@ impl<'e, 'd> Spot<'e, 'd> {
         }
     }
 
-    /// What is there.
+    /// Reads the value.
     ///
     /// # Errors
-    /// When there is no such place, or something of another type.
+    /// If there is no such position, or the value has another type.
     pub fn read<T: Typed>(&self) -> Result<T, Denied> {
         T::from_value(self.value()?).map_err(|source| Denied::Mismatch {
             member: self.name(),
@@ -59,10 +59,10 @@ impl<'e, 'd> Spot<'e, 'd> {
         })
     }
 
-    /// Puts a value there. An equal one changes nothing.
+    /// Writes a value. An equal one changes nothing.
     ///
     /// # Errors
-    /// When there is no such place, or the value does not fit.
+    /// If there is no such position, or the value does not fit.
     pub fn write<T: Typed>(&mut self, value: T) -> Result<(), Denied> {
         self.context.set_at(self.member, &self.path, value.into_value())
     }
@@ -90,7 +90,7 @@ impl<'e, 'd> Spot<'e, 'd> {
     }
 }
 
-/// Replaces a value that has no parts of its own.
+/// Editor of a value without parts.
 pub struct ValueEdit<'e, 'd, T> {
     spot: Spot<'e, 'd>,
     value: PhantomData<fn(T)>,
@@ -104,24 +104,24 @@ impl<'e, 'd, T> From<Spot<'e, 'd>> for ValueEdit<'e, 'd, T> {
 }
 
 impl<T: Typed> ValueEdit<'_, '_, T> {
-    /// What is there.
+    /// Reads the value.
     ///
     /// # Errors
-    /// When there is no such place any more.
+    /// If the position no longer exists.
     pub fn get(&self) -> Result<T, Denied> {
         self.spot.read()
     }
 
-    /// Puts another value there. An equal one changes nothing.
+    /// Writes a value. An equal one changes nothing.
     ///
     /// # Errors
-    /// When there is no such place, or the value does not fit.
+    /// If there is no such position, or the value does not fit.
     pub fn set(&mut self, value: T) -> Result<(), Denied> {
         self.spot.write(value)
     }
 }
 
-/// Changes an array's elements, and their number unless it is declared.
+/// Editor of an array: of its elements, and of its length unless that is declared.
 pub struct ArrayEdit<'e, 'd, T> {
     spot: Spot<'e, 'd>,
     element: PhantomData<fn(T)>,
@@ -137,18 +137,18 @@ impl<'e, 'd, T> From<Spot<'e, 'd>> for ArrayEdit<'e, 'd, T> {
 }
 
 impl<'d, T: Editable> ArrayEdit<'_, 'd, T> {
-    /// How many elements there are.
+    /// Number of elements.
     ///
     /// # Errors
-    /// When the array is not there any more.
+    /// If the array no longer exists.
     pub fn len(&self) -> Result<usize, Denied> {
         Ok(self.spot.elements()?.len())
     }
 
-    /// Whether there are none.
+    /// Whether it has no elements.
     ///
     /// # Errors
-    /// When the array is not there any more.
+    /// If the array no longer exists.
     pub fn is_empty(&self) -> Result<bool, Denied> {
         Ok(self.len()? == 0)
     }
@@ -169,7 +169,7 @@ impl<'d, T: Editable> ArrayEdit<'_, 'd, T> {
         self.spot.part(index).write(element)
     }
 
-    /// Changes parts of the element at this index.
+    /// Editor of the element at this index.
     pub fn at(&mut self, index: usize) -> T::Edit<'_, 'd> {
         self.spot.part(index).into()
     }
@@ -183,37 +183,37 @@ impl<'d, T: Editable> ArrayEdit<'_, 'd, T> {
         self.splice(end..end, vec![element])
     }
 
-    /// Puts an element before the one at this index.
+    /// Inserts an element before the one at this index.
     ///
     /// # Errors
-    /// When there are fewer, the array's length is declared, or the element does not fit.
+    /// If there are fewer, the array's length is declared, or the element does not fit.
     pub fn insert(&mut self, index: usize, element: T) -> Result<(), Denied> {
         self.splice(index..index, vec![element])
     }
 
-    /// Takes out the element at this index.
+    /// Removes the element at this index.
     ///
     /// # Errors
-    /// When there is none, or the array's length is declared.
+    /// If there is none, or the array's length is declared.
     pub fn remove(&mut self, index: usize) -> Result<(), Denied> {
         self.splice(index..index.saturating_add(1), Vec::new())
     }
 
-    /// Takes out all elements.
+    /// Removes all elements.
     ///
     /// # Errors
-    /// When the array's length is declared.
+    /// If the array's length is declared.
     pub fn clear(&mut self) -> Result<(), Denied> {
         let end = self.len()?;
         self.splice(0..end, Vec::new())
     }
 
-    /// Takes out a slice and puts other elements in its place.
+    /// Replaces a slice by other elements.
     ///
     /// # Errors
-    /// When there is no such slice, the array's length is declared and would be another, or an element does not fit.
+    /// If there is no such slice, the array's length is declared and would change, or an element does not fit.
     pub fn splice(&mut self, slice: Range<usize>, elements: Vec<T>) -> Result<(), Denied> {
-        // No array is as long as that, so there is no such slice.
+        // No array is that long, so there is no such slice.
         let end = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let values = elements.into_iter().map(T::into_value).collect();
         let Spot { context, member, path } = &mut self.spot;
@@ -242,7 +242,7 @@ impl<T: Editable, const N: usize> Editable for Exactly<T, N> {
         'd: 'e;
 }
 
-/// Of a dictionary that is None nothing can be changed but the whole.
+/// A dictionary that is None can only be replaced as a whole.
 impl<T: Dict + Editable> Editable for Option<T> {
     type Edit<'e, 'd>
         = T::Edit<'e, 'd>

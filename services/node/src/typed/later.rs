@@ -1,4 +1,4 @@
-//! Answers that take a while.
+//! Deferred answers.
 
 use std::marker::PhantomData;
 
@@ -11,8 +11,8 @@ use annals_ids::{CallNumber, OwnerId};
 
 use crate::{behaviour::Caller, context::Context, typed::Returned};
 
-/// Who is to be answered, and with what. It is kept as a note: in a property, or with the awaited reply on which the answer
-/// depends, so that it survives the process.
+/// A caller that waits for an answer of type `R`. It is kept as a note, in a property or with the awaited reply on
+/// which the answer depends, so that it survives the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Later<R> {
     caller: Caller,
@@ -29,7 +29,7 @@ impl<R: Returned> Later<R> {
         }
     }
 
-    /// As bytes, to be remembered.
+    /// Encodes it, to be stored.
     #[must_use]
     pub fn to_note(&self) -> Vec<u8> {
         let Caller {
@@ -46,7 +46,7 @@ impl<R: Returned> Later<R> {
         note
     }
 
-    /// From such bytes; `None` if they are others.
+    /// Decodes it; `None` if the bytes are invalid.
     #[must_use]
     pub fn from_note(note: &[u8]) -> Option<Self> {
         let reader = &mut Reader::new(note);

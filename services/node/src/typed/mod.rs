@@ -1,8 +1,8 @@
-//! What code generated from a schema stands on: properties, calls and answers as Rust types.
+//! Support for code generated from a schema: properties, calls and answers as Rust types.
 //!
-//! Responsible for the few things that generated code calls, so that what is generated is only what differs from one world
-//! to another. Everything goes through [`Context`] and is checked there as for any behaviour; docs/generated-code.md shows
-//! how it is used.
+//! Responsible for the operations that all generated code shares, so that the generated code itself contains only what
+//! differs from world to world. Everything goes through [`Context`] and is checked there as for any behaviour;
+//! docs/generated-code.md shows how it is used.
 
 mod call;
 mod component;
@@ -29,7 +29,7 @@ pub use call::{Failure, Reply, Returned, Wait, answer, argument, arguments, no_m
 pub use edit::{ArrayEdit, Editable, Spot, ValueEdit};
 pub use later::Later;
 
-/// Behaviour was written against another schema than the realm's.
+/// Behaviour was generated from another schema than the realm's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "the game was generated from the schema {generated}, and the realm's is {found}: run `annals defs generate` on the realm's definitions and build the game again"
@@ -37,132 +37,132 @@ pub use later::Later;
 pub struct OtherSchema {
     /// The fingerprint of the schema that the code was generated from.
     pub generated: String,
-    /// That of the realm's.
+    /// The fingerprint of the realm's schema.
     pub found: String,
 }
 
-/// What a part is told, beside calls: [`crate::Behaviour`] says when.
+/// An event of a part, other than a call: [`crate::Behaviour`] says when each occurs.
 #[derive(Clone, Copy, Debug)]
 pub enum Occasion<'a> {
-    /// It has begun to exist.
+    /// The part was created.
     Created,
-    /// It is back after its process was lost.
+    /// The part was recovered after its process was lost.
     Restored,
-    /// It is about to cease.
+    /// The part is about to be destroyed.
     Destroyed,
-    /// An awaited reply has come, or will not.
+    /// An awaited reply has arrived, or has failed.
     Replied {
-        /// What the entity wanted to be told.
+        /// The `then` of the wait.
         then: u32,
-        /// What it wanted to remember.
+        /// The `note` of the wait.
         note: &'a [u8],
-        /// What was answered.
+        /// The reply.
         outcome: &'a Outcome,
     },
-    /// The database has answered what it asked, or will not.
+    /// A database query was answered, or has failed.
     Learned {
-        /// What the entity wanted to be told.
+        /// The `then` of the query.
         then: u32,
-        /// What it wanted to remember.
+        /// The `note` of the query.
         note: &'a [u8],
-        /// What was answered.
+        /// The result.
         outcome: &'a Result<Learned, NotLearned>,
     },
     /// A timer fired.
     Timer {
-        /// Which.
+        /// The timer.
         timer: TimerId,
-        /// What it was tagged with.
+        /// Its tag.
         tag: u32,
     },
-    /// Something became of a controller of a cell part.
+    /// An event of a controller of a cell part.
     Controller {
-        /// Which.
+        /// The controller.
         controller: ControllerId,
-        /// What it was tagged with.
+        /// Its tag.
         tag: u32,
-        /// What became of it.
+        /// The event.
         news: ControllerNews,
     },
-    /// A cell part was put somewhere and stands there now.
+    /// A cell part was teleported.
     Teleported {
-        /// In which space it was before.
+        /// Its space before.
         before: SpaceId,
     },
-    /// A cell part was not put where it was wanted.
+    /// A teleport of a cell part failed.
     TeleportFailed {
-        /// Why.
+        /// The reason.
         why: &'a TeleportFailed,
     },
-    /// The space in which the cell part is was destroyed.
+    /// The cell part's space was destroyed.
     SpaceGone,
-    /// A client controls it from now on.
+    /// A client controls the entity from now on.
     ClientAttached,
-    /// Its client is gone for good.
+    /// The entity's client is gone for good.
     ClientLost,
-    /// It has a cell part now.
+    /// The entity has got a cell part.
     CellGained,
-    /// It has no cell part any more.
+    /// The entity has lost its cell part.
     CellLost,
-    /// It is ready to serve.
+    /// The part is ready to serve.
     AppReady {
-        /// Whether the realm begins on its owner.
+        /// Whether its owner runs the realm's bootstrap.
         is_bootstrap: bool,
     },
     /// The realm is about to stop.
     AppShuttingDown,
     /// The realm stops.
     AppShutDown {
-        /// 0 before clients are sent away, 1 before entities are written, 2 after that.
+        /// 0 before clients are disconnected, 1 before entities are written, 2 after that.
         stage: u8,
     },
-    /// Something that it asked its owner for was not done.
+    /// A request of the part to its owner was denied.
     RequestDenied {
-        /// What.
+        /// The request.
         request: &'a Request,
-        /// Why.
+        /// The reason.
         why: &'a Denied,
     },
     /// The receiver of one-way calls is gone.
     CallsLost {
-        /// Which.
+        /// The receiver.
         to: Address,
     },
-    /// What it holds in the ledger is known from now on.
+    /// The entity's holdings in the ledger are known from now on.
     HoldingsKnown,
-    /// The ledger did something that concerns it.
+    /// The ledger processed something that concerns the entity.
     Booked {
-        /// What.
+        /// The booking.
         booking: &'a Booking,
-        /// The order of this life that it answers.
+        /// The order of this activation that it answers.
         order: Option<&'a Order>,
     },
 }
 
 impl<'a> Occasion<'a> {
-    /// An awaited reply has come, or will not.
+    /// An awaited reply has arrived, or has failed.
     #[must_use]
     pub fn replied(then: u32, note: &'a [u8], outcome: &'a Outcome) -> Self {
         Self::Replied { then, note, outcome }
     }
 
-    /// Something became of a controller of a cell part.
+    /// An event of a controller of a cell part.
     #[must_use]
     pub fn controller(controller: ControllerId, tag: u32, news: ControllerNews) -> Self {
         Self::Controller { controller, tag, news }
     }
 
-    /// The database has answered what it asked, or will not.
+    /// A database query was answered, or has failed.
     #[must_use]
     pub fn learned(then: u32, note: &'a [u8], outcome: &'a Result<Learned, NotLearned>) -> Self {
         Self::Learned { then, note, outcome }
     }
 }
 
-/// Whether code generated from the schema of this fingerprint can run on a realm with that schema.
+/// Checks that code generated from the schema with this fingerprint can run on a realm with that schema.
 ///
 /// # Errors
-/// When it is another one.
+/// If the schemas differ.
 pub fn check_schema(generated: &str, schema: &Schema) -> Result<(), OtherSchema> {
     let found = schema.fingerprint().to_string();
     if generated == found {
@@ -172,13 +172,13 @@ pub fn check_schema(generated: &str, schema: &Schema) -> Result<(), OtherSchema>
     Err(OtherSchema { generated, found })
 }
 
-/// A property of a ghost; `None` if ghosts have none of this name.
+/// Reads a property of a ghost; `None` if ghosts have none of this name.
 #[must_use]
 pub fn ghost_read<T: Typed>(ghost: &GhostView<'_>, name: &'static str) -> Option<T> {
     T::from_value(ghost.get(name)?).ok()
 }
 
-/// The steps of a path within a ghost's property as people name them.
+/// The steps of a path within a ghost's property, with their names.
 #[must_use]
 pub fn ghost_steps(ghost: &GhostView<'_>, property: MemberId, path: &Path) -> Vec<Step> {
     let property = ghost.entity_type.property(property);
@@ -187,16 +187,16 @@ pub fn ghost_steps(ghost: &GhostView<'_>, property: MemberId, path: &Path) -> Ve
         .unwrap_or_default()
 }
 
-/// A property with which a part is to begin.
+/// An initial property of a part.
 pub fn initial<T: Typed>(member: u16, value: Option<T>) -> Option<(MemberId, Value)> {
     value.map(|value| (MemberId(member), value.into_value()))
 }
 
 impl Context<'_> {
-    /// A property that this part holds.
+    /// Reads a property that this part holds.
     ///
     /// # Errors
-    /// When it holds none of this name, or one of another type.
+    /// If it holds none of this name, or one of another type.
     pub fn read<T: Typed>(&self, name: &'static str) -> Result<T, Denied> {
         let value = self.get(name)?;
         T::from_value(&value).map_err(|source| Denied::Mismatch {
@@ -213,10 +213,10 @@ impl Context<'_> {
         self.set_at(name, &Path::WHOLE, value.into_value())
     }
 
-    /// A personal member; `None` if it was never set.
+    /// Reads a personal member; `None` if it was never set.
     ///
     /// # Errors
-    /// As for [`Context::personal`], or when it is of another type.
+    /// As for [`Context::personal`], or if it has another type.
     pub fn read_personal<T: Typed>(&self, name: &'static str) -> Result<Option<T>, Denied> {
         let Some(value) = self.personal(name)? else {
             return Ok(None);
@@ -235,10 +235,10 @@ impl Context<'_> {
         self.set_personal(name, &value.into_value())
     }
 
-    /// Whether this is such a part: whoever wraps a context in a part's own type asks first.
+    /// Checks that this is the given part of the given type: called before a context is wrapped in a part's own type.
     ///
     /// # Errors
-    /// When it is another one.
+    /// If it is not.
     pub fn expect_part(&self, type_id: TypeId, part: Part) -> Result<(), Denied> {
         let entity_type = self.entity_type();
         if entity_type.id == type_id && self.part() == part {

@@ -1,4 +1,4 @@
-//! What passes between a writer and whoever drives it.
+//! Types exchanged between a writer and its driver.
 
 use annals_event::FrozenBatch;
 use annals_ids::{BatchNumber, Epoch, Hash, OwnerId};
@@ -10,7 +10,7 @@ pub enum Durability {
     /// When JetStream has acknowledged it.
     #[default]
     Log,
-    /// When db has it in the store.
+    /// When db has folded it into the store.
     Archive,
 }
 
@@ -23,23 +23,23 @@ pub struct Tip {
     pub hash: Hash,
 }
 
-/// What reading the owner's log gave (E1).
+/// Result of reading an owner's log (E1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
     /// The newest archived batch: the owner's cursor in the store.
     pub archived: Tip,
-    /// The valid batches that follow it, dense, in order.
+    /// The valid batches after it, dense, in order.
     pub beyond: Vec<FrozenBatch>,
-    /// The subject's last sequence, whatever is there; 0 if the subject is empty.
+    /// The subject's last sequence, whatever that message is; 0 if the subject is empty.
     pub sequence: u64,
-    /// The openings that the store holds, of whatever epoch.
+    /// The openings that the store holds, of any epoch.
     pub openings: Vec<Opening>,
-    /// The highest epoch that anything on the subject was written in, valid or not.
+    /// The highest epoch of any batch on the subject, valid or not.
     pub highest: Epoch,
 }
 
 impl Chain {
-    /// What a log without accidents gives: these batches, all of them valid, with every `Open` among them recorded.
+    /// The chain of a log without faults: these batches, all valid, with every `Open` among them recorded.
     #[must_use]
     pub fn whole(archived: Tip, beyond: Vec<FrozenBatch>, sequence: u64) -> Self {
         let opening = |batch: &FrozenBatch| Opening {
@@ -62,21 +62,21 @@ impl Chain {
 pub struct Opening {
     /// The epoch it opens.
     pub epoch: Epoch,
-    /// Its number: from here on, batches of lower epochs are void.
+    /// Its number: from it on, batches of lower epochs are void.
     pub number: BatchNumber,
     /// Its hash.
     pub hash: Hash,
 }
 
-/// Something the driver is to do, and to answer exactly once, by an [`Input`]. There is never more than one unanswered.
+/// Something that the driver has to do, and answer exactly once, by an [`Input`]. At most one action is unanswered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action<'a> {
-    /// Append these bytes to the owner's subject, expecting `expect` as its last sequence. Answers: [`Input::Appended`],
-    /// [`Input::Rejected`], [`Input::Silent`].
+    /// Append these bytes to the owner's subject, with `expect` as the expected last sequence. Answers:
+    /// [`Input::Appended`], [`Input::Rejected`], [`Input::Silent`].
     Append {
-        /// The sequence expected.
+        /// The expected sequence.
         expect: u64,
-        /// What is appended.
+        /// The batch to append.
         batch: &'a FrozenBatch,
     },
     /// Read the subject's last message through the stream's leader. Answers: [`Input::Last`], [`Input::Silent`].
@@ -84,16 +84,16 @@ pub enum Action<'a> {
     /// Read the owner's log and fills once more, from the first message to the end. Answers: [`Input::Looked`],
     /// [`Input::Silent`].
     LookAgain,
-    /// Write the opening into the store, in one transaction (E3): if the granted epoch is still its epoch, and the owner's
-    /// cursor is below it or it is there already. Answers: [`Input::OpeningRecorded`], [`Input::OpeningRefused`],
-    /// [`Input::Silent`].
+    /// Write the opening into the store, in one transaction (E3), if the granted epoch is still the opening's, and the
+    /// owner's cursor is below the opening or the opening is already recorded. Answers: [`Input::OpeningRecorded`],
+    /// [`Input::OpeningRefused`], [`Input::Silent`].
     RecordOpening(Opening),
     /// Ask the store whether it still grants this epoch (E6). Answers: [`Input::EpochConfirmed`], [`Input::EpochLost`],
     /// [`Input::Silent`].
     ConfirmEpoch,
 }
 
-/// What the driver tells the writer.
+/// An answer to an action, or news.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// The append was acknowledged, at this sequence.
@@ -101,13 +101,13 @@ pub enum Input {
         /// The subject's last sequence now.
         sequence: u64,
     },
-    /// The append was rejected because the last sequence is another.
+    /// The append was rejected because the last sequence differs from the expected one.
     Rejected,
-    /// No answer in time, or one that is no verdict (no leader, no storage, store away).
+    /// No answer in time, or an inconclusive one (no leader, no storage, store unavailable).
     Silent,
-    /// What is last on the subject: its sequence and bytes, or nothing.
+    /// The last message on the subject, as sequence and bytes, or nothing.
     Last(Option<(u64, Vec<u8>)>),
-    /// What the log holds now.
+    /// The log's present contents.
     Looked {
         /// The bytes of each message of the owner's log and fills, in any order.
         batches: Vec<Vec<u8>>,
@@ -116,109 +116,109 @@ pub enum Input {
     },
     /// The opening is in the store.
     OpeningRecorded,
-    /// It is not.
+    /// The store refused the opening.
     OpeningRefused(OpeningRefused),
-    /// The store grants this epoch.
+    /// The store still grants this epoch.
     EpochConfirmed,
-    /// The store grants a higher one.
+    /// The store grants a higher epoch.
     EpochLost,
-    /// The connection to the bus is gone. Comes unasked; an unanswered action is still to be answered.
+    /// The connection to the bus is lost. Unsolicited; an unanswered action still has to be answered.
     Disconnected,
-    /// It is back. Comes unasked.
+    /// The connection is restored. Unsolicited.
     Reconnected,
-    /// db announced the owner's cursor. Comes unasked, in any order.
+    /// db announced the owner's cursor. Unsolicited, in any order.
     Archived {
-        /// The newest archived batch.
+        /// Newest archived batch.
         upto: Tip,
-        /// The epoch it was written in.
+        /// Epoch in which it was written.
         epoch: Epoch,
     },
 }
 
-/// Why the store did not take an opening.
+/// Why the store refused an opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpeningRefused {
     /// A higher epoch is granted.
     Superseded,
-    /// db has archived what the log has lost since: the cursor has passed the opening.
+    /// db has archived batches that the log has lost since: the cursor has passed the opening.
     CursorPassed,
 }
 
-/// What the writer wants the journal to close and [`offer`](super::Writer::offer) it.
+/// What the journal has to close and [`offer`](super::Writer::offer) to the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Nothing now.
+    /// Nothing at present.
     Nothing,
     /// The `Open` of this epoch (E2).
     Opening,
-    /// The gathering batch, if it holds something.
+    /// The gathering batch, if it is not empty.
     Filled,
     /// The gathering batch, even if it is empty.
     Heartbeat,
 }
 
-/// Why a writer appends nothing any more. What was not acknowledged will not be shown.
+/// Why a writer appends nothing any more. Outputs of unacknowledged batches are never shown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Stop {
     /// Another process holds the owner.
     #[error("owner {owner} was taken over from epoch {epoch}; nothing to do here")]
     Replaced {
-        /// Whose log.
+        /// The owner.
         owner: OwnerId,
         /// The epoch that ended.
         epoch: Epoch,
     },
-    /// Something was added to the log, or archived, while the owner was being taken: begin again at E1, in the same epoch.
+    /// The log or the archive grew during the take-over: restart at E1, in the same epoch.
     #[error("the log of owner {owner} grew while epoch {epoch} was being opened; read it again")]
     ReadAgain {
-        /// Whose log.
+        /// The owner.
         owner: OwnerId,
-        /// The epoch to be opened.
+        /// The epoch to open.
         epoch: Epoch,
     },
-    /// The log or the archive holds what this chain cannot have before it. An alarm.
+    /// The log or the archive holds something that cannot precede this chain. An alarm.
     #[error("the log of owner {owner} contradicts its writer in epoch {epoch}: {found}; run `annals log verify`")]
     Contradicted {
-        /// Whose log.
+        /// The owner.
         owner: OwnerId,
         /// The writer's epoch.
         epoch: Epoch,
-        /// What is there.
+        /// The contradicting item.
         found: Found,
     },
 }
 
-/// What contradicted a writer.
+/// What contradicts a writer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Found {
-    /// A batch that is neither of the chain nor void.
+    /// A batch that is neither on the chain nor void.
     #[error("batch {number} of epoch {epoch} with hash {hash} at sequence {sequence}")]
     Batch {
-        /// Where on the stream.
+        /// Sequence on the stream.
         sequence: u64,
-        /// Its number.
+        /// Number.
         number: BatchNumber,
-        /// Its epoch.
+        /// Epoch.
         epoch: Epoch,
-        /// Its hash.
+        /// Hash.
         hash: Hash,
     },
-    /// A message that is no batch of this owner.
+    /// A message that is not a batch of this owner.
     #[error("what is at sequence {sequence} is no batch of this owner")]
     Stranger {
-        /// Where on the stream.
+        /// Sequence on the stream.
         sequence: u64,
     },
     /// An archived batch that differs from the one written.
     #[error("the archive holds batch {} with hash {}", archived.number, archived.hash)]
     Archive {
-        /// The cursor that was announced.
+        /// The announced cursor.
         archived: Tip,
     },
 }
 
 impl Stop {
-    /// Whether an operator must look at it.
+    /// Whether an operator must investigate.
     #[must_use]
     pub fn is_alarm(&self) -> bool {
         matches!(self, Stop::Contradicted { .. })

@@ -7,10 +7,10 @@ use annals_ids::{BatchNumber, Hash};
 
 use crate::{time::Mono, writer::Tip};
 
-/// What a kept batch costs beside its bytes: its own fields, the allocation, the slot in the queue.
+/// Memory that a kept batch takes beside its bytes: its fields, the allocation, the slot in the queue.
 const OVERHEAD: usize = 256;
 
-/// A dense run of batches, each naming the hash of the one before; the first names the base.
+/// A dense run of batches, each naming the hash of the previous one; the first names the base.
 #[derive(Debug)]
 pub(super) struct KeptBatches {
     base: Tip,
@@ -21,18 +21,18 @@ pub(super) struct KeptBatches {
 #[derive(Debug)]
 pub(super) struct KeptBatch {
     pub(super) batch: FrozenBatch,
-    /// When this writer first sent it; `None` for what it took over, until that is sent again.
+    /// When this writer first sent it; `None` for a batch that it took over, until it is sent again.
     pub(super) first_sent: Option<Mono>,
 }
 
-/// Where a batch found on the subject stands to the kept ones.
+/// How a batch found on the subject relates to the kept ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// At the base or before: archived, so whatever it is, nobody will fold it again.
+    /// At the base or before: archived, so it will not be folded again, whatever it is.
     Archived,
-    /// It is the kept batch of that number.
+    /// The kept batch of that number.
     Kept,
-    /// It is not on the chain.
+    /// Not on the chain.
     Elsewhere,
 }
 
@@ -45,7 +45,7 @@ impl KeptBatches {
         }
     }
 
-    /// The batch before the oldest that is kept.
+    /// The batch before the oldest kept one.
     pub(super) fn base(&self) -> Tip {
         self.base
     }
@@ -58,7 +58,7 @@ impl KeptBatches {
         })
     }
 
-    /// The number of the oldest batch that is kept, or that would be.
+    /// Number of the oldest kept batch, or of the next one if none is kept.
     pub(super) fn oldest(&self) -> BatchNumber {
         self.base.number.next()
     }
@@ -98,7 +98,7 @@ impl KeptBatches {
         usize::try_from(number.0.checked_sub(self.oldest().0)?).ok()
     }
 
-    /// The hash at `number`, if the chain still knows it.
+    /// The hash at `number`, if it is still kept.
     pub(super) fn hash(&self, number: BatchNumber) -> Option<Hash> {
         if number == self.base.number {
             return Some(self.base.hash);

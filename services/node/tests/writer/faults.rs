@@ -1,5 +1,5 @@
-//! Generated fault schedules: whatever the bus, the log, the store and the processes do within the fault budget, the log
-//! stays one intact chain in which everything shown is found.
+//! Generated fault schedules: for any faults of the bus, the log, the store and the processes within the fault budget,
+//! the log stays one intact chain that contains everything shown.
 
 use annals_ids::Hash;
 use annals_node::writer::Stop;
@@ -7,13 +7,13 @@ use proptest::prelude::*;
 
 use crate::world::World;
 
-/// Schedules per run: a few seconds of them. With any one rule taken out, a violation came within 4,000.
+/// Schedules per run: a few seconds of them. With any one rule removed, a violation occurred within 4,000.
 const CASES: u32 = 1_000;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Turn(usize),
-    /// Nothing goes wrong for so many turns, one every so many milliseconds.
+    /// A period without faults: a number of turns, at a fixed interval in milliseconds.
     Serve {
         who: usize,
         turns: usize,
@@ -36,7 +36,7 @@ enum Step {
     Announce(usize),
 }
 
-/// Steps of the newest processes are likelier than those of long replaced ones; `who` counts back from the newest.
+/// Steps of the newest processes are more likely than those of long replaced ones; `who` counts back from the newest.
 fn step() -> impl Strategy<Value = Step> {
     let who = || prop_oneof![6 => Just(0usize), 3 => Just(1usize), 1 => Just(2usize)];
     prop_oneof![
@@ -91,7 +91,7 @@ fn take(world: &mut World, step: Step) {
     }
 }
 
-/// No schedule within the budget is an alarm, and only who was replaced stops for it.
+/// No schedule within the budget raises an alarm, and only a replaced writer stops with `Replaced`.
 fn check_stops(world: &World) {
     let newest = world.processes.len() - 1;
     for (who, process) in world.processes.iter().enumerate() {
@@ -103,7 +103,8 @@ fn check_stops(world: &World) {
     }
 }
 
-/// After calm, the archive is the newest writer's chain: dense, intact, and with everything that was ever shown.
+/// After the faults end, the archive is the newest writer's chain: dense, intact, and containing everything that was
+/// ever shown.
 fn check_archive(world: &mut World) {
     let mut previous = Hash::ZERO;
     for (index, batch) in world.store.archive.iter().enumerate() {
@@ -142,9 +143,9 @@ proptest! {
 
 #[test]
 fn what_was_appended_before_an_open_at_a_sequence_given_out_again_is_found() {
-    // The second taker has read up to the `Open` of the first, which counts for nothing. The log loses it and the batch before;
-    // the holder, still fresh, appends that batch and another, and shows it. So the second `Open` follows the sequence that its
-    // writer has read, and not the batch.
+    // The second process to take over has read up to the `Open` of the first, which is void. The log loses that `Open`
+    // and the batch before; the holder, still fresh, appends that batch and another, and shows it. So the second `Open`
+    // follows the sequence that its writer has read, and not the batch.
     let steps = [
         Step::Serve {
             who: 0,

@@ -1,5 +1,5 @@
-//! The writer against the rules: each row of the table in L5 by hand, and generated fault schedules against a small model
-//! of log, store and db.
+//! The writer against the rules: each row of the table in L5 by hand, and generated fault schedules against a small
+//! model of log, store and db.
 
 mod faults;
 mod reading;
@@ -13,7 +13,7 @@ use annals_node::writer::Tip;
 /// The owner all tests write for.
 const OWNER: OwnerId = OwnerId(7);
 
-/// An empty batch behind `tip`. `mark` makes it differ from any other.
+/// An empty batch after `tip`. `mark` makes it differ from any other.
 fn batch_behind(tip: Tip, epoch: Epoch, opens: bool, mark: u64) -> FrozenBatch {
     let imprint = Imprint {
         realm: "test".into(),

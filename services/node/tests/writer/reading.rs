@@ -1,4 +1,4 @@
-//! Finding the chain in what a log holds: duplicates, voids, fills and holes.
+//! Finding the chain in a log with duplicates, void batches, fills and holes.
 
 use annals_event::FrozenBatch;
 use annals_ids::{BatchNumber, Epoch, OwnerId};
@@ -85,7 +85,7 @@ fn an_open_that_the_store_does_not_hold_is_nobodys_history() {
         find(Tip::default(), &openings[..1], &[&log[0], &log[1], &log[2], &log[3]]),
         Ok(vec![1, 2, 3])
     );
-    // Not even another of the same epoch, or one that voided batches if it counted.
+    // Not even another `Open` of the same epoch, or one that would void batches if it counted.
     let given_up = batch_behind(tip_of(&log[1]), Epoch(2), true, 60);
     let dead = batch_behind(tip_of(&log[0]), Epoch(7), true, 61);
     let all: Vec<&FrozenBatch> = [&given_up, &dead].into_iter().chain(&log).collect();
@@ -126,7 +126,7 @@ fn a_hole_is_named() {
 #[test]
 fn a_branch_that_was_given_up_is_no_hole() {
     let (log, openings) = (log(), openings());
-    // Opened on a batch 3 that the archive does not hold: nobody could record these, and they are still there.
+    // Opened on a batch 3 that the archive does not hold: these could not be recorded, and are still in the log.
     let other = batch_behind(tip_of(&log[1]), Epoch(2), true, 70);
     let branch = batch_behind(tip_of(&other), Epoch(3), true, 71);
     let twig = batch_behind(tip_of(&branch), Epoch(4), true, 72);
@@ -145,11 +145,11 @@ fn a_hole_is_filled_by_what_the_batch_behind_it_names() {
     let missing = |batches: &[&FrozenBatch]| find(Tip::default(), &openings, batches).map_err(|hole| hole.missing.0);
     assert_eq!(missing(&[a, wrong, c]), Err(2));
     assert_eq!(missing(&[a, wrong, c, b]), Ok(vec![1, 2, 3]));
-    // Of two that are missing, only the second is known by what is behind it.
+    // Of two missing batches, only the second is identified by its successor.
     assert_eq!(missing(&[a, wrong, d]), Err(3));
     assert_eq!(missing(&[a, wrong, c, d]), Err(2));
     assert_eq!(missing(&[a, wrong, c, d, b]), Ok(vec![1, 2, 3, 4]));
-    // Nothing behind it says that it is wrong.
+    // No successor shows that it is wrong.
     assert_eq!(missing(&[a, wrong]), Ok(vec![1, 2]));
 }
 

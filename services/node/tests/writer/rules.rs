@@ -1,4 +1,4 @@
-//! Each rule by hand: one situation, one expected move.
+//! Each rule by hand: one situation, one expected action.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{OWNER, batch_behind, tip_of};
 
 const LATER: Duration = Duration::from_secs(2);
 
-/// A writer, its clock, and what it appended.
+/// A writer, its clock, and the batches that it appended.
 struct Bench {
     writer: Writer,
     now: Mono,
@@ -33,8 +33,8 @@ impl Bench {
         }
     }
 
-    /// A writer of epoch 2 that took over batches 1 to 3 (sequences 11 to 13; batch 1 is archived), opened with batch 4 at
-    /// sequence 14, and has batch 5 in flight.
+    /// A writer of epoch 2 that took over batches 1 to 3 (sequences 11 to 13; batch 1 is archived), opened with batch 4
+    /// at sequence 14, and has batch 5 in flight.
     fn in_flight() -> (Self, Vec<FrozenBatch>) {
         let mut log = run(Tip::default(), Epoch(1), 3);
         let mut bench = Self::opening(Epoch(2), chain(&log, 1, 13));
@@ -57,7 +57,8 @@ impl Bench {
         batch
     }
 
-    /// Waits, shows it that the log is as it was, with the own `Open` last, and records that.
+    /// Waits, answers the second look with an unchanged log that ends with the writer's `Open`, and records the
+    /// opening.
     fn look_and_record(&mut self, log: &[FrozenBatch], sequence: u64) {
         self.wait(SECOND_LOOK);
         assert_eq!(self.ask(), Asked::Look);
@@ -69,7 +70,7 @@ impl Bench {
         self.answer(Input::OpeningRecorded);
     }
 
-    /// What it asks now.
+    /// The writer's next action.
     fn ask(&mut self) -> Asked {
         match self.writer.poll(self.now) {
             None => Asked::Nothing,
@@ -112,7 +113,7 @@ enum Asked {
     Confirm,
 }
 
-/// `count` batches of one epoch behind `tip`, the first opening it.
+/// `count` batches of one epoch after `tip`, of which the first is its `Open`.
 fn run(tip: Tip, epoch: Epoch, count: usize) -> Vec<FrozenBatch> {
     let mut batches: Vec<FrozenBatch> = Vec::new();
     for mark in 0..count {
@@ -122,7 +123,7 @@ fn run(tip: Tip, epoch: Epoch, count: usize) -> Vec<FrozenBatch> {
     batches
 }
 
-/// What taking the owner of this log finds, of which so many batches are archived.
+/// The chain found in this log at a take-over, with `archived` batches in the archive.
 fn chain(log: &[FrozenBatch], archived: usize, sequence: u64) -> Chain {
     let tip = archived
         .checked_sub(1)
@@ -132,7 +133,7 @@ fn chain(log: &[FrozenBatch], archived: usize, sequence: u64) -> Chain {
     chain
 }
 
-/// What the second look finds: these messages, the last at `sequence`.
+/// The result of the second look: these messages, the last at `sequence`.
 fn looked(log: &[FrozenBatch], sequence: u64) -> Input {
     Input::Looked {
         batches: log.iter().map(|batch| batch.bytes.clone()).collect(),
@@ -239,7 +240,7 @@ fn an_empty_subject_is_filled_from_the_oldest_kept() {
     bench.reject_and_find(None);
     assert_eq!(bench.ask(), Asked::Append { expect: 0, number: 2 });
 
-    // The same when only something archived is left.
+    // The same if only an archived batch is left.
     let (mut bench, _) = Bench::in_flight();
     bench.reject_and_find(Some((11, &log[0])));
     assert_eq!(bench.ask(), Asked::Append { expect: 11, number: 2 });
@@ -251,7 +252,7 @@ fn a_void_batch_is_appended_after() {
     let late = batch_behind(tip_of(&log[2]), Epoch(1), false, 99);
     // Never recorded, and void although no opening in the chain is at its number or below.
     let dead_open = batch_behind(tip_of(&log[0]), Epoch(1), true, 98);
-    // Sent before this epoch had to read again, and come late.
+    // Sent before this epoch had to read again, and delayed.
     let given_up = batch_behind(tip_of(&log[1]), Epoch(2), true, 97);
     for void in [late, dead_open, given_up] {
         let (mut bench, _) = Bench::in_flight();
@@ -475,7 +476,7 @@ fn a_chain_with_a_higher_epoch_cannot_be_taken() {
 
 #[test]
 fn an_owner_of_which_the_store_has_a_higher_opening_cannot_be_taken() {
-    // As an accepted hole leaves it: the epoch is recorded, and nobody ever wrote in it.
+    // The situation after an accepted hole: the epoch is recorded, and no batch of it was ever written.
     let log = run(Tip::default(), Epoch(1), 1);
     let mut chain = chain(&log, 0, 1);
     chain.openings.push(Opening {
@@ -514,7 +515,7 @@ fn a_reconnection_casts_doubt_on_the_answer_and_on_the_epoch() {
     bench.answer(Input::Appended { sequence: 16 });
     assert!(bench.writer.is_fresh(bench.now));
 
-    // With nothing in flight there is only the epoch to confirm.
+    // With nothing in flight, only the epoch has to be confirmed.
     bench.answer(Input::Disconnected);
     bench.answer(Input::Reconnected);
     assert_eq!(bench.ask(), Asked::Confirm);

@@ -1,5 +1,5 @@
-//! A small model of what is around a writer: the log, the store, db, and any number of processes of which the newest
-//! holds the owner and the others do not know it yet.
+//! A small model of a writer's environment: the log, the store, db, and any number of processes, of which the newest
+//! holds the owner and the others do not know that yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use annals_node::{
 
 use crate::{OWNER, batch_behind, tip_of};
 
-/// The subject: what JetStream holds, in order.
+/// The subject: the messages that JetStream holds, in order.
 #[derive(Default)]
 pub(crate) struct Log {
     pub(crate) messages: Vec<(u64, FrozenBatch)>,
@@ -36,7 +36,7 @@ impl Log {
     }
 }
 
-/// What the store holds of the owner, and the rules by which it changes.
+/// The store's records of the owner, and the rules by which they change.
 #[derive(Default)]
 pub(crate) struct Store {
     pub(crate) granted: Epoch,
@@ -69,7 +69,7 @@ impl Store {
         Input::OpeningRecorded
     }
 
-    /// F2, for one batch that db has before it. An `Open` waits until the store holds it.
+    /// F2, for one batch that db has read. An `Open` waits until the store holds its opening.
     fn fold(&mut self, batch: &FrozenBatch) -> bool {
         let tip = self.cursor();
         let follows = batch.number == tip.number.next() && batch.previous == tip.hash;
@@ -87,7 +87,7 @@ impl Store {
     }
 }
 
-/// An action on its way.
+/// An action in flight.
 enum Question {
     Append { expect: u64, batch: FrozenBatch },
     Last,
@@ -104,7 +104,7 @@ pub(crate) struct Process {
     question: Option<Question>,
 }
 
-/// Everything. `shown` is what left any gate, `safe` what writers that may show something counted as acknowledged.
+/// The whole model. `shown` is what left any gate, `safe` the batches that fresh writers counted as acknowledged.
 #[derive(Default)]
 pub(crate) struct World {
     pub(crate) log: Log,
@@ -112,9 +112,9 @@ pub(crate) struct World {
     pub(crate) processes: Vec<Process>,
     pub(crate) shown: Vec<Tip>,
     safe: BTreeSet<Hash>,
-    /// Appends whose senders gave up waiting, and which may still arrive.
+    /// Appends whose senders timed out, and which may still arrive.
     strays: Vec<(u64, FrozenBatch)>,
-    /// What db has read of the log and not folded yet, and up to where it read.
+    /// Batches that db has read and not folded yet, and the sequence up to which it read.
     read: Vec<FrozenBatch>,
     read_upto: u64,
     now: Mono,
@@ -130,8 +130,8 @@ impl World {
         self.now.0 += milliseconds * 1_000;
     }
 
-    /// The director grants a new epoch, and its holder reads the log (E1). Within the fault budget the holder before has
-    /// by then sent again what the log had lost.
+    /// The director grants a new epoch, and its holder reads the log (E1). Within the fault budget the previous holder
+    /// has resent what the log had lost by then.
     pub(crate) fn take_over(&mut self) {
         if let Some(chain) = self.read_chain() {
             let known: BTreeSet<Hash> = self
@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    /// The newest process, told to read again, does so in the same epoch.
+    /// The newest process, after `ReadAgain`, reads again in the same epoch.
     pub(crate) fn retake(&mut self) {
         if matches!(self.newest().writer.stopped(), Some(Stop::ReadAgain { .. }))
             && let Some(chain) = self.read_chain()
@@ -168,7 +168,7 @@ impl World {
         });
     }
 
-    /// E1: archive, then log. `None` while a hole is in between, for db to see to.
+    /// E1: archive, then log. `None` while there is a hole in between, which db has to fill.
     fn read_chain(&mut self) -> Option<Chain> {
         self.read_log();
         while self.fold() {}
@@ -177,7 +177,8 @@ impl World {
         assemble(OWNER, self.store.cursor(), &openings, batches, self.log.last()).ok()
     }
 
-    /// One turn of a process: it closes a batch if one is wanted, makes an output that depends on it, and asks.
+    /// One turn of a process: it closes a batch if one is wanted, makes an output that depends on it, and sends a
+    /// request.
     pub(crate) fn turn(&mut self, who: usize) {
         let Some(process) = self.processes.get_mut(who) else {
             return;
@@ -205,7 +206,7 @@ impl World {
         process.question = Some(question);
     }
 
-    /// A process's question reaches log or store, which does what it asks. The answer is under way.
+    /// A process's request reaches the log or the store, which executes it. The answer is in flight.
     pub(crate) fn carry(&mut self, who: usize) {
         let Some(process) = self.processes.get_mut(who) else {
             return;
@@ -239,7 +240,7 @@ impl World {
         process.question = Some(Question::Answered(answer));
     }
 
-    /// The answer arrives; if the question did not arrive yet, both do.
+    /// The answer arrives; if the request has not arrived yet, both do.
     pub(crate) fn answer(&mut self, who: usize) {
         self.carry(who);
         let Some(process) = self.processes.get_mut(who) else {
@@ -251,7 +252,7 @@ impl World {
         }
     }
 
-    /// The process gives up waiting. What it asked may have happened, or may still happen.
+    /// The process stops waiting. Its request may have been executed, or may still be.
     pub(crate) fn silence(&mut self, who: usize) {
         let Some(process) = self.processes.get_mut(who) else {
             return;
@@ -265,7 +266,7 @@ impl World {
         self.release(who);
     }
 
-    /// An append that was given up arrives after all.
+    /// An append whose sender timed out arrives after all.
     pub(crate) fn stray(&mut self, which: usize) {
         if !self.strays.is_empty() {
             let (expect, batch) = self.strays.swap_remove(which % self.strays.len());
@@ -273,7 +274,7 @@ impl World {
         }
     }
 
-    /// The process loses the bus, which carries what was asked or not, and gets it back.
+    /// The process is disconnected from the bus, with the request delivered or not, and reconnected.
     pub(crate) fn reconnect(&mut self, who: usize) {
         let Some(process) = self.processes.get_mut(who) else {
             return;
@@ -310,8 +311,8 @@ impl World {
         }
     }
 
-    /// JetStream loses up to `count` messages from the subject's end, within the fault budget: what was acknowledged is
-    /// archived, or its writer lives and holds the owner. With `rewind` their sequences are given out again.
+    /// JetStream loses up to `count` messages from the subject's end, within the fault budget: every acknowledged batch
+    /// is archived, or its writer is alive and holds the owner. With `rewind` their sequences are reused.
     pub(crate) fn lose_tail(&mut self, count: usize, rewind: bool) {
         for _ in 0..count {
             let Some((_, batch)) = self.log.messages.last() else {
@@ -327,7 +328,7 @@ impl World {
                 return;
             }
             self.log.messages.pop();
-            // An answer that tells of it and is still under way is lost too.
+            // An answer in flight that reports the lost messages is lost too.
             for process in &mut self.processes {
                 if let Some(Question::Answered(answer @ (Input::Appended { .. } | Input::Last(_)))) =
                     &mut process.question
@@ -353,7 +354,8 @@ impl World {
         self.read_upto = self.log.last();
     }
 
-    /// db folds one batch of those it has read, or fills a hole with what some process still keeps (F4). Whether it did.
+    /// db folds one of the batches that it has read, or fills a hole from the kept batches of a process (F4). Returns
+    /// whether it did.
     pub(crate) fn fold(&mut self) -> bool {
         let cursor = self.store.cursor().number;
         self.read.retain(|batch| batch.number > cursor);
@@ -366,7 +368,7 @@ impl World {
         false
     }
 
-    /// Asks for the batch before `successor`, back to the cursor, and folds the first of them.
+    /// Fetches the batches before `successor`, back to the cursor, and folds the first of them.
     fn fill_before(&mut self, successor: &FrozenBatch) -> bool {
         let mut wanted = (successor.number.0 - 1, successor.previous);
         while wanted.0 > self.store.cursor().number.0 {
@@ -395,7 +397,7 @@ impl World {
         }
     }
 
-    /// Faults end: the newest holder goes on until two more batches are in the log, and db folds all there is.
+    /// Faults end: the newest holder continues until two more batches are in the log, and db folds everything.
     pub(crate) fn calm(&mut self) {
         let mut goal = None;
         for _ in 0..2_000 {

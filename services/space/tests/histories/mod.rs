@@ -1,11 +1,11 @@
-//! Generated histories of bodies and observers, and what everybody sees in them by comparing everything with everything.
+//! Generated histories of bodies and observers, with an oracle that compares every observer with every body.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_ids::{EntityId, Position, SpaceId};
 use annals_space::{Body, Change, Observer, Reach, Sighting, Spot};
 
-/// Entities that there may be, where there are few.
+/// Maximum entities in a small history.
 pub(crate) const FEW: u16 = 40;
 
 /// `SplitMix64`.
@@ -26,16 +26,16 @@ impl Dice {
         from[usize::from(self.roll(sides))]
     }
 
-    /// A coordinate within `span` metres of `centre`, on a raster that puts many exactly on the edges.
+    /// A coordinate within `span` metres of `centre`, on a grid that puts many exactly on edges.
     fn near(&mut self, centre: f32, span: u16) -> f32 {
         centre - f32::from(span) + f32::from(self.roll(span * 4 + 1)) / 2.0
     }
 }
 
-/// A history in which bodies appear, walk, teleport, change space, gain appeal and die, and observers do the same.
+/// A history in which bodies appear, walk, teleport, change space, gain appeal and vanish, and observers do the same.
 pub(crate) struct History {
     dice: Dice,
-    /// Entities that there may be.
+    /// Maximum entities.
     entities: u16,
     /// Whether there is more than one space, and appeal.
     varied: bool,
@@ -44,7 +44,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// One in which spaces and appeal vary, or there is a single space and nobody has appeal.
+    /// A history with varied spaces and appeal, or one with a single space and no appeal.
     pub(crate) fn new(seed: u64, entities: u16, varied: bool) -> Self {
         Self {
             dice: Dice(seed),
@@ -55,7 +55,7 @@ impl History {
         }
     }
 
-    /// Everybody after some more has happened.
+    /// All bodies and observers after some more steps.
     pub(crate) fn next(&mut self) -> (Vec<Body>, Vec<Observer>) {
         let steps = match self.dice.roll(20) {
             0 => 0,
@@ -70,7 +70,7 @@ impl History {
         )
     }
 
-    /// Pairs of an observer and a body that may be kept in view now.
+    /// Pairs of an observer and a body for [`Oracle::keep`].
     #[allow(dead_code, reason = "baselines keep nobody")]
     pub(crate) fn kept(&mut self) -> Vec<(EntityId, EntityId)> {
         let pairs = usize::from(self.dice.roll(4));
@@ -95,7 +95,7 @@ impl History {
                 let reach = self.reach();
                 self.observers.insert(entity, Observer { entity, spot, reach });
             }
-            // An observer goes where its body is, as those of players do.
+            // An observer moves with its body, as a player's does.
             9 | 10 => {
                 if let (Some(body), Some(observer)) = (self.bodies.get(&entity), self.observers.get_mut(&entity)) {
                     observer.spot = body.spot;
@@ -107,7 +107,7 @@ impl History {
         }
     }
 
-    /// A step, if it is there; else it appears.
+    /// Moves an entity one step if it exists; else it appears.
     fn walk(&mut self, entity: EntityId) {
         let known = self.bodies.get(&entity).copied();
         let mut body = known.unwrap_or_else(|| Body {
@@ -122,8 +122,8 @@ impl History {
     }
 
     fn spot(&mut self) -> Spot {
-        // Far from the origin floats are coarse, and nothing must be missed there either. Baselines add radii to coordinates,
-        // and are asked only where such a sum is exact.
+        // Far from the origin floats are coarse, and no crossing may be missed there either. Baselines add radii to
+        // coordinates, and are tested only where such a sum is exact.
         let origin = match self.varied {
             true => self.dice.pick([0.0, 0.0, 0.0, 0.0, -700.0, 3.0e6, 1.0e10, 3.0e38]),
             false => self.dice.pick([0.0, 0.0, 0.0, -700.0, 3.0e6]),
@@ -151,15 +151,15 @@ impl History {
     }
 }
 
-/// Everything compared with everything.
+/// Compares every observer with every body.
 #[derive(Default)]
 pub(crate) struct Oracle {
-    /// What every observer sees.
+    /// The bodies that each observer sees.
     pub(crate) seen: BTreeMap<EntityId, BTreeSet<EntityId>>,
 }
 
 impl Oracle {
-    /// What [`annals_space::Interest::update`] has to tell.
+    /// The expected reports of [`annals_space::Interest::update`].
     pub(crate) fn update(&mut self, bodies: &[Body], observers: &[Observer]) -> Vec<Sighting> {
         let mut sightings = Vec::new();
         let mut all = BTreeMap::new();
@@ -185,7 +185,7 @@ impl Oracle {
         sightings
     }
 
-    /// What [`annals_space::Interest::keep`] does.
+    /// The expected result of [`annals_space::Interest::keep`].
     #[allow(dead_code, reason = "baselines keep nobody")]
     pub(crate) fn keep(&mut self, bodies: &[Body], observers: &[Observer], observer: EntityId, body: EntityId) -> bool {
         let by = observers.iter().find(|known| known.entity == observer);

@@ -1,4 +1,4 @@
-//! A FoundationDB cluster to run suites on, where one is named.
+//! An optional FoundationDB cluster to run suites on, named by the environment.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -6,28 +6,28 @@ use std::path::PathBuf;
 use crate::fdb::{self, OpenError, Place, Prefix};
 use crate::{KeyRange, Store, StoreError, Transaction};
 
-/// Names the cluster file of the cluster.
+/// Environment variable with the path of the cluster file.
 pub const CLUSTER: &str = "ANNALS_FDB_CLUSTER_FILE";
 
-/// The named cluster, of which a suite has keys of its own. They are removed when it is dropped, also while a failed suite
-/// unwinds. Only one suite of a process can have one: FoundationDB's client starts once.
+/// The named cluster, in which a suite has its own keys. They are deleted on drop, also while a failed suite unwinds.
+/// Only one suite of a process can use it: FoundationDB's client starts once.
 pub struct Cluster {
     file: PathBuf,
     suite: String,
-    /// Kept to the end, as the client stops with the last.
+    /// Kept to the end, as the client stops with the last store.
     opened: Swept,
 }
 
-/// Stores whose rows are removed when this is dropped.
+/// Stores whose rows are deleted on drop.
 #[derive(Default)]
 struct Swept(Vec<Store>);
 
 impl Cluster {
-    /// The cluster that [`CLUSTER`] names, for `suite`. None is said past the test harness, which shows what passing tests
-    /// print only when asked to.
+    /// The cluster that [`CLUSTER`] names, for `suite`. If there is none, says so past the test harness, which hides
+    /// the output of passing tests.
     ///
     /// # Panics
-    /// When a cluster is named that cannot be used.
+    /// When the named cluster cannot be used.
     pub async fn named(suite: &str) -> Option<Self> {
         let Some(file) = std::env::var_os(CLUSTER) else {
             return skipped(suite, &format!("{CLUSTER} names no cluster file"));
@@ -47,10 +47,10 @@ impl Cluster {
         }
     }
 
-    /// An empty store, as one of several realms in the cluster has it.
+    /// An empty store, as for one of several realms in the cluster.
     ///
     /// # Panics
-    /// When the cluster gives none.
+    /// When the cluster cannot be used.
     pub async fn empty(&mut self) -> Store {
         let opened = self.open().await;
         opened.unwrap_or_else(|error| panic!("{CLUSTER} names a cluster that cannot be used: {error}"))
@@ -74,7 +74,7 @@ impl Drop for Swept {
         if stores.is_empty() {
             return;
         }
-        // On a thread of its own: whoever drops this may be inside a runtime, which cannot wait.
+        // On its own thread: the dropping code may be inside a runtime, which must not block.
         let swept = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
             let sweep =
@@ -105,7 +105,7 @@ async fn sweep(stores: &[Store]) -> Result<(), StoreError> {
 }
 
 fn skipped(suite: &str, why: &str) -> Option<Cluster> {
-    // What cannot be said to the standard error can be said nowhere.
+    // If standard error fails, there is nowhere to report.
     let _ = writeln!(
         std::io::stderr(),
         "\nSKIPPED: {suite} is not run on FoundationDB, because {why}.\n"

@@ -1,4 +1,4 @@
-//! What conflicts, and what must not.
+//! Which transactions must conflict, and which must not.
 
 use futures::FutureExt;
 use futures::future::try_join_all;
@@ -40,7 +40,7 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     }),
 ];
 
-/// Two on call; each may leave if the other stays.
+/// Both `a` and `b` are on; each transaction may clear one of them because the other stays.
 async fn write_skew(subject: &Subject) -> Result<(), StoreError> {
     let keys = fresh(subject, "skew").await?;
     let (a, b) = (keys.key("a"), keys.key("b"));
@@ -110,7 +110,7 @@ async fn phantom(subject: &Subject) -> Result<(), StoreError> {
 
 async fn limited_scan(subject: &Subject) -> Result<(), StoreError> {
     let cases = [
-        // Order, key written meanwhile, whether that is within what two rows of b d f h have read.
+        // Order, key written meanwhile, whether a read of two rows of b d f h covers it.
         (Order::Forward, "a", true),
         (Order::Forward, "b", true),
         (Order::Forward, "c", true),
@@ -202,7 +202,7 @@ async fn explicit_conflicts(subject: &Subject) -> Result<(), StoreError> {
     let keys = fresh(subject, "explicit").await?;
     let guarded = KeyRange::single(&keys.key("guarded"));
 
-    // A snapshot read made to count.
+    // A snapshot read with an explicit conflict range.
     let reader = subject.store.begin();
     reader.snapshot().get(&guarded.begin).await?;
     reader.add_read_conflict(&guarded)?;
@@ -210,7 +210,7 @@ async fn explicit_conflicts(subject: &Subject) -> Result<(), StoreError> {
     put(&subject.store, &[(&guarded.begin, b"1")]).await?;
     assert_eq!(reader.commit().await, Err(StoreError::Conflict));
 
-    // A write that is none.
+    // A write that changes nothing.
     let reader = subject.store.begin();
     reader.get(&guarded.begin).await?;
     reader.set(&keys.key("result"), b"1")?;
@@ -333,7 +333,7 @@ async fn nothing_changed(subject: &Subject) -> Result<(), StoreError> {
     put(&subject.store, &[(&a, b"2")]).await?;
     assert_eq!(transaction.commit().await?, Committed::nothing(version));
 
-    // Past the transaction, as another client might send it; it read what was written since, and depends on nothing.
+    // Bypasses the transaction, as another client might: it read data that was written since, and depends on nothing.
     let backend = subject.store.backend();
     let nothing = CommitRequest {
         read_version: Some(version),
@@ -351,7 +351,7 @@ async fn nothing_changed(subject: &Subject) -> Result<(), StoreError> {
     assert_eq!(committed, Committed::nothing(committed.version));
     assert!(committed.version > version, "it is no older than what was acknowledged");
 
-    // Beside something that changes, it is as if it were not there.
+    // Next to a real change, it has no effect.
     let transaction = subject.store.begin();
     transaction.clear_range(&none)?;
     transaction.set(&b, b"1")?;

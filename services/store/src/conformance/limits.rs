@@ -1,4 +1,4 @@
-//! Limits: of sizes and of age.
+//! Limits of size and age.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ async fn sizes(subject: &Subject) -> Result<(), StoreError> {
     panic!("a transaction took more than {TRANSACTION_BYTES} B");
 }
 
-/// Past the checks of [`crate::Transaction`], as another client might send it.
+/// Bypasses the checks of [`crate::Transaction`], as another client might.
 async fn checked_by_the_store(subject: &Subject) -> Result<(), StoreError> {
     let keys = fresh(subject, "checked").await?;
     let set = |key: Vec<u8>, value: Vec<u8>| CommitRequest {
@@ -120,7 +120,7 @@ async fn checked_by_the_store(subject: &Subject) -> Result<(), StoreError> {
 async fn largest(subject: &Subject) -> Result<(), StoreError> {
     let keys = fresh(subject, "largest").await?;
     let transaction = subject.store.begin();
-    // Filled to the last byte: with whole values, and then with the greatest that still fits.
+    // Filled to the last byte: first with values of full size, then with the largest that still fits.
     let mut rows = 0;
     let mut value = VALUE_BYTES;
     loop {
@@ -152,7 +152,7 @@ async fn largest(subject: &Subject) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// By the clock alone, whatever the store still has.
+/// By the clock alone, even if the store still has the version.
 async fn too_old(subject: &Subject) -> Result<(), StoreError> {
     let keys = fresh(subject, "old").await?;
     let (a, b) = (keys.key("a"), keys.key("b"));
@@ -175,8 +175,8 @@ async fn too_old(subject: &Subject) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A client that does not look at the clock. Whether the store still has an old version is its own affair; what it gives of
-/// one must be right.
+/// A client that ignores the clock. A store may or may not still have an old version; if it has, its data must be
+/// correct.
 async fn old_version(subject: &Subject) -> Result<(), StoreError> {
     let keys = fresh(subject, "old-version").await?;
     let (read, written) = (keys.key("read"), keys.key("written"));
@@ -184,7 +184,7 @@ async fn old_version(subject: &Subject) -> Result<(), StoreError> {
     let version = subject.store.begin().read_version().await?;
     put(&subject.store, &[(&read, b"since")]).await?;
     (subject.pass)(TRANSACTION_AGE + Duration::from_millis(300)).await;
-    // What commits once time has passed is what a store forgets old versions by.
+    // Commits made after time has passed cause a store to forget old versions.
     put(&subject.store, &[(&keys.key("other"), b"1")]).await?;
 
     let backend = subject.store.backend();

@@ -1,7 +1,7 @@
-//! What every implementation of the store must do.
+//! Conformance suite for every implementation of the store.
 //!
-//! One list of checks, run against the embedded store, the one in memory, the one over NATS, and FoundationDB where there is
-//! a cluster. Each check keeps to keys of its own, so that all can share one store, whatever it holds already.
+//! One list of checks, run against the embedded store, the one in memory, the one over NATS, and FoundationDB if there
+//! is a cluster. Each check uses its own keys, so that all can share one store, whatever its contents.
 
 mod cluster;
 mod isolation;
@@ -21,18 +21,18 @@ use crate::{KeyRange, Store, StoreError};
 
 pub use cluster::{CLUSTER, Cluster};
 
-/// A store to be checked.
+/// A store under test.
 pub struct Subject {
-    /// It.
+    /// The store.
     pub store: Store,
-    /// Lets its time pass: by waiting, or by telling it.
+    /// Advances its time, by waiting or by setting it.
     pub pass: Box<dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync>,
     /// Seed of the generated checks.
     pub seed: u64,
 }
 
 impl Subject {
-    /// A store whose time is the machine's.
+    /// A store that uses the machine's clock.
     #[must_use]
     pub fn real(store: Store, seed: u64) -> Self {
         Self {
@@ -43,8 +43,7 @@ impl Subject {
     }
 }
 
-/// One check: it returns an error where the store gave one that it should not have, and panics where it did something else
-/// that it should not have.
+/// One check. It returns an unexpected error of the store, and panics on any other wrong behaviour.
 pub type Check = for<'a> fn(&'a Subject) -> LocalBoxFuture<'a, Result<(), StoreError>>;
 
 /// All checks, by name.
@@ -60,10 +59,10 @@ pub fn checks() -> Vec<(&'static str, Check)> {
     checks
 }
 
-/// Runs all checks, each to its end, and then fails with the names of those that failed.
+/// Runs all checks to their end, then fails with the names of those that failed.
 ///
 /// # Panics
-/// When one has failed.
+/// If a check failed.
 pub async fn run(subject: &Subject) {
     let mut failed = Vec::new();
     for (name, check) in checks() {
@@ -81,7 +80,7 @@ pub async fn run(subject: &Subject) {
     );
 }
 
-/// Keys of one check alone: those that begin with its name. Clears what an earlier run left there.
+/// The keys of one check: those that start with its name. Deletes the rows of an earlier run.
 async fn fresh(subject: &Subject, name: &str) -> Result<Keys, StoreError> {
     let keys = Keys {
         prefix: format!("conformance/{name}/").into_bytes(),
@@ -110,7 +109,7 @@ impl Keys {
         KeyRange::new(self.key(begin), self.key(end))
     }
 
-    /// The part of a key that is the check's own.
+    /// The part of a key after the check's prefix.
     fn name(&self, key: &[u8]) -> String {
         String::from_utf8_lossy(key.strip_prefix(&self.prefix[..]).unwrap_or(key)).into_owned()
     }
@@ -125,12 +124,12 @@ async fn put(store: &Store, rows: &[(&[u8], &[u8])]) -> Result<(), StoreError> {
     transaction.commit().await.map(drop)
 }
 
-/// Reads one key in a transaction of its own.
+/// Reads one key in its own transaction.
 async fn look(store: &Store, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
     Ok(store.begin().get(key).await?.map(|value| value.to_vec()))
 }
 
-/// Splitmix64: numbers that look random and are the same for the same seed.
+/// Splitmix64: pseudorandom numbers, the same for the same seed.
 struct Dice {
     state: u64,
 }

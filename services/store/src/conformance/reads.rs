@@ -1,4 +1,4 @@
-//! Reading what was written: by others, and by the transaction itself.
+//! Reads of data written by others and by the transaction itself.
 
 use futures::FutureExt;
 
@@ -193,7 +193,7 @@ async fn ranges_hold_own_writes(subject: &Subject) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// More rows than a page of the store holds, most of them cleared or overwritten by the transaction itself.
+/// More rows than fit on a page of the store, most of them cleared or overwritten by the transaction itself.
 async fn ranges_of_many_pages(subject: &Subject) -> Result<(), StoreError> {
     let keys = fresh(subject, "pages").await?;
     let rows = 3 * PAGE_BYTES / VALUE_BYTES + 1;

@@ -1,9 +1,9 @@
-//! Random transactions, many at a time, against the obvious model: a map, and one transaction after the other.
+//! Random concurrent transactions, compared with the simplest model: a map, and one transaction after the other.
 //!
-//! Every transaction notes what it read. Afterwards those that committed are run again, in the order of their versionstamps,
-//! on a plain map: each read must give there what it gave in the store. One that only read must fit the map as it was at its
-//! read version, which must include every commit acknowledged before it began. Versions do not order commits: several may
-//! share one.
+//! Every transaction records what it read. Afterwards the committed ones run again on a plain map, in the order of
+//! their versionstamps: each read must return there what it returned in the store. A read-only transaction must match
+//! the map at its read version, which must include every commit acknowledged before it began. Versions do not order
+//! commits: several may share one.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[(&str, Check)] = &[("random transactions are strictly
     random_transactions(subject).boxed_local()
 })];
 
-/// Few keys, so that transactions meet.
+/// Few keys, so that transactions conflict.
 const KEYS: u64 = 10;
 const CLIENTS: u64 = 8;
 const TRANSACTIONS: usize = 60;
@@ -27,7 +27,7 @@ const MOST_STEPS: u64 = 6;
 
 type Rows = BTreeMap<u8, Vec<u8>>;
 
-/// A step of a transaction, and what it showed.
+/// A step of a transaction, with its result.
 #[derive(Clone, Debug)]
 enum Step {
     Get {
@@ -58,15 +58,15 @@ enum Step {
     },
 }
 
-/// A transaction that counts.
+/// A committed transaction.
 #[derive(Debug)]
 struct Done {
-    /// Where it stands among the others.
+    /// Its position among the others.
     place: (Version, Wrote),
     steps: Vec<Step>,
 }
 
-/// What a transaction did at a version: what only read there comes after all that was written.
+/// What a transaction did at a version: a read-only one comes after all that wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Wrote {
     Something(Versionstamp),
@@ -142,7 +142,7 @@ async fn take_steps(keys: &Keys, transaction: &Transaction, dice: &mut Dice) -> 
     let mut steps = Vec::new();
     for _ in 0..=dice.below(MOST_STEPS) {
         steps.push(take_step(keys, transaction, dice).await?);
-        // A store that never waits would otherwise run one transaction after the other.
+        // Otherwise a store that never waits would run one transaction after the other.
         if dice.below(2) == 0 {
             tokio::task::yield_now().await;
         }
@@ -207,9 +207,9 @@ fn some_key(dice: &mut Dice) -> u8 {
     u8::try_from(dice.below(KEYS)).unwrap_or_default()
 }
 
-/// Runs the transactions one after the other on a map, and gives what it holds in the end.
+/// Runs the transactions one after the other on a map, and returns its final contents.
 fn replay(mut done: Vec<Done>) -> Rows {
-    // In many stores they were noted in the order of their commits; that must not stand in for it.
+    // In many stores they were recorded in commit order; the replay must not depend on that.
     done.reverse();
     done.sort_by_key(|done| done.place);
     let mut rows = Rows::new();

@@ -1,4 +1,4 @@
-//! Commits whose answer is lost: applied once all the same.
+//! Commits whose answer is lost are applied exactly once.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     }),
 ];
 
-/// The same store, whose commits meet these faults, one after the other.
+/// The same store, with these faults for its commits, one after the other.
 fn with_commit_faults(store: &Store, faults: Vec<Fault>) -> Store {
     let mut faults = faults.into_iter();
     FaultyStore::wrap(store, move |call| match call {
@@ -38,7 +38,7 @@ fn with_commit_faults(store: &Store, faults: Vec<Fault>) -> Store {
 
 async fn resolved(subject: &Subject) -> Result<(), StoreError> {
     let keys = fresh(subject, "resolved").await?;
-    // The faults that the commits meet, and the run that is applied in the end.
+    // The faults of the commits, and the run that is applied in the end.
     let cases: [(&[Fault], u32); 8] = [
         (&[], 0),
         (&[Fault::AnswerLost], 0),
@@ -77,7 +77,7 @@ async fn resolved(subject: &Subject) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The first run may be on its way when the second finds that the operation is no longer allowed.
+/// The first run may be in flight when the second finds that the operation is no longer allowed.
 async fn fenced(subject: &Subject) -> Result<(), StoreError> {
     #[derive(Debug, thiserror::Error)]
     enum Refusal {
@@ -103,7 +103,7 @@ async fn fenced(subject: &Subject) -> Result<(), StoreError> {
             Ok(())
         };
         let result = store.run_once(&keys.key("operation"), &operation).await;
-        // Whatever was held up lands with this commit, at the latest.
+        // Delayed commits are applied with this commit at the latest.
         put(&store, &[(&keys.key("another"), b"1")]).await?;
         let effect = look(&subject.store, &keys.key("effect")).await?.is_some();
         match result {
@@ -166,7 +166,7 @@ async fn random_faults(subject: &Subject) -> Result<(), StoreError> {
     let operation = async |number: i64| -> Result<(), StoreError> {
         let work = async |transaction: Transaction| {
             transaction.atomic_add(&sum, number)?;
-            // Read and write, so that runs of different operations get in each other's way too.
+            // Read and write, so that runs of different operations conflict too.
             let count = transaction.get(&counter).await?.map_or(0, |value| value.len());
             transaction.set(&counter, &vec![1; count + 1])
         };

@@ -21,10 +21,10 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     }),
 ];
 
-/// How long a watch may take.
+/// Time limit of a watch.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a watch that must not fire is given to do it.
+/// Time during which a watch must not fire.
 const SILENCE: Duration = Duration::from_millis(200);
 
 async fn fires(subject: &Subject) -> Result<(), StoreError> {
@@ -41,7 +41,7 @@ async fn fires(subject: &Subject) -> Result<(), StoreError> {
         "cleared in a range",
     ] {
         let mut watch = std::pin::pin!(subject.store.watch(&key, seen.clone()));
-        // Polled once, it is on its way; the store may still not know of it when the change comes.
+        // One poll sends it; the store may receive it only after the change.
         assert!(futures::poll!(watch.as_mut()).is_pending(), "{change}: fired too early");
         let transaction = subject.store.begin();
         match change {

@@ -1,4 +1,4 @@
-//! The one thread that writes.
+//! The only thread that writes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,25 +12,25 @@ use crate::sequencer::{Group, Rows, Sequencer};
 use crate::watches::Watches;
 use crate::{CommitRequest, Committed, StoreError, Version};
 
-/// Most commits in a group: beyond it, waiting for the group costs its commits more than another flush would.
+/// Maximum commits in a group: beyond it, waiting for the group costs its commits more than another flush would.
 const GROUP_COMMITS: usize = 1_024;
 
-/// Bytes at which a group takes no more commits; the last may pass it.
+/// Size at which a group takes no more commits, in bytes; the last commit may exceed it.
 const GROUP_BYTES: usize = 4 * 1024 * 1024;
 
-/// How often it is noted what was acknowledged.
+/// Interval between updates of `ACKNOWLEDGED`.
 const NOTE_EVERY: Duration = Duration::from_secs(1);
 
-/// What the committer is asked to do.
+/// A request to the committer.
 pub(super) enum Work {
     /// Apply a transaction.
     Commit {
         request: CommitRequest,
-        /// Its place in the queue's memory, given back once it is answered.
+        /// Its share of the queue's memory, released once it is answered.
         room: OwnedSemaphorePermit,
         answer: oneshot::Sender<Result<Committed, StoreError>>,
     },
-    /// Tell when a key holds another value than `seen`.
+    /// Notify when a key has a value other than `seen`.
     Watch {
         key: Bytes,
         seen: Option<Bytes>,
@@ -40,7 +40,7 @@ pub(super) enum Work {
 
 type Waiter = oneshot::Sender<Result<(), StoreError>>;
 
-/// A commit that waits for its group to be on disk.
+/// A commit whose group is not on disk yet.
 struct Admitted {
     committed: Committed,
     _room: OwnedSemaphorePermit,
@@ -54,7 +54,7 @@ pub(super) struct Committer {
     watches: Watches<Waiter>,
     queue: mpsc::Receiver<Work>,
     opened: Instant,
-    /// The last version acknowledged, and when such a version was last noted.
+    /// The last acknowledged version, and the time of the last update of `ACKNOWLEDGED`.
     acknowledged: Version,
     noted: Duration,
 }
@@ -79,7 +79,7 @@ impl Committer {
         }
     }
 
-    /// Works until the store is dropped.
+    /// Runs until the store is dropped.
     pub(super) fn run(mut self) {
         while let Some(first) = self.queue.blocking_recv() {
             if let Some(poison) = self.published.poison() {
@@ -102,7 +102,7 @@ impl Committer {
                             Err(error) => answer_with(answer, Err(error)),
                         }
                     }
-                    // A watch looks at the rows that readers see, so it waits for the group before it.
+                    // A watch compares with the rows that readers see, so it waits for the group before it.
                     Work::Watch { key, seen, answer } => watches.push((key, seen, answer)),
                 }
                 let full = group.commits >= GROUP_COMMITS || group.bytes >= GROUP_BYTES;
@@ -120,7 +120,7 @@ impl Committer {
         }
     }
 
-    /// Makes a group last, shows it to readers, and answers its commits; in this order.
+    /// Writes a group to disk, publishes it to readers, and answers its commits, in this order.
     fn settle(&mut self, mut group: Group, admitted: Vec<Admitted>) {
         let version = group.version;
         let fired = self.fired_by(&mut group);
@@ -130,7 +130,7 @@ impl Committer {
             for commit in admitted {
                 answer_with(commit.answer, Err(StoreError::CommitUnknown));
             }
-            // Those who wait learn that nothing will come.
+            // Dropping the watches notifies their waiters that they will not fire.
             self.watches = Watches::default();
             return;
         }
@@ -152,7 +152,7 @@ impl Committer {
         }
     }
 
-    /// Takes the watches out that the group will fire.
+    /// Removes and returns the watches that the group will fire.
     fn fired_by(&mut self, group: &mut Group) -> Vec<Waiter> {
         if self.watches.count() == 0 {
             return Vec::new();
@@ -192,7 +192,7 @@ fn refuse(work: Work, poison: StoreError) {
     }
 }
 
-/// Answers, or lets it be when nobody waits any more.
+/// Sends an answer; a dropped receiver is ignored.
 fn answer_with<T>(answer: oneshot::Sender<T>, value: T) {
     let _ = answer.send(value);
 }

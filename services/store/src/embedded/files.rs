@@ -1,16 +1,15 @@
-//! The files of an embedded store: who may hold them, what format they are of, and how they are read and written.
-//!
+//! The files of an embedded store: lock, format, reading and writing.
 //! ```text
-//! <directory>/LOCK           locked by the process that holds the store; its process id is written in it
+//! <directory>/LOCK           locked by the process that has the store open; contains its process id
 //! <directory>/rows/          a fjall database with one keyspace, `rows`
-//! <directory>/ACKNOWLEDGED   a version up to which commits were acknowledged, noted once a second and when it is closed
+//! <directory>/ACKNOWLEDGED   a version up to which commits were acknowledged, written once a second and at close
 //! ```
 //!
-//! The database takes the first entry of its journal that cannot be read for the journal's end: right after a crash, but a
-//! damaged byte would quietly take all later commits with it. `ACKNOWLEDGED` is there to notice that.
+//! The database takes the first unreadable entry of its journal for the end of the journal. That is correct after
+//! a crash, but a damaged byte would silently drop all later commits. `ACKNOWLEDGED` detects that.
 //!
-//! Rows of callers lie below `ff`. Beyond, the store keeps `ff "format"` (4 bytes, big-endian) and `ff "version"`, the
-//! version of the last commit (8 bytes, big-endian), written with each group.
+//! Rows of callers are below `ff`. Above it, the store keeps `ff "format"` (4 bytes, big-endian) and `ff "version"`,
+//! the version of the last commit (8 bytes, big-endian), written with each group.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -24,8 +23,8 @@ use crate::limits::PAGE_BYTES;
 use crate::sequencer::{Group, Rows};
 use crate::{KeyRange, Order, Page, RangeRead, StoreError, Version};
 
-/// The format of what this version writes: of the files, and of what the store itself keeps in them. The layout of callers'
-/// rows has [a mark of its own](crate::layout::mark), which is the same on every engine.
+/// Format that this version writes: of the files, and of the store's own rows in them. The layout of callers' rows has
+/// [a mark of its own](crate::layout::mark), which is the same on every engine.
 const FORMAT: u32 = 2;
 
 const FORMAT_KEY: &[u8] = b"\xffformat";
@@ -33,7 +32,7 @@ const VERSION_KEY: &[u8] = b"\xffversion";
 
 const ACKNOWLEDGED: &str = "ACKNOWLEDGED";
 
-/// Journals beyond this many bytes are flushed to tables: it bounds how long recovery takes.
+/// Journals beyond this many bytes are flushed to tables, which bounds the time of recovery.
 const JOURNAL_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Memory for blocks of tables, in bytes.
@@ -42,7 +41,7 @@ const CACHE_BYTES: u64 = 64 * 1024 * 1024;
 /// Why an embedded store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another process has it open, or this one has already.
+    /// Another process, or this one, already has it open.
     #[error(
         "the store in {} is held by process {holder}: only one may hold it. Stop that process, or reach the store through it",
         path.display()
@@ -50,18 +49,18 @@ pub enum OpenError {
     Held {
         /// The store's directory.
         path: PathBuf,
-        /// Who says to hold it.
+        /// Contents of its lock file: the process that has it open.
         holder: String,
     },
-    /// Its files cannot be made, read or written.
+    /// Its files cannot be created, read or written.
     #[error("the store in {} cannot use its files; see that the directory is writable and the disk not full", path.display())]
     Files {
         /// The store's directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Another version of this program has written it.
+    /// It was written by another version of this program.
     #[error(
         "the files of the store in {} are of format {found}, and this program reads {FORMAT} alone; run the release that has written it",
         path.display()
@@ -69,10 +68,10 @@ pub enum OpenError {
     Format {
         /// The store's directory.
         path: PathBuf,
-        /// The format it is of.
+        /// Its format.
         found: u32,
     },
-    /// It has lost commits that it had acknowledged: its disk has changed or dropped what was written.
+    /// It has lost acknowledged commits: its disk has changed or dropped what was written.
     #[error(
         "the store in {} ends at commit {found}, and commits up to {acknowledged} were acknowledged: its disk has lost \
          them. Restore it from a backup; to go on without them, remove the file ACKNOWLEDGED in that directory",
@@ -81,17 +80,17 @@ pub enum OpenError {
     Lost {
         /// The store's directory.
         path: PathBuf,
-        /// The last commit that is there.
+        /// The last commit found.
         found: Version,
-        /// The last that should be.
+        /// The last commit acknowledged.
         acknowledged: Version,
     },
-    /// Its files do not hold together.
+    /// Its files are inconsistent.
     #[error("the store in {} is damaged; restore it from a backup", path.display())]
     Damaged {
         /// The store's directory.
         path: PathBuf,
-        /// What was found.
+        /// The error of the database.
         source: fjall::Error,
     },
 }
@@ -101,7 +100,7 @@ pub(super) struct Files {
     path: PathBuf,
     database: Database,
     rows: Keyspace,
-    /// Held as long as the database is open; dropped after it.
+    /// Held while the database is open; dropped after it.
     _lock: File,
 }
 
@@ -133,13 +132,13 @@ impl Files {
         Ok(files)
     }
 
-    /// The version of the last group that was written.
+    /// The version of the last group written.
     pub(super) fn last_version(&self) -> Result<Version, OpenError> {
         let bytes = self.own_value(VERSION_KEY)?;
         Ok(Version(bytes.map_or(0, u64::from_be_bytes)))
     }
 
-    /// The rows as they are now.
+    /// A snapshot of the current rows.
     pub(super) fn snapshot(&self) -> RowsSnapshot {
         RowsSnapshot {
             snapshot: self.database.snapshot(),
@@ -147,8 +146,8 @@ impl Files {
         }
     }
 
-    /// Writes a group; when this returns, it lasts. After an error the database takes no more writes, and the group may be
-    /// found there or not when it is opened anew.
+    /// Writes a group; it is durable when this returns. After an error the database accepts no more writes, and the
+    /// group may or may not be there after a reopen.
     pub(super) fn write(&self, group: Group) -> Result<(), fjall::Error> {
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
         for (key, value) in group.writes {
@@ -161,8 +160,8 @@ impl Files {
         batch.commit()
     }
 
-    /// Notes that commits up to `version` were acknowledged. It need not reach the disk at once, or at all: it only ever
-    /// claims what is true.
+    /// Records that commits up to `version` were acknowledged. The record may reach the disk late or never: it only
+    /// ever understates.
     pub(super) fn note_acknowledged(&self, version: Version) {
         let (file, new) = (self.path.join(ACKNOWLEDGED), self.path.join("ACKNOWLEDGED.new"));
         let written = std::fs::write(&new, version.to_string()).and_then(|()| std::fs::rename(&new, &file));
@@ -172,7 +171,7 @@ impl Files {
     }
 
     fn check_acknowledged(&self) -> Result<(), OpenError> {
-        // A note that a power loss has cut short claims nothing.
+        // A record truncated by a power loss counts as none.
         let note = std::fs::read_to_string(self.path.join(ACKNOWLEDGED)).unwrap_or_default();
         let acknowledged = Version(note.parse().unwrap_or(0));
         let found = self.last_version()?;
@@ -226,7 +225,7 @@ impl Rows for Files {
     }
 }
 
-/// The rows at one moment.
+/// The rows at one version.
 pub(super) struct RowsSnapshot {
     snapshot: fjall::Snapshot,
     rows: Keyspace,
@@ -278,7 +277,7 @@ fn take_lock(path: &Path) -> Result<File, OpenError> {
         Err(TryLockError::Error(source)) => return Err(failed(source)),
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
-            // Only for the message: who holds it may be writing just now.
+            // Only for the error message: the holder may be writing it at this moment.
             let _ = lock.read_to_string(&mut holder);
             let holder = if holder.is_empty() {
                 "(unknown)".to_owned()

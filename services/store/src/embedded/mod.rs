@@ -1,16 +1,16 @@
-//! The embedded store: files of one machine, held by one process.
+//! The embedded store: files on one machine, used by one process.
 //!
-//! Rows lie in a fjall database. Ours are the parts that make transactions of it:
+//! Rows are stored in a fjall database. This module adds transactions:
 //!
-//! - one *committer* thread takes commits from a bounded queue, puts them in order (`crate::sequencer`) and writes whatever
-//!   has gathered as one group with one `fdatasync`; while that runs, the next group gathers;
+//! - one *committer* thread takes commits from a bounded queue, orders them (`crate::sequencer`) and writes everything
+//!   that is waiting as one group with one `fdatasync`; meanwhile the next group gathers;
 //! - readers see a group only once it is on disk: each published version has a fjall snapshot, kept for as long as a
 //!   transaction may read at it;
-//! - watches are fired by the committer, after the group is published.
+//! - the committer fires watches after the group is published.
 //!
-//! Reads run on the caller's thread; most come from memory. When a write or its flush fails, the store is *poisoned*: what
-//! was in that group is [`StoreError::CommitUnknown`], and nothing is acknowledged or begun any more. Opened again, it holds
-//! everything it ever acknowledged.
+//! Reads run on the caller's thread; most are served from memory. When a write or its flush fails, the store is
+//! *poisoned*: the commits of that group return [`StoreError::CommitUnknown`], and no further transaction begins or is
+//! acknowledged. After a reopen, the store has everything it ever acknowledged.
 
 mod committer;
 mod files;
@@ -33,24 +33,24 @@ pub use files::OpenError;
 use published::Published;
 pub use published::Written;
 
-/// Most commits and watches waiting for the committer. More wait at the door; at tens of thousands of commits a second
-/// this is some 20 ms of work.
+/// Maximum commits and watches queued for the committer; further callers wait to enqueue. At tens of thousands of
+/// commits a second this is some 20 ms of work.
 const QUEUE: usize = 1_024;
 
-/// Most memory that waiting commits may take, in KiB: six of the largest there can be.
+/// Maximum memory of queued commits, in KiB: six of the largest possible.
 const QUEUE_KIB: usize = 64 * 1_024;
 
-// The largest commit fits through the door.
+// The largest commit fits into the queue.
 const _: () = assert!(limits::TRANSACTION_BYTES / 1_024 < QUEUE_KIB);
 
-/// A store in the files of one directory. Clones are the same store; it is closed when the last one is dropped.
+/// A store in the files of one directory. Clones refer to the same store; dropping the last one closes it.
 #[derive(Clone)]
 pub struct EmbeddedStore {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    /// None only while it is being dropped.
+    /// None only during drop.
     work: Option<mpsc::Sender<Work>>,
     room: Arc<Semaphore>,
     published: Arc<Published>,
@@ -59,15 +59,17 @@ struct Inner {
 }
 
 impl EmbeddedStore {
-    /// Opens the store in `directory`, which is created when it is missing, and recovers what a crash has left. Blocks; takes
-    /// as long as replaying at most 256 MiB of journal.
+    /// Opens the store in `directory`, which is created if missing, and recovers from a crash. Blocks; takes as long as
+    /// replaying at most 256 MiB of journal.
     ///
     /// # Errors
-    /// When another process holds it, when its files are of another format or damaged, or when they cannot be read or made.
+    /// When another process has it open, when its files are corrupt or of another format, or when they cannot be read
+    /// or created.
     pub fn open(directory: &Path) -> Result<Self, OpenError> {
         let files = Files::open(directory)?;
         let opened = Instant::now();
-        // One past the last commit: whoever read before the crash may have missed commits that are on disk all the same.
+        // One past the last commit: a transaction that read before the crash may have missed commits that are on disk
+        // nevertheless.
         let first = Version(files.last_version()?.0 + 1);
         let published = Arc::new(Published::new(first, files.snapshot()));
         let (work, queue) = mpsc::channel(QUEUE);
@@ -90,13 +92,13 @@ impl EmbeddedStore {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The handle to use it by.
+    /// A handle to the store.
     #[must_use]
     pub fn store(&self) -> Store {
         Store::new(self.clone())
     }
 
-    /// What has been written since it was opened.
+    /// Amount written since the store was opened.
     #[must_use]
     pub fn written(&self) -> Written {
         self.inner.published.written()
@@ -111,7 +113,7 @@ impl EmbeddedStore {
         queue.send(work).await.map_err(|_| self.gone())
     }
 
-    /// Why the committer takes no more work.
+    /// Why the committer accepts no more work.
     fn gone(&self) -> StoreError {
         self.inner
             .published
@@ -170,7 +172,7 @@ impl Backend for EmbeddedStore {
                 .map_err(|_| self.gone())?;
             let (answer, answered) = oneshot::channel();
             self.send(Work::Commit { request, room, answer }).await?;
-            // A committer that goes away without an answer may have got as far as the disk.
+            // A committer that exits without an answer may already have written the commit to disk.
             answered.await.unwrap_or(Err(StoreError::CommitUnknown))
         }
         .boxed()

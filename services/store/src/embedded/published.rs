@@ -1,4 +1,4 @@
-//! What readers may see: the versions that are on disk, back to the oldest that a transaction may still read at.
+//! The versions that readers may see: those on disk, back to the oldest that a transaction may still read at.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -8,14 +8,14 @@ use crate::embedded::files::RowsSnapshot;
 use crate::limits::TRANSACTION_AGE;
 use crate::{StoreError, Version};
 
-/// The published versions. The committer adds to them; every reader looks here.
+/// The published versions. The committer adds to them; every reader looks them up.
 pub(super) struct Published {
     versions: RwLock<Versions>,
-    /// Why the store has stopped, once it has.
+    /// Why the store has stopped, if it has.
     poison: OnceLock<Arc<str>>,
 }
 
-/// How much a store has written since it was opened; one flush of the disk for each group.
+/// Amount that a store has written since it was opened. Each group is one flush to disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Groups made durable.
@@ -28,7 +28,7 @@ struct Versions {
     written: Written,
     newest: Version,
     snapshots: BTreeMap<Version, Arc<RowsSnapshot>>,
-    /// When each version but the newest ceased to be that.
+    /// When each older version stopped being the newest.
     superseded: VecDeque<(Duration, Version)>,
 }
 
@@ -48,7 +48,7 @@ impl Published {
         }
     }
 
-    /// The version a transaction that begins now reads at.
+    /// The read version of a transaction that begins now.
     pub(super) fn newest(&self) -> Result<Version, StoreError> {
         match self.poison() {
             Some(poison) => Err(poison),
@@ -56,19 +56,19 @@ impl Published {
         }
     }
 
-    /// The rows at a version that was published.
+    /// The rows at a published version.
     pub(super) fn at(&self, version: Version) -> Result<Arc<RowsSnapshot>, StoreError> {
         let versions = self.versions.read().unwrap_or_else(PoisonError::into_inner);
-        // A version that is not there was published before the oldest kept, by this process or the one before it.
+        // A version that is not there was published before the oldest kept, by this process or its predecessor.
         versions.snapshots.get(&version).cloned().ok_or(StoreError::TooOld)
     }
 
-    /// How much has been published.
+    /// Amount published so far.
     pub(super) fn written(&self) -> Written {
         self.versions.read().unwrap_or_else(PoisonError::into_inner).written
     }
 
-    /// Publishes a group of so many commits at `now`, as a version, and gives the oldest version that is still kept.
+    /// Publishes a group of `commits` commits as `version` at time `now`. Returns the oldest version still kept.
     pub(super) fn publish(&self, now: Duration, commits: usize, version: Version, rows: RowsSnapshot) -> Version {
         let mut dropped = Vec::new();
         let mut versions = self.versions.write().unwrap_or_else(PoisonError::into_inner);
@@ -85,17 +85,17 @@ impl Published {
         }
         let oldest = versions.superseded.front().map_or(version, |&(_, oldest)| oldest);
         drop(versions);
-        // Letting go of a snapshot may start a collection of what it kept: not under the lock.
+        // Dropping a snapshot may start a garbage collection of what it kept: not under the lock.
         drop(dropped);
         oldest
     }
 
-    /// Stops the store for a reason; the first one stays.
+    /// Stops the store with a reason; the first reason is kept.
     pub(super) fn set_poison(&self, reason: Arc<str>) {
         let _ = self.poison.set(reason);
     }
 
-    /// The error that everything meets from now on, once the store has stopped.
+    /// The error that every call returns once the store has stopped.
     pub(super) fn poison(&self) -> Option<StoreError> {
         self.poison.get().map(|reason| StoreError::Poisoned(Arc::clone(reason)))
     }

@@ -1,29 +1,29 @@
-//! What FoundationDB's error codes mean to a caller of ours.
+//! Maps FoundationDB's error codes to [`StoreError`].
 //!
-//! The rule behind the table: of a commit it is said that nothing was applied only where FoundationDB promises that.
-//! Everything that can happen between sending a commit and its answer is [`StoreError::CommitUnknown`], and a code that this
-//! release does not know is taken for such a case.
+//! The rule of the mapping: a commit counts as not applied only if FoundationDB guarantees it. Everything that can
+//! happen between sending a commit and its answer is [`StoreError::CommitUnknown`], and so is a code that this release
+//! does not know.
 
 use crate::StoreError;
 
-/// What was being done.
+/// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
-    /// Something that changes nothing.
+    /// An operation that changes nothing.
     Reading,
     /// Waiting for a change.
     Watching,
-    /// A commit of so many bytes.
+    /// A commit of `bytes` bytes.
     Committing {
-        /// As [`crate::CommitRequest::bytes`] counts them.
+        /// Size as counted by [`crate::CommitRequest::bytes`].
         bytes: usize,
     },
 }
 
-/// `transaction_too_old`: what a client must say of a transaction whose age it judges itself.
+/// `transaction_too_old`: the code that a client itself must return for a transaction that it considers too old.
 pub(super) const TOO_OLD: i32 = 1007;
 
-/// The error that FoundationDB's `code` is to our callers; `message` are its words.
+/// The error for FoundationDB's `code`; `message` is its text.
 pub(super) fn failed(doing: Doing, code: i32, message: &str) -> StoreError {
     let words = || format!("FoundationDB says: {message} ({code})").into();
     match (code, doing) {
@@ -34,14 +34,14 @@ pub(super) fn failed(doing: Doing, code: i32, message: &str) -> StoreError {
         (2004, _) => StoreError::KeyReserved,
         (2005, _) => StoreError::RangeInverted,
         (2101, Doing::Committing { bytes }) => StoreError::TransactionTooLarge { bytes },
-        // Not committed for sure, and worth another try: a version from the future, a storage server that lags, a locked
+        // Certainly not committed, and worth a retry: a version from the future, a storage server that lags, a locked
         // database, a proxy without memory, throttling of several kinds.
         (1009 | 1037 | 1038 | 1042 | 1051 | 1078 | 1213 | 1223 | 1235 | 1242, _) => StoreError::Unavailable(words()),
-        // What the cluster read from its disks is damaged.
+        // Data that the cluster read from its disks is corrupt.
         (1520 | 1522, Doing::Reading | Doing::Watching) => StoreError::Corrupt(words()),
-        // The client refuses what it was asked, or is not what it should be: 2xxx by FoundationDB's own rule. Nothing was sent.
+        // The client rejects the request, or is misconfigured: 2xxx by FoundationDB's own rule. Nothing was sent.
         (2000..=2999, _) => StoreError::Refused(words()),
-        // 1021, 1039, time limits, cancellations, lost connections, and whatever else.
+        // 1021, 1039, time limits, cancellations, lost connections, and all others.
         (_, Doing::Committing { .. }) => StoreError::CommitUnknown,
         (_, Doing::Reading | Doing::Watching) => StoreError::Unavailable(words()),
     }
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn what_may_have_been_applied_is_looked_for() {
-        // commit_unknown_result, cluster_version_changed, then what can come between a commit and its answer.
+        // commit_unknown_result, cluster_version_changed, then the codes possible between a commit and its answer.
         for code in [
             1021, 1039, 1004, 1025, 1026, 1030, 1031, 1100, 1101, 1102, 1510, 4000, 4100,
         ] {

@@ -1,4 +1,4 @@
-//! A realm's keys within the cluster's: the prefix put before them and taken off again.
+//! Mapping between a realm's keys and the cluster's: adds and removes the prefix.
 
 use bytes::Bytes;
 
@@ -6,7 +6,7 @@ use super::Prefix;
 use crate::mutation::Stamped;
 use crate::{KeyRange, StoreError, Versionstamp};
 
-/// The part of the cluster that is one realm's.
+/// The part of the cluster that belongs to one realm.
 #[derive(Clone, Debug)]
 pub(super) struct KeySpace {
     prefix: Bytes,
@@ -20,45 +20,45 @@ impl KeySpace {
         }
     }
 
-    /// How long the prefix is.
+    /// Length of the prefix.
     pub(super) fn prefix_bytes(&self) -> usize {
         self.prefix.len()
     }
 
-    /// A key, as the cluster has it.
+    /// A key in the cluster's form.
     pub(super) fn key(&self, key: &[u8]) -> Vec<u8> {
         [&self.prefix, key].concat()
     }
 
-    /// A range, as the cluster has it. Every key lies below [`crate::limits::KEYS_END`], so that the end of all keys needs no
-    /// case of its own.
+    /// A range in the cluster's form. Every key is below [`crate::limits::KEYS_END`], so that the end of all keys needs
+    /// no special case.
     pub(super) fn range(&self, range: &KeyRange) -> (Vec<u8>, Vec<u8>) {
         (self.key(&range.begin), self.key(&range.end))
     }
 
-    /// A key of the cluster, as the realm has it.
+    /// A key of the cluster in the realm's form.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] for a key that is none of the realm's.
+    /// [`StoreError::Corrupt`] for a key outside the realm.
     pub(super) fn own(&self, key: &[u8]) -> Result<Bytes, StoreError> {
         key.strip_prefix(&self.prefix[..])
             .map(Bytes::copy_from_slice)
             .ok_or_else(|| StoreError::Corrupt("the cluster gave a key of another realm".into()))
     }
 
-    /// A key with a gap for the commit's versionstamp, as the cluster takes it.
+    /// A key with a gap for the commit's versionstamp, in the cluster's form.
     pub(super) fn stamped_key(&self, key: &Stamped) -> Vec<u8> {
         gapped(&self.prefix, key)
     }
 }
 
-/// A value with a gap for the commit's versionstamp, as the cluster takes it.
+/// A value with a gap for the commit's versionstamp, in the cluster's form.
 pub(super) fn stamped_value(value: &Stamped) -> Vec<u8> {
     gapped(&[], value)
 }
 
-/// What stands before and after the gap, the gap filled with anything, and behind it all, as a little-endian 32-bit integer,
-/// where the gap begins (API version 520 and later).
+/// The bytes before and after the gap, arbitrary bytes in the gap, and at the end the offset of the gap as a
+/// little-endian 32-bit integer (API version 520 and later).
 fn gapped(prefix: &[u8], stamped: &Stamped) -> Vec<u8> {
     let place = prefix.len() + stamped.before.len();
     let place = u32::try_from(place).expect("invariant: keys and values are checked against their limits before");
@@ -74,7 +74,7 @@ mod tests {
     use crate::limits::{PREFIX_BYTES, TRANSACTION_BYTES};
     use crate::{CommitRequest, Mutation, Version};
 
-    /// What a mutation and a range take in the client, beside their bytes.
+    /// Overhead of a mutation and of a range in the client, beside their bytes.
     const MUTATION: usize = 56;
     const RANGE: usize = 32;
 
@@ -82,7 +82,7 @@ mod tests {
         KeySpace::new(&Prefix::new("annals/r/").expect("a prefix"))
     }
 
-    /// What the cluster makes of a gapped text: the offset taken off, the stamp put where it says.
+    /// Result of a stamped text in the cluster: the offset removed, the stamp inserted there.
     fn filled(mut gapped: Vec<u8>, stamp: Versionstamp) -> Vec<u8> {
         let place = gapped.split_off(gapped.len() - 4);
         let place = u32::from_le_bytes(place.try_into().expect("four bytes")) as usize;
@@ -96,7 +96,7 @@ mod tests {
         assert!(matches!(space().own(b"annals/"), Err(StoreError::Corrupt(_))));
     }
 
-    /// The size of a transaction as the client works it out, from the very bytes that it is given for `request`.
+    /// The size of a transaction as the client computes it, from the exact bytes that it is given for `request`.
     fn client_bytes(space: &KeySpace, request: &CommitRequest) -> usize {
         let range = |(begin, end): (Vec<u8>, Vec<u8>)| RANGE + begin.len() + end.len();
         let single = |key: Vec<u8>| {
@@ -105,7 +105,7 @@ mod tests {
         };
         let mutation = |mutation: &Mutation| match mutation {
             Mutation::Set { key, value } => MUTATION + space.key(key).len() + value.len() + single(space.key(key)),
-            // The client makes a range of one key of it.
+            // The client turns it into the range of one key.
             Mutation::Clear { key } => MUTATION + 2 * space.key(key).len() + 1 + single(space.key(key)),
             Mutation::ClearRange { range: cleared } if cleared.is_empty() => 0,
             Mutation::ClearRange { range: cleared } => {
@@ -183,7 +183,8 @@ mod tests {
             let space = KeySpace::new(&Prefix::new(&"p".repeat(prefix)).expect("a prefix"));
             let stamped = mutations.iter().filter(|one| matches!(one, Mutation::SetStampedKey { .. })).count();
             let request = CommitRequest { read_version: None, read_conflicts, write_conflicts, mutations };
-            // The client's conflict range of a stamped key leaves out where the stamp goes, four bytes at either end.
+            // The client's conflict range of a stamped key leaves out the offset of the stamp, four bytes at either
+            // end.
             prop_assert_eq!(request.bytes(space.prefix_bytes()), client_bytes(&space, &request) + 8 * stamped);
         }
 

@@ -1,12 +1,12 @@
-//! The store on FoundationDB: what production runs.
+//! The store on FoundationDB: the production store.
 //!
-//! Thin, because [`crate::Transaction`] asks of a backend what FoundationDB's client offers: a read version, reads at a
-//! version, and a commit with explicit conflict ranges. A realm has all its keys under a [`Prefix`] of its own, so that many
-//! can share a cluster. The client's own retries, read-your-writes and time limits are not used: those are written once, for
-//! every store, in this crate.
+//! It is thin, because [`crate::Transaction`] requires of a backend what FoundationDB's client offers: a read version,
+//! reads at a version, and a commit with explicit conflict ranges. A realm has all its keys under its own [`Prefix`],
+//! so that many realms can share a cluster. The client's own retries, read-your-writes and time limits are not used:
+//! this crate implements those once, for every store.
 //!
-//! Compiled in by the feature `fdb`, which needs the C client library when a binary is linked and speaks the client API of
-//! version 7.3; `fdb-6_3` instead of it speaks that of 6.3. Without either, [`open`] says what is missing.
+//! Enabled by the feature `fdb`, which links the C client library and uses client API version 7.3; `fdb-6_3` uses 6.3
+//! instead. Without either, [`open`] returns an error that names the missing feature.
 
 #[cfg(any(test, feature = "foundationdb"))]
 mod failure;
@@ -27,23 +27,23 @@ use crate::limits::PREFIX_BYTES;
 #[cfg(all(feature = "fdb-7_3", feature = "fdb-6_3"))]
 compile_error!("a binary speaks one version of FoundationDB's client API: choose fdb-7_3 or fdb-6_3");
 
-/// Where a realm's store lies.
+/// Location of a realm's store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The cluster file, as FoundationDB's own tools use it. The client rewrites it when coordinators change, so that it and
-    /// its folder must be writable.
+    /// The cluster file, as used by FoundationDB's own tools. The client rewrites it when coordinators change, so it
+    /// and its folder must be writable.
     pub cluster_file: PathBuf,
-    /// What the realm's keys begin with.
+    /// Prefix of the realm's keys.
     pub prefix: Prefix,
 }
 
-/// What all keys of one realm begin with, in a cluster that may hold others: 1 to [`PREFIX_BYTES`] printable ASCII
-/// characters. No realm's prefix may begin with another's; names that end with the same character that is in none of them,
-/// such as `/`, ensure that.
+/// Prefix of all keys of one realm, in a cluster that other realms may share: 1 to [`PREFIX_BYTES`] printable ASCII
+/// characters. No realm's prefix may be a prefix of another's. To ensure that, end all of them with a character that
+/// occurs nowhere else in them, such as `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefix(String);
 
-/// Why a text is no prefix.
+/// The text is not a valid prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a prefix of keys has 1 to {PREFIX_BYTES} printable ASCII characters")]
 pub struct NoPrefix;
@@ -61,7 +61,7 @@ impl Prefix {
         Ok(Self(text.to_owned()))
     }
 
-    /// Its text.
+    /// The text of the prefix.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -71,58 +71,58 @@ impl Prefix {
 /// Why a store on FoundationDB cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The binary has no client in it.
+    /// The binary was built without the client.
     #[error(
         "this binary was built without FoundationDB; build it with the feature `fdb` (or `fdb-6_3` for clusters of that \
          version), or set `store = \"embedded\"`"
     )]
     NotBuilt,
-    /// The cluster file is not there, or not readable.
+    /// The cluster file is missing or not readable.
     #[error("the cluster file {path} cannot be read", path = path.display())]
     ClusterFile {
-        /// Which.
+        /// Path of the cluster file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The path cannot be handed to the C client.
+    /// The path cannot be passed to the C client.
     #[error("the cluster file {path} has a name that is not UTF-8; rename it", path = path.display())]
     ClusterFileName {
-        /// Which.
+        /// Path of the cluster file.
         path: PathBuf,
     },
     /// The client does not start.
     #[error("FoundationDB's client does not start: {reason} ({code})")]
     Client {
-        /// What the client says.
+        /// The client's error message.
         reason: String,
         /// Its error code.
         code: i32,
     },
-    /// It was stopped: it starts once in a process.
+    /// The client was stopped: it starts only once in a process.
     #[error("FoundationDB's client has been stopped in this process, and starts only once; start the process again")]
     Stopped,
-    /// Nobody answers.
+    /// The cluster does not answer.
     #[error("the cluster that {path} names gives no answer ({reason}); is it running, and reachable from here?", path = path.display())]
     NoAnswer {
         /// The cluster file.
         path: PathBuf,
-        /// What was awaited, or what the client says.
+        /// The pending operation, or the client's error message.
         reason: String,
     },
 }
 
-/// Opens the store at `place` and asks the cluster for its version, so that what is wrong is known now. The client's network
-/// thread starts with the first store of a process, and stops when the last is dropped.
+/// Opens the store at `place` and requests a version from the cluster, to detect errors now. The client's network
+/// thread starts with the first store of a process, and stops when the last one is dropped.
 ///
 /// # Errors
-/// When there is no client in this binary, or it cannot reach the cluster.
+/// When the binary has no client, or the client cannot reach the cluster.
 #[cfg(feature = "foundationdb")]
 pub async fn open(place: &Place) -> Result<crate::Store, OpenError> {
     FdbStore::open(place).await.map(|store| store.store())
 }
 
-/// Says that this binary has no client in it.
+/// Reports that this binary was built without the client.
 ///
 /// # Errors
 /// Always [`OpenError::NotBuilt`].

@@ -7,23 +7,23 @@ use ::foundationdb::api::{FdbApiBuilder, NetworkAutoStop};
 
 use super::OpenError;
 
-/// The thread. Whoever holds this may use the client.
+/// The thread. The client may be used as long as a reference to this exists.
 pub(super) struct Network {
     _running: NetworkAutoStop,
 }
 
-/// The thread of this process: none yet, running, or stopped for good.
+/// The thread of this process: not started, running, or stopped for good.
 static NETWORK: Mutex<Option<Weak<Network>>> = Mutex::new(None);
 
 impl Network {
-    /// The running thread; starts it when this is the first call.
+    /// The running thread; the first call starts it.
     pub(super) fn running() -> Result<Arc<Self>, OpenError> {
-        // The guarded state is replaced as a whole, so a panic elsewhere leaves it true.
+        // The guarded state is replaced as a whole, so a panic elsewhere leaves it valid.
         let mut network = NETWORK.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(started) = &*network {
             return started.upgrade().ok_or(OpenError::Stopped);
         }
-        // Counted as started whatever comes of it: the client's API version can be chosen only once.
+        // Counts as started even if the start fails: the client's API version can be chosen only once.
         *network = Some(Weak::new());
         let running = Arc::new(Self {
             _running: boot().map_err(|error| client(&error))?,

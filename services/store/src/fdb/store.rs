@@ -1,4 +1,4 @@
-//! The backend.
+//! The FoundationDB backend.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,19 +21,19 @@ use crate::{
     Versionstamp,
 };
 
-/// How long a read may take. The client itself would wait for a cluster for ever.
+/// Time limit of a read. The client itself would wait for a cluster for ever.
 const READ_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a commit may take before its outcome is unknown. A recovery of the cluster takes a few seconds.
+/// Time after which the outcome of a commit is unknown. A recovery of the cluster takes a few seconds.
 const COMMIT_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long the cluster may take to answer at start.
+/// Time limit for the first answer of the cluster.
 const OPEN_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Pause of a watch before it asks again, while the cluster is away.
+/// Pause of a watch before it retries, while the cluster is unavailable.
 const WATCH_PAUSE: Duration = Duration::from_secs(1);
 
-/// A store on FoundationDB. Clones are the same store.
+/// A store on FoundationDB. Clones refer to the same store.
 #[derive(Clone)]
 pub struct FdbStore {
     inner: Arc<Inner>,
@@ -84,7 +84,7 @@ impl FdbStore {
         }
     }
 
-    /// The handle to use it by.
+    /// A handle to the store.
     #[must_use]
     pub fn store(&self) -> Store {
         Store::new(self.clone())
@@ -120,7 +120,7 @@ impl FdbStore {
         };
         let values = transaction.get_range(&range, 1, true).await.map_err(reading)?;
         if values.is_empty() && values.more() {
-            // A page must hold a row unless there is none, or its reader could not go on.
+            // A page must contain a row unless there is none; otherwise its reader could not continue.
             return Err(StoreError::Unavailable(
                 "the cluster gave an empty page of a range that goes on".into(),
             ));
@@ -140,7 +140,7 @@ impl FdbStore {
         let bytes = request.bytes(self.inner.keys.prefix_bytes());
         let doing = Doing::Committing { bytes };
         if request.changes_nothing() {
-            // The client commits nothing then, and has no version to give.
+            // In this case the client commits nothing, and returns no version.
             let version = match request.read_version {
                 Some(version) => version,
                 None => self.newest().await?,
@@ -154,7 +154,7 @@ impl FdbStore {
             .commit()
             .await
             .map_err(|error| failure(doing, FdbError::from(error)))?;
-        // From here on it is applied: whatever cannot be read of its version leaves it unknown to the caller.
+        // It is applied from here on: if its version cannot be read, the outcome is unknown to the caller.
         let version = committed.committed_version().map_err(|_| StoreError::CommitUnknown)?;
         let stamp = stamp.await.map_err(|_| StoreError::CommitUnknown)?;
         let stamp = <[u8; Versionstamp::BYTES]>::try_from(&stamp[..]).map_err(|_| StoreError::CommitUnknown)?;
@@ -164,7 +164,7 @@ impl FdbStore {
         })
     }
 
-    /// Puts what `request` read and writes into `transaction`.
+    /// Adds the conflict ranges and mutations of `request` to `transaction`.
     fn fill(&self, transaction: &Transaction, request: &CommitRequest, doing: Doing) -> Result<(), StoreError> {
         let conflict = |range: &crate::KeyRange, kind| {
             if range.is_empty() {
@@ -215,11 +215,12 @@ impl FdbStore {
         }
     }
 
-    /// Waits for one change of `key` from `seen`; false when the client fires although the value may be the same.
+    /// Waits for one change of `key` from `seen`. Returns false if the client fires although the value may be
+    /// unchanged.
     async fn watch_once(&self, key: &[u8], seen: Option<&Bytes>) -> Result<bool, StoreError> {
         let watching = |error| failure(Doing::Watching, error);
         let fired = timeout(READ_PATIENCE, async {
-            // With read-your-writes, unlike all other transactions here: the client has watches only there.
+            // With read-your-writes, unlike all other transactions here: the client supports watches only with it.
             let transaction = self.inner.database.create_trx().map_err(watching)?;
             let key = self.inner.keys.key(key);
             let value = transaction.get(&key, true).await.map_err(watching)?;
@@ -244,7 +245,7 @@ impl FdbStore {
             match self.watch_once(&key, seen.as_ref()).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                // While the cluster is away nothing changes in it: asking again later misses nothing.
+                // While the cluster is unavailable nothing changes in it: a later retry misses nothing.
                 Err(error) if error.retry() == Retry::Again => tokio::time::sleep(WATCH_PAUSE).await,
                 Err(error) => return Err(error),
             }

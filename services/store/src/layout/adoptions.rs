@@ -1,10 +1,10 @@
-//! Keys of what operators have decided about logs that the store did not know (rule F17). The records are db's, which knows
-//! the event that says the same in the log.
+//! Keys of operators' decisions about logs that the store did not know (rule F17). The records belong to db, which
+//! knows the event of the same content in the log.
 
 use super::fields::{Fields, key};
 use crate::{KeyRange, StoreError};
 
-/// Key of a decision; they are numbered from 0.
+/// Key of a decision. Decisions are numbered from 0.
 #[must_use]
 pub fn key_of(number: u32) -> Vec<u8> {
     key(0x31, &[&number.to_be_bytes()])

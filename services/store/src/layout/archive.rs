@@ -1,4 +1,4 @@
-//! The archive: batches by leaf, where to find them, the Merkle tree's edge, and what is missing.
+//! The archive: batches by leaf, the leaf of each batch, the edge of the Merkle tree, and named holes.
 
 use annals_ids::{BatchNumber, Hash, LeafIndex, OwnerId, Shard};
 
@@ -8,31 +8,31 @@ use crate::{KeyRange, StoreError};
 /// A shard's Merkle tree: its size and the roots of its complete subtrees, largest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
-    /// How many leaves there are.
+    /// Number of leaves.
     pub size: u64,
     /// The roots.
     pub peaks: Vec<Hash>,
 }
 
-/// Who folds a shard. Each folding transaction is conditional on it.
+/// The right to fold a shard. Each folding transaction is conditional on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FoldLease {
-    /// Raised by each db that begins to fold.
+    /// Incremented by each db that begins to fold.
     pub term: u64,
 }
 
-/// A hole that nobody filled in time (rule F4).
+/// A hole that was not filled in time (rule F4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
     /// The last batch before it.
     pub after: Hash,
-    /// The hash that the first batch behind it names.
+    /// The previous hash in the first batch after it.
     pub named: Hash,
-    /// The first batch behind it.
+    /// The first batch after it.
     pub until: BatchNumber,
 }
 
-/// Under which the chunks of a leaf's batch are kept.
+/// Key prefix of the chunks of a leaf's batch.
 #[must_use]
 pub fn leaf_key(shard: Shard, leaf: LeafIndex) -> Vec<u8> {
     key(0x07, &[&shard.0.to_be_bytes(), &leaf.0.to_be_bytes()])
@@ -44,7 +44,7 @@ pub fn leaves(shard: Shard) -> KeyRange {
     KeyRange::prefix(&key(0x07, &[&shard.0.to_be_bytes()]))
 }
 
-/// The leaf and the number of the chunk that a key under [`leaves`] names.
+/// The leaf and the chunk number in a key of [`leaves`].
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -55,13 +55,13 @@ pub fn leaf_of(key: &[u8]) -> Result<(LeafIndex, u16), StoreError> {
     Ok(place)
 }
 
-/// Key under which an archived batch's leaf is found.
+/// Key of the leaf index of an archived batch.
 #[must_use]
 pub fn place_key(owner: OwnerId, batch: BatchNumber) -> Vec<u8> {
     key(0x08, &[&owner.0.to_be_bytes(), &batch.0.to_be_bytes()])
 }
 
-/// Where the archived batches of an owner after `batch` are found, in order.
+/// Keys of the leaf indexes of an owner's archived batches after `batch`, in order.
 #[must_use]
 pub fn places_after(owner: OwnerId, batch: BatchNumber) -> KeyRange {
     KeyRange::new(
@@ -76,7 +76,7 @@ pub fn encode_place(leaf: LeafIndex) -> [u8; 8] {
     leaf.0.to_be_bytes()
 }
 
-/// Reads a leaf's index.
+/// Decodes a leaf's index.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -123,7 +123,7 @@ impl Tree {
         value
     }
 
-    /// Reads the stored form; no value is an empty tree.
+    /// Decodes the stored form; no value is an empty tree.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].
@@ -146,7 +146,7 @@ impl FoldLease {
         self.term.to_be_bytes()
     }
 
-    /// Reads the stored form; no value is the lease that nobody ever had.
+    /// Decodes the stored form; no value is a lease never held.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].
@@ -163,7 +163,7 @@ impl Hole {
         [&self.after.0[..], &self.named.0, &self.until.0.to_be_bytes()].concat()
     }
 
-    /// Reads the stored form.
+    /// Decodes the stored form.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].
@@ -179,7 +179,7 @@ impl Hole {
         Ok(hole)
     }
 
-    /// The owner and the first missing batch that a hole's key names.
+    /// The owner and the first missing batch in a hole's key.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].

@@ -1,5 +1,5 @@
-//! Signed checkpoints of a shard's Merkle tree, and the keys that have signed them. All of it is text for others: what it says is
-//! true if its signatures are.
+//! Signed checkpoints of a shard's Merkle tree, and the keys that signed them. All values are text for external
+//! readers; their signatures prove them.
 
 use annals_ids::Shard;
 
@@ -18,14 +18,14 @@ pub fn checkpoints(shard: Shard) -> KeyRange {
     KeyRange::prefix(&key(0x2e, &[&shard.0.to_be_bytes(), &[0]]))
 }
 
-/// Key of the record of a log's key, by the size of the tree from which on it signs: the key as others write it, in a line, and
-/// the checkpoint by which the key before it named it.
+/// Key of the record of a log's signing key, by the tree size from which on it signs: the public key in its usual
+/// one-line text form, and the checkpoint in which the previous key named it.
 #[must_use]
 pub fn signer_key(shard: Shard, from: u64) -> Vec<u8> {
     key(0x2e, &[&shard.0.to_be_bytes(), &[1], &from.to_be_bytes()])
 }
 
-/// The records of all keys that have signed, in order.
+/// The records of all signing keys, in order.
 #[must_use]
 pub fn signers(shard: Shard) -> KeyRange {
     KeyRange::prefix(&key(0x2e, &[&shard.0.to_be_bytes(), &[1]]))

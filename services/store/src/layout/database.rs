@@ -1,11 +1,12 @@
-//! The database: entities that outlive their lives, how they are found, who has one in use, and accounts.
+//! The database: stored entities, their indexes, check-outs, and accounts.
 //!
 //! A stored entity is its type's name, then its persistent properties by name, so that it survives a change of the
 //! schema; db writes and reads it (`annals-db`), in chunks.
 //!
-//! An account is found by a keyed hash of its name. The hash's key lies here too, so that every login has the same and it is
-//! kept and restored with the accounts, which without it nobody would find again. So the hash makes names short and of one
-//! length, and keeps them out of records, requests and logs; it hides them from nobody who can read the whole store.
+//! An account is looked up by a keyed hash of its name. The hash's key is stored here too, so that every login process
+//! uses the same one and it is backed up and restored with the accounts, which cannot be found without it. The hash
+//! makes names short and of one length, and keeps them out of records, requests and logs; it hides them from no one who
+//! can read the whole store.
 
 use annals_ids::{DatabaseId, OwnerId};
 use sha2::{Digest, Sha256};
@@ -13,12 +14,12 @@ use sha2::{Digest, Sha256};
 use super::fields::{Fields, key, number};
 use crate::{KeyRange, StoreError, tuple::Packer};
 
-/// Who has an entity of the database in use. There is at most one, so there is never more than one live instance.
+/// The activation of a stored entity. There is at most one, so there is never more than one live instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checkout {
-    /// The owner on which it lives or is about to.
+    /// The owner on which it is, or is about to be, activated.
     pub owner: OwnerId,
-    /// Counts the check-outs of the realm: a later life has a higher number.
+    /// Number of the check-out in the realm: a later activation has a higher number.
     pub number: u64,
 }
 
@@ -31,7 +32,7 @@ pub struct Account {
     pub password: String,
 }
 
-/// Under which the chunks of a stored entity are kept.
+/// Key prefix of the chunks of a stored entity.
 #[must_use]
 pub fn entity_key(database: DatabaseId) -> Vec<u8> {
     key(0x0c, &[&database.0.to_be_bytes()])
@@ -43,7 +44,7 @@ pub fn entities() -> KeyRange {
     KeyRange::prefix(&[0x0c])
 }
 
-/// The entity that a chunk is of, by the chunk's key.
+/// The entity of a chunk, from the chunk's key.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -51,21 +52,21 @@ pub fn entity_of(key: &[u8]) -> Result<DatabaseId, StoreError> {
     decode_id(key.get(1..9).unwrap_or_default())
 }
 
-/// A value as the index orders it.
+/// A value in the order of an index.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum IndexedValue<'a> {
-    /// A whole number.
+    /// A signed integer.
     Signed(i64),
-    /// One of a type without a sign.
+    /// An unsigned integer.
     Unsigned(u64),
-    /// A fraction.
+    /// A floating-point number.
     Float(f64),
-    /// Bytes, or a text in UTF-8; no more of it than the index knows.
+    /// Bytes, or text in UTF-8, cut to the length that the index stores.
     Bytes(&'a [u8]),
 }
 
 impl IndexedValue<'_> {
-    /// Whether it is an empty text, which names nobody.
+    /// Whether it is an empty text, which identifies nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Bytes(bytes) if bytes.is_empty())
@@ -76,7 +77,8 @@ impl IndexedValue<'_> {
             Self::Signed(number) => packer.i64(*number),
             Self::Unsigned(number) => packer.u64(*number),
             Self::Float(number) => {
-                // Sorts as the numbers do: negative ones have all their bits turned, others the sign.
+                // Encodes so that bytes sort as the numbers do: negative ones have all bits inverted, others only the
+                // sign.
                 let bits = number.to_bits();
                 let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
                 packer.bytes(&ordered.to_be_bytes())
@@ -86,13 +88,13 @@ impl IndexedValue<'_> {
     }
 }
 
-/// Key under which the one entity of a type is found that has this value in this property.
+/// Key of the only entity of a type with this value in this property.
 #[must_use]
 pub fn unique_key(names: (&str, &str), value: &IndexedValue<'_>) -> Vec<u8> {
     index_key(value.pack(index_place(names)))
 }
 
-/// Key under which an entity of a type is found that has this value in this property, beside others.
+/// Key of an entity of a type with this value in this property, which others may have too.
 #[must_use]
 pub fn indexed_key(names: (&str, &str), value: &IndexedValue<'_>, database: DatabaseId) -> Vec<u8> {
     let mut key = index_key(value.pack(index_place(names)));
@@ -100,7 +102,7 @@ pub fn indexed_key(names: (&str, &str), value: &IndexedValue<'_>, database: Data
     key
 }
 
-/// The keys of all entities after `after` that have this value in this property.
+/// The keys of all entities after `after` with this value in this property.
 #[must_use]
 pub fn indexed_range(names: (&str, &str), value: &IndexedValue<'_>, after: DatabaseId) -> KeyRange {
     let place = index_key(value.pack(index_place(names)));
@@ -109,13 +111,13 @@ pub fn indexed_range(names: (&str, &str), value: &IndexedValue<'_>, after: Datab
     KeyRange::new(crate::key_after(&after), [&place[..], &[0xff]].concat())
 }
 
-/// All places of one property of a type.
+/// All index keys of one property of a type.
 #[must_use]
 pub fn index_of(names: (&str, &str)) -> KeyRange {
     KeyRange::prefix(&index_key(index_place(names)))
 }
 
-/// The entity that an [`indexed_key`] names.
+/// The entity in an [`indexed_key`].
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -143,13 +145,13 @@ pub fn account_key(name: &[u8]) -> Vec<u8> {
     key(0x0f, &[name])
 }
 
-/// Key of the key under which account names are hashed.
+/// Key of the secret key of the hash of account names.
 #[must_use]
 pub fn name_key_key() -> Vec<u8> {
     key(0x14, &[])
 }
 
-/// Reads the key under which account names are hashed, which is stored as it is.
+/// Decodes the secret key of the hash of account names, which is stored unchanged.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -160,7 +162,7 @@ pub fn decode_name_key(value: &[u8]) -> Result<[u8; 32], StoreError> {
     Ok(name_key)
 }
 
-/// Under what an account's name is looked up: nobody who has not the realm's key can try names.
+/// The hash by which an account is looked up: without the realm's secret key, names cannot be tried.
 #[must_use]
 pub fn hashed_name(name_key: &[u8; 32], name: &str) -> Vec<u8> {
     let hash = Sha256::new().chain_update(name_key).chain_update(name.as_bytes());
@@ -173,7 +175,7 @@ pub fn encode_id(database: DatabaseId) -> [u8; 8] {
     database.0.to_be_bytes()
 }
 
-/// Reads a database id.
+/// Decodes a database id.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -188,7 +190,7 @@ impl Checkout {
         [&self.owner.0.to_be_bytes()[..], &self.number.to_be_bytes()].concat()
     }
 
-    /// Reads the stored form.
+    /// Decodes the stored form.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].
@@ -210,7 +212,7 @@ impl Account {
         [&self.database.0.to_be_bytes()[..], self.password.as_bytes()].concat()
     }
 
-    /// Reads the stored form.
+    /// Decodes the stored form.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].

@@ -1,14 +1,14 @@
-//! What the director keeps: its term, the realm's counters, schema and map.
+//! The director's records: its term, and the realm's counters, schema and map.
 
 use annals_ids::{Hash, ProcessId, WallTime};
 
 use super::fields::{Fields, key, number};
 use crate::StoreError;
 
-/// The numbers that a realm gives out.
+/// The number sequences of a realm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
-    /// Entity ids, of live entities and of the database's alike.
+    /// Entity ids, of live and stored entities alike.
     Entities,
     /// Owners.
     Owners,
@@ -18,23 +18,23 @@ pub enum Counter {
     Checkouts,
 }
 
-/// Who leads, and since which term.
+/// The current leader and its term.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Term {
-    /// Raised by each director that begins to lead.
+    /// Incremented by each director that begins to lead.
     pub number: u64,
-    /// Which process.
+    /// The leading process.
     pub process: ProcessId,
-    /// Raised by the leader while it lives; what standbys watch.
+    /// Incremented by the leader as a heartbeat; standbys watch it.
     pub beat: u64,
 }
 
-/// What a realm is.
+/// Basic facts of a realm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Realm {
-    /// When it began.
+    /// When the realm was created.
     pub began: WallTime,
-    /// The fingerprint of the schema it runs on.
+    /// The fingerprint of its current schema.
     pub schema: Hash,
 }
 
@@ -50,13 +50,13 @@ pub fn counter_key(counter: Counter) -> Vec<u8> {
     key(0x01, &[&[number]])
 }
 
-/// The stored form of a counter: the next number to give out.
+/// The stored form of a counter: the next number to assign.
 #[must_use]
 pub fn encode_counter(next: u64) -> [u8; 8] {
     next.to_be_bytes()
 }
 
-/// Reads a counter; no value is one that gave out nothing yet. Numbers begin at 1.
+/// Decodes a counter; no value is one that has assigned nothing. Numbers begin at 1.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -64,13 +64,13 @@ pub fn decode_counter(value: Option<&[u8]>) -> Result<u64, StoreError> {
     value.map_or(Ok(1), |value| number("a counter", value))
 }
 
-/// Key of what the realm is.
+/// Key of the [`Realm`] record.
 #[must_use]
 pub fn realm_key() -> Vec<u8> {
     key(0x02, &[])
 }
 
-/// Under which the chunks of a schema are kept.
+/// Key prefix of the chunks of a schema.
 #[must_use]
 pub fn schema_key(fingerprint: Hash) -> Vec<u8> {
     key(0x03, &[&fingerprint.0])
@@ -82,19 +82,19 @@ pub fn term_key() -> Vec<u8> {
     key(0x10, &[])
 }
 
-/// Key of the moment at which the realm was stopped in order. While there is one nobody holds anything.
+/// Key of the time of the realm's orderly stop. While it is there, no process holds an owner.
 #[must_use]
 pub fn closed_key() -> Vec<u8> {
     key(0x28, &[])
 }
 
-/// The stored form of that moment.
+/// The stored form of that time.
 #[must_use]
 pub fn encode_closed(at: WallTime) -> [u8; 8] {
     at.0.to_be_bytes()
 }
 
-/// Reads it.
+/// Decodes that time.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -118,7 +118,7 @@ impl Term {
             .collect()
     }
 
-    /// Reads the stored form; no value is the term before the first.
+    /// Decodes the stored form; no value is the term before the first.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].
@@ -142,7 +142,7 @@ impl Realm {
         [&self.began.0.to_be_bytes()[..], &self.schema.0].concat()
     }
 
-    /// Reads the stored form.
+    /// Decodes the stored form.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].

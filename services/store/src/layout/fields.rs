@@ -1,16 +1,16 @@
-//! How keys and values are put together.
+//! Encoding of keys and values.
 
 use annals_ids::Hash;
 use bytes::Bytes;
 
 use crate::{KeyRange, Order, StoreError, Transaction, limits};
 
-/// Size of a chunk, in bytes: a little below the largest value.
+/// Size of a chunk, in bytes: slightly below the largest value.
 const CHUNK: usize = 90_000;
 
 const _: () = assert!(CHUNK < limits::VALUE_BYTES);
 
-/// Rows read at a time.
+/// Rows per read.
 const PAGE: usize = 64;
 
 /// A key: a prefix and big-endian numbers.
@@ -20,7 +20,7 @@ pub(super) fn key(prefix: u8, parts: &[&[u8]]) -> Vec<u8> {
     key
 }
 
-/// What is stored under `key` in chunks. Nothing is still one chunk, so that it is there.
+/// The chunks of `bytes` under `key`. Empty bytes make one chunk, so that they are present.
 pub fn chunks<'a>(key: &'a [u8], bytes: &'a [u8]) -> impl Iterator<Item = (Vec<u8>, &'a [u8])> {
     let pieces = if bytes.is_empty() {
         1
@@ -34,16 +34,16 @@ pub fn chunks<'a>(key: &'a [u8], bytes: &'a [u8]) -> impl Iterator<Item = (Vec<u
     })
 }
 
-/// Puts chunks together again.
+/// Joins chunks.
 #[must_use]
 pub fn join(rows: &[(Bytes, Bytes)]) -> Vec<u8> {
     rows.iter().flat_map(|(_, value)| value.iter().copied()).collect()
 }
 
-/// Reads what is stored under `key` in chunks; `None` if nothing is.
+/// Reads and joins the chunks under `key`; `None` if there are none.
 ///
 /// # Errors
-/// As [`Transaction::get_range`]; [`StoreError::Corrupt`] where a chunk is missing.
+/// As [`Transaction::get_range`]; [`StoreError::Corrupt`] if a chunk is missing.
 pub async fn read_chunks(transaction: &Transaction, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
     let mut range = KeyRange::prefix(key);
     let mut bytes = Vec::new();
@@ -132,7 +132,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The number in a value of eight bytes.
+/// Decodes the number in a value of eight bytes.
 pub(super) fn number(what: &'static str, value: &[u8]) -> Result<u64, StoreError> {
     let mut fields = Fields::of(what, value);
     let number = fields.u64()?;

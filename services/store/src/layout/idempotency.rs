@@ -1,6 +1,6 @@
 //! `16 <key>`: the records of [`crate::Store::run_once`], one per idempotency key.
 //!
-//! A value is the version the applied run read at (8 bytes, big-endian), its number among the runs of that call (4 bytes,
+//! A value is the read version of the applied run (8 bytes, big-endian), the run's number within its call (4 bytes,
 //! big-endian), and the versionstamp of its commit.
 
 use bytes::Bytes;
@@ -8,13 +8,14 @@ use bytes::Bytes;
 use crate::limits;
 use crate::{StoreError, Version, Versionstamp};
 
-/// What all these keys begin with.
+/// Prefix of all these keys.
 pub const PREFIX: &[u8] = &[0x16];
 
-/// Longest idempotency key, in bytes.
+/// Maximum length of an idempotency key, in bytes.
 pub const KEY_BYTES: usize = limits::KEY_BYTES - PREFIX.len();
 
-/// The run that was applied: its read version and its number. Two runs that share both did the same work on the same data.
+/// The run that was applied: its read version and its number. Two runs that share both did the same work on the same
+/// data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) read_version: Version,
@@ -49,7 +50,7 @@ impl Run {
 }
 
 impl Record {
-    /// Reads a record's value.
+    /// Decodes a record's value.
     pub(crate) fn decode(value: &[u8]) -> Result<Self, StoreError> {
         let corrupt = || StoreError::Corrupt(format!("an idempotency record of {} B", value.len()).into());
         let (version, rest) = value.split_first_chunk().ok_or_else(corrupt)?;

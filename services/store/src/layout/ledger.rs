@@ -1,5 +1,5 @@
-//! The ledger: balances, items, what is open, entries, the outbox. What the rows mean, and the stored form of what is not
-//! a number, is the business of db's ledger (`annals-db`).
+//! The ledger: balances, items, open transfers, entries, the outbox. Db's ledger (`annals-db`) defines the meaning of
+//! the rows, and the stored form of all values but numbers.
 
 use annals_ids::{
     ActionId, AssetKind, DatabaseId, EntityId, EntryNumber, NoticeNumber, Serial, Slot, TransferId, TransferNumber,
@@ -9,10 +9,10 @@ use annals_ids::{
 use super::fields::{Fields, key, number};
 use crate::{KeyRange, StoreError};
 
-/// How it is stored that nothing will expire.
+/// Stored form of "nothing will expire".
 const NEVER: WallTime = WallTime(u64::MAX);
 
-/// The highest numbers that were given, and when to look for what expires.
+/// The highest numbers assigned, and when to check for expiry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// The newest entry.
@@ -21,8 +21,8 @@ pub struct Head {
     pub notice: NoticeNumber,
     /// The newest item.
     pub serial: Serial,
-    /// Nothing expires before this; `None` where nothing ever could. It may be long before the earliest deadline, and saves
-    /// looking for that one.
+    /// Nothing expires before this; `None` if nothing can expire. It may be long before the earliest deadline; it saves
+    /// searching for deadlines.
     pub due: Option<WallTime>,
 }
 
@@ -32,7 +32,7 @@ pub fn head_key() -> Vec<u8> {
     key(0x1f, &[&[0]])
 }
 
-/// Key of an account of an entity of the database: how many units of a kind are in that slot.
+/// Key of an account of a stored entity: the units of a kind in a slot.
 #[must_use]
 pub fn account_key(holder: DatabaseId, slot: Slot, kind: AssetKind) -> Vec<u8> {
     key(
@@ -41,19 +41,19 @@ pub fn account_key(holder: DatabaseId, slot: Slot, kind: AssetKind) -> Vec<u8> {
     )
 }
 
-/// The accounts of an entity of the database that are not empty.
+/// The non-empty accounts of a stored entity.
 #[must_use]
 pub fn accounts_of(holder: DatabaseId) -> KeyRange {
     KeyRange::prefix(&key(0x18, &[&holder.0.to_be_bytes()]))
 }
 
-/// All accounts that are not empty.
+/// All non-empty accounts.
 #[must_use]
 pub fn accounts() -> KeyRange {
     KeyRange::prefix(&[0x18])
 }
 
-/// The account whose key this is.
+/// The account in a key.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -76,7 +76,7 @@ pub fn items() -> KeyRange {
     KeyRange::prefix(&[0x19])
 }
 
-/// The item whose key this is.
+/// The item in a key.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -84,7 +84,7 @@ pub fn item_of(key: &[u8]) -> Result<Serial, StoreError> {
     number("an item's key", key.get(1..).unwrap_or_default()).map(Serial)
 }
 
-/// Key under which an item of an entity of the database is found: its value is the item's kind.
+/// Key of the kind of an item that a stored entity holds.
 #[must_use]
 pub fn held_key(holder: DatabaseId, slot: Slot, serial: Serial) -> Vec<u8> {
     key(
@@ -93,19 +93,19 @@ pub fn held_key(holder: DatabaseId, slot: Slot, serial: Serial) -> Vec<u8> {
     )
 }
 
-/// Where the items of an entity of the database are found.
+/// Keys of the items that a stored entity holds.
 #[must_use]
 pub fn held_by(holder: DatabaseId) -> KeyRange {
     KeyRange::prefix(&key(0x1a, &[&holder.0.to_be_bytes()]))
 }
 
-/// Where the items of all entities of the database are found.
+/// Keys of the items that all stored entities hold.
 #[must_use]
 pub fn held() -> KeyRange {
     KeyRange::prefix(&[0x1a])
 }
 
-/// Whose item, and which, a key of [`held_key`] names.
+/// The holder, slot and item in a key of [`held_key`].
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -116,19 +116,19 @@ pub fn held_of(key: &[u8]) -> Result<(DatabaseId, Slot, Serial), StoreError> {
     Ok(held)
 }
 
-/// Key of what exists of a kind.
+/// Key of the supply of a kind.
 #[must_use]
 pub fn supply_key(kind: AssetKind) -> Vec<u8> {
     key(0x1b, &[&kind.0.to_be_bytes()])
 }
 
-/// What exists of all kinds.
+/// The supplies of all kinds.
 #[must_use]
 pub fn supplies() -> KeyRange {
     KeyRange::prefix(&[0x1b])
 }
 
-/// The kind whose supply's key this is.
+/// The kind in a supply's key.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -139,19 +139,19 @@ pub fn supply_of(key: &[u8]) -> Result<AssetKind, StoreError> {
     Ok(kind)
 }
 
-/// Key of a trade or a reserved transfer that is open.
+/// Key of an open trade or reserved transfer.
 #[must_use]
 pub fn open_key(id: TransferId) -> Vec<u8> {
     key(0x1c, &[&transfer(id)])
 }
 
-/// All that are open.
+/// All open trades and reserved transfers.
 #[must_use]
 pub fn open() -> KeyRange {
     KeyRange::prefix(&[0x1c])
 }
 
-/// The transfer that a key of [`open_key`] names.
+/// The transfer in a key of [`open_key`].
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -159,26 +159,26 @@ pub fn open_of(key: &[u8]) -> Result<TransferId, StoreError> {
     ending("the key of what is open", key, 1)
 }
 
-/// Key that says when something that is open expires.
+/// Key of the expiry of an open trade or reserved transfer.
 #[must_use]
 pub fn deadline_key(at: WallTime, id: TransferId) -> Vec<u8> {
     key(0x1d, &[&at.0.to_be_bytes(), &transfer(id)])
 }
 
-/// All deadlines, the earliest first.
+/// All deadlines, earliest first.
 #[must_use]
 pub fn deadlines() -> KeyRange {
     KeyRange::prefix(&[0x1d])
 }
 
-/// The deadlines from a time on, before another.
+/// The deadlines at `from` or later, before `until`.
 #[must_use]
 pub fn deadlines_between(from: WallTime, until: WallTime) -> KeyRange {
     let first = |at| deadline_key(at, TransferId::default());
     KeyRange::new(first(from), first(until))
 }
 
-/// The deadline that a key names.
+/// The deadline in a key.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -187,20 +187,20 @@ pub fn deadline_of(key: &[u8]) -> Result<(WallTime, TransferId), StoreError> {
     Ok((WallTime(fields.u64()?), ending("a deadline's key", key, 9)?))
 }
 
-/// Under which the chunks of a page of entries are kept, by the last that is in it. A page holds those that one batch has
+/// Key prefix of the chunks of a page of entries, by its last entry. A page contains the entries that one batch has
 /// made.
 #[must_use]
 pub fn entries_key(last: EntryNumber) -> Vec<u8> {
     key(0x1e, &[&last.0.to_be_bytes()])
 }
 
-/// The chunks of the pages in which all entries after `after` are.
+/// The chunks of the pages that contain the entries after `after`.
 #[must_use]
 pub fn entries_after(after: EntryNumber) -> KeyRange {
     KeyRange::new(entries_key(after.next()), KeyRange::prefix(&[0x1e]).end)
 }
 
-/// The last entry of the page to which a chunk belongs.
+/// The last entry of a chunk's page.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -208,14 +208,14 @@ pub fn entries_of(key: &[u8]) -> Result<EntryNumber, StoreError> {
     page_of("the key of a page of entries", key, 1).map(EntryNumber)
 }
 
-/// Under which the chunks of a page of notices are kept, by the last that is in it. A page holds those that one batch has
+/// Key prefix of the chunks of a page of notices, by its last notice. A page contains the notices that one batch has
 /// made.
 #[must_use]
 pub fn notices_key(last: NoticeNumber) -> Vec<u8> {
     key(0x1f, &[&[1], &last.0.to_be_bytes()])
 }
 
-/// The chunks of the pages in which all notices after `after` are.
+/// The chunks of the pages that contain the notices after `after`.
 #[must_use]
 pub fn notices_after(after: NoticeNumber) -> KeyRange {
     KeyRange::new(notices_key(after.next()), KeyRange::prefix(&[0x1f, 1]).end)
@@ -227,7 +227,7 @@ pub fn notices_between(after: NoticeNumber, upto: NoticeNumber) -> KeyRange {
     KeyRange::new(notices_key(after.next()), notices_key(upto.next()))
 }
 
-/// The last notice of the page to which a chunk belongs.
+/// The last notice of a chunk's page.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -235,19 +235,19 @@ pub fn notices_of(key: &[u8]) -> Result<NoticeNumber, StoreError> {
     page_of("the key of a page of notices", key, 2).map(NoticeNumber)
 }
 
-/// Key under which the entry is found that was made of an order.
+/// Key of the entry of an order.
 #[must_use]
 pub fn done_key(id: TransferId) -> Vec<u8> {
     key(0x1f, &[&[2], &transfer(id)])
 }
 
-/// Key under which the entry is found that was made of an operator's action.
+/// Key of the entry of an operator's action.
 #[must_use]
 pub fn action_key(action: ActionId) -> Vec<u8> {
     key(0x1f, &[&[5], &action.0.to_be_bytes()])
 }
 
-/// Key of what is known of an entity of the database as a holder.
+/// Key of the record of a stored entity as a holder.
 #[must_use]
 pub fn holder_key(holder: DatabaseId) -> Vec<u8> {
     key(0x1f, &[&[3], &holder.0.to_be_bytes()])
@@ -259,7 +259,7 @@ pub fn holders() -> KeyRange {
     KeyRange::prefix(&[0x1f, 3])
 }
 
-/// The holder whose key this is.
+/// The holder in a key.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -267,25 +267,25 @@ pub fn holder_of(key: &[u8]) -> Result<DatabaseId, StoreError> {
     number("a holder's key", key.get(2..).unwrap_or_default()).map(DatabaseId)
 }
 
-/// Key that says that a holder is party to something that is open.
+/// Key that marks a holder as a party to an open trade or reserved transfer.
 #[must_use]
 pub fn party_key(holder: DatabaseId, id: TransferId) -> Vec<u8> {
     key(0x1f, &[&[4], &holder.0.to_be_bytes(), &transfer(id)])
 }
 
-/// What a holder is party to.
+/// The open trades and reserved transfers that a holder is a party to.
 #[must_use]
 pub fn party_to(holder: DatabaseId) -> KeyRange {
     KeyRange::prefix(&key(0x1f, &[&[4], &holder.0.to_be_bytes()]))
 }
 
-/// What all holders are party to.
+/// The open trades and reserved transfers of all holders.
 #[must_use]
 pub fn parties() -> KeyRange {
     KeyRange::prefix(&[0x1f, 4])
 }
 
-/// Who is party to what, by a key of [`party_key`].
+/// The holder and the transfer in a key of [`party_key`].
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -294,7 +294,7 @@ pub fn party_of(key: &[u8]) -> Result<(DatabaseId, TransferId), StoreError> {
     Ok((DatabaseId(fields.u64()?), ending("a party's key", key, 10)?))
 }
 
-/// Everything of the ledger.
+/// All rows of the ledger.
 #[must_use]
 pub fn everything() -> KeyRange {
     KeyRange::new(vec![0x18], vec![0x20])
@@ -306,7 +306,7 @@ pub fn encode_entry_number(entry: EntryNumber) -> [u8; 8] {
     entry.0.to_be_bytes()
 }
 
-/// Reads an entry's number.
+/// Decodes an entry's number.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -320,7 +320,7 @@ pub fn encode_balance(units: u64) -> [u8; 8] {
     units.to_be_bytes()
 }
 
-/// Reads a balance.
+/// Decodes a balance.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -334,7 +334,7 @@ pub fn encode_kind(kind: AssetKind) -> [u8; 4] {
     kind.0.to_be_bytes()
 }
 
-/// Reads a kind.
+/// Decodes a kind.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -354,7 +354,7 @@ impl Head {
         numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
     }
 
-    /// Reads the stored form; no value is the head of a ledger in which nothing was done.
+    /// Decodes the stored form; no value is the head of an unused ledger.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].
@@ -379,7 +379,7 @@ fn transfer(id: TransferId) -> [u8; 16] {
     bytes
 }
 
-/// The last number in the page to which a chunk belongs, `at` so many bytes from the beginning of its key.
+/// The last number of a chunk's page, at offset `at` of its key.
 fn page_of(what: &'static str, key: &[u8], at: usize) -> Result<u64, StoreError> {
     let mut fields = Fields::of(what, key.get(at..).unwrap_or_default());
     let last = fields.u64()?;
@@ -388,7 +388,7 @@ fn page_of(what: &'static str, key: &[u8], at: usize) -> Result<u64, StoreError>
     Ok(last)
 }
 
-/// The transfer with which a key ends, `at` so many bytes from its beginning.
+/// The transfer at the end of a key, from offset `at` on.
 fn ending(what: &'static str, key: &[u8], at: usize) -> Result<TransferId, StoreError> {
     let mut fields = Fields::of(what, key.get(at..).unwrap_or_default());
     let id = TransferId {

@@ -1,20 +1,20 @@
-//! Where a restored realm comes from.
+//! Origin of a restored realm.
 
 use annals_ids::{LeafIndex, WallTime};
 
 use super::fields::{Fields, key};
 use crate::{KeyRange, StoreError, Transaction};
 
-/// A realm was restored from another one, or from what it was before.
+/// One restoration: of another realm, or of an earlier state of this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lineage {
-    /// The first leaf that is not of the realm it was restored from.
+    /// The first leaf that is not from the original realm.
     pub leaf: LeafIndex,
-    /// When, by the wall clock.
+    /// Time, by the wall clock.
     pub restored: WallTime,
-    /// The name of the realm that the backup was taken of: its batches bear it.
+    /// The name of the realm of the backup, which its batches carry.
     pub from: String,
-    /// The name of the restored realm: the batches from `leaf` on bear it.
+    /// The name of the restored realm, which the batches from `leaf` on carry.
     pub to: String,
     /// The backup's name.
     pub backup: String,
@@ -32,13 +32,14 @@ pub fn restorations() -> KeyRange {
     KeyRange::prefix(&[0x22])
 }
 
-/// Key of the name of the backup that a store is being filled from. While it is there the store is no realm's.
+/// Key of the name of the backup that is being restored into this store. While it is there, the store belongs to no
+/// realm.
 #[must_use]
 pub fn unfinished_key() -> Vec<u8> {
     key(0x2c, &[])
 }
 
-/// The backup that the store is being filled from, if it is.
+/// The backup that is being restored into this store, if any.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -60,7 +61,7 @@ impl Lineage {
         value
     }
 
-    /// Reads the stored form.
+    /// Decodes the stored form.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].

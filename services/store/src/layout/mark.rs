@@ -1,19 +1,18 @@
-//! Which layout a store has, said in the store itself, so that it is the same on every engine.
+//! Layout version of a store. It is a row of the store, so that it is the same on every engine.
 //!
-//! A program that reads what it does not understand would fold or restore nonsense. So a store says by which layout its rows
-//! were written, and a program that knows another one opens nothing. What is peculiar to an engine (its files, its own keys)
-//! is the engine's to mark.
+//! A program that reads rows of an unknown layout would fold or restore nonsense. So each store names its layout, and a
+//! program of another layout refuses to open it. Each engine marks the version of its own files and keys itself.
 
 use thiserror::Error;
 
 use super::fields::{Fields, key};
 use crate::{StoreError, Transaction};
 
-/// The layout of what this program writes: raised by whoever changes a key or a value so that programs of before would
-/// misread it, or miss it.
+/// Layout that this program writes. Increment it with any change of a key or value that older programs would misread or
+/// miss.
 pub const LAYOUT: u32 = 1;
 
-/// The layout of a store without a mark: what wrote stores before there was a mark.
+/// Layout of a store without a mark, written before marks existed.
 const UNMARKED: u32 = 1;
 
 const _: () = assert!(
@@ -21,24 +20,24 @@ const _: () = assert!(
     "a new store has no mark either until db begins: decide how it is told from one of layout 1"
 );
 
-/// The store was written by a program that knows another layout.
+/// The store was written with another layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "the store is of layout {found}, and this program reads layout {LAYOUT} alone; run the release that has written it"
 )]
 pub struct OtherLayout {
-    /// The layout it is of.
+    /// Its layout.
     pub found: u32,
 }
 
-/// Key of the store's layout. A store in which nobody has begun to fold has none; nor has one from before there was a mark,
-/// which was of layout 1.
+/// Key of the store's layout. It is absent before the first fold, and in stores from before marks existed, which have
+/// layout 1.
 #[must_use]
 pub fn layout_key() -> Vec<u8> {
     key(0x00, &[])
 }
 
-/// The layout of a store, if it says.
+/// The layout of a store, if it is marked.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -52,7 +51,7 @@ pub async fn read_layout(transaction: &Transaction) -> Result<Option<u32>, Store
     Ok(Some(layout))
 }
 
-/// Whether this program reads it.
+/// Checks that this program supports the layout.
 ///
 /// # Errors
 /// [`OtherLayout`].
@@ -63,7 +62,7 @@ pub fn check_layout(found: Option<u32>) -> Result<(), OtherLayout> {
     }
 }
 
-/// Says in a store that has no mark that its layout is this one.
+/// Marks a store without a mark with the current layout.
 ///
 /// # Errors
 /// When the store is of another layout, or cannot be read.

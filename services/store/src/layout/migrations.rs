@@ -1,55 +1,56 @@
-//! Changes of a realm's definitions: what became of what, and how far stored entities are with it.
+//! Migrations of a realm's definitions, and the progress of converting stored entities.
 //!
-//! Migrations are numbered from 0. The **generation** of a stored entity is how many of them were made when it was written.
+//! Migrations are numbered from 0. The **generation** of a stored entity is the number of migrations before it was
+//! written.
 
 use annals_ids::{DatabaseId, EntityId, Hash, LeafIndex, TypeId, WallTime};
 
 use super::fields::{Fields, key};
 use crate::{KeyRange, Order, StoreError, Transaction};
 
-/// The definitions of a realm were changed.
+/// One migration of a realm's definitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationRecord {
-    /// The fingerprint of the old ones.
+    /// Fingerprint of the old definitions.
     pub from: Hash,
-    /// The fingerprint of the new ones.
+    /// Fingerprint of the new definitions.
     pub to: Hash,
-    /// When, by the wall clock.
+    /// Time, by the wall clock.
     pub at: WallTime,
-    /// How many leaves the archive had.
+    /// Number of leaves in the archive.
     pub leaves: LeafIndex,
-    /// What was said to be renamed, as it was said.
+    /// The renames, as they were given.
     pub renames: Vec<String>,
-    /// To whom calls were under way: the type under the old definitions, or nothing where the entity was no more.
+    /// Receivers of calls in flight: the type under the old definitions, or nothing if the entity no longer existed.
     pub receivers: Vec<(EntityId, Option<TypeId>)>,
 }
 
-/// Stored entities are being converted.
+/// Progress of converting stored entities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Converting {
-    /// All of them up to this one were looked at.
+    /// The last entity examined.
     pub upto: DatabaseId,
-    /// How many were converted.
+    /// Number of entities converted.
     pub converted: u64,
-    /// How many there were when it began.
+    /// Number of entities at the start.
     pub of: u64,
     /// Whether the realm may run meanwhile.
     pub later: bool,
 }
 
-/// Under which the chunks of a migration are kept.
+/// Key prefix of the chunks of a migration.
 #[must_use]
 pub fn key_of(number: u32) -> Vec<u8> {
     key(0x26, &[&number.to_be_bytes()])
 }
 
-/// All migrations, chunk by chunk, the oldest first.
+/// All migrations, chunk by chunk, oldest first.
 #[must_use]
 pub fn migrations() -> KeyRange {
     KeyRange::prefix(&[0x26])
 }
 
-/// The number of the migration to which a chunk's key belongs.
+/// The migration in a chunk's key.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -61,12 +62,12 @@ pub fn number_of(key: &[u8]) -> Result<u32, StoreError> {
     Ok(number)
 }
 
-/// How many migrations there were: the generation of what is written now.
+/// Number of migrations, which is the generation of entities written now.
 ///
 /// # Errors
 /// As [`Transaction::get_range`].
 pub async fn generation(transaction: &Transaction) -> Result<u32, StoreError> {
-    // No migration is made while anybody else uses the store: nothing can conflict.
+    // A migration has the store to itself, so that nothing can conflict.
     let page = transaction
         .snapshot()
         .get_range(&migrations(), 1, Order::Reverse)
@@ -74,7 +75,7 @@ pub async fn generation(transaction: &Transaction) -> Result<u32, StoreError> {
     page.rows.first().map_or(Ok(0), |(key, _)| Ok(number_of(key)? + 1))
 }
 
-/// Key of how far stored entities are; not there when all are converted.
+/// Key of the progress of the conversion; absent once all are converted.
 #[must_use]
 pub fn converting_key() -> Vec<u8> {
     key(0x27, &[])
@@ -104,7 +105,7 @@ impl MigrationRecord {
         value
     }
 
-    /// Reads the stored form.
+    /// Decodes the stored form.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].
@@ -149,7 +150,7 @@ impl Converting {
         value
     }
 
-    /// Reads the stored form.
+    /// Decodes the stored form.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].

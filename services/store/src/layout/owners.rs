@@ -1,4 +1,4 @@
-//! Owners: who holds them, where their epochs were opened, how far their logs are folded.
+//! Owners: their holders, the openings of their epochs, and how far their logs are folded.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,28 @@ use annals_ids::{BatchNumber, Epoch, EventNumber, Hash, OwnerId, OwnerKind, Proc
 use super::fields::{Fields, key};
 use crate::{KeyRange, Order, StoreError, Transaction, key_after};
 
-/// Rows read at a time.
+/// Rows per read.
 const PAGE: usize = 256;
 
-/// An owner and its present epoch.
+/// An owner and its current epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerRecord {
-    /// What it holds.
+    /// Kind of the owner.
     pub kind: OwnerKind,
-    /// The stream its log is in.
+    /// The shard, and so the stream, of its log.
     pub shard: Shard,
-    /// The epoch that is granted.
+    /// The granted epoch.
     pub epoch: Epoch,
-    /// To which process.
+    /// The process it is granted to.
     pub process: ProcessId,
 }
 
 /// The first batch of an epoch (rule E3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpeningRecord {
-    /// Which epoch.
+    /// The epoch.
     pub epoch: Epoch,
-    /// The batch's number: from there on, batches of lower epochs are void.
+    /// Number of the batch: from there on, batches of lower epochs are void.
     pub number: BatchNumber,
     /// Its hash.
     pub hash: Hash,
@@ -59,10 +59,10 @@ pub fn owners() -> KeyRange {
     KeyRange::prefix(&[0x04])
 }
 
-/// The owner whose key this is.
+/// The owner in a key.
 ///
 /// # Errors
-/// When it is none.
+/// If it is not an owner's key.
 pub fn owner_of(key: &[u8]) -> Result<OwnerId, StoreError> {
     let mut fields = Fields::of("an owner's key", key.get(1..).unwrap_or_default());
     let owner = OwnerId(fields.u32()?);
@@ -85,7 +85,7 @@ pub fn openings(owner: OwnerId) -> KeyRange {
 /// All owners of all shards.
 ///
 /// # Errors
-/// As [`Transaction::get_range`]; [`StoreError::Corrupt`] where a record is damaged.
+/// As [`Transaction::get_range`]; [`StoreError::Corrupt`] if a record is corrupt.
 pub async fn read_owners(transaction: &Transaction) -> Result<BTreeMap<OwnerId, OwnerRecord>, StoreError> {
     let mut found = BTreeMap::new();
     let mut range = owners();
@@ -101,10 +101,10 @@ pub async fn read_owners(transaction: &Transaction) -> Result<BTreeMap<OwnerId, 
     }
 }
 
-/// The openings of an owner that are of epoch `from` or later, by epoch.
+/// The openings of an owner with epoch `from` or later, by epoch.
 ///
 /// # Errors
-/// As [`Transaction::get_range`]; [`StoreError::Corrupt`] where one is damaged.
+/// As [`Transaction::get_range`]; [`StoreError::Corrupt`] if one is corrupt.
 pub async fn read_openings(
     transaction: &Transaction,
     owner: OwnerId,
@@ -131,7 +131,7 @@ pub fn cursor_key(owner: OwnerId) -> Vec<u8> {
 }
 
 impl OwnerRecord {
-    /// The record once the owner is granted to this process, with the next epoch.
+    /// The record after a grant of the next epoch to `process`.
     #[must_use]
     pub fn passed_to(self, process: ProcessId) -> Self {
         Self {
@@ -151,7 +151,7 @@ impl OwnerRecord {
         value
     }
 
-    /// Reads the stored form.
+    /// Decodes the stored form.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].
@@ -171,7 +171,7 @@ impl OwnerRecord {
 }
 
 impl OpeningRecord {
-    /// The record that closes a log before a hole that was accepted: of an epoch that nobody held, and that no batch opens.
+    /// The record that closes a log before an accepted hole: of an epoch without a holder or an opening batch.
     #[must_use]
     pub fn closing(epoch: Epoch, first: BatchNumber) -> Self {
         Self {
@@ -181,7 +181,7 @@ impl OpeningRecord {
         }
     }
 
-    /// Whether it is such a record: no batch has the hash zero.
+    /// Whether it closes an accepted hole: no batch has the hash zero.
     #[must_use]
     pub fn closes_a_hole(&self) -> bool {
         self.hash == Hash::ZERO
@@ -198,7 +198,7 @@ impl OpeningRecord {
         .concat()
     }
 
-    /// Reads the stored form.
+    /// Decodes the stored form.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].
@@ -225,7 +225,7 @@ impl Cursor {
         value
     }
 
-    /// Reads the stored form; no value is the cursor of a log of which nothing is folded.
+    /// Decodes the stored form; no value is the cursor of a log of which nothing is folded.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].

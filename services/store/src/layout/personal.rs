@@ -1,26 +1,26 @@
-//! Keys of persons, and who was forgotten.
+//! Personal keys, and records of forgotten persons.
 //!
-//! A key is in this one row and in the memory of whoever holds the entity. The rows of keys are in no backup, those of the
-//! forgotten in all.
+//! A key exists only in this row and in the memory of the process that holds the entity. No backup includes the rows of
+//! keys; every backup includes the records of forgotten persons.
 
 use annals_ids::{DatabaseId, LeafIndex};
 
 use super::fields::{Fields, key};
 use crate::{KeyRange, StoreError};
 
-/// Longest name of whoever had a person forgotten, and longest reason, in bytes.
+/// Maximum length of the name of the requester and of the reason, in bytes.
 pub const TEXT_LIMIT: usize = 256;
 
-/// That a person was forgotten: the key is gone, and none is made again.
+/// A person was forgotten: the key is deleted, and no new one is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forgotten {
-    /// When, in ms since 1970.
+    /// Time, in ms since 1970.
     pub at: u64,
-    /// How many batches the archive had then: what is sealed in them cannot be read any more.
+    /// Number of batches in the archive at that time: what is sealed in them can no longer be read.
     pub leaves: LeafIndex,
-    /// By whom, as they said.
+    /// The requester, as given.
     pub by: String,
-    /// Why, as they said.
+    /// The reason, as given.
     pub reason: String,
 }
 
@@ -36,13 +36,13 @@ pub fn keys() -> KeyRange {
     KeyRange::prefix(&[0x2f])
 }
 
-/// Key of the row that says that a person was forgotten.
+/// Key of the record of a forgotten person.
 #[must_use]
 pub fn forgotten_key(person: DatabaseId) -> Vec<u8> {
     key(0x30, &[&person.0.to_be_bytes()])
 }
 
-/// All who were forgotten.
+/// The records of all forgotten persons.
 #[must_use]
 pub fn forgotten() -> KeyRange {
     KeyRange::prefix(&[0x30])
@@ -59,7 +59,7 @@ pub fn person_of(key: &[u8]) -> Result<DatabaseId, StoreError> {
     Ok(person)
 }
 
-/// Reads a person's key, which is stored as it is.
+/// Decodes a person's key, which is stored unchanged.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -74,7 +74,7 @@ impl Forgotten {
     /// The stored form.
     ///
     /// # Panics
-    /// When a text is longer than [`TEXT_LIMIT`]: whoever takes one in has to say so.
+    /// If a text is longer than [`TEXT_LIMIT`]: code that accepts one from outside must check it.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = [self.at.to_be_bytes(), self.leaves.0.to_be_bytes()].concat();
@@ -88,7 +88,7 @@ impl Forgotten {
         out
     }
 
-    /// Reads the stored form.
+    /// Decodes the stored form.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].

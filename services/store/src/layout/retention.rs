@@ -1,8 +1,8 @@
-//! How far the archive was let go (rule F14): the horizon, the floors that stand at it, and the cell parts that stored
+//! Retention (rule F14): the horizon up to which events were deleted, the floors at it, and the cell parts that stored
 //! entities had before it.
 //!
-//! A floor is an owner's state at the horizon. Floors have two areas, as snapshots have: the next ones are written into the
-//! one that the horizon does not name, and the horizon that names them moves in one transaction.
+//! A floor is an owner's state at the horizon. Floors have two areas, as snapshots have: new floors are written into
+//! the area that the horizon does not name, and one transaction moves the horizon and names that area.
 
 use annals_ids::{DatabaseId, EntityId, Hash, LeafIndex, OwnerId, Shard, WallTime};
 
@@ -10,23 +10,23 @@ use super::fields::{Fields, key, number};
 use super::snapshots::Area;
 use crate::{KeyRange, StoreError};
 
-/// Up to where events may have been let go.
+/// The point up to which events may have been deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Horizon {
-    /// The last leaf whose events may be gone.
+    /// The last leaf whose events may be deleted.
     pub leaf: LeafIndex,
-    /// The latest wall time up to there.
+    /// The latest wall time up to that leaf.
     pub wall: WallTime,
-    /// Where the floors lie.
+    /// The area of the current floors.
     pub area: Area,
-    /// How many bytes they take.
+    /// Size of the floors, in bytes.
     pub bytes: u64,
 }
 
-/// The cell part of an entity of the database as it was written last before the horizon.
+/// The last cell part of a stored entity before the horizon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellPart {
-    /// The definitions under which it stood.
+    /// Fingerprint of the definitions that it conforms to.
     pub schema: Hash,
     /// Its encoded image.
     pub image: Vec<u8>,
@@ -38,19 +38,19 @@ pub fn horizon_key(shard: Shard) -> Vec<u8> {
     key(0x29, &[&shard.0.to_be_bytes(), &[0]])
 }
 
-/// Key of how far a shard's segments were gone through: the first leaf of which that was not done.
+/// Key of the thinning progress of a shard's segments: the first leaf not examined.
 #[must_use]
 pub fn thinned_key(shard: Shard) -> Vec<u8> {
     key(0x29, &[&shard.0.to_be_bytes(), &[1]])
 }
 
-/// The stored form of such a leaf.
+/// The stored form of the thinning progress.
 #[must_use]
 pub fn encode_thinned(next: LeafIndex) -> [u8; 8] {
     next.0.to_be_bytes()
 }
 
-/// Reads such a leaf; the first one where nothing was stored.
+/// Decodes the thinning progress; the first leaf if there is no value.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -66,13 +66,13 @@ pub fn floors(shard: Shard, area: Area) -> KeyRange {
     KeyRange::prefix(&key(0x2a, &[&shard.0.to_be_bytes(), &[area.byte()]]))
 }
 
-/// Under which the chunks of an owner's own state in its floor are kept.
+/// Key prefix of the chunks of an owner's own state in its floor.
 #[must_use]
 pub fn own_key(shard: Shard, area: Area, owner: OwnerId) -> Vec<u8> {
     floor_key(shard, area, owner, 0, &[])
 }
 
-/// Under which the chunks of an entity's image in a floor are kept.
+/// Key prefix of the chunks of an entity's image in a floor.
 #[must_use]
 pub fn entity_key(shard: Shard, area: Area, owner: OwnerId, entity: EntityId) -> Vec<u8> {
     floor_key(shard, area, owner, 1, &entity.0.to_be_bytes())
@@ -95,7 +95,7 @@ fn floor_key(shard: Shard, area: Area, owner: OwnerId, what: u8, rest: &[u8]) ->
     key(0x2a, &parts)
 }
 
-/// The entity to which the key of a chunk under [`entities`] belongs.
+/// The entity in the key of a chunk of [`entities`].
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -107,7 +107,7 @@ pub fn entity_of(key: &[u8]) -> Result<EntityId, StoreError> {
     Ok(entity)
 }
 
-/// Under which the chunks of a cell part are kept that was written at a leaf.
+/// Key prefix of the chunks of a cell part written at a leaf.
 #[must_use]
 pub fn part_key(shard: Shard, database: DatabaseId, leaf: LeafIndex) -> Vec<u8> {
     let parts = [
@@ -118,7 +118,7 @@ pub fn part_key(shard: Shard, database: DatabaseId, leaf: LeafIndex) -> Vec<u8> 
     key(0x2b, &parts)
 }
 
-/// The cell parts of an entity that were written before a leaf, chunk by chunk.
+/// The cell parts of an entity written before a leaf, chunk by chunk.
 #[must_use]
 pub fn parts_before(shard: Shard, database: DatabaseId, leaf: LeafIndex) -> KeyRange {
     KeyRange::new(part_key(shard, database, LeafIndex(0)), part_key(shard, database, leaf))
@@ -130,7 +130,7 @@ pub fn parts(shard: Shard) -> KeyRange {
     KeyRange::prefix(&key(0x2b, &[&shard.0.to_be_bytes()]))
 }
 
-/// The entity and the leaf that the key of a chunk under [`parts`] names.
+/// The entity and the leaf in the key of a chunk of [`parts`].
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -152,7 +152,7 @@ impl Horizon {
         value
     }
 
-    /// Reads the stored form.
+    /// Decodes the stored form.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].
@@ -177,7 +177,7 @@ impl CellPart {
         [&self.schema.0[..], &self.image].concat()
     }
 
-    /// Reads the stored form.
+    /// Decodes the stored form.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].

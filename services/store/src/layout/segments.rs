@@ -1,18 +1,18 @@
-//! Where sealed segments lie: the index of each under its last leaf, so that the one that holds a leaf is the first at or
-//! behind it, and its blocks.
+//! Sealed segments and their blocks. Each index is stored under the segment's last leaf, so that the segment that
+//! contains a leaf is the first at or after it.
 
 use annals_ids::{LeafIndex, Shard};
 
 use super::fields::{Fields, key};
 use crate::{KeyRange, StoreError};
 
-/// Under which the chunks of a segment's index are kept.
+/// Key prefix of the chunks of a segment's index.
 #[must_use]
 pub fn index_key(shard: Shard, last: LeafIndex) -> Vec<u8> {
     key(0x20, &[&shard.0.to_be_bytes(), &last.0.to_be_bytes()])
 }
 
-/// The indexes of a shard's segments that end at `leaf` or behind it, in order.
+/// The indexes of a shard's segments that end at `leaf` or after it, in order.
 #[must_use]
 pub fn indexes_from(shard: Shard, leaf: LeafIndex) -> KeyRange {
     KeyRange::new(index_key(shard, leaf), indexes(shard).end)
@@ -24,7 +24,7 @@ pub fn indexes(shard: Shard) -> KeyRange {
     KeyRange::prefix(&key(0x20, &[&shard.0.to_be_bytes()]))
 }
 
-/// Under which the chunks of a block are kept.
+/// Key prefix of the chunks of a block.
 #[must_use]
 pub fn block_key(shard: Shard, last: LeafIndex, block: u32) -> Vec<u8> {
     key(
@@ -39,7 +39,7 @@ pub fn blocks(shard: Shard, last: LeafIndex) -> KeyRange {
     KeyRange::prefix(&key(0x21, &[&shard.0.to_be_bytes(), &last.0.to_be_bytes()]))
 }
 
-/// The last leaf of the segment whose index has this key.
+/// The last leaf in the key of a segment's index.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].

@@ -1,14 +1,15 @@
-//! Snapshots: an owner's state at a batch, its entities one by one.
+//! Snapshots: an owner's state at a batch, each entity in rows of its own.
 //!
-//! An owner has two areas. One holds its newest snapshot, whole, and is not touched; into the other the next one is written,
-//! in as many transactions as it takes. The last of them names that area and the batch in the owner's position.
+//! An owner has two areas. One contains its newest complete snapshot and is not modified; the next snapshot is written
+//! into the other, in as many transactions as necessary. The last of them stores that area and the batch in the owner's
+//! position.
 
 use annals_ids::{BatchNumber, EntityId, OwnerId};
 
 use super::fields::{Fields, key};
 use crate::{KeyRange, StoreError};
 
-/// One of the two places that an owner's snapshots take turns in.
+/// One of the two areas that an owner's snapshots alternate between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Area {
     /// The first.
@@ -17,28 +18,28 @@ pub enum Area {
     Second,
 }
 
-/// Where an owner's newest snapshot is.
+/// Batch and area of an owner's newest snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The batch at which it stands.
+    /// The batch of the snapshot.
     pub batch: BatchNumber,
-    /// Where it lies.
+    /// The area that it is stored in.
     pub area: Area,
 }
 
-/// Key of where an owner's newest snapshot is.
+/// Key of an owner's [`Position`].
 #[must_use]
 pub fn position_key(owner: OwnerId) -> Vec<u8> {
     key(0x0b, &[&owner.0.to_be_bytes()])
 }
 
-/// Under which the chunks of an owner's own state are kept.
+/// Key prefix of the chunks of an owner's own state.
 #[must_use]
 pub fn own_key(owner: OwnerId, area: Area) -> Vec<u8> {
     key(0x0a, &[&owner.0.to_be_bytes(), &[area.byte(), 0]])
 }
 
-/// Under which the chunks of an entity's image are kept.
+/// Key prefix of the chunks of an entity's image.
 #[must_use]
 pub fn entity_key(owner: OwnerId, area: Area, entity: EntityId) -> Vec<u8> {
     key(
@@ -47,7 +48,7 @@ pub fn entity_key(owner: OwnerId, area: Area, entity: EntityId) -> Vec<u8> {
     )
 }
 
-/// All that lies in an area.
+/// All keys of an area.
 #[must_use]
 pub fn area(owner: OwnerId, area: Area) -> KeyRange {
     KeyRange::prefix(&key(0x0a, &[&owner.0.to_be_bytes(), &[area.byte()]]))
@@ -59,7 +60,7 @@ pub fn entities(owner: OwnerId, area: Area) -> KeyRange {
     KeyRange::prefix(&key(0x0a, &[&owner.0.to_be_bytes(), &[area.byte(), 1]]))
 }
 
-/// The entity to which a chunk's key belongs.
+/// The entity in a chunk's key.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -72,7 +73,7 @@ pub fn entity_of(key: &[u8]) -> Result<EntityId, StoreError> {
 }
 
 impl Area {
-    /// The one in which the next snapshot goes.
+    /// The area of the next snapshot.
     #[must_use]
     pub fn other(self) -> Self {
         match self {
@@ -104,7 +105,7 @@ impl Position {
         [&self.batch.0.to_be_bytes()[..], &[self.area.byte()]].concat()
     }
 
-    /// Reads the stored form.
+    /// Decodes the stored form.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].

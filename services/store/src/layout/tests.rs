@@ -1,4 +1,4 @@
-//! Keys sort and lie apart as they should; what is stored is read back, and nothing else is.
+//! Keys sort correctly and do not overlap; stored forms are decoded, and malformed ones rejected.
 
 use annals_ids::{
     BatchNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, LeafIndex, OwnerId, OwnerKind, ProcessId, Shard,
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{KeyRange, MemoryStore, StoreError, immediate};
 
-/// A key of each kind, in the order of their prefixes, for an owner, a shard and some number.
+/// A key of each kind, in the order of their prefixes, for an owner, a shard and a number.
 fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
     let (batch, hash) = (BatchNumber(number), Hash([7; 32]));
     vec![
@@ -65,7 +65,7 @@ fn kinds_lie_apart() {
     let high = one_of_each(OwnerId(u32::MAX), Shard(u16::MAX), u64::MAX);
     for (kind, (low, high)) in low.iter().zip(&high).enumerate() {
         assert!(low <= high);
-        // Whatever the numbers: the chunks of a kind's last key come before the next kind's first.
+        // Whatever the numbers, the chunks of a kind's last key come before the next kind's first.
         if let Some(next) = one_of_each(OwnerId(0), Shard(0), 0).get(kind + 1) {
             assert!(
                 KeyRange::prefix(high).end <= next[..],
@@ -89,7 +89,7 @@ fn the_counters_lie_apart() {
     assert_eq!(director::decode_counter(Some(&director::encode_counter(9))), Ok(9));
 }
 
-/// Some numbers close together and some far apart, so that every byte of a key gets to count.
+/// Numbers both close together and far apart, so that every byte of a key matters.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![0..4_u64, 250..260_u64, any::<u64>()]
 }
@@ -102,7 +102,7 @@ fn hash() -> impl Strategy<Value = Hash> {
     any::<[u8; 32]>().prop_map(Hash)
 }
 
-/// Checks that a stored form is read back, and that it is refused when it is cut short or goes on.
+/// Checks that a stored form is decoded, and that it is rejected if truncated or extended.
 fn read_back<T: PartialEq + std::fmt::Debug>(
     value: &T,
     stored: &[u8],
@@ -254,7 +254,7 @@ fn an_owner_of_no_known_kind_is_refused() {
     assert!(matches!(OwnerRecord::decode(&stored), Err(StoreError::Corrupt(_))));
 }
 
-/// A transaction of its own on a store in memory.
+/// Runs a transaction on a store in memory.
 fn commit<T>(
     memory: &MemoryStore,
     work: impl AsyncFnOnce(&crate::Transaction) -> Result<T, StoreError>,

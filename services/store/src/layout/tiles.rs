@@ -1,5 +1,5 @@
-//! Where the tiles of a shard's Merkle tree lie. At level 0 a tile is written once, when it is full: 256 leaf hashes. One of a
-//! level above has the root of each full tile below it so far, and grows.
+//! The tiles of a shard's Merkle tree. At level 0 a tile is written once, when it is full: 256 leaf hashes. A tile of a
+//! higher level contains the root of each full tile below it so far, and grows.
 
 use annals_ids::{Hash, Shard};
 
@@ -18,7 +18,7 @@ pub fn tiles(shard: Shard, level: u8) -> KeyRange {
     KeyRange::prefix(&key(0x2d, &[&shard.0.to_be_bytes(), &[level]]))
 }
 
-/// Which tile of its level has this key.
+/// The index of a tile within its level, from its key.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -35,7 +35,7 @@ pub fn encode_tile(hashes: &[Hash]) -> Vec<u8> {
     hashes.iter().flat_map(|hash| hash.0).collect()
 }
 
-/// Reads a tile's hashes; no value is a tile without any.
+/// Decodes a tile's hashes; no value is a tile without any.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].

@@ -1,4 +1,4 @@
-//! The client's side.
+//! The client side.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use super::message::{Answer, Ask, Commit, Get, GetRange, Part, ReadVersion, Requ
 use super::{COMMIT_BYTES, COMMIT_PATIENCE, LEAST_PAYLOAD, PART_BYTES, READ_PATIENCE, WATCH_PATIENCE};
 use crate::{Backend, CommitRequest, Committed, Page, RangeRead, Store, StoreError, Version};
 
-/// Pause of a watch before it asks again, while the store is away.
+/// Pause of a watch before it retries, while the store is unavailable.
 const WATCH_PAUSE: Duration = Duration::from_secs(1);
 
-/// A store that another process serves. Clones are the same store.
+/// A store that another process serves. Clones refer to the same store.
 #[derive(Clone, Debug)]
 pub struct RemoteStore {
     client: async_nats::Client,
@@ -23,24 +23,24 @@ pub struct RemoteStore {
     since: Instant,
 }
 
-/// Why no answer came.
+/// Why there was no answer.
 #[derive(Debug)]
 enum Silence {
-    /// The request cannot have been taken.
+    /// The server cannot have received the request.
     NotSent(StoreError),
-    /// It may have been.
+    /// The server may have received it.
     NoAnswer(StoreError),
 }
 
 impl Silence {
-    /// As an error of a request that changes nothing.
+    /// As the error of a request that changes nothing.
     fn harmless(self) -> StoreError {
         match self {
             Self::NotSent(error) | Self::NoAnswer(error) => error,
         }
     }
 
-    /// As an error of a commit.
+    /// As the error of a commit.
     fn of_commit(self) -> StoreError {
         match self {
             Self::NotSent(error) => error,
@@ -50,7 +50,7 @@ impl Silence {
 }
 
 impl RemoteStore {
-    /// The store that is served at `subject`, such as `annals.<realm>.store`. Nothing is sent before it is used.
+    /// The store served at `subject`, such as `annals.<realm>.store`. Sends nothing before the first use.
     #[must_use]
     pub fn new(client: async_nats::Client, subject: String) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl RemoteStore {
         }
     }
 
-    /// The handle to use it by.
+    /// A handle to the store.
     #[must_use]
     pub fn store(&self) -> Store {
         Store::new(self.clone())
@@ -144,7 +144,7 @@ impl RemoteStore {
                 Ok(other) => unexpected(&other),
                 Err(silence) => silence.harmless(),
             };
-            // While the store is away a change can still be made only through it: asking again later misses nothing.
+            // All changes are made through the same store: a later retry misses nothing.
             match error {
                 StoreError::Unavailable(_) => tokio::time::sleep(WATCH_PAUSE).await,
                 error => return Err(error),
@@ -163,10 +163,10 @@ fn part(upload: &str, bytes: &Bytes, index: usize, parts: usize) -> Part {
     }
 }
 
-/// What the answer to a whole commit says about it.
+/// The outcome of a commit, from the answer to its last message.
 fn settled(answer: Result<Says, Silence>) -> Result<Committed, StoreError> {
     match answer.map_err(Silence::of_commit)? {
-        // Of a stamp that cannot be read it is known at least that there is one.
+        // The commit was applied, though its stamp is unreadable.
         Says::Committed(applied) => applied.try_into().map_err(|_| StoreError::CommitUnknown),
         Says::Failed(failed) => Err(failed.into()),
         _ => Err(StoreError::CommitUnknown),

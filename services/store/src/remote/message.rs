@@ -1,4 +1,4 @@
-//! The messages between a client and the process that serves the store, and what they stand for.
+//! The messages between a client and the process that serves the store, and their conversions.
 
 use bytes::Bytes;
 use prost::Oneof;
@@ -7,10 +7,10 @@ use crate::{
     CommitRequest, Committed, KeyRange, Mutation, Order, Page, RangeRead, Stamped, StoreError, Version, Versionstamp,
 };
 
-/// Version of this protocol. A peer of another one is refused by name.
+/// Version of this protocol. A peer with another version is rejected with an error that names it.
 pub(super) const PROTOCOL: u32 = 1;
 
-/// What a client asks.
+/// A client's request.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Request {
     #[prost(uint32, tag = "1")]
@@ -78,7 +78,8 @@ pub(super) struct Commit {
     pub(super) mutations: Vec<Change>,
 }
 
-/// A mutation. `key` and `value` are those of its kind; of stamped ones the part before the stamp, and `after` the one after.
+/// A mutation. `key` and `value` depend on its kind; for a stamped one, the part before the stamp, with `after` the
+/// part after it.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Change {
     #[prost(enumeration = "Kind", tag = "1")]
@@ -106,13 +107,13 @@ pub(super) enum Kind {
     SetStampedValue = 6,
 }
 
-/// A piece of an encoded [`Commit`]; the commit is answered when the last one has come.
+/// A part of an encoded [`Commit`]; the commit is answered when the last part has arrived.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Part {
-    /// Names the upload; no other has the same name.
+    /// Unique name of the upload.
     #[prost(string, tag = "1")]
     pub(super) upload: String,
-    /// From 0.
+    /// Index of the part, from 0.
     #[prost(uint32, tag = "2")]
     pub(super) index: u32,
     #[prost(bool, tag = "3")]
@@ -129,7 +130,7 @@ pub(super) struct Watch {
     pub(super) seen: Option<Bytes>,
 }
 
-/// What the server says.
+/// The server's answer.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Answer {
     #[prost(oneof = "Says", tags = "1, 2, 3, 4, 5, 6, 7")]
@@ -148,10 +149,10 @@ pub(super) enum Says {
     Rows(Rows),
     #[prost(message, tag = "5")]
     Committed(Applied),
-    /// How many parts have come.
+    /// Number of parts received.
     #[prost(uint32, tag = "6")]
     PartTaken(u32),
-    /// Whether the watched key holds another value; if not, ask again.
+    /// Whether the value of the watched key has changed; if not, the client asks again.
     #[prost(bool, tag = "7")]
     Changed(bool),
 }
@@ -190,10 +191,10 @@ pub(super) struct Applied {
 pub(super) struct Failed {
     #[prost(enumeration = "Reason", tag = "1")]
     pub(super) reason: i32,
-    /// The size that was too large.
+    /// The size that exceeds a limit.
     #[prost(uint64, tag = "2")]
     pub(super) bytes: u64,
-    /// The words of an error that has some.
+    /// The text of an error, if it has one.
     #[prost(string, tag = "3")]
     pub(super) detail: String,
 }
@@ -220,7 +221,7 @@ pub(super) enum Reason {
     Refused = 16,
 }
 
-/// An error about a message that is not what it should be.
+/// The error for a malformed message.
 pub(super) fn malformed(what: &str) -> StoreError {
     StoreError::Corrupt(format!("a message of the store's protocol {what}").into())
 }
@@ -233,7 +234,7 @@ impl Request {
         }
     }
 
-    /// What is asked, by a peer of the same protocol.
+    /// The decoded request, if the peer has the same protocol version.
     pub(super) fn ask(self) -> Result<Ask, StoreError> {
         if self.protocol != PROTOCOL {
             let why = format!(

@@ -1,4 +1,4 @@
-//! The server's side.
+//! The server side.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,11 +14,11 @@ use super::{COMMIT_BYTES, LEAST_PAYLOAD, WATCH_WAIT};
 use crate::limits::{self, PAGE_BYTES};
 use crate::{Backend, CommitRequest, Store, StoreError, Version};
 
-/// Most memory that requests being worked on may take, in KiB, their answers included. A request beyond it is turned away,
-/// and its client tries again.
+/// Maximum memory of requests in progress, answers included, in KiB. A request beyond it is rejected, and its client
+/// retries.
 const REQUESTS_KIB: usize = 256 * 1_024;
 
-/// Most memory that waiting watches may take, in KiB.
+/// Maximum memory of waiting watches, in KiB.
 const WATCHES_KIB: usize = 64 * 1_024;
 
 const KIB: usize = 1_024;
@@ -29,27 +29,27 @@ const _: () = assert!(2 * COMMIT_BYTES / KIB < REQUESTS_KIB);
 /// Why a store cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The nats-server takes only smaller messages than the store needs.
+    /// The maximum message size of the nats-server is smaller than the store needs.
     #[error("nats-server takes messages of {found} B, and the store needs {LEAST_PAYLOAD}; raise its max_payload")]
     PayloadTooSmall {
         /// Its `max_payload`, in bytes.
         found: usize,
     },
-    /// The subject cannot be listened to.
+    /// The subscription failed.
     #[error("cannot serve the store at {subject}")]
     Subscribe {
         /// The subject.
         subject: String,
-        /// What NATS said.
+        /// The error of NATS.
         source: async_nats::SubscribeError,
     },
-    /// NATS has ended the subscription: the connection was closed for good.
+    /// NATS ended the subscription: the connection was closed for good.
     #[error("the store is no longer served: the connection to nats-server was closed")]
     Closed,
 }
 
-/// Serves `store` at `subject` until `stop` resolves; then lets what was begun come to its end. Only one process may serve
-/// a store at a subject: the one that holds it.
+/// Serves `store` at `subject` until `stop` resolves, then completes the requests in progress. Only one process may
+/// serve a store at a subject: the one that has it open.
 ///
 /// # Errors
 /// When it cannot be served (any longer).
@@ -87,7 +87,7 @@ pub async fn serve(
             Some(_) = working.join_next() => {}
         }
     };
-    // Watches would wait for long; whoever asked asks the next server. What else there is takes moments.
+    // Watches would wait for long; their clients ask the next server. Other requests take moments.
     server.stopping.send_replace(true);
     drop(requests);
     while working.join_next().await.is_some() {}
@@ -114,7 +114,7 @@ impl Server {
         };
         let answer = Answer { says: Some(says) }.encode_to_vec();
         if let Err(error) = self.client.publish(reply, answer.into()).await {
-            // The client finds out by itself: no answer comes.
+            // The client notices by itself: no answer arrives.
             tracing::warn!(%error, "an answer of the store could not be sent");
         }
     }
@@ -142,13 +142,13 @@ impl Server {
         }
     }
 
-    /// Memory for a request of `size` bytes and its answer.
+    /// Reserves memory for a request of `size` bytes and its answer.
     fn room(&self, ask: &Ask, size: usize) -> Result<OwnedSemaphorePermit, StoreError> {
         let (room, bytes) = match ask {
             Ask::Watch(_) => (&self.watches, size),
             Ask::GetRange(_) => (&self.requests, size + PAGE_BYTES),
             Ask::Get(_) => (&self.requests, size + limits::VALUE_BYTES),
-            // A last part brings the parts before it along.
+            // The last part completes a commit with all its earlier parts.
             Ask::Part(part) if part.last => (&self.requests, COMMIT_BYTES),
             Ask::ReadVersion(_) | Ask::Commit(_) | Ask::Part(_) => (&self.requests, size),
         };

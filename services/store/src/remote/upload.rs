@@ -1,7 +1,7 @@
-//! Commits that come in parts.
+//! Commits that arrive in parts.
 //!
-//! Pure. Parts of one upload come in order, each after the one before was answered; whatever comes otherwise ends the
-//! upload, and nothing of it was applied. Uploads that stand still make room for others.
+//! Pure. Parts of one upload arrive in order, each sent after the previous one was answered. A part out of order ends
+//! the upload, and nothing of it was applied. Stalled uploads are evicted to make room.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use super::message::{Part, malformed};
 use super::{COMMIT_BYTES, PART_BYTES};
 use crate::StoreError;
 
-/// Most uploads at a time; together they hold at most this many times `COMMIT_BYTES`, 320 MB.
+/// Maximum concurrent uploads; together they take at most this many times `COMMIT_BYTES`, 320 MB.
 const UPLOADS: usize = 16;
 
-/// An upload that has not grown for so long is given up.
+/// Time without a new part after which an upload is abandoned.
 const STANDSTILL: Duration = Duration::from_secs(10);
 
-/// Longest name of an upload, in bytes: a NATS inbox is shorter.
+/// Maximum length of an upload's name, in bytes: a NATS inbox is shorter.
 const NAME_BYTES: usize = 128;
 
-/// What a part made of its upload.
+/// State of an upload after a part.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// So many parts have come; more will.
+    /// Number of parts received; more will follow.
     Parts(u32),
-    /// That was the last: the whole message.
+    /// The whole message, after the last part.
     Whole(Bytes),
 }
 
-/// Uploads under way.
+/// Uploads in progress.
 #[derive(Debug, Default)]
 pub(super) struct Uploads {
     by_name: BTreeMap<String, Upload>,
@@ -44,7 +44,7 @@ struct Upload {
 }
 
 impl Uploads {
-    /// Takes a part at `now`.
+    /// Accepts a part at time `now`.
     pub(super) fn take(&mut self, now: Duration, part: Part) -> Result<Taken, StoreError> {
         if part.upload.len() > NAME_BYTES || part.bytes.len() > PART_BYTES {
             return Err(malformed("holds an oversized part"));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a nats-server may take to come up.
+/// Time limit for the start of a nats-server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A nats-server on loopback; killed when dropped.
@@ -16,7 +16,7 @@ pub(crate) struct NatsServer {
 }
 
 impl NatsServer {
-    /// Starts one on a free port, with lines of configuration beyond the defaults.
+    /// Starts one on a free port, with additional configuration lines.
     pub(crate) fn start(configuration: &str) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let file = directory.path().join("nats.conf");
@@ -76,7 +76,7 @@ fn spawn(directory: &Path, settings: &[String], port: &str) -> Child {
         .unwrap_or_else(|error| panic!("cannot start {}: {error}; run `make setup`", binary.display()))
 }
 
-/// The one named by the environment, else the one that `make setup` has installed, else the one on PATH.
+/// The binary named by the environment, else the one installed by `make setup`, else the one on PATH.
 fn binary() -> PathBuf {
     if let Some(named) = std::env::var_os("ANNALS_NATS_SERVER") {
         return named.into();
@@ -89,7 +89,7 @@ fn binary() -> PathBuf {
     }
 }
 
-/// The server writes where it listens into a file named after its process.
+/// The server writes its address into a file named after its process.
 fn wait_for_address(directory: &Path, process: u32) -> String {
     let file = directory.join(format!("nats-server_{process}.ports"));
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! What somebody knows who checks: keys, checkpoints that were kept, witnesses.
+//! Anchors of trust: keys, kept checkpoints, witnesses.
 
 use annals_evidence::{Anchors, Bundle, Question, Wrong, check};
 use annals_host::signer::add_cosignatures;
@@ -28,7 +28,7 @@ async fn a_key_that_is_not_the_logs_is_told() {
     };
     let wrong = check(&bytes, &stranger).expect_err("another key");
     assert!(matches!(wrong, Wrong::Stranger { .. }), "{wrong:?}");
-    // Whoever signs a history of their own has evidence that fits together, and another key.
+    // A forger who signs a history of their own has consistent evidence, under another key.
     let forger = Archive::play(501, 120).await;
     let forged = forger.bundle(forger.trade()).await;
     check(&forged, &Anchors::default()).expect("it fits together");
@@ -50,7 +50,7 @@ async fn an_earlier_key_vouches_for_the_later_ones() {
         archive.sign().await;
     }
     archive.go_on(20).await;
-    // Under the checkpoint by which the last key came, and under a later one.
+    // Under the checkpoint that introduced the last key, and under a later one.
     for is_later in [false, true] {
         let bytes = archive.bundle(archive.trade()).await;
         for (at, key) in keys.iter().enumerate() {
@@ -68,7 +68,7 @@ async fn an_earlier_key_vouches_for_the_later_ones() {
             let mut shorter = bundle.clone();
             shorter.keys.remove(missing);
             let checked = check(&shorter.write().expect("it fits together"), &archive.anchors());
-            // The checkpoint by which a key came is signed by the one before too.
+            // The checkpoint that introduces a key is signed by the previous key too.
             let is_enough = missing == 2 && !is_later;
             assert_eq!(checked.is_ok(), is_enough, "without key {missing}: {checked:?}");
         }
@@ -124,7 +124,7 @@ async fn what_was_kept_outside_is_what_it_begins_with() {
         "{said}"
     );
     assert!(!verdict.open().join("\n").contains("the same history"));
-    // Another history, signed with the same key: only what was kept tells.
+    // Another history, signed with the same key: only a kept checkpoint reveals it.
     let mut forked: Checkpoint = kept.text().parse().expect("a checkpoint");
     forked.head.root.0[0] ^= 1;
     let signer = own(KeyKind::Note, NAME);
@@ -137,7 +137,7 @@ async fn what_was_kept_outside_is_what_it_begins_with() {
     };
     let wrong = check(&linked, &anchors).expect_err("another history");
     assert!(matches!(wrong, Wrong::Forked { .. }), "{wrong:?}");
-    // Somebody else's log.
+    // A log with another name.
     let anchors = Anchors {
         kept: vec![note],
         ..archive_anchors(&archive.key)

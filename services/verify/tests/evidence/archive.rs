@@ -14,10 +14,10 @@ use tempfile::TempDir;
 
 use crate::game::{Game, SHARD};
 
-/// The log's name.
+/// Name of the log.
 pub(crate) const NAME: &str = "example.com/audited";
 
-/// See the module.
+/// A generated game with its archive, index and signer.
 pub(crate) struct Archive {
     pub(crate) game: Game,
     pub(crate) key: VerifierKey,
@@ -28,7 +28,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// The first game from a seed on in which something was exchanged twice.
+    /// The first game, from a seed on, with at least two exchanges.
     pub(crate) async fn play(seed: u64, steps: usize) -> Self {
         for seed in (seed..).step_by(10_000).take(50) {
             let game = Game::play(seed, steps).await;
@@ -60,13 +60,13 @@ impl Archive {
         archive
     }
 
-    /// Whoever asks takes in what has come.
+    /// Takes new batches into the index.
     pub(crate) async fn read(&mut self) {
         let read = self.index.catch_up(&self.game.store, |_| {}).await;
         read.expect("sound");
     }
 
-    /// The game goes on, and nobody signs it yet.
+    /// Continues the game, without signing the new batches.
     pub(crate) async fn go_on(&mut self, steps: usize) {
         self.game.play_on(steps).await;
         self.read().await;
@@ -80,7 +80,7 @@ impl Archive {
             .expect("it has grown")
     }
 
-    /// The signer has another key from the next checkpoint on.
+    /// Replaces the signer's key, from the next checkpoint on.
     pub(crate) fn rotate(&mut self) -> VerifierKey {
         let name = KeyName::new(NAME).expect("a name");
         make_next_key(self.data.path(), name).expect("a key").verifier()
@@ -101,7 +101,7 @@ impl Archive {
         bundle(&self.game.store, &self.index, (question, &answer), kept).await
     }
 
-    /// A bundle of an answer that was given before.
+    /// A bundle for an answer given earlier.
     pub(crate) async fn try_bundle_of(&self, question: Question, answer: &Answer) -> Result<Vec<u8>, EvidenceError> {
         bundle(&self.game.store, &self.index, (question, answer), &[]).await
     }
@@ -114,7 +114,7 @@ impl Archive {
         receipt(&self.game.store, &self.index, id).await
     }
 
-    /// Everything that can be asked.
+    /// All possible questions.
     pub(crate) fn questions(&self) -> Vec<Question> {
         let mut questions: Vec<Question> = self.game.serials.iter().copied().map(Question::Item).collect();
         questions.extend(self.game.deals.iter().map(|deal| Question::Trade(deal.id)));
@@ -122,12 +122,12 @@ impl Archive {
         questions
     }
 
-    /// The trades in which something changed hands.
+    /// Trades in which assets changed hands.
     pub(crate) fn settled(&self) -> Vec<TradeId> {
         exchanges(&self.game)
     }
 
-    /// What somebody knows who has the log's first key.
+    /// Anchors of a party that knows the log's first key.
     pub(crate) fn anchors(&self) -> Anchors {
         Anchors {
             keys: vec![self.key.clone()],
@@ -148,7 +148,7 @@ impl Archive {
     }
 }
 
-/// The trades in which something changed hands.
+/// Trades in which assets changed hands.
 fn exchanges(game: &Game) -> Vec<TradeId> {
     let is_exchange = |deal: &&crate::game::Deal| {
         game.truths.iter().any(|truth| {
@@ -161,7 +161,7 @@ fn exchanges(game: &Game) -> Vec<TradeId> {
     settled.map(|deal| deal.id).collect()
 }
 
-/// A zip as it would be written by whoever changed files in it: with a manifest that fits.
+/// A zip with a manifest that matches its files, as an attacker who changed them would write it.
 pub(crate) fn pack(mut files: Vec<zip::File>) -> Vec<u8> {
     files.retain(|file| file.name != "manifest.txt");
     let line = |file: &zip::File| {

@@ -1,4 +1,4 @@
-//! Bundles of everything that can be asked of generated games.
+//! Bundles for all possible questions about generated games.
 
 use std::io::{Cursor, Read};
 
@@ -78,7 +78,7 @@ async fn other_programs_read_what_is_written() {
     for (at, file) in files.iter().enumerate() {
         let mut other = others.by_index(at).expect("a file");
         let mut content = Vec::new();
-        // Reading to its end compares the checksum.
+        // Reading to the end compares the checksum.
         other.read_to_end(&mut content).expect("whole");
         assert_eq!(other.name().expect("a name"), file.name.as_str());
         assert_eq!(content, file.bytes, "{}", file.name);
@@ -124,7 +124,7 @@ async fn an_archive_that_was_changed_proves_nothing() {
         assert!(found.is_finding(), "{found:?}");
         archive.game.write(leaf, &whole).await;
     }
-    // A leaf on which the answer does not rest: the tree is another one than was signed.
+    // A leaf on which the answer does not rest: the tree differs from the one that was signed.
     let cited: Vec<u64> = answer
         .cited()
         .iter()

@@ -1,4 +1,4 @@
-//! `annals-verify` as it is run: what it prints, and how it ends.
+//! `annals-verify` as a command: its output and exit codes.
 
 use std::{fs, process::Command};
 
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::archive::Archive;
 
-/// A folder with a bundle of a trade, which leads from a kept checkpoint, and a receipt of it.
+/// A folder with a bundle of a trade that contains a proof from a kept checkpoint, and a receipt of the trade.
 struct Given {
     folder: TempDir,
     archive: Archive,
@@ -39,7 +39,7 @@ impl Given {
         fs::write(self.folder.path().join(name), bytes).expect("written");
     }
 
-    /// The command has to end like that, and say that.
+    /// Asserts the exit code, and that the output contains `part`.
     fn ends(&self, code: i32, line: &[&str], part: &str) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_annals-verify"));
         let output = command.args(line).current_dir(self.folder.path()).output();
@@ -63,7 +63,7 @@ async fn it_says_what_is_proven_and_what_is_not() {
         "begins with the",
     );
     given.ends(0, &["receipt", "--key", &key], " gave stored entity ");
-    // Of the same size, nothing has to lead there; and nothing does from a later one.
+    // A kept checkpoint of the same size needs no consistency proof; a later one cannot be connected with the bundle.
     given.put("newest", given.archive.newest().await.to_string());
     given.put("item.zip", given.archive.bundle(given.archive.item()).await);
     given.ends(0, &["item.zip", "--checkpoint", "newest"], "PROVEN");

@@ -1,11 +1,12 @@
-//! Evidence that was handed out is understood for ever, and `annals-verify` says of it what it has said.
+//! Evidence that was handed out stays valid for ever, and `annals-verify` reports the same about it.
 //!
-//! `handed-out` beside this file has evidence of form 1 as it was made once, and to each file `FILE.said`: the line by which it
-//! was checked, and what came of that. There are bundles of a trade, an item and an account, of a log that has changed its key,
-//! cosigned by a witness and with a way from a checkpoint that was kept before the change, and a receipt of that trade.
+//! The folder `handed-out` beside this file has evidence of form 1 as it was made once, and for each file a
+//! `FILE.said`: the command line of the check, and its result. There are bundles of a trade, an item and an account, of
+//! a log that has changed its key, cosigned by a witness and with a consistency proof from a checkpoint that was kept
+//! before the change, and a receipt of that trade.
 //!
-//! Nothing of it is ever made anew. `UPDATE_EXPECT=1` makes it if the folder is not there: whoever changes a form makes another
-//! one, with a folder of its own beside the one that people have.
+//! The files are never regenerated. `UPDATE_EXPECT=1` makes them only if the folder is missing: a changed form is a new
+//! form, with a folder of its own beside the one that people have.
 
 use std::{
     fs,
@@ -20,14 +21,14 @@ use annals_proof::{Checkpoint, KeyKind, KeyName, SignedNote, SignerKey};
 
 use crate::{archive::Archive, game::SHARD};
 
-/// When the witness has seen the checkpoint, seconds since 1970.
+/// When the witness saw the checkpoint, seconds since 1970.
 const SEEN: u64 = 1_795_308_600;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/evidence/handed-out")
 }
 
-/// What `annals-verify` ends with and says.
+/// Exit code and output of `annals-verify`.
 fn said(line: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_annals-verify"));
     let output = command.args(line.split_whitespace()).current_dir(folder()).output();
@@ -65,7 +66,7 @@ async fn what_was_handed_out_is_understood_for_ever() {
     assert_eq!(understood, 4, "a trade, an item, an account and a receipt");
 }
 
-/// Makes evidence as whoever runs a realm would.
+/// Makes evidence as an operator would.
 async fn hand_out() {
     fs::create_dir(folder()).expect("a folder");
     let put = |name: &str, bytes: &[u8]| fs::write(folder().join(name), bytes).expect("written");

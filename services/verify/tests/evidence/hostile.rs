@@ -1,4 +1,4 @@
-//! Evidence by somebody who means harm and signs what they like.
+//! Evidence made by an attacker who can sign anything.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const OTHER: DatabaseId = DatabaseId(101);
 const ASKER: EntityId = EntityId(1_000);
 const KIND: AssetKind = AssetKind(2);
 
-/// Items that an entry makes.
+/// Items that one entry creates.
 const MADE: u32 = 64;
 
 fn place(holder: Holder) -> Place {
@@ -28,7 +28,7 @@ fn place(holder: Holder) -> Place {
     Place { holder, slot }
 }
 
-/// The batch of a log that has only one.
+/// The single batch of a log.
 fn batch(owner: u32, bodies: impl Iterator<Item = (Subject, Body)>) -> Vec<u8> {
     let mut gathering = Gathering::default();
     for (subject, body) in bodies {
@@ -87,7 +87,7 @@ fn entry(number: u64) -> Entry {
     }
 }
 
-/// Somebody is given so many times as many items as an entry can make.
+/// Entries that give one account items, each the maximum per entry.
 fn hoard(entries: u64) -> Bundle {
     bundle(Question::Account(HOLDER), &(1..=entries).map(entry).collect::<Vec<_>>())
 }
@@ -97,7 +97,7 @@ const TRADE: TradeId = TradeId(TransferId {
     number: TransferNumber(1),
 });
 
-/// The first entry of a trade, which puts so many items on the table.
+/// The first entry of a trade, which puts a number of items on the table.
 fn proposal(items: u64) -> Entry {
     let (from, to) = (place(Holder::World), place(Holder::Trade(TRADE, Side::Proposer)));
     let passages = (1..=items).map(|serial| Passage {
@@ -116,7 +116,7 @@ fn proposal(items: u64) -> Entry {
     }
 }
 
-/// Nobody asked, and nothing came of it.
+/// An entry without order and effect.
 fn nothing(number: u64, passages: Vec<Passage>) -> Entry {
     Entry {
         of: TRADE.0,
@@ -178,13 +178,13 @@ fn bundle(question: Question, entries: &[Entry]) -> Bundle {
 fn what_would_take_more_memory_than_there_is_is_not_told() {
     let (few, many) = (hoard(20), hoard(200));
     few.answer().expect("it hangs together");
-    // 200 steps, in each of which all that was made before is held: more than a million in a file of some hundred kilobytes.
+    // 200 steps, each with everything created before it: more than a million items in a file of some hundred kilobytes.
     assert_eq!(many.answer(), Err(BundleError::Told));
 }
 
 #[test]
 fn what_was_refused_takes_nothing_from_what_is_told() {
-    // The second entry claims to take all of it back, and to have been refused: it lies there in each of the steps after it.
+    // The second entry claims to take all items back, and to be refused: they stay on the table in each later step.
     let hoarded = |items, steps: u64| {
         let first = proposal(items);
         let back = first.passages.iter().map(|passage| Passage {
@@ -202,7 +202,7 @@ fn what_was_refused_takes_nothing_from_what_is_told() {
 
 #[test]
 fn what_is_counted_is_what_is_held() {
-    // A thousand times some units of one kind: that is one asset in each step.
+    // A thousand payments of units of one kind: one asset in each step.
     let paid = |number| {
         let account = |holder| Account {
             place: place(holder),

@@ -1,4 +1,4 @@
-//! Evidence made of generated archives, whose signers are the real ones, and what becomes of it when it is changed.
+//! Evidence from generated archives with real signers, and the detection of changes to it.
 
 mod anchors;
 mod archive;

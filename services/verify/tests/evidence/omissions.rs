@@ -1,4 +1,4 @@
-//! What can be left out of a bundle so that nobody sees it, and what cannot: entries with their orders, by whoever has them all.
+//! What an attacker who has all entries with their orders can leave out of a bundle undetected, and what not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,10 @@ use crate::archive::Archive;
 
 const SEEDS: u64 = 4;
 
-/// A bundle of which steps can be left out.
+/// A complete bundle, from which steps can be left out.
 struct Whole {
     bundle: Bundle,
-    /// The entries, each with the number of the event that tells it.
+    /// The entries, each with the number of the event that records it.
     steps: Vec<(usize, Entry)>,
 }
 
@@ -52,7 +52,7 @@ impl Whole {
     }
 }
 
-/// How many gaps were noticed, and how many were not.
+/// Counts of detected and undetected omissions.
 #[derive(Debug, Default)]
 struct Gaps {
     noticed: usize,
@@ -60,7 +60,7 @@ struct Gaps {
 }
 
 impl Gaps {
-    /// Something is left out: whether that is noticed has to be as it is said.
+    /// Checks whether an omission is detected, against the expectation.
     fn leave_out(&mut self, archive: &Archive, fewer: &Bundle, is_unnoticed: bool, what: &str) {
         let answer = fewer.answer();
         assert_eq!(answer.is_ok(), is_unnoticed, "{what}: {answer:?}");
@@ -69,7 +69,7 @@ impl Gaps {
             return;
         }
         self.unnoticed += 1;
-        // Some of them to the end, with all proofs.
+        // Some of them are checked in full, with all proofs.
         if self.unnoticed % 16 == 1 {
             let bytes = fewer.write().expect("it fits together");
             let verdict = check(&bytes, &archive.anchors()).expect("it was the log's");
@@ -107,7 +107,7 @@ async fn of_an_item_only_that_it_went_and_came_back() {
     assert!(gaps.noticed > 50 && gaps.unnoticed > 50, "{gaps:?}");
 }
 
-/// Whether somebody gives only what they have, and gets only items that they have not.
+/// Whether the holder gives only what they have, and receives only items that they do not have.
 fn is_covered<'a>(holder: DatabaseId, entries: impl Iterator<Item = &'a Entry>) -> bool {
     let (mut units, mut items) = (BTreeMap::new(), BTreeSet::new());
     for entry in entries {
@@ -172,7 +172,7 @@ async fn of_a_settled_trade_no_change_of_what_lay_on_the_tables() {
                 .position(|step| step.stage == TradeStage::Begun(Stage::Settled))
                 .expect("it was settled");
             let version = trade.steps[settled].version;
-            // The first acceptance of each side of what was exchanged.
+            // The first acceptance of each side of an exchange.
             let mut accepted = BTreeSet::new();
             let needed: Vec<bool> = steps
                 .map(|step| match (&step.cited.entry.order, step.cited.entry.outcome) {
@@ -184,7 +184,7 @@ async fn of_a_settled_trade_no_change_of_what_lay_on_the_tables() {
                     _ => true,
                 })
                 .collect();
-            // Each alone, and each two of them: what was offered and withdrawn again as well.
+            // Each step alone, and each pair, which covers what was offered and withdrawn again.
             for (one, two) in (0..settled).flat_map(|one| (one..settled).map(move |two| (one, two))) {
                 let fewer = whole.without(|step| step == one || step == two);
                 let is_repeated = |step: usize| {

@@ -25,7 +25,7 @@ async fn every_exchange_has_a_receipt_that_says_what_was_exchanged() {
             }
             let text = made.expect("a receipt");
             let verdict = check_receipt(text.as_bytes(), &archive.anchors()).expect("it verifies");
-            // What lay on the tables before the exchange.
+            // Contents of the tables before the exchange.
             let mut about = archive.game.truths.iter().filter_map(|truth| truth.deal.as_ref());
             let open = about
                 .rfind(|was| was.id == deal.id && was.stage != deal.stage)
@@ -44,7 +44,7 @@ async fn every_exchange_has_a_receipt_that_says_what_was_exchanged() {
                 assert!(text.contains(&format!("\n{line}\n")), "seed {seed}: {line} in {text}");
                 assert!(verdict.statement().contains(&line), "{}", verdict.statement());
             }
-            // Nobody else is in it.
+            // No other account appears in it.
             let said = text.split("c2sp.org").next().expect("words");
             for other in (100..103).filter(|other| !deal.parties.iter().any(|party| party.0 == *other)) {
                 assert!(!said.contains(&format!("entity {other}")), "{said}");

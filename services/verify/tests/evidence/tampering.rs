@@ -1,4 +1,4 @@
-//! Bundles that were changed: by a byte, by whole files, and by somebody who makes everything fit that anybody can make fit.
+//! Changed bundles: single bytes, whole files, and changes in which everything that can be recomputed is consistent.
 
 use annals_event::{
     Body,
@@ -11,10 +11,10 @@ use crate::{
     game::Dice,
 };
 
-/// Changes of one byte that are tried of each bundle.
+/// Single-byte changes tried per bundle.
 const CHANGES: usize = 1_500;
 
-/// What a change may make of a bundle without a key that is known: nothing that is accepted.
+/// Asserts that a changed bundle is rejected, even without a known key.
 fn refused(bytes: &[u8], said: &str) -> Wrong {
     match check(bytes, &Anchors::default()) {
         Ok(verdict) => panic!("{said}: accepted as {}", verdict.subject()),
@@ -61,7 +61,7 @@ async fn a_file_that_is_not_what_the_manifest_says_is_named() {
     let bytes = archive.bundle(archive.trade()).await;
     let files = zip::read(&bytes).expect("a zip");
     for at in 0..files.len() - 1 {
-        // The checksum is made anew; the manifest is the old one.
+        // The checksum is recomputed; the manifest is the old one.
         let mut changed = files.clone();
         let middle = changed[at].bytes.len() / 2;
         changed[at].bytes[middle] ^= 1;
@@ -78,7 +78,7 @@ async fn a_changed_byte_is_found_where_everything_else_was_made_to_fit() {
         let files = zip::read(&archive.bundle(archive.trade()).await).expect("a zip");
         let mut dice = Dice(seed);
         for round in 0..CHANGES {
-            // The manifest is made anew each time.
+            // The manifest is recomputed each time.
             let which = dice.below(files.len() - 1);
             let mut changed = files.clone();
             let bytes = &mut changed[which].bytes;
@@ -153,7 +153,7 @@ async fn events_of_something_else_are_found() {
     let read = async |question| Bundle::read(&archive.bundle(question).await).expect("a bundle").0;
     let first = read(annals_evidence::Question::Trade(trades[0])).await;
     let second = read(annals_evidence::Question::Trade(trades[1])).await;
-    // Put in behind, and in the place of its own.
+    // Events of another trade, appended, and in place of an own one.
     let mut more = first.clone();
     more.events.extend(second.events.clone());
     assert!(
@@ -164,7 +164,7 @@ async fn events_of_something_else_are_found() {
     let mut mixed = first.clone();
     mixed.events[0] = second.events[0].clone();
     assert!(mixed.write().is_err());
-    // Left out from within: what follows cannot have been done then. That somebody asked, and in vain, leaves no trace.
+    // Steps left out from within: later steps would then be impossible. An order that was refused leaves no trace.
     let mut found = 0;
     for at in (0..first.events.len() - 2).step_by(2) {
         let mut fewer = first.clone();
@@ -183,12 +183,12 @@ async fn events_of_something_else_are_found() {
         }
     }
     assert!(found > 1, "{found}");
-    // Left out at the end: the trade is open.
+    // Left out at the end: the trade is still open.
     let mut fewer = first.clone();
     fewer.events.truncate(first.events.len() - 2);
     let open = check(&fewer.write().expect("it fits together"), &archive.anchors()).expect("so it was");
     assert!(!open.statement().contains("settled"), "{}", open.statement());
-    // The question of another.
+    // The question of the other trade.
     let mut other = first.clone();
     other.question = second.question;
     assert!(matches!(other.write(), Err(BundleError::Stray { .. })));
@@ -211,7 +211,7 @@ async fn another_checkpoint_of_the_same_log_does_not_fit() {
             assert!(matches!(checked, Err(Wrong::Event { .. })), "{checked:?}");
         }
     }
-    // The events of later, under what was signed earlier.
+    // Later events under an earlier checkpoint.
     let late = archive.bundle(*archive.questions().last().expect("one")).await;
     let mut late = Bundle::read(&late).expect("a bundle").0;
     late.checkpoint = old;
@@ -232,7 +232,7 @@ async fn what_is_cut_off_or_no_bundle_is_refused() {
     refused(&longer, "a byte more");
     assert!(refused(b"MZ", "something else").is_no_verdict());
     assert!(refused(&vec![0; zip::ZIP_BYTES + 1], "too long").is_no_verdict());
-    // The same files as another program packs them.
+    // The same files, packed by another program.
     let mut other = ::zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     for file in zip::read(&bytes).expect("a zip") {
         use std::io::Write as _;

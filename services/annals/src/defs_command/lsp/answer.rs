@@ -1,4 +1,4 @@
-//! Answers to what an editor asks about a file.
+//! Answers to an editor's requests about a file.
 
 use annals_authoring::editor::Draft;
 use lsp_types::{
@@ -15,13 +15,13 @@ use super::{
     worlds::{InWorld, Worlds},
 };
 
-/// What answers are made from.
+/// What answers are computed from.
 pub(super) struct Answer<'s> {
     pub(super) worlds: &'s Worlds,
     pub(super) abilities: Abilities,
 }
 
-/// A file that is asked about.
+/// The file of a request.
 struct Asked<'s> {
     located: InWorld,
     draft: &'s Draft,
@@ -29,7 +29,7 @@ struct Asked<'s> {
 }
 
 impl<'s> Answer<'s> {
-    /// A file of a world.
+    /// The file of a request, if it belongs to a world.
     fn asked(&self, url: &Url) -> Option<Asked<'s>> {
         let located = self.worlds.locate(url)?;
         let draft = self.worlds.draft(&located)?;

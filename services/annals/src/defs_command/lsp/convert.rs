@@ -1,4 +1,4 @@
-//! From what the library says to what the protocol says.
+//! Conversion of the library's results to the protocol's types.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,13 +15,13 @@ use lsp_types::{
 
 use super::position::Lines;
 
-/// The file that stands for a world's folder, where there is something to say about the folder.
+/// The file that carries diagnostics about a world's folder.
 const FOLDER_FILE: &str = "entities.xml";
 
-/// The files of a world as the editor calls them.
+/// The editor's URLs of the files of a world.
 pub(super) struct Urls<'w> {
     pub(super) root: &'w Path,
-    /// Those of the open files, by their paths below the root.
+    /// The URLs of open files, by path below the root.
     pub(super) open: Vec<(String, Url)>,
 }
 
@@ -35,7 +35,7 @@ impl Urls<'_> {
     }
 }
 
-/// The files of a draft with their lines, each worked out once.
+/// The files of a draft with their line tables, each computed once.
 pub(super) struct Texts<'d> {
     draft: &'d Draft,
     lines: BTreeMap<String, Lines<'d>>,
@@ -49,10 +49,10 @@ impl<'d> Texts<'d> {
         }
     }
 
-    /// The part of a file that a place means.
+    /// The range of a file that a place refers to.
     fn range(&mut self, place: &Place) -> Range {
         let (Some(bytes), Some(text)) = (self.draft.range(place), self.draft.text(&place.file)) else {
-            // Of what cannot be read there is no text.
+            // There is no text for a file that cannot be read.
             let start = Position::new(place.line.saturating_sub(1), place.column.saturating_sub(1));
             return Range::new(start, start);
         };
@@ -93,7 +93,7 @@ pub(super) fn diagnostic(texts: &mut Texts<'_>, urls: &Urls<'_>, found: &Diagnos
     }
 }
 
-/// A completion; its place in the list keeps its rank. The cursor goes where it should if the editor has snippets.
+/// A completion; its index in the list keeps its rank. The cursor position is set if the editor supports snippets.
 pub(super) fn completion(lines: &Lines<'_>, rank: usize, one: Completion, has_snippets: bool) -> CompletionItem {
     let (format, new_text) = if has_snippets {
         let (before, behind) = one.text.split_at(one.cursor);
@@ -133,7 +133,7 @@ fn markdown(value: String) -> Documentation {
     })
 }
 
-/// A text as snippets write it.
+/// A text with snippet syntax escaped.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -160,7 +160,7 @@ pub(super) fn symbol(lines: &Lines<'_>, one: Symbol) -> DocumentSymbol {
     }
 }
 
-/// A list of symbols, for editors that know no nested ones.
+/// A flat list of symbols, for editors without nested ones.
 #[expect(deprecated, reason = "the protocol's types still have the field")]
 pub(super) fn flattened(symbols: Vec<DocumentSymbol>, within: Option<&str>, url: &Url) -> Vec<SymbolInformation> {
     let mut flat = Vec::new();

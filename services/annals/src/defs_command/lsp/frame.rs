@@ -1,52 +1,52 @@
-//! Messages as they come over a pipe: a header that says how long a message is, and the message.
+//! Messages on a pipe: a header with the length, and the message.
 //!
-//! Whatever comes, the next message is looked for behind it; only the end of the pipe ends the conversation.
+//! After malformed input, reading continues with the next message; only the end of the pipe ends the session.
 
 use std::io::{self, BufRead, Read as _, Write};
 
 use lsp_server::Message;
 use serde_json::{Value as Json, json};
 
-/// Longest message read, bytes: an open file of 8 MiB with every character escaped.
+/// Maximum size of a message, bytes: an open file of 8 MiB with every character escaped.
 pub(super) const MAX_MESSAGE: u64 = 64 << 20;
 
-/// Longest line of a header, bytes.
+/// Maximum length of a header line, bytes.
 const MAX_HEADER_LINE: u64 = 4_096;
 
-/// Most lines of a header: the protocol knows two.
+/// Maximum lines of a header: the protocol defines two.
 const MAX_HEADER_LINES: usize = 32;
 
-/// Something read.
+/// The result of a read.
 #[derive(Debug)]
 pub(super) enum Frame {
-    /// A message, and the bytes that it came as.
+    /// A message, and its size in bytes.
     Message { message: Message, bytes: u64 },
-    /// Something else, and why it is no message.
+    /// Malformed input, and the reason.
     Malformed(Malformed),
 }
 
-/// Why something is no message.
+/// Why input is not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Malformed {
-    /// Its header does not say how long it is.
+    /// Its header has no length.
     #[error("the header has no Content-Length")]
     NoLength,
     /// Its header does not end.
     #[error("the header has more than {MAX_HEADER_LINES} lines")]
     LongHeader,
-    /// It is longer than any message.
+    /// It exceeds the maximum size.
     #[error("the message is longer than {MAX_MESSAGE} bytes")]
     TooLong,
     /// It is not JSON.
     #[error("the message is not JSON")]
     NotJson,
-    /// It is JSON, and neither a request nor a response nor a notification.
+    /// It is JSON, but neither a request nor a response nor a notification.
     #[error("the message is neither a request nor a response nor a notification")]
     NotMessage,
 }
 
 impl Malformed {
-    /// The code of the error in the protocol.
+    /// The protocol's error code.
     fn code(self) -> i32 {
         match self {
             Self::NoLength | Self::LongHeader | Self::TooLong | Self::NotJson => {
@@ -57,7 +57,7 @@ impl Malformed {
     }
 }
 
-/// The next message, or what came instead; `None` at the end.
+/// The next message, or malformed input; `None` at the end.
 pub(super) fn read(input: &mut impl BufRead) -> io::Result<Option<Frame>> {
     let Some(length) = read_header(input)? else {
         return Ok(None);
@@ -83,7 +83,7 @@ pub(super) fn read(input: &mut impl BufRead) -> io::Result<Option<Frame>> {
     }))
 }
 
-/// The length that a header says, or why it says none; `None` at the end.
+/// The length in a header, or why there is none; `None` at the end.
 fn read_header(input: &mut impl BufRead) -> io::Result<Option<Result<u64, Malformed>>> {
     let mut length = Err(Malformed::NoLength);
     let mut lines = 0;
@@ -96,9 +96,9 @@ fn read_header(input: &mut impl BufRead) -> io::Result<Option<Result<u64, Malfor
         let text = String::from_utf8_lossy(&line);
         match text.trim_end() {
             "" if lines > 0 => return Ok(Some(length)),
-            // Blank lines between messages hurt nobody.
+            // Blank lines between messages are ignored.
             "" => {}
-            // What is behind it is read as a header of its own.
+            // The rest is read as a new header.
             _ if lines == MAX_HEADER_LINES => return Ok(Some(Err(Malformed::LongHeader))),
             line => {
                 lines += 1;
@@ -117,7 +117,7 @@ pub(super) fn write(output: &mut impl Write, message: &Message) -> io::Result<()
     message.write(output)
 }
 
-/// Answers something that was no message, whose sender is not known.
+/// Answers malformed input, whose request id is unknown.
 pub(super) fn refuse(output: &mut impl Write, malformed: Malformed) -> io::Result<()> {
     let error = json!({ "code": malformed.code(), "message": malformed.to_string() });
     let text = json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string();

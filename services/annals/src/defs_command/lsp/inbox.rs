@@ -1,6 +1,6 @@
-//! What an editor has said and nobody has heard yet: bounded in number and in bytes.
+//! The queue of an editor's messages: bounded in number and in bytes.
 //!
-//! One thread puts in, another takes out. What is put in waits while there is no room, and then so does the editor.
+//! One thread puts, another takes. Putting blocks while the queue is full, which blocks the editor in turn.
 
 use std::{
     collections::VecDeque,
@@ -12,42 +12,42 @@ use lsp_types::notification::{Cancel, Notification as _};
 
 use super::frame::{MAX_MESSAGE, Malformed};
 
-/// Most events read ahead: enough for a fast typist while a large world is checked.
+/// Maximum queued events: enough for a fast typist while a large world is checked.
 const MAX_WAITING: usize = 256;
 
-/// Most bytes read ahead, as they came: one message of the greatest length, or many short ones.
+/// Maximum queued bytes, as received: one message of maximum size, or many short ones.
 const MAX_WAITING_BYTES: u64 = MAX_MESSAGE;
 
-/// What can happen.
+/// An input of the server.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// The editor says something.
+    /// A message of the editor.
     Message(Message),
-    /// The answer to this request is not wanted any more.
+    /// The answer to this request is no longer wanted.
     Cancelled(RequestId),
-    /// It says something that is no message.
+    /// Malformed input.
     Malformed(Malformed),
-    /// It says nothing more.
+    /// The end of the input.
     Closed,
 }
 
-/// Events in their order.
+/// A bounded queue of events, in order.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     waiting: Mutex<Waiting>,
-    /// Something was put in, or taken out.
+    /// Signals a put or a take.
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Each with the bytes that it came as.
+    /// Each with its size in bytes, as received.
     events: VecDeque<(Event, u64)>,
     bytes: u64,
 }
 
 impl Waiting {
-    /// Whether as many bytes more may be read ahead. A single event always may.
+    /// Whether this many more bytes may be queued. An empty queue accepts any event.
     fn has_room(&self, bytes: u64) -> bool {
         self.events.is_empty() || (self.events.len() < MAX_WAITING && self.bytes + bytes <= MAX_WAITING_BYTES)
     }
@@ -58,7 +58,7 @@ impl Waiting {
         Some(event)
     }
 
-    /// Gives up a request that still waits. One that was answered, or never came, is nobody's any more.
+    /// Cancels a queued request. The id of an answered or unknown request is ignored.
     fn cancel(&mut self, id: &RequestId) {
         let request = self
             .events
@@ -71,10 +71,10 @@ impl Waiting {
 }
 
 impl Inbox {
-    /// Puts in an event that came as so many bytes, as soon as there is room.
+    /// Puts an event of this many bytes, as soon as there is room.
     pub(super) fn put(&self, event: Event, bytes: u64) {
         let mut waiting = self.lock();
-        // Before it waits for room: what it cancels is what there is no room for.
+        // Before waiting for room: the request to cancel may be what fills the queue.
         if let Some(id) = cancelled_by(&event) {
             waiting.cancel(&id);
         }
@@ -94,7 +94,7 @@ impl Inbox {
         event
     }
 
-    /// The next event, once there is one.
+    /// The next event; blocks until there is one.
     pub(super) fn take(&self) -> Event {
         let waiting = self.lock();
         let mut waiting = self
@@ -107,7 +107,7 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // No state in between is ever left behind: what is in it is sound even if a thread died.
+        // The queue is consistent after every operation, so a poisoned lock is safe to use.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,10 +1,10 @@
-//! Places in a text: bytes here, lines and UTF-16 units in the protocol.
+//! Positions in a text: bytes here, lines and UTF-16 units in the protocol.
 
 use std::ops::Range;
 
 use lsp_types::Position;
 
-/// Where the lines of a text begin, as the protocol counts them: behind `\n`, `\r\n` and `\r`.
+/// Line starts of a text, as the protocol counts them: after `\n`, `\r\n` and `\r`.
 #[derive(Debug)]
 pub(super) struct Lines<'t> {
     text: &'t str,
@@ -24,7 +24,7 @@ impl<'t> Lines<'t> {
         Self { text, starts }
     }
 
-    /// The position of a byte; of one within a character, that of the character.
+    /// The position of a byte offset; inside a character, that of the character.
     pub(super) fn position(&self, offset: usize) -> Position {
         let offset = self.text.floor_char_boundary(offset);
         let line = self.starts.partition_point(|&start| start <= offset) - 1;
@@ -35,7 +35,7 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// The byte at a position; beyond the end of a line, or of the text, that end.
+    /// The byte offset of a position; a position beyond the end of a line or of the text gives that end.
     pub(super) fn offset(&self, position: Position) -> usize {
         let Some(&start) = self.starts.get(position.line as usize) else {
             return self.text.len();
@@ -95,7 +95,7 @@ mod tests {
             assert_eq!(lines.offset(position), offset, "{position:?}");
         }
         let at = |line, character| lines.offset(Position { line, character });
-        // Within a surrogate pair, behind the end of a line, behind the last line.
+        // Inside a surrogate pair, beyond the end of a line, beyond the last line.
         assert_eq!(at(0, 4), 6);
         assert_eq!(at(0, 99), 11);
         assert_eq!(at(9, 0), text.len());

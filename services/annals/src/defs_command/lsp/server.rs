@@ -1,8 +1,8 @@
-//! The server: what an editor says comes in, one message at a time, and answers go out.
+//! The server: takes an editor's messages one at a time, and produces answers.
 //!
-//! Contract: [`Server::handle`] each event, then send what [`Server::drain`] gives. While nothing has come,
-//! [`Server::settle`] checks a world that has changed and tells the editor what is wrong; so an editor that types faster
-//! than a world can be checked waits for no check but the one that is running.
+//! Contract: call [`Server::handle`] with each event, then send what [`Server::drain`] returns. While no input is
+//! pending, call [`Server::settle`]: it checks a changed world and publishes its diagnostics. An editor that types
+//! faster than a world can be checked therefore waits at most for the check in progress.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,43 +31,43 @@ use super::{
     worlds::{NotTaken, World, Worlds},
 };
 
-/// The files whose changes on the disk matter.
+/// The files whose changes on disk matter.
 const WATCHED: [&str; 3] = ["**/*.def", "**/*.xml", "**/{base,cell,client}/*.py"];
 
-/// What a conversation has come to.
+/// The phase of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The editor has not said what it is.
+    /// Before `initialize`.
     Strange,
-    /// It asks and is answered.
+    /// Requests are answered.
     Running,
-    /// It has said that it will leave.
+    /// After `shutdown`.
     Leaving,
-    /// It has left, with this exit code.
+    /// Ended, with this exit code.
     Over(u8),
 }
 
-/// What the editor can do.
+/// The capabilities of the editor.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Abilities {
     pub(super) snippets: bool,
     pub(super) nested_symbols: bool,
-    /// It watches files when asked.
+    /// It can watch files.
     watches: bool,
 }
 
-/// A conversation with an editor.
+/// A session with an editor.
 #[derive(Debug)]
 pub(super) struct Server {
     phase: Phase,
     abilities: Abilities,
     worlds: Worlds,
-    /// The folders that the editor works in.
+    /// The workspace folders.
     folders: Vec<Url>,
     out: Vec<Message>,
 }
 
-/// Why a request is not answered.
+/// The error of a request.
 #[derive(Debug)]
 pub(super) struct Refusal {
     code: ErrorCode,
@@ -90,17 +90,17 @@ impl Server {
         match message {
             Message::Request(request) => self.request(request),
             Message::Notification(notification) => self.notification(notification),
-            // The only question asked is whether files are watched; nothing depends on the answer.
+            // The only request sent registers file watches; its answer does not matter.
             Message::Response(_) => {}
         }
     }
 
-    /// Answers a request whose answer is not wanted any more.
+    /// Answers a request that was cancelled.
     pub(super) fn cancelled(&mut self, id: RequestId) {
         self.refuse(id, ErrorCode::RequestCanceled, "the request was cancelled".to_owned());
     }
 
-    /// The pipe has ended.
+    /// Handles the end of the input.
     pub(super) fn hung_up(&mut self) {
         self.phase = match self.phase {
             Phase::Over(code) => Phase::Over(code),
@@ -109,7 +109,7 @@ impl Server {
         };
     }
 
-    /// The exit code once the conversation is over.
+    /// The exit code once the session has ended.
     pub(super) fn exit_code(&self) -> Option<u8> {
         match self.phase {
             Phase::Over(code) => Some(code),
@@ -117,17 +117,17 @@ impl Server {
         }
     }
 
-    /// What is to be sent.
+    /// The messages to send.
     pub(super) fn drain(&mut self) -> Vec<Message> {
         std::mem::take(&mut self.out)
     }
 
-    /// Whether [`Server::settle`] has something to do.
+    /// Whether [`Server::settle`] has work to do.
     pub(super) fn is_unsettled(&self) -> bool {
         self.phase == Phase::Running && self.worlds.is_any_stale()
     }
 
-    /// Checks a world that has changed.
+    /// Checks one changed world.
     pub(super) fn settle(&mut self) {
         let open: Vec<(Url, i32)> = self
             .worlds
@@ -184,7 +184,7 @@ impl Server {
         self.out.push(Response::new_err(id, code as i32, message).into());
     }
 
-    /// Answers a question about a file.
+    /// Answers a request about a file.
     fn ask(&self, method: &str, params: Json) -> Result<Json, Refusal> {
         let answer = Answer {
             worlds: &self.worlds,
@@ -211,7 +211,7 @@ impl Server {
         if self.phase != Phase::Running {
             return;
         }
-        // What cannot be understood cannot be answered either: nobody waits for it.
+        // A malformed notification has no answer, so it is dropped.
         let _ = self.take(&method, params);
     }
 
@@ -251,7 +251,7 @@ impl Server {
         Ok(())
     }
 
-    /// Shows why an open file is not read. Nobody waits for an answer to what an editor tells.
+    /// Shows why the text of an open file is not used: a notification has no answer in which to say so.
     fn tell_of(&mut self, url: &Url, taken: Result<(), NotTaken>) {
         if let Err(reason) = taken {
             let message = format!("`{url}` is read as it is on the disk: {reason}");
@@ -330,7 +330,7 @@ impl Server {
     }
 }
 
-/// What is to be said about a world's files: all about those that are open, and what is new about the others.
+/// The diagnostics to publish: all for open files, and changed ones for the others.
 fn news(world: &mut World, urls: &Urls<'_>, versions: &BTreeMap<&str, i32>) -> Vec<PublishDiagnosticsParams> {
     let mut found: BTreeMap<String, Vec<lsp_types::Diagnostic>> = BTreeMap::new();
     let mut texts = Texts::of(&world.draft);

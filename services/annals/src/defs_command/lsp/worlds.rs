@@ -1,4 +1,4 @@
-//! The worlds that an editor works on: on the disk, with what is open in its place.
+//! The worlds that an editor works on: the files on disk, overlaid with the open ones.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,13 +14,13 @@ use lsp_types::{TextDocumentContentChangeEvent, Url};
 
 use super::position::Lines;
 
-/// Most files open at once: more than anybody looks at.
+/// Maximum number of open files: far more than are in use.
 const MAX_DOCUMENTS: usize = 1_024;
 
-/// Most bytes of the files open at once: as many as a world may have.
+/// Maximum total size of open files, bytes: that of a whole world.
 const MAX_OPEN_BYTES: usize = MAX_TREE_BYTES;
 
-/// What there is too much of for the text of an open file to be taken. What is on the disk counts in its place.
+/// The limit that keeps the text of an open file from being used. The file on disk is used instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotTaken {
     #[error("more than {MAX_DOCUMENTS} files are open; close some of them and open it again")]
@@ -31,20 +31,20 @@ pub(super) enum NotTaken {
     Total,
 }
 
-/// Everything that an editor works on.
+/// All worlds of a session.
 #[derive(Debug, Default)]
 pub(super) struct Worlds {
     worlds: BTreeMap<PathBuf, World>,
     documents: BTreeMap<Url, Document>,
 }
 
-/// A world, by the folder below which its `entity_defs` are.
+/// A world, by the folder that contains its `entity_defs`.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) draft: Draft,
-    /// It has changed since it was checked.
+    /// Whether it has changed since the last check.
     is_stale: bool,
-    /// What was last said about each file that there was something to say about.
+    /// The last published diagnostics per file, where there were any.
     pub(super) published: BTreeMap<String, Vec<lsp_types::Diagnostic>>,
 }
 
@@ -60,12 +60,12 @@ pub(super) struct Document {
 #[derive(Clone, Debug)]
 pub(super) struct InWorld {
     pub(super) root: PathBuf,
-    /// Its path below the root, `/` between names.
+    /// Its path below the root, with `/` between names.
     pub(super) file: String,
 }
 
 impl Worlds {
-    /// Looks for a world in a folder, where `annals defs check` looks for it.
+    /// Looks for a world in a folder, in the same places as `annals defs check`.
     pub(super) fn discover(&mut self, folder: &Path) {
         if let Some(below) = root_of(&Tree::read(folder)) {
             let root: PathBuf = folder.join(below).components().collect();
@@ -73,7 +73,7 @@ impl Worlds {
         }
     }
 
-    /// Leaves the worlds below a folder. What was said about them is to be taken back.
+    /// Removes the worlds below a folder and returns them: their diagnostics must be withdrawn.
     pub(super) fn forget(&mut self, folder: &Path) -> Vec<(PathBuf, World)> {
         let below: Vec<PathBuf> = self
             .worlds
@@ -89,7 +89,7 @@ impl Worlds {
             .collect()
     }
 
-    /// Reads a world from the disk, if it is not known.
+    /// Loads a world from disk, if it is not known.
     fn load(&mut self, root: &Path) {
         if !self.worlds.contains_key(root) {
             let world = World {
@@ -101,7 +101,7 @@ impl Worlds {
         }
     }
 
-    /// What is on the disk, with what is open in its place.
+    /// The files on disk, overlaid with the open ones.
     fn tree(&self, root: &Path) -> Tree {
         let mut tree = Tree::read(root);
         for document in self.documents.values() {
@@ -112,10 +112,10 @@ impl Worlds {
         tree
     }
 
-    /// Takes an open file's text in place of what is on the disk.
+    /// Uses an open file's text in place of the file on disk.
     pub(super) fn open(&mut self, url: &Url, version: i32, text: String) -> Result<(), NotTaken> {
         let Ok(path) = url.to_file_path() else { return Ok(()) };
-        // Opened twice, the newer text counts.
+        // If it is opened twice, the newer text counts.
         self.documents.remove(url);
         let taken = self.room_for(text.len());
         if taken.is_ok() {
@@ -131,7 +131,8 @@ impl Worlds {
         taken
     }
 
-    /// Changes an open file. If it is not taken, the file counts as closed: later changes would be of another text.
+    /// Changes an open file. If the change is not accepted, the file counts as closed: later changes would apply to
+    /// another text.
     pub(super) fn change(
         &mut self,
         url: &Url,
@@ -162,7 +163,7 @@ impl Worlds {
         Ok(())
     }
 
-    /// Whether one more file of so many bytes may be open.
+    /// Whether one more file of this many bytes may be open.
     fn room_for(&self, bytes: usize) -> Result<(), NotTaken> {
         let open: usize = self.documents.values().map(|document| document.text.len()).sum();
         if bytes > MAX_FILE_BYTES {
@@ -184,7 +185,7 @@ impl Worlds {
         }
     }
 
-    /// Goes back to what is on the disk.
+    /// Goes back to the file on disk.
     pub(super) fn close(&mut self, url: &Url) {
         let located = self.locate(url);
         self.documents.remove(url);
@@ -193,8 +194,8 @@ impl Worlds {
         }
     }
 
-    /// Looks at the disk again, since these files have changed there: once at each world, however many of its files they
-    /// are. Gives how many looks that took.
+    /// Rereads the disk after changes to these files: once per world, however many of its files changed. Returns the
+    /// number of reads.
     pub(super) fn changed_on_disk(&mut self, paths: &BTreeSet<PathBuf>) -> usize {
         let mut stale = BTreeSet::new();
         let mut unknown = BTreeSet::new();
@@ -218,12 +219,12 @@ impl Worlds {
         }
     }
 
-    /// Whether a world has changed since it was checked.
+    /// Whether a world has changed since its last check.
     pub(super) fn is_any_stale(&self) -> bool {
         self.worlds.values().any(|world| world.is_stale)
     }
 
-    /// Checks a world that has changed.
+    /// Checks one changed world.
     pub(super) fn check_one(&mut self) -> Option<(&Path, &mut World)> {
         let (root, world) = self.worlds.iter_mut().find(|(_, world)| world.is_stale)?;
         world.draft.check();
@@ -231,7 +232,7 @@ impl Worlds {
         Some((root, world))
     }
 
-    /// In which world a file is, and where.
+    /// The world that contains a file, and the path in it.
     pub(super) fn locate(&self, url: &Url) -> Option<InWorld> {
         let path = url.to_file_path().ok()?;
         let known = self.worlds.keys().rev().find(|root| path.starts_with(root)).cloned();
@@ -244,20 +245,20 @@ impl Worlds {
         self.worlds.get(&located.root).map(|world| &world.draft)
     }
 
-    /// The open files, with what the editor calls them.
+    /// The open files, with their URLs.
     pub(super) fn documents(&self) -> impl Iterator<Item = (&Url, &Document)> {
         self.documents.iter()
     }
 }
 
-/// The path of a file below a folder, `/` between names.
+/// The path of a file below a folder, with `/` between names.
 fn below(root: &Path, path: &Path) -> Option<String> {
     let names = path.strip_prefix(root).ok()?.components();
     let names: Option<Vec<&str>> = names.map(|name| name.as_os_str().to_str()).collect();
     names.map(|names| names.join("/")).filter(|file| !file.is_empty())
 }
 
-/// The root of the world that a file is of, by its path: that below which it is one that is read.
+/// The root of the world to which a file belongs, by its path: the folder below which this path is read.
 fn root_above(path: &Path) -> Option<PathBuf> {
     let is_root = |root: &&Path| below(root, path).is_some_and(|file| FileKind::of(&file).is_some());
     path.ancestors().skip(1).find(is_root).map(Path::to_owned)
@@ -294,7 +295,7 @@ mod tests {
         worlds.close(&url("0"));
         assert_eq!(worlds.open(&url("more"), 0, " ".repeat(MAX_FILE_BYTES)), Ok(()));
         assert_eq!(worlds.change(&url("more"), 1, typed(".")), Err(NotTaken::Length));
-        // It is as if it was closed: what follows would be of a text that nobody has.
+        // It counts as closed: later changes would apply to an unknown text.
         assert!(!worlds.documents.contains_key(&url("more")));
         assert_eq!(worlds.change(&url("more"), 2, typed("ignored")), Ok(()));
         assert_eq!(
@@ -325,7 +326,7 @@ mod tests {
         assert_eq!(worlds.changed_on_disk(&paths), 1);
         let draft = &worlds.worlds[&game.join("res/scripts")].draft;
         assert_eq!(draft.text("entities.xml"), Some("<root> <Avatar/> </root>"));
-        // Files of a world that nobody knew of lead to it.
+        // Files of an unknown world lead to its discovery.
         let mut worlds = Worlds::default();
         assert_eq!(worlds.changed_on_disk(&paths), 1);
         assert_eq!(

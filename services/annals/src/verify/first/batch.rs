@@ -1,4 +1,4 @@
-//! What is left of one batch, and which of its events is another where only its header is what it was.
+//! The remains of one batch, and which of its events differs if only its header is original.
 
 use annals_event::{Batch, Header, Reader, Thinned};
 use annals_ids::{EventNumber, Hash, LogPosition};
@@ -7,20 +7,20 @@ use annals_store::ArchivedBatch;
 
 use super::{What, reading::Floors};
 
-/// Most events of a batch for which it is tried which of them have changed places: the tries are the square of that.
+/// Maximum events of a batch for which all reorderings of two are tried: the number of tries is the square.
 const MOST_TRIED: usize = 64;
 
-/// What the archive has at a leaf.
+/// The content of the archive at a leaf.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
-    /// Whose batch it says it is, and which.
+    /// The owner and number in its header.
     pub(super) at: LogPosition,
     pub(super) hash: Hash,
-    /// The hash of the batch before, as it says.
+    /// The hash of the previous batch in its header.
     pub(super) previous: Hash,
     pub(super) first_event: EventNumber,
     pub(super) events: u32,
-    /// What is wrong with its events, if its header stands, and where that begins: the first event and the last that it can be.
+    /// The fault of its events, if its header is intact, with the first and the last event that it can concern.
     pub(super) wrong: Option<(What, EventNumber, EventNumber)>,
 }
 
@@ -55,14 +55,14 @@ impl Seen {
         })
     }
 
-    /// The last event of its log up to its end.
+    /// The last event of its log up to the end of the batch.
     pub(super) fn last_event(&self) -> EventNumber {
         EventNumber(self.first_event.0 + u64::from(self.events) - 1)
     }
 }
 
-/// Events that are not those of their header: what they were is known where putting them back in order, or leaving one out, gives
-/// the root that the header names.
+/// Compares events with a header that does not match them. The originals are known if reordering them, or leaving one
+/// out, gives the root in the header.
 fn compare(header: &Header, events: &[u8]) -> (What, EventNumber, EventNumber) {
     let number = |place: usize| EventNumber(header.first_event.0 + place as u64);
     let count = header.events as usize;
@@ -81,7 +81,7 @@ fn compare(header: &Header, events: &[u8]) -> (What, EventNumber, EventNumber) {
     let places = 0..hashes.len().min(MOST_TRIED + 1);
     if hashes.len() == count + 1 {
         let without = |out: usize| (0..hashes.len()).filter(move |place| *place != out);
-        // Of several that are alike the last is the one too many: those before it are where they were.
+        // Of several equal events the last is the surplus one: those before it are in their original places.
         let found = places
             .rev()
             .find(|&out| leads(&mut without(out).map(|place| hashes[place])));
@@ -108,7 +108,7 @@ fn compare(header: &Header, events: &[u8]) -> (What, EventNumber, EventNumber) {
     (What::Events, header.first_event, last)
 }
 
-/// The hashes of what follows a header, as far as it is events at all.
+/// The hashes of the events after a header, as far as they can be decoded.
 fn hashes(events: &[u8]) -> Option<Vec<Hash>> {
     let mut reader = Reader::new(events);
     let mut hashes = Vec::new();

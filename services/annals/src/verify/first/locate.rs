@@ -1,4 +1,4 @@
-//! From what is left of an archive to the first event in it that is not as it was.
+//! Locates the first event that differs from the original, from the remains of an archive.
 
 use annals_ids::{Hash, LeafIndex, LogPosition};
 use annals_proof::{Frontier, TreeHead};
@@ -31,7 +31,7 @@ pub(super) fn trace(reading: &Reading, kept: &Kept) -> Traced {
     }
 }
 
-/// How many leaves the largest checkpoint has that the archive begins with, and the first with which it does not.
+/// Size of the largest checkpoint that matches the archive, and the first checkpoint that does not.
 fn compare(reading: &Reading, heads: &[TreeHead]) -> (u64, Option<TreeHead>) {
     let mut tree = Frontier::new();
     let mut holds = 0;
@@ -52,11 +52,11 @@ fn compare(reading: &Reading, heads: &[TreeHead]) -> (u64, Option<TreeHead>) {
 struct Search<'a> {
     reading: &'a Reading,
     logs: Logs<'a>,
-    /// What the first leaves were, where that is proven and not what they are.
+    /// The original hashes of the first leaves, if these are proven and differ from the present ones.
     originals: Option<&'a [Hash]>,
-    /// Of how many leaves it is proven what they were.
+    /// Number of leaves whose original hashes are proven.
     certain: u64,
-    /// How many leaves are proven to be what they were.
+    /// Number of leaves that are proven to be original.
     holds: u64,
 }
 
@@ -74,17 +74,17 @@ impl Search<'_> {
             Some(self.other(leaf, hash, originals))
         });
         let fault = self.logs.first_fault(self.certain);
-        // Where it is known what each leaf was, what else the logs say is not needed.
+        // If the original of each leaf is known, the logs add nothing.
         let fault = fault.filter(|fault| fault.leaves.0.0 >= self.certain);
         let size = self.reading.size.max(kept);
         let lacking = (self.certain..size).find(|leaf| !seen.contains_key(leaf));
         let lacking = lacking.map(|leaf| self.at(leaf, None, None, What::Gone));
-        // What says more about a leaf comes first.
+        // The most specific finding about a leaf comes first.
         let found = [header, events, fault, lacking].into_iter().flatten();
         found.min_by_key(|first| first.leaves)
     }
 
-    /// A leaf that is not what it was, which had this hash.
+    /// A leaf that differs from its original, which had this hash.
     fn other(&self, leaf: u64, hash: Hash, originals: &[Hash]) -> First {
         let there = self.reading.seen.get(&leaf);
         let was = self.logs.batch_of(hash);
@@ -98,7 +98,7 @@ impl Search<'_> {
         if is_elsewhere {
             self.at(leaf, was, begin, What::Moved)
         } else if there.is_some_and(|there| Some(there.at) == was) {
-            // Where its log goes on behind what it was, that says how many events it had.
+            // If its log continues after the original, that gives the number of its events.
             let last = self.logs.last_event_behind(hash).unwrap_or(MANY);
             let events = was
                 .and_then(|was| self.logs.first_event_of(was))
@@ -126,8 +126,8 @@ impl Search<'_> {
         }
     }
 
-    /// A checkpoint that was kept does not hold, and what its leaves were nobody knows: it is among those behind the last that does
-    /// hold, and no later than what is wrong in any case.
+    /// A kept checkpoint does not match, and the original leaves are unknown: the change lies after the last checkpoint
+    /// that matches, and no later than any other fault.
     fn anew(&self, head: TreeHead, first: Option<First>) -> First {
         let (from, last) = (LeafIndex(self.holds), LeafIndex(head.size - 1));
         let until = first.as_ref().map_or(last, |first| first.leaves.1.min(last));
@@ -147,8 +147,8 @@ impl Search<'_> {
         }
     }
 
-    /// How many of the first batches a checkpoint in the store has whose root they have; none if one holds that cannot be true
-    /// beside what was kept of `size` batches.
+    /// Number of first batches covered by a signed checkpoint in the store that has their root; none if one contradicts
+    /// what was kept of `size` batches.
     fn signed(&self, size: u64) -> u64 {
         let mut holds = 0;
         let mut tree = Frontier::new();
@@ -165,13 +165,13 @@ impl Search<'_> {
         if holds < size { holds } else { 0 }
     }
 
-    /// The first hash in a stored tile that is not that of what was archived there.
+    /// The first hash in a stored tile that is not that of the batch archived there.
     fn tile(&self) -> Option<LeafIndex> {
         let original = |leaf: &u64| {
             let known = self.originals.and_then(|known| known.get(usize::try_from(*leaf).ok()?));
             known.copied().or(self.reading.seen.get(leaf).map(|seen| seen.hash))
         };
-        // Where a batch is in doubt, its tile is not.
+        // If the batch is in doubt, its tile is not.
         let is_proven = |leaf: &u64| *leaf < self.certain || self.logs_agree(*leaf);
         let tiles = self.reading.tiles.iter();
         let mut wrong =

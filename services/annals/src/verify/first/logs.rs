@@ -1,4 +1,4 @@
-//! What the logs of an archive say of one another's batches: each names the one before it.
+//! What the logs of an archive reveal about each other's batches: each names its predecessor.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,8 @@ use annals_ids::{BatchNumber, EventNumber, Hash, LeafIndex, LogPosition, OwnerId
 use super::{First, What, batch::Seen, reading::Reading};
 
 impl Reading {
-    /// The hashes that others name: a batch the one before it, the store the end of each log and the openings of its epochs.
+    /// The hashes named elsewhere: by each batch that of its predecessor, by the store the end of each log and the
+    /// openings of its epochs.
     pub(super) fn named(&self) -> BTreeSet<Hash> {
         let previous = self.seen.values().map(|seen| seen.previous);
         let ends = self.ends.values().map(|end| end.hash);
@@ -15,11 +16,11 @@ impl Reading {
     }
 }
 
-/// The batches of all logs, as they claim to follow one another.
+/// The batches of all logs, in the order that they claim.
 pub(super) struct Logs<'a> {
     reading: &'a Reading,
     named: BTreeSet<Hash>,
-    /// By log and number, the leaves whose batches claim to be that one: what others name comes first.
+    /// By log and number, the leaves whose batches claim to be that one, those named by others first.
     logs: BTreeMap<OwnerId, BTreeMap<BatchNumber, Vec<u64>>>,
 }
 
@@ -37,7 +38,7 @@ impl<'a> Logs<'a> {
         Self { reading, named, logs }
     }
 
-    /// The batch with a hash, wherever it is, or the one that another names by it.
+    /// The batch with a hash, wherever it is, or the one that another batch names by it.
     pub(super) fn batch_of(&self, hash: Hash) -> Option<LogPosition> {
         let seen = self.reading.seen.values();
         let own = seen.clone().find(|seen| seen.hash == hash).map(|seen| seen.at);
@@ -54,7 +55,7 @@ impl<'a> Logs<'a> {
         own.or_else(named).or_else(end)
     }
 
-    /// The events that a batch has, or had, by those around it; `None` if it has none, or nobody knows.
+    /// The events that a batch has, or had, according to its neighbours; `None` if it has none, or if unknown.
     pub(super) fn events_of(&self, at: LogPosition) -> Option<(EventNumber, EventNumber)> {
         let beside = |batch| self.seen(LogPosition { batch, ..at });
         let own = self.seen(at);
@@ -68,7 +69,7 @@ impl<'a> Logs<'a> {
         (last >= first.0).then_some((first, EventNumber(last)))
     }
 
-    /// Between which leaves a batch lay that its log lacks: the first at which it can have been, and the first behind it.
+    /// The leaves between which a missing batch lay: the first at which it can have been, and the first after it.
     pub(super) fn gap(&self, at: LogPosition) -> (u64, u64) {
         let leaf = |batch: BatchNumber| self.logs.get(&at.owner)?.get(&batch)?.first().copied();
         let before = BatchNumber(at.batch.0.saturating_sub(1));
@@ -78,12 +79,12 @@ impl<'a> Logs<'a> {
         )
     }
 
-    /// Whether another batch names this hash, or the store does.
+    /// Whether another batch or the store names this hash.
     pub(super) fn is_named(&self, hash: Hash) -> bool {
         self.named.contains(&hash)
     }
 
-    /// The first event that a batch has, or had, by the one before it.
+    /// The first event that a batch has, or had, according to its predecessor.
     pub(super) fn first_event_of(&self, at: LogPosition) -> Option<EventNumber> {
         let before = BatchNumber(at.batch.0 - 1);
         match before.0 {
@@ -96,7 +97,7 @@ impl<'a> Logs<'a> {
         }
     }
 
-    /// The last event of the batch with a hash, by whoever names it.
+    /// The last event of the batch with a hash, according to a batch that names it.
     pub(super) fn last_event_behind(&self, hash: Hash) -> Option<EventNumber> {
         let next = self.reading.seen.values().find(|seen| seen.previous == hash);
         let next = next.map(|next| EventNumber(next.first_event.0.saturating_sub(1)));
@@ -109,7 +110,7 @@ impl<'a> Logs<'a> {
         self.reading.seen.get(leaves.first()?)
     }
 
-    /// The first batch at or behind a leaf that cannot be what was written there, going by as few changes as explain it.
+    /// The first batch from a leaf on that cannot be the original, by the explanation with the fewest changes.
     pub(super) fn first_fault(&self, from: u64) -> Option<First> {
         let mut faults = Vec::new();
         for (owner, log) in &self.logs {
@@ -148,7 +149,7 @@ impl<'a> Logs<'a> {
             if batch != expected && leaf >= from {
                 faults.push(self.gone(LogPosition { owner, batch: expected }, behind, leaf));
             } else if leaf < behind {
-                // The one before it comes behind it: in its place that one was, or one before that.
+                // Its predecessor comes after it: the original in its place was that one, or one before that.
                 let at = LogPosition { owner, batch: expected };
                 faults.push(fault(
                     leaf,
@@ -174,8 +175,8 @@ impl<'a> Logs<'a> {
         }
     }
 
-    /// Which of two batches that should follow one another was changed, if they do not: the one that nobody else names, for then
-    /// one change explains it.
+    /// Which of two batches that should be chained and are not was changed: the one that nothing else names, because
+    /// then one change explains it.
     fn unchained(&self, before: Option<u64>, leaf: u64) -> Option<u64> {
         let seen = &self.reading.seen[&leaf];
         let previous = before.map(|before| &self.reading.seen[&before]);
@@ -191,7 +192,7 @@ impl<'a> Logs<'a> {
         }
     }
 
-    /// A batch that its log lacks, and that lay somewhere from one leaf up to another: where a leaf lacks its batch, there.
+    /// A batch missing from its log that lay in this range of leaves: at an unreadable leaf, if there is one.
     fn gone(&self, at: LogPosition, from: u64, until: u64) -> First {
         let until = until.min(self.reading.size).max(from);
         let lack = (from..until).find(|leaf| !self.reading.seen.contains_key(leaf));
@@ -210,7 +211,7 @@ impl<'a> Logs<'a> {
     }
 }
 
-/// As the logs say, and no checkpoint.
+/// A finding based on the logs, without a checkpoint.
 fn fault(leaf: u64, at: LogPosition, events: Option<(EventNumber, EventNumber)>, what: What) -> First {
     First {
         leaves: (LeafIndex(leaf), LeafIndex(leaf)),

@@ -1,4 +1,4 @@
-//! What the leaves were: worked out from what the archive still says, and proven by a root that was kept.
+//! Reconstructs the original leaves from what the archive still contains, proven by a kept root.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,22 +7,22 @@ use annals_proof::{Frontier, TreeHead, merkle::node_hash};
 
 use super::{logs::Logs, reading::Reading};
 
-/// Most leaves of which it is doubtful what they were. More were changed than can be told apart by trying.
+/// Maximum leaves in doubt. If more were changed, trying cannot distinguish them.
 const MOST_DOUBTFUL: usize = 12;
 
-/// Most combinations that are tried.
+/// Maximum combinations that are tried.
 const MOST_TRIES: usize = 1_024;
 
-/// Most places at which it is tried whether a batch was taken out there.
+/// Maximum places at which the removal of a batch is tried.
 const MOST_PLACES: usize = 256;
 
-/// A hash that stands for one that nobody knows.
+/// Stands for an unknown hash.
 const UNKNOWN: Hash = Hash([0; 32]);
 
-/// The hashes of the first leaves as they were when `head` was signed, if they can be worked out: what the root proves.
+/// The hashes of the first leaves when `head` was signed, if they can be reconstructed: proven by the root.
 pub(super) fn restore(reading: &Reading, head: TreeHead) -> Option<Vec<Hash>> {
     let size = usize::try_from(head.size).ok()?;
-    // Every leaf that cannot be read is doubtful, and there may be no more of these.
+    // Every unreadable leaf is in doubt, and there may be no more than the maximum.
     if reading.seen.len() + MOST_DOUBTFUL < size {
         return None;
     }
@@ -38,11 +38,11 @@ pub(super) fn restore(reading: &Reading, head: TreeHead) -> Option<Vec<Hash>> {
     if let Some(found) = shifted(reading, own, head) {
         return Some(found);
     }
-    // Two that lie side by side have changed places, each as it was.
+    // Two neighbouring leaves were swapped, each unchanged.
     if let Some(next) = reading.seen.get(&head.size)
         && tree.root_with(&[(size - 1, next.hash)]) == head.root
     {
-        // The other of the two lies behind what the root is of.
+        // The other of the two lies beyond the root's size.
         return Some([&own[..size - 1], &[next.hash]].concat());
     }
     let swapped = (1..size).find(|&right| {
@@ -56,7 +56,7 @@ pub(super) fn restore(reading: &Reading, head: TreeHead) -> Option<Vec<Hash>> {
     })
 }
 
-/// A batch was taken out, or put in, and those behind it have moved up or back.
+/// A batch was removed or inserted, and later ones have shifted.
 fn shifted(reading: &Reading, own: &[Hash], head: TreeHead) -> Option<Vec<Hash>> {
     let logs = Logs::of(reading);
     let leads = |leaves: &mut dyn Iterator<Item = &Hash>| {
@@ -97,7 +97,7 @@ fn lost(reading: &Reading) -> Vec<Hash> {
     lost.take(MOST_DOUBTFUL).collect()
 }
 
-/// The leaves of which it is doubtful what they were, and what they may have been.
+/// The leaves in doubt, with their candidates.
 fn doubts(reading: &Reading, size: u64) -> BTreeMap<u64, Vec<Hash>> {
     let named = reading.named();
     let lost = lost(reading);
@@ -105,7 +105,7 @@ fn doubts(reading: &Reading, size: u64) -> BTreeMap<u64, Vec<Hash>> {
     for leaf in 0..size {
         let seen = reading.seen.get(&leaf);
         let tile = reading.tiles.get(&leaf);
-        // What another batch names is as it was, unless that one is not; then its tile may say so.
+        // A batch named by another is original, unless that other one is not; its tile may then reveal that.
         if tile.is_none() && seen.is_some_and(|seen| named.contains(&seen.hash)) {
             continue;
         }
@@ -134,7 +134,7 @@ fn try_all(tree: &Levels, doubts: &BTreeMap<u64, Vec<Hash>>, head: TreeHead) -> 
     let tries = choices
         .iter()
         .try_fold(1_usize, |tries, may| tries.checked_mul(may.len()));
-    // Of too many doubts only the first choices are tried: those of the tiles.
+    // With too many doubts only the first candidates are tried: those of the tiles.
     let tries = tries.filter(|tries| *tries <= MOST_TRIES).unwrap_or(1);
     for mut number in 0..tries {
         let mut changes = Vec::with_capacity(leaves.len());
@@ -151,7 +151,7 @@ fn try_all(tree: &Levels, doubts: &BTreeMap<u64, Vec<Hash>>, head: TreeHead) -> 
     None
 }
 
-/// A tree with all of its complete subtrees, so that what its root were with other leaves takes few hashes.
+/// A tree with all of its complete subtrees, so that the root with some leaves replaced takes few hashes.
 pub(super) struct Levels {
     levels: Vec<Vec<Hash>>,
 }
@@ -166,13 +166,13 @@ impl Levels {
         Self { levels }
     }
 
-    /// The root of the tree in which these leaves have these hashes.
+    /// The root of the tree with these leaves replaced.
     fn root_with(&self, changes: &[(usize, Hash)]) -> Hash {
         let mut others: BTreeMap<usize, Hash> = changes.iter().copied().collect();
         let mut peaks = Vec::new();
         for level in &self.levels {
             let at = |place: usize| others.get(&place).copied().unwrap_or_else(|| level[place]);
-            // What has no right neighbour is a peak.
+            // A node without a right neighbour is a peak.
             if level.len() % 2 == 1 {
                 peaks.push(at(level.len() - 1));
             }

@@ -1,4 +1,4 @@
-//! Reading all that is left of an archive, whatever is wrong with it.
+//! Reads everything that is left of an archive, whatever its faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,26 +22,26 @@ use annals_store::{
 use super::batch::Seen;
 use crate::verify::tree::read_checkpoints;
 
-/// Rows read at a time.
+/// Rows per read.
 const PAGE: usize = 256;
 
-/// By log, the batch up to which events may have been let go.
+/// By log, the last batch whose events may have been deleted by retention.
 pub(super) type Floors = BTreeMap<OwnerId, BatchNumber>;
 
-/// See the module.
+/// The readable remains of an archive and of the records about it in the store.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     /// By leaf, what can be read of it.
     pub(super) seen: BTreeMap<u64, Seen>,
-    /// How many leaves there are, by the stored tree.
+    /// Number of leaves in the stored tree.
     pub(super) size: u64,
-    /// How far each log is archived, by the store.
+    /// The archived end of each log, in the store.
     pub(super) ends: BTreeMap<OwnerId, Cursor>,
-    /// Hashes of batches that opened an epoch, by the store.
+    /// Hashes of batches that opened an epoch, in the store.
     pub(super) openings: BTreeSet<Hash>,
-    /// The stored checkpoints that a key of the log has signed, by size.
+    /// The stored checkpoints that are signed by a key of the log, by size.
     pub(super) signed: Vec<TreeHead>,
-    /// Hashes in the tiles of leaf hashes that are not those of the leaves.
+    /// Hashes in the tiles of leaf hashes that differ from those of the leaves.
     pub(super) tiles: BTreeMap<u64, Hash>,
 }
 
@@ -73,7 +73,7 @@ impl Reading {
         }
     }
 
-    /// Leaves that are not sealed, of which every chunk is there.
+    /// Reads leaves that are not sealed and of which every chunk is present.
     async fn read_loose(&mut self, store: &Store, shard: Shard, floors: &Floors) -> Result<(), StoreError> {
         let mut gathered: Option<(LeafIndex, Vec<u8>)> = None;
         let mut chunks = 0;
@@ -86,7 +86,7 @@ impl Reading {
                 }
                 chunks = 0;
             }
-            // What lacks a chunk is cut off there.
+            // A leaf without all its chunks is truncated.
             if chunk == chunks
                 && let Some((_, bytes)) = &mut gathered
             {
@@ -138,7 +138,7 @@ impl Reading {
     }
 }
 
-/// What is there and cannot be read is as good as not there.
+/// An unreadable row counts as missing.
 fn lenient<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match read {
         Err(StoreError::Corrupt(_)) => Ok(None),

@@ -1,4 +1,4 @@
-//! What is known of the first change, in words.
+//! Displays what is known of the first change.
 
 use std::fmt;
 
@@ -72,7 +72,7 @@ impl fmt::Display for First {
     }
 }
 
-/// Some events, by number.
+/// A range of events, by number.
 struct Span(EventNumber, EventNumber);
 
 impl fmt::Display for Span {

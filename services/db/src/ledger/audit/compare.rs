@@ -1,4 +1,4 @@
-//! Holding the ledger's rows against what its entries come to, and against each other.
+//! Compares the ledger's rows with its entries, and with each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::{Audit, Finding, Terms, rows::Rows};
 use crate::ledger::books::{Nature, Open};
 
 impl Audit {
-    /// Holds the rows against what the entries came to.
+    /// Compares the rows with the sums of the entries.
     pub(super) fn compare(&mut self, rows: &Rows) {
         let mut found: BTreeMap<(Place, AssetKind), i128> = BTreeMap::new();
         for ((holder, slot, kind), units) in &rows.accounts {
@@ -110,7 +110,7 @@ impl Audit {
         }
     }
 
-    /// What the head says of when to look for what expires.
+    /// Checks the head's next deadline.
     pub(super) fn check_due(&mut self, rows: &Rows, due: Option<WallTime>) {
         if let Some((earliest, id)) = rows.deadlines.first()
             && due.is_none_or(|due| due.0 > *earliest)
@@ -120,7 +120,7 @@ impl Audit {
         }
     }
 
-    /// What rows say of what is not there.
+    /// Reports rows that refer to something that does not exist.
     fn check_stray(&mut self, rows: &Rows) {
         for (deadline, id) in &rows.deadlines {
             if rows.open.get(id).is_none_or(|open| open.expires().0 != *deadline) {

@@ -1,4 +1,4 @@
-//! What an audit found.
+//! The findings of an audit.
 
 use std::collections::BTreeMap;
 
@@ -6,61 +6,61 @@ use annals_event::ledger::Place;
 use annals_ids::{AssetKind, EntryNumber, Serial};
 use thiserror::Error;
 
-/// Most findings that are kept: beyond that only their number grows.
+/// Maximum findings that are kept; further ones are only counted.
 const FINDINGS_KEPT: usize = 1000;
 
-/// Something that must not be.
+/// A violation of the ledger's rules.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum Finding {
-    /// An entry gives and takes different amounts of a kind.
+    /// The postings of an entry do not sum to 0 for a kind.
     #[error("unbalanced: entry {entry} makes {sum} units of kind {kind} out of nothing")]
     Unbalanced {
-        /// Which entry.
+        /// The entry.
         entry: EntryNumber,
-        /// Of which kind.
+        /// Its asset kind.
         kind: AssetKind,
-        /// By how much.
+        /// The sum.
         sum: i128,
     },
-    /// An account other than the world's is below nothing.
+    /// An account other than the world's is negative.
     #[error("negative: entry {entry} leaves {balance} units of kind {kind} with {place:?}")]
     Negative {
-        /// After which entry.
+        /// Entry after which it is negative.
         entry: EntryNumber,
-        /// Where.
+        /// The account's place.
         place: Place,
-        /// Of which kind.
+        /// Its asset kind.
         kind: AssetKind,
-        /// How many.
+        /// The balance.
         balance: i128,
     },
-    /// An item moved from where it was not.
+    /// An item was moved from a place where it was not.
     #[error("misplaced: entry {entry} moves item {serial} from {from:?}, where it was not")]
     Misplaced {
-        /// In which entry.
+        /// The entry.
         entry: EntryNumber,
-        /// Which item.
+        /// The item.
         serial: Serial,
-        /// From where.
+        /// Place that the entry names.
         from: Place,
     },
-    /// A row is not what the entries come to.
+    /// A row differs from the sum of the entries.
     #[error("differs: {row} is {found}, and the entries come to {expected}")]
     Differs {
-        /// Which row.
+        /// The row.
         row: String,
-        /// What it is.
+        /// Its value.
         found: String,
-        /// What it should be.
+        /// The expected value.
         expected: String,
     },
-    /// A row that finds another is missing, or finds nothing.
+    /// An index row is missing, or refers to nothing.
     #[error("index: {what}")]
     Index {
         /// What is wrong.
         what: String,
     },
-    /// An entry is missing, or what is there cannot be read.
+    /// An entry is missing or cannot be read.
     #[error("unreadable: {what}")]
     Unreadable {
         /// What is wrong.
@@ -69,7 +69,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Its name, in a word.
+    /// Short name of the finding.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -83,29 +83,29 @@ impl Finding {
     }
 }
 
-/// How much there is of a kind.
+/// Amounts of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
-    /// What was ever made.
+    /// Total ever made.
     pub made: u128,
-    /// What was destroyed.
+    /// Total destroyed.
     pub destroyed: u128,
-    /// What entities of the database hold.
+    /// Amount held by stored entities.
     pub held: u128,
-    /// What is reserved or on a table.
+    /// Amount reserved or in trades.
     pub in_escrow: u128,
 }
 
-/// What an audit found.
+/// Result of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The newest entry that was looked at.
+    /// Newest entry that was examined.
     pub entries: EntryNumber,
-    /// How much there is of each kind.
+    /// Amounts of each kind.
     pub sums: BTreeMap<AssetKind, Sum>,
-    /// What must not be, at most [`FINDINGS_KEPT`].
+    /// Findings, at most [`FINDINGS_KEPT`].
     pub findings: Vec<Finding>,
-    /// How many of that there are.
+    /// Number of all findings.
     pub found: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The rows of the ledger, as an audit reads them.
+//! The rows of the ledger, as read by an audit.
 
 use std::collections::{BTreeMap, BTreeSet};
 

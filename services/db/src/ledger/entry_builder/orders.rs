@@ -1,4 +1,4 @@
-//! What each order does, and what expires. The orders stand as they do in [`Order`].
+//! Execution of each order, and expiry. The functions are in the order of [`Order`].
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::ledger::{
     rules::Ask,
 };
 
-/// Where what one is given, buys or makes without saying where comes to.
+/// Slot for assets that are received, bought or made without a slot.
 const INVENTORY: Slot = Slot(0);
 
 impl EntryBuilder<'_> {
@@ -61,9 +61,9 @@ impl EntryBuilder<'_> {
         }
     }
 
-    /// Makes goods, and takes items back that went to the world.
+    /// Creates goods, and restores items that went to the world.
     fn mint(&mut self, slot: Slot, goods: &Goods, restored: &BTreeMap<Serial, AssetKind>) -> Result<Outcome, Stop> {
-        // Before anything is made: no serial that is about to be given has been one of theirs.
+        // Before anything is created: no serial that is about to be given may have been one of these.
         for (serial, kind) in restored {
             let item = Item {
                 kind: *kind,
@@ -278,7 +278,7 @@ impl EntryBuilder<'_> {
         }
     }
 
-    /// From then on it is to be looked for what expires.
+    /// Notes a deadline, so that expiry is checked from then on.
     fn note_deadline(&mut self, expires: WallTime) -> Result<(), Stop> {
         let head = self.books.head()?;
         let due = head.due.map_or(expires, |due| due.min(expires));
@@ -286,7 +286,7 @@ impl EntryBuilder<'_> {
         Ok(())
     }
 
-    /// Counts one more thing that is open.
+    /// Adds one to a holder's open trades and gifts.
     fn enter_into(&mut self, holder: DatabaseId) -> Result<(), Stop> {
         let mut row = self.row(holder)?;
         if row.open >= OPEN_PER_HOLDER {
@@ -322,7 +322,7 @@ impl EntryBuilder<'_> {
         }
     }
 
-    /// A trade that goes on, and the asker's side of it.
+    /// Returns an open trade, and the asker's side of it.
     fn open_trade(&self, id: TradeId) -> Result<(Trade, Side), Stop> {
         let trade = self.find_trade(id)?;
         let side = trade.side_of(self.holder).ok_or(RefusalReason::NotParty)?;
@@ -332,7 +332,7 @@ impl EntryBuilder<'_> {
         Ok((trade, side))
     }
 
-    /// A trade goes on like this, and both sides see it.
+    /// Stores the trade and notifies both sides.
     fn show(&mut self, trade: Trade) {
         self.told.extend([trade.proposer.holder, trade.partner.holder]);
         self.books.open.set(trade.id.0, Some(Open::Trade(trade.clone())));
@@ -373,7 +373,7 @@ fn table(id: TradeId, side: Side, slot: Slot) -> Place {
     }
 }
 
-/// What is on the table has changed: nobody has accepted that.
+/// Resets both acceptances, because the offer has changed.
 fn renew(trade: &mut Trade) {
     trade.version = trade.version.next();
     trade.proposer.accepted = false;

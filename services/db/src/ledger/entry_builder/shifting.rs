@@ -1,4 +1,4 @@
-//! Moving assets from one place to another, with all rows that say where they are and how much there is.
+//! Moving assets from one place to another, with all rows that record where they are and how many exist.
 
 use annals_event::ledger::{
     Account, Assets, HOLDINGS_PER_HOLDER, Holder, Passage, Place, RefusalReason, UNITS_OF_A_KIND,
@@ -15,7 +15,7 @@ enum Flow {
 }
 
 impl EntryBuilder<'_> {
-    /// Moves assets. What something that is open holds, is for its record to say: whoever calls this changes that as well.
+    /// Moves assets. The record of an open trade or gift is not changed here: the caller must update it.
     pub(super) fn shift(&mut self, from: Place, to: Place, assets: &Assets) -> Result<(), Stop> {
         for (kind, amount) in &assets.units {
             self.count(from, *kind, *amount, Flow::Out)?;
@@ -77,7 +77,7 @@ impl EntryBuilder<'_> {
         }
     }
 
-    /// What leaves the world exists from then on.
+    /// Updates the supply: assets that leave the world's account exist from then on.
     fn supply(&mut self, kind: AssetKind, nature: Nature, amount: u64, flow: Flow) -> Result<(), Stop> {
         let before = self.books.supply(kind)?.unwrap_or(Supply { nature, exists: 0 });
         if before.nature != nature {
@@ -126,7 +126,7 @@ impl EntryBuilder<'_> {
         Ok(())
     }
 
-    /// Whether a holder may hold what it now would.
+    /// Checks that a holder has room for its new holdings.
     pub(super) fn check_room(&self, holder: DatabaseId) -> Result<(), Stop> {
         if self.row(holder)?.held > HOLDINGS_PER_HOLDER {
             return Err(RefusalReason::Full.into());
