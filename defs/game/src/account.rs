@@ -1,4 +1,4 @@
-//! Accounts: who logs in, which avatars they have, and which one they play.
+//! Accounts: log-in, the list of avatars, and the choice of one to play.
 
 use annals_event::ledger::{Booking, Order};
 use annals_ids::{Position, TimerId};
@@ -14,17 +14,17 @@ use crate::{
     near, trade,
 };
 
-/// Whoever has not chosen an avatar after so long is given one, milliseconds.
+/// Time after which a client that has not chosen an avatar is given one, milliseconds.
 pub const CHOICE_MS: u64 = 1_000;
 
-/// Most avatars of one account.
+/// Maximum avatars per account.
 const MAX_AVATARS: usize = 8;
 
-/// Longest name of an avatar, characters.
+/// Maximum length of an avatar's name, characters.
 const MAX_NAME: usize = 32;
 
 impl BaseBehaviour for Sample {
-    /// The client has had time to choose.
+    /// Runs when the client has had its time to choose.
     fn timer(&self, own: &mut Base<'_, '_>, _timer: TimerId, _tag: u32) -> Result<(), Denied> {
         if own.avatar()?.is_some() || own.context.client().is_none() {
             return Ok(());
@@ -46,7 +46,7 @@ impl BaseBehaviour for Sample {
         let Some(avatar) = own.avatar()? else {
             return offer(own);
         };
-        // Whoever played it on another connection sees that one closed.
+        // A connection on which the avatar was played before is closed.
         let (from, to) = (own.context.entity(), avatar.entity);
         own.context.request(Request::GiveClient { from, to })
     }
@@ -91,7 +91,7 @@ impl BaseBehaviour for Sample {
 
     fn booked(&self, own: &mut Base<'_, '_>, booking: &Booking, order: Option<&Order>) -> Result<(), Denied> {
         trade::show(own, booking, order)?;
-        // It may live for the operator alone who has ordered that.
+        // The account may have been activated only for the operator's order.
         if order.and_then(Order::warrant).is_some() && own.context.client().is_none() {
             cease_unless_played(own)?;
         }
@@ -116,7 +116,7 @@ impl BaseBehaviour for Sample {
     }
 }
 
-/// Shows the client its avatars and lets it choose.
+/// Sends the client its avatars, from which it may choose.
 fn offer(own: &mut Base<'_, '_>) -> Result<(), Denied> {
     let names = own.avatar_names()?;
     own.to_own_client().on_avatars(names)?;
@@ -124,7 +124,7 @@ fn offer(own: &mut Base<'_, '_>) -> Result<(), Denied> {
     Ok(())
 }
 
-/// An account without a client is there only as long as its avatar is.
+/// Destroys an account without a client and without an avatar.
 fn cease_unless_played(own: &mut Base<'_, '_>) -> Result<(), Denied> {
     if own.avatar()?.is_none() {
         let entity = own.context.entity();
@@ -137,7 +137,7 @@ fn refuse(own: &mut Base<'_, '_>, reason: &str) -> Result<(), Denied> {
     own.to_own_client().on_refused(reason.to_owned())
 }
 
-/// Makes the avatar and gives it the client. If another one is in the world, the client is given to that.
+/// Creates the avatar and gives it the client. If an avatar is already in the world, it gets the client instead.
 fn enter(own: &mut Base<'_, '_>, name: String, appearance: Option<Appearance>) -> Result<(), Denied> {
     let from = own.context.entity();
     if let Some(avatar) = own.avatar()? {
@@ -159,12 +159,12 @@ fn enter(own: &mut Base<'_, '_>, name: String, appearance: Option<Appearance>) -
     };
     let place = near(own.context, Position::default(), PLAZA);
     let to = avatar.0.entity;
-    // In this order, so that the cell part begins with its client.
+    // The order matters: the cell part must start with its client.
     own.context.request(Request::GiveClient { from, to })?;
     avatar.create_cell(own.context, place, of_cell)
 }
 
-/// What an avatar is called whose player did not say.
+/// Name of an avatar whose player gave none.
 fn own_name(own: &Base<'_, '_>) -> Result<String, Denied> {
     let name = own.account_name()?;
     Ok(if name.is_empty() {

@@ -1,4 +1,4 @@
-//! Avatars: players in the world.
+//! Avatars: the entities that players control in the world.
 
 use annals_def::typed::Vector3;
 use annals_event::{Outcome, Place};
@@ -20,22 +20,23 @@ use crate::{
     wishes,
 };
 
-/// How often the base part counts what was played, milliseconds. An avatar that nobody plays by then leaves.
+/// Interval at which the base part adds to the played time, milliseconds. An avatar without a client at that time
+/// leaves.
 const PLAYED_EVERY_MS: u64 = 10_000;
 
-/// The same, seconds.
+/// The same interval, seconds.
 const PLAYED_EVERY: u32 = 10;
 
-/// How often the cell part recovers, milliseconds.
+/// Interval at which the cell part recovers health, milliseconds.
 const RECOVER_EVERY_MS: u64 = 1_000;
 
-/// Most friends.
+/// Maximum friends.
 const MAX_FRIENDS: usize = 100;
 
-/// What the cell part's timers mean; the effects' are [`combat`]'s.
+/// Tag of the cell part's timer; [`combat`] has the tags of effects.
 const RECOVER: u32 = 1;
 
-/// What the base part waits for: how the cell part takes damage that somebody asked for here.
+/// Tag of the base part's pending call: the cell part's answer about damage that was requested here.
 const TOOK_DAMAGE: u32 = 0;
 
 impl BaseBehaviour for Sample {
@@ -52,7 +53,7 @@ impl BaseBehaviour for Sample {
         own.set_played_seconds(played.saturating_add(PLAYED_EVERY))
     }
 
-    /// What it holds the account knows, and its client does not.
+    /// The account knows the holdings, and a new client does not.
     fn client_attached(&self, own: &mut Base<'_, '_>) -> Result<(), Denied> {
         match own.account()? {
             Some(account) => account::BaseMailbox(account).show_purse(own.context),
@@ -175,7 +176,7 @@ impl BaseBehaviour for Sample {
     }
 }
 
-/// Passes on what the player wants, one of [`wishes`] with what belongs to it.
+/// Forwards a request of the player, one of [`wishes`] with its arguments, to the account.
 fn wish(own: &mut Base<'_, '_>, what: u8, complete: impl FnOnce(&mut Wish)) -> Result<(), Failure> {
     let mut wish = Wish {
         what,
@@ -275,7 +276,7 @@ impl CellBehaviour for Sample {
     }
 }
 
-/// Whoever was beaten wakes at home, or where it lies if it has none.
+/// Moves a defeated avatar to its home, or revives it in place if it has none.
 fn return_home(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
     let (Some(home), Some(place)) = (own.home()?, own.context.place()) else {
         return wake(own);
@@ -285,7 +286,7 @@ fn return_home(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
     own.context.teleport(Place { position, ..place })
 }
 
-/// Whoever lies there beaten gets up.
+/// Revives a defeated avatar.
 fn wake(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
     if combat::is_alive(own.context)? {
         return Ok(());

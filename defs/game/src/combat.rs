@@ -1,23 +1,23 @@
-//! What all that can be hurt have in common: the `Combat` interface.
+//! Behaviour shared by all types with the `Combat` interface.
 //!
-//! Types that implement one interface have the same members and nothing else in common, so the health they share is a
-//! component: a plain struct that any of them can be read as, and whose changes are recorded by comparison.
+//! Types that implement one interface share its members and nothing else, so their health is a component: a plain
+//! struct that any of them can be read as. Its changes are recorded by comparison.
 
 use annals_def::{Component, Mismatch, Shadowed, Value, typed::Typed};
 use annals_node::{Context, Denied, typed::ArrayEdit};
 
 use crate::defs::Effect;
 
-/// Most effects that work on somebody at once.
+/// Maximum concurrent effects on an entity.
 const MAX_EFFECTS: usize = 8;
 
-/// Most milliseconds that an effect works: a day.
+/// Maximum duration of an effect, milliseconds: a day.
 const MAX_EFFECT_MS: f32 = 86_400_000.0;
 
-/// What the timer of an effect's end is tagged with.
+/// Tag of the timer that ends an effect.
 const EFFECT_ENDS: u32 = 100;
 
-/// How somebody is.
+/// Health of an entity.
 #[derive(Clone, Debug, PartialEq)]
 struct Vitals {
     hp: i32,
@@ -44,7 +44,7 @@ impl Component for Vitals {
     }
 }
 
-/// Changes how somebody is, and records what came of it.
+/// Changes the health, and records the differences.
 fn change(context: &mut Context<'_>, change: impl FnOnce(&mut Vitals)) -> Result<Vitals, Denied> {
     let mut vitals = Shadowed::new(context.load::<Vitals>()?);
     change(&mut vitals.now);
@@ -52,12 +52,12 @@ fn change(context: &mut Context<'_>, change: impl FnOnce(&mut Vitals)) -> Result
     Ok(vitals.now)
 }
 
-/// Whether somebody has any health left.
+/// Whether the entity has any health left.
 pub(crate) fn is_alive(context: &Context<'_>) -> Result<bool, Denied> {
     Ok(context.load::<Vitals>()?.hp > 0)
 }
 
-/// Takes health away, or gives some back. Returns what is left, and what there can be at most.
+/// Subtracts damage from the health; negative damage heals. Returns the health left, and the maximum.
 pub(crate) fn hurt(context: &mut Context<'_>, damage: i32) -> Result<(i32, i32), Denied> {
     let Vitals { hp, max_hp } = change(context, |vitals| {
         let left = i64::from(vitals.hp) - i64::from(damage);
@@ -67,7 +67,7 @@ pub(crate) fn hurt(context: &mut Context<'_>, damage: i32) -> Result<(i32, i32),
     Ok((hp, max_hp.max(0)))
 }
 
-/// Gives a little health back.
+/// Restores a little health.
 pub(crate) fn recover(context: &mut Context<'_>) -> Result<(), Denied> {
     change(context, |vitals| {
         if vitals.hp < vitals.max_hp {
@@ -77,25 +77,25 @@ pub(crate) fn recover(context: &mut Context<'_>) -> Result<(), Denied> {
     Ok(())
 }
 
-/// Gives all health back.
+/// Restores full health.
 pub(crate) fn heal(context: &mut Context<'_>) -> Result<(), Denied> {
     change(context, |vitals| vitals.hp = vitals.max_hp)?;
     Ok(())
 }
 
-/// When an effect's time is over.
+/// Duration of an effect, for which a timer is to be set.
 pub(crate) struct Until {
     milliseconds: u64,
 }
 
 impl Until {
-    /// Has the entity told when the time is over.
+    /// Sets the timer for the end of the effect.
     pub(crate) fn begin(self, context: &mut Context<'_>) {
         context.set_timer(self.milliseconds, 0, EFFECT_ENDS);
     }
 }
 
-/// Has an effect work for as long as it says; `None` if too many do already.
+/// Adds an effect for its duration; `None` if the maximum is reached.
 pub(crate) fn add_effect(mut effects: ArrayEdit<'_, '_, Effect>, effect: Effect) -> Result<Option<Until>, Denied> {
     let left = if effect.left.is_finite() {
         effect.left * 1_000.0
@@ -110,7 +110,7 @@ pub(crate) fn add_effect(mut effects: ArrayEdit<'_, '_, Effect>, effect: Effect)
     Ok(Some(Until { milliseconds }))
 }
 
-/// The oldest effect has worked long enough.
+/// Removes the oldest effect.
 pub(crate) fn effect_ends(mut effects: ArrayEdit<'_, '_, Effect>) -> Result<(), Denied> {
     if effects.is_empty()? {
         return Ok(());

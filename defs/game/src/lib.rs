@@ -1,10 +1,10 @@
-//! The sample world's behaviour: what the entities described in `defs/` do.
+//! Behaviour of the sample world: what the entities described in `defs/` do.
 //!
-//! A game is a crate of its own that depends on ours; this is one, and shows what one looks like. [`Sample`] is the game of
-//! the sample definitions, a module per kind of entity, written against the types in [`defs`], which are generated from
-//! them. [`Puppet`] plays any world, knowing nothing but its schema.
+//! A game is a crate of its own that depends on the crates of Annals; this one is an example. [`Sample`] is the game of
+//! the sample definitions, with a module per kind of entity, written against the types in [`defs`], which are generated
+//! from them. [`Puppet`] plays any world from its schema alone.
 //!
-//! Behaviour keeps nothing between calls: what has to last is in properties, timers and the notes of awaited replies.
+//! Behaviour keeps no state between calls: lasting state is in properties, timers and the notes of awaited replies.
 
 mod account;
 mod avatar;
@@ -29,20 +29,20 @@ pub use account::CHOICE_MS;
 pub use puppet::{BODY_EVERY, CALLS_PER_BODY, EXTRA_MS, EXTRA_TURNS, Puppet, PuppetCounters, ROUND, TURN_MS};
 pub use trade::{CARRIED, COIN, FIRST_COINS, FIRST_SWORDS, SWORD, TRADE_MS, WORN, wishes};
 
-/// The space in which everything happens.
+/// The only space of the sample world.
 pub const WORLD: SpaceId = SpaceId(1);
 
-/// Newcomers appear at most this far from the origin, metres: near enough to see one another, and on both sides of a
-/// boundary through the origin.
+/// Maximum distance from the origin at which newcomers appear, metres: near enough to see one another, and on both
+/// sides of a boundary through the origin.
 pub const PLAZA: f32 = 40.0;
 
-/// The game of the sample definitions. What is denied in it is a mistake in this crate: a realm goes on without, and its
-/// log says so.
+/// The game of the sample definitions. An operation that is denied is a bug in this crate: the realm continues without
+/// it, and the log reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample;
 
 impl Game for Sample {
-    /// The world is there before anybody comes: a space, which makes its monsters and chests.
+    /// Before the first log-in, a space is created, which makes its monsters and chests.
     fn bootstrap(&self) -> Option<Bootstrap> {
         Some(Bootstrap {
             type_id: defs::space::TYPE,
@@ -51,14 +51,14 @@ impl Game for Sample {
     }
 }
 
-/// A number from `least` to `most`.
+/// A random number from `least` to `most`.
 fn rolled(context: &mut Context<'_>, least: f32, most: f32) -> f32 {
     const STEPS: u16 = 10_000;
     let step = u16::try_from(context.roll() % u64::from(STEPS)).unwrap_or(0);
     least + (most - least) * f32::from(step) / f32::from(STEPS)
 }
 
-/// A place at most `reach` metres from another, along each axis.
+/// A random place at most `reach` metres from another, along each axis.
 fn near(context: &mut Context<'_>, position: Position, reach: f32) -> Place {
     Place {
         space: WORLD,
@@ -74,17 +74,17 @@ fn near(context: &mut Context<'_>, position: Position, reach: f32) -> Place {
     }
 }
 
-/// Who called, as clients are told: the entity, or the session of a client.
+/// Number that identifies a caller to clients: the entity, or the session of a client.
 fn called_by(caller: &Caller) -> u64 {
     let entity = caller.link.from.entity().map(|(EntityId(entity), _)| entity);
     let session = caller.client().map(|session| session.0);
     entity.or(session).unwrap_or_default()
 }
 
-/// The behaviour for a world's definitions: the sample's for the sample, and for any other world [`Puppet`].
+/// The behaviour for a world's definitions: [`Sample`] for the sample's, and [`Puppet`] for any others.
 ///
 /// # Errors
-/// When they are the sample's, but not those that this crate was built from.
+/// If they are the sample's, but not those that this crate was built from.
 pub fn game(schema: &Arc<Schema>) -> Result<Arc<dyn Behaviour>, OtherSchema> {
     let is_sample = ["Account", "Avatar", "Chest", "PatrolNode"].iter().all(|name| {
         let is_object = schema.user_data_objects().iter().any(|object| object.name == *name);

@@ -1,4 +1,4 @@
-//! Monsters: they walk about, growl, and can be struck.
+//! Monsters: they wander, growl, and can be attacked.
 
 use annals_event::{Gait, Place};
 use annals_ids::{ControllerId, Mailbox, Part, Position, TimerId};
@@ -17,39 +17,39 @@ use crate::{
     rolled,
 };
 
-/// How often a monster draws breath, milliseconds.
+/// Interval of a monster's periodic timer, milliseconds.
 const BREATH_MS: u16 = 500;
 
-/// How long it goes in one direction, seconds, and how much faster it goes when it is after somebody.
+/// Duration of a walk in one direction, seconds, and the factor on its speed while it hunts.
 const WALK_S: f32 = 3.0;
 const HASTE: f32 = 2.0;
 
-/// How far from the origin a monster turns back, metres.
+/// Distance from the origin at which a monster turns back, metres.
 const TURN_BACK: f32 = 80.0;
 
-/// Who comes so near it may growl at, metres; at one in so many it does.
+/// Distance within which a monster may growl at an entity, metres; it does so at one in so many.
 const EARSHOT: f32 = 4.0;
 const GROWL_ODDS: u64 = 5;
 
-/// How near it comes to whom it is after, metres.
+/// Distance to its target at which a hunting monster stops, metres.
 const REACH: f32 = 2.0;
 
-/// What a player's blow costs.
+/// Damage of a player's blow.
 const BLOW: i32 = 10;
 
-/// How long a dead monster lies there, milliseconds: long enough for all to see the blow that killed it.
+/// How long a dead monster stays, milliseconds: long enough for all to see the blow that killed it.
 const LIES_MS: u64 = 1_000;
 
-/// What the timers mean; the effects' are [`combat`]'s.
+/// Timer tags; [`combat`] has the tags of effects.
 const BREATH: u32 = 1;
 const GONE: u32 = 2;
 
-/// What the controllers mean.
+/// Controller tags.
 const WALK: u32 = 1;
 const HUNT: u32 = 2;
 const GUARD: u32 = 3;
 
-/// Monsters have no base part: spawn points make them without.
+/// Monsters have no base part: spawn points create them without one.
 impl BaseBehaviour for Sample {}
 
 impl CellBehaviour for Sample {
@@ -125,7 +125,7 @@ impl CellBehaviour for Sample {
     }
 }
 
-/// Goes somewhere, more or less straight on, and back when it is far out.
+/// Walks on in more or less the same direction, or back towards the origin when far out.
 fn walk(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
     let pace = own.pace()?;
     let Some(Place {
@@ -151,7 +151,7 @@ fn walk(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
     Ok(())
 }
 
-/// Takes health away. A monster that has none left will soon be gone.
+/// Subtracts damage. A monster without health left is removed soon after.
 fn hurt(own: &mut Cell<'_, '_>, damage: i32, caller: &Caller) -> Result<(i32, i32), Denied> {
     let was_alive = combat::is_alive(own.context)?;
     let (hp, max) = combat::hurt(own.context, damage)?;
@@ -163,7 +163,7 @@ fn hurt(own: &mut Cell<'_, '_>, damage: i32, caller: &Caller) -> Result<(i32, i3
     Ok((hp, max))
 }
 
-/// A dead monster is gone, and its spawn point is told.
+/// Removes a dead monster, and notifies its spawn point.
 fn leave(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
     if let Some(spawn_point) = own.spawn_point()? {
         let gone = own.context.mailbox(Part::Cell);

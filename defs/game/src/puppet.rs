@@ -1,15 +1,16 @@
-//! Behaviour for any world: it knows nothing but the schema, and drives all of it with generated values.
+//! Behaviour for any world: from the schema alone, it exercises all properties and methods with generated values.
 //!
-//! Each entity part has one timer. Every time it fires the part takes its next turn: it changes some of its properties, as
-//! a whole, in a part and in a slice, and calls some of its client methods, so that a round of turns goes through all of them. Which turn is next is the timer's
-//! tag, so that nothing is forgotten when the process is lost. Whoever is called answers what the method declares.
+//! Each entity part has one timer. Each time it fires, the part takes its next turn: it changes some of its properties,
+//! as a whole, in a part and in a slice, and calls some of its client methods; a round of turns covers all of them. The
+//! number of the next turn is the timer's tag, so that it survives the loss of the process. A part that is called
+//! answers what the method declares.
 //!
-//! Clients come in on an entity that may have no place in the world. Such a one makes a *body*, an entity that has, and
-//! gives it its client. Whoever has a client also makes *extras*, one of every type in turn, each of which lives for a
-//! little more than a round: those with a base part are made by the base, those without by the cell. Now and then the
-//! client is given to another body, of a type that has something to call, so that clients come to call everything. What is
-//! made next goes by a list for the whole process, in which a type stands the more often the more there is to call on it:
-//! the time until everything was there grows with the world, and shrinks with the clients.
+//! Clients log in as an entity that may have no place in the world. Such an entity makes a *body*, an entity that has
+//! one, and gives it its client. An entity with a client also makes *extras*, one of each type in turn, each of which
+//! lives for a little more than a round: those with a base part are made by the base, those without by the cell. From
+//! time to time the client is given to another body, of a type with exposed methods, so that clients call everything.
+//! The next type comes from one list for the whole process, in which a type appears the more often the more exposed
+//! methods it has: the time until all types were made grows with the world, and shrinks with the number of clients.
 
 use std::borrow::Cow;
 use std::sync::{
@@ -26,34 +27,34 @@ use annals_node::{Answer, Behaviour, Caller, Context, Denied, Request};
 
 use crate::{PLAZA, near};
 
-/// How often a part takes a turn, milliseconds.
+/// Interval of a part's turns, milliseconds.
 pub const TURN_MS: u64 = 1_000;
 
-/// How many turns a round has.
+/// Turns per round.
 pub const ROUND: u32 = 10;
 
-/// How many turns an extra lives: it goes through all that it has, and is then seen for a moment as it is.
+/// Turns in the life of an extra: a full round, and then a moment in which it is seen unchanged.
 pub const EXTRA_TURNS: u32 = ROUND + 2;
 
-/// How often whoever has a client makes an extra, milliseconds: each client has three of them at a time.
+/// Interval at which an entity with a client makes extras, milliseconds: each client has three of them at a time.
 pub const EXTRA_MS: u64 = 4_000;
 
-/// One extra in so many becomes the client's next body.
+/// One in this many extras becomes the client's next body.
 pub const BODY_EVERY: u64 = 5;
 
-/// Tag of the timer that makes extras. Turns are counted below it.
+/// Tag of the timer that makes extras. Turn numbers stay below it.
 const EXTRAS: u32 = u32::MAX;
 
-/// Calls that a client makes on a body, at the least, before it is given to another.
+/// Minimum calls that a client makes on a body before it is given to another.
 pub const CALLS_PER_BODY: usize = 10;
 
-/// Sets apart the clocks of clients whose sessions follow one another.
+/// Offsets the clocks of clients with consecutive session ids.
 const PHASE: u64 = 997;
 
-/// How far from whoever makes it an extra appears, metres.
+/// Maximum distance of an extra from its maker, metres.
 const EXTRA_REACH: f32 = 10.0;
 
-/// Plays a world whose own behaviour is not there.
+/// Behaviour for a world whose own behaviour is not present.
 #[derive(Debug)]
 pub struct Puppet {
     schema: Arc<Schema>,
@@ -63,7 +64,7 @@ pub struct Puppet {
     bodies: Rota,
 }
 
-/// The types that entities of some kind are made of, in turn.
+/// A cyclic list of entity types.
 #[derive(Debug)]
 struct Rota {
     types: Vec<TypeId>,
@@ -84,7 +85,7 @@ impl Rota {
     }
 }
 
-/// What puppets did in this process, for the report.
+/// Counters of this process, for the report.
 #[derive(Debug, Default)]
 struct Counts {
     called: AtomicU64,
@@ -93,21 +94,21 @@ struct Counts {
     denied: AtomicU64,
 }
 
-/// What the puppets of one process did.
+/// Counters of the puppets of one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PuppetCounters {
-    /// Methods that were called on them.
+    /// Methods called on puppets.
     pub called: u64,
-    /// Changes of properties they made.
+    /// Property changes made.
     pub assigned: u64,
-    /// Client methods they called.
+    /// Client methods called.
     pub invoked: u64,
-    /// What they wanted and was denied: must be 0, or values are generated that do not fit.
+    /// Denied operations: must be 0, or the generated values are not valid.
     pub denied: u64,
 }
 
 impl Puppet {
-    /// For a realm that runs on this schema.
+    /// Puppets for a realm with this schema.
     #[must_use]
     pub fn new(schema: Arc<Schema>) -> Self {
         Self {
@@ -119,7 +120,7 @@ impl Puppet {
         }
     }
 
-    /// The types of the extras that parts of this kind make.
+    /// Types of the extras that parts of this kind make.
     #[must_use]
     pub fn extras(schema: &Schema, part: Part) -> Vec<TypeId> {
         let able = schema.types().iter().filter(|found| match part {
@@ -129,8 +130,8 @@ impl Puppet {
         able.map(|found| found.id).collect()
     }
 
-    /// The types of the bodies that clients are given in turn: all that have something to call, each once for every
-    /// [`CALLS_PER_BODY`] methods that it exposes. Those that have few do not wait for those that have many.
+    /// Types of the bodies that clients are given in turn: all with exposed methods, each once per [`CALLS_PER_BODY`]
+    /// exposed methods. Types with few methods come first, and do not wait for those with many.
     #[must_use]
     pub fn bodies(schema: &Schema) -> Vec<TypeId> {
         let able = schema.types().iter().filter(|found| found.parts.base);
@@ -141,7 +142,7 @@ impl Puppet {
         places.into_iter().map(|(_, body)| body).collect()
     }
 
-    /// What was done so far.
+    /// Current counters.
     #[must_use]
     pub fn counters(&self) -> PuppetCounters {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -153,7 +154,7 @@ impl Puppet {
         }
     }
 
-    /// The type of whoever logs in. It has a base part; better also a client part, and no cell part, as accounts do.
+    /// Entity type for log-ins. It has a base part; preferably also a client part and no cell part, as accounts do.
     #[must_use]
     pub fn account_type(schema: &Schema) -> Option<TypeId> {
         let able = schema.types().iter().filter(|found| found.parts.base);
@@ -161,8 +162,8 @@ impl Puppet {
         best.map(|found| found.id)
     }
 
-    /// The type that players walk about as. It has a base and a cell part; better also a client part, and the more exposed
-    /// methods the better: whoever has many was made for players.
+    /// Entity type that players control in the world. It has a base and a cell part; preferably also a client part and
+    /// many exposed methods, as a type with many was made for players.
     #[must_use]
     pub fn body_type(schema: &Schema) -> Option<TypeId> {
         let able = schema
@@ -189,7 +190,7 @@ impl Puppet {
         }
     }
 
-    /// Asks for the cell part of a base entity somewhere near the origin.
+    /// Requests the cell part of a base entity, at a place near the origin.
     fn enter_world(&self, context: &mut Context<'_>, entity: EntityId) {
         let place = near(context, Position::default(), PLAZA);
         let properties = Vec::new();
@@ -203,7 +204,7 @@ impl Puppet {
         );
     }
 
-    /// Takes turn number `turn`.
+    /// Performs turn number `turn`.
     fn take_turn(&self, context: &mut Context<'_>, turn: u32) {
         let Some(own) = self.type_of(context) else { return };
         let part = context.part();
@@ -227,7 +228,7 @@ impl Puppet {
         }
     }
 
-    /// Changes a property as a whole, then a part of it and a slice, as far as it has any.
+    /// Changes a property as a whole, then a part of it and a slice, if its type has any.
     fn change(&self, context: &mut Context<'_>, property: &Property) {
         let (name, data_type) = (&property.name, &property.data_type);
         let value = generate_with_parts(data_type, &mut || context.roll());
@@ -242,7 +243,7 @@ impl Puppet {
         }
     }
 
-    /// Whether this part is an extra whose time is over.
+    /// Whether this part is an extra at the end of its life.
     fn is_over(&self, context: &Context<'_>, turn: u32) -> bool {
         let own = self.type_of(context);
         match context.part() {
@@ -251,7 +252,7 @@ impl Puppet {
         }
     }
 
-    /// Makes an extra, of the next of the types that this part can make.
+    /// Creates an extra, of the next type that this part can make.
     fn make_extra(&self, context: &mut Context<'_>) {
         let part = context.part();
         let next = match part {
@@ -273,7 +274,7 @@ impl Puppet {
             }
             (Part::Cell, None) => return,
         };
-        // Ids that have run out come again; anything else is a mistake.
+        // A lack of ids is temporary; any other denial is a bug.
         if let Err(denied) = made
             && denied != Denied::NoIds
         {
@@ -281,7 +282,7 @@ impl Puppet {
         }
     }
 
-    /// Makes what is due at this beat of a client's clock.
+    /// Creates what is due at this beat of a client's clock: an extra, or the client's next body.
     fn make_next(&self, context: &mut Context<'_>, session: SessionId) {
         let (beat, _) = clock(context, session);
         if context.part() == Part::Base && beat % BODY_EVERY == BODY_EVERY - 1 {
@@ -291,7 +292,7 @@ impl Puppet {
         }
     }
 
-    /// Gives the client of an account to an entity that has a place in the world.
+    /// Gives the client of an account to an entity with a place in the world.
     fn leave_account(&self, context: &mut Context<'_>) {
         match Self::body_type(&self.schema).and_then(|id| self.schema.entity_type(id)) {
             Some(body) => self.make_body(context, body),
@@ -299,18 +300,18 @@ impl Puppet {
         }
     }
 
-    /// Gives the client to an entity of the next type that has something to call.
+    /// Gives the client to a new entity of the next type with exposed methods.
     fn change_body(&self, context: &mut Context<'_>) {
         if let Some(body) = self.bodies.next().and_then(|id| self.schema.entity_type(id)) {
             self.make_body(context, body);
         }
     }
 
-    /// Makes an entity and gives it the client.
+    /// Creates an entity and gives it the client.
     fn make_body(&self, context: &mut Context<'_>, body: &EntityType) {
         match context.create_base(&body.name, Vec::new()) {
             Ok(made) => {
-                // In this order, so that the cell part begins with its client.
+                // The order matters: the cell part must start with its client.
                 let (from, to) = (context.entity(), made.entity);
                 self.ask(context, Request::GiveClient { from, to });
                 if body.parts.cell {
@@ -370,7 +371,7 @@ impl Behaviour for Puppet {
     fn client_attached(&self, context: &mut Context<'_>) {
         let has_cell = self.type_of(context).is_some_and(|own| own.parts.cell);
         if is_account(context) && has_cell {
-            // It is its own body.
+            // The account is its own body.
             let entity = context.entity();
             self.enter_world(context, entity);
         } else if is_account(context) {
@@ -385,7 +386,7 @@ impl Behaviour for Puppet {
     }
 }
 
-/// Has the next extra made at the next beat of the client's clock.
+/// Sets the timer for the next extra, at the next beat of the client's clock.
 fn set_extras_timer(context: &mut Context<'_>) {
     if let Some(session) = context.client() {
         let (_, next) = clock(context, session);
@@ -393,14 +394,14 @@ fn set_extras_timer(context: &mut Context<'_>) {
     }
 }
 
-/// How often a client's clock has beaten, and in how many milliseconds it beats again. It goes on when the client is given
+/// Number of beats of a client's clock, and milliseconds until the next. The clock continues when the client is given
 /// to another body.
 fn clock(context: &Context<'_>, session: SessionId) -> (u64, u64) {
     let now = context.now().0.wrapping_add(session.0.wrapping_mul(PHASE) % EXTRA_MS);
     (now / EXTRA_MS, EXTRA_MS - now % EXTRA_MS)
 }
 
-/// Whether somebody logged in as this entity: then it stands for an entity of the database.
+/// Whether a client logged in as this entity: it is then a stored entity.
 fn is_account(context: &Context<'_>) -> bool {
     context.database().is_some()
 }

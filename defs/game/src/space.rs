@@ -1,4 +1,4 @@
-//! What a space is made of: the entity that looks after it, spawn points, chests.
+//! Contents of a space: the entity that manages it, spawn points, chests.
 
 use annals_def::typed::Bytes;
 use annals_event::Place;
@@ -11,32 +11,32 @@ use crate::{
     near,
 };
 
-/// How many monsters a new space has.
+/// Monsters in a new space.
 const MONSTERS_AT_FIRST: u16 = 12;
 
-/// How many monsters one spawn point keeps.
+/// Monsters per spawn point.
 const PER_SPAWN_POINT: u8 = 3;
 
-/// How many chests a new space has.
+/// Chests in a new space.
 const CHESTS: usize = 2;
 
-/// How far from its spawn point a monster appears, metres.
+/// Maximum distance of a new monster from its spawn point, metres.
 const SPAWN_REACH: f32 = 5.0;
 
-/// How long a monster takes to appear, milliseconds: a spawn point that has just been made lets its space settle.
+/// Delay before a monster appears, milliseconds: gives a new space time to settle.
 const SPAWN_MS: u64 = 500;
 
-/// How often the weather changes, milliseconds.
+/// Interval of weather changes, milliseconds.
 const WEATHER_EVERY_MS: u64 = 30_000;
 
-/// How many kinds of weather there are.
+/// Number of kinds of weather.
 const WEATHERS: u8 = 4;
 
-/// How many species of monsters there are.
+/// Number of monster species.
 const SPECIES: u8 = 5;
 
 impl space::BaseBehaviour for Sample {
-    /// A space's entity stands in its middle.
+    /// The space's entity is placed at the origin.
     fn created(&self, own: &mut space::Base<'_, '_>) -> Result<(), Denied> {
         own.context.set_timer(WEATHER_EVERY_MS, WEATHER_EVERY_MS, 0);
         let place = Place {
@@ -60,12 +60,12 @@ impl space::BaseBehaviour for Sample {
     }
 }
 
-/// A number below `count`.
+/// A random number below `count`.
 fn one_of(context: &mut Context<'_>, count: u8) -> u8 {
     u8::try_from(context.roll() % u64::from(count)).unwrap_or(0)
 }
 
-/// Makes spawn points for so many monsters, and chests.
+/// Creates spawn points for a number of monsters, and chests.
 fn populate(context: &mut Context<'_>, monsters: u16) -> Result<(), Denied> {
     let mut left = monsters;
     while left > 0 {
@@ -110,7 +110,7 @@ impl spawn_point::CellBehaviour for Sample {
         Ok(())
     }
 
-    /// A spawn point makes one monster.
+    /// Creates one monster.
     fn timer(&self, own: &mut spawn_point::Cell<'_, '_>, _timer: TimerId, _tag: u32) -> Result<(), Denied> {
         let Some(place) = own.context.place() else {
             return Ok(());
@@ -151,7 +151,7 @@ impl spawn_point::CellBehaviour for Sample {
 impl chest::BaseBehaviour for Sample {}
 
 impl chest::CellBehaviour for Sample {
-    /// A chest opens and closes for whoever has the key.
+    /// Opens or closes the chest, if the key fits.
     fn turn_key(&self, own: &mut chest::Cell<'_, '_>, _caller: &Caller, key: Bytes) -> Result<(), Failure> {
         if own.key_hole()? == key {
             let open = own.open()?;

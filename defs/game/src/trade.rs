@@ -1,5 +1,5 @@
-//! What accounts hold and trade, in the ledger. The account is who holds it; its avatar passes on what the player wants, and
-//! shows what the ledger says.
+//! Holdings and trades of accounts, in the ledger. The account is the holder; its avatar forwards the player's
+//! requests, and shows the ledger's results.
 
 use annals_event::ledger::{self, Booking, Goods, LedgerView, Order, Outcome, Side, Slots, Stage, Trade};
 use annals_ids::{DatabaseId, EntityId, OfferVersion, Serial, TradeId, TransferId, TransferNumber};
@@ -11,40 +11,39 @@ pub use crate::defs::{
     slots::{CARRIED, WORN},
 };
 
-/// With how many coins an account begins.
+/// Coins of a new account.
 pub const FIRST_COINS: u64 = 100;
 
-/// With how many swords.
+/// Swords of a new account.
 pub const FIRST_SWORDS: u32 = 2;
 
-/// How long a trade stays open, milliseconds.
+/// Time limit of a trade, milliseconds.
 pub const TRADE_MS: u64 = 30_000;
 
-/// How long a gift may take to arrive before it comes back, milliseconds.
+/// Time limit for a gift to arrive before it is returned, milliseconds.
 const GIFT_MS: u64 = 60_000;
 
-/// What a player can want done: numbers that wishes and outcomes carry.
+/// Numbers of the player's requests, used in wishes and outcomes.
 pub mod wishes {
-    /// To open a trade.
+    /// Opens a trade.
     pub const PROPOSE: u8 = 0;
-    /// To put something on the table.
+    /// Puts assets on the table.
     pub const OFFER: u8 = 1;
-    /// To take something back from it.
+    /// Takes assets back from the table.
     pub const WITHDRAW: u8 = 2;
-    /// To accept what is on it.
+    /// Accepts what is on the table.
     pub const ACCEPT: u8 = 3;
-    /// To end a trade.
+    /// Cancels a trade.
     pub const CANCEL: u8 = 4;
-    /// To give something to another.
+    /// Gives assets to another account.
     pub const GIVE: u8 = 5;
-    /// To wear something.
+    /// Puts on an item.
     pub const WEAR: u8 = 6;
-    /// To take something off.
+    /// Takes off an item.
     pub const TAKE_OFF: u8 = 7;
 }
 
-/// Gives an account what every account begins with, once in all its lives: whoever holds nothing and never held anything
-/// gets it.
+/// Gives a new account its first assets, once over all its activations: if it holds nothing and never held anything.
 pub(crate) fn endow(own: &mut account::Base<'_, '_>) -> Result<(), Denied> {
     let is_new = |view: &LedgerView| {
         let holdings = view.holdings.as_ref();
@@ -62,7 +61,7 @@ pub(crate) fn endow(own: &mut account::Base<'_, '_>) -> Result<(), Denied> {
     Ok(())
 }
 
-/// Asks the ledger for what the player wants. Why it cannot be done the player is told.
+/// Sends the player's request to the ledger. If it is rejected, the player gets the reason.
 pub(crate) fn grant(own: &mut account::Base<'_, '_>, wish: &Wish) -> Result<(), Failure> {
     let what = wish.what;
     match order(own, wish) {
@@ -95,7 +94,7 @@ fn order(own: &mut account::Base<'_, '_>, wish: &Wish) -> Result<TransferId, Den
     }
 }
 
-/// Shows the player what the ledger did.
+/// Shows the player the result of a booking.
 pub(crate) fn show(own: &mut account::Base<'_, '_>, booking: &Booking, order: Option<&Order>) -> Result<(), Denied> {
     if let Some(what) = order.and_then(wish_of) {
         let (done, said) = match booking.outcome {
@@ -115,7 +114,7 @@ pub(crate) fn show(own: &mut account::Base<'_, '_>, booking: &Booking, order: Op
     }
 }
 
-/// Shows the player everything.
+/// Shows the player all holdings and trades.
 pub(crate) fn show_all(own: &mut account::Base<'_, '_>) -> Result<(), Denied> {
     show_holdings(own)?;
     let trades: Vec<Trade> = own
@@ -179,7 +178,8 @@ fn tell(own: &mut account::Base<'_, '_>, what: u8, done: bool, said: &str) -> Re
     }
 }
 
-/// Which wish of the player an order was. What an account does by itself (what it begins with, the end of a gift) is none.
+/// The player's request that an order stands for. Orders that an account makes by itself (its first assets, the end of
+/// a gift) have none.
 fn wish_of(order: &Order) -> Option<u8> {
     Some(match order {
         Order::Propose { .. } => wishes::PROPOSE,
@@ -220,7 +220,7 @@ fn shown(assets: &ledger::Assets) -> Assets {
     }
 }
 
-/// What lies on one side of a table, from whatever slot.
+/// Assets on one side of a table, from all slots.
 fn on_table(slots: &Slots) -> Assets {
     let mut all = Assets::default();
     for assets in slots.values().map(shown) {

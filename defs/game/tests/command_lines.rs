@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// What a binary says to these arguments, and its exit code.
+/// Output and exit code of a binary with these arguments.
 fn said(program: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let output = Command::new(program).args(arguments).output().expect("it runs");
     let text = [output.stdout, output.stderr].concat();

@@ -1,4 +1,4 @@
-//! The types that the game is written against are those of its definitions.
+//! The generated types match the game's definitions.
 
 use std::{fs, path::Path};
 

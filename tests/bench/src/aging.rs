@@ -1,9 +1,9 @@
 //! The long life of a realm in fast motion: whether a batch costs db more when the realm is old.
 //!
-//! Players trade, proposals expire, an account logs in again, the outbox is emptied, the archive is sealed and tiled: the same
-//! work batch after batch. The last tenth of a life is compared with the first tenth of another, which runs in turns with it,
-//! as one machine is faster at one time than at another. Compared are processor time, on the embedded store, and the keys
-//! that are read and the bytes that are written, on the store in memory. That store keeps deleted keys while its time stands
+//! Players trade, proposals expire, an account logs in again, the outbox is emptied, the archive is sealed and tiled:
+//! the same work batch after batch. The last tenth of one life is compared with the first tenth of another, alternating
+//! between the two, since a machine's speed varies over time. Processor time is compared on the embedded store; keys
+//! read and bytes written are compared on the in-memory store. That store keeps deleted keys while its time stands
 //! still, so a scan that begins at the wrong end of a queue costs the most there.
 
 use std::time::Duration;
@@ -17,18 +17,18 @@ use crate::{
     trade::{market::Market, recording::Recording},
 };
 
-/// Batches of the base in a tenth of a life: where processor time is measured, and where keys and bytes are counted.
+/// Batches of the base in a tenth of a life, for processor time and for keys and bytes.
 const LONG: usize = 800;
 const SHORT: usize = 320;
 
-/// Batches before keys are counted: the first ones find no tiles, no segments and nothing that expires.
+/// Batches before keys are counted: at first there are no tiles, no segments and nothing that expires.
 const WARM_UP: usize = 320;
 
-/// Batches before processor time is measured: in the first 2,000 the memory table of a new store fills, and a lookup there
-/// costs more and more.
+/// Batches before processor time is measured: in the first 2,000 the memory table of a new store fills, and lookups in
+/// it become more and more expensive.
 const LONG_WARM_UP: usize = 2_400;
 
-/// Turns in which a tenth is measured.
+/// Alternations in which a tenth is measured.
 const TURNS: usize = 20;
 
 /// Trades that begin with each batch.
@@ -39,16 +39,16 @@ const LOG_IN: usize = 4;
 const ARCHIVE: usize = 32;
 const EXPIRES: u64 = 3;
 
-/// Leaves of a segment: so few that each round seals some.
+/// Leaves of a segment: few, so that each round seals some.
 const LEAVES: usize = 32;
 
-/// How much more the last tenth may cost than the first.
+/// Maximum cost of the last tenth relative to the first.
 const TARGET: f64 = 1.05;
 
 /// Measures both.
 ///
 /// # Panics
-/// When store or fold fail: then there is nothing to measure.
+/// If store or fold fail.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -60,7 +60,7 @@ pub fn run() -> Vec<Figure> {
     figures
 }
 
-/// Processor time of a batch, of db and its store.
+/// Processor time per batch, of db and its store.
 async fn times() -> Vec<Figure> {
     let directory = crate::scratch();
     let open = |name: &str| EmbeddedStore::open(&directory.path().join(name)).expect("a new store");
@@ -106,7 +106,7 @@ async fn times() -> Vec<Figure> {
     ]
 }
 
-/// Keys that a batch reads, deleted ones among them, and bytes that it writes: the same in each run.
+/// Keys that a batch reads, including deleted ones, and bytes that it writes: the same in each run.
 async fn counts() -> Vec<Figure> {
     let memory = MemoryStore::new();
     let recording = Recording::of(&memory.store());
@@ -144,7 +144,7 @@ async fn counts() -> Vec<Figure> {
     ]
 }
 
-/// Processor time of some batches, without that for making them.
+/// Processor time of some batches, without the time for making them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     /// Of db and its store.
@@ -160,7 +160,7 @@ impl Spent {
     }
 }
 
-/// A market, and what db does beside folding.
+/// A market, and the work of db besides folding.
 struct Realm {
     market: Market,
     sealer: Sealer,
@@ -207,7 +207,7 @@ impl Realm {
     }
 }
 
-/// The processor time that this process has taken, the store's threads among them.
+/// Processor time of this process, including the store's threads.
 fn process_time() -> Duration {
     clock_gettime(ClockId::ProcessCPUTime)
         .try_into()

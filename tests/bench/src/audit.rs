@@ -1,5 +1,5 @@
-//! Asking an auditor: an item's way through an archive of ten million events, by the index and by looking through all of it,
-//! and how long the index takes to make.
+//! Audit queries: an item's history in an archive of ten million events, by the index and by a full scan, and the time
+//! to build the index.
 
 pub(crate) mod archive;
 
@@ -18,7 +18,7 @@ use annals_store::{Store, archive::read_leaves, archive::read_segments, embedded
 use crate::{Figure, Percentiles, busy, realm::beside};
 use archive::{Made, Plan, make};
 
-/// The whole size.
+/// The full size.
 pub(crate) const WHOLE: Plan = Plan {
     rounds: 2_200,
     items: 10_000,
@@ -27,13 +27,13 @@ pub(crate) const WHOLE: Plan = Plan {
     text: 0,
 };
 
-/// Questions asked of a warm index, each about another item.
+/// Queries of a warm index, each about another item.
 const QUESTIONS: u64 = 200;
 
-/// Measures them.
+/// Measures both.
 ///
 /// # Panics
-/// When the disk or the store fails, or `annals` is not built beside this: then there is nothing to measure.
+/// If the disk or the store fails, or `annals` is not built beside this.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let folder = crate::scratch();
@@ -121,7 +121,7 @@ async fn measure(folder: &Path, made: &Made) -> Vec<Figure> {
     ]
 }
 
-/// In how many entries an item is moved, found without an index.
+/// Number of entries that move an item, found without an index.
 async fn scan(store: &Store, serial: Serial) -> usize {
     let mut found = 0;
     for segment in read_segments(store, SHARD).await.expect("segments") {
@@ -138,7 +138,8 @@ async fn scan(store: &Store, serial: Serial) -> usize {
     found
 }
 
-/// Asks the command twice, as an auditor would: how long the second takes, and the most memory that the first had, MB.
+/// Runs the command twice, as an auditor would; returns the duration of the second run, and the peak memory of the
+/// first, MB.
 fn ask(folder: &Path) -> (Duration, f64) {
     let run = || {
         let mut command = Command::new(beside("annals"));
@@ -165,7 +166,7 @@ fn ask(folder: &Path) -> (Duration, f64) {
     (clock.elapsed(), peak)
 }
 
-/// The most memory that a process has had, MB.
+/// Peak memory of a process, MB.
 fn most_memory(process: u32) -> Option<f64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

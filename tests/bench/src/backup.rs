@@ -1,4 +1,4 @@
-//! Backups: making one and restoring it, as an operator does, against copying the files of the same store.
+//! Backups: making and restoring one with the command line, compared with copying the files of the same store.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,22 +17,22 @@ use annals_store::{Store, embedded::EmbeddedStore, layout::owners::OpeningRecord
 
 use crate::Figure;
 
-/// Batches of the realm: some 16 MB.
+/// Batches of the realm: about 16 MB.
 const BATCHES: u64 = 8_192;
 
 /// Events in a batch, each a change of one property.
 const EVENTS_PER_BATCH: usize = 128;
 
-/// Properties of the entity that changes.
+/// Properties of the changing entity.
 const PROPERTIES: u16 = 16;
 
-/// How often each part is measured; they take turns.
+/// Measurements of each part, alternating.
 const TURNS: u32 = 3;
 
 /// Measures both.
 ///
 /// # Panics
-/// When the disk or the store fails: then there is nothing to measure.
+/// If the disk or the store fails.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let directory = crate::scratch();
@@ -86,7 +86,7 @@ async fn measure(directory: &Path) -> Vec<Figure> {
     ]
 }
 
-/// Runs `annals backup` to its end: how long that took.
+/// Runs `annals backup` to completion; returns the duration.
 fn backup(what: &str, with: &[&str], data: &Path, target: &Path) -> Duration {
     let here = std::env::current_exe().expect("a program has a path");
     let began = Instant::now();
@@ -117,7 +117,7 @@ fn size_of(folder: &Path) -> io::Result<u64> {
     Ok(size)
 }
 
-/// A realm of one owner that has done much, most of it sealed: how many bytes its batches have.
+/// A busy realm of one owner, mostly sealed; returns the bytes of its batches.
 pub(crate) async fn fill(store: &Store) -> u64 {
     let (schema, batches) = written(store).await;
     let mut folder = Folder::begin(store.clone(), SHARD, schema).await.expect("a store");
@@ -140,7 +140,7 @@ async fn fold(folder: &mut Folder) {
     }
 }
 
-/// The log of the one owner, whose opening is recorded.
+/// The log of the one owner, with its opening recorded.
 async fn written(store: &Store) -> (Arc<Schema>, Vec<FrozenBatch>) {
     let defs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
     let schema = annals_host::world::compile(&defs).expect("the sample compiles");
@@ -197,7 +197,7 @@ fn created() -> Event {
     })))
 }
 
-/// A change that no other is like: numbers as a game's are, which compress as they do.
+/// A unique change: numbers like those of a game, which compress similarly.
 fn changed(number: u64, place: usize) -> Event {
     let mixed = (number * 131 + place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     event(Body::Changed {

@@ -1,6 +1,7 @@
-//! Balance: how long it takes, after everybody has run to one place, until every cell has its share of the load again, and
-//! how many hand-overs. The realm is the model of `services/director/tests/balance`: the director's own judgement, and cells
-//! that are points and rules. Its seconds are simulated, so they are the same on every machine.
+//! Balance: how long it takes, after a crowd has gathered in one place, until every cell has its share of the load
+//! again, and how many hand-overs. The realm is the model of `services/director/tests/balance`: the director's
+//! production code, and cells modelled as points and rules. Its seconds are simulated, so they are the same on every
+//! machine.
 
 #![allow(
     dead_code,
@@ -15,11 +16,11 @@ mod realm;
 use crate::Figure;
 use realm::{Realm, SECOND, Shape};
 
-/// The whole size.
+/// The full size.
 const ENTITIES: usize = 100_000;
 const CELLS: usize = 64;
 
-/// Which part of all runs, to where, and within how many seconds everybody is there.
+/// Share of entities that gather, the place, and the seconds until all are there.
 const SHARE: f32 = 0.3;
 const PLACE: [f32; 2] = [700.0, -900.0];
 const RUNS: u64 = 60;
@@ -27,18 +28,18 @@ const RUNS: u64 = 60;
 /// Radius of the crowd, metres.
 const CROWD: f32 = 400.0;
 
-/// Radius of a crowd that cannot be divided, metres, and its part of all.
+/// Radius of a crowd that cannot be divided, metres, and its share of all entities.
 const SPOT: f32 = 3.0;
 const SPOT_SHARE: f32 = 0.05;
 
-/// How far from the average every cell may be.
+/// Maximum deviation of a cell from the average load.
 const TARGET: f64 = 0.1;
 
-/// How long it is waited for that, and how long it is looked at whether it stays so, seconds.
+/// Timeout for reaching balance, and time for which it must last, seconds.
 const PATIENCE: u64 = 600;
 const LOOKS: u64 = 60;
 
-/// Runs both crowds.
+/// Measures both crowds.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let mut realm = crowded(SHARE, CROWD);
@@ -105,7 +106,7 @@ fn crowded(share: f32, radius: f32) -> Realm {
     realm
 }
 
-/// 5,000 within a few metres: more than the average of a cell, where none can be as small.
+/// 5,000 within a few metres: more than the average of a cell, in an area that cannot be divided.
 fn in_a_spot() -> Figure {
     let mut realm = crowded(SPOT_SHARE, SPOT);
     realm.run(120);

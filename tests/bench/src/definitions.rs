@@ -1,4 +1,5 @@
-//! Checking definitions: everything `annals defs check` does with a large game, against reading its XML and nothing else.
+//! Checking definitions: everything that `annals defs check` does with a large game, compared with only reading its
+//! XML.
 
 mod world;
 
@@ -13,14 +14,14 @@ use quick_xml::{Reader, events::Event};
 
 use crate::Figure;
 
-/// How often each side is measured, in turns, so that a disturbance meets both; the fastest counts.
+/// Measurements of each side, alternating, so that a disturbance affects both; the fastest counts.
 const ROUNDS: usize = 15;
 
 /// Measures the check of 2,000 generated types, from bytes to diagnostics and the schema, against quick-xml reading the
-/// events of the same bytes; both on one thread. And the memory that the check takes at most.
+/// events of the same bytes, both on one thread; and the peak memory of the check.
 ///
 /// # Panics
-/// When the generated world does not compile without a word: then something else would be measured.
+/// If the generated world compiles with diagnostics: then something else would be measured.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let tree = world::tree();
@@ -64,7 +65,7 @@ pub fn run() -> Vec<Figure> {
     figures
 }
 
-/// What quick-xml alone does: every event of every file.
+/// The work of quick-xml alone: every event of every file.
 fn read_events(tree: &Tree) -> usize {
     let mut events = 0;
     for (_, bytes) in tree.files() {
@@ -82,10 +83,10 @@ fn read_events(tree: &Tree) -> usize {
     events
 }
 
-/// How much the process grows while it checks, at most; `None` where the system does not tell. Memory that was used and
-/// given back before would not be counted, so this runs first.
+/// Peak growth of the process during a check; `None` if the system does not report it. Memory that was used and freed
+/// before is not counted, so this runs first.
 fn memory_of_a_check(tree: &Tree) -> Option<usize> {
-    // Forgets the peak so far.
+    // Resets the peak.
     fs::write("/proc/self/clear_refs", "5").ok()?;
     let before = resident("VmRSS")?;
     black_box(compile(tree));

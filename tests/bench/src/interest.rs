@@ -1,8 +1,8 @@
-//! Areas of interest: what it costs to find out who sees whom, tick by tick, against the two ways in which it is done
-//! elsewhere: the cross-linked [`list`](list::List) and the uniform [`grid`](grid::Grid).
+//! Areas of interest: the cost of computing visibility, tick by tick, compared with the two common algorithms: the
+//! cross-linked [`list`](list::List) and the uniform [`grid`](grid::Grid).
 //!
-//! Everybody walks and everybody looks. All ways are driven in turn through the same ticks of the same worlds; counted is
-//! processor time, from being told where everybody is to knowing who came and went.
+//! All entities walk and observe. All algorithms process the same ticks of the same worlds in turn; measured is
+//! processor time, from the update of positions to the list of bodies that entered and left.
 
 pub mod grid;
 pub mod list;
@@ -18,54 +18,55 @@ use grid::Grid;
 use list::List;
 use worlds::World;
 
-/// Who came or went: the observer, the body, and whether it came.
+/// A change of visibility: the observer, the body, and whether it entered.
 pub type Event = (u32, u32, bool);
 
-/// A way to know who sees whom, among entities numbered from zero, in one space.
+/// An algorithm for visibility among entities numbered from zero, in one space.
 pub trait Baseline {
-    /// A body is here now, which need not have been there before.
+    /// Sets a body's position, adding the body if it is new.
     fn place(&mut self, entity: usize, at: [f32; 2]);
-    /// A body is gone, if it was there.
+    /// Removes a body, if present.
     fn remove(&mut self, entity: usize);
-    /// An observer is here now, and sees so far, metres.
+    /// Sets an observer's position and radius, metres.
     fn observe(&mut self, entity: usize, at: [f32; 2], radius: f32, hysteresis: f32);
-    /// An observer is gone, if it was there; nothing is told of what it saw.
+    /// Removes an observer, if present, without events for the bodies it saw.
     fn forget(&mut self, entity: usize);
-    /// Everybody's place was told: adds who came and went, in any order. Who came and went again may be among them.
+    /// Called after all positions of a tick: appends the events, in any order. A body that entered and left again may
+    /// be included.
     fn update(&mut self, events: &mut Vec<Event>);
 }
 
-/// How far everybody sees, metres.
+/// AoI radius of all observers, metres.
 const RADIUS: f32 = 100.0;
 const HYSTERESIS: f32 = 5.0;
 
-/// Sides of squares that the grid is tried with, metres; the best counts.
+/// Square sizes tried for the grid, metres; the best counts.
 const SIDES: [f32; 5] = [25.0, 50.0, 100.0, 200.0, 400.0];
 
-/// Side of the world of 10,000, metres. Other numbers have as much room each.
+/// Side of the world of 10,000, metres. Other sizes have the same density.
 const UNIFORM: f32 = 2_000.0;
 const ENTITIES: usize = 10_000;
 
-/// How many stand in a square of which side, when they stand close.
+/// The dense crowd: number of entities, and side of their square.
 const CROWD: (usize, f32) = (5_000, 300.0);
 
-/// Side of a world in which 10,000 hardly meet, metres.
+/// Side of a world in which 10,000 rarely meet, metres.
 const SPARSE: f32 = 20_000.0;
 
-/// One in so many leaps to somewhere else at each tick, where many leap.
+/// One in this many entities jumps to another place at each tick, in the world with jumps.
 const LEAPS: u64 = 100;
 
 /// Sizes at which the cost per entity is reported.
 const SIZES: [usize; 4] = [1_000, 4_000, 16_000, 64_000];
 
-/// Ticks before anything is measured, and ticks that are, of which the middle one counts.
+/// Ticks of warm-up, and measured ticks, of which the median counts.
 const WARM_UP: usize = 5;
 const MEASURED: usize = 41;
 
 /// Measures all worlds.
 ///
 /// # Panics
-/// When one way sees other things than another.
+/// If two algorithms disagree on visibility.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let mut figures = Vec::new();
@@ -94,11 +95,11 @@ pub fn run() -> Vec<Figure> {
     figures
 }
 
-/// What one way costs in one world.
+/// Cost of one algorithm in one world.
 struct Cost {
     tick: Duration,
     events: usize,
-    /// What an observer sees, on average.
+    /// Bodies in view per observer, on average.
     seen: f64,
 }
 
@@ -124,7 +125,7 @@ fn compare(name: &str, world: &World) -> Vec<Figure> {
     let grids = SIDES.iter().zip(&costs[2..]);
     let (side, grid) = grids.min_by_key(|(_, cost)| cost.tick).expect("there are sides to try");
     let figure = |baseline: &Cost, what: &str, of: String| Figure {
-        // How many times as fast: the baseline's time over ours.
+        // Speed-up: the baseline's time divided by ours.
         ratio: Some(baseline.tick.as_secs_f64() / ours.tick.as_secs_f64()),
         ..Figure::against(
             &format!("aoi_{name}_vs_{what}"),
@@ -147,7 +148,7 @@ fn compare(name: &str, world: &World) -> Vec<Figure> {
     ]
 }
 
-/// Drives all ways through the same ticks.
+/// Runs all algorithms through the same ticks.
 fn measure(world: &World, mut ways: Vec<Box<dyn Baseline>>) -> Vec<Cost> {
     let mut world = world.clone();
     let mut spent: Vec<Vec<Duration>> = vec![Vec::new(); ways.len()];
@@ -197,14 +198,14 @@ fn measure(world: &World, mut ways: Vec<Box<dyn Baseline>>) -> Vec<Cost> {
         .collect()
 }
 
-/// A number for who sees whom, to be added up in any order.
+/// A hash of a visible pair, to be summed in any order.
 fn mixed(observer: u32, body: u32) -> u64 {
     let pair = u64::from(observer) << 32 | u64::from(body);
     let mixed = (pair ^ (pair >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed ^ (mixed >> 32)
 }
 
-/// What Annals does.
+/// The algorithm of Annals.
 struct Ours {
     interest: Interest,
     bodies: Vec<Body>,
@@ -228,7 +229,7 @@ fn spot([x, z]: [f32; 2]) -> Spot {
     }
 }
 
-/// Those who are measured are all there, in order, and nobody leaves.
+/// All measured entities are present, in order, and none leaves.
 impl Baseline for Ours {
     fn place(&mut self, entity: usize, at: [f32; 2]) {
         let body = Body {

@@ -1,7 +1,7 @@
-//! What `make bench` measures: each module one subject, each figure against a baseline of the same run.
+//! The subjects of `make bench`: each module measures one subject, each figure against a baseline of the same run.
 //!
-//! A figure without a baseline says little: machines differ, and so does the same machine from day to day. So every module
-//! measures the bare means beside what Annals makes of it, in one run, and reports the ratio.
+//! A figure without a baseline says little: machines differ, and so does the same machine from day to day. Every module
+//! therefore measures the bare operation beside the one of Annals, in one run, and reports the ratio.
 
 use std::time::Duration;
 
@@ -26,11 +26,11 @@ pub mod trade;
 pub mod verify;
 pub mod volatile;
 
-/// A folder on the disk that is measured, gone when it is dropped; below `target`, so that what a killed run leaves is in
-/// nobody's way.
+/// A folder on the measured disk, deleted when dropped. It is below `target`, so that leftovers of a killed run do no
+/// harm.
 ///
 /// # Panics
-/// When there can be none: then there is nothing to measure on.
+/// If it cannot be created.
 pub(crate) fn scratch() -> tempfile::TempDir {
     std::fs::create_dir_all("target/bench").expect("a folder to measure in");
     tempfile::tempdir_in("target/bench").expect("a folder to measure in")
@@ -39,22 +39,22 @@ pub(crate) fn scratch() -> tempfile::TempDir {
 /// One measured figure. Names that checks rely on do not change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// What it is called.
+    /// Name of the figure.
     pub name: String,
-    /// What was measured.
+    /// The measured value.
     pub value: f64,
     /// The unit of `value` and `baseline`.
     pub unit: String,
-    /// What the bare means gave in the same run, where there is something to compare with.
+    /// The value of the bare operation in the same run, if there is one to compare with.
     pub baseline: Option<f64>,
     /// `value / baseline`.
     pub ratio: Option<f64>,
-    /// How to read it.
+    /// How to interpret it.
     pub note: String,
 }
 
 impl Figure {
-    /// A figure by itself.
+    /// A figure without a baseline.
     #[must_use]
     pub fn alone(name: &str, value: f64, unit: &str, note: String) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Figure {
         }
     }
 
-    /// A figure beside its baseline.
+    /// A figure with a baseline.
     #[must_use]
     pub fn against(name: &str, value: f64, baseline: f64, unit: &str, note: String) -> Self {
         let ratio = (baseline > 0.0).then(|| value / baseline);
@@ -79,7 +79,7 @@ impl Figure {
     }
 }
 
-/// What half, and all but one in a hundred, of some durations stayed within, in microseconds.
+/// Median and 99th percentile of some durations, microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Percentiles {
     pub(crate) p50: f64,
@@ -98,18 +98,17 @@ impl Percentiles {
     }
 }
 
-/// The processor time that this thread has taken: what waits for nothing is measured by it, so that what others do meanwhile
-/// is not counted.
+/// Processor time of this thread: for work that does not wait, so that other load on the machine is not counted.
 pub(crate) fn busy() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime)
         .try_into()
         .expect("no thread has worked for a negative time")
 }
 
-/// What can be run by name, and what runs it.
+/// A name, and the function that measures it.
 pub type Subject = (&'static str, fn() -> Vec<Figure>);
 
-/// Everything there is to measure, in the order in which it is run.
+/// All subjects, in the order in which they run.
 pub const SUBJECTS: &[Subject] = &[
     ("definitions", definitions::run),
     ("log", log::run),

@@ -1,5 +1,5 @@
-//! The log: appending through the whole path against publishing the same bytes, replaying against reading them, and taking a
-//! log over against replaying it.
+//! The log: appending through the whole path against publishing the same bytes, replaying against reading them, and
+//! taking over a log against replaying it.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -24,38 +24,37 @@ use futures::future::{BoxFuture, ready};
 
 use crate::Figure;
 
-/// Bytes of one event as it stands in a batch, without the number that says so.
+/// Bytes of one encoded event in a batch, without the length prefix.
 const EVENT_BYTES: usize = 40;
 
-/// Events in a batch: a cell of some hundred busy entities at 10 Hz, or what a crowded base gathers in 5 ms.
+/// Events in a batch: a cell of about a hundred busy entities at 10 Hz, or what a crowded base gathers in 5 ms.
 const EVENTS_PER_BATCH: usize = 128;
 
-/// Events of one input, after which others get their turn.
+/// Events of one input, after which other tasks run.
 const EVENTS_AT_ONCE: usize = 16;
 const _: () = assert!(EVENTS_PER_BATCH.is_multiple_of(EVENTS_AT_ONCE));
 
-/// Properties of the entity that changes.
+/// Properties of the changing entity.
 const PROPERTIES: u16 = 16;
 
-/// Owners that append at the same time, each with one batch in flight; as many raw publishers.
+/// Owners that append concurrently, each with one batch in flight; and as many raw publishers.
 const OWNERS: u32 = 64;
 
-/// How long each part runs before it is measured, and is measured. They take turns, so that a busy moment of the machine
-/// falls on both.
+/// Warm-up and measurement of each part. The parts alternate, so that a busy moment of the machine affects both.
 const WARM_UP: Duration = Duration::from_millis(200);
 const MEASURED: Duration = Duration::from_millis(500);
 const TURNS: u32 = 12;
 
-/// Batches that are replayed: about 45 MB, more than any cache of a processor holds.
+/// Replayed batches: about 45 MB, more than any processor cache holds.
 const REPLAYED: usize = 8_192;
 
-/// Batches that a holder finds in the log of one that died: much more than a db that keeps up leaves there.
+/// Batches in the log at a take-over: much more than a db that keeps up leaves there.
 const LEFT: usize = 2_048;
 
 /// Measures all.
 ///
 /// # Panics
-/// When there is no nats-server, or the disk fails: then there is nothing to measure.
+/// If there is no nats-server, or the disk fails.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let directory = crate::scratch();
@@ -100,7 +99,7 @@ async fn append_vs_raw(directory: &Path) -> Figure {
     )
 }
 
-/// A run of appending or publishing: what was acknowledged, and when to stop.
+/// A run of appending or publishing: acknowledged bytes and events, and when to stop.
 struct Run {
     bytes: AtomicU64,
     batches: AtomicU64,
@@ -124,7 +123,7 @@ struct Rate {
     batches: f64,
 }
 
-/// Lets [`OWNERS`] work at the same time.
+/// Runs [`OWNERS`] tasks concurrently.
 async fn measure<F>(first: u32, work: impl Fn(OwnerId, Arc<Run>) -> F) -> Rate
 where
     F: Future<Output = ()> + Send + 'static,
@@ -153,7 +152,7 @@ where
     }
 }
 
-/// One owner that always has something to log. What counts is what has left its gate.
+/// One owner that always has something to log. Counted is what has left its gate.
 async fn append(history: History, owner: OwnerId, run: Arc<Run>) {
     let mut core = Core::new(owner);
     let writer = Writer::take_over(owner, Epoch(1), Durability::Log, Chain::default());
@@ -165,7 +164,7 @@ async fn append(history: History, owner: OwnerId, run: Arc<Run>) {
             let batch = core.close(wanted == Wanted::Opening);
             gate.push(batch.number, batch.bytes.len());
             driver.offer(batch);
-            // It is sent, and while it is under way the next is gathered, of events that come one after the other.
+            // The batch is sent; while it is in flight the next is gathered, from successive events.
             driver.step().now_or_never();
             for first in (0..EVENTS_PER_BATCH).step_by(EVENTS_AT_ONCE) {
                 tokio::task::yield_now().await;
@@ -181,7 +180,7 @@ async fn append(history: History, owner: OwnerId, run: Arc<Run>) {
     }
 }
 
-/// One publisher of what such an owner appends.
+/// One publisher of the same bytes as such an owner appends.
 async fn publish(history: History, owner: OwnerId, run: Arc<Run>) {
     let mut core = Core::new(owner);
     let payloads: Vec<bytes::Bytes> = (0..8).map(|_| core.next_batch().bytes.into()).collect();
@@ -214,7 +213,7 @@ impl Registry for Granted {
     }
 }
 
-/// A journal in which one entity's property changes all the time.
+/// A journal in which one entity's property changes continuously.
 struct Core {
     journal: Journal,
     filler: usize,
@@ -251,7 +250,7 @@ impl Core {
         Subject::Entity(Self::ENTITY, Part::Base)
     }
 
-    /// An input that leads to [`EVENTS_AT_ONCE`].
+    /// An input that records [`EVENTS_AT_ONCE`] events.
     fn take(&mut self, first: usize) {
         for event in first..first + EVENTS_AT_ONCE {
             self.journal.record(Self::subject(), true, change(event, self.filler));
@@ -279,7 +278,7 @@ fn change(event: usize, filler: usize) -> Body {
     }
 }
 
-/// How long a value has to be for its event to have [`EVENT_BYTES`], at a history number of two bytes.
+/// Length of a value whose event has [`EVENT_BYTES`], at a history number of two bytes.
 fn filler() -> usize {
     let length = |filler| {
         let history = Some(annals_ids::HistoryNumber(1_000));
@@ -348,7 +347,7 @@ fn replay_vs_read(directory: &Path) -> Figure {
     )
 }
 
-/// Takes the log of an owner over whose snapshot is at its beginning, and folds the same batches from memory.
+/// Takes over an owner whose snapshot is at the beginning of its log, and folds the same batches from memory.
 async fn recovery_vs_replay(directory: &Path) -> Figure {
     let server = Server::start(&ServerOptions::new(directory.join("recovery")))
         .await

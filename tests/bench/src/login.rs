@@ -1,5 +1,5 @@
-//! Log-ins: what the login process holds after many, in a realm of real processes. Each takes a password hash of 19 MiB, in
-//! memory that is reused, however many log in.
+//! Log-ins: memory of the login process after many of them, in a realm of real processes. Each needs a password hash of
+//! 19 MiB, in memory that is reused, however many log in.
 
 use std::{
     path::Path,
@@ -17,21 +17,21 @@ use crate::{
     realm::{PATIENCE, Realm, Shape, WORLD},
 };
 
-/// Log-ins in all, of so many accounts, and how many are under way at a time.
+/// Total log-ins, number of accounts, and concurrent log-ins.
 const LOG_INS: usize = 2_000;
 const ACCOUNTS: usize = 200;
 const AT_ONCE: usize = 16;
 
-/// What the process may hold afterwards, MB.
+/// Maximum memory of the process afterwards, MB.
 const TARGET: f64 = 60.0;
 
-/// How long the process is left alone before it is looked at.
+/// Idle time before memory is measured.
 const REST: Duration = Duration::from_secs(2);
 
-/// Measures what it holds.
+/// Measures the memory of the login process.
 ///
 /// # Panics
-/// When the realm's binaries are not built beside this one, or it does not come up: then there is nothing to measure.
+/// If the realm's binaries are not built beside this one, or it does not start.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let directory = crate::scratch();
@@ -79,7 +79,7 @@ async fn measure(realm: &Realm) -> Figure {
     Figure::alone("login_rss_mb", now, "MB", note)
 }
 
-/// Comes in and leaves.
+/// Logs in and leaves.
 async fn visit(mut client: Client) {
     while let Some(event) = client.next().await {
         match event {

@@ -1,27 +1,27 @@
-//! What processes take of the machine, as Linux tells it.
+//! Resource usage of processes, as Linux reports it.
 
 use std::{collections::BTreeMap, fs, iter::Sum};
 
-/// Ticks per second in which Linux tells processor time.
+/// Ticks per second in which Linux reports processor time.
 const TICKS: f64 = 100.0;
 
-/// A process that runs.
+/// A running process.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     id: u32,
     pub(crate) name: String,
 }
 
-/// Seconds, since it began or per second.
+/// Seconds, in total or per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Load {
-    /// On a core.
+    /// Running on a core.
     pub(crate) busy: f64,
-    /// Ready, and waiting for a core.
+    /// Ready, waiting for a core.
     pub(crate) waited: f64,
 }
 
-/// A process and all that it has started, and they.
+/// A process and its descendants.
 pub(crate) fn below(id: u32) -> Vec<Process> {
     let mut children: BTreeMap<u32, Vec<Process>> = BTreeMap::new();
     let mut found = Vec::new();
@@ -43,14 +43,14 @@ pub(crate) fn below(id: u32) -> Vec<Process> {
     found
 }
 
-/// A process, and whose child it is.
+/// A process and its parent.
 fn read(id: u32) -> Option<(Process, u32)> {
     let (name, rest) = stat(id)?;
     let parent = rest.get(1)?.parse().ok()?;
     Some((Process { id, name }, parent))
 }
 
-/// Its name, and what follows the name in its `stat`.
+/// Its name, and the fields after the name in its `stat`.
 fn stat(id: u32) -> Option<(String, Vec<String>)> {
     let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     let (head, rest) = text.rsplit_once(')')?;
@@ -59,7 +59,7 @@ fn stat(id: u32) -> Option<(String, Vec<String>)> {
 }
 
 impl Process {
-    /// What it has taken since it began; nothing if it has ended.
+    /// Usage since it started; zero if it has ended.
     pub(crate) fn load(&self) -> Load {
         let ticks = stat(self.id).map_or(0.0, |(_, rest)| {
             let of = |at: usize| rest.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
@@ -71,14 +71,14 @@ impl Process {
         }
     }
 
-    /// Resident memory now and at most, MB; nothing if it has ended.
+    /// Current and peak resident memory, MB; `None` if it has ended.
     pub(crate) fn held(&self) -> Option<(f64, f64)> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.id)).ok()?;
         let of = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             line.split_whitespace().next()?.parse::<f64>().ok()
         };
-        // Linux says kB and means KiB.
+        // Linux writes kB and means KiB.
         let megabytes = |name: &str| Some(of(name)? * 1.024e-3);
         Some((megabytes("VmRSS:")?, megabytes("VmHWM:")?))
     }
@@ -94,7 +94,7 @@ impl Process {
 }
 
 impl Load {
-    /// Per second of those that have passed since it was `before`.
+    /// Usage per second since `before`.
     pub(crate) fn since(self, before: Self, seconds: f64) -> Self {
         Self {
             busy: (self.busy - before.busy).max(0.0) / seconds,

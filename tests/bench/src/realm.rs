@@ -15,20 +15,20 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Its name.
 pub(crate) const REALM: &str = "bench";
 
-/// The world, from the root of the repository: the sample's, whose avatars echo a number over base and cell.
+/// The world, relative to the root of the repository: the sample, whose avatars echo a number through base and cell.
 pub(crate) const WORLD: &str = "defs";
 
-/// How long anything may take before there is nothing to measure.
+/// Timeout of every step of a measurement.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What differs from the default.
+/// Deviations from the default.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
-    /// Base processes, and as many cell processes.
+    /// Number of base processes, and of cell processes.
     pub(crate) each: usize,
     /// The only core on which it runs.
     pub(crate) core: Option<usize>,
-    /// Settings, as in the environment.
+    /// Settings, as environment variables.
     pub(crate) settings: Vec<(String, String)>,
 }
 
@@ -45,7 +45,7 @@ impl Default for Shape {
 /// A realm of separate processes, as `annals up` runs it.
 pub(crate) struct Realm {
     up: Child,
-    /// Where to log in, and whose certificate is met there.
+    /// The login address and its certificate hash.
     pub(crate) login: (SocketAddr, Hash),
     pub(crate) nats: String,
 }
@@ -103,7 +103,7 @@ impl Realm {
     }
 }
 
-/// Where to log in, whose certificate is met there, and where the nats-server is, from what `annals up` says.
+/// Login address, certificate hash, and address of the nats-server, from the output of `annals up`.
 fn addresses(said: &str) -> Option<((SocketAddr, Hash), String)> {
     let (_, login) = said.split_once("log in at ")?;
     let address = login.lines().next()?;
@@ -120,7 +120,7 @@ pub(crate) fn beside(name: &str) -> PathBuf {
     own.with_file_name(name)
 }
 
-/// A program that runs on one core only, and all that it starts.
+/// A command restricted to one core, with all its children.
 pub(crate) fn on_core(core: Option<usize>, program: &Path) -> Command {
     let Some(core) = core else {
         return child::command(program);

@@ -1,5 +1,5 @@
-//! The round trip: from a bot through its base to its cell and back, in a realm of real processes, beside a bare request over
-//! the same bus.
+//! The round trip: from a bot through its base to its cell and back, in a realm of real processes, compared with a bare
+//! request over the same bus.
 
 use std::{
     net::SocketAddr,
@@ -27,23 +27,23 @@ use crate::{
     realm::{PATIENCE, Realm, Shape, WORLD},
 };
 
-/// Bots that measure at the same time, each with one call in flight.
+/// Concurrent bots, each with one call in flight.
 const BOTS: u64 = 8;
 
-/// Round trips of each bot before it measures, and then.
+/// Round trips of each bot for warm-up, and measured.
 const WARM_UP: u64 = 20;
 const MEASURED: u64 = 300;
 
-/// How long a bot waits between two round trips; a prime, so that it keeps no step with ticks.
+/// Pause of a bot between two round trips; a prime number of milliseconds, so that it does not align with ticks.
 const PAUSE: Duration = Duration::from_millis(17);
 
-/// Where the bare requests go.
+/// Subject of the bare requests.
 const ECHO: &str = "bench.echo";
 
 /// Measures both, in turn.
 ///
 /// # Panics
-/// When the realm's binaries are not built beside this one, or it does not come up: then there is nothing to measure.
+/// If the realm's binaries are not built beside this one, or it does not start.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let directory = crate::scratch();
@@ -80,7 +80,7 @@ fn figures(times: &Times) -> Vec<Figure> {
     ]
 }
 
-/// How long each took.
+/// Measured durations.
 #[derive(Debug, Default)]
 struct Times {
     through: Vec<Duration>,
@@ -138,7 +138,7 @@ async fn measure(realm: &Realm) -> Times {
     times
 }
 
-/// One bot: a round trip, a bare request, a bare append, and again.
+/// One bot: a round trip, a bare request, a bare append, repeated.
 async fn play(means: Means, number: u64) -> Times {
     let config = Config {
         login: means.login,
@@ -176,7 +176,7 @@ async fn play(means: Means, number: u64) -> Times {
             times.bare.push(bare);
             times.append.push(append);
         }
-        // Whoever is not driven hears nothing and is taken for gone.
+        // A client that is not driven receives nothing and is disconnected.
         let until = tokio::time::Instant::now() + PAUSE;
         while timeout_at(until, client.next())
             .await
@@ -188,7 +188,8 @@ async fn play(means: Means, number: u64) -> Times {
     times
 }
 
-/// Drives the client until it controls an avatar and sees it. Gives it, and the client method in which echoes come.
+/// Drives the client until it controls an avatar and sees it. Returns the avatar, and the client method that receives
+/// echoes.
 async fn enter(client: &mut Client, schema: &Schema) -> (EntityId, MemberId) {
     let avatar = schema.type_named("Avatar").expect("the sample has avatars");
     let echoes = avatar.client_method_named("onPong").expect("avatars echo").index;
@@ -208,7 +209,7 @@ async fn enter(client: &mut Client, schema: &Schema) -> (EntityId, MemberId) {
     }
 }
 
-/// From the call of the base's method to the call of the client's that answers it.
+/// From the call of the base method to the call of the client method that answers it.
 async fn round_trip(client: &mut Client, avatar: EntityId, (number, echoes): (u64, MemberId)) -> Duration {
     timed(async {
         client
@@ -238,7 +239,7 @@ async fn timed(work: impl Future<Output = ()>) -> Duration {
     began.elapsed()
 }
 
-/// What a base sends to a cell in such a round trip; bare requests are as large.
+/// The message of a base to a cell in such a round trip; bare requests have the same size.
 fn request() -> Bytes {
     let entity = EntityId(1 << 40);
     let envelope = Envelope {

@@ -1,8 +1,9 @@
-//! How many bots one core serves: a whole realm with one cell and one base on one core, the bots on the other.
+//! Capacity: how many bots one core serves, with a whole realm of one cell and one base on one core, and the bots on
+//! the other.
 //!
-//! Every bot has some 60 others in view, moves ten times a second, and is shown 20 kbit/s at most. It is enough if 99 of 100
-//! ticks of the cell are done within half a tick period. The size is found by doubling and halving; each attempt is a new
-//! realm. Ticks are those of the whole attempt, the time in which bots log in included.
+//! Every bot has about 60 others in view, moves ten times a second, and receives at most 20 kbit/s. The criterion: 99
+//! of 100 ticks of the cell complete within half a tick period. The size is found by doubling and bisection; each
+//! attempt is a new realm. Ticks of the whole attempt count, including the time in which bots log in.
 
 use std::{
     fs,
@@ -21,44 +22,43 @@ use crate::{
     realm::{REALM, Realm, Shape, WORLD, beside, on_core},
 };
 
-/// What each bot has in view, and how much of it is let pass for the same.
+/// Entities in view of each bot, and the relative tolerance.
 const NEIGHBOURS: f64 = 60.0;
 const TOLERANCE: f64 = 0.15;
 
-/// Bits per second that each is shown at most.
+/// Maximum downstream rate of each bot, bits per second.
 const BANDWIDTH: u32 = 20_000;
 
-/// What 99 of 100 ticks are to stay within, microseconds.
+/// Bound for 99 of 100 ticks, microseconds.
 const WITHIN: u64 = 50_000;
 
 /// The core of the realm, and that of the bots.
 const OURS: usize = 0;
 const THEIRS: usize = 1;
 
-/// The first size that is tried, how far sizes are told apart, and how many are tried at most.
+/// The first size tried, the resolution of sizes, and the maximum number of attempts.
 const FIRST: usize = 100;
 const STEP: usize = 20;
 const ATTEMPTS: usize = 9;
 
-/// Bots that log in per second, as `annals bots` has it.
+/// Log-ins of bots per second, as in `annals bots`.
 const LOG_INS: usize = 30;
 
-/// How long it takes until those who have logged in are where they walk, how long is measured then, and what is left of the
-/// bots' time after that.
+/// Time until logged-in bots have spread out, measurement time, and the bots' remaining time after that.
 const SETTLING: Duration = Duration::from_secs(8);
 const MEASURED: Duration = Duration::from_secs(20);
 const REST: Duration = Duration::from_secs(2);
 
-/// How long a bots' report may be waited for.
+/// Timeout for the bots' report.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How far a bot sees, metres, at the first attempt; then it is known better.
+/// AoI radius of a bot at the first attempt, metres; later attempts adjust it.
 const RADIUS: f64 = 80.0;
 
 /// Finds the size.
 ///
 /// # Panics
-/// When the realm's binaries are not built beside this one, the machine has one core only, or a realm does not come up.
+/// If the realm's binaries are not built beside this one, the machine has only one core, or a realm does not start.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -103,7 +103,7 @@ struct Plan {
     radius: f64,
 }
 
-/// What `annals bots --json` tells.
+/// The report of `annals bots --json`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 struct Told {
     has_played: bool,
@@ -113,13 +113,13 @@ struct Told {
     round_trip_p99_us: f64,
 }
 
-/// What came of one size.
+/// Result of one size.
 #[derive(Clone, Debug)]
 struct Attempt {
     bots: usize,
     told: Told,
     cell: Snapshot,
-    /// Cores that each took.
+    /// Cores used by each process.
     loads: Vec<(Process, Load)>,
 }
 
@@ -128,7 +128,7 @@ impl Attempt {
         self.told.has_played && self.cell.tick.p99 <= WITHIN
     }
 
-    /// What all of a realm's processes of that name took; of all processes if there is none.
+    /// Sum over the realm's processes of that name; over all processes if there is none.
     fn load(&self, name: &str) -> Load {
         let of_it = self.loads.iter().filter(|(process, _)| process.name.contains(name));
         of_it.map(|(_, load)| *load).sum()

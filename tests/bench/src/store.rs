@@ -1,5 +1,5 @@
-//! The store: durable serializable commits, of the embedded one against bare `fdatasync`, and of one on a cluster, where one is
-//! named, against the embedded one.
+//! The store: durable serializable commits of the embedded store against bare `fdatasync`, and of a store on a cluster,
+//! if one is configured, against the embedded store.
 
 use std::fs::File;
 use std::io::Write;
@@ -14,23 +14,22 @@ use crate::{Figure, Percentiles};
 /// Transactions in flight at a time.
 pub(crate) const IN_FLIGHT: usize = 64;
 
-/// How long each part runs before it is measured, and is measured. They take turns, so that a busy moment of the disk falls
-/// on all.
+/// Warm-up and measurement of each part. The parts alternate, so that a busy moment of the disk affects all.
 const WARM_UP: Duration = Duration::from_millis(200);
 const MEASURED: Duration = Duration::from_millis(800);
 const TURNS: u32 = 4;
 
-/// Value written by each commit, in bytes; its key adds 16.
+/// Value written by each commit, bytes; its key adds 16.
 const VALUE_BYTES: usize = 100;
 
 const KEY_BYTES: usize = 16;
 
-/// Measures durable commits per second, 64 and one in flight, against one writer that appends the same bytes to a file and
-/// calls `fdatasync` after each. On a cluster that is named ([`annals_store::conformance::CLUSTER`]) it measures the same
-/// against what the embedded store did meanwhile.
+/// Measures durable commits per second, 64 and one in flight, against one writer that appends the same bytes to a file
+/// and calls `fdatasync` after each. If a cluster is configured ([`annals_store::conformance::CLUSTER`]), measures the
+/// same on it against the embedded store in the same run.
 ///
 /// # Panics
-/// When a store or the file fails: then there is nothing to measure.
+/// If a store or the file fails.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let directory = crate::scratch();
@@ -107,7 +106,7 @@ pub(crate) async fn commits_per_second(embedded: &EmbeddedStore) -> f64 {
     commits.rate().per_second
 }
 
-/// Appends and syncs, one after the other; gives how many in a second.
+/// Appends and syncs, one after the other; returns how many per second.
 fn bare_syncs(file: &mut File) -> f64 {
     let bytes = [7; KEY_BYTES + VALUE_BYTES];
     let mut sync_until = |end: Instant| {
@@ -125,17 +124,17 @@ fn bare_syncs(file: &mut File) -> f64 {
     f64::from(sync_until(start + MEASURED)) / start.elapsed().as_secs_f64()
 }
 
-/// What was measured in all turns.
+/// Measurements of all turns.
 #[derive(Debug, Default)]
 struct Commits {
-    /// Commits that were written in groups, and those.
+    /// Grouped commits, and groups.
     grouped: u64,
     groups: u64,
     time: Duration,
     latencies: Vec<Duration>,
 }
 
-/// What they gave.
+/// Results.
 struct Rate {
     per_second: f64,
     /// Commits in a group, on average.
@@ -146,7 +145,7 @@ struct Rate {
 }
 
 impl Commits {
-    /// One turn. `written` says how much the store has written, as far as it can tell.
+    /// One turn. `written` returns how much the store has written, as far as it can tell.
     async fn run(&mut self, store: &Store, written: impl Fn() -> Written, in_flight: usize) {
         let warm = Instant::now() + WARM_UP;
         let end = warm + MEASURED;
@@ -176,7 +175,7 @@ impl Commits {
     }
 }
 
-/// One worker's commits, one after the other; how long each took that began after `warm` and was through by `end`.
+/// One worker's sequential commits; returns the duration of each that began after `warm` and completed by `end`.
 async fn commit_until(store: Store, worker: usize, (warm, end): (Instant, Instant)) -> Vec<Duration> {
     let mut latencies = Vec::new();
     for commit in 0_u64.. {
@@ -193,7 +192,7 @@ async fn commit_until(store: Store, worker: usize, (warm, end): (Instant, Instan
     latencies
 }
 
-/// Reads a key and writes it: another key each time, among a thousand of this worker.
+/// Reads and writes a key: each time another of this worker's thousand keys.
 async fn one_commit(store: &Store, worker: usize, commit: u64) -> Result<(), StoreError> {
     let key = format!("bench/{worker:04}/{:05}", commit % 1_000);
     debug_assert_eq!(key.len(), KEY_BYTES);

@@ -1,8 +1,8 @@
-//! The tick: what it costs per entity as a cell grows, all of it at one density.
+//! The tick: its cost per entity as a cell grows, at constant density.
 //!
-//! One production cell core stands in a world of its own ([`crowd`]): its log acknowledges at once, and time passes when the
-//! bench says so. Everything the core does within a tick period is counted: clients' movements, timers and behaviour, the
-//! tick with its areas of interest and views, the closing of batches, and the gate. Counted is processor time.
+//! One production cell core runs in isolation ([`crowd`]): its log acknowledges at once, and the bench advances time.
+//! Everything the core does within a tick period counts: clients' movements, timers and behaviour, the tick with its
+//! areas of interest and views, the closing of batches, and the gate. Measured is processor time.
 
 mod crowd;
 pub mod unwatched;
@@ -12,29 +12,28 @@ use std::{hint::black_box, time::Duration};
 use crate::Figure;
 use crowd::{Crowd, Layout, SIGHT, TICK, WITNESS_EVERY};
 
-/// Sizes that are measured; the first is what the others are compared with.
+/// Measured sizes; the others are compared with the first.
 const SIZES: [usize; 5] = [1_000, 2_000, 4_000, 8_000, 16_000];
 
-/// Ticks before anything is measured: every entity was logged where it is by then, and every client's view has begun so long
-/// ago that it has settled.
+/// Warm-up ticks: by then every entity's position was logged, and every client's view has settled.
 const WARM_UP: usize = 40;
 
-/// Entities times ticks that are measured at each size, so that each takes about as long.
+/// Entities times ticks measured at each size, so that each takes about as long.
 const MEASURED: usize = 400_000;
 
-/// As many where memory that was asked for is counted, which is the same each time.
+/// The same when allocations are counted, which are identical in each run.
 const COUNTED: usize = 40_000;
 
 /// Ticks of the bare loop, of which the shortest counts.
 const BARE_TICKS: usize = 50;
 
-/// Each size is measured so often in turn, and its least is taken: whatever else the machine does only ever adds.
+/// Measurements of each size, in turn; the minimum counts, since other load on the machine only adds time.
 const TURNS: usize = 2;
 
-/// Measures all sizes, and the largest against the least that could be done.
+/// Measures all sizes, and the largest against a lower bound.
 ///
 /// # Panics
-/// When the cell does not do what a cell does.
+/// If the cell does not behave as expected.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let mut measured: Vec<Option<Cost>> = SIZES.map(|_| None).into();
@@ -58,14 +57,14 @@ pub fn run() -> Vec<Figure> {
     figures
 }
 
-/// What one size cost.
+/// Cost of one size.
 struct Cost {
     /// Microseconds per entity and tick.
     per_entity: f64,
     /// Milliseconds of a whole tick period, and of the longest step within one, which is the tick itself.
     period: f64,
     longest: f64,
-    /// What was sent and logged per tick period, bytes, and what a client sees.
+    /// Bytes sent and logged per tick period, and entities in a client's view.
     sent: f64,
     logged: f64,
     seen: f64,
@@ -92,7 +91,7 @@ fn measure(size: usize) -> Cost {
     }
 }
 
-/// How many pieces of memory the core asks for per entity and tick in a crowd of that size, by a counter of all that were.
+/// Allocations of the core per entity and tick in a crowd of that size, given a counter of all allocations.
 #[must_use]
 pub fn allocations(size: usize, counter: fn() -> usize) -> f64 {
     let mut crowd = Crowd::new(&Layout::of(size), counter);
@@ -127,7 +126,7 @@ fn row(size: usize, cost: &Cost, first: f64) -> Figure {
     )
 }
 
-/// The largest crowd against a loop over nothing but positions.
+/// The largest crowd against a loop over positions only.
 fn against_limit(size: usize, cost: &Cost) -> Figure {
     let (bare, seen) = bare(size);
     Figure::against(
@@ -142,7 +141,7 @@ fn against_limit(size: usize, cost: &Cost) -> Figure {
     )
 }
 
-/// Microseconds per entity and tick of the least that could be done, and what a client sees.
+/// Microseconds per entity and tick of the lower bound, and entities in a client's view.
 fn bare(size: usize) -> (f64, f64) {
     let Layout {
         mut homes,
@@ -166,10 +165,10 @@ fn bare(size: usize) -> (f64, f64) {
     (least.as_secs_f64() * 1e6 / size as f64, seen)
 }
 
-/// Indices of entities by the square they are in, a square being as wide as a client sees to one side.
+/// Indices of entities by square; the side of a square is a client's AoI radius.
 struct Squares {
     across: usize,
-    /// Where each square's entities begin in `sorted`.
+    /// Start of each square's entities in `sorted`.
     begins: Vec<usize>,
     sorted: Vec<usize>,
 }
@@ -202,7 +201,7 @@ impl Squares {
         }
     }
 
-    /// Copies what is in view of one entity; how many that are.
+    /// Copies the positions in view of one entity; returns their number.
     fn look(&self, places: &[[f32; 3]], own: usize, out: &mut Vec<u8>) -> usize {
         let [x, z, _] = places[own];
         let mut seen = 0;
@@ -263,8 +262,8 @@ mod tests {
         assert!(spent.logged > 0 && spent.sent > 0);
     }
 
-    /// How many of those in view have a turn in a tick, as long as nobody's bytes run out: one in as many ticks as the cap
-    /// goes into the delta. Over all clients.
+    /// Updates due per tick while the byte budget is not exhausted: each entity in view is due once in as many ticks as
+    /// the cap divided by the delta. Summed over all clients.
     fn turns(size: usize) -> f64 {
         let Layout { homes, clients, .. } = Layout::of(size);
         let turn = |own: &[f32; 3], other: &[f32; 3]| {

@@ -1,15 +1,15 @@
-//! Trades: asked for in batches of a base's log, executed by db's fold, durable in the embedded store.
+//! Trades: ordered in batches of a base's log, executed by db's fold, durable in the embedded store.
 //!
-//! A trade is five orders: propose, an offer of each side, an acceptance of each side. Each asks for something that the one
-//! before has made, so they come in five batches. Trades in flight are in five groups, each an order further than the next:
-//! every batch finishes as many trades as it begins, as in a realm whose players trade all the time. A trade is confirmed
-//! when the transaction that settled it is durable. The log `ledger` takes what the outbox holds after each batch, as its owner
-//! does in a realm, and its batches are folded with the next of the base. How the result gets to the players from there is not
-//! measured here.
+//! A trade is five orders: propose, an offer of each side, an acceptance of each side. Each depends on the result of
+//! the previous one, so they come in five batches. Trades in flight form five groups, each one order ahead of the next:
+//! every batch completes as many trades as it begins, as in a realm whose players trade all the time. A trade is
+//! confirmed when the transaction that settled it is durable. The log `ledger` takes the contents of the outbox after
+//! each batch, as its owner does in a realm, and its batches are folded with the next of the base. The way of the
+//! result from there to the players is not measured here.
 //!
-//! A bare commit writes one row, a trade some thirty. So it is also told how fast the bare store commits the very
-//! transactions that the trades made, when nobody has to work out what is in them: faster than that no ledger can be that
-//! leaves the same rows.
+//! A bare commit writes one row, a trade about thirty. Reported as well is therefore how fast the bare store commits
+//! the same transactions as the trades, without computing them: an upper bound for any ledger that writes the same
+//! rows.
 
 pub(crate) mod market;
 pub(crate) mod recording;
@@ -26,16 +26,16 @@ use recording::{Recording, Written};
 /// Trades in each of the five groups: as many transactions as the bare store has in flight.
 const UNCONTENDED: usize = store::IN_FLIGHT;
 
-/// The same where all trade with one and the same holder, who may have 32 open.
+/// The same if all trade with one holder, who may have 32 open.
 const CONTENDED: usize = 6;
 
-/// How often trading is measured, and the bare store, in turns.
+/// Measurements of trading and of the bare store, alternating.
 const TURNS: u32 = 3;
 
 /// Measures trades per second, uncontended and contended, against the bare store's commits.
 ///
 /// # Panics
-/// When store or fold fail: then there is nothing to measure.
+/// If store or fold fail.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let directory = crate::scratch();
@@ -60,8 +60,8 @@ pub fn run() -> Vec<Figure> {
     figures((&apart, &same), commits, (recording.written(), again))
 }
 
-/// What trading gave, uncontended and contended, beside the bare store's commits per second, and beside how long it took
-/// the bare store to write the same rows.
+/// Figures of trading, uncontended and contended, against the bare store's commits per second, and against the time the
+/// bare store took to write the same rows.
 fn figures((apart, same): (&Market, &Market), commits: f64, (written, again): (Written, Duration)) -> Vec<Figure> {
     let (uncontended, contended) = (apart.rate(), same.rate());
     let note = |rate: &Rate, group: usize| {

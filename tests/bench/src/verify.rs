@@ -1,5 +1,5 @@
-//! Verifying an archive: every hash, number, seal, chain and tile of it, against reading the same bytes and hashing them once;
-//! and the whole verification, which folds the logs too.
+//! Verifying an archive: every hash, number, seal, chain and tile, against reading the same bytes and hashing them
+//! once; and the full verification, which also folds the logs.
 
 use std::{
     fs::{self, File},
@@ -29,7 +29,7 @@ use crate::{
     realm::beside,
 };
 
-/// Batches as those of the sample world under bots are: four events of some forty bytes in most of them.
+/// Batches like those of the sample world with bots: mostly four events of about forty bytes.
 const USUAL: Plan = Plan {
     rounds: 30_000,
     items: 10_000,
@@ -38,7 +38,7 @@ const USUAL: Plan = Plan {
     text: 28,
 };
 
-/// Events as small as they get, hundreds in a batch: each is hashed with a block of its own, and each pair of hashes with two.
+/// Minimum-size events, hundreds in a batch: each is hashed with a block of its own, and each pair of hashes with two.
 const SMALL: Plan = Plan {
     rounds: 1_100,
     items: 10_000,
@@ -47,16 +47,16 @@ const SMALL: Plan = Plan {
     text: 0,
 };
 
-/// How often each part is measured; they take turns.
+/// Measurements of each part, alternating.
 const TURNS: u32 = 3;
 
-/// Bytes that are read at a time of a plain file.
+/// Read size for a plain file, bytes.
 const CHUNK: usize = 1 << 20;
 
 /// Measures them.
 ///
 /// # Panics
-/// When the disk or the store fails, or `annals` is not built beside this: then there is nothing to measure.
+/// If the disk or the store fails, or `annals` is not built beside this.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let folder = crate::scratch();
@@ -129,7 +129,7 @@ fn about(made: &Made, bytes: u64) -> String {
     )
 }
 
-/// Has db write the archive's tiles, and copies its batches into a plain file: how many bytes these are.
+/// Lets db write the archive's tiles, and copies its batches into a plain file; returns their bytes.
 async fn prepare(data: &Path, plain: &Path) -> u64 {
     let store = EmbeddedStore::open(&data.join("store")).expect("its store").store();
     let defs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
@@ -181,7 +181,7 @@ async fn hash_archive(data: &Path) -> Duration {
     clock.elapsed()
 }
 
-/// Runs `annals log verify`: how long it took.
+/// Runs `annals log verify`; returns the duration.
 fn verify(data: &Path, flags: &[&str]) -> Duration {
     let clock = Instant::now();
     let status = Command::new(beside("annals"))

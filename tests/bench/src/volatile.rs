@@ -1,10 +1,10 @@
-//! Bytes of movements: what it costs to tell a client where 60 neighbours are ten times a second, with the packing that
-//! systems of this kind have long used and with ours.
+//! Bytes of movements: the cost of sending a client the positions of 60 neighbours ten times a second, with the packing
+//! that systems of this kind have long used and with ours.
 //!
-//! Both tell the same movements, at the same ticks, with the same bound on the error of each coordinate and angle, which is
-//! checked at each of them. The packing is counted without any header, as if its datagrams had none, and with an alias of
-//! one byte from the first; ours is counted as it is sent. Datagrams and what the client says of them are lost, and what it
-//! says takes 100 to 200 ms.
+//! Both send the same movements, at the same ticks, with the same bound on the error of each coordinate and angle,
+//! which is checked at each of them. The packing is counted without any header, as if its datagrams had none, and with
+//! an alias of one byte from the first; ours is counted as it is sent. Datagrams and the client's acknowledgements are
+//! lost at random; acknowledgements take 100 to 200 ms.
 
 mod link;
 mod pace;
@@ -18,48 +18,48 @@ use crate::Figure;
 use link::{Link, Scale};
 use pace::{Pace, Recording};
 
-/// How many others are seen.
+/// Number of neighbours.
 const NEIGHBOURS: usize = 60;
 
-/// How long each kind of walk is recorded: three minutes at 10 Hz.
+/// Recorded ticks of each kind of walk: three minutes at 10 Hz.
 const TICKS: u64 = 1_800;
 
-/// Neighbours begin so far from their observer at most, metres, east or north.
+/// Maximum initial distance of neighbours from their observer, east or north, metres.
 const AROUND: f32 = 120.0;
 
-/// How far observers see at most, metres: that sets the scale of the packing.
+/// Maximum AoI radius, metres; it sets the scale of the packing.
 const RADIUS: f32 = 500.0;
 const NEAR_RADIUS: f32 = 100.0;
 
-/// Seeds of the walks that are measured. They were chosen after the codec was frozen: the first words of the SHA-256 of its
-/// sources then. What it expects of movements was counted on walks of the seeds 1 to 8, and tried on 101 to 103.
+/// Seeds of the measured walks. They were chosen after the codec was frozen: the first words of the SHA-256 of its
+/// sources then. Its model of movements was fitted to walks of the seeds 1 to 8, and validated on 101 to 103.
 pub const MEASURED: [u64; 3] = [0x0f44_89a1, 0x5a29_1f4d, 0xa4ae_d348];
 
-/// Share of datagrams and of answers that are lost, in percent.
+/// Loss of datagrams and of acknowledgements, percent.
 const LOSSES: [u64; 2] = [0, 5];
 
-/// The most that ours may need, as a share of the packing.
+/// Maximum bytes of ours, as a share of the packing.
 const TARGET: f64 = 0.60;
 
-/// What is told of everybody.
+/// The coordinates and angles that are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parts {
-    /// East, north and yaw: what costs the packing least.
+    /// East, north and yaw: the cheapest case for the packing.
     Ground,
     /// All three coordinates, yaw and pitch.
     Flying,
 }
 
-/// What one observer was told, in bytes.
+/// Bytes sent to one observer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Movements.
     pub updates: u64,
-    /// Seconds during which one client was told.
+    /// Seconds of transmission, summed over clients.
     pub client_seconds: f64,
-    /// Of the packing.
+    /// Bytes of the packing.
     pub packed: u64,
-    /// Of ours.
+    /// Bytes of ours.
     pub ours: u64,
 }
 
@@ -72,10 +72,10 @@ impl Cost {
     }
 }
 
-/// What people do, if it is always the same.
+/// A kind of walk; `None` mixes all gaits.
 pub type Kind = (&'static str, Option<Gait>);
 
-/// What is measured by itself.
+/// The kinds that are measured separately.
 pub const KINDS: [Kind; 5] = [
     ("idle", Some(Gait::Idle)),
     ("walking", Some(Gait::Walking)),
@@ -87,7 +87,7 @@ pub const KINDS: [Kind; 5] = [
 /// Measures all kinds of walks.
 ///
 /// # Panics
-/// When a client is told something else than was meant, or less exactly than the packing would.
+/// If a client decodes other movements than were sent, or less exactly than the packing would.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let mut figures = Vec::new();
@@ -116,7 +116,7 @@ pub fn run() -> Vec<Figure> {
     figures
 }
 
-/// What telling takes: everybody does everything in turn, as the realm tells it, with height, yaw and pitch.
+/// Time to encode and decode: a mix of all gaits, as in a realm, with height, yaw and pitch.
 fn paces() -> Vec<Figure> {
     let (mut total, mut updates) = (Pace::default(), 0);
     for seed in MEASURED {
@@ -179,10 +179,10 @@ fn total(gait: Option<Gait>, parts: Parts, radius: f32, loss: u64) -> Cost {
     total
 }
 
-/// What it costs to tell one observer of its neighbours, for so many ticks.
+/// Cost of sending one observer its neighbours, for this many ticks.
 ///
 /// # Panics
-/// When the client is told something else than was meant, or less exactly than the packing would.
+/// If the client decodes other movements than were sent, or less exactly than the packing would.
 #[must_use]
 pub fn measure((gait, parts): (Option<Gait>, Parts), radius: f32, loss: u64, seed: u64, ticks: u64) -> Cost {
     let mut crowd = Crowd::new(gait, seed);
@@ -260,8 +260,8 @@ impl Crowd {
         self.bodies[0].place.0
     }
 
-    /// The neighbours within reach of whom there is something to tell, as a cell decides it: who moved, and thrice again who
-    /// came to rest.
+    /// The neighbours within range that are due, as a cell decides it: those that moved, and three more times those
+    /// that came to rest.
     fn due(&self, radius: f32) -> impl Iterator<Item = &Body> {
         let from = self.observer();
         self.bodies[1..].iter().filter(move |body| {

@@ -1,4 +1,4 @@
-//! What a tick asks of the allocator: bounded for each entity, and no more for each where there are many.
+//! Allocations per tick: bounded for each entity, and not growing with the number of entities.
 
 use std::alloc::System;
 
@@ -8,7 +8,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static GLOBAL: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Pieces of memory per entity and tick, at most.
+/// Maximum allocations per entity and tick.
 const MOST: f64 = 5.0;
 
 fn counted() -> usize {

@@ -1,4 +1,4 @@
-//! The baselines of areas of interest against the same oracle as what they are compared with.
+//! Tests the baselines of areas of interest against the oracle of the `Interest` tests.
 
 #[path = "../../../services/space/tests/histories/mod.rs"]
 mod histories;
@@ -13,12 +13,12 @@ use histories::{FEW, History, Oracle};
 const SEEDS: u64 = 20;
 const ROUNDS: usize = 200;
 
-/// Drives a baseline as `Interest` is driven: by who is where now.
+/// Drives a baseline as `Interest` is driven: with the current positions.
 struct Driven<B> {
     baseline: B,
     bodies: BTreeSet<EntityId>,
     observers: BTreeSet<EntityId>,
-    /// Who sees whom.
+    /// Visible pairs.
     pairs: BTreeSet<(u32, u32)>,
 }
 

@@ -1,8 +1,8 @@
-//! Movements take at most the share of the packing's bytes that is promised, and as exactly.
+//! Movements take at most the promised share of the packing's bytes, and are as exact.
 
 use annals_bench::volatile::{KINDS, Parts, measure};
 
-/// Other seeds than those that are measured, and shorter walks.
+/// Uses other seeds than the measured ones, and shorter walks.
 #[test]
 fn every_kind_of_walk_stays_below_the_promise() {
     for (name, gait) in KINDS {

@@ -1,1 +1,2 @@
-//! Recovery under every fault: real processes killed, frozen and damaged under bots. All of it is in `tests/chaos/tests`.
+//! Recovery from every fault: real processes killed, frozen and damaged while bots play. The code is in
+//! `tests/chaos/tests`.

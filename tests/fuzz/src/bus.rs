@@ -1,4 +1,4 @@
-//! What processes say to each other. Its fields can stand in any order, so it is messages that are compared, not bytes.
+//! Bus messages. Their fields can be in any order, so messages are compared, not bytes.
 
 use annals_wire::{
     SpaceMap,
@@ -19,7 +19,7 @@ pub(crate) fn bus_message(bytes: &[u8]) {
     }
 }
 
-/// A message of the kind that the first byte chooses.
+/// A control message of the kind that the first byte selects.
 pub(crate) fn control_message(bytes: &[u8]) {
     let Some((&kind, message)) = bytes.split_first() else {
         return;

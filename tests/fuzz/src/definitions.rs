@@ -1,13 +1,13 @@
-//! What designers write: definitions and data files.
+//! Designers' files: definitions and data files.
 
 use annals_authoring::{to_json, to_sarif};
 use annals_data::{Binary, Blob, Datum, Document, Matrix, Section, SectionMut, WideString};
 use annals_def::{Diagnostic, Schema, Severity, Style, Tree, compile, render};
 
-/// What heads a file of a world: this, its path, and the end of the line.
+/// Start of the header line of a file in a world, before its path.
 const HEAD: &[u8] = b"=== ";
 
-/// A world: files headed by their paths. Bytes without a head are the definition of its one type.
+/// A world: files with their paths as headers. Bytes without a header are the definition of its one type.
 pub(crate) fn definitions(bytes: &[u8]) {
     let tree = world(bytes);
     let compiled = compile(&tree);
@@ -16,7 +16,7 @@ pub(crate) fn definitions(bytes: &[u8]) {
     for diagnostic in &compiled.diagnostics {
         check_place(&tree, diagnostic);
     }
-    // Whatever was found can be shown.
+    // All diagnostics can be rendered.
     assert_eq!(
         render(&compiled.diagnostics, Style::Plain).is_empty(),
         compiled.diagnostics.is_empty()
@@ -59,7 +59,7 @@ fn check_place(tree: &Tree, diagnostic: &Diagnostic) {
             "{diagnostic:?}"
         );
         let lines = tree.files().find(|(path, _)| *path == place.file);
-        // Every line end is a byte of 10 in every encoding that is read.
+        // A line end contains a byte of value 10 in every supported encoding.
         let lines = lines.map_or(1, |(_, bytes)| 1 + bytes.iter().filter(|&&byte| byte == b'\n').count());
         assert!(place.line as usize <= lines, "{diagnostic:?}");
     }
@@ -83,7 +83,7 @@ pub(crate) fn data_file(bytes: &[u8]) {
     assert_eq!(root.view().children().len(), 0);
 }
 
-/// Every section can be found, and told from where.
+/// Every section can be found, and its location reported.
 fn read_all(section: Section<'_>) {
     let place = section.place();
     assert!(
@@ -98,7 +98,7 @@ fn read_all(section: Section<'_>) {
     }
 }
 
-/// A value that can be read can be written, and is the same then.
+/// A value that can be read can be written, and reads back equal.
 fn check_values(section: Section<'_>) {
     check_value::<bool>(section);
     check_value::<i32>(section);

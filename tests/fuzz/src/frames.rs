@@ -1,11 +1,11 @@
-//! What clients and realm say to each other.
+//! Frames and datagrams between clients and realm.
 
 use annals_wire::client::{
     FrameBuffer, Hello, HelloAnswer, LoginAnswer, LoginRequest, MAX_DATAGRAM, ToClient, ToClientDatagram, ToServer,
     ToServerDatagram,
 };
 
-/// A frame or datagram of the kind that the first byte chooses.
+/// A frame or datagram of the kind that the first byte selects.
 pub(crate) fn client_frame(bytes: &[u8]) {
     let Some((&kind, frame)) = bytes.split_first() else {
         return;
@@ -15,7 +15,7 @@ pub(crate) fn client_frame(bytes: &[u8]) {
     }
 }
 
-/// The frame decoded and encoded again, if it is one.
+/// The frame decoded and encoded again, if it is valid.
 fn rewritten(kind: u8, frame: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     match kind {
@@ -28,7 +28,7 @@ fn rewritten(kind: u8, frame: &[u8]) -> Option<Vec<u8>> {
         6 => ToServerDatagram::read(frame).ok()?.write(&mut out),
         _ => {
             let ToClientDatagram::Moves(moves) = ToClientDatagram::read(frame).ok()?;
-            // What is longer than any datagram is sent as several.
+            // Items longer than a datagram are sent as several.
             if frame.len() > MAX_DATAGRAM {
                 return None;
             }
@@ -38,10 +38,10 @@ fn rewritten(kind: u8, frame: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Most bytes of a frame in [`client_stream`].
+/// Maximum bytes of a frame in [`client_stream`].
 const LIMIT: usize = 100;
 
-/// A stream of frames. Its first byte says in pieces of how many bytes it comes.
+/// A stream of frames. Its first byte is the size of the pieces in which it arrives.
 pub(crate) fn client_stream(bytes: &[u8]) {
     let Some((&piece, stream)) = bytes.split_first() else {
         return;

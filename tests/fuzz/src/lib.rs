@@ -1,12 +1,12 @@
-//! Whatever decodes bytes from outside, fed with bytes that nobody meant.
+//! Fuzz targets: all decoders of external bytes, with arbitrary input.
 //!
-//! A [`Target`] takes any bytes and panics if a promise is broken: that decoding ends, with a value or an error; that what
-//! decodes has one encoding, these bytes (what processes say to each other has fields in any order, and is the same after
-//! being encoded and decoded again); that a mistake in a definition is a diagnostic. `cargo test` feeds each target
-//! its corpus and mutations of it, and measures memory; `make fuzz` feeds it what libFuzzer finds by coverage.
+//! A [`Target`] takes any bytes and panics if a promise is broken: decoding terminates, with a value or an error; a
+//! value that decodes has one encoding, these bytes (bus messages have fields in any order, and are equal after being
+//! encoded and decoded again); a mistake in a definition is a diagnostic. `cargo test` runs each target on its corpus
+//! and mutations of it, and measures memory; `make fuzz` runs it on what libFuzzer finds by coverage.
 //!
-//! `corpus/` has a folder for each target, minimised: small inputs that together reach what is reachable. Inputs that once
-//! broke something are kept there too.
+//! `corpus/` has a folder for each target, minimised: small inputs that together reach all reachable code. Inputs that
+//! once exposed a defect are kept there too.
 
 mod bus;
 mod definitions;
@@ -16,40 +16,40 @@ mod movements;
 mod proofs;
 mod values;
 
-/// Something that decodes bytes from outside.
+/// A decoder of external bytes.
 #[derive(Debug)]
 pub struct Target {
-    /// Its name, and that of the folder of its corpus.
+    /// Its name, and the name of its corpus folder.
     pub name: &'static str,
     /// Takes any bytes; panics if a promise is broken.
     pub run: fn(&[u8]),
-    /// How much memory it may take at a time.
+    /// Bound on its peak memory.
     pub memory: Memory,
 }
 
-/// A bound on memory: so much for each byte of the input, and so much whatever it is.
+/// A bound on memory, linear in the size of the input.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
-    /// Bytes for each byte of the input.
+    /// Bytes per byte of the input.
     pub per_byte: usize,
-    /// Bytes besides.
+    /// Constant part, bytes.
     pub besides: usize,
 }
 
-/// Of a decoder of binary forms. The smallest elements have one byte and become a value of a hundred, in vectors that
-/// double, beside the copy for comparison.
+/// For decoders of binary formats. The smallest elements have one byte and become a value of a hundred, in vectors that
+/// double, besides the copy for comparison.
 const DECODED: Memory = Memory {
     per_byte: 512,
     besides: 64 << 10,
 };
 
-/// Of what reads XML: sections, diagnostics with the lines they point at, and what is compared afterwards.
+/// For readers of XML: sections, diagnostics with their source lines, and the data compared afterwards.
 const READ: Memory = Memory {
     per_byte: 2 << 10,
     besides: 1 << 20,
 };
 
-/// Of what tells movements: a few bits can tell of 1,024 entities that nothing is new, and each datagram of them is kept.
+/// For movement decoders: a few bits can say for 1,024 entities that nothing is new, and each such datagram is kept.
 const TOLD: Memory = Memory {
     per_byte: 512 << 10,
     besides: 1 << 20,

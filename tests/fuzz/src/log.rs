@@ -1,4 +1,4 @@
-//! What is remembered: events, calls, images, batches, and the state they fold into.
+//! Logged and stored data: events, calls, images, batches, and the state they fold into.
 
 use annals_db::StoredEntity;
 use annals_event::{Batch, Body, Call, Event, Image, Links, OwnerState, Reader, ledger::Notice};
@@ -10,14 +10,14 @@ pub(crate) fn event(bytes: &[u8]) {
         let mut written = Vec::new();
         event.write(&mut written);
         assert_eq!(written, bytes);
-        // Clients are told the path in its packed form, whatever the log holds.
+        // Clients are sent the path in its packed form, whatever the log holds.
         if let Body::Changed { change, .. } = &event.body {
             change.pack((0, 1), &mut Vec::new());
         }
     }
 }
 
-/// One call, and whatever follows.
+/// One call, followed by other bytes.
 pub(crate) fn call(bytes: &[u8]) {
     let mut reader = Reader::new(bytes);
     if let Ok(call) = Call::read(&mut reader) {
@@ -27,7 +27,7 @@ pub(crate) fn call(bytes: &[u8]) {
     }
 }
 
-/// One image or the links of an address, and whatever follows.
+/// One image or the links of an address, followed by other bytes.
 pub(crate) fn image(bytes: &[u8]) {
     let mut reader = Reader::new(bytes);
     if let Ok(image) = Image::read(&mut reader) {
@@ -45,7 +45,7 @@ pub(crate) fn image(bytes: &[u8]) {
     }
 }
 
-/// A batch as it stands in a log. Its root covers its events, so that a changed one is refused.
+/// A batch as it is in a log. Its root covers its events, so that a changed one is rejected.
 pub(crate) fn batch(bytes: &[u8]) {
     let Ok(batch) = Batch::read(bytes) else {
         return;
@@ -64,7 +64,7 @@ pub(crate) fn batch(bytes: &[u8]) {
     }
 }
 
-/// An owner's own part of its state, as snapshots hold it.
+/// An owner's own part of its state, as in a snapshot.
 pub(crate) fn owner_state(bytes: &[u8]) {
     if let Ok(state) = OwnerState::read_own(bytes) {
         let mut written = Vec::new();
@@ -77,8 +77,8 @@ pub(crate) fn owner_state(bytes: &[u8]) {
     }
 }
 
-/// Events one after the other, each behind its length, folded into the state of a base, a cell or the ledger's owner, which
-/// the first byte chooses. What cannot have happened is an error and changes nothing.
+/// Events in sequence, each preceded by its length, folded into the state of a base, a cell or the ledger's owner,
+/// which the first byte selects. An impossible event is an error and changes nothing.
 pub(crate) fn fold(bytes: &[u8]) {
     let Some((&first, rest)) = bytes.split_first() else {
         return;
@@ -101,7 +101,7 @@ pub(crate) fn fold(bytes: &[u8]) {
     check_state(&state);
 }
 
-/// A state that came about can be written and read.
+/// A state reached by folding can be written and read.
 fn check_state(state: &OwnerState) {
     let mut own = Vec::new();
     state.write_own(&mut own);
@@ -124,7 +124,7 @@ pub(crate) fn notice(bytes: &[u8]) {
     }
 }
 
-/// An entity of the database.
+/// A stored entity.
 pub(crate) fn stored_entity(bytes: &[u8]) {
     if let Ok((generation, stored)) = StoredEntity::decode(bytes) {
         assert_eq!(stored.encode(generation), bytes);

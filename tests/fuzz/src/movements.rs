@@ -1,4 +1,4 @@
-//! Where entities are, as datagrams tell it.
+//! Positions of entities in datagrams.
 
 use annals_event::Reader;
 use annals_ids::{EntityId, Tick};
@@ -7,7 +7,7 @@ use annals_wire::client::volatile::{Motion, Packing, VolatileReader};
 /// The number of the view that is read.
 const VIEW: u64 = 1;
 
-/// Datagrams of one view behind a byte that says how long each is, in the codec that the first byte chooses.
+/// Datagrams of one view, each preceded by a byte with its length, in the codec that the first byte selects.
 pub(crate) fn movements(bytes: &[u8]) {
     match bytes.split_first() {
         Some((0, packed)) => read_packed(packed),
@@ -30,7 +30,7 @@ fn read_predicted(mut rest: &[u8]) {
     }
 }
 
-/// Messages of the packing: what is read is read again from what is written of it.
+/// Messages of the packing: decoded messages survive being encoded and decoded again.
 fn read_packed(bytes: &[u8]) {
     let packing = Packing::with_scale(1.0);
     let reader = &mut Reader::new(bytes);

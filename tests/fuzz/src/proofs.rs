@@ -1,4 +1,4 @@
-//! What outsiders hand over: notes, keys, checkpoints, paths of tiles, proofs.
+//! Input from outsiders: notes, keys, checkpoints, paths of tiles, proofs.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use annals_proof::{
 pub(crate) fn signed_note(bytes: &[u8]) {
     if let Ok(note) = SignedNote::parse(bytes) {
         assert_eq!(note.to_string().as_bytes(), bytes);
-        // No key is believed.
+        // No key is trusted.
         assert!(note.verify(&[]).is_err());
         one_form::<Checkpoint>(note.text());
     }
@@ -41,7 +41,7 @@ pub(crate) fn proof_file(bytes: &[u8]) {
     }
 }
 
-/// A bundle, a receipt, or an event in one of them. Nothing has two forms, and what is read is what is written.
+/// A bundle, a receipt, or an event in one of them. Each has one form, and is written as it was read.
 pub(crate) fn evidence(bytes: &[u8]) {
     if let Ok(files) = zip::read(bytes) {
         assert_eq!(zip::write(&files).as_deref(), Ok(bytes));
@@ -60,12 +60,13 @@ pub(crate) fn evidence(bytes: &[u8]) {
     }
 }
 
-/// Two sizes, two roots, and the hashes of a proof: none of which belong together, unless there is nothing to be proven.
+/// Two sizes, two roots, and the hashes of a proof: unrelated to each other, and so rejected unless there is nothing to
+/// prove.
 pub(crate) fn merkle_proof(bytes: &[u8]) {
     let (numbers, rest) = bytes.split_at(bytes.len().min(16));
     let mut numbers = numbers.chunks(8).map(|chunk| {
         let number = chunk.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-        // Small ones as often as large ones.
+        // Small numbers as often as large ones.
         number >> (number % 64)
     });
     let (first, second) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
@@ -79,7 +80,7 @@ pub(crate) fn merkle_proof(bytes: &[u8]) {
     let included = verify_inclusion(root, first, of(second), path);
     let continued = verify_consistency(of(first), of(second), path);
     assert_eq!(included.is_ok(), first == 0 && second == 1 && path.is_empty());
-    // Nobody finds a tree that is empty and has this root, but who hashes nothing.
+    // The root of the empty tree cannot be found by chance, only by hashing nothing.
     let is_empty = root == annals_proof::Frontier::new().root();
     let same = first == second && (first > 0 || is_empty);
     let from_nothing = first == 0 && is_empty;
@@ -88,7 +89,7 @@ pub(crate) fn merkle_proof(bytes: &[u8]) {
     assert_eq!(consistency.is_ok(), first <= second);
 }
 
-/// What can be read is written as it was.
+/// A text that can be parsed is written as it was.
 fn one_form<T: FromStr + Display>(text: &str) {
     if let Ok(value) = text.parse::<T>() {
         assert_eq!(value.to_string(), text);

@@ -1,4 +1,4 @@
-//! Values and what is said of them: the stream form, changes, what clients are shown, and the stored schema.
+//! Values and their encodings: the stream form, changes, what clients are shown, and the stored schema.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,7 +9,7 @@ use annals_def::{
 use annals_ids::HistoryNumber;
 use annals_wire::client::{Shown, ShownReader, ShownWriter, read_properties};
 
-/// A type of every kind, and kinds within kinds.
+/// A type of every kind, and nested kinds.
 const ALIASES: &str = "<root>
     <A0> INT8 </A0> <A1> INT16 </A1> <A2> INT32 </A2> <A3> INT64 </A3>
     <A4> UINT8 </A4> <A5> UINT16 </A5> <A6> UINT32 </A6> <A7> UINT64 </A7>
@@ -28,10 +28,10 @@ const ALIASES: &str = "<root>
     <C7> ARRAY <of> ARRAY <of> UINT8 </of> <size> 0 </size> </of> </C7>
 </root>";
 
-/// Kinds that no client is sent.
+/// Types that are never sent to clients.
 const NOT_FOR_CLIENTS: [&str; 2] = ["B6", "B8"];
 
-/// A world with a property of each type above, and methods that clients are told of.
+/// A world with a property of each type above, and client methods.
 static WORLD: LazyLock<Schema> = LazyLock::new(|| {
     let mut tree = Tree::new();
     tree.insert("entities.xml", "<root> <A/> </root>");
@@ -57,13 +57,13 @@ static WORLD: LazyLock<Schema> = LazyLock::new(|| {
     compiled.schema.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics))
 });
 
-/// The types above, in their order.
+/// The types above, in order.
 static TYPES: LazyLock<Vec<DataType>> = LazyLock::new(|| {
     let properties = WORLD.types()[0].properties.iter();
     properties.map(|property| property.data_type.clone()).collect()
 });
 
-/// A type with so many client properties and methods that the ids of some take two bytes.
+/// A type with so many client properties and methods that some ids take two bytes.
 static CROWDED: LazyLock<Schema> = LazyLock::new(|| {
     let mut crowded = EntityType::new("Crowded");
     let kinds = [
@@ -80,12 +80,12 @@ static CROWDED: LazyLock<Schema> = LazyLock::new(|| {
     Schema::new(vec![crowded], Vec::new(), Vec::new())
 });
 
-/// What a client is shown of an entity: its properties, or events one after the other, as the first byte chooses.
+/// What a client is shown of an entity: its properties, or successive events, as the first byte selects.
 pub(crate) fn shown(bytes: &[u8]) {
     shown_of(&WORLD.types()[0], bytes);
 }
 
-/// The same of an entity whose members are more than single bytes can tell apart.
+/// The same for an entity with more members than single bytes can number.
 pub(crate) fn shown_crowded(bytes: &[u8]) {
     shown_of(&CROWDED.types()[0], bytes);
 }
@@ -117,7 +117,7 @@ fn shown_of(entity_type: &EntityType, bytes: &[u8]) {
                     writer
                         .change(number, member, &located)
                         .expect("what was read can be written");
-                    // What cannot be made is what no server has made; the bytes mean it all the same.
+                    // A change that cannot be applied was not made by a server; its bytes still decode.
                     if located.make(held).is_err() {
                         return;
                     }
@@ -135,12 +135,13 @@ fn shown_of(entity_type: &EntityType, bytes: &[u8]) {
     assert_eq!(writer.finish(), rest);
 }
 
-/// An id in a range: first its first slot, the number of slots less one and the number of members, two bytes, little-endian.
+/// An id in a range: first its first slot, the number of slots minus one and the number of members, two bytes,
+/// little-endian.
 pub(crate) fn message_id(bytes: &[u8]) {
     let [first, slots, low, high, id @ ..] = bytes else {
         return;
     };
-    // What is beyond the values of a byte is no slot.
+    // Slots beyond the values of a byte do not exist.
     let slots = (u16::from(*slots) + 1).min(256 - u16::from(*first));
     let range = MessageRange::new(*first, slots, u16::from_le_bytes([*low, *high]));
     if let Some((member, rest)) = range.take(id) {
@@ -152,13 +153,13 @@ pub(crate) fn message_id(bytes: &[u8]) {
     }
 }
 
-/// The type that the first byte chooses, and what follows.
+/// The type that the first byte selects, and the rest.
 fn typed(bytes: &[u8]) -> Option<(&'static DataType, &[u8])> {
     let (&first, rest) = bytes.split_first()?;
     Some((&TYPES[usize::from(first) % TYPES.len()], rest))
 }
 
-/// A schema as it is stored: its one encoding, or an error.
+/// A stored schema: its one encoding, or an error.
 pub(crate) fn stored_schema(bytes: &[u8]) {
     if let Ok(schema) = Schema::decode(bytes) {
         assert_eq!(schema.encode(), bytes);
@@ -167,7 +168,7 @@ pub(crate) fn stored_schema(bytes: &[u8]) {
     }
 }
 
-/// A value in stream form, of the type that the first byte chooses, whole or stored.
+/// A value in stream form, of the type that the first byte selects, whole or stored.
 pub(crate) fn value(bytes: &[u8]) {
     let Some((data_type, rest)) = typed(bytes) else {
         return;
@@ -184,7 +185,7 @@ pub(crate) fn value(bytes: &[u8]) {
     }
 }
 
-/// A slice of elements of the type that the first byte chooses.
+/// A slice of elements of the type that the first byte selects.
 pub(crate) fn elements(bytes: &[u8]) {
     let Some((data_type, rest)) = typed(bytes) else {
         return;
@@ -197,10 +198,10 @@ pub(crate) fn elements(bytes: &[u8]) {
     }
 }
 
-/// How many properties there are in [`packed_path`].
+/// Number of properties in [`packed_path`].
 const PROPERTIES: u32 = 5;
 
-/// A packed path into a value. The first byte chooses the type, the second the value, the third whether it is a slice.
+/// A packed path into a value. The first byte selects the type, the second the value, the third whether it is a slice.
 pub(crate) fn packed_path(bytes: &[u8]) {
     let Some((data_type, rest)) = typed(bytes) else {
         return;

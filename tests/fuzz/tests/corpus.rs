@@ -1,6 +1,6 @@
-//! Every target on its corpus, and on mutations of it, with its memory measured.
+//! Runs every target on its corpus, and on mutations of it, with its memory measured.
 //!
-//! `ANNALS_FUZZ_MUTATIONS` says how many per target, `ANNALS_FUZZ_SEED` from which dice. A failure prints the input.
+//! `ANNALS_FUZZ_MUTATIONS` is the number per target, `ANNALS_FUZZ_SEED` the seed. A failure prints the input.
 
 use std::{env, fs, path::PathBuf};
 
@@ -12,10 +12,10 @@ mod memory;
 /// Mutations of each target's corpus in a plain test run.
 const MUTATIONS: u64 = 2_000;
 
-/// Longest mutated input, bytes.
+/// Maximum size of a mutated input, bytes.
 const LONGEST: usize = 8 << 10;
 
-/// Numbers that lie just on one side of a limit.
+/// Numbers on either side of a limit.
 const EDGES: [u8; 8] = [0, 1, 0x7f, 0x80, 0xfe, 0xff, 0x20, b'<'];
 
 #[test]
@@ -64,12 +64,12 @@ fn the_corpus_has_no_folder_without_a_target() {
     }
 }
 
-/// Lets a target make what it makes only once, which no input is to answer for.
+/// Runs a target once, so that its lazy initialisation is not attributed to an input.
 fn make_ready(target: &Target) {
     (target.run)(&[]);
 }
 
-/// Runs a target, and says on which input if that goes wrong.
+/// Runs a target, and reports the input on failure.
 fn run(target: &Target, input: &[u8], from: &str) {
     let told = Told { target, input, from };
     let peak = memory::peak(|| (target.run)(input));
@@ -82,7 +82,7 @@ fn run(target: &Target, input: &[u8], from: &str) {
     drop(told);
 }
 
-/// Prints where a failure came from.
+/// Prints the origin of a failure.
 struct Told<'a> {
     target: &'a Target,
     input: &'a [u8],
@@ -117,7 +117,7 @@ fn corpus(target: &Target) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).expect("readable")).collect()
 }
 
-/// A file of the corpus with one to four changes, each of which may bring in a part of another file.
+/// A file of the corpus with one to four changes, each of which may insert a part of another file.
 fn mutated(corpus: &[Vec<u8>], dice: &mut Dice<'_>) -> Vec<u8> {
     let mut input = corpus[below(corpus.len(), dice)].clone();
     for _ in 0..=dice() % 4 {

@@ -1,8 +1,9 @@
-//! The view of an account, from the ledger's news to the client of the entity that holds it.
+//! The view of an account, from the ledger's notices to the client of the entity that holds it.
 //!
-//! A base part hears again and again that what it holds is another number, its log has it, and a client of its own is shown
-//! it. The process may crash, which brings its memory back to its log, and frames may be lost; the client then names what it
-//! has. The value is in no event: it is what the part has heard. The rule is V5.
+//! A base part repeatedly receives a notice that its holdings have changed, its log acknowledges that, and the part's
+//! own client is shown the new value. The process may crash, which resets its memory to its log, and frames may be
+//! lost; the client then names what it has. No event contains the value: it is what the part was notified of. The rule
+//! is V5.
 
 pub mod exhibits;
 
@@ -11,13 +12,13 @@ use crate::faults::{Faults, spend};
 use crate::invariant::Invariant;
 use crate::rule::{Rule, Rules};
 
-/// Most news within the bounds.
+/// Maximum notices within the bounds.
 const MOST_NEWS: usize = 3;
 
-/// How far a schedule may go.
+/// Bounds of a schedule.
 #[derive(Debug, Clone, Copy)]
 pub struct AccountBounds {
-    /// How often the part hears of another value: at most 3.
+    /// Notices of another value: at most 3.
     pub news: u8,
     /// Faults; crashes and drops count here.
     pub faults: Faults,
@@ -28,59 +29,59 @@ pub struct AccountBounds {
 pub struct AccountModel {
     /// The rules in force.
     pub rules: Rules,
-    /// How far a schedule may go.
+    /// Bounds of a schedule.
     pub bounds: AccountBounds,
 }
 
-/// The base part, in memory or as its log has it. The n-th news say that the value is n.
+/// The base part, in memory or according to its log. The n-th notice says that the value is n.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Part {
     value: u8,
     history: u8,
-    /// Without V5: the value is another, and its history does not say so yet.
+    /// Without V5: the value has changed, but its history does not record that yet.
     owes: bool,
 }
 
-/// What a client has, or is to have once a frame arrives.
+/// A client's state, or its state once a frame arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Sight {
     upto: u8,
     value: u8,
 }
 
-/// Everything that decides what happens next.
+/// The state of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AccountState {
     memory: Part,
     log: Part,
-    /// By history number: the value from there on.
+    /// By history number: the value from that number on.
     values: [u8; MOST_NEWS + 1],
     client: Option<Sight>,
-    /// The client has begun a view; and up to where it has everything, if every frame arrives.
+    /// Whether the client has begun a view; and the history number that it has reached if every frame arrives.
     begun: bool,
     believes: Option<u8>,
     frame: Option<Sight>,
     left: Faults,
 }
 
-/// One thing that happens.
+/// A step.
 #[derive(Debug, Clone, Copy)]
 pub enum AccountStep {
-    /// The part hears of the next value.
+    /// The part receives the next value.
     Hear,
-    /// Without V5: it goes into the history that the value is another.
+    /// Without V5: the history records that the value has changed.
     Restate,
-    /// What is in memory is logged.
+    /// The log acknowledges the state in memory.
     Log,
-    /// The process is gone, and another goes on from the log.
+    /// The process crashes, and another continues from the log.
     Crash,
     /// The client names what it has.
     Begin,
-    /// The client is sent what is missing.
+    /// The client is sent what it lacks.
     Show,
-    /// It arrives.
+    /// The frame arrives.
     Arrive,
-    /// It is lost, which the client notices.
+    /// The frame is lost, and the client detects it.
     Lose,
 }
 
@@ -165,7 +166,7 @@ impl Model for AccountModel {
 }
 
 impl AccountModel {
-    /// What the client is sent next: only what is logged (G1), and of that only what it lacks (V3, V4).
+    /// The next frame for the client: only what is logged (G1), and of that only what the client lacks (V3, V4).
     fn next_frame(&self, state: &AccountState) -> Option<Sight> {
         let Part { value, history, .. } = state.log;
         let upto = match state.believes {

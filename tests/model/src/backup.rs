@@ -1,11 +1,13 @@
-//! A store that is restored to an older backup beside an intact log: what shows it before anything is granted, and what the
-//! log proves to it. The rule is F17.
+//! A store restored from an older backup beside an intact log: what reveals this before anything is granted, and what
+//! the log proves to the store. The rule is F17.
 //!
-//! One owner. A process takes it (grant, `Open`, record) and appends batches, each of which is shown; db folds. The store is
-//! backed up once, at any moment. All processes may die, and the store may be restored to the backup while nothing runs. Then
-//! the realm starts: it is compared with the log, which an operator has adopted where they do not belong together.
+//! One owner. A process takes it over (grant, `Open`, record) and appends batches, each of which is shown; db folds.
+//! The store is backed up once, at any time. All processes may crash, and the store may be restored from the backup
+//! while nothing runs. Then the realm starts: the store is compared with the log and, if they do not match, an operator
+//! adopts the log.
 //!
-//! The log loses nothing here, and is not trimmed: what was trimmed is in no log any more, and is given up by name.
+//! The log loses nothing here, and is not trimmed: trimmed batches are in no log any more, and an operator gives them
+//! up by name.
 
 pub mod exhibits;
 mod words;
@@ -19,7 +21,7 @@ use crate::rule::{Rule, Rules};
 const EPOCHS: usize = 6;
 /// More batches than any schedule within the bounds appends.
 const BATCHES: usize = 7;
-/// No batch: batches are named by their place in the log, from 1.
+/// No batch. Batches are named by their place in the log, from 1.
 const NONE: u8 = 0;
 
 /// The model of a restored store.
@@ -27,11 +29,11 @@ const NONE: u8 = 0;
 pub struct BackupModel {
     /// The rules in force.
     pub rules: Rules,
-    /// What may go wrong: crashes of everything at once.
+    /// Faults: crashes of all processes at once.
     pub faults: Faults,
 }
 
-/// A batch. It names the one before it, as by hash.
+/// A batch. It names its predecessor, as a hash would.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Batch {
     epoch: u8,
@@ -39,28 +41,28 @@ struct Batch {
     previous: u8,
 }
 
-/// What the store knows of the owner.
+/// The store's record of the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Store {
     granted: u8,
-    /// By epoch: its recorded `Open`.
+    /// By epoch: the recorded `Open`.
     openings: [u8; EPOCHS],
-    /// The newest batch that is folded.
+    /// The newest folded batch.
     cursor: u8,
 }
 
-/// The process that has the owner.
+/// The process that holds the owner or takes it over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Holder {
-    /// It was granted the owner.
+    /// The owner is granted to it.
     Granted(u8),
     /// Its `Open` is in the log.
     Opened(u8, u8),
-    /// The `Open` is recorded: it appends behind this batch.
+    /// The `Open` is recorded: it appends after this batch.
     Holds(u8, u8),
 }
 
-/// Everything that decides what happens next.
+/// The state of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BackupState {
     log: [Batch; BATCHES],
@@ -73,22 +75,22 @@ pub struct BackupState {
     left: Faults,
 }
 
-/// One thing that happens.
+/// A step.
 #[derive(Debug, Clone, Copy)]
 pub enum BackupStep {
     /// The owner is granted to a process.
     Grant,
-    /// The process appends its `Open`, or stops as it reads a higher epoch.
+    /// The process appends its `Open`, or stops because it reads a higher epoch.
     Open,
     /// It records its `Open`.
     Record,
-    /// It appends a batch, and shows it.
+    /// It appends a batch and shows it.
     Append,
     /// db folds the next batch.
     Fold,
     /// The store is backed up.
     BackUp,
-    /// Everything dies.
+    /// All processes crash.
     Kill,
     /// The store is restored to its backup.
     Restore,
@@ -146,7 +148,7 @@ impl Model for BackupModel {
         after
     }
 
-    /// Each batch that was shown is archived, or is on the chain that the store takes for the log's.
+    /// Each batch that was shown is archived, or is on the chain that is valid according to the store.
     fn broken(&self, state: &BackupState) -> Option<Invariant> {
         let mut kept = [false; BATCHES + 1];
         let mut at = state.end();
@@ -219,7 +221,7 @@ impl BackupModel {
         }
     }
 
-    /// Whether the log holds what the store would know if it were not older.
+    /// Whether the log contains batches that the store would know of if it were not older.
     fn is_mismatch(&self, state: &BackupState) -> bool {
         let archived = state.chain(state.store.cursor);
         (1..=state.length).filter(|at| !archived[usize::from(*at)]).any(|at| {
@@ -230,7 +232,7 @@ impl BackupModel {
         })
     }
 
-    /// The operator adopts what the log proves: the newest batch of the newest epoch, and those that it stands on.
+    /// The operator adopts what the log proves: the newest batch of the newest epoch, and its predecessors.
     fn adopt(&self, state: &mut BackupState) {
         let proven = (1..=state.length).filter(|at| !state.batch(*at).opens);
         let newest = proven.max_by_key(|at| (state.batch(*at).epoch, *at));
@@ -259,7 +261,7 @@ impl BackupState {
         self.length
     }
 
-    /// The number of a batch in its log.
+    /// The batch number of the batch at this place.
     fn number(&self, at: u8) -> u8 {
         if at == NONE {
             0
@@ -268,7 +270,7 @@ impl BackupState {
         }
     }
 
-    /// The batches up to this one.
+    /// The batches up to and including this one.
     fn chain(&self, mut at: u8) -> [bool; BATCHES + 1] {
         let mut chain = [false; BATCHES + 1];
         while at != NONE {
@@ -278,7 +280,7 @@ impl BackupState {
         chain
     }
 
-    /// The batch behind `tip` by the store's word (rules E5 and F2).
+    /// The successor of `tip` according to the store (rules E5 and F2).
     fn next(&self, tip: u8) -> u8 {
         let (epoch, number) = (self.batch(tip).epoch, self.number(tip) + 1);
         let behind = || (1..=self.length).filter(|at| self.batch(*at).previous == tip);
@@ -294,7 +296,7 @@ impl BackupState {
         opening.or(goes_on.filter(|_| !is_void)).unwrap_or(NONE)
     }
 
-    /// The end of the chain by the store's word.
+    /// The end of the chain according to the store.
     fn end(&self) -> u8 {
         let mut at = self.store.cursor;
         loop {

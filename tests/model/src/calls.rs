@@ -1,13 +1,14 @@
-//! Calls between two entities, on owners that crash, while either entity may be handed over.
+//! Calls between two entities on owners that crash, while either entity may be handed over.
 //!
-//! Entity `e` calls entity `f`; what the calls say are x, y, z, each asked for once. The owners are P and Q; `e` begins on P
-//! and `f` on Q, and either may go to the other owner and back. Each owner has a state in its log and one in memory that is
-//! ahead of it: a commit brings the log up, a crash brings the memory back. That a log keeps what it acknowledged is the
-//! business of the model of the log; that a hand-over arrives once, of the model of hand-over. The rules are C1 to C9.
+//! Entity `e` calls entity `f`; the call bodies are x, y, z, each requested once. The owners are P and Q; `e` begins on
+//! P and `f` on Q, and either may move to the other owner and back. Each owner has a state in its log and one in memory
+//! that is ahead of it: a commit brings the log up to date, a crash resets the memory to the log. That a log keeps what
+//! it acknowledged is covered by the log model; that a hand-over arrives once, by the hand-over model. The rules are C1
+//! to C9.
 //!
-//! The bus is the set of all messages that were ever sent. Any of them may arrive anywhere, at any time and any number of
-//! times, so repeats, delays and disorder have no bounds; what is dropped is what never arrives. Only a *lost* message
-//! leaves the set, and must be sent again.
+//! The bus is the set of all messages ever sent. Each may arrive anywhere, at any time and any number of times, so
+//! repeats, delays and reordering are unbounded; a dropped message is one that never arrives. Only a *lost* message
+//! leaves the set, and must be resent.
 
 pub mod exhibits;
 mod message;
@@ -25,14 +26,14 @@ use owner::{Entity, Owner, Said};
 const OWNERS: u8 = 2;
 /// The caller's index among the entities.
 const E: u8 = 0;
-/// The receiver's.
+/// The receiver's index.
 const F: u8 = 1;
 const ENTITIES: [u8; 2] = [E, F];
 
-/// How far a schedule may go.
+/// Bounds of a schedule.
 #[derive(Debug, Clone, Copy)]
 pub struct CallsBounds {
-    /// Calls asked for: at most 3.
+    /// Calls requested: at most 3.
     pub calls: u8,
     /// Hand-overs of the caller.
     pub moves_of_caller: u8,
@@ -53,55 +54,55 @@ pub struct CallsBounds {
 pub struct CallsModel {
     /// The rules in force.
     pub rules: Rules,
-    /// How far a schedule may go.
+    /// Bounds of a schedule.
     pub bounds: CallsBounds,
 }
 
-/// Everything that decides what happens next.
+/// The state of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CallsState {
-    /// What the owners' logs say.
+    /// The owners' states according to their logs.
     logged: [Owner; 2],
-    /// What the owners have in memory.
+    /// The owners' states in memory.
     memory: [Owner; 2],
     bus: Bus,
-    /// By entity: hand-overs left.
+    /// By entity: remaining hand-overs.
     moves: [u8; 2],
     left: Faults,
 }
 
-/// One thing that happens. Owners and entities are named by index.
+/// A step. Owners and entities are named by index.
 #[derive(Debug, Clone, Copy)]
 pub enum CallsStep {
     /// The caller, on this owner, makes the call with this body.
     Ask(u8, u8),
-    /// What the owner has in memory is acknowledged by its log.
+    /// The log acknowledges the owner's state in memory.
     Commit(u8),
-    /// The owner's process is gone; the next one reads its log.
+    /// The owner's process crashes; its successor reads the log.
     Crash(u8),
     /// The owner sends an unconfirmed call of an entity: entity, number.
     Send(u8, u8, u8),
-    /// The owner says what an entity has taken.
+    /// The owner confirms the calls that an entity has taken.
     SendTook(u8, u8),
     /// A message arrives at an owner.
     Arrive(Message, u8),
     /// A message is lost.
     Lose(Message),
-    /// An entity takes the next call of another that is on the same owner.
+    /// An entity takes the next call from the other entity on the same owner.
     TakeHere(u8, u8),
-    /// Without the first half of C2: what was taken is recorded after the effects.
+    /// Without the first half of C2: a call is recorded as taken after its effects.
     Note(u8),
-    /// The owner gives an entity to the other owner.
+    /// The owner hands an entity over to the other owner.
     Offload(u8, u8),
-    /// The owner takes an entity over.
+    /// The owner takes over an entity.
     Onload(u8, u8),
-    /// The owner forgets an entity that has arrived.
+    /// The owner deletes an entity that has arrived at the other owner.
     Depart(u8, u8),
     /// An entity is destroyed.
     Destroy(u8, u8),
-    /// The receiver's home says that it is gone.
+    /// The receiver's home reports that it is gone.
     AnswerGone,
-    /// Without C6: an owner says that the receiver is gone, because it is not there.
+    /// Without C6: an owner that does not have the receiver reports it as gone.
     AnswerGoneToo,
 }
 
@@ -150,8 +151,8 @@ impl Model for CallsModel {
         after
     }
 
-    /// What took effect for good is a beginning of what the caller, as it is now, asked for; and no call is given up whose
-    /// receiver lives.
+    /// What took permanent effect is a prefix of what the current caller asked for; and the caller never gives up a
+    /// call to a receiver that exists.
     fn broken(&self, state: &CallsState) -> Option<Invariant> {
         let caller = CallsState::entity(&state.memory, E)?;
         let receiver = CallsState::entity(&state.logged, F)?;
@@ -164,7 +165,7 @@ impl Model for CallsModel {
         words::words(state, step)
     }
 
-    /// Every call that was made has taken effect, or its receiver is gone; every answer has come; nothing waits for anything.
+    /// Every call made has taken effect, or its receiver is gone; every answer has arrived; nothing is outstanding.
     fn settled(&self, state: &CallsState) -> bool {
         let find = |entity| CallsState::entity(&state.logged, entity);
         let (Some(caller), Some(receiver)) = (find(E), find(F)) else {
@@ -318,7 +319,8 @@ impl CallsModel {
         }
     }
 
-    /// C5: within the owner a call is made at once, unless calls on the link are unconfirmed; else it is logged and numbered.
+    /// C5: a call within the owner is made at once, unless calls on the link are unconfirmed; else it is logged and
+    /// numbered.
     fn ask(&self, state: &mut CallsState, owner: u8, body: u8) {
         let receiver_is_here = state.real(owner, F).is_some_and(|receiver| !receiver.is_dead);
         let answers = self.bounds.answers;
@@ -333,7 +335,7 @@ impl CallsModel {
         }
     }
 
-    /// The log has everything; what waited in the gate may leave.
+    /// The log acknowledges the whole state; outputs that waited in the gate may leave.
     fn commit(&self, state: &mut CallsState, owner: u8) {
         let at = usize::from(owner);
         let before = state.logged[at];
@@ -371,7 +373,7 @@ impl CallsModel {
         }
     }
 
-    /// C2: the next number, and no other.
+    /// C2: only the next number is taken.
     fn takes(&self, receiver: &Entity, number: u8, body: u8) -> bool {
         let next = receiver.taken + receiver.unnoted + 1;
         let room = !receiver.did.is_full();
@@ -430,7 +432,7 @@ impl CallsModel {
         }
     }
 
-    /// H1, as far as links go: the image has both ends of them.
+    /// H1, for links: the image contains both ends.
     fn offload(&self, state: &mut CallsState, owner: u8, entity: u8) {
         let index = usize::from(entity);
         state.moves[index] -= 1;
@@ -457,7 +459,7 @@ impl CallsModel {
         }
     }
 
-    /// C9: what it has to say stays until it is confirmed.
+    /// C9: its calls stay until they are confirmed.
     fn destroy(&self, state: &mut CallsState, owner: u8, entity: u8) {
         let keeps = self.rules.has(Rule::C9CallsOutlive);
         if let Some(found) = state.real_mut(owner, entity) {
@@ -470,7 +472,7 @@ impl CallsModel {
 }
 
 impl CallsState {
-    /// The entity on that owner, as the owner's memory has it.
+    /// The entity on that owner, according to the owner's memory.
     fn real(&self, owner: u8, entity: u8) -> Option<Entity> {
         self.memory[usize::from(owner)].here[usize::from(entity)]
     }
@@ -479,7 +481,7 @@ impl CallsState {
         self.memory[usize::from(owner)].here[usize::from(entity)].as_mut()
     }
 
-    /// The entity as `owners` have it: where it is real, or else where it is leaving.
+    /// The entity according to `owners`: where it is real, or else where it is leaving.
     fn entity(owners: &[Owner; 2], entity: u8) -> Option<Entity> {
         let index = usize::from(entity);
         let here = owners.iter().find_map(|owner| owner.here[index]);

@@ -1,4 +1,4 @@
-//! What happens without a rule: the schedule that the rule prevents.
+//! Exhibits: for a rule, the schedule that fails without it.
 
 use std::fmt::Write as _;
 
@@ -6,11 +6,11 @@ use crate::explorer::{Model, Schedule, Search, Verdict, Watching, search, search
 use crate::invariant::Invariant;
 use crate::rule::Rule;
 
-/// What a search with all rules must have found: every state visited, nothing broken, and as many states as `docs/model.md`
-/// says in the row of `test` (with the usual faults).
+/// Asserts the result of a search with all rules: every state visited, no invariant violated, and the number of states
+/// that `docs/model.md` gives in the row of `test` (with the default faults).
 ///
 /// # Panics
-/// When it did not.
+/// If the result differs.
 pub fn assert_exhausted(test: &str, found: &Search) {
     println!(
         "{test}: {} states, {} steps, {} deep",
@@ -32,7 +32,7 @@ pub fn assert_exhausted(test: &str, found: &Search) {
     }
 }
 
-/// 1234567 as "1,234,567".
+/// Formats 1234567 as "1,234,567".
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -45,7 +45,7 @@ fn grouped(number: usize) -> String {
     text
 }
 
-/// The exhibits of all models, under the titles of their chapters in `docs/schedules.md`.
+/// The exhibits of all models, by the chapter titles of `docs/schedules.md`.
 pub fn chapters() -> Vec<(&'static str, Vec<Exhibit>)> {
     vec![
         ("One owner's log", crate::log::exhibits::exhibits()),
@@ -64,17 +64,17 @@ pub fn chapters() -> Vec<(&'static str, Vec<Exhibit>)> {
     ]
 }
 
-/// A rule taken out, within bounds that are just wide enough, and the invariant that does not hold then.
+/// A disabled rule, within bounds that are just wide enough, and the invariant that fails without it.
 pub struct Exhibit {
-    /// What is taken out.
+    /// The disabled rule.
     pub rule: Rule,
-    /// What then fails.
+    /// The invariant that fails.
     pub invariant: Invariant,
     look: Box<dyn Fn() -> Search>,
 }
 
 impl Exhibit {
-    /// `model` is without `rule`. Of all that fails, `invariant` is looked at.
+    /// `model` has `rule` disabled. Of all violations, only those of `invariant` count.
     pub fn new<M: Model + 'static>(rule: Rule, invariant: Invariant, model: M) -> Self {
         let watched = Watching(model, invariant);
         let look: Box<dyn Fn() -> Search> = match invariant {
@@ -84,10 +84,10 @@ impl Exhibit {
         Self { rule, invariant, look }
     }
 
-    /// A shortest schedule in which the invariant fails; `Err` with what the search found if there is none.
+    /// A shortest schedule that violates the invariant; `Err` with the search result if there is none.
     ///
     /// # Errors
-    /// When the invariant holds without the rule, within these bounds.
+    /// If the invariant holds without the rule, within these bounds.
     pub fn schedule(&self) -> Result<Schedule, Search> {
         let found = (self.look)();
         match found.verdict {
@@ -96,10 +96,10 @@ impl Exhibit {
         }
     }
 
-    /// Runs the search, prints the schedule, and compares it with what `docs/schedules.md` says.
+    /// Runs the search, prints the schedule, and compares it with `docs/schedules.md`.
     ///
     /// # Panics
-    /// When nothing fails without the rule, or the page says something else.
+    /// If nothing fails without the rule, or if the page differs.
     pub fn assert_documented(&self) {
         let schedule = match self.schedule() {
             Ok(schedule) => schedule,
@@ -118,7 +118,7 @@ impl Exhibit {
         );
     }
 
-    /// The section that `docs/schedules.md` has about it.
+    /// The exhibit's section of `docs/schedules.md`.
     pub fn section(&self, schedule: &Schedule) -> String {
         let mut text = format!("### {}: {}\n\n", self.rule.number(), self.rule.says());
         let _ = writeln!(text, "Without it, it does not hold that {}:\n", self.invariant);
@@ -134,7 +134,7 @@ mod tests {
     use super::chapters;
     use crate::rule::Rule;
 
-    /// Rules without which nothing fails: a test of their own shows it.
+    /// Rules without which no invariant fails; a separate test shows what each is for.
     const SECOND_LINES: [Rule; 1] = [Rule::V3From];
 
     #[test]

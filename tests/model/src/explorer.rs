@@ -1,11 +1,11 @@
-//! Breadth-first search through every state that a model can reach.
+//! Breadth-first search through every reachable state of a model.
 //!
-//! Breadth first, because the first failing schedule found is then a shortest one, and a short schedule is one that a
-//! person reads. The search is single-threaded and deterministic: the same model gives the same counts and schedules.
+//! The search is breadth-first so that the first failing schedule found is a shortest one, and so easy to read. It is
+//! single-threaded and deterministic: the same model gives the same counts and schedules.
 //!
-//! A visited state is remembered by a 64-bit fingerprint and by how it was first reached (16 bytes together). Two states
-//! sharing a fingerprint would hide one of them; for the five million states of the largest space here the chance is below
-//! one in a million.
+//! For each visited state the search keeps a 64-bit fingerprint and how the state was first reached (16 bytes
+//! together). Two states with the same fingerprint would hide one of them; for the five million states of the largest
+//! space here the probability is below one in a million.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -14,28 +14,28 @@ use crate::invariant::Invariant;
 
 /// A system that moves by discrete steps, some of them faults.
 pub trait Model {
-    /// Everything that decides what can happen next. Small: millions are hashed.
+    /// Everything that decides what can happen next. Small, because millions of states are hashed.
     type State: Copy + Eq + Hash;
-    /// One atomic happening.
+    /// One atomic step.
     type Step: Copy;
 
-    /// The state in which every schedule begins.
+    /// The initial state of every schedule.
     fn start(&self) -> Self::State;
     /// Appends every step that is possible in `state`.
     fn steps(&self, state: &Self::State, steps: &mut Vec<Self::Step>);
-    /// The state after `step`, which `steps` has named for this state.
+    /// The state after `step`, which must be one of the steps that [`Model::steps`] gives for `state`.
     fn take(&self, state: &Self::State, step: Self::Step) -> Self::State;
-    /// The invariant that does not hold in `state`, if any.
+    /// The invariant that `state` violates, if any.
     fn broken(&self, state: &Self::State) -> Option<Invariant>;
-    /// The step in words, for a reader who sees `state` before it and `after` behind it.
+    /// Describes the step in words, given the `state` before it and the state `after` it.
     fn words(&self, state: &Self::State, step: Self::Step, after: &Self::State) -> String;
-    /// Whether nothing is owed to anybody any more.
+    /// Whether no work is outstanding.
     fn settled(&self, state: &Self::State) -> bool;
-    /// Whether `step` is a fault or a decision from outside: something that need never happen.
+    /// Whether `step` is a fault or an external decision: a step that may never be taken.
     fn is_fault(&self, step: Self::Step) -> bool;
 }
 
-/// A model of which one invariant is looked at, for a schedule that breaks that one.
+/// A model restricted to one invariant, to find a schedule that violates it.
 #[derive(Debug, Clone, Copy)]
 pub struct Watching<M>(pub M, pub Invariant);
 
@@ -66,11 +66,11 @@ impl<M: Model> Model for Watching<M> {
     }
 }
 
-/// At most this many states are visited, four times as many for each extra fault ([`crate::extra_faults`]). As many need
-/// about 2 GB, most of it for the newest level.
+/// Maximum states visited, times four for each extra fault ([`crate::extra_faults`]). This many states need about 2 GB,
+/// most of it for the newest level.
 pub const MOST_STATES: usize = 6_000_000;
 
-/// What a search found.
+/// Result of a search.
 #[derive(Debug, Clone)]
 pub struct Search {
     /// Distinct states visited.
@@ -88,28 +88,28 @@ pub struct Search {
 pub enum Verdict {
     /// Every reachable state was visited, and every invariant holds in each.
     Exhausted,
-    /// An invariant does not hold at the end of this schedule, and of no shorter one.
+    /// This schedule, one of the shortest, ends in a state that violates an invariant.
     Broken(Schedule),
-    /// [`MOST_STATES`] were visited and more are left: the bounds of the model are too wide.
+    /// [`MOST_STATES`] were visited and more remain: the bounds of the model are too wide.
     TooLarge,
 }
 
-/// A sequence of steps from the start to a state in which an invariant does not hold.
+/// A sequence of steps from the initial state to one that violates an invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
-    /// What does not hold.
+    /// The violated invariant.
     pub invariant: Invariant,
     /// The steps, in words.
     pub steps: Vec<String>,
 }
 
-/// Visits every state, or stops at the first in which an invariant does not hold.
+/// Visits every state, or stops at the first one that violates an invariant.
 pub fn search<M: Model>(model: &M) -> Search {
     Walk::new(model, Edges::Ignored).run()
 }
 
-/// As [`search`]; and when that finds nothing, looks for a state from which no sequence of ordinary steps (no faults)
-/// leads to a settled one: something would then be owed for ever.
+/// As [`search`], and then checks progress: searches for a state from which no sequence of ordinary steps (no faults)
+/// leads to a settled state, so that work would stay outstanding for ever.
 pub fn search_with_progress<M: Model>(model: &M) -> Search {
     Walk::new(model, Edges::Kept).run()
 }
@@ -120,7 +120,7 @@ enum Edges {
     Kept,
 }
 
-/// How a state was first reached: the index of the state before, and which of its steps led here.
+/// How a state was first reached: the index of its predecessor, and the position of the step taken there.
 #[derive(Clone, Copy)]
 struct Origin {
     before: u32,
@@ -131,7 +131,7 @@ struct Walk<'m, M: Model> {
     model: &'m M,
     seen: HashMap<u64, u32, BuildHasherDefault<Identity>>,
     origins: Vec<Origin>,
-    /// Ordinary steps between states, by index; only when progress is asked for.
+    /// Ordinary steps between states, by index; kept only for the progress check.
     ordinary: Vec<(u32, u32)>,
     settled: Vec<bool>,
     edges: Edges,
@@ -197,7 +197,7 @@ impl<'m, M: Model> Walk<'m, M> {
         }
     }
 
-    /// The index of `state`, and whether it is new.
+    /// Returns the index of `state`, and whether it is new.
     fn visit(&mut self, state: &M::State, origin: Origin) -> (u32, bool) {
         let mut hasher = Fingerprint::default();
         state.hash(&mut hasher);
@@ -215,7 +215,7 @@ impl<'m, M: Model> Walk<'m, M> {
         }
     }
 
-    /// The first state found from which ordinary steps never lead to a settled one.
+    /// The first state found from which no ordinary steps lead to a settled state.
     fn stuck(&self) -> Option<u32> {
         if self.edges == Edges::Ignored {
             return None;
@@ -235,7 +235,7 @@ impl<'m, M: Model> Walk<'m, M> {
         good.iter().position(|reaches| !reaches).map(|index| index as u32)
     }
 
-    /// Walks back to the start, then forward again with words.
+    /// Walks back to the initial state, then forward again to describe the steps in words.
     fn schedule(&self, end: u32, invariant: Invariant) -> Schedule {
         let mut positions = Vec::new();
         let mut index = end;
@@ -270,7 +270,7 @@ impl<'m, M: Model> Walk<'m, M> {
     }
 }
 
-/// Mixes what a state hashes to into 64 bits: a product of 128 bits, folded, for every eight bytes.
+/// Hashes a state into 64 bits: for every eight bytes, a 128-bit product folded to 64 bits.
 #[derive(Default)]
 struct Fingerprint(u64);
 
@@ -319,7 +319,7 @@ impl Hasher for Fingerprint {
     }
 }
 
-/// A fingerprint is already well mixed: the table takes it as it is.
+/// Identity hasher for the table: a fingerprint is already well mixed.
 #[derive(Default)]
 struct Identity(u64);
 

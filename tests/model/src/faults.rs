@@ -1,30 +1,30 @@
-//! What may go wrong, and how often within one schedule.
+//! Kinds of faults, and how many of each one schedule may contain.
 //!
-//! A pause needs no fault of its own: no model has a clock that makes anybody act, so any process may do nothing for as
-//! long as it likes while everything else goes on, and then go on with what it knew. Delay and reordering come the same
-//! way: whatever is on its way may arrive at any time, in any order, or never.
+//! A pause needs no fault of its own: no model has a clock that forces a process to act, so any process may do nothing
+//! for any time while everything else proceeds, and then continue with stale state. The same holds for delay and
+//! reordering: a message in flight may arrive at any time, in any order, or never.
 
-/// How many of each kind of fault a schedule may have.
+/// Maximum number of faults of each kind in one schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Faults {
-    /// A process is gone with its memory.
+    /// A process crashes and loses its memory.
     pub crashes: u8,
-    /// The log loses its newest messages (one fault loses one or two), and gives their sequences out again.
+    /// The log loses its newest messages (one fault loses one or two), and reuses their sequences.
     pub tails: u8,
-    /// The log loses one message, from the middle or the end, and sequences go on.
+    /// The log loses one message, from the middle or the end; its sequence is not reused.
     pub holes: u8,
-    /// A message arrives and arrives again.
+    /// A message is delivered twice.
     pub repeats: u8,
-    /// A message, or an answer, never arrives.
+    /// A message, or an answer, is lost.
     pub drops: u8,
-    /// The store commits, and the answer is lost.
+    /// The store commits, and its answer is lost.
     pub unknowns: u8,
-    /// A batch comes damaged out of the memory it was kept in.
+    /// A batch is damaged in the memory of the process that keeps it.
     pub damages: u8,
 }
 
 impl Faults {
-    /// Nothing goes wrong.
+    /// No faults.
     pub const NONE: Faults = Faults {
         crashes: 0,
         tails: 0,
@@ -35,7 +35,7 @@ impl Faults {
         damages: 0,
     };
 
-    /// One more of every kind that is allowed at all, `times` over: for deeper runs.
+    /// Adds `times` faults of each kind that is allowed at all: for deeper runs.
     #[must_use]
     pub fn deeper(self, times: u8) -> Self {
         let more = |count: u8| if count == 0 { 0 } else { count + times };
@@ -51,7 +51,7 @@ impl Faults {
     }
 }
 
-/// Takes one from a budget, if one is left.
+/// Takes one from a budget; false if none is left.
 pub(crate) fn spend(budget: &mut u8) -> bool {
     match budget.checked_sub(1) {
         Some(left) => {

@@ -1,9 +1,9 @@
-//! One entity that is handed over among owners that crash.
+//! One entity that is handed over between owners that crash.
 //!
-//! The owners are X, Y and Z; the entity begins on X, and its home, which never crashes here, knows where it is. A hand-over
-//! is a call on the link from owner to owner, and so is its answer; the model has these links in full (numbers, confirmations,
-//! sending again), because what H says rests on them. Owners are as in the model of calls: a log and a memory ahead of it. So
-//! is the bus: the set of everything that was sent. The rules are H1 to H6.
+//! The owners are X, Y and Z; the entity begins on X, and its home, which never crashes here, knows its place. A
+//! hand-over is a call on the link between two owners, and so is its answer; the model includes these links in full
+//! (numbers, confirmations, resending), because the rules H rest on them. As in the call model, each owner has a log
+//! and a memory ahead of it, and the bus is the set of everything sent. The rules are H1 to H6.
 
 pub mod exhibits;
 mod message;
@@ -20,14 +20,14 @@ use owner::Owner;
 /// X, Y and Z.
 const MOST_OWNERS: usize = 3;
 
-/// How far a schedule may go.
+/// Bounds of a schedule.
 #[derive(Debug, Clone, Copy)]
 pub struct HandoverBounds {
-    /// 2 or 3.
+    /// Number of owners: 2 or 3.
     pub owners: u8,
     /// Hand-overs begun: at most 3.
     pub moves: u8,
-    /// Whether they go from X to Y to Z to X only, rather than anywhere.
+    /// Whether hand-overs go only from X to Y to Z to X, rather than between any two owners.
     pub ring: bool,
     /// Hand-overs refused.
     pub refusals: u8,
@@ -40,19 +40,19 @@ pub struct HandoverBounds {
 pub struct HandoverModel {
     /// The rules in force.
     pub rules: Rules,
-    /// How far a schedule may go.
+    /// Bounds of a schedule.
     pub bounds: HandoverBounds,
 }
 
-/// What the home knows.
+/// The home's record of the entity's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Home {
     place: u8,
-    /// Number of the call that said so.
+    /// Number of the call that reported it.
     taken: u8,
 }
 
-/// Everything that decides what happens next.
+/// The state of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HandoverState {
     logged: [Owner; MOST_OWNERS],
@@ -64,30 +64,30 @@ pub struct HandoverState {
     left: Faults,
 }
 
-/// One thing that happens. Owners are named by index.
+/// A step. Owners are named by index.
 #[derive(Debug, Clone, Copy)]
 pub enum HandoverStep {
-    /// From, to: the entity is given away.
+    /// From, to: the entity is handed over.
     Offload(u8, u8),
     /// Without the first half of H1: the change that follows the call is made.
     OffloadLater(u8, u8),
-    /// What the owner has in memory is acknowledged by its log.
+    /// The log acknowledges the owner's state in memory.
     Commit(u8),
-    /// The owner's process is gone; the next one reads its log.
+    /// The owner's process crashes; its successor reads the log.
     Crash(u8),
     /// From, to, number: an unconfirmed call is sent.
     Send(u8, u8, u8),
-    /// By, of: what the owner has taken of another's calls.
+    /// By, of: the owner confirms the calls that it has taken from another owner.
     SendTook(u8, u8),
-    /// The owner tells the home that the entity is there.
+    /// The owner reports to the home that the entity is here.
     SendPlace(u8),
     /// A message arrives.
     Arrive(Message),
-    /// A call arrives, and the entity that it brings is refused.
+    /// A call arrives, and the entity in it is refused.
     ArriveRefused(Message),
     /// A message is lost.
     Lose(Message),
-    /// Without H4: an owner that has had no answer takes the entity back.
+    /// Without H4: an owner that has received no answer takes the entity back.
     TakeBack(u8, u8),
 }
 
@@ -143,7 +143,7 @@ impl Model for HandoverModel {
         after
     }
 
-    /// At most one owner's log has the entity real; and if none has, one has it departing.
+    /// At most one owner's log has the entity real; if none has, one log has it departing.
     fn broken(&self, state: &HandoverState) -> Option<Invariant> {
         let real = state.logged.iter().filter(|owner| owner.real.is_some()).count();
         let under_way = state.logged.iter().any(Owner::has_departing);
@@ -154,7 +154,7 @@ impl Model for HandoverModel {
         words::words(state, step)
     }
 
-    /// The entity is real on one owner, its home knows, and nobody waits for anything.
+    /// The entity is real on one owner, its home knows, and nothing is outstanding.
     fn settled(&self, state: &HandoverState) -> bool {
         let quiet = state.logged == state.memory && state.logged.iter().all(Owner::is_quiet);
         let mut real = (0u8..)
@@ -297,7 +297,7 @@ impl HandoverModel {
         }
     }
 
-    /// Without H2 or H3, what was sent once counts as confirmed.
+    /// Without H2 or H3, a call that was sent once counts as confirmed.
     fn sent(&self, state: &mut HandoverState, from: u8, to: u8, number: u8) {
         let out = state.logged[usize::from(from)].out[usize::from(to)];
         let resent = match out.at(number) {
@@ -370,7 +370,7 @@ impl HandoverModel {
         }
     }
 
-    /// H4: what departed with that call is forgotten, and nothing else.
+    /// H4: the arrival deletes the entity that departed with that call, and no other.
     fn arrived(&self, owner: &mut Owner, from: u8, moves: u8) {
         if owner.departing[usize::from(from)] == Some(moves) {
             owner.departing[usize::from(from)] = None;

@@ -2,52 +2,52 @@
 
 use std::fmt;
 
-/// A promise of the protocol. A model names the one that a state breaks.
+/// A guarantee of the protocol. A model names the one that a state violates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Invariant {
     /// What a player was shown is in the archive, or will be.
     ShownIsNeverLost,
     /// Every archived batch follows the one before it, number by number and hash by hash.
     ChainIsDense,
-    /// A process whose owner was taken over by another shows nothing any more.
+    /// A process whose owner another process has taken over shows nothing more.
     ReplacedShowsNothing,
-    /// A process whose owner was taken over by another appends nothing any more (while the log keeps what it has).
+    /// A process whose owner another process has taken over appends nothing more (while the log loses nothing).
     ReplacedAppendsNothing,
-    /// Each call that was made takes effect once, in the order in which they were made, unless its receiver is gone.
+    /// Each call takes effect once, in the order in which the calls were made, unless its receiver is gone.
     CallsTakeEffectOnce,
-    /// Each entity is real on one owner, or under way to one.
+    /// Each entity is real on one owner, or in flight to one.
     OneReal,
-    /// Each real entity stands in a space for which its owner is responsible.
+    /// Each real entity is in a space for which its owner is responsible.
     HeldWhereItStands,
-    /// The archive, up to any place, has what its batches consumed from.
+    /// Every prefix of the archive contains everything that its batches consumed.
     ArchiveIsACut,
     /// Each transfer moves its unit at most once, so each unit has one owner.
     UnitsHaveOneOwner,
-    /// The log `ledger` says of each transfer what it did once.
+    /// The log `ledger` reports the result of each transfer once.
     LedgerSaysOnce,
-    /// No item is held in what two bases know.
+    /// No two bases both believe that they hold the same item.
     HeldInOneView,
-    /// Both sides of a trade get what they had accepted.
+    /// Both sides of a trade get what they accepted.
     TradedAsAccepted,
-    /// What a ghost or a client sees is something that the entity was.
+    /// What a ghost or a client sees is a state that the entity had.
     SeenIsTrue,
-    /// Who has a value of a space's data never has an older one after it.
+    /// A copy of a value of a space's data is never replaced by an older one.
     NothingAges,
-    /// Of two values of a space's data the one that was written later stays.
+    /// Of two writes to a value of a space's data, the later one wins.
     LastWordStays,
-    /// What was in a space before it was opened anew does not come back.
+    /// Values from before a space was opened anew do not come back.
     VoidStaysAway,
-    /// Batches are folded, states held and stored entities read under the definitions that they are of.
+    /// Batches are folded, states held and stored entities read under the definitions with which they were written.
     ReadAsWritten,
-    /// Of every archived batch there is what its place in the Merkle tree rests upon.
+    /// For every archived batch, the data from which its leaf in the Merkle tree is computed exists.
     LeavesAreProved,
-    /// The state of an owner that is taken over is the one that was written.
+    /// The state of an owner after a take-over is the one that was written.
     RecoveredAsWritten,
-    /// A realm that is restored from all that is archived is the one that was written.
+    /// A realm restored from the whole archive is the one that was written.
     RestoredAsWritten,
-    /// Nobody stops with an alarm because of the faults that the protocol is made for.
+    /// No process stops with an alarm because of faults that the protocol tolerates.
     AlarmsAreTrue,
-    /// Ordinary steps can always lead to where nothing is owed to anybody.
+    /// From every state, ordinary steps can lead to one in which no work is outstanding.
     Progress,
 }
 

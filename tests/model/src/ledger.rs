@@ -1,11 +1,11 @@
-//! Transfers: asked for by events, executed by whoever folds them, reported to the log `ledger`.
+//! Transfers: requested by events, executed by the db that folds them, reported to the log `ledger`.
 //!
-//! An owner's log has three batches: the first asks for transfer 1, the second for transfer 2, the third for transfer 1 again
-//! (as an owner does that cannot know whether it asked before it crashed, and an operator's tool that heard no answer; what
-//! its orders have in common is the action, by which they are keyed: P4). Two dbs fold them, one of them having been taken
-//! for dead; each reads the store, prepares a transaction and commits it, and may stop anywhere in between, or never hear that
-//! its commit was applied. What a transfer did goes to the outbox, and from there into the log `ledger`, whose holder
-//! crashes as well. The rules are F1, F3 and F7.
+//! An owner's log has three batches: the first requests transfer 1, the second transfer 2, the third transfer 1 again
+//! (as an owner does that cannot know whether it asked before a crash, or an operator's tool that got no answer; such
+//! orders share the action, which is their key: P4). Two dbs fold the batches, one of them wrongly taken for dead; each
+//! reads the store, prepares a transaction and commits it, and may stop at any point, or never learn that its commit
+//! was applied. The result of a transfer goes to the outbox, and from there into the log `ledger`, whose holder may
+//! crash too. The rules are F1, F3 and F7.
 
 pub mod exhibits;
 
@@ -14,14 +14,14 @@ use crate::faults::{Faults, spend};
 use crate::invariant::Invariant;
 use crate::rule::{Rule, Rules};
 
-/// What each batch asks for: transfers by index.
+/// The transfer requested by each batch, by index.
 const ASKED: [u8; 3] = [0, 1, 0];
 const DBS: u8 = 2;
 const TRANSFERS: usize = 2;
-/// More results than rules that are in force ever let into outbox or log.
+/// More results than the outbox or log can hold while the rules are in force.
 const MOST_RESULTS: usize = 4;
 
-/// How far a schedule may go.
+/// Bounds of a schedule.
 #[derive(Debug, Clone, Copy)]
 pub struct LedgerBounds {
     /// Batches folded: at most 3.
@@ -35,7 +35,7 @@ pub struct LedgerBounds {
 pub struct LedgerModel {
     /// The rules in force.
     pub rules: Rules,
-    /// How far a schedule may go.
+    /// Bounds of a schedule.
     pub bounds: LedgerBounds,
 }
 
@@ -69,33 +69,33 @@ struct Store {
     cursor: u8,
     /// Entries in the archive.
     archived: u8,
-    /// How often each transfer has moved its unit.
+    /// By transfer: how often it has moved its unit.
     moved: [u8; TRANSFERS],
     outbox: Results,
 }
 
-/// Where a db is with the batch after its cursor.
+/// A db's progress with the batch after its cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 enum Fold {
-    /// Nothing is under way.
+    /// No fold in progress.
     #[default]
     Idle,
-    /// It has read that cursor and prepares the transaction for the batch after it.
+    /// It has read this cursor and prepares the transaction for the batch after it.
     Prepared(u8),
-    /// Without F3: effects are in; the cursor is to follow.
+    /// Without F3: the effects are applied; the cursor has yet to follow.
     CursorOwed(u8),
-    /// Without F7: the transfer is in; its result is to follow.
+    /// Without F7: the transfer is applied; its result has yet to follow.
     ResultOwed(u8),
 }
 
-/// The log `ledger`: what it says, and up to which entry of the outbox that reaches.
+/// The log `ledger`: its results, and the last entry of the outbox that it took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Ledger {
     says: Results,
     taken: u8,
 }
 
-/// Everything that decides what happens next.
+/// The state of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LedgerState {
     store: Store,
@@ -105,24 +105,24 @@ pub struct LedgerState {
     left: Faults,
 }
 
-/// One thing that happens. Dbs are named by index.
+/// A step. Dbs are named by index.
 #[derive(Debug, Clone, Copy)]
 pub enum LedgerStep {
     /// A db reads the cursor and prepares the next fold.
     Prepare(u8),
-    /// Its transaction is committed, or refused.
+    /// Its transaction is committed, or rejected.
     Commit(u8),
-    /// It is committed, and the answer is lost: the db begins anew.
+    /// Its transaction is committed, but the answer is lost: the db begins again.
     CommitUnanswered(u8),
-    /// Without F3 or F7: the rest follows in a transaction of its own.
+    /// Without F3 or F7: the rest follows in a separate transaction.
     Finish(u8),
-    /// A db is gone with what it prepared.
+    /// A db crashes and loses its prepared transaction.
     DbCrash(u8),
     /// The holder of `ledger` takes the next entry of the outbox.
     TakeResult,
-    /// Its log has everything.
+    /// The log acknowledges the holder's state.
     LedgerCommit,
-    /// It is gone; its successor reads the log.
+    /// The holder crashes; its successor reads the log.
     LedgerCrash,
 }
 
@@ -213,7 +213,7 @@ impl Model for LedgerModel {
         }
     }
 
-    /// Every batch is folded, and the log `ledger` says what every transfer did.
+    /// Every batch is folded, and the log `ledger` has the result of every transfer.
     fn settled(&self, state: &LedgerState) -> bool {
         let asked = &ASKED[..usize::from(self.bounds.batches)];
         state.store.cursor == self.bounds.batches
@@ -267,7 +267,7 @@ impl LedgerModel {
         }
     }
 
-    /// The folding transaction, and where it leaves the db.
+    /// Commits the folding transaction; returns the db's next phase.
     fn commit(&self, state: &mut LedgerState, index: u8) -> Fold {
         let Fold::Prepared(read) = state.dbs[usize::from(index)] else {
             return Fold::Idle;

@@ -1,10 +1,11 @@
 //! Explicit-state models of the log protocol, and the schedules that each rule prevents.
 //!
-//! Each model is a small system of its own: the rules of `docs/protocol.md` as steps over a state that is small enough to
-//! visit all of them, with faults among the steps. [`explorer`] visits them; [`rule`] names the rules that can be taken out;
-//! [`exhibit`] ties a rule to what fails without it. What is modelled, and how far, stands in `docs/model.md`.
+//! Each model is a small system of its own: the rules of `docs/protocol.md` as steps over a state space that is small
+//! enough to visit in full, with faults among the steps. [`explorer`] visits the states; [`rule`] names the rules that
+//! can be disabled; [`exhibit`] ties a rule to what fails without it. `docs/model.md` describes what is modelled, and
+//! in how much detail.
 //!
-//! Not here: code of the services. A model that shared code with them would share its mistakes.
+//! Not here: code of the services. A model that shared code with them would share its bugs.
 
 pub mod account;
 pub mod backup;
@@ -25,10 +26,10 @@ pub mod teleport;
 pub mod trade;
 pub mod view;
 
-/// How many more faults of each kind than usual: the environment variable `ANNALS_MODEL_DEPTH`, 0 by default.
+/// Number of faults of each kind above the default: the environment variable `ANNALS_MODEL_DEPTH`, 0 by default.
 ///
 /// # Panics
-/// When it is set and not a small number.
+/// If the variable is set and is not a small number.
 pub fn extra_faults() -> u8 {
     std::env::var("ANNALS_MODEL_DEPTH").map_or(0, |text| {
         text.parse()

@@ -1,12 +1,12 @@
-//! One owner's log: the processes that hold it one after another, the subject, the store, and db.
+//! One owner's log: the processes that hold it in turn, the subject, the store, and db.
 //!
-//! Process A holds epoch 1 when a schedule begins, batch 1 being its `Open`, archived. The director may grant epoch 2 to B
-//! and epoch 3 to C at any time, whether or not anybody is dead. The holders take inputs x, y, z; each input changes
-//! something and has an output that a player sees. What is modelled are the rules of the sections L, G, E and F of
+//! Initially process A holds epoch 1, and batch 1 is its `Open`, archived. The director may grant epoch 2 to B and
+//! epoch 3 to C at any time, whether or not the previous holder has failed. The holders take inputs x, y, z; each input
+//! changes state and has an output that a player sees. The model covers the rules of the sections L, G, E and F of
 //! `docs/protocol.md`.
 //!
-//! Time is a count of *freshness limits* that have passed. What is fresh is rounded in favour of the faults: a holder may
-//! speak up to two limits after the append that made it fresh was sent.
+//! Time is a count of elapsed *freshness limits*. Freshness is rounded in favour of the faults: a holder may send
+//! outputs up to two limits after it sent the append that made it fresh.
 
 mod batch;
 pub mod exhibits;
@@ -30,29 +30,29 @@ use subject::{Message, Subject};
 const MOST_HOLDERS: usize = 3;
 /// x, y and z.
 const MOST_INPUTS: usize = 3;
-/// Packets on their way at once; a sender waits while there are as many.
+/// Maximum packets in flight; further ones wait.
 const MOST_PACKETS: usize = 4;
 
 /// When a batch counts as acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acknowledged {
-    /// When JetStream says so.
+    /// When JetStream acknowledges it.
     Log,
     /// When it is in the store.
     Archive,
 }
 
-/// How far a schedule may go.
+/// Bounds of a schedule.
 #[derive(Debug, Clone, Copy)]
 pub struct LogBounds {
-    /// Epochs granted, the first included: 2 or 3.
+    /// Epochs granted, including the first: 2 or 3.
     pub epochs: u8,
     /// Inputs taken: at most 3.
     pub inputs: u8,
-    /// Whether db works, or is away all the time.
+    /// Whether db runs; otherwise it is down throughout.
     pub db: bool,
-    /// Whether a holder with nothing to say appends empty batches (L7). They are what finds a loss out; without them only the
-    /// next input does, which is as safe and leaves far fewer states.
+    /// Whether an idle holder appends empty batches (L7). These detect a loss; without them only the next input does,
+    /// which is as safe and has far fewer states.
     pub beats: bool,
     /// Faults.
     pub faults: Faults,
@@ -65,11 +65,11 @@ pub struct LogModel {
     pub rules: Rules,
     /// The realm's setting.
     pub acknowledged: Acknowledged,
-    /// How far a schedule may go.
+    /// Bounds of a schedule.
     pub bounds: LogBounds,
 }
 
-/// Everything that decides what happens next to one log.
+/// The state of the model of one log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LogState {
     subject: Subject,
@@ -77,7 +77,7 @@ pub struct LogState {
     holders: [Holder; MOST_HOLDERS],
     store: Store,
     db: Db,
-    /// By input: the batch in which it was shown, [`UNLOGGED`] if it was shown before it was in any.
+    /// By input: the batch with which it was shown; [`UNLOGGED`] if it was shown before it was in a batch.
     shown: [Option<Batch>; MOST_INPUTS],
     next_input: u8,
     losses: Losses,
@@ -85,21 +85,21 @@ pub struct LogState {
     wrong: Option<Invariant>,
 }
 
-/// Stands for the batch of an input that was shown before it was in any (without G1).
+/// Stands for the batch of an input that was shown before it was in a batch (without G1).
 const UNLOGGED: Option<Batch> = Some(Batch::NONE);
 
-/// Something between a holder and the log. Whatever is on its way may arrive at any time or never.
+/// A packet between a holder and the log. It may arrive at any time or never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(crate) enum Packet {
     #[default]
     None,
-    /// An append of a holder (by index), with the sequence it expects.
+    /// A holder's append (holder by index), with the sequence it expects.
     Append { from: u8, batch: Batch, expect: u8 },
-    /// The log's acknowledgement of it.
+    /// The log's acknowledgement of an append.
     Stored { to: u8, batch: Batch, sequence: u8 },
 }
 
-/// One thing that happens. Holders, packets and messages are named by index.
+/// A step. Holders, packets and messages are named by index.
 #[derive(Debug, Clone, Copy)]
 pub enum LogStep {
     /// The director grants the next epoch to the next process.
@@ -108,11 +108,11 @@ pub enum LogStep {
     TimePasses,
     /// A holder takes the next input.
     Input(u8),
-    /// A holder closes the batch it gathers and sends it.
+    /// A holder closes the gathering batch and sends it.
     Close(u8),
-    /// A holder, hearing nothing, or a refusal, reads the subject's last message (L5).
+    /// A holder without an answer, or with a rejection, reads the subject's last message (L5).
     Look(u8),
-    /// A holder with nothing to say sends an empty batch (L7).
+    /// An idle holder sends an empty batch (L7).
     Beat(u8),
     /// A holder confirms its epoch at the store (E6).
     Confirm(u8),
@@ -122,21 +122,21 @@ pub enum LogStep {
     ReadStore(u8),
     /// A taker reads the subject and sends its `Open` (E1, E2).
     ReadSubject(u8),
-    /// A taker looks at the subject again (E3).
+    /// A taker reads the subject again (E3).
     SecondLook(u8),
     /// A taker records its opening (E3).
     Record(u8),
-    /// The same, and the store's answer is lost.
+    /// The same, but the store's answer is lost.
     RecordUnanswered(u8),
     /// A packet arrives.
     Arrive(u8),
-    /// A packet arrives, and another copy of it is on its way.
+    /// A packet arrives, and a copy of it stays in flight.
     ArriveTwice(u8),
     /// db folds a message.
     Fold(u8),
-    /// db folds what it has in hand.
+    /// db folds the batch that it has read ahead.
     FoldHand,
-    /// db reads the openings ahead of folding (only without F2).
+    /// db reads the openings before it folds (only without F2).
     DbLearn,
     /// A holder fills the hole after db's cursor (F4).
     Fill(u8),
@@ -144,15 +144,15 @@ pub enum LogStep {
     FillDamaged(u8),
     /// db trims the subject (F6).
     Trim,
-    /// A holder is gone.
+    /// A holder crashes.
     Crash(u8),
     /// The log loses its newest messages.
     LoseTail(u8),
-    /// The same; but db had read the first of them, and has it in hand.
+    /// The same, but db has already read the first of them.
     LoseTailRead(u8),
     /// The log loses one message.
     LoseAt(u8),
-    /// The same; but db had read it.
+    /// The same, but db has already read it.
     LoseAtRead(u8),
 }
 
@@ -210,8 +210,8 @@ impl Model for LogModel {
         words::words(state, step, after)
     }
 
-    /// The newest holder serves and has nothing to say, and everything it said is archived; or nobody is left to serve; or
-    /// the chain is as long as it can be.
+    /// The newest holder serves, is idle and has everything archived; or no holder is left; or the chain has its
+    /// maximum length.
     fn settled(&self, state: &LogState) -> bool {
         let newest = &state.holders[usize::from(state.store.granted) - 1];
         match newest.phase {
@@ -362,8 +362,8 @@ impl LogModel {
 }
 
 impl LogState {
-    /// Puts a packet on its way; one that is on its way already is not sent twice (a repeat is a fault of its own), and
-    /// one for which there is no room is lost.
+    /// Sends a packet. A packet already in flight is not sent twice (a repeat is a fault of its own), and one for which
+    /// there is no room is lost.
     fn send(&mut self, packet: Packet) {
         if self.packets.contains(&packet) {
             return;
@@ -383,7 +383,7 @@ impl LogState {
         self.holders[usize::from(self.store.granted) - 1].phase = Phase::Granted;
     }
 
-    /// Drops what can have no effect any more, so that states that differ in nothing else are one.
+    /// Drops what can no longer have an effect, so that equivalent states are equal.
     fn forget_the_irrelevant(&mut self) {
         for slot in &mut self.packets {
             if let Packet::Stored { to, batch, .. } = *slot {

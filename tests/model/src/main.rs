@@ -1,4 +1,4 @@
-//! Prints `docs/schedules.md`: for every rule, the schedule that fails without it.
+//! Prints `docs/schedules.md`: for each rule, the schedule that fails without it.
 
 use std::process::ExitCode;
 

@@ -1,9 +1,9 @@
-//! A realm gets other definitions: when its logs go over to them, and its database.
+//! A realm migrates to other definitions: when its logs change to them, and its database.
 //!
-//! One owner's log and one row of the database, in which the owner writes the entity that a client's call is about. A holds
-//! the owner under the former definitions and has survived the stop of the realm; B and C may take it. In between the realm is
-//! migrated, and its stored entities are converted. db folds the log all the while. Fencing and recording of an `Open` are one
-//! step each here: what they need is in the model of the log. The rules are M1 to M5.
+//! One owner's log and one row of the database, in which the owner writes the entity that a client's call concerns. A
+//! holds the owner under the former definitions and has survived the stop of the realm; B and C may take it over. In
+//! between the realm is migrated, and its stored entities are converted. db folds the log throughout. Fencing and
+//! recording of an `Open` are one step each here: their details are in the log model. The rules are M1 to M5.
 
 pub mod exhibits;
 mod words;
@@ -13,18 +13,18 @@ use crate::faults::{Faults, spend};
 use crate::invariant::Invariant;
 use crate::rule::{Rule, Rules};
 
-/// Holders, by their epochs less one: A, B, C.
+/// Holders, by epoch less one: A, B, C.
 const HOLDERS: usize = 3;
-/// More than rules that are in force ever let into the log.
+/// More batches than the log can hold while the rules are in force.
 const MOST_BATCHES: usize = 6;
 
-/// Definitions: the former are 0, the present 1. What was converted once too often is 2.
+/// Definitions: 0 are the former, 1 the current ones. 2 marks data that was converted once too often.
 type Definitions = u8;
 
-/// How far a schedule may go.
+/// Bounds of a schedule.
 #[derive(Debug, Clone, Copy)]
 pub struct MigrationBounds {
-    /// How often the owner is taken: at most twice.
+    /// Number of take-overs: at most 2.
     pub takers: u8,
     /// Faults; crashes (of takers, and of the migration) and lost tails count here.
     pub faults: Faults,
@@ -35,7 +35,7 @@ pub struct MigrationBounds {
 pub struct MigrationModel {
     /// The rules in force.
     pub rules: Rules,
-    /// How far a schedule may go.
+    /// Bounds of a schedule.
     pub bounds: MigrationBounds,
 }
 
@@ -47,18 +47,18 @@ struct Batch {
     definitions: Definitions,
 }
 
-/// What a log folds into.
+/// The state that a log folds into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Folded {
     definitions: Definitions,
-    /// Calls taken: what the numbers of a link say.
+    /// Number of calls taken, as the numbers of a link record it.
     taken: u8,
 }
 
-/// Where a holder is.
+/// Phase of a holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 enum Phase {
-    /// It holds nothing.
+    /// It does not hold the owner.
     #[default]
     Absent,
     /// The owner is granted to it.
@@ -67,14 +67,14 @@ enum Phase {
     Opened,
     /// Its `Open` is recorded.
     Serving,
-    /// It is gone.
+    /// It has crashed or stopped.
     Gone,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Holder {
     phase: Phase,
-    /// Those that its process was started with.
+    /// The definitions that its process was started with.
     definitions: Definitions,
     state: Folded,
 }
@@ -84,18 +84,18 @@ struct Holder {
 struct Row {
     /// The definitions that its properties are of.
     content: Definitions,
-    /// Those that it says they are of.
+    /// The definitions that it says it is of.
     generation: Definitions,
 }
 
-/// What the store holds, and db with it.
+/// The state of the store and of db.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Store {
     /// The realm's definitions.
     definitions: Definitions,
-    /// Whether there is the record by which states and rows are converted.
+    /// Whether the migration record exists, by which states and rows are converted.
     record: bool,
-    /// Whether the conversion of all stored entities has come to its end.
+    /// Whether the conversion of all stored entities has finished.
     is_converted: bool,
     granted: u8,
     /// The epochs whose openings are recorded, as bits.
@@ -105,7 +105,7 @@ struct Store {
     row: Row,
 }
 
-/// Everything that decides what happens next.
+/// The state of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MigrationState {
     store: Store,
@@ -119,28 +119,28 @@ pub struct MigrationState {
     left: Faults,
 }
 
-/// One thing that happens. Holders are named by index.
+/// A step. Holders are named by index.
 #[derive(Debug, Clone, Copy)]
 pub enum MigrationStep {
-    /// The realm gets the present definitions.
+    /// The realm changes to the current definitions.
     Migrate,
-    /// Without M2: the record of it follows.
+    /// Without M2: the migration record follows.
     Record,
     /// The migration is killed.
     Kill,
-    /// All stored entities that are not converted yet are.
+    /// All stored entities that are not converted yet are converted.
     ConvertRows,
-    /// The owner is granted to the next process, of these definitions.
+    /// The owner is granted to the next process, which has these definitions.
     Grant(Definitions),
-    /// A taker reads and appends its `Open`.
+    /// A taker reads the log and appends its `Open`.
     Open(u8),
     /// Its `Open` is recorded.
     RecordOpening(u8),
-    /// Its `Open` is not the last of the log any more: it begins again.
+    /// Its `Open` is no longer the last batch of the log: it begins again.
     BeginAgain(u8),
     /// The call takes effect.
     Take(u8),
-    /// A taker is gone.
+    /// A taker crashes.
     Crash(u8),
     /// The log loses its last batch, an `Open` that is not recorded.
     LoseTail,
@@ -148,7 +148,7 @@ pub enum MigrationStep {
     Fold,
     /// Without M3: db converts the state at an `Open` that does not count yet.
     ConvertEarly,
-    /// db skips an `Open` that is void.
+    /// db skips a void `Open`.
     Skip,
 }
 
@@ -203,8 +203,8 @@ impl Model for MigrationModel {
         words::words(state, step, after)
     }
 
-    /// Whoever was granted the owner last serves, its log is folded, the call has taken effect, and a migration that was begun is
-    /// at its end.
+    /// The process that was granted the owner last serves, its log is folded, the call has taken effect, and a
+    /// migration that was begun is finished.
     fn settled(&self, state: &MigrationState) -> bool {
         let store = &state.store;
         let is_migrated = store.definitions == 0 || store.record && store.is_converted;
@@ -256,7 +256,7 @@ impl MigrationModel {
                 steps.push(MigrationStep::RecordOpening(index));
             }
             Phase::Opened if is_granted => steps.push(MigrationStep::BeginAgain(index)),
-            // Its append is refused once the last batch is another's.
+            // Its append is rejected once the last batch is another holder's.
             Phase::Serving if holder.state.taken == 0 && has_room && state.last_epoch() == index + 1 => {
                 steps.push(MigrationStep::Take(index));
             }
@@ -346,7 +346,7 @@ impl MigrationModel {
         }
     }
 
-    /// E1 and E2: the taker's state is the store's and what the log holds beyond, and its `Open` is appended.
+    /// E1 and E2: the taker's state is the store's plus the rest of the log, and its `Open` is appended.
     fn open(&self, state: &mut MigrationState, index: u8) {
         let holder = state.holders[usize::from(index)];
         let Some(read) = self.read(state, &holder) else {
@@ -362,7 +362,7 @@ impl MigrationModel {
         });
     }
 
-    /// What a taker has at the end of E1; `None` while nothing says how it is to be converted.
+    /// The taker's state at the end of E1; `None` while there is no record by which to convert it.
     fn read(&self, state: &MigrationState, holder: &Holder) -> Option<Folded> {
         let mut folded = state.store.folded;
         for batch in &state.log()[usize::from(state.store.cursor)..] {
@@ -383,7 +383,7 @@ impl MigrationModel {
         Some(folded)
     }
 
-    /// db folds the batch behind its cursor, and writes what it stores.
+    /// db folds the batch after its cursor; the batch with the call also writes the row.
     fn fold_next(&self, state: &mut MigrationState) {
         let store = &mut state.store;
         let batch = state.log[usize::from(store.cursor)];
@@ -420,7 +420,7 @@ impl MigrationState {
         &self.log[..usize::from(self.length)]
     }
 
-    /// The epoch of the last batch; A's when there is none yet.
+    /// The epoch of the last batch; A's epoch if there is no batch.
     fn last_epoch(&self) -> u8 {
         self.log().last().map_or(1, |last| last.epoch)
     }

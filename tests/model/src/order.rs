@@ -1,9 +1,9 @@
 //! Two owners in one stream, and db that folds it: is every prefix of the archive a consistent cut (F5)?
 //!
-//! S and R append batches; a batch may consume what another's acknowledged batch let out. db reads the stream in order and
-//! folds each log by its numbers, so that a batch behind a hole waits. The log may lose its tail, or a message; writers live,
-//! keep what is not archived, and put it back. A batch that is folded before one that it consumed from makes the archive, up
-//! to there, a state that never was.
+//! S and R append batches; a batch may consume outputs of acknowledged batches of the other owner. db reads the stream
+//! in order and folds each log by its numbers, so a batch after a hole waits. The log may lose its tail, or one
+//! message; writers do not crash, keep what is not archived, and resend it. If a batch is folded before one that it
+//! consumed from, that prefix of the archive is a state that never existed.
 
 pub mod exhibits;
 
@@ -16,15 +16,15 @@ use crate::rule::{Rule, Rules};
 const OWNERS: u8 = 2;
 /// More messages than any schedule within the bounds leaves in the stream.
 const MOST_MESSAGES: usize = 8;
-/// Batches of one owner.
+/// Maximum batches of one owner.
 const MOST_BATCHES: usize = 2;
 
-/// How far a schedule may go.
+/// Bounds of a schedule.
 #[derive(Debug, Clone, Copy)]
 pub struct OrderBounds {
     /// Batches of each owner: at most 2.
     pub batches: u8,
-    /// Whether a batch that is put back is forgiven for coming too late: what F5 says of losses.
+    /// Whether a resent batch that comes too late is excused: the exception of F5 for losses.
     pub losses_excuse: bool,
     /// Faults; tails and holes count here.
     pub faults: Faults,
@@ -35,11 +35,11 @@ pub struct OrderBounds {
 pub struct OrderModel {
     /// The rules in force.
     pub rules: Rules,
-    /// How far a schedule may go.
+    /// Bounds of a schedule.
     pub bounds: OrderBounds,
 }
 
-/// A batch: whose, its number, and up to which batch of the other owner it has consumed.
+/// A batch: its owner, its number, and up to which batch of the other owner it has consumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Batch {
     owner: u8,
@@ -47,36 +47,36 @@ struct Batch {
     after: u8,
 }
 
-/// Everything that decides what happens next.
+/// The state of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OrderState {
     stream: [Batch; MOST_MESSAGES],
     length: u8,
-    /// How much of the stream db has read.
+    /// Messages of the stream that db has read.
     read: u8,
-    /// By owner: what its batches have consumed, by number.
+    /// By owner and batch number: the other owner's batches consumed.
     after: [[u8; MOST_BATCHES]; 2],
     /// By owner: batches made, acknowledged, archived.
     made: [u8; 2],
     acknowledged: [u8; 2],
     folded: [u8; 2],
-    /// By owner: bit set of the numbers that wait behind a hole in db.
+    /// By owner: bit set of the numbers that wait in db after a hole.
     waiting: [u8; 2],
     lost_any: bool,
     left: Faults,
     wrong: Option<Invariant>,
 }
 
-/// One thing that happens. Owners are named by index.
+/// A step.
 #[derive(Debug, Clone, Copy)]
 pub enum OrderStep {
-    /// The owner makes a batch that consumes what the other's acknowledged batches let out.
+    /// The owner makes a batch that consumes the outputs of the other owner's acknowledged batches.
     Make(u8),
-    /// The owner's first batch that is not in the stream is stored there; it is acknowledged if it was not before.
+    /// The stream stores the owner's first batch that it lacks; the batch is now acknowledged, if it was not before.
     Append(u8),
-    /// db reads the next message and folds what it can.
+    /// db reads the next message and folds everything that can be folded.
     Read,
-    /// Without F1: db reads a message further on first.
+    /// Without F1: db first reads a message further on.
     ReadAhead(u8),
     /// A writer fills the hole that db has found in its log (F4).
     Fill(u8),
@@ -241,7 +241,7 @@ impl OrderModel {
         }
     }
 
-    /// F2 and F4: folds the batch if it is the next of its log, and what waited for it; a later one waits.
+    /// F2 and F4: folds the batch if it is the next of its log, with those that waited for it; a later batch waits.
     fn receive(&self, state: &mut OrderState, batch: Batch) {
         let at = usize::from(batch.owner);
         if batch.number <= state.folded[at] {
@@ -263,7 +263,7 @@ impl OrderModel {
 }
 
 impl OrderState {
-    /// The first batch of the owner that is neither archived nor in the stream, if all before it are.
+    /// The owner's first batch that is neither archived nor in the stream, if all batches before it are.
     fn first_missing(&self, owner: u8) -> Option<u8> {
         let at = usize::from(owner);
         let stream = &self.stream[..usize::from(self.length)];
@@ -282,7 +282,7 @@ impl OrderState {
         self.acknowledged[at] = self.acknowledged[at].max(number);
     }
 
-    /// What db has read of the rest stays read.
+    /// Removes messages from the stream. Of the remaining ones, those that db has read stay read.
     fn lose(&mut self, lost: impl Fn(u8) -> bool) {
         let before = *self;
         self.lost_any = true;

@@ -1,9 +1,10 @@
-//! A realm lets go of what a cell did long ago: what has to be there before it goes, and what stays.
+//! Retention: a realm deletes a cell's old events. What must exist before they are deleted, and what remains.
 //!
-//! One cell's log of three batches, and what others rest upon it: a base's log, which took the call that the cell's second
-//! batch made, and a row of the database, which took in what the cell part held when its entity was stored. db folds, seals,
-//! writes snapshots, folds floors on (each in two pieces), moves the horizon and drops events, and may crash at any point; a
-//! taker recovers the owner meanwhile. What a restored realm would come to is asked in every state. The rule is F14.
+//! One cell's log of three batches, and what depends on it: a base's log, which took the call that the cell's second
+//! batch made, and a row of the database, which contains the cell part of an entity as it was when the entity was
+//! stored. db folds, seals, writes snapshots, advances the floors (each in two pieces), moves the horizon and deletes
+//! events, and may crash at any point; meanwhile a taker recovers the owner. In every state the model checks what a
+//! restored realm would contain. The rule is F14.
 
 pub mod exhibits;
 mod words;
@@ -24,59 +25,59 @@ const CALLING: u8 = 2;
 pub struct RetentionModel {
     /// The rules in force.
     pub rules: Rules,
-    /// What may go wrong: crashes of db.
+    /// Faults: crashes of db.
     pub faults: Faults,
 }
 
-/// A horizon on its way.
+/// An advance of the horizon in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Advance {
-    /// The last batch below it.
+    /// The last batch below the new horizon.
     target: u8,
-    /// The batch at which the entity was stored, if that lies below it; else 0.
+    /// The batch at which the entity was stored, if it is below the new horizon; else 0.
     row: u8,
-    /// Pieces of the floor that are written.
+    /// Pieces of the floor written so far.
     pieces: u8,
 }
 
-/// Where the taker is.
+/// The taker's progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 enum Taker {
     /// It has not begun, or begins again.
     #[default]
     Idle,
-    /// Its state stands at this batch; how many of them are in it.
+    /// Its state is at batch `at` and contains `folded` batches.
     Folding { at: u8, folded: u8 },
-    /// It holds the owner; whether its state is what was written.
+    /// It holds the owner; whether its state is the one that was written.
     Holds(bool),
 }
 
-/// Everything that decides what happens next. Sets of batches are bits.
+/// The state of the model. Sets of batches are bit sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RetentionState {
     archived: u8,
     sealed: u8,
     /// Batches that are old enough.
     old: u8,
-    /// The batch at which the newest snapshot stands.
+    /// The batch of the newest snapshot.
     snapshot: u8,
-    /// Batches whose events are gone.
+    /// Batches whose events are deleted.
     gone: u8,
-    /// Batches of which nothing is left.
+    /// Batches of which nothing is left, not even the header.
     lost: u8,
-    /// Whether it is still known that the call was made.
+    /// Whether the record of the call is kept.
     call: bool,
-    /// Whether the events of the base's log are there.
+    /// Whether the events of the base's log exist.
     base: bool,
     /// The batch at which the entity was stored, by the base.
     stored: u8,
-    /// Whether the batch of the base that did so is sealed.
+    /// Whether the base's batch that stored the entity is sealed.
     is_row_sealed: bool,
-    /// Whether it is below the horizon.
+    /// Whether that batch is below the horizon.
     is_row_below: bool,
-    /// The cell part that is kept of it: as of this batch.
+    /// The kept cell part of the stored entity: as of this batch.
     part: u8,
-    /// The floors' two areas: at which batch each of two pieces stands.
+    /// The two areas for floors: the batch of each of the two pieces.
     areas: [[u8; 2]; 2],
     /// The horizon: a batch, and the area of its floor.
     horizon: (u8, u8),
@@ -85,34 +86,34 @@ pub struct RetentionState {
     left: Faults,
 }
 
-/// One thing that happens.
+/// A step.
 #[derive(Debug, Clone, Copy)]
 pub enum RetentionStep {
     /// db archives the next batch.
     Archive,
     /// The base's log takes the call.
     Store,
-    /// What is archived is sealed.
+    /// Archived batches are sealed.
     Seal,
-    /// The next batch is old enough.
+    /// The next batch becomes old enough.
     Age,
     /// A snapshot is written.
     Snapshot,
-    /// db folds the floor on, in memory.
+    /// db folds the next floor, in memory.
     Begin,
-    /// It writes a piece of it.
+    /// db writes a piece of the floor.
     Write,
     /// The horizon moves.
     Move,
-    /// The events of a batch go.
+    /// The events of a batch are deleted.
     Drop(u8),
-    /// The events of the base go.
+    /// The events of the base are deleted.
     DropBase,
     /// db crashes.
     Crash,
-    /// The taker reads what it begins with.
+    /// The taker reads the state that it begins with.
     Read,
-    /// It folds the next batch.
+    /// The taker folds the next batch.
     Fold,
 }
 
@@ -192,7 +193,7 @@ impl Model for RetentionModel {
         words::words(state, step, after)
     }
 
-    /// The owner is held, and no horizon is half on its way.
+    /// The owner is held, and no advance of the horizon is in progress.
     fn settled(&self, state: &RetentionState) -> bool {
         matches!(state.taker, Taker::Holds(_)) && state.advance.is_none()
     }
@@ -275,7 +276,7 @@ impl RetentionModel {
         }
     }
 
-    /// Where the next floor goes.
+    /// The area for the next floor.
     fn area(&self, state: &RetentionState) -> u8 {
         let (_, area) = state.horizon;
         if self.rules.has(Rule::F14TwoAreas) {
@@ -296,7 +297,7 @@ impl RetentionModel {
     fn move_horizon(&self, state: &mut RetentionState) {
         let area = self.area(state);
         let Some(advance) = state.advance.take() else { return };
-        // What the database took in on the way is written before.
+        // The cell part that the database stored below the new horizon is written first.
         if self.rules.has(Rule::F14CellParts) && advance.row > 0 {
             state.part = advance.row;
         }
@@ -325,20 +326,20 @@ impl RetentionModel {
 }
 
 impl RetentionState {
-    /// The floor that the horizon names, where it is whole.
+    /// The batch of the floor that the horizon names, if the floor is complete.
     fn floor(&self) -> u8 {
         let (batch, area) = self.horizon;
         let is_whole = self.areas[usize::from(area)] == [batch; 2];
         if is_whole { batch } else { 0 }
     }
 
-    /// What recovery begins with.
+    /// The batch that recovery begins with.
     fn begin(&self) -> u8 {
         self.snapshot.max(self.floor())
     }
 
-    /// Whether a restored realm is this one: what was let go is in the floor, the rest is folded, and so are the base and the
-    /// row.
+    /// Whether a restored realm equals this one: deleted events are in the floor, the others are folded, and so are the
+    /// base and the row.
     fn is_restored(&self) -> bool {
         let floor = self.floor();
         let folds = (floor + 1..=self.archived).all(|batch| self.gone & bit(batch) == 0);

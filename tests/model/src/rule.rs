@@ -1,6 +1,6 @@
-//! The rules that can be taken out, by the names that `docs/protocol.md` gives them.
+//! The rules that can be disabled, by the names that `docs/protocol.md` gives them.
 
-/// A rule, or the part of one that can be missing by itself.
+/// A rule, or a part of one that can be disabled by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Rule {
@@ -8,19 +8,19 @@ pub enum Rule {
     L2Chain,
     /// L3: one append in flight.
     L3OneInFlight,
-    /// L3: what is sent again is the same bytes.
+    /// L3: a resent batch is the same bytes.
     L3Frozen,
-    /// L4: an append expects the sequence its writer saw last.
+    /// L4: an append expects the last sequence that its writer has seen.
     L4Fence,
-    /// L5: silence is not success.
+    /// L5: a missing answer does not count as success.
     L5Silence,
-    /// L5: who reads a higher epoch stops.
+    /// L5: a writer that reads a higher epoch stops.
     L5Replaced,
-    /// L5: an earlier try of one's own `Open` is void, not an alarm.
+    /// L5: an earlier attempt of the writer's own `Open` is void, not an alarm.
     L5EarlierTry,
-    /// L6: batches are kept until archived.
+    /// L6: batches are kept until they are archived.
     L6Kept,
-    /// L7: an owner with nothing to say appends an empty batch.
+    /// L7: an idle owner appends an empty batch.
     L7Beat,
     /// G1: an output waits for the acknowledgement of the batch that holds its cause.
     G1LogBeforeShow,
@@ -32,25 +32,25 @@ pub enum Rule {
     E1Replaced,
     /// E3: the opening is recorded in the store.
     E3Recorded,
-    /// E3: only if the granted epoch is still this one.
+    /// E3: only if the granted epoch has not changed.
     E3Granted,
-    /// E3: only if the cursor is below it.
+    /// E3: only if the cursor is below the opening.
     E3Cursor,
-    /// E3: only after a second look at the log, two freshness limits later.
+    /// E3: only after the subject is read again, two freshness limits later.
     E3SecondLook,
-    /// E3: the second look reads the chain again, not only its last message.
+    /// E3: the second read covers the whole chain, not only its last message.
     E3WholeChain,
     /// E4: the gate opens only after E3.
     E4GateAfterRecord,
     /// E5: void batches are skipped.
     E5Void,
-    /// E6: freshness that has lapsed comes back only with the epoch confirmed.
+    /// E6: freshness that has lapsed returns only once the epoch is confirmed.
     E6Confirmed,
     /// F2: openings are read in the folding transaction.
     F2OpeningsInFold,
     /// F2: an `Open` is folded only when it is the store's opening of its epoch.
     F2OnlyRecorded,
-    /// F4: holes are filled by whoever has the batch.
+    /// F4: a hole is filled by any process that has the batch.
     F4Filled,
     /// F4: a fill is accepted by its hash.
     F4Hash,
@@ -74,13 +74,13 @@ pub enum Rule {
     C2ReceiverMoves,
     /// C3: a confirmation leaves through the gate.
     C3ThroughGate,
-    /// C4: unconfirmed calls are sent again.
+    /// C4: unconfirmed calls are resent.
     C4Resent,
     /// C5: a call within an owner queues behind unconfirmed ones.
     C5Queued,
-    /// C6: only the home says that an entity is gone.
+    /// C6: only the home reports that an entity is gone.
     C6GoneFromHome,
-    /// C7: what waits for an answer is part of the caller's state.
+    /// C7: pending answers are part of the caller's state.
     C7Awaiting,
     /// C9: the calls of a destroyed entity stay until they are confirmed.
     C9CallsOutlive,
@@ -88,27 +88,27 @@ pub enum Rule {
     H1Logged,
     /// H1: the entity leaves in the same input as the call that carries it.
     H1OneInput,
-    /// H2: the image is sent again until it is answered.
+    /// H2: the image is resent until it is answered.
     H2Resent,
-    /// H3: the answer is a call of its own, sent again until it is confirmed.
+    /// H3: the answer is a call of its own, resent until it is confirmed.
     H3AnswerIsCall,
     /// H3: an image is taken once.
     H3Once,
-    /// H4: an arrival ends the hand-over that it answers, and nothing else.
+    /// H4: an arrival ends the hand-over that it answers, and no other.
     H4ThatOne,
-    /// H4: what is refused is real again where it was.
+    /// H4: a refused entity becomes real again on the owner that it came from.
     H4Returned,
-    /// H4: nothing but a refusal brings an entity back.
+    /// H4: only a refusal brings an entity back.
     H4OnlyRefused,
-    /// H6: the home hears of places by calls of the entity's own link.
+    /// H6: the home receives places through calls of the entity's own link.
     H6Ordered,
-    /// H9: the wish to be put somewhere and the leaving are one input.
+    /// H9: the request to teleport and the departure are one input.
     H9OneInput,
-    /// H9: the old place is kept until the new one is taken.
+    /// H9: the old place is kept until the new owner has taken the entity.
     H9OldPlace,
-    /// H9: that a call puts the entity somewhere is a wait in its state.
+    /// H9: a call that teleports the entity is recorded as a wait in its state.
     H9Wait,
-    /// H9: the wait ends, and behaviour is told, in the input that ends the hand-over.
+    /// H9: the wait ends, and behaviour is notified, in the input that ends the hand-over.
     H9EndsWait,
     /// F1: db reads the stream in order.
     F1InOrder,
@@ -120,95 +120,95 @@ pub enum Rule {
     F7Keyed,
     /// F7: a transfer's result goes to the outbox in the same transaction.
     F7OutboxInFold,
-    /// F7: the log ledger takes each entry of the outbox once.
+    /// F7: the log `ledger` takes each entry of the outbox once.
     F7TakenOnce,
-    /// F10: what is offered leaves its holder.
+    /// F10: an offered item leaves its holder.
     F10Escrow,
     /// F11: an acceptance names the version of the offers that it saw.
     F11Version,
     /// F12: a change of the offers clears both acceptances.
     F12Cleared,
-    /// F13: a reserved transfer is completed by whoever has recorded that it is reserved.
+    /// F13: a reserved transfer is completed by the base that has recorded that it is reserved.
     F13PostAfterResult,
     /// F14: the floors are written before the horizon moves to them.
     F14FloorFirst,
     /// F14: the next floors go into the area that the horizon does not name.
     F14TwoAreas,
-    /// F14: events are let go at or below the horizon only.
+    /// F14: only events at or below the horizon are deleted.
     F14Below,
     /// F14: the header of every batch is kept.
     F14Header,
     /// F14: which calls a batch made is kept.
     F14Calls,
-    /// F14: nothing of a base or of the ledger's owner is let go.
+    /// F14: nothing of a base or of the ledger's owner is deleted.
     F14Lasting,
     /// F14: the cell parts that stored entities had are kept.
     F14CellParts,
-    /// F14: who comes to a batch without events begins again.
+    /// F14: a reader that reaches a batch without events begins again.
     F14BeginAgain,
     /// F17: the logs are compared with the store before anything is granted.
     F17Compared,
-    /// F17: a batch behind an opening that the store has not recorded shows that the store is older.
+    /// F17: a batch after an opening that the store has not recorded shows that the store is older than the log.
     F17Openings,
     /// F17: an adoption records the openings that the log's chain proves.
     F17Adopted,
-    /// M1: a log goes over to other definitions with an `Open`, and with nothing else.
+    /// M1: a log changes to other definitions with an `Open` only.
     M1WithItsOpen,
-    /// M2: definitions and the record of the migration change in one transaction.
+    /// M2: definitions and the migration record change in one transaction.
     M2OneTransaction,
-    /// M2: an owner is granted to processes of the present definitions only.
+    /// M2: an owner is granted only to processes with the current definitions.
     M2PresentOnly,
-    /// M3: a taker converts the state before it opens.
+    /// M3: a taker converts the state before it appends its `Open`.
     M3TakerConverts,
-    /// M3: whoever folds a log converts the state before the `Open` with which it goes over.
+    /// M3: a process that folds a log converts the state before the `Open` that changes the definitions.
     M3FoldConverts,
-    /// M3: until its `Open` counts a log is as it was.
+    /// M3: until that `Open` counts, the log keeps its definitions.
     M3OnceItCounts,
     /// M4: a conversion keeps all numbers.
     M4NumbersStay,
     /// M5: a stored entity names its generation.
     M5Generation,
-    /// M5: db writes rows of the present generation only.
+    /// M5: db writes only rows of the current generation.
     M5PresentRows,
-    /// V1: history numbers run on through hand-overs and restarts.
+    /// V1: history numbers continue across hand-overs and restarts.
     V1Continued,
-    /// V2: a ghost that finds a gap asks the real one.
+    /// V2: a ghost that finds a gap asks the real entity.
     V2Gap,
-    /// V2: ghosts are told the newest numbers again and again.
+    /// V2: ghosts periodically receive the newest history numbers.
     V2Beat,
     /// V3: frames of a view are numbered.
     V3Frames,
-    /// V3: the newest frame number is told again and again.
+    /// V3: the newest frame number is sent periodically.
     V3Beat,
-    /// V3: an update says from which number it goes on.
+    /// V3: an update names the history number that it starts from.
     V3From,
-    /// V3: a new view begins with what the client names.
+    /// V3: a new view starts from what the client names.
     V3Stamps,
-    /// V3: what is trimmed from the history is sent as the whole state.
+    /// V3: when the needed history has been trimmed, the whole state is sent.
     V3Refresh,
-    /// V5: a view of an account that has another value takes a history number.
+    /// V5: a changed value of an account view takes a history number.
     V5Restated,
-    /// V5: it does so in the batch that holds the news.
+    /// V5: it does so in the batch that holds the notice.
     V5OneBatch,
-    /// V5: only the newest of these is told, with the value that there is.
+    /// V5: only the newest of these numbers is sent, with the current value.
     V5Newest,
     /// E7: messages of lower epochs are dropped.
     E7LowerDropped,
-    /// S1: an entry changes a copy only if it is higher.
+    /// S1: an entry replaces a copy only if its version is higher.
     S1Higher,
     /// S1: a stamp is not below the game time.
     S1GameTime,
-    /// S2: owners tell their versions again and again.
+    /// S2: owners periodically send their versions.
     S2Beat,
-    /// S2: who has no area any more goes on until another has all that it holds.
+    /// S2: an owner that has lost its area continues until another owner has everything it holds.
     S2Leaver,
     /// S3: a client names the versions that it holds.
     S3Names,
-    /// S4: what is of an earlier life of a space than the one that is known is void.
+    /// S4: a value of an earlier life of a space than the known one is void.
     S4Lives,
 }
 
-/// Every rule: where `docs/protocol.md` states it, and what it says in half a sentence.
+/// Every rule: where `docs/protocol.md` states it, and a summary in half a sentence.
 const STATED: [(Rule, &str, &str); 101] = [
     (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
     (Rule::L3OneInFlight, "L3", "one append in flight"),
@@ -527,12 +527,12 @@ impl Rule {
         STATED.iter().map(|(rule, ..)| *rule)
     }
 
-    /// Where `docs/protocol.md` states it: "L4".
+    /// The section of `docs/protocol.md` that states it: "L4".
     pub fn number(self) -> &'static str {
         self.stated().0
     }
 
-    /// What it says, in half a sentence.
+    /// A summary, in half a sentence.
     pub fn says(self) -> &'static str {
         self.stated().1
     }
@@ -556,10 +556,10 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The protocol as it is written.
+    /// All rules: the protocol as written.
     pub const ALL: Self = Self { out: 0 };
 
-    /// The same without `rule`.
+    /// The same rules except `rule`.
     #[must_use]
     pub const fn without(self, rule: Rule) -> Self {
         Self {

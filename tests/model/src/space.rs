@@ -1,8 +1,9 @@
 //! The data of a space: copies on its owners, and what a client sees of them.
 //!
-//! Three owners write a value, or open the space anew, which begins another life of it and makes void what is of those before. Each logs, tells the others and hears
-//! them; messages get lost, owners crash, get an area in the space or lose theirs, and a client goes from one to another. Game
-//! time is how much was written, and clocks are right. The rules are S1 to S4.
+//! Three owners write a value, or open the space anew, which begins another life of the space and voids the values of
+//! earlier lives. Each owner logs its writes, sends them to the others and receives theirs; messages are lost, owners
+//! crash, get an area in the space or lose it, and a client moves between owners. Game time is the number of writes,
+//! and clocks are right. The rules are S1 to S4.
 
 pub mod exhibits;
 
@@ -14,25 +15,25 @@ use crate::rule::{Rule, Rules};
 /// Owners within the bounds.
 const OWNERS: usize = 3;
 
-/// Most writes within the bounds.
+/// Maximum writes within the bounds.
 const MOST_WRITES: usize = 3;
 
-/// Keys: that of the value, and the one that says since when the space is open.
+/// Keys: that of the value, and that of the time since which the space is open.
 const VALUE: usize = 0;
 const LIFE: usize = 1;
 
-/// How far a schedule may go.
+/// Bounds of a schedule.
 #[derive(Debug, Clone, Copy)]
 pub struct SpaceBounds {
-    /// How much is written: at most 3.
+    /// Number of writes: at most 3.
     pub writes: u8,
-    /// How often the space is opened anew, of these.
+    /// How many of these open the space anew.
     pub openings: u8,
-    /// How many owners have an area at first; the others have none.
+    /// Number of owners that have an area initially.
     pub owners: u8,
-    /// How often an owner gets an area or loses its own.
+    /// Number of times that an owner gets or loses its area.
     pub redrawn: u8,
-    /// How often the client goes to another owner.
+    /// Number of times that the client moves to another owner.
     pub moves: u8,
     /// Faults; crashes and drops count here.
     pub faults: Faults,
@@ -43,17 +44,17 @@ pub struct SpaceBounds {
 pub struct SpaceModel {
     /// The rules in force.
     pub rules: Rules,
-    /// How far a schedule may go.
+    /// Bounds of a schedule.
     pub bounds: SpaceBounds,
 }
 
-/// By key: which write is held, from 1 on; 0 for none.
+/// By key: the write that is held, counted from 1; 0 for none.
 type Held = [u8; 2];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Write {
     key: usize,
-    /// Of which life of the space it is: the one that its writer knew, or began.
+    /// The life of the space that the writer knew, or began.
     life: u8,
     stamp: u8,
     by: usize,
@@ -66,20 +67,20 @@ struct Owner {
     has_area: bool,
 }
 
-/// Everything that decides what happens next.
+/// The state of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpaceState {
-    /// What was written, in that order.
+    /// All writes, in order.
     writes: [Write; MOST_WRITES],
     made: u8,
     owners: [Owner; OWNERS],
-    /// By owner: which writes are on their way to it, a bit each.
+    /// By owner: bit set of the writes in flight to it.
     messages: [u8; OWNERS],
-    /// What the client sees, whose it is, and what that owner believes that it sees.
+    /// What the client sees, which owner serves it, and what that owner believes that the client sees.
     sees: Held,
     holder: usize,
     believes: Held,
-    /// Somebody that had a newer value has an older one now.
+    /// Whether a newer value was replaced by an older one.
     has_aged: bool,
     openings: u8,
     redrawn: u8,
@@ -87,26 +88,26 @@ pub struct SpaceState {
     left: Faults,
 }
 
-/// One thing that happens.
+/// A step.
 #[derive(Debug, Clone, Copy)]
 pub enum SpaceStep {
     /// An owner writes under a key.
     Write(usize, usize),
-    /// What is in its memory is logged, and the others are told what it wrote.
+    /// The log acknowledges the owner's memory, and the others are sent its writes.
     Log(usize),
     /// A write reaches an owner.
     Arrive(usize, u8),
-    /// It does not.
+    /// A write to an owner is lost.
     Lose(usize, u8),
-    /// The first tells the second what it has; each is sent what it lacks.
+    /// The two owners exchange their versions, and each is sent what it lacks.
     Beat(usize, usize),
-    /// The process is gone, and another goes on from the log.
+    /// The process crashes, and another continues from the log.
     Crash(usize),
-    /// The owner gets an area in the space, or loses its own.
+    /// The owner gets or loses an area in the space.
     Redraw(usize),
-    /// The client sees what its owner has.
+    /// The client is shown what its owner has.
     Show,
-    /// Its entity is handed over.
+    /// The client's entity is handed over.
     Move(usize),
 }
 
@@ -221,7 +222,7 @@ impl Model for SpaceModel {
         }
     }
 
-    /// All owners of the space have logged the newest that is in any log, and the client sees it.
+    /// All owners of the space have logged the newest write of any log, and the client sees it.
     fn settled(&self, state: &SpaceState) -> bool {
         let mut newest: Held = [0; 2];
         for owner in &state.owners {
@@ -230,7 +231,7 @@ impl Model for SpaceModel {
             }
         }
         let mut there = state.owners.iter().filter(|owner| owner.has_area);
-        // Two that begin the same life are the same.
+        // Two writes that begin the same life are equal.
         let versions = |held: Held| held.map(|write| self.version(state, write));
         let newest = versions(newest);
         there.all(|owner| versions(owner.log) == newest && versions(owner.memory) == newest)
@@ -315,7 +316,7 @@ impl SpaceModel {
         state.owners[owner].memory = memory;
     }
 
-    /// G1: only what is logged is told.
+    /// G1: only logged writes are sent.
     fn log(&self, state: &mut SpaceState, owner: usize) {
         let Owner { memory, log, .. } = state.owners[owner];
         state.owners[owner].log = memory;
@@ -329,7 +330,7 @@ impl SpaceModel {
         }
     }
 
-    /// Messages after two owners have told each other what is in their logs.
+    /// The messages in flight after two owners have exchanged the contents of their logs.
     fn exchanged(&self, state: &SpaceState, one: usize, other: usize) -> [u8; OWNERS] {
         let mut messages = state.messages;
         for (from, to) in [(one, other), (other, one)] {
@@ -344,7 +345,7 @@ impl SpaceModel {
         messages
     }
 
-    /// What the client sees once it was told what its owner has logged, and it is not known to have.
+    /// What the client sees after it is sent everything that its owner has logged and does not believe it to have.
     fn shown(&self, state: &SpaceState) -> Held {
         let mut shown = state.believes;
         for key in [LIFE, VALUE] {
@@ -356,13 +357,13 @@ impl SpaceModel {
         shown
     }
 
-    /// S1, S4: whether a write is above what is held of its key, and not void.
+    /// S1, S4: whether a write is higher than the one held for its key, and not void.
     fn is_news(&self, state: &SpaceState, held: Held, write: u8) -> bool {
         let key = state.write(write).key;
         !self.is_void(state, held, write) && self.version(state, write) > self.version(state, held[key])
     }
 
-    /// S4: whether a value is of an earlier life than the one that is known.
+    /// S4: whether a value is of an earlier life than the known one.
     fn is_void(&self, state: &SpaceState, held: Held, write: u8) -> bool {
         let Write { key, life, .. } = state.write(write);
         key == VALUE && life < state.life(held) && self.rules.has(Rule::S4Lives)
@@ -376,7 +377,7 @@ impl SpaceModel {
         let is_taken = !self.rules.has(Rule::S1Higher) && !self.is_void(state, *held, write);
         if self.is_news(state, *held, write) || is_taken {
             held[key] = write;
-            // Who hears of a later life by a value knows it.
+            // A value of a later life makes that life known.
             if life > state.life(*held) {
                 held[LIFE] = state.beginning(life);
             }
@@ -386,7 +387,7 @@ impl SpaceModel {
         }
     }
 
-    /// Of nothing it is below all.
+    /// The version of no write is below all others.
     fn version(&self, state: &SpaceState, write: u8) -> (u8, u8, usize) {
         if write == 0 {
             return (0, 0, 0);
@@ -399,7 +400,7 @@ impl SpaceModel {
         }
     }
 
-    /// Whether somebody that had this has something older now. What became void is not older, it is none.
+    /// Whether a value was replaced by an older one. A value that became void counts as absent, not as older.
     fn is_older(&self, state: &SpaceState, now: Held, before: Held) -> bool {
         let mut keys = now.into_iter().zip(before);
         keys.any(|(now, before)| now > 0 && self.version(state, now) < self.version(state, before))
@@ -411,7 +412,7 @@ impl SpaceState {
         self.writes[usize::from(number) - 1]
     }
 
-    /// Which life is known to whoever holds this.
+    /// The life that these values make known.
     fn life(&self, held: Held) -> u8 {
         match held[LIFE] {
             0 => 0,

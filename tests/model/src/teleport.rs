@@ -1,10 +1,10 @@
-//! An entity that is put into a space of another owner.
+//! Teleport of an entity into a space of another owner.
 //!
-//! X holds the entity in its space, Y is responsible for another one. Behaviour wishes the entity to be there: X hands it
-//! over, Y takes or refuses it, and behaviour is told what came of it. Owners are as in the model of calls: a log and a memory
-//! ahead of it, which a crash brings back to the log. Calls and answers leave once they are logged, are taken in order, once,
-//! and come again until they are (C1 to C4, which have a model of their own; so have hand-overs among more owners). The rule
-//! is H9.
+//! X holds the entity in its space, Y is responsible for another space. Behaviour requests a teleport there: X hands
+//! the entity over, Y takes or refuses it, and behaviour is notified of the outcome. As in the call model, each owner
+//! has a log and a memory ahead of it, which a crash resets to the log. Calls and answers leave once they are logged,
+//! are taken once and in order, and are resent until then (C1 to C4, which have a model of their own; so have
+//! hand-overs among more owners). The rule is H9.
 
 pub mod exhibits;
 
@@ -13,13 +13,13 @@ use crate::faults::{Faults, spend};
 use crate::invariant::Invariant;
 use crate::rule::{Rule, Rules};
 
-/// Most wishes within the bounds.
+/// Maximum requests within the bounds.
 const MOST_WISHES: usize = 2;
 
-/// How far a schedule may go.
+/// Bounds of a schedule.
 #[derive(Debug, Clone, Copy)]
 pub struct TeleportBounds {
-    /// How often behaviour wishes the entity to be elsewhere: at most 2.
+    /// Number of teleport requests by behaviour: at most 2.
     pub wishes: u8,
     /// Hand-overs refused.
     pub refusals: u8,
@@ -32,18 +32,18 @@ pub struct TeleportBounds {
 pub struct TeleportModel {
     /// The rules in force.
     pub rules: Rules,
-    /// How far a schedule may go.
+    /// Bounds of a schedule.
     pub bounds: TeleportBounds,
 }
 
 /// The entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Being {
-    /// Whether it stands in Y's space.
+    /// Whether it is in Y's space.
     is_there: bool,
-    /// Whether it waits for what comes of the call that puts it there.
+    /// Whether it waits for the outcome of the call that teleports it.
     waits: bool,
-    /// How often behaviour has wished, as it remembers, and how often it was told what came of it.
+    /// Number of requests, and number of notifications of an outcome, according to the entity's behaviour.
     wished: u8,
     told: u8,
 }
@@ -55,31 +55,31 @@ enum Answer {
     Refused,
 }
 
-/// What an owner forgets when it crashes.
+/// State that a crash deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Soft {
-    /// Without one input: the entity is still to leave.
+    /// Without one input: the entity has yet to leave.
     asked: bool,
-    /// Without the wait: that its last call is to put the entity somewhere.
+    /// Without the wait: the last call teleports the entity.
     puts: bool,
-    /// Without the wait's end in the same input: behaviour is still to be told.
+    /// Without the end of the wait in the same input: behaviour has yet to be notified.
     owes: bool,
 }
 
-/// An owner, in memory or as its log has it.
+/// An owner, in memory or according to its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Owner {
     real: Option<Being>,
     departing: Option<Being>,
-    /// X's calls, each with the image that it carries; Y's answers.
+    /// X's calls, each with its image; Y's answers.
     calls: [Option<Being>; MOST_WISHES],
     answers: [Option<Answer>; MOST_WISHES],
-    /// How many of the other's were taken.
+    /// Number of calls or answers taken from the other owner.
     taken: usize,
     soft: Soft,
 }
 
-/// Everything that decides what happens next: X and Y.
+/// The state of the model: X and Y.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TeleportState {
     memory: [Owner; 2],
@@ -89,24 +89,24 @@ pub struct TeleportState {
     left: Faults,
 }
 
-/// One thing that happens. Owners are named by index.
+/// A step. Owners are named by index.
 #[derive(Debug, Clone, Copy)]
 pub enum TeleportStep {
-    /// Behaviour wishes the entity to be in Y's space.
+    /// Behaviour requests a teleport into Y's space.
     Wish,
-    /// Without one input: it leaves.
+    /// Without one input: the entity leaves.
     Leave,
-    /// Y gets the next call and takes the entity.
+    /// Y receives the next call and takes the entity.
     Take,
-    /// Y gets it and refuses.
+    /// Y receives the next call and refuses the entity.
     Refuse,
-    /// X gets the next answer.
+    /// X receives the next answer.
     Hear,
-    /// Without the wait's end in the same input: behaviour is told.
+    /// Without the end of the wait in the same input: behaviour is notified.
     Tell(usize),
-    /// What the owner has in memory is acknowledged by its log.
+    /// The log acknowledges the owner's state in memory.
     Log(usize),
-    /// The owner's process is gone; the next one goes on from its log.
+    /// The owner's process crashes; its successor continues from the log.
     Crash(usize),
 }
 
@@ -204,7 +204,7 @@ impl Model for TeleportModel {
         }
     }
 
-    /// The entity is real, nothing is under way, and behaviour was told what came of each of its wishes.
+    /// The entity is real, nothing is in flight, and behaviour was notified of the outcome of each request.
     fn settled(&self, state: &TeleportState) -> bool {
         let [x, y] = &state.log;
         let made = x.calls.iter().flatten().count();
@@ -238,7 +238,7 @@ impl TeleportModel {
                 let call = state.log[X].calls[state.memory[Y].taken];
                 let y = &mut state.memory[Y];
                 y.real = call;
-                // That it was put there is what the call says, if the image does not.
+                // If the image does not say that it was teleported, the call does.
                 let was_put = call.is_some_and(|being| being.waits) || !self.rules.has(Rule::H9Wait);
                 self.end_wait(y, was_put);
                 y.answer(Answer::Arrived);
@@ -268,7 +268,7 @@ impl TeleportModel {
         }
     }
 
-    /// What travels stands in the new place, what is kept in the old one, and both wait.
+    /// The departing image has the new place, the kept entity the old one, and both wait.
     fn leave(&self, x: &mut Owner) {
         x.soft.asked = false;
         let Some(mut being) = x.real.take() else { return };
@@ -288,7 +288,7 @@ impl TeleportModel {
         }
     }
 
-    /// The hand-over is over: so is the wait, and behaviour is told.
+    /// The hand-over is over: so is the wait, and behaviour is notified.
     fn end_wait(&self, owner: &mut Owner, was_put: bool) {
         if was_put && self.rules.has(Rule::H9EndsWait) {
             owner.tell();
@@ -299,7 +299,7 @@ impl TeleportModel {
 }
 
 impl TeleportState {
-    /// The next answer that Y's log has and X has not heard.
+    /// The next answer in Y's log that X has not received.
     fn next_answer(&self) -> Option<Answer> {
         self.log[Y].answers.get(self.memory[X].taken).copied().flatten()
     }

@@ -1,9 +1,9 @@
-//! A trade and a gift between two players, whose bases order and hear in their own time. Rules F10 to F13.
+//! A trade and a gift between two players, whose bases send orders and receive notices independently. Rules F10 to F13.
 //!
-//! Each player has one item; a trade is open between them. A base records an order, its log has it, db executes it in the
-//! order of that log, and news of it come to both bases, each in its own time. What is in a log was asked for good; what a base
-//! recorded and had not logged is lost with its process. The rules of the log, of calls and of the outbox have models of their
-//! own: here orders are executed once, and news arrive once and in order.
+//! Each player has one item; a trade is open between them. A base records an order, its log acknowledges it, db
+//! executes the orders of that log in order, and both bases receive notices of the result, each independently. An order
+//! in a log is final; one that a base has recorded but not logged is lost if its process crashes. The log, calls and
+//! the outbox have models of their own: here each order is executed once, and notices arrive once and in order.
 
 pub mod exhibits;
 mod words;
@@ -13,18 +13,18 @@ use crate::faults::{Faults, spend};
 use crate::invariant::Invariant;
 use crate::rule::{Rule, Rules};
 
-/// Most orders of a player that are logged and not executed.
+/// Maximum orders of a player that are logged and not executed.
 const LOGGED: usize = 2;
-/// Most news of a player that it has not heard.
+/// Maximum notices to a player in flight.
 const UNHEARD: usize = 4;
 const BOTH: [usize; 2] = [0, 1];
 
-/// How far a schedule may go.
+/// Bounds of a schedule.
 #[derive(Debug, Clone, Copy)]
 pub struct TradeBounds {
     /// Orders of each player.
     pub orders: [u8; 2],
-    /// Whether players destroy items and give them away, beside the trade.
+    /// Whether players also destroy items and give them away, outside the trade.
     pub aside: bool,
     /// Faults; crashes of a base count here.
     pub faults: Faults,
@@ -35,32 +35,32 @@ pub struct TradeBounds {
 pub struct TradeModel {
     /// The rules in force.
     pub rules: Rules,
-    /// How far a schedule may go.
+    /// Bounds of a schedule.
     pub bounds: TradeBounds,
 }
 
-/// Items as bits: bit 0 is the first player's at the beginning, bit 1 the second's.
+/// Items as bits: initially bit 0 is the first player's item, bit 1 the second's.
 type Items = u8;
 
-/// What both sides have on the table.
+/// Items that both sides have on the table.
 type Tables = [Items; 2];
 
-/// What a player asks for.
+/// An order of a player.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ask {
-    /// To put an item on the table.
+    /// Puts an item on the table.
     Offer(Items),
-    /// To take it back.
+    /// Takes it back.
     Withdraw(Items),
-    /// To accept this version, whose tables it has seen.
+    /// Accepts this version, with the tables that the player has seen.
     Accept(u8, Tables),
-    /// To end the trade.
+    /// Ends the trade.
     Cancel,
-    /// To destroy an item.
+    /// Destroys an item.
     Spend(Items),
-    /// To reserve an item for the other.
+    /// Reserves an item for the other player.
     Give(Items),
-    /// To complete that.
+    /// Completes that gift.
     Post,
 }
 
@@ -72,7 +72,7 @@ enum Stage {
     Ended,
 }
 
-/// What a player's base is told.
+/// A notice to a player's base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct News {
     gone: Items,
@@ -89,17 +89,17 @@ struct Player {
     memory: Option<Ask>,
     log: [Option<Ask>; LOGGED],
     unheard: [Option<News>; UNHEARD],
-    /// What its base knows: what it holds, and how the trade stands.
+    /// The base's knowledge: what the player holds, and the state of the trade.
     holds: Items,
     version: u8,
     tables: Tables,
     stage: Stage,
     reserved: Items,
-    /// Whether it has asked for a gift, of which it may not have heard.
+    /// Whether it has ordered a gift, of which it may not have received the notice.
     gave: bool,
 }
 
-/// What the store holds.
+/// The store's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Ledger {
     holds: [Items; 2],
@@ -107,14 +107,14 @@ struct Ledger {
     reserved: [Items; 2],
     spent: Items,
     version: u8,
-    /// Who has accepted, and what it had seen.
+    /// By player: the tables that it accepted, if it has.
     accepted: [Option<Tables>; 2],
     stage: Stage,
-    /// Somebody got something else than it had accepted.
+    /// A player got something other than it accepted.
     cheated: bool,
 }
 
-/// Everything that decides what happens next.
+/// The state of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TradeState {
     players: [Player; 2],
@@ -122,20 +122,20 @@ pub struct TradeState {
     left: Faults,
 }
 
-/// One thing that happens. Players are named by index.
+/// A step. Players are named by index.
 #[derive(Debug, Clone, Copy)]
 pub enum TradeStep {
     /// A base records an order.
     Ask(usize, Ask),
-    /// Its log has it.
+    /// The base's log acknowledges it.
     Log(usize),
-    /// The base is gone with what it had not logged.
+    /// The base crashes and loses what it has not logged.
     Crash(usize),
     /// db executes the next order of a base's log.
     Execute(usize),
-    /// The base hears the next news.
+    /// The base receives the next notice.
     Hear(usize),
-    /// The trade's time is over.
+    /// The trade expires.
     Expire,
 }
 
@@ -239,7 +239,7 @@ impl Model for TradeModel {
         words::words(state, step, after)
     }
 
-    /// Nothing is under way, and each base knows what the ledger says it holds.
+    /// Nothing is in flight, and each base's holdings equal the ledger's.
     fn settled(&self, state: &TradeState) -> bool {
         BOTH.into_iter().all(|who| {
             let player = &state.players[who];
@@ -256,7 +256,7 @@ impl Model for TradeModel {
 }
 
 impl TradeModel {
-    /// What a player may ask for, as its base sees things.
+    /// The orders that a player may give, according to its base's knowledge.
     fn asks(&self, player: &Player, who: usize, steps: &mut Vec<TradeStep>) {
         let mut ask = |ask| steps.push(TradeStep::Ask(who, ask));
         for item in [1, 2] {
@@ -331,7 +331,7 @@ impl TradeModel {
         }
     }
 
-    /// Exchanges what is on the table once both have accepted.
+    /// Exchanges the items on the table once both players have accepted.
     fn settle(&self, ledger: &mut Ledger) {
         let [Some(one), Some(other)] = ledger.accepted else {
             return;
@@ -345,7 +345,7 @@ impl TradeModel {
         ledger.stage = Stage::Settled;
     }
 
-    /// Everything goes back.
+    /// Returns all items on the table.
     fn end(&self, ledger: &mut Ledger) {
         let tables = std::mem::take(&mut ledger.tables);
         for who in BOTH {
@@ -355,7 +355,7 @@ impl TradeModel {
     }
 }
 
-/// Puts into the outbox what has changed.
+/// Puts notices of changes into the outbox.
 fn tell(state: &mut TradeState, before: &Ledger) {
     let ledger = state.ledger;
     for who in BOTH {

@@ -1,11 +1,12 @@
-//! What others see of an entity: from the real one to a ghost, from the ghost through a witness to a client.
+//! What others see of an entity: from the real entity to a ghost, and from the ghost through a witness to a client.
 //!
-//! The real entity has events 1, 2, 3, each of them in a log before anybody is told. Its owner tells the ghost's owner, where
-//! a witness writes frames for a client: the entity comes into view, changes, goes out of view. Either may have a successor:
-//! the real entity by hand-over or restart, the witness by a new holder. Everything on its way may be late, repeated, or
-//! overtaken; what is lost, is lost within a budget. The rules are V1 to V3, and E7.
+//! The real entity has events 1, 2, 3, each logged before anything is sent. Its owner sends them to the ghost's owner,
+//! where a witness writes frames for a client: the entity enters the view, changes, leaves the view. Either side may
+//! get a new holder: the real entity by hand-over or restart, the witness by take-over. Messages in flight may be late,
+//! repeated, or reordered; losses are limited by a budget. The rules are V1 to V3, and E7.
 //!
-//! What somebody sees is the set of events that made it. Only sets without a hole are something that the entity ever was.
+//! An observer's state is represented by the set of events in it. Only a set without gaps is a state that the entity
+//! had.
 
 pub mod exhibits;
 mod frame;
@@ -20,12 +21,12 @@ use frame::{Frame, Frames, Shows};
 /// Events of the entity.
 const MOST_EVENTS: u8 = 3;
 
-/// How far a schedule may go.
+/// Bounds of a schedule.
 #[derive(Debug, Clone, Copy)]
 pub struct ViewBounds {
     /// Events of the entity: at most 3.
     pub events: u8,
-    /// How often the entity comes into view, or leaves it.
+    /// Number of times that the entity enters or leaves the view.
     pub turns: u8,
     /// New holders of the real entity.
     pub moves: u8,
@@ -42,21 +43,21 @@ pub struct ViewBounds {
 pub struct ViewModel {
     /// The rules in force.
     pub rules: Rules,
-    /// How far a schedule may go.
+    /// Bounds of a schedule.
     pub bounds: ViewBounds,
 }
 
-/// What somebody has of the entity.
+/// An observer's state of the entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub(crate) struct Sight {
-    /// The history number it says.
+    /// Its history number.
     pub(crate) upto: u8,
-    /// The events in it, as a bit set.
+    /// The events contained in it, as a bit set.
     pub(crate) events: u8,
 }
 
 impl Sight {
-    /// Whether the entity ever was this: an event is there only with all before it.
+    /// Whether the entity was ever in this state: each event requires all events before it.
     fn ever_was(self) -> bool {
         (self.events + 1).is_power_of_two()
     }
@@ -65,17 +66,17 @@ impl Sight {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Ghost {
     sees: Sight,
-    /// It has found a gap, and asks the real one.
+    /// It has found a gap, and asks the real entity.
     asks: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Witness {
     epoch: u8,
-    /// Which view it writes; 0 until the client has asked for one.
+    /// Number of the view that it writes; 0 until the client has requested one.
     view: u8,
     next_frame: u8,
-    /// What the client has, if every frame arrives.
+    /// The client's state, assuming that every frame arrives.
     believes: Option<u8>,
 }
 
@@ -87,17 +88,17 @@ struct Client {
     sees: Option<Sight>,
 }
 
-/// Everything that decides what happens next.
+/// The state of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ViewState {
     real: Sight,
-    /// By history number: which event has it; and the events up to which the history is trimmed.
+    /// By history number: the event that has it. And the number up to which the history is trimmed.
     history: [u8; MOST_EVENTS as usize],
     trimmed: u8,
     made: u8,
-    /// Bit set over (number, event): events under way to the ghost.
+    /// Bit set over (number, event): events in flight to the ghost.
     events: u16,
-    /// The image that is under way to the ghost.
+    /// The image in flight to the ghost.
     image: Option<Sight>,
     ghost: Ghost,
     is_near: bool,
@@ -110,10 +111,10 @@ pub struct ViewState {
     left: Faults,
 }
 
-/// One thing that happens.
+/// A step.
 #[derive(Debug, Clone, Copy)]
 pub enum ViewStep {
-    /// The entity has an event, and its owner tells the ghost's.
+    /// The entity has an event, and its owner sends it to the ghost's owner.
     Event,
     /// The real entity has a new holder.
     Move,
@@ -121,15 +122,15 @@ pub enum ViewStep {
     TrimHistory,
     /// An event reaches the ghost: number, event.
     EventArrives(u8, u8),
-    /// An event on its way to the ghost is lost.
+    /// An event in flight to the ghost is lost.
     LoseEvent(u8, u8),
-    /// The ghost's owner hears which number is the newest.
+    /// The ghost's owner receives the newest history number.
     Beat,
-    /// The ghost asks, and the real one sends an image.
+    /// The ghost asks, and the real entity sends an image.
     AskReal,
     /// The image reaches the ghost.
     ImageArrives,
-    /// The entity comes into view, or leaves it.
+    /// The entity enters or leaves the view.
     Turn,
     /// The witness writes a frame.
     Write,
@@ -139,11 +140,11 @@ pub enum ViewStep {
     LoseFrame(u8),
     /// The witness has a new holder.
     TakeOver,
-    /// The client hears of it.
+    /// The client is notified of the new holder.
     HearOfHolder,
-    /// The client names what it has, and the view begins anew.
+    /// The client names its state, and a new view begins.
     BeginView,
-    /// The client hears which frame is the newest (V3), misses one, and asks for a new view.
+    /// The client receives the newest frame number (V3), misses a frame, and requests a new view.
     FrameBeat,
 }
 
@@ -201,7 +202,8 @@ impl Model for ViewModel {
         words::words(state, step, after)
     }
 
-    /// The ghost has every event, and the client sees what is near as it is, and nothing else.
+    /// The ghost has every event, and the client sees the current state of the entity if it is near, and nothing
+    /// otherwise.
     fn settled(&self, state: &ViewState) -> bool {
         let due = state.is_near.then_some(state.real.events);
         let seen = state.client.sees.map(|sight| sight.events);
@@ -289,12 +291,12 @@ impl ViewModel {
         }
     }
 
-    /// V3: whether a client can find out that it lacks the newest frame.
+    /// V3: whether a client can detect that it lacks the newest frame.
     fn is_missed(&self) -> bool {
         self.rules.has(Rule::V3Beat) && self.rules.has(Rule::V3Frames)
     }
 
-    /// Whether the frame that the client waits for is on its way.
+    /// Whether the frame that the client waits for is in flight.
     fn is_coming(state: &ViewState) -> bool {
         let client = &state.client;
         (0..state.frames.len())
@@ -302,14 +304,14 @@ impl ViewModel {
             .any(|frame| (frame.epoch, frame.view, frame.number) == (client.epoch, client.view, client.next_frame))
     }
 
-    /// E7, and the numbers of V3: whether the client does anything with a frame.
+    /// E7, and the numbers of V3: whether the client considers a frame, rather than ignoring it.
     fn is_looked_at(&self, client: &Client, frame: Frame) -> bool {
         let epoch = frame.epoch == client.epoch || frame.epoch < client.epoch && !self.rules.has(Rule::E7LowerDropped);
         let number = frame.number >= client.next_frame || !self.rules.has(Rule::V3Frames);
         epoch && frame.view == client.view && number
     }
 
-    /// Drops frames that the client will never look at, so that states that differ in nothing else are one.
+    /// Drops frames that the client will ignore, so that equivalent states are equal.
     fn forget_the_irrelevant(&self, state: &mut ViewState) {
         let client = state.client;
         let numbered = self.rules.has(Rule::V3Frames);
@@ -321,7 +323,7 @@ impl ViewModel {
         });
     }
 
-    /// What the witness has to say next, going by what it believes that the client has.
+    /// The next content to send, according to what the witness believes that the client has.
     fn next_frame(&self, state: &ViewState) -> Option<Shows> {
         let ghost = state.ghost.sees;
         match (state.is_near, state.witness.believes) {
@@ -414,7 +416,7 @@ impl ViewModel {
         state.events |= event_bit(state.real.upto, state.made);
     }
 
-    /// V2: the next event is taken, one above a gap is asked for.
+    /// V2: takes the next event; one beyond a gap makes the ghost ask.
     fn tell_ghost(&self, state: &mut ViewState, number: u8, event: u8) {
         let ghost = &mut state.ghost;
         if number == ghost.sees.upto + 1 || !self.rules.has(Rule::V2Gap) {
@@ -443,7 +445,7 @@ impl ViewModel {
         };
     }
 
-    /// V3: the next frame of the view, and an update only of what is there.
+    /// V3: applies the next frame of the view, and an update only to an entity that is in the view.
     fn read_frame(&self, state: &mut ViewState, frame: Frame) {
         let client = &mut state.client;
         if frame.number > client.next_frame && self.rules.has(Rule::V3Frames) {

@@ -1,4 +1,5 @@
-//! The demonstration, small, as `make demo` runs it: real processes, two of them killed, the archive checked by others.
+//! The demonstration, at small size, as `make demo` runs it: real processes, two of them killed, and the archive
+//! checked by separate programs.
 //!
 //! The binaries are those that the workspace's test build has made beside this test.
 
@@ -10,13 +11,13 @@ use std::{
 
 use tempfile::TempDir;
 
-/// Realms that run at a time: most of what one does is wait.
+/// Maximum concurrent realms: most of their time is waiting.
 const AT_ONCE: u32 = 4;
 
-/// How many run.
+/// Number of running realms.
 static RUNNING: (Mutex<u32>, Condvar) = (Mutex::new(0), Condvar::new());
 
-/// A turn to run a realm, until it is dropped.
+/// A permit to run a realm, released when dropped.
 struct Turn;
 
 impl Turn {
@@ -37,7 +38,7 @@ impl Drop for Turn {
     }
 }
 
-/// The binary beside the folder of test binaries; `None` where only this package was built.
+/// The binary beside the folder of test binaries; `None` if only this package was built.
 fn annals() -> Option<PathBuf> {
     let folder = std::env::current_exe().ok()?.parent()?.parent()?.to_owned();
     let services = [
@@ -52,7 +53,7 @@ fn annals() -> Option<PathBuf> {
     built.then(|| folder.join("annals"))
 }
 
-/// A demonstration that is over.
+/// A completed demonstration.
 struct Played {
     code: Option<i32>,
     text: String,
@@ -60,7 +61,7 @@ struct Played {
 }
 
 impl Played {
-    /// Asks the auditor about the realm, whose index is kept with it: the exit code and what was said.
+    /// Runs an audit query on the realm, whose index is kept with it; returns exit code and output.
     fn ask(&self, question: &[&str]) -> (Option<i32>, String) {
         let mut command = Command::new(annals().expect("it was run"));
         command.current_dir(self.folder.path()).arg("audit").args(question);
@@ -70,7 +71,7 @@ impl Played {
     }
 }
 
-/// Runs one, for so many seconds or as long as it takes; `None` where there are no binaries.
+/// Runs a demonstration, for this many seconds or as long as it takes; `None` if there are no binaries.
 fn demonstrate(world: Option<&Path>, bots: u32, seconds: Option<u32>, flags: &[&str]) -> Option<Played> {
     let Some(annals) = annals() else {
         println!("SKIPPED: the services' binaries are not built; `make test` builds them");
@@ -102,7 +103,7 @@ fn demonstrate(world: Option<&Path>, bots: u32, seconds: Option<u32>, flags: &[&
     })
 }
 
-/// Runs one that has to end well.
+/// Runs a demonstration that must succeed.
 fn succeed(world: Option<&Path>, bots: u32, seconds: Option<u32>) -> Option<Played> {
     let played = demonstrate(world, bots, seconds, &[])?;
     assert_eq!(played.code, Some(0), "the demonstration failed");
@@ -129,7 +130,7 @@ fn the_sample_world_survives_a_killed_cell_and_a_killed_base() {
     let steps = answer["steps"].as_array().expect("its way");
     assert_eq!(steps[0]["from"], "nowhere", "it was made");
     assert_eq!(steps[steps.len() - 1]["to"], answer["place"], "and went where it is");
-    // What is on a table was put there in a trade, which can be asked about as well.
+    // Assets on a table were put there in a trade, which can be queried as well.
     let traded = steps
         .iter()
         .find_map(|step| step["to"].as_str()?.strip_prefix("table of trade "));
@@ -149,7 +150,7 @@ fn the_sample_world_survives_a_killed_cell_and_a_killed_base() {
     assert!(said.contains("there is no item 1000000"), "{said}");
 }
 
-/// What became otherwise since the first batch of the realm is what single questions say.
+/// The changes since the first batch of the realm agree with the answers to single queries.
 fn answers_agree(played: &Played, item: &serde_json::Value) {
     let (code, said) = played.ask(&["diff", "1@1", "26:00:00", "--format", "json"]);
     assert_eq!(code, Some(0), "{said}");
@@ -205,7 +206,7 @@ fn it_fails_when_one_archived_event_is_missing() {
         .expect("what was taken out");
     let (_, removed) = removed.split_once("of entity ").expect("whose event");
     let (entity, verdict) = removed.split_once(' ').expect("its id");
-    // As lost, if a bot was shown it; and else as a hole, since nobody can tell what it was.
+    // Reported as lost if a bot was shown it, otherwise as a hole, since its contents are unknown.
     let names = [
         format!("of entity {entity}: "),
         format!("of entity {entity} is missing"),
@@ -220,8 +221,8 @@ fn it_fails_when_one_archived_event_is_missing() {
     assert!(said.contains("what the answer rests on is not as it was"), "{said}");
 }
 
-/// A world of many types, with 197 exposed methods and 203 properties beside those of its account, as a shipped game has. One
-/// type has as many exposed methods as used to leave the last of them out, which takes no arguments.
+/// A world of many types, with 197 exposed methods and 203 properties beside those of its account, as a shipped game
+/// has. One type has as many exposed methods as once caused the last of them, which takes no arguments, to be left out.
 fn big_world() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder for the world");
     let defs = folder.path().join("entity_defs");
@@ -251,7 +252,8 @@ fn big_world() -> TempDir {
             types[number % types.len()]
         )
     };
-    // Exposed base methods, exposed cell methods and properties of each type; those without base methods have no base part.
+    // Exposed base methods, exposed cell methods and properties of each type; types without base methods have no base
+    // part.
     let made = [
         (1, 0, 3),
         (8, 0, 20),
@@ -291,7 +293,7 @@ fn big_world() -> TempDir {
     folder
 }
 
-/// The time is computed and printed beforehand; with less of it there is another verdict, and another exit code.
+/// The duration is computed and printed beforehand; with less time there is another verdict, and another exit code.
 #[test]
 fn a_big_world_is_driven_wholly_in_the_time_that_is_printed() {
     let world = big_world();
@@ -318,7 +320,7 @@ fn a_big_world_is_driven_wholly_in_the_time_that_is_printed() {
     assert_eq!(played.code, Some(3), "coverage is no promise: {text}");
 }
 
-/// Each with as many bots, for as long, as it takes to drive all that it has.
+/// Each with as many bots, and for as long, as it takes to drive everything in it.
 #[test]
 fn published_games_survive_them_too() {
     let corpus = std::env::var_os("ANNALS_CORPUS").map_or_else(|| repository().join("../shared/corpus"), PathBuf::from);

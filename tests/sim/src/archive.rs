@@ -1,4 +1,4 @@
-//! What the run left in the archive, read back for the checkers.
+//! The archive of a finished run, read back for the checkers.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ pub struct Archive {
     pub logs: BTreeMap<OwnerId, Vec<Batch>>,
     /// All batches in the order of the archive.
     pub leaves: BTreeMap<LeafIndex, (OwnerId, BatchNumber)>,
-    /// What others may see, by entity part and history number; more than one event per number is a defect.
+    /// Events that others may see, by entity part and history number; more than one event per number is a defect.
     pub histories: BTreeMap<(EntityId, Part), BTreeMap<HistoryNumber, Vec<Event>>>,
-    /// With what each cell part began.
+    /// The creation of each cell part.
     pub cells: BTreeMap<EntityId, CellCreation>,
-    /// Each owner's state as its whole log gives it.
+    /// Each owner's state, folded from its whole log.
     pub states: BTreeMap<OwnerId, OwnerState>,
 }
 
@@ -27,7 +27,7 @@ impl Archive {
     /// Reads the archive of a world that has come to rest.
     ///
     /// # Panics
-    /// When it cannot be read or does not fold.
+    /// If the archive cannot be read or does not fold.
     #[must_use]
     pub fn read(world: &World) -> Self {
         let store = world.truth();

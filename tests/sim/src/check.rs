@@ -1,4 +1,4 @@
-//! What must be true of every run, a file for each promise. A checker returns what is wrong, in words.
+//! Checkers of every run, one file per promise. A checker returns violations as text.
 
 pub mod accounts;
 pub mod bootstrap;
@@ -23,7 +23,7 @@ use crate::{archive::Archive, world::World};
 /// A checker.
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
-/// All of them, by name.
+/// All checkers, by name.
 pub const ALL: [(&str, Check); 17] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),

@@ -1,10 +1,10 @@
-//! How often each kind of fault struck, over many runs.
+//! How often each kind of fault occurred, over many runs.
 
 use std::{collections::BTreeMap, fmt};
 
 use crate::fault::Kind;
 
-/// How often each kind of fault struck, and in how many runs.
+/// Number of occurrences of each kind of fault, and number of runs with it.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
     runs: u64,
@@ -21,14 +21,14 @@ impl Coverage {
         }
     }
 
-    /// The kinds that never struck: what they would break is not known.
+    /// Kinds that never occurred, so that their effects are untested.
     #[must_use]
     pub fn never(&self) -> Vec<Kind> {
         Kind::all().filter(|kind| !self.struck.contains_key(kind)).collect()
     }
 }
 
-/// A table: the kind, how often, in how many runs.
+/// A table: kind, occurrences, runs.
 impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<42} {:>10} {:>10}", "fault", "struck", "in seeds")?;

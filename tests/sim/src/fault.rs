@@ -1,64 +1,65 @@
-//! What can go wrong.
+//! The kinds of faults.
 
 use std::fmt;
 
-/// Whatever can go wrong: blows, which strike once, and troubles, which befall a share of all that passes by.
+/// A kind of fault: a blow, which strikes once, or a trouble, which affects a share of all traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Something large, once.
+    /// A large fault, once.
     Blow(Blow),
-    /// Something small, to a share of what passes by while it lasts.
+    /// A small fault, for a share of the traffic while it lasts.
     Trouble(Trouble),
 }
 
 /// A large fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Blow {
-    /// A cell process dies; another is started in its place a little later.
+    /// A cell process crashes; another is started a little later.
     CrashCell,
-    /// A base process dies.
+    /// A base process crashes.
     CrashBase,
-    /// The process that holds the ledger's owner dies.
+    /// The process that holds the ledger's owner crashes.
     CrashLedger,
-    /// A cell or base process stops for longer than the director waits, and wakes up not knowing it.
+    /// A cell or base process pauses for longer than the director's timeout, and resumes without knowing it.
     Pause,
-    /// A cell or base process reaches neither log, store, director nor other processes for a while; its clients reach it.
+    /// A cell or base process reaches neither log, store, director nor other processes for a while; its clients still
+    /// reach it.
     CutOff,
     /// A cell or base process and the other processes do not reach each other for a while; it reaches everything else.
     CutFromPeers,
-    /// The director does not hear a cell or base process for a while, which goes on working.
+    /// The director does not hear from a cell or base process for a while; the process keeps working.
     CutFromDirector,
     /// The wall clock of a process jumps, by up to two days, in either direction.
     ClockJump,
-    /// The director dies; a standby takes over.
+    /// The director crashes; a standby takes over.
     CrashDirector,
-    /// The director stops; a standby takes over; the first wakes up and believes that it leads.
+    /// The director pauses; a standby takes over; the first resumes and still believes that it leads.
     PauseDirector,
-    /// db dies and comes back.
+    /// db crashes and restarts.
     CrashDb,
-    /// db stops; a standby takes over; the first wakes up and believes that it folds.
+    /// db pauses; a standby takes over; the first resumes and still believes that it folds.
     PauseDb,
     /// The stream loses an acknowledged message from the middle of a log.
     LoseMessage,
-    /// The stream loses its newest messages, acknowledged as they were.
+    /// The stream loses its newest messages, although they were acknowledged.
     LoseTail,
-    /// Power fails while the log writes: the record that is being written is cut off and dropped at the restart, and what was
-    /// not synced before it.
+    /// Power fails during a log write: the record being written is truncated and dropped at the restart, and so is
+    /// everything that was not synced.
     TornWrite,
     /// The disk of the log is slow for a while: appends take effect late, many of them after their writer has given up.
     SlowDisk,
-    /// The log takes and answers nothing for longer than anything stays fresh.
+    /// The log accepts and answers nothing for longer than any owner stays fresh.
     LogAway,
-    /// The store takes and answers nothing for a while.
+    /// The store accepts and answers nothing for a while.
     StoreAway,
     /// A client's connection breaks.
     Disconnect,
-    /// A cell process dies while an entity is on its way from it or to it.
+    /// A cell process crashes while an entity is in transit from it or to it.
     CrashMidway,
 }
 
 impl Blow {
-    /// All of them.
+    /// All blows.
     pub const ALL: [Blow; 20] = [
         Self::CrashCell,
         Self::CrashBase,
@@ -115,9 +116,9 @@ pub enum Trouble {
     Drop,
     /// The bus delivers a message twice.
     Duplicate,
-    /// The bus holds a message back for long, so that others overtake it.
+    /// The bus delays a message for long, so that others overtake it.
     Delay,
-    /// An append is lost before the log has it.
+    /// An append is lost before it reaches the log.
     LostAppend,
     /// An append reaches the log after its writer has given up.
     LateAppend,
@@ -125,16 +126,17 @@ pub enum Trouble {
     LostAnswer,
     /// A transaction of the store conflicts with another.
     Conflict,
-    /// A transaction is committed, and nobody hears of it.
+    /// A transaction is committed, but its outcome is reported as unknown.
     UnknownDone,
-    /// A transaction is lost, and nobody hears of it.
+    /// A transaction is lost, and its outcome is reported as unknown.
     UnknownLost,
-    /// A transaction is committed later, when its asker has gone on, before or after what comes next; nobody hears of it.
+    /// A transaction is committed later, after its caller has continued, before or after the next one; its outcome is
+    /// reported as unknown.
     UnknownLate,
 }
 
 impl Trouble {
-    /// All of them.
+    /// All troubles.
     pub const ALL: [Trouble; 10] = [
         Self::Drop,
         Self::Duplicate,
@@ -165,7 +167,7 @@ impl Trouble {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub fn all() -> impl Iterator<Item = Self> {
         let blows = Blow::ALL.into_iter().map(Self::Blow);
         blows.chain(Trouble::ALL.into_iter().map(Self::Trouble))

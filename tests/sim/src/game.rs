@@ -1,4 +1,4 @@
-//! The game that is simulated: small, and made so that every call leaves a mark that a checker can count.
+//! The simulated game: small, and designed so that every call leaves a mark that a checker can count.
 
 mod beasts;
 mod market;
@@ -20,19 +20,19 @@ use annals_node::{
 pub use beasts::BEAST;
 pub use pets::{NAMES, PET};
 
-/// The one space.
+/// The main space.
 pub const SPACE: SpaceId = SpaceId(1);
 
-/// Another one, where borders move: one owner has all of it.
+/// A second space, in plans with moving borders; one owner has all of it.
 pub const ARENA: SpaceId = SpaceId(2);
 
-/// Entities stand within this many metres of the origin, east and west.
+/// Maximum distance of entities from the origin, east and west, metres.
 pub const EXTENT: f32 = 120.0;
 
-/// Game time, in milliseconds, after which timers stop, so that a run can come to rest.
+/// Game time after which timers stop, so that a run can come to rest, milliseconds.
 const LAST_TIMER: u64 = 35_000;
 
-/// What asks for the reply to a two-way call, as [`Behaviour::replied`] sees it.
+/// Continuation number of a two-way call, passed to [`Behaviour::replied`].
 const ECHOED: u32 = 1;
 
 const DEFINITION: &str = r"<root>
@@ -84,7 +84,7 @@ const DEFINITION: &str = r"<root>
 /// The properties that are views of accounts.
 pub const VIEWS: [&str; 4] = ["coins", "rings", "purse", "carried"];
 
-/// What properties with parts are made of: elements that are dictionaries, and a dictionary with an array in it.
+/// Types of nested properties: an array of dictionaries, and a dictionary that contains an array.
 const ALIASES: &str = r"<root>
   <ITEM> FIXED_DICT <Properties>
     <id> <Type> UINT32 </Type> </id>
@@ -103,19 +103,19 @@ const ALIASES: &str = r"<root>
   </Properties> </PAGES>
 </root>";
 
-/// Bytes beyond which a property with parts begins anew, so that it does not grow for ever.
+/// Size above which a nested property is reset, so that it does not grow without bound, bytes.
 const LARGE: usize = 2_000;
 
-/// The type of players, by name.
+/// Type name of players.
 pub const AVATAR: &str = "Avatar";
 
-/// The same by number.
+/// Type id of players.
 const AVATAR_TYPE: TypeId = TypeId(0);
 
 /// The compiled definitions.
 ///
 /// # Panics
-/// When they do not compile: they are ours.
+/// If they do not compile; they are part of this crate.
 #[must_use]
 pub fn schema() -> Arc<Schema> {
     let mut files = Tree::new();
@@ -138,14 +138,14 @@ pub fn schema() -> Arc<Schema> {
     )
 }
 
-/// The behaviour.
+/// The game's behaviour.
 #[derive(Debug, Default)]
 pub struct Game {
-    /// Beasts around each player.
+    /// Beasts created around each player.
     pub beasts: u64,
-    /// How far players see before they change it, if they do.
+    /// Initial AoI radius of players, if players change it.
     pub squints: Option<f32>,
-    /// Whether an avatar ends that has lost its client.
+    /// Whether an avatar is destroyed when its client has left.
     pub visits: bool,
 }
 
@@ -171,14 +171,14 @@ impl Game {
         context.set(property, sum).unwrap_or_else(|denied| panic!("{denied}"));
     }
 
-    /// A player counts that it was put somewhere, or was not.
+    /// Counts a teleport outcome of a player, success or failure.
     fn leapt(context: &mut Context<'_>) {
         if !pets::is_pet(context) {
             Self::add(context, "leaps", 1);
         }
     }
 
-    /// Changes a property that has parts: a part or a slice of it, mostly.
+    /// Changes a nested property: usually one part or slice of it.
     fn change(context: &mut Context<'_>, property: &str) {
         let data_type = context.entity_type().property_named(property);
         let data_type = data_type.map(|found| found.data_type.clone()).expect("it is ours");
@@ -235,7 +235,7 @@ impl Game {
             }
             "askBase" => {
                 let note = id.to_le_bytes().to_vec();
-                // Longer than any fault lasts, so that each question is answered once and never given up.
+                // Longer than any fault lasts, so that each call is answered once and never times out.
                 context
                     .ask(me, "echo", args, 600_000, (ECHOED, note))
                     .unwrap_or_else(|denied| panic!("{denied}"));
@@ -280,7 +280,7 @@ impl Game {
     }
 }
 
-/// Writes something into the data of the space: a value, that there is none, or what time it is.
+/// Writes to the space's data: sets a value, removes one, or sets the time of day.
 fn scribble(context: &mut Context<'_>) {
     let dice = context.roll().to_le_bytes();
     let key = FIRST_OWN_KEY + u16::from(dice[0] % 6);
@@ -292,7 +292,7 @@ fn scribble(context: &mut Context<'_>) {
     done.unwrap_or_else(|denied| panic!("{denied}"));
 }
 
-/// Has a player see otherwise than before.
+/// Changes a player's AoI radius.
 fn squint(context: &mut Context<'_>, sight: f32, id: u32) {
     let done = match id % 4 {
         0 => context.reset_aoi_radius(),
@@ -300,7 +300,7 @@ fn squint(context: &mut Context<'_>, sight: f32, id: u32) {
         2 => context.set_aoi_radius(sight, 1.0),
         _ => context.set_aoi_radius(sight / 4.0, sight / 2.0),
     };
-    // Before its owner has heard the map it cannot know how far others are known.
+    // Before its owner has received the map, it does not know how far ghosts reach.
     match done {
         Ok(()) | Err(Denied::NoMap) => {}
         Err(denied) => panic!("{denied}"),
@@ -308,7 +308,7 @@ fn squint(context: &mut Context<'_>, sight: f32, id: u32) {
 }
 
 impl Behaviour for Game {
-    /// An avatar that nobody plays, by which a checker sees that the realm began once.
+    /// An avatar that no client plays; a checker counts it to verify that the realm bootstrapped once.
     fn bootstrap(&self) -> Option<Bootstrap> {
         Some(Bootstrap {
             type_id: AVATAR_TYPE,
@@ -335,8 +335,9 @@ impl Behaviour for Game {
     fn replied(&self, context: &mut Context<'_>, then: u32, note: &[u8], outcome: &annals_event::Outcome) {
         assert_eq!(then, ECHOED);
         let id = u32::from_le_bytes(note.try_into().expect("the note is what askBase wrote"));
-        // A process that slept past its epoch hears, when it wakes, answers that are meant for its successor, whose calls have the
-        // same numbers as its own. Nothing that it makes of them is logged. In the log a wrong answer is a mark that is missing.
+        // A process that was paused past its epoch receives, on resuming, answers meant for its successor, whose calls
+        // have the same numbers. Nothing that it derives from them is logged. A wrong answer shows in the log as a
+        // missing mark.
         if *outcome == Ok(vec![Value::UInt(u64::from(id))]) {
             Self::tell(context, Audience::Own, "onEcho", id);
         }
@@ -361,7 +362,7 @@ impl Behaviour for Game {
     fn client_lost(&self, context: &mut Context<'_>) {
         if self.visits {
             let entity = context.entity();
-            // It may be about to end already.
+            // It may already be ending.
             let _ = context.request(Request::Destroy { entity });
         }
     }

@@ -1,10 +1,10 @@
-//! The deterministic simulation: production cores on a simulated log, bus and store.
+//! Deterministic simulation: production cores on a simulated log, bus and store.
 //!
-//! [`run`] simulates one realm: base and cell owners, director and db as they run in the services, and clients as the SDK
-//! has them, on a log, a bus and a store whose every answer, loss, delay and repetition is drawn from the seed. What is
-//! simulated and what goes wrong in it differs from seed to seed ([`plan`], [`fault`]). At the end everything must have come
-//! to rest with every promise kept: one checker per promise, in [`check`]. A plan that breaks one is shrunk to a part of its
-//! faults that still does ([`minimal`]). `docs/simulation.md` says how to read and repeat a failure.
+//! [`run`] simulates one realm: base and cell owners, director and db as they run in the services, and clients as in
+//! the SDK, on a log, a bus and a store whose every answer, loss, delay and duplicate is drawn from the seed. The
+//! configuration and the faults differ from seed to seed ([`plan`], [`fault`]). At the end everything must have come to
+//! rest with every promise kept: one checker per promise, in [`check`]. A plan that breaks one is shrunk to a subset of
+//! its faults that still breaks it ([`minimal`]). `docs/simulation.md` says how to read and repeat a failure.
 
 pub mod archive;
 pub mod check;
@@ -34,20 +34,20 @@ use plan::Plan;
 use shrink::{Shrunk, shrink};
 use world::{Marched, World};
 
-/// Runs at most to shrink a failing plan: a minute or two.
+/// Maximum runs to shrink a failing plan: a minute or two.
 pub const SHRINK_RUNS: usize = 60;
 
-/// Broken promises that are told of one run.
+/// Maximum broken promises reported per run.
 const MOST_TOLD: usize = 12;
 
-/// What a run was like.
+/// Statistics of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Batches archived.
     pub batches: usize,
     /// Events archived.
     pub events: usize,
-    /// Things that clients were shown.
+    /// Events that clients were shown.
     pub shown: usize,
     /// Changes of parts and slices of properties that clients were shown.
     pub parts: usize,
@@ -55,41 +55,41 @@ pub struct Report {
     pub calls: usize,
     /// Hand-overs.
     pub hand_overs: usize,
-    /// What of orders became of the ledger: entries that changed something.
+    /// Ledger entries that changed something.
     pub entries: usize,
     /// Trades that both sides accepted.
     pub trades: usize,
-    /// Lives of stored entities that behaviour asked for.
+    /// Activations of stored entities that behaviour requested.
     pub lives: usize,
-    /// Cell parts of which another part asked that they end.
+    /// Cell parts whose destruction another part requested.
     pub ended: usize,
-    /// Bytes of batches that were let go.
+    /// Bytes of batches that retention deleted.
     pub let_go: u64,
-    /// How often boundaries have moved, or cells come or gone.
+    /// Boundary moves, and cells added or retired.
     pub redrawn: u64,
-    /// Entries of the data of spaces that were logged.
+    /// Logged entries of space data.
     pub written: usize,
-    /// How often clients were told one.
+    /// Entries of space data that clients received.
     pub heard: usize,
-    /// What the parade came to.
+    /// Statistics of the parade.
     pub marched: Marched,
-    /// How often each kind of fault struck.
+    /// Occurrences of each kind of fault.
     pub struck: BTreeMap<Kind, u64>,
 }
 
 /// A run that broke a promise.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The plan that it had.
+    /// Its plan.
     pub plan: Plan,
-    /// Which promises were broken, and how.
+    /// The broken promises, with details.
     pub wrong: Vec<String>,
-    /// What went on, if the run came to its end.
+    /// The faults and events of the run, if it completed.
     pub events: Vec<String>,
 }
 
 impl Failure {
-    /// What kind of failure it is: the first promise that is broken.
+    /// The class of the failure: the first broken promise.
     #[must_use]
     pub fn kind(&self) -> &str {
         let first = self.wrong.first().map_or("", String::as_str);
@@ -122,7 +122,7 @@ impl fmt::Display for Failure {
 /// Simulates the realm of a plan.
 ///
 /// # Errors
-/// What was wrong, at the end or when a core gave up.
+/// The broken promises, at the end or when a core panicked.
 pub fn run(plan: &Plan) -> Result<Report, Box<Failure>> {
     let mut events = Vec::new();
     let ran = catch_unwind(AssertUnwindSafe(|| simulate(plan, &mut events)));
@@ -141,7 +141,7 @@ pub fn run(plan: &Plan) -> Result<Report, Box<Failure>> {
     }))
 }
 
-/// The least part of a failing plan's faults that was found to break the same promise, and how it does.
+/// The smallest subset of a failing plan's faults found to break the same promise, with its failure.
 #[must_use]
 pub fn minimal(failure: &Failure) -> (Shrunk, Failure) {
     let mut found = failure.clone();
@@ -209,7 +209,7 @@ fn report(world: &World, archive: &Archive) -> Report {
     }
 }
 
-/// Whether it is the ledger's word that an entry changed something.
+/// Whether the event is the ledger's confirmation that an entry changed something.
 fn is_done(event: &Event) -> bool {
     let Body::Entered { entry: Some(entry), .. } = &event.body else {
         return false;
@@ -217,12 +217,12 @@ fn is_done(event: &Event) -> bool {
     !matches!(entry.outcome, Outcome::Refused(_))
 }
 
-/// Whether somebody wrote into a space's data.
+/// Whether the event writes space data.
 fn is_written(event: &Event) -> bool {
     matches!(event.body, Body::SpaceData { .. })
 }
 
-/// Trades that were settled.
+/// Number of settled trades.
 fn trades<'e>(events: impl Iterator<Item = &'e Event>) -> usize {
     let settled = events.filter_map(|event| match &event.body {
         Body::Booked(News::Booking(booking)) => booking.trade.as_ref().filter(|trade| trade.stage == Stage::Settled),

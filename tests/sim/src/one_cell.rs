@@ -1,53 +1,54 @@
-//! What one big cell would show: who is in whose view, from nothing but where everybody was.
+//! Reference model of one large cell: which entities are in which view, computed only from positions.
 //!
-//! However a space is divided, an observer is to see what it would if all of the space were one cell: a body enters at the
-//! radius and its appeal, and leaves beyond the hysteresis. Who is between the two is in view if it was before. While
-//! something moves that depends on what is looked at first; so views are compared when everything has come to rest, and of a
-//! pair of whom some places that they had since the last time would have decided differently nothing is claimed.
+//! However a space is divided, an observer must see what it would if the whole space were one cell: a body enters at
+//! the radius plus its appeal, and leaves beyond the hysteresis. A body between the two is in view if it was before.
+//! While entities move, the result depends on which one is evaluated first. Views are therefore compared when
+//! everything is at rest, and nothing is claimed for a pair if positions since the last comparison would have given
+//! different results.
 
 use std::collections::BTreeMap;
 
 use annals_ids::{EntityId, HistoryNumber, Position, SpaceId};
 
-/// How far an observer sees, metres.
+/// An observer's range, metres.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sight {
-    /// Where bodies enter.
+    /// Distance at which bodies enter.
     pub radius: f32,
-    /// How much further out they leave.
+    /// Additional distance beyond which they leave.
     pub hysteresis: f32,
 }
 
-/// A place: in which space, and where there.
+/// A space and a position in it.
 pub type Spot = (SpaceId, Position);
 
-/// Where one entity was since everything was at rest the last time, in order, and at the end is.
+/// Positions of one entity since everything was last at rest, in order; the last one is current.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// Its places.
+    /// Its positions.
     pub places: Vec<Spot>,
-    /// How much farther than others it is seen, metres.
+    /// Additional distance at which it is visible, metres.
     pub appeal: f32,
-    /// How far it saw meanwhile, in order; at the end, how far it sees.
+    /// Its ranges in that time, in order; the last one is current.
     pub sights: Vec<Sight>,
 }
 
 impl Trace {
-    /// It is there.
+    /// Records a position.
     pub fn note(&mut self, spot: Spot) {
         if self.places.last() != Some(&spot) {
             self.places.push(spot);
         }
     }
 
-    /// It sees so far.
+    /// Records a range.
     pub fn look(&mut self, sight: Sight) {
         if self.sights.last() != Some(&sight) {
             self.sights.push(sight);
         }
     }
 
-    /// It has come to rest.
+    /// Starts a new trace from the current position and range.
     pub fn rest(&mut self) {
         let count = self.places.len();
         self.places.drain(..count.saturating_sub(1));
@@ -56,23 +57,23 @@ impl Trace {
     }
 }
 
-/// What one big cell would make of a body.
+/// What one large cell would decide on a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is near.
+    /// In range.
     Near,
-    /// It is far.
+    /// Out of range.
     Far,
-    /// It is in between, and in view because it was.
+    /// In the hysteresis band, and in view because it was before.
     Held,
-    /// It is in between, and not in view because it was not.
+    /// In the hysteresis band, and not in view because it was not before.
     Kept,
-    /// It is in between, and what was on the way decides.
+    /// In the hysteresis band, and dependent on the path.
     Open,
 }
 
 impl Verdict {
-    /// Whether the body is in view, if that is decided.
+    /// Whether the body is in view, if that is determined.
     #[must_use]
     pub fn is_seen(self) -> Option<bool> {
         match self {
@@ -83,7 +84,7 @@ impl Verdict {
     }
 }
 
-/// Decides on a body that was, or was not, in view when everything was at rest the last time.
+/// Decides on a body, given whether it was in view when everything was last at rest.
 #[must_use]
 pub fn judge(observer: &Trace, body: &Trace, was_seen: bool) -> Verdict {
     let (Some(own), Some(other)) = (observer.places.last(), body.places.last()) else {
@@ -114,7 +115,7 @@ pub fn judge(observer: &Trace, body: &Trace, was_seen: bool) -> Verdict {
     }
 }
 
-/// Whether one big cell would have had the body in view all the time.
+/// Whether one large cell would have had the body in view the whole time.
 #[must_use]
 pub fn stayed(observer: &Trace, body: &Trace) -> bool {
     let (_, hold) = limits(observer, body);
@@ -125,7 +126,8 @@ pub fn stayed(observer: &Trace, body: &Trace) -> bool {
     pairs.all(|apart| apart <= hold)
 }
 
-/// However it saw meanwhile, it would not have let the body in farther away than the first, nor let it go nearer than the second.
+/// Distances beyond which it would not have admitted the body, and within which it would not have dropped it, with any
+/// of its ranges.
 fn limits(observer: &Trace, body: &Trace) -> (f32, f32) {
     let sights = observer.sights.iter();
     sights.fold((0.0f32, f32::INFINITY), |(enter, hold), sight| {
@@ -134,7 +136,7 @@ fn limits(observer: &Trace, body: &Trace) -> (f32, f32) {
     })
 }
 
-/// The metric of areas of interest: a square, height left out, and without end between spaces.
+/// The metric of areas of interest: a square, ignoring height; infinite between spaces.
 fn distance((space, one): Spot, (other_space, other): Spot) -> f32 {
     if space != other_space {
         return f32::INFINITY;
@@ -142,7 +144,7 @@ fn distance((space, one): Spot, (other_space, other): Spot) -> f32 {
     (one.x - other.x).abs().max((one.z - other.z).abs())
 }
 
-/// Who was in a view when everything was at rest the last time, and up to which history number it was told.
+/// Entities in a view when everything was last at rest, with the history number up to which each was sent.
 pub type View = BTreeMap<EntityId, HistoryNumber>;
 
 #[cfg(test)]

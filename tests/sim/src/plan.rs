@@ -1,9 +1,9 @@
-//! What is simulated, and what goes wrong in it: all drawn from the seed.
+//! The configuration of a run and its faults, all drawn from the seed.
 //!
-//! A plan is a configuration and a list of faults. The configuration differs from seed to seed (a *swarm*): each kind of
-//! fault is on in about half of the seeds, rare in some and frequent in others, so that no kind hides behind another. The
-//! faults are a list of elements that do not depend on one another: without some of them the others still strike at the
-//! same moments, with dice of their own. So a failing plan can be [shrunk](crate::shrink).
+//! A plan is a configuration and a list of faults. The configuration differs from seed to seed (*swarm testing*): each
+//! kind of fault is on in about half of the seeds, rare in some and frequent in others, so that no kind masks another.
+//! The faults are independent: if some are removed, the others still strike at the same moments, each with its own
+//! random generator. A failing plan can therefore be [shrunk](crate::shrink).
 
 use std::{fmt, num::NonZeroU32};
 
@@ -12,140 +12,140 @@ use annals_node::writer::{Durability, PATIENCE};
 
 use crate::fault::{Blow, Kind, Trouble};
 
-/// A share of chances, in parts of ten thousand.
+/// A probability, in ten-thousandths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Odds(pub u64);
 
 impl Odds {
-    /// Whether it happens this time.
+    /// Whether it happens, for one roll.
     #[must_use]
     pub fn hit(self, roll: u64) -> bool {
         roll % 10_000 < self.0
     }
 }
 
-/// How long troubles last at a time, milliseconds: short enough that a shrunk plan says when a trouble matters.
+/// Duration of one trouble, milliseconds: short, so that a shrunk plan shows when a trouble matters.
 const SLICE_MS: u64 = 2_500;
 
-/// Tells the dice of retention from others.
+/// Mixed into the seed for the retention settings.
 const RETAINING: u64 = 0x0f14_0f14;
 
-/// The same of borders.
+/// Mixed into the seed for the border settings.
 const CROSSING: u64 = 0xc205_5145;
 
-/// The same of visits.
+/// Mixed into the seed for the visit settings.
 const VISITING: u64 = 0x0715_1715;
 
-/// What it takes to come to rest where players come and go, milliseconds: the last client with a ticket may never come, and is
-/// waited for for a minute.
+/// Settling time where players come and go, milliseconds: the last client with a ticket may never connect, and its
+/// session waits a minute for it.
 const VISITED_MS: u64 = 75_000;
 
 /// One realm and its faults.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The seed that it was drawn from, and from which everything else is rolled.
+    /// The seed from which the plan and all other randomness is drawn.
     pub seed: u64,
-    /// What is simulated.
+    /// The configuration.
     pub shape: Shape,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Vec<Planned>,
-    /// Whether holes in logs are filled (rule F4). Off only to see that the checkers notice.
+    /// Whether holes in logs are filled (rule F4). Off only to verify that the checkers notice.
     pub fills: bool,
-    /// In how many cells the plane is divided, and how their borders move, if they do.
+    /// How many cells the plane has and how their borders move, if they do.
     pub crossing: Option<Crossing>,
-    /// Whether players leave and come back, two clients of one account at once now and then; an avatar that nobody plays ends.
-    /// In every third seed.
+    /// Whether players leave and come back, at times with two clients of one account; an unplayed avatar is destroyed.
+    /// True for every third seed.
     pub visits: bool,
-    /// After how many milliseconds db lets go of what cells did (rule F14), if it does.
+    /// Age at which db deletes batches of cells (rule F14), if it does, milliseconds.
     pub lets_go_ms: Option<u64>,
 }
 
-/// A plane whose cells have borders that move, and a parade at the end.
+/// A plane with moving cell borders, and a parade at the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossing {
-    /// How the plane is cut.
+    /// How the plane is divided.
     pub division: Division,
-    /// How far borders move at a time, as a share of what they divide.
+    /// Maximum distance of one border move, as a share of the divided extent.
     pub stride: f32,
-    /// Milliseconds between two times.
+    /// Interval between moves, milliseconds.
     pub pause_ms: u64,
     /// Beasts around each player.
     pub beasts: u64,
-    /// Whether players change how far they see: in every fifth seed.
+    /// Whether players change their AoI radius: every fifth seed.
     pub squints: bool,
 }
 
-/// How a plane is cut into cells.
+/// How a plane is divided into cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Division {
-    /// From west to east.
+    /// In strips from west to east.
     Strips,
     /// In both directions, as a tree of cuts.
     Plane,
 }
 
-/// What is simulated.
+/// The size and timing of a simulated realm.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Base processes.
     pub bases: u64,
     /// Cell processes.
     pub cells: u64,
-    /// Processes that can hold the ledger's owner: one does.
+    /// Processes that can hold the ledger's owner; one does.
     pub ledgers: u64,
     /// Clients.
     pub clients: u64,
-    /// Milliseconds during which clients play and things go wrong.
+    /// Duration of play and faults, milliseconds.
     pub play_ms: u64,
-    /// Milliseconds without new calls and faults, at the end of which everything must have come to rest.
+    /// Time without new calls and faults, after which everything must have come to rest, milliseconds.
     pub settle_ms: u64,
-    /// When something may be shown.
+    /// When outputs may be shown.
     pub durability: Durability,
-    /// Longest time that the log takes for an append, microseconds: the slower, the larger batches are.
+    /// Maximum latency of an append, microseconds: the slower the log, the larger the batches.
     pub append_us: u64,
-    /// How long a holder waits for an answer of log or store, microseconds.
+    /// Timeout of a holder's request to log or store, microseconds.
     pub patience_us: u64,
-    /// Between two looks of db at the stream, microseconds.
+    /// Interval at which db reads the stream, microseconds.
     pub look_us: u64,
-    /// Looks of db between two trims of the stream.
+    /// Reads of db between two trims of the stream.
     pub trim_every: u64,
-    /// Between two beats of the director, microseconds.
+    /// Interval between beats of the director, microseconds.
     pub beat_us: u64,
-    /// Longest pause of a client between two acts, microseconds.
+    /// Maximum pause of a client between two actions, microseconds.
     pub pace_us: u64,
-    /// How far a witness sees, metres.
+    /// AoI radius of a witness, metres.
     pub sight: f32,
-    /// What a client is shown at most, bits per second.
+    /// Maximum downstream rate of a client, bits per second.
     pub downstream: Option<NonZeroU32>,
 }
 
-/// An element of what goes wrong.
+/// One planned fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planned {
-    /// A blow at this moment.
+    /// A blow at a moment.
     Strike {
-        /// When, in milliseconds.
+        /// When, milliseconds.
         at_ms: u64,
-        /// What.
+        /// The blow.
         blow: Blow,
-        /// The seed of its own dice.
+        /// The seed of its own random generator.
         dice: u64,
     },
-    /// A trouble that lasts.
+    /// A trouble during an interval.
     Spell {
-        /// From when, in milliseconds.
+        /// Start, milliseconds.
         from_ms: u64,
-        /// Until when.
+        /// End, milliseconds.
         until_ms: u64,
-        /// What.
+        /// The trouble.
         trouble: Trouble,
-        /// To which share of what passes by.
+        /// The probability for each item of traffic.
         odds: Odds,
     },
 }
 
 impl Planned {
-    /// What it is.
+    /// The kind of fault.
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
@@ -178,8 +178,8 @@ impl fmt::Display for Planned {
 }
 
 impl Plan {
-    /// The plan that a seed stands for. Every fifth seed has no blows, every seventh no troubles: what fails there is simpler
-    /// to understand.
+    /// Draws the plan of a seed. Every fifth seed has no blows, every seventh no troubles: their failures are easier to
+    /// understand.
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let mut dice = split_mix(seed);
@@ -203,13 +203,13 @@ impl Plan {
             fills: true,
             crossing,
             visits,
-            // Drawn from dice of its own, so that what else a seed stands for stays what it was.
+            // Drawn from a separate generator, so that the rest of a seed's plan is unchanged.
             lets_go_ms: [None, None, None, Some(300), Some(1_500), Some(6_000)]
                 [split_mix(seed ^ RETAINING)() as usize % 6],
         }
     }
 
-    /// The same realm with these of its faults, by their place in the list.
+    /// The same plan with only these faults, by index.
     #[must_use]
     pub fn only(&self, places: &[usize]) -> Self {
         let kept = places.iter().filter_map(|&place| self.faults.get(place).copied());
@@ -219,14 +219,14 @@ impl Plan {
         }
     }
 
-    /// How far players see before they change it, if they do.
+    /// Initial AoI radius of players, if players change it.
     #[must_use]
     pub fn squints(&self) -> Option<f32> {
         let squints = self.crossing.is_some_and(|crossing| crossing.squints);
         squints.then_some(self.shape.sight)
     }
 
-    /// How often a trouble befalls what passes by at a moment.
+    /// Probability of a trouble at a moment.
     #[must_use]
     pub fn odds(&self, wanted: Trouble, now_ms: u64) -> Odds {
         let spell = self.faults.iter().find_map(|fault| match *fault {
@@ -243,7 +243,7 @@ impl Plan {
 }
 
 impl Crossing {
-    /// In half of the seeds. Drawn from dice of its own, as retention is.
+    /// Some for half of the seeds. Drawn from a separate generator, as retention is.
     fn of(seed: u64, shape: &mut Shape) -> Option<Self> {
         let mut dice = split_mix(seed ^ CROSSING);
         if dice().is_multiple_of(2) {

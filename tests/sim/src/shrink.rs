@@ -1,19 +1,19 @@
 //! Shrinking a failing list to a minimal one: delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating
 //! Failure-Inducing Input", 2002), bounded.
 
-/// A list that still fails, and what it took to find it.
+/// A list that still fails, and the effort to find it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shrunk {
-    /// The places that were kept, ascending.
+    /// The indices that were kept, ascending.
     pub kept: Vec<usize>,
-    /// How many lists were tried.
+    /// Number of lists tried.
     pub tries: usize,
-    /// Whether nothing can be left out of it any more; false if the tries ran out before that was known.
+    /// Whether no element can be removed; false if the tries ran out first.
     pub is_minimal: bool,
 }
 
-/// Leaves out of `0..count` whatever can be left out so that `fails` still says yes, in at most `most` tries. It is known to
-/// fail as a whole.
+/// Removes elements of `0..count` while `fails` still returns true, in at most `most` tries. The full list is known to
+/// fail.
 pub fn shrink(count: usize, most: usize, mut fails: impl FnMut(&[usize]) -> bool) -> Shrunk {
     let mut kept: Vec<usize> = (0..count).collect();
     let mut tries = 0;
@@ -38,7 +38,7 @@ pub fn shrink(count: usize, most: usize, mut fails: impl FnMut(&[usize]) -> bool
             }
             let (from, until) = (part * kept.len() / parts, (part + 1) * kept.len() / parts);
             let rest = [&kept[..from], &kept[until..]].concat();
-            // The empty list was tried first.
+            // The empty list was already tried.
             if rest.is_empty() {
                 continue;
             }
@@ -90,7 +90,7 @@ mod tests {
         for case in 0..300 {
             let count = 2 + (dice() % 30) as usize;
             let odd = dice();
-            // Two ways to fail, of several elements each, which overlap.
+            // Two overlapping subsets, of several elements each, that fail.
             let fails = |kept: &[usize]| {
                 let has = |way: u64| {
                     (0..count)

@@ -1,10 +1,10 @@
-//! The simulated history stream: what JetStream promises, and the ways in which it has been seen to break its promises.
+//! The simulated history stream: the guarantees of JetStream, and the ways in which it is known to break them.
 
 use std::collections::BTreeMap;
 
 use annals_ids::OwnerId;
 
-/// Whether a message is a batch of a log or fills a hole of one.
+/// Whether a message is a batch of a log or a refill of a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     /// A batch.
@@ -16,22 +16,22 @@ pub enum Lane {
 /// A message of the stream.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// Whose log.
+    /// The owner of the log.
     pub owner: OwnerId,
-    /// What it is.
+    /// Batch or refill.
     pub lane: Lane,
     /// The batch.
     pub bytes: Vec<u8>,
 }
 
-/// What became of an append.
+/// Outcome of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Appended {
-    /// The message has this sequence.
+    /// Appended at this sequence.
     At(u64),
-    /// The log ends elsewhere.
+    /// The log's last sequence is another.
     Rejected,
-    /// Power failed: nothing is there, and there is no answer.
+    /// Power failed: nothing was appended, and there is no answer.
     Torn,
 }
 
@@ -40,7 +40,7 @@ pub enum Appended {
 pub struct Stream {
     messages: BTreeMap<u64, Message>,
     last: u64,
-    /// Whether the next record is cut off while it is written.
+    /// Whether the next record is truncated during its write.
     tearing: bool,
 }
 
@@ -60,7 +60,7 @@ impl Stream {
         }))
     }
 
-    /// The next record is cut off while it is written, so that it is gone when the log is back, and nobody is told.
+    /// Truncates the next record during its write, so that it is gone when the log is back, without notice.
     pub fn tear(&mut self) {
         self.tearing = true;
     }
@@ -98,18 +98,18 @@ impl Stream {
             .map(|(sequence, message)| (*sequence, message))
     }
 
-    /// The last sequence that was given out.
+    /// The last assigned sequence.
     pub fn end(&self) -> u64 {
         self.last
     }
 
-    /// Drops what lies before `keep` in a log.
+    /// Drops the messages of a log before `keep`.
     pub fn trim(&mut self, owner: OwnerId, keep: u64) {
         self.messages
             .retain(|sequence, message| message.owner != owner || *sequence >= keep);
     }
 
-    /// Loses a message from the middle of a log, although it was acknowledged: one that is not its log's last. Says whose.
+    /// Loses an acknowledged message from the middle of a log: not the log's last. Returns the owner.
     pub fn lose_one(&mut self, choice: u64) -> Option<OwnerId> {
         let inner: Vec<u64> = self
             .messages
@@ -121,7 +121,7 @@ impl Stream {
         self.messages.remove(&chosen).map(|message| message.owner)
     }
 
-    /// Loses the newest messages, as after a power cut without sync. Sequences are given out again.
+    /// Loses the newest messages, as after a power cut without sync. Their sequences are assigned again.
     pub fn lose_tail(&mut self, count: usize) -> Vec<OwnerId> {
         let mut lost = Vec::new();
         for _ in 0..count {

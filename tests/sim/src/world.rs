@@ -1,7 +1,7 @@
-//! The world: time, the agenda of what happens next, and everything that takes part.
+//! The world: time, the agenda of coming steps, and all participants.
 //!
-//! One thread, one clock, one source of chance. A step takes no time; what takes time is put on the agenda. So a seed and
-//! a commit give the same run, always.
+//! One thread, one clock, one random generator. A step takes no time; everything that takes time is put on the agenda.
+//! A seed and a commit therefore always give the same run.
 
 mod borders;
 mod carrying;
@@ -50,53 +50,53 @@ use storing::Storing;
 /// The realm's name.
 pub const REALM: &str = "sim";
 
-/// When the simulated realm began, on the wall.
+/// Wall time at the start of the simulated realm.
 const BEGAN: WallTime = WallTime(1_700_000_000_000);
 
-/// How long everything has to come to rest after a parade, milliseconds: calls are sent again after up to 8 s.
+/// Settling time after a parade, milliseconds: calls are resent after up to 8 s.
 const CLOSING_MS: u64 = 9_000;
 
-/// Steps after which a run is taken for a livelock.
+/// Steps after which a run counts as a livelock.
 const STEP_LIMIT: u64 = 20_000_000;
 
-/// Something that is going to happen.
+/// A step on the agenda.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// An envelope arrives at whoever listens for an owner.
+    /// An envelope arrives at the processes that listen for an owner.
     Deliver {
         from: ProcessId,
         to: OwnerId,
         bytes: Vec<u8>,
     },
-    /// A question of a holder reaches the log or the store.
+    /// A holder's request reaches the log or the store.
     Ask { hold: Hold, question: hosting::Question },
-    /// An append that its writer has given up reaches the log after all.
+    /// An append reaches the log after its writer has given up.
     LateAppend {
         owner: OwnerId,
         expect: u64,
         bytes: Vec<u8>,
     },
-    /// A holder that wanted ids is given some.
+    /// A holder that requested ids is granted some.
     GiveIds { hold: Hold },
     /// An answer reaches a holder.
     Answer { hold: Hold, input: writer::Input },
     /// db announces a cursor to a holder.
     Announce { hold: Hold, input: writer::Input },
-    /// Time makes a difference to a holder.
+    /// A holder's deadline.
     Wake { hold: Hold },
-    /// A process tries to take over what it was granted.
+    /// A process tries to take over an owner that it was granted.
     TakeOver { hold: Hold },
-    /// The ledger's holder looks into the outbox, of which it was given something last at `since`.
+    /// The ledger's holder polls the outbox; it last received something at `since`.
     Carry { hold: Hold, outbox: Outbox, since: u64 },
     /// The director's beat.
     Direct,
-    /// db looks at the stream.
+    /// db reads the stream.
     Fold,
-    /// Something reaches a client's core.
+    /// An input reaches a client's core.
     ToClient { client: usize, input: ClientInput },
-    /// Time makes a difference to a client.
+    /// A client's deadline.
     WakeClient { client: usize },
-    /// A client wants to log in or to know where its base is.
+    /// A client logs in, or asks where its base is.
     Login { client: usize, request: clients::LoginCall },
     /// A client's connection reaches a process.
     Connect {
@@ -110,9 +110,9 @@ pub(crate) enum Step {
     Datagram { connection: ConnectionId, bytes: Vec<u8> },
     /// A base notices that a connection is gone.
     Hangup { connection: ConnectionId },
-    /// A client does something.
+    /// A client acts.
     Play { client: usize },
-    /// A process looks at what behaviour asks the database.
+    /// A process works on an inquiry of behaviour to the database.
     Inquire { asking: inquiring::Asking },
     /// db is asked to check an entity out.
     CheckOut {
@@ -120,45 +120,45 @@ pub(crate) enum Step {
         epoch: Epoch,
         database: DatabaseId,
     },
-    /// Whoever holds an owner is asked to let an entity live there.
+    /// The holder of an owner is asked to activate an entity there.
     BeginLife { from: ProcessId, at: OwnerId, begin: Begin },
-    /// No answer to that has come.
+    /// That request has timed out.
     BeginAgain { request: u64 },
-    /// What was asked of the database is answered.
+    /// An inquiry to the database is answered.
     Learned { hold: Hold, input: BaseInput },
     /// A round of the parade is over.
     March { round: u64 },
-    /// The parade is looked at.
+    /// Samples the positions in the parade.
     Glance,
     /// A border is moved.
     MoveBorders,
-    /// A cell process dies in the parade.
+    /// A cell process crashes in the parade.
     StrikeParade { dice: u64, tries: u64 },
-    /// A player goes somewhere.
+    /// A player moves to a position.
     SetOut { client: usize, position: Position },
-    /// Something goes wrong.
+    /// A fault strikes.
     Strike { blow: Blow, dice: u64 },
     /// A process is started.
     Start { service: Service },
-    /// A stopped process goes on.
+    /// A paused process resumes.
     Resume { process: ProcessId },
-    /// A process and the others reach each other again.
+    /// A partition of a process heals.
     Reconnect { process: ProcessId },
-    /// db comes back.
+    /// db restarts.
     StartDb,
-    /// A db that was stopped goes on.
+    /// A paused db resumes.
     ResumeDb,
-    /// A director comes back.
+    /// A director restarts.
     StartDirector,
-    /// A director that was stopped goes on.
+    /// A paused director resumes.
     ResumeDirector,
 }
 
-/// See the module.
+/// The simulated realm, with its agenda and its observations.
 pub struct World {
     /// The seed.
     pub seed: u64,
-    /// What is simulated.
+    /// The plan.
     pub plan: Plan,
     /// Microseconds since the simulation began.
     pub now: u64,
@@ -170,30 +170,30 @@ pub struct World {
     pub schema: Arc<Schema>,
     /// The stream.
     pub stream: Stream,
-    /// Until when the stream takes and answers nothing.
+    /// Until when the log is unavailable.
     log_away: u64,
     /// Until when its disk is slow.
     disk_slow: u64,
-    /// Until when what was lost is being put right: nobody may die meanwhile who alone could.
+    /// Until when lost data is being restored; processes that alone can restore it do not crash meanwhile.
     healing: u64,
     /// The store's memory.
     pub memory: MemoryStore,
-    /// The store, as everybody who takes part has it.
+    /// The store, as all participants use it.
     pub store: Store,
-    /// What is the matter with it.
+    /// The store's current troubles.
     storing: Arc<Mutex<Storing>>,
-    /// The processes that were started and have not died.
+    /// Processes that were started and have not crashed.
     pub processes: BTreeMap<ProcessId, Process>,
     holds: u64,
-    /// The director that leads, if one does.
+    /// The leading director, if there is one.
     pub director: Option<Directing>,
-    /// A director that is stopped.
+    /// A paused director.
     stopped_director: Option<Directing>,
     /// db, if it runs.
     pub db: Option<Folding>,
-    /// A db that is stopped.
+    /// A paused db.
     stopped_db: Option<Folding>,
-    /// The map as it was last drawn.
+    /// The newest map.
     pub map: SpaceMap,
     /// The clients.
     pub clients: Vec<SimClient>,
@@ -202,33 +202,33 @@ pub struct World {
     next_connection: u64,
     logins: BTreeMap<u64, clients::Pending>,
     next_login: u64,
-    /// Lives that were asked for, by the number of the request.
+    /// Requested activations, by request number.
     lives: BTreeMap<u64, inquiring::Asking>,
     next_call: u32,
-    /// What went wrong, in order, for the reader.
+    /// The faults and events, in order, for the reader.
     pub events: Vec<String>,
-    /// How often each kind of fault struck.
+    /// Occurrences of each kind of fault.
     pub struck: BTreeMap<Kind, u64>,
-    /// What was seen to be wrong while it happened.
+    /// Violations observed during the run.
     pub broken: Vec<String>,
-    /// Where the plane is cut.
+    /// The cuts of the plane.
     borders: borders::Borders,
-    /// What was seen of the parade.
+    /// Observations of the parade.
     pub parade: Parade,
-    /// Each log as it was archived, where its realm lets go.
+    /// Each log as it was archived, in realms with retention.
     remembered: BTreeMap<OwnerId, Vec<Vec<u8>>>,
-    /// Bytes of batches that were let go.
+    /// Bytes of batches that retention deleted.
     pub let_go: u64,
-    /// How often boundaries have moved, or cells come or gone.
+    /// Boundary moves, and cells added or retired.
     pub redrawn: u64,
 }
 
 impl World {
-    /// A realm that is about to begin.
+    /// Creates a realm before its first step.
     #[must_use]
     pub fn new(plan: Plan) -> Self {
         let seed = plan.seed;
-        // The plan took the dice from their beginning; what is left out of it changes nothing of these.
+        // The plan drew from the start of the seed's generator; removing faults from a plan does not affect this one.
         let dice: Box<dyn FnMut() -> u64> = Box::new(annals_def::split_mix(!seed));
         let memory = MemoryStore::new();
         let storing = Arc::new(Mutex::new(Storing::of(&plan)));
@@ -279,7 +279,7 @@ impl World {
     /// Runs to the end of the plan.
     ///
     /// # Panics
-    /// When a core does, or the run does not end.
+    /// If a core panics, or the run does not end.
     pub fn run(&mut self) {
         let end = self.end_us();
         while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 <= end) {
@@ -299,18 +299,18 @@ impl World {
         }
     }
 
-    /// Whether clients still play and things still go wrong.
+    /// Whether clients still play and faults still strike.
     #[must_use]
     pub fn is_playing(&self) -> bool {
         self.now < self.play_us()
     }
 
-    /// Microseconds during which clients play and things go wrong.
+    /// Duration of play and faults, microseconds.
     fn play_us(&self) -> u64 {
         self.plan.shape.play_ms * 1_000
     }
 
-    /// When it ends.
+    /// End of the run, microseconds.
     fn end_us(&self) -> u64 {
         let shape = self.plan.shape;
         let parade = if self.plan.crossing.is_some() {
@@ -321,17 +321,17 @@ impl World {
         (shape.play_ms + shape.settle_ms + parade) * 1_000
     }
 
-    /// The store as it is, for checkers.
+    /// The store without troubles, for checkers.
     #[must_use]
     pub fn truth(&self) -> Store {
         self.memory.store()
     }
 
-    /// The moment, as the cores of a process are told it, whose clock on the wall may be wrong.
+    /// The time as given to the cores of a process, whose wall clock may be wrong.
     #[must_use]
     pub fn moment(&self, process: ProcessId) -> Now {
         let wrong_ms = self.processes.get(&process).map_or(0, |process| process.wrong_ms);
-        // The measuring clock did not begin with the realm.
+        // The monotonic clock did not start with the realm.
         let mono = Mono(self.now + 1_000_000_000);
         let millis = self.now / 1_000;
         Now {
@@ -341,17 +341,17 @@ impl World {
         }
     }
 
-    /// A chance.
+    /// A random number.
     pub fn roll(&mut self) -> u64 {
         (self.dice)()
     }
 
-    /// A number of microseconds from `least` to `most`.
+    /// A random number of microseconds from `least` to `most`.
     pub fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.roll() % (most - least + 1)
     }
 
-    /// Whether a trouble befalls what passes by.
+    /// Whether a trouble affects an item of traffic.
     fn befalls(&mut self, trouble: Trouble) -> bool {
         let roll = self.roll();
         let hit = self.plan.odds(trouble, self.now / 1_000).hit(roll);
@@ -365,13 +365,13 @@ impl World {
         *self.struck.entry(kind).or_default() += 1;
     }
 
-    /// Puts something on the agenda, so many microseconds from now.
+    /// Schedules a step after this many microseconds.
     pub(crate) fn after(&mut self, delay: u64, step: Step) {
         self.scheduled += 1;
         self.agenda.insert((self.now + delay, self.scheduled), step);
     }
 
-    /// Notes what went wrong.
+    /// Records an event for the reader.
     pub fn note(&mut self, what: impl std::fmt::Display) {
         self.events.push(format!("{:>9.3} s  {what}", self.now as f64 / 1e6));
     }

@@ -1,4 +1,4 @@
-//! Plans that once failed, shrunk to what made them fail, with what was wrong.
+//! Plans that once failed, shrunk to the faults that matter, with the defect that each found.
 
 use annals_node::writer::Durability;
 use annals_sim::{
@@ -7,9 +7,9 @@ use annals_sim::{
     run,
 };
 
-/// A director draws the map anew while a process does not hear it, and dies before it takes that process for dead. Its
-/// successor must tell the map to whoever comes back with an older one. (Seeds 748 and 811, before there were processes that
-/// hold the ledger's owner: the simulated director told each map once.)
+/// A director draws a new map while it has lost contact with a process, and crashes before it declares that process
+/// dead. Its successor must send the map to a process that returns with an older one. (Seeds 748 and 811, before there
+/// were processes that hold the ledger's owner: the simulated director sent each map once.)
 #[test]
 fn who_missed_a_map_is_told_it_later() {
     let shape = Shape {
@@ -29,8 +29,9 @@ fn who_missed_a_map_is_told_it_later() {
         sight: 60.0,
         downstream: None,
     };
-    // The dice say whom a strike befalls and for how long: the first a cell, until just after it was taken for dead, so that it
-    // gets another owner and the map is drawn anew; the second one of the two other cells, which does not hear of that.
+    // The dice select the target of a strike and its duration: the first hits a cell until just after it is declared
+    // dead, so that it gets another owner and the map is drawn again; the second hits one of the two other cells, which
+    // does not receive that map.
     for dice in [3_597, 3_176] {
         let strikes = [
             (3_624, Blow::CutFromDirector, 8_331_887_543_146_536_546),

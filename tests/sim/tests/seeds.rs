@@ -1,5 +1,5 @@
-//! Seeds: `ANNALS_SIM_SEEDS` of them (10 if it is not set) from `ANNALS_SIM_FIRST` on, or the one that `ANNALS_SIM_SEED`
-//! names, with the faults that `ANNALS_SIM_ONLY` lists by their places in its plan.
+//! Seeds: `ANNALS_SIM_SEEDS` of them (default 10) from `ANNALS_SIM_FIRST` on, or the one in `ANNALS_SIM_SEED`,
+//! restricted to the faults whose indices `ANNALS_SIM_ONLY` lists.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -8,16 +8,16 @@ use std::{
 
 use annals_sim::{Report, coverage::Coverage, minimal, plan::Plan, run};
 
-/// How many seeds run when nobody says.
+/// Number of seeds by default.
 const DEFAULT_SEEDS: u64 = 10;
 
-/// From so many seeds on a kind of fault that never struck is a failure: then the run says nothing of it.
+/// Number of seeds from which a kind of fault that never struck is a failure, since the run does not test it.
 const LONG_RUN: u64 = 500;
 
-/// Failing seeds that are shrunk and told at length; the others are only named.
+/// Maximum failing seeds that are shrunk and reported in full; the others are only listed.
 const MOST_SHRUNK: usize = 3;
 
-/// Threads at most: a run takes some ten megabytes.
+/// Maximum threads: a run takes some ten megabytes.
 const MOST_THREADS: usize = 8;
 
 fn number(name: &str) -> Option<u64> {
@@ -25,7 +25,7 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }
 
-/// The plan of a seed, or the part of it that was asked for.
+/// The plan of a seed, or the requested subset.
 fn plan(seed: u64) -> Plan {
     let plan = Plan::of(seed);
     let only = std::env::var("ANNALS_SIM_ONLY").ok().filter(|text| !text.is_empty());
@@ -41,7 +41,7 @@ fn plan(seed: u64) -> Plan {
     plan.only(&places)
 }
 
-/// Prints what so many seeds came to.
+/// Prints the totals of all seeds.
 fn say(seeds: u64, sum: &Report) {
     println!(
         "{} seeds: {} batches, {} things shown, {} changes of parts shown, {} calls, {} hand-overs, {} entries of the ledger, \
@@ -121,13 +121,13 @@ fn every_promise_is_kept() {
     );
 }
 
-/// Whether somebody traded, a pet lived, a cell part was ended from elsewhere, and somebody was in view because it was before:
-/// otherwise nothing of them was checked.
+/// Whether there was a trade, an activation of a pet, a cell part destroyed by another owner, and a body in view
+/// through the hysteresis; otherwise the run did not test these.
 fn has_everything(sum: &Report) -> bool {
     sum.trades > 0 && sum.lives > 0 && sum.ended > 0 && sum.marched.held > 0
 }
 
-/// What each seed came to, in their order.
+/// The result of each seed, in order.
 fn run_all(seeds: std::ops::Range<u64>) -> Vec<(u64, Result<Report, Box<annals_sim::Failure>>)> {
     let next = AtomicU64::new(seeds.start);
     let work = || {

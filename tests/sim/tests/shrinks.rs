@@ -1,4 +1,4 @@
-//! The harness finds what is wrong, and what of a plan it takes: with a rule of the protocol switched off.
+//! The harness finds defects and shrinks their plans: tested with a rule of the protocol switched off.
 
 use annals_sim::{
     fault::{Blow, Kind, Trouble},
@@ -7,7 +7,7 @@ use annals_sim::{
     run,
 };
 
-/// Faults that a realm takes, and in their midst losses of messages that db has not read.
+/// Faults that a realm survives, and among them losses of messages that db has not read.
 fn plan(fills: bool) -> Plan {
     let mut plan = Plan::of(1);
     plan.shape.play_ms = 8_000;
@@ -40,7 +40,7 @@ fn a_broken_rule_is_found_and_shrunk_to_what_breaks_it() {
     let (shrunk, smaller) = minimal(&failure);
     assert!(shrunk.is_minimal, "{shrunk:?}");
     let kinds: Vec<Kind> = smaller.plan.faults.iter().map(|fault| fault.kind()).collect();
-    // Others may stay: without them other batches are the ones that are lost.
+    // Some others may remain: without them, different batches are lost.
     let is_small = kinds.len() <= failure.plan.faults.len() / 2;
     assert!(is_small && kinds.contains(&Kind::Blow(Blow::LoseMessage)), "{smaller}");
     assert_eq!(smaller.kind(), failure.kind());

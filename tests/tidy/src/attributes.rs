@@ -1,4 +1,4 @@
-//! A lint is switched off only with a reason that the next reader can weigh.
+//! Each suppressed lint states its reason.
 
 use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
@@ -7,10 +7,10 @@ use syn::{Attribute, Expr, Lit, Meta, Token};
 use crate::Violation;
 use crate::repository::SourceFile;
 
-/// The fewest letters that can be a reason.
+/// Minimum length of a reason, letters.
 const SHORTEST_REASON: usize = 8;
 
-/// `allow` and `expect` attributes without a reason, inside `cfg_attr` too.
+/// `allow` and `expect` attributes without a reason, also inside `cfg_attr`.
 pub fn check(file: &SourceFile) -> Vec<Violation> {
     let Ok(tree) = syn::parse_file(&file.text) else {
         return Vec::new();
@@ -23,7 +23,7 @@ pub fn check(file: &SourceFile) -> Vec<Violation> {
     attributes.found
 }
 
-/// Whether one of these attributes switches `lint` off; with the reason that [`check`] asks for.
+/// Whether one of these attributes suppresses `lint`, with the reason that [`check`] requires.
 pub fn switches_off(attributes: &[Attribute], lint: &str) -> bool {
     attributes
         .iter()
@@ -85,7 +85,7 @@ fn has_reason(meta: &Meta) -> bool {
     })
 }
 
-/// What stands between the parentheses.
+/// The items between the parentheses.
 fn parts(meta: &Meta) -> Vec<Meta> {
     match meta {
         Meta::List(list) => list

@@ -1,11 +1,11 @@
-//! Rules of the protocol that comments and documents cite, as `(L1)`, `(C1 to C6)` or `rule F17`, are in `docs/protocol.md`.
+//! Protocol rules cited in comments and documents, as `(L1)`, `(C1 to C6)` or `rule F17`, exist in `docs/protocol.md`.
 
 use std::collections::BTreeSet;
 
 use crate::Violation;
 use crate::repository::SourceFile;
 
-/// The ids of all rules: what stands in bold at the head of an item of the protocol.
+/// The ids of all rules: the bold words at the start of the protocol's list items.
 pub fn rules(protocol: &str) -> BTreeSet<String> {
     let heads = protocol
         .lines()
@@ -16,7 +16,8 @@ pub fn rules(protocol: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Citations in `file` of rules that are not among `rules`. Letters with which no rule begins are something else's.
+/// Citations in `file` of rules that are not among `rules`. Ids with a letter that no rule has belong to something
+/// else.
 pub fn check(file: &SourceFile, rules: &BTreeSet<String>) -> Vec<Violation> {
     let (rust, markdown) = (file.has_extension("rs"), file.has_extension("md"));
     let mut found = Vec::new();
@@ -35,7 +36,7 @@ pub fn check(file: &SourceFile, rules: &BTreeSet<String>) -> Vec<Violation> {
     found
 }
 
-/// A capital and a number of one or two digits.
+/// A capital letter and a number of one or two digits.
 fn is_id(word: &str) -> bool {
     let mut letters = word.chars();
     letters.next().is_some_and(|letter| letter.is_ascii_uppercase())
@@ -43,7 +44,7 @@ fn is_id(word: &str) -> bool {
         && letters.all(|letter| letter.is_ascii_digit())
 }
 
-/// The ids in parentheses that hold nothing else, and those behind the word "rule".
+/// The ids in parentheses that contain nothing else, and those after the word "rule".
 fn cited(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let parenthesised = line.split('(').skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));

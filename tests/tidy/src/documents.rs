@@ -1,15 +1,15 @@
-//! What documents point at is there: links between Markdown files, and paths of this repository in back-quotes, in Markdown
-//! and in comments.
+//! References in documents resolve: links between Markdown files, and paths of this repository in back-quotes, in
+//! Markdown and in comments.
 
 use std::collections::BTreeSet;
 
 use crate::Violation;
 use crate::repository::SourceFile;
 
-/// Folders at the top that make a back-quoted word a path of this repository.
+/// Top-level folders that make a back-quoted word a path of this repository.
 const ROOTS: &[&str] = &[".ci/", "defs/", "docs/", "ops/", "schema/", "services/", "tests/"];
 
-/// The paths that exist: files, and every folder that one of them is in.
+/// The existing paths: files, and all folders that contain one.
 #[derive(Debug, Default)]
 pub struct Existing(BTreeSet<String>);
 
@@ -34,7 +34,7 @@ impl Existing {
     }
 }
 
-/// Links and paths in `file` that lead nowhere.
+/// Links and paths in `file` that do not resolve.
 pub fn check(file: &SourceFile, existing: &Existing) -> Vec<Violation> {
     let markdown = file.has_extension("md");
     let mut found = Vec::new();
@@ -68,7 +68,7 @@ pub fn check(file: &SourceFile, existing: &Existing) -> Vec<Violation> {
     found
 }
 
-/// From the root of the repository, or from the folder of the crate that speaks of it.
+/// Whether a path exists relative to the root of the repository, or to the folder of the crate that mentions it.
 fn stands(path: &str, file: &SourceFile, existing: &Existing) -> bool {
     let own: Vec<_> = file.path.splitn(3, '/').collect();
     existing.has(path) || (own.len() == 3 && existing.has(&format!("{}/{}/{path}", own[0], own[1])))
@@ -97,7 +97,7 @@ fn links(line: &str) -> Vec<String> {
     found
 }
 
-/// `target` as seen from the file `from`, as a path from the root.
+/// Resolves `target`, relative to the file `from`, to a path from the root.
 fn resolve(from: &str, target: &str) -> String {
     let mut parts: Vec<&str> = if target.starts_with('/') {
         Vec::new()
@@ -115,7 +115,7 @@ fn resolve(from: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// Back-quoted words that name a path below one of [`ROOTS`]; those with a pattern in them name none.
+/// Back-quoted words that name a path below one of [`ROOTS`], except patterns.
 fn quoted_paths(line: &str) -> impl Iterator<Item = String> {
     line.split('`')
         .skip(1)

@@ -1,25 +1,26 @@
-//! Arrows point one way. Who may know whom is written down here, crate by crate, as ARCHITECTURE.md says it in words.
+//! Dependencies between crates point one way. The allowed dependencies are listed here, crate by crate, as
+//! ARCHITECTURE.md describes them.
 
 use cargo_metadata::{DependencyKind, Metadata};
 
 use crate::Violation;
 
-/// What a crate is to the others.
+/// The kind of a crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nature {
-    /// Decides; no clock, socket, thread, file or randomness.
+    /// A core or its data; no clock, socket, thread, file or randomness.
     Pure,
-    /// Waits.
+    /// Does I/O.
     Shell,
-    /// Tests and measures; nobody depends on it.
+    /// Tests and benches; no crate depends on it.
     Harness,
 }
 
-/// One crate's place.
+/// A crate and its allowed dependencies.
 struct Place {
     name: &'static str,
     nature: Nature,
-    /// Which crates of ours it may depend on; harnesses may depend on all but the command line.
+    /// Crates of the workspace that it may depend on; harnesses may depend on all but the command line.
     knows: &'static [&'static [&'static str]],
 }
 
@@ -47,10 +48,10 @@ const fn harness(name: &'static str) -> Place {
     }
 }
 
-/// Nobody depends on it.
+/// No crate depends on it.
 const COMMAND_LINE: &str = "annals";
 
-/// The crates that say what things mean.
+/// The crates of the schema layer.
 const SCHEMA: &[&str] = &[
     "annals-ids",
     "annals-proof",
@@ -60,19 +61,19 @@ const SCHEMA: &[&str] = &[
     "annals-wire",
 ];
 
-/// What follows from the ledger's entries, and how it is handed on; no server is built with it.
+/// Conclusions from the ledger's entries, and their exchange format; not part of a server.
 const EVIDENCE: &[&str] = &["annals-evidence"];
 
-/// What people who write definitions use, and no server.
+/// Tools for authors of definitions; not part of a server.
 const AUTHORING: &[&str] = &["annals-authoring"];
 
 /// What all cores share.
 const NODE: &[&str] = &["annals-node"];
 
-/// The trait behind which the store is.
+/// The trait of the store.
 const STORE: &[&str] = &["annals-store"];
 
-/// The cores, and what they are made of.
+/// The cores, and the libraries they consist of.
 const CORES: &[&str] = &[
     "annals-space",
     "annals-cell",
@@ -82,8 +83,8 @@ const CORES: &[&str] = &[
     "annals-db",
 ];
 
-/// Where every crate stands. `schema` knows nobody above it; cores know `schema` and `node`, never each other; two exceptions:
-/// the cell core uses the spatial index, and the cores whose truth is in the store speak to it through its trait.
+/// All crates. `schema` depends on nothing above it; cores depend on `schema` and `node`, never on each other, with two
+/// exceptions: the cell core uses the spatial index, and the cores that keep their state in the store use its trait.
 const PLACES: &[Place] = &[
     pure("annals-ids", &[]),
     pure("annals-proof", &[&["annals-ids"]]),
@@ -109,7 +110,7 @@ const PLACES: &[Place] = &[
         "annals-console",
         &[SCHEMA, NODE, EVIDENCE, STORE, CORES, &["annals-audit", "annals-host"]],
     ),
-    // What somebody outside needs to check evidence: nothing that waits for anybody.
+    // What an outsider needs to check evidence, without I/O runtime.
     shell("annals-verify", &[&["annals-ids", "annals-proof"], EVIDENCE]),
     shell("annals-data", &[&["annals-def"]]),
     shell("annals-client", &[SCHEMA]),
@@ -123,7 +124,7 @@ const PLACES: &[Place] = &[
             STORE,
             CORES,
             EVIDENCE,
-            // The demonstration plays worlds with the sample's puppets, and computes how long they take.
+            // The demonstration plays worlds with the sample's puppets, and computes the required duration.
             &[
                 "annals-audit",
                 "annals-client",
@@ -133,7 +134,7 @@ const PLACES: &[Place] = &[
             ],
         ],
     ),
-    // A game is written against schema and node, and builds the services' binaries with itself inside.
+    // A game depends on schema and node, and builds the services' binaries with itself inside.
     shell("annals-sample", &[SCHEMA, NODE, &["annals-host"]]),
     harness("annals-model"),
     harness("annals-sim"),
@@ -144,7 +145,7 @@ const PLACES: &[Place] = &[
     harness("annals-tidy"),
 ];
 
-/// What pure crates may use of the world: libraries that compute. One more takes a look at what it does when nobody looks.
+/// External crates that pure crates may use: libraries that only compute. Review a crate for I/O before adding it.
 const COMPUTES: &[&str] = &[
     "base64ct",
     "bytes",
@@ -161,12 +162,12 @@ const COMPUTES: &[&str] = &[
     "thiserror",
 ];
 
-/// A crate of the workspace and what it depends on, tests aside.
+/// A crate of the workspace and its dependencies, without those for tests.
 #[derive(Debug, Clone)]
 pub struct Crate {
     /// Its name.
     pub name: String,
-    /// Its folder, from the root.
+    /// Its folder, relative to the root.
     pub folder: String,
     /// The names of its normal and build dependencies.
     pub needs: Vec<String>,
@@ -175,7 +176,7 @@ pub struct Crate {
 /// The crates of the workspace.
 ///
 /// # Panics
-/// When cargo does not answer: then nothing here means anything.
+/// If cargo fails.
 pub fn crates() -> Vec<Crate> {
     let root = crate::repository::root();
     let metadata: Metadata = cargo_metadata::MetadataCommand::new()
@@ -202,12 +203,12 @@ pub fn crates() -> Vec<Crate> {
     metadata.packages.iter().map(describe).collect()
 }
 
-/// What a crate is; `None` when nobody has given it a place.
+/// The kind of a crate; `None` if it is not listed.
 pub fn nature(name: &str) -> Option<Nature> {
     PLACES.iter().find(|place| place.name == name).map(|place| place.nature)
 }
 
-/// Dependencies that point the wrong way, and pure crates that depend on what is not known to be pure.
+/// Dependencies in the wrong direction, and pure crates that depend on crates not known to be pure.
 pub fn check(crates: &[Crate]) -> Vec<Violation> {
     crates.iter().flat_map(check_one).collect()
 }

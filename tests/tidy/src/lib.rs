@@ -1,8 +1,8 @@
 //! Rules of the codebase as tests: layering, sizes, words.
 //!
-//! Responsible for: what a reviewer would otherwise have to remember. Each rule is a module with a function from text or
-//! metadata to [`Violation`]s and with tests that it catches one; `tests/repository.rs` holds the repository against all of
-//! them. Not responsible for: what the compiler, clippy, rustfmt and cargo-deny check already.
+//! Responsible for: rules that a reviewer would otherwise have to remember. Each rule is a module with a function from
+//! text or metadata to [`Violation`]s, and with tests that it catches one; `tests/repository.rs` applies all of them to
+//! the repository. Not responsible for: what the compiler, clippy, rustfmt and cargo-deny check already.
 
 pub mod attributes;
 pub mod citations;
@@ -17,19 +17,19 @@ pub mod words;
 
 use std::fmt;
 
-/// Something that breaks a rule.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
-    /// The file, from the root of the repository; or the crate.
+    /// The file, relative to the root of the repository; or the crate.
     pub place: String,
-    /// The line, from 1; `None` when it is about the whole.
+    /// The line, from 1; `None` if it concerns the whole.
     pub line: Option<usize>,
-    /// What is wrong and what to do.
+    /// The problem, and what to do.
     pub what: String,
 }
 
 impl Violation {
-    /// About a file or crate as a whole.
+    /// A violation by a file or crate as a whole.
     pub fn of(place: &str, what: impl Into<String>) -> Self {
         Self {
             place: place.to_owned(),
@@ -38,7 +38,7 @@ impl Violation {
         }
     }
 
-    /// About one line of a file.
+    /// A violation in one line of a file.
     pub fn at(place: &str, line: usize, what: impl Into<String>) -> Self {
         Self {
             place: place.to_owned(),

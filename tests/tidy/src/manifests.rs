@@ -1,11 +1,11 @@
-//! What every crate has to say in its own files: that it keeps the workspace's lints, what it is for, and, when it is pure,
-//! that it keeps the stricter bans.
+//! Requirements on each crate's own files: it inherits the workspace's lints, describes itself, and, if it is pure, has
+//! the stricter bans.
 
 use toml::{Table, Value};
 
 use crate::Violation;
 
-/// A crate's `Cargo.toml` that does not inherit what all crates share.
+/// Checks that a crate's `Cargo.toml` inherits the shared settings.
 pub fn check(path: &str, text: &str) -> Vec<Violation> {
     let Ok(manifest) = text.parse::<Table>() else {
         return vec![Violation::of(path, "is not TOML")];

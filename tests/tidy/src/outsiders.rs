@@ -1,16 +1,16 @@
-//! Whoever trusts nobody reads what checks evidence: it consists of little, and reaches nobody.
+//! The evidence verifier is small enough to be read by those who trust nobody, and has no network access.
 
 use std::{collections::BTreeSet, process::Command};
 
 use crate::Violation;
 
-/// What checks evidence.
+/// The crate that checks evidence.
 const VERIFIER: &str = "annals-verify";
 
-/// Crates that it may consist of, ours among them, with those that are only there while it is built.
+/// Maximum crates in its build, including ours and build dependencies.
 const MOST: usize = 50;
 
-/// What sockets, runtimes and stores come with.
+/// Crates that bring sockets, runtimes or stores.
 const REACHES_OUT: &[&str] = &[
     "annals-host",
     "annals-store",
@@ -30,10 +30,10 @@ const REACHES_OUT: &[&str] = &[
     "tokio",
 ];
 
-/// The names of all crates that one is built of, tests aside, on the system on which all of it is tested.
+/// Names of all crates in the build of a crate, without those for tests, on the system on which everything is tested.
 ///
 /// # Panics
-/// When cargo does not answer, or does not know the crate: then nothing here means anything.
+/// If cargo fails, or does not know the crate.
 pub fn consists_of(name: &str) -> BTreeSet<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -63,7 +63,7 @@ pub fn consists_of(name: &str) -> BTreeSet<String> {
     names.filter(|name| !name.is_empty()).map(ToOwned::to_owned).collect()
 }
 
-/// A verifier that could reach somebody, or that nobody reads through.
+/// Checks that the verifier has no I/O crates and is small enough to read.
 pub fn check() -> Vec<Violation> {
     let crates = consists_of(VERIFIER);
     let reaching = REACHES_OUT.iter().filter(|name| crates.contains(**name));

@@ -1,5 +1,5 @@
-//! Pure crates take time, randomness, threads, files and sockets as inputs or not at all. Clippy bans the calls that it can
-//! name (`schema/clippy.toml`); this rule bans whole modules, in the crate's own code, and reads macro bodies as well.
+//! Pure crates take time, randomness, threads, files and sockets as inputs or not at all. Clippy bans individual calls
+//! (`schema/clippy.toml`); this rule bans whole modules, in the crate's own code, and covers macro bodies as well.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
@@ -9,7 +9,7 @@ use crate::Violation;
 use crate::attributes::switches_off;
 use crate::repository::SourceFile;
 
-/// A path, or the tail of one, and why not. A ban on a module holds for everything in it.
+/// A path, or the tail of one, and the reason. A ban on a module covers everything in it.
 const BANNED: &[(&[&str], &str)] = &[
     (&["Instant", "now"], "take the time as an input"),
     (&["SystemTime", "now"], "take the time as an input"),
@@ -30,13 +30,13 @@ const BANNED: &[(&[&str], &str)] = &[
     (&["tokio"], "a core does not wait"),
 ];
 
-/// Macros that write where nobody listens.
+/// Macros that write to the standard streams.
 const BANNED_MACROS: &[&str] = &["println", "eprintln", "print", "eprint", "dbg"];
 
-/// Clippy's names for these bans: who switches one of them off, with a reason, is excused here too.
+/// Clippy's names for these bans: code that suppresses one of them, with a reason, is exempt here too.
 const EXCUSES: [&str; 2] = ["disallowed_types", "disallowed_methods"];
 
-/// What a pure crate's source file (`src/`, without its unit tests) must not use.
+/// Uses of banned paths in a pure crate's source file (`src/`, without its unit tests).
 pub fn check(file: &SourceFile) -> Vec<Violation> {
     let Ok(tree) = syn::parse_file(&file.text) else {
         return Vec::new();
@@ -96,7 +96,7 @@ impl Uses<'_> {
         }
     }
 
-    /// The body of a macro is only tokens: paths in it are found by their colons.
+    /// A macro body is only tokens: paths in it are found by their colons.
     fn examine_tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let mut line = 0;

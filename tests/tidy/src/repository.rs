@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What may stand at the top. Anything else belongs below one of these.
+/// Allowed top-level names. Anything else belongs below one of these.
 const TOP: &[&str] = &[
     ".ci",
     ".cargo",
@@ -30,19 +30,19 @@ const TOP: &[&str] = &[
     "tests",
 ];
 
-/// A file, read.
+/// A file and its contents.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
     /// Its path from the root, with `/`.
     pub path: String,
-    /// Its bytes as text; what is not UTF-8 is replaced.
+    /// Its bytes as text, with invalid UTF-8 replaced.
     pub text: String,
     /// Its size in bytes.
     pub size: u64,
 }
 
 impl SourceFile {
-    /// A file that stands nowhere: for testing a rule.
+    /// A file that is not on disk, for testing a rule.
     pub fn new(path: &str, text: &str) -> Self {
         Self {
             path: path.to_owned(),
@@ -51,7 +51,7 @@ impl SourceFile {
         }
     }
 
-    /// Whether its name ends so.
+    /// Whether its name has this extension.
     pub fn has_extension(&self, extension: &str) -> bool {
         Path::new(&self.path)
             .extension()
@@ -68,10 +68,10 @@ pub fn root() -> PathBuf {
         .to_owned()
 }
 
-/// Every file that git tracks or would track, links left out, in the order of their paths.
+/// Every file that git tracks or would track, without links, ordered by path.
 ///
 /// # Panics
-/// When git does not answer or a file cannot be read: then nothing here means anything.
+/// If git fails or a file cannot be read.
 pub fn files() -> Vec<SourceFile> {
     let root = root();
     let listing = Command::new("git")
@@ -91,7 +91,7 @@ pub fn files() -> Vec<SourceFile> {
     paths.into_iter().filter_map(|path| read(&root, path)).collect()
 }
 
-/// `None` for what has just been deleted, and for links.
+/// `None` for deleted files, and for links.
 fn read(root: &Path, path: String) -> Option<SourceFile> {
     let full = root.join(&path);
     let size = fs::symlink_metadata(&full).ok().filter(fs::Metadata::is_file)?.len();
@@ -103,7 +103,7 @@ fn read(root: &Path, path: String) -> Option<SourceFile> {
     })
 }
 
-/// Top-level names that were not agreed upon.
+/// Top-level names that are not allowed.
 pub fn stray_at_top<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut strays: Vec<_> = paths
         .filter_map(|path| path.split('/').next())

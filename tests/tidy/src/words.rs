@@ -1,15 +1,15 @@
-//! Words that have no place here: those that mark an unfinished part, that speak of where or by whom something was made, and
-//! file names that mean nothing.
+//! Banned words: marks of unfinished parts, references to where or by whom something was made, and meaningless file
+//! names.
 
 use crate::Violation;
 use crate::repository::SourceFile;
 
-/// A word, and why not. Words are put together from halves, so that this file passes its own rule.
+/// A word, and the reason. Words are concatenated from halves, so that this file passes its own rule.
 type Ban = (&'static str, &'static str);
 
 const PRIVATE: &str = "not a term of the field: docs/glossary.md has the one that is used";
 
-/// Caught wherever no letter or digit stands beside them: words in capitals in capitals only, others in any case.
+/// Matched where no letter or digit is adjacent: words in capitals match capitals only, others match any case.
 const WORDS: &[Ban] = &[
     (concat!("to", "do!"), "finish it, or leave it out whole"),
     (concat!("TO", "DO"), "finish it, or leave it out whole"),
@@ -54,22 +54,22 @@ const WORDS: &[Ban] = &[
     ),
 ];
 
-/// How such a loop begins.
+/// Start of such a loop.
 const LOOP: &str = concat!("for ", "now in ");
 
-/// File and folder names under which anything could be.
+/// File and folder names that say nothing about their contents.
 const NAMES: &[&str] = &[
     "common", "core", "engine", "helper", "helpers", "lib", "manager", "misc", "types", "util", "utils",
 ];
 
-/// Banned words in a file, and in its name. The lock file and the licence are not our words.
+/// Banned words in a file, and in its name. The lock file and the licence are exempt.
 pub fn check(file: &SourceFile) -> Vec<Violation> {
     let mut found: Vec<_> = meaningless_name(&file.path).into_iter().collect();
     if matches!(file.path.as_str(), "Cargo.lock" | "LICENSE") {
         return found;
     }
     for (number, line) in file.text.lines().enumerate() {
-        // A loop over moments is no excuse.
+        // A `for` loop over a variable with this name is not a match.
         let line = line.replace(LOOP, "");
         let lower = line.to_lowercase();
         for (word, reason) in WORDS {
@@ -85,7 +85,7 @@ fn is_shouted(word: &str) -> bool {
     !word.contains(char::is_lowercase) && word.contains(char::is_uppercase)
 }
 
-/// Whether `word` stands in `text` with no letter or digit beside it.
+/// Whether `word` occurs in `text` with no letter or digit adjacent.
 fn contains_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let before = text[..at].chars().next_back();
@@ -97,7 +97,7 @@ fn contains_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// A Rust module or a folder that is named for nothing. `src/lib.rs` is how cargo calls a crate's root.
+/// A Rust module or a folder with a meaningless name. `src/lib.rs` is cargo's name for a crate's root.
 fn meaningless_name(path: &str) -> Option<Violation> {
     let rust = path.strip_suffix(".rs")?;
     let bad = rust.split('/').find(|part| NAMES.contains(part))?;

@@ -1,4 +1,4 @@
-//! This repository against its rules.
+//! Applies the rules to this repository.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The base service of a realm, with the sample world's game inside.
+//! The base service of a realm, with the sample game built in.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The cell service of a realm, with the sample world's game inside.
+//! The cell service of a realm, with the sample game built in.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Plays worlds through the cores that run them, with the client SDK on the other side.
+//! Plays worlds on the production cores, with the client SDK as clients.
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
 #[rustfmt::skip]

@@ -1,4 +1,4 @@
-//! Puppets play every world there is.
+//! Puppets play every world of the repository.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,10 +17,10 @@ use crate::{
     stage::{BASE, EAST, Stage, WEST},
 };
 
-/// By then four clients have been everything there is.
+/// Time limit within which four clients cover everything.
 const MOST_SECONDS: u64 = 600;
 
-/// What the log says was driven.
+/// What was exercised, according to the logs.
 #[derive(Debug, Default)]
 struct Driven {
     types: BTreeMap<EntityId, TypeId>,
@@ -71,7 +71,7 @@ impl Driven {
         driven
     }
 
-    /// What of a world was not driven.
+    /// Members of a world that were not exercised.
     fn missing(&self, schema: &Schema) -> Vec<String> {
         let mut missing = Vec::new();
         for found in schema.types() {
@@ -104,7 +104,7 @@ impl Driven {
     }
 }
 
-/// Calls every exposed method of what a client controls. Returns how many there were.
+/// Calls every exposed method of the entity that a client controls. Returns the number of calls.
 fn call_everything(stage: &mut Stage, player: usize, dice: &mut dyn FnMut() -> u64, driven: &mut Called) -> u64 {
     let Some((entity, type_id)) = stage.players[player].core.controls() else {
         return 0;
@@ -136,7 +136,7 @@ pub(crate) fn exposed(own: &EntityType) -> impl Iterator<Item = (Part, &Method)>
         .filter(|(_, method)| method.exposed != Exposure::No)
 }
 
-/// What of a world was not called. What has no base part has no client, and is not anybody's to call here.
+/// Exposed methods of a world that were not called. Types without a base part have no client, and are left out.
 pub(crate) fn uncalled(schema: &Schema, called: &Called) -> Vec<String> {
     let with_client = schema.types().iter().filter(|found| found.parts.base);
     let all = with_client.flat_map(|found| exposed(found).map(move |(part, method)| (found, part, method)));
@@ -146,7 +146,7 @@ pub(crate) fn uncalled(schema: &Schema, called: &Called) -> Vec<String> {
         .collect()
 }
 
-/// Calls of which clients were told that nobody took or ran them.
+/// Number of calls that clients were told were not accepted or run.
 fn told_in_vain(stage: &Stage) -> u64 {
     let events = stage.players.iter().flat_map(|player| &player.events);
     let in_vain = events.map(|event| match event {
@@ -193,8 +193,8 @@ fn play(folder: &Path) {
     );
     assert_eq!(counters.denied, 0);
     assert_eq!(stage.base_counters().denied, 0);
-    // Some are made while the base is being taken over, to puppets that are somebody else's or nobody's by the time they arrive:
-    // their clients are told.
+    // Some calls are made while the base is being taken over, and arrive at puppets that another client or none
+    // controls: their clients are notified.
     assert_eq!(counters.called + told_in_vain(&stage), calls, "each call once");
     let mut missing = Driven::read(&stage).missing(&schema);
     missing.extend(uncalled(&schema, &called));

@@ -1,4 +1,4 @@
-//! The sample game: avatars that speak, monsters that walk and can be struck.
+//! The sample game: avatars that speak, monsters that walk and can be attacked.
 
 use std::{path::Path, sync::Arc};
 
@@ -42,7 +42,7 @@ fn definitions_that_it_was_not_built_from_are_refused() {
     assert!(said.contains("`annals defs generate`"), "{said}");
 }
 
-/// Takes for granted what no entity has.
+/// Behaviour that writes a property which no entity has.
 struct Careless(TypeId);
 
 impl Behaviour for Careless {
@@ -73,7 +73,7 @@ fn what_is_denied_unexpectedly_the_owner_reports() {
     Stage::new(Arc::clone(&schema), Arc::new(Careless(space)), space).pass(1_000);
 }
 
-/// Waits until a player is in the world, and says as whom.
+/// Waits until a player is in the world, and returns its avatar.
 pub(crate) fn avatar_of(stage: &mut Stage, player: usize) -> EntityId {
     let avatar = stage.schema.type_named("Avatar").unwrap().id;
     stage.until("it is in the world", |stage| {
@@ -88,7 +88,7 @@ fn text(text: &str) -> Value {
     Value::Unicode(text.to_owned())
 }
 
-/// What a player's client was called with, by name, on an entity.
+/// Arguments of the calls to a player's client, by method name, on an entity.
 fn called(stage: &Stage, player: usize, entity: EntityId, name: &str) -> Vec<Vec<Value>> {
     let events = stage.players[player].events.iter();
     let calls = events.filter_map(|event| match event {
@@ -124,7 +124,7 @@ fn players_meet() {
         players.iter().all(|player| sees(*player))
     });
     let [me, ..] = avatars;
-    // Some of what they tell one another is told near by only.
+    // Some of their messages reach only clients near by.
     let (position, _) = stage.players[0].core.entity(me).and_then(|seen| seen.place).unwrap();
     players.iter().for_each(|player| stage.stand(*player, position));
     stage.pass(1_000);
@@ -242,7 +242,7 @@ fn monsters_walk_and_can_be_struck() {
     let before = place(&stage).unwrap();
     stage.pass(5_000);
     assert_ne!(place(&stage), Some(before), "it walks");
-    // Its pain is seen near by only.
+    // Its pain is visible only from near by.
     stage.stand(player, before.0);
     stage.pass(500);
     for blow in 0..9 {
@@ -301,7 +301,7 @@ fn call_with_any(
     driven.insert((type_id, part, method.index));
 }
 
-/// Calls what any client may call on all that a player sees beside itself. Returns whom it saw.
+/// Calls all exposed methods of the entities that a player sees, other than its own. Returns those entities.
 fn call_others(
     stage: &mut Stage,
     player: usize,
@@ -337,7 +337,7 @@ fn players_find_something_to_call_every_exposed_method_on() {
     });
     let (account, type_id) = stage.players[one].core.controls().unwrap();
     let schema = Arc::clone(&stage.schema);
-    // Whoever has made an avatar is on the account no more.
+    // After it has made an avatar, a client no longer controls the account.
     for name in ["enterWorld", "createAvatar"] {
         let method = schema.entity_type(type_id).unwrap().base_method_named(name).unwrap();
         let what = (type_id, Part::Base, method);
@@ -414,7 +414,7 @@ fn the_world_goes_on_after_every_process_was_lost() {
 
 #[test]
 fn damage_is_asked_of_the_cell_and_answered_by_the_base() {
-    // Nobody but another entity can ask; the account stands for one.
+    // Only another entity can ask; the account serves as one.
     let mut stage = stage();
     let player = stage.join();
     let avatar = avatar_of(&mut stage, player);

@@ -1,5 +1,5 @@
-//! A realm on a table: one base, two cells on either side of a boundary, clients as the SDK has them. Nothing is lost or
-//! late here; owners can be killed.
+//! A realm in one test: one base, two cells on either side of a boundary, and clients that use the SDK. No message is
+//! lost or late; owners can be killed.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -30,13 +30,13 @@ pub(crate) const BASE: OwnerId = OwnerId(10);
 pub(crate) const WEST: OwnerId = OwnerId(20);
 pub(crate) const EAST: OwnerId = OwnerId(21);
 
-/// Stands in for another base.
+/// An owner id that stands for another base.
 const ASKER: OwnerId = OwnerId(11);
 
-/// Milliseconds per step of time.
+/// Milliseconds per time step.
 const STEP_MS: u64 = 20;
 
-/// An owner and its log.
+/// An owner with its log.
 struct Station<R: Role> {
     owner: Owner<R>,
     log: Vec<Vec<u8>>,
@@ -50,7 +50,7 @@ pub(crate) struct Stage {
     base: Station<BaseRole>,
     cells: BTreeMap<OwnerId, Station<CellRole>>,
     pub(crate) players: Vec<Player>,
-    /// What happens at a log-in to an account that has a client.
+    /// How a log-in to an account that has a client is handled.
     pub(crate) duplicate: DuplicateLogin,
     now: u64,
     secrets: u64,
@@ -58,11 +58,11 @@ pub(crate) struct Stage {
     answers: Vec<Outcome>,
 }
 
-/// A client and what it was told.
+/// A client with the events that it received.
 pub(crate) struct Player {
     pub(crate) core: ClientCore,
     account: DatabaseId,
-    /// The connection that was lost, of which the client does not know.
+    /// The lost connection that the client has not noticed.
     cut_off: Option<Attempt>,
     pub(crate) events: Vec<Event>,
     connection: Option<(ConnectionId, Attempt)>,
@@ -91,10 +91,10 @@ impl<R: Role> Station<R> {
         self.owner = take_over(stage, owner, now, self.epoch, &self.log, make);
     }
 
-    /// Answers what the writer asks, and takes what may leave.
+    /// Answers the writer's requests, and returns the released outputs.
     ///
     /// # Panics
-    /// When the owner reports anything: no game here is to be denied what it does not expect.
+    /// If the owner reports an error: no game here may be denied an operation unexpectedly.
     fn pump(&mut self, now: Now) -> Vec<Output> {
         while let Some(action) = self.owner.poll_log(now) {
             let answer = match action {
@@ -157,12 +157,12 @@ impl Stage {
         }
     }
 
-    /// Adds a client; it logs in as an account of its own.
+    /// Adds a client, which logs in to an account of its own.
     pub(crate) fn join(&mut self) -> usize {
         self.join_as(self.players.len())
     }
 
-    /// Adds a client that logs in as this account.
+    /// Adds a client that logs in to this account.
     pub(crate) fn join_as(&mut self, account: usize) -> usize {
         let number = self.players.len();
         let credentials = Credentials {
@@ -184,14 +184,14 @@ impl Stage {
         number
     }
 
-    /// A client's connection breaks, and it does not come back.
+    /// Breaks a client's connection for good.
     pub(crate) fn lose(&mut self, player: usize) {
         self.hang_up(player);
         self.players[player].core.leave();
         self.drain(player);
     }
 
-    /// Forgets the clients; none of them is connected.
+    /// Removes the clients; none of them may be connected.
     pub(crate) fn forget_players(&mut self) {
         assert!(self.players.iter().all(|player| player.connection.is_none()));
         self.players.clear();
@@ -202,7 +202,7 @@ impl Stage {
         self.base.owner.role().sessions()
     }
 
-    /// Calls a method of an entity as a client.
+    /// Calls a method of an entity, as a client.
     pub(crate) fn call(
         &mut self,
         player: usize,
@@ -217,14 +217,14 @@ impl Stage {
         called.unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
-    /// A client puts its entity somewhere.
+    /// Moves a client's entity.
     pub(crate) fn stand(&mut self, player: usize, position: Position) {
         let moved = self.players[player].core.move_to(position, Direction::default());
         assert!(moved, "player {player} is playing");
         self.drain(player);
     }
 
-    /// Loses a process that holds this owner, and has another take it over.
+    /// Loses the process that holds this owner, and lets another take it over.
     pub(crate) fn crash(&mut self, owner: OwnerId) {
         let now = self.now();
         let terms = (&self.schema, &self.behaviour);
@@ -240,7 +240,7 @@ impl Stage {
         self.draw_map();
     }
 
-    /// A client loses its connection, and does not reach the realm until [`Stage::reconnect`].
+    /// Breaks a client's connection, until [`Stage::reconnect`].
     pub(crate) fn cut_off(&mut self, player: usize) {
         if let Some((connection, attempt)) = self.players[player].connection.take() {
             self.players[player].cut_off = Some(attempt);
@@ -248,7 +248,7 @@ impl Stage {
         }
     }
 
-    /// The client notices that its connection was lost, and resumes.
+    /// Lets the client notice that its connection was lost, and resume.
     pub(crate) fn reconnect(&mut self, player: usize) {
         if let Some(attempt) = self.players[player].cut_off.take() {
             let reason = CloseReason::Lost;
@@ -256,15 +256,15 @@ impl Stage {
         }
     }
 
-    /// Calls a method of an entity as a client, if that is in view.
+    /// Calls a method of an entity, as a client, if it is in view.
     pub(crate) fn try_call(&mut self, player: usize, entity: EntityId, part: Part, method: &str) {
         let now = self.millis();
-        // What is not in view, or has no such method, is not called.
+        // A call to an entity that is not in view, or has no such method, is ignored.
         let _ = self.players[player].core.call(now, entity, part, method, &[]);
         self.drain(player);
     }
 
-    /// Lets time pass.
+    /// Advances time.
     pub(crate) fn pass(&mut self, milliseconds: u64) {
         for _ in 0..milliseconds.div_ceil(STEP_MS) {
             self.now += STEP_MS * 1_000;
@@ -282,7 +282,7 @@ impl Stage {
         }
     }
 
-    /// Lets time pass until something is so.
+    /// Advances time until a condition holds.
     pub(crate) fn until(&mut self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
         for _ in 0..1_000 {
             if is_so(self) {
@@ -293,7 +293,7 @@ impl Stage {
         panic!("{what}: not after {} s", 1_000 * STEP_MS / 1_000);
     }
 
-    /// Asks a method of an entity's base part as another owner's entity would, and returns what is answered.
+    /// Calls a method of an entity's base part, as another owner's entity would, and returns the answers.
     pub(crate) fn ask_base(&mut self, entity: EntityId, method: &str, args: Vec<Value>) -> Vec<Outcome> {
         let image = self.base.owner.state().entities[&entity].type_id;
         let found = self
@@ -338,20 +338,20 @@ impl Stage {
         }
     }
 
-    /// How many entities of a type are real on these owners.
+    /// Number of entities of a type that are real on these owners.
     pub(crate) fn count(&self, owners: &[OwnerId], entity_type: &str) -> usize {
         let type_id = self.schema.type_named(entity_type).unwrap().id;
         let images = owners.iter().flat_map(|owner| self.state(*owner).entities.values());
         images.filter(|image| image.type_id == type_id).count()
     }
 
-    /// All that was logged, by owner.
+    /// All logged batches, by owner.
     pub(crate) fn batches(&self) -> impl Iterator<Item = Batch> {
         let cells = self.cells.values().flat_map(|cell| &cell.log);
         cells.chain(&self.base.log).map(|bytes| Batch::read(bytes).unwrap())
     }
 
-    /// What an owner's log folds into.
+    /// State that an owner's log folds into.
     pub(crate) fn folded(&self, owner: OwnerId) -> OwnerState {
         match self.cells.get(&owner) {
             Some(cell) => fold(owner, Part::Cell, &cell.log),
@@ -383,7 +383,7 @@ impl Stage {
         self.carry_out(owner, out);
     }
 
-    /// Does what an owner asks of its shell.
+    /// Performs an owner's outputs, as its shell would.
     fn carry_out(&mut self, from: OwnerId, outputs: Vec<Output>) {
         let now = self.now();
         for output in outputs {
@@ -527,7 +527,7 @@ impl Stage {
         }
         let ticket = self.secret();
         let account = self.players[number].account;
-        // A life that has not ended keeps its check-out, as in the database.
+        // An activation that has not ended keeps its check-out, as in the database.
         let live = self.base.owner.state().databases.get(&account);
         let live = live.and_then(|entity| self.base.owner.state().entities[entity].base());
         let checkout = live.map_or(self.secrets, |base| base.checkout);

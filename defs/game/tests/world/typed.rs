@@ -1,4 +1,4 @@
-//! Generated code at work: on a server, on ghosts, and in a client.
+//! Generated code in use: on a server, on ghosts, and in a client.
 
 use std::{
     path::Path,
@@ -28,10 +28,10 @@ fn sample() -> Arc<Schema> {
     schema(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
 }
 
-/// What a test wants done by an avatar's cell part, and what came of it.
+/// A function that a test runs in an avatar's cell part; it returns its observations.
 type Deed = fn(&mut Context<'_>) -> Vec<String>;
 
-/// Begins with an avatar that does a deed.
+/// Behaviour that creates an avatar, which runs the function.
 struct Doing {
     deed: Deed,
     said: OnceLock<Vec<String>>,
@@ -66,10 +66,10 @@ impl Behaviour for Doing {
     }
 }
 
-/// A change as it was recorded: of which property, where in it, and what.
+/// A recorded change: the property, the path in it, and the edit.
 type Recorded = (MemberId, Vec<u32>, Edit);
 
-/// Has a deed done; returns what it says, and the changes that were recorded.
+/// Runs the function; returns its observations, and the recorded changes.
 fn done(deed: Deed) -> (Vec<String>, Vec<Recorded>) {
     let said = OnceLock::new();
     let doing = Arc::new(Doing { deed, said });
@@ -195,7 +195,7 @@ fn a_component_is_recorded_as_what_changed_in_it() {
         own.set_hp(50).unwrap();
         let sample = Dispatcher::new(&sample(), Sample).unwrap();
         let caller = caller();
-        // One blow, through the game: its health is a component.
+        // One hit, through the game: the health is a component.
         let take_damage = MemberId(0);
         let answer = sample.call(own.context, take_damage, &[Value::Int(20)], &caller);
         vec![format!("{answer:?}")]
@@ -221,7 +221,7 @@ fn who_was_beaten_wakes_where_it_was_put_or_where_it_could_not_be_put() {
         sample.teleported(own.context, WORLD);
         own.set_hp(0).unwrap();
         sample.teleport_failed(own.context, &TeleportFailed::NoSpace(WORLD));
-        // Who was put somewhere in good health is as before.
+        // A teleport does not heal an avatar that is alive.
         own.set_hp(5).unwrap();
         sample.teleported(own.context, WORLD);
         Vec::new()
@@ -290,7 +290,7 @@ fn who_is_to_be_answered_survives_as_a_note() {
     assert_eq!(Later::<server::TakeDamageReply>::from_note(&longer), None);
 }
 
-/// A client that notes what it is told.
+/// A client that records its callbacks.
 #[derive(Debug, Default)]
 struct Noting {
     told: Vec<String>,
@@ -343,7 +343,7 @@ impl avatar::ClientBehaviour for Noting {
     }
 
     fn set_friends(&mut self, seen: &avatar::Client<'_>, old: Option<Vec<String>>) {
-        // A slice has changed, and there is no callback for that.
+        // A slice has changed, for which there is no callback.
         self.told.push(format!("friends {old:?} -> {:?}", seen.friends()));
     }
 }
@@ -356,7 +356,7 @@ impl monster_client::ClientBehaviour for Noting {
 
 impl chest_client::ClientBehaviour for Noting {}
 
-/// Tells a game what has happened to a player since.
+/// Dispatches a player's new events to a game.
 fn tell(stage: &mut Stage, dispatcher: &mut ClientDispatcher<Noting>) -> Result<Vec<String>, Mismatch> {
     let player = &mut stage.players[0];
     for event in std::mem::take(&mut player.events) {

@@ -1,4 +1,5 @@
-//! Players that come and go: two clients of one account, quick visits by the thousand, and what others see meanwhile.
+//! Players that come and go: two clients of one account, thousands of short visits, and what other clients see
+//! meanwhile.
 
 use annals_base::{DuplicateLogin, TICKET_WINDOW};
 use annals_client::{EndReason, Event};
@@ -16,7 +17,7 @@ const OWNERS: [annals_ids::OwnerId; 3] = [BASE, WEST, EAST];
 /// Monsters in the world; they walk from cell to cell.
 const MONSTERS: usize = 12;
 
-/// Why a player's client has ended.
+/// Reason for which a player's client has ended.
 fn ended(stage: &Stage, player: usize) -> Option<EndReason> {
     stage.players[player].events.iter().find_map(|event| match event {
         Event::Ended(reason) => Some(*reason),
@@ -77,7 +78,8 @@ fn a_second_client_is_refused_where_the_realm_says_so() {
     assert!(stage.players[first].core.is_playing());
     assert_eq!(log_ins(&stage, first), 1);
 
-    // A client that resumed after its base was lost counts too, though nobody knows any more for which account it logged in.
+    // A client that resumed after its base was lost counts too, although the account it logged in to is no longer
+    // known.
     stage.crash(BASE);
     stage.pass(5_000);
     assert!(stage.players[first].core.is_playing());
@@ -87,7 +89,7 @@ fn a_second_client_is_refused_where_the_realm_says_so() {
     assert!(end.is_elsewhere(), "{end}");
     assert!(stage.players[first].core.is_playing());
 
-    // One that is away is replaced: its player may sit in front of another machine.
+    // A client that is disconnected is replaced: its player may have moved to another machine.
     stage.cut_off(first);
     let fourth = stage.join_as(0);
     avatar_of(&mut stage, fourth);
@@ -101,7 +103,7 @@ fn a_second_client_is_refused_where_the_realm_says_so() {
 /// How a visit ends.
 #[derive(Clone, Copy, Debug)]
 enum End {
-    /// The client says good-bye.
+    /// The client says goodbye.
     Leaves,
     /// The player logs off.
     LogsOff,
@@ -109,8 +111,8 @@ enum End {
     Breaks,
 }
 
-/// A visit from the log-in to its end, so many milliseconds later: at once, before there is a session; on the account; or in the
-/// world.
+/// A visit from the log-in to its end, `after` milliseconds later: at once, before there is a session; on the account;
+/// or in the world.
 fn visit(stage: &mut Stage, account: usize, end: End, after: u64) {
     let player = stage.join_as(account);
     stage.pass(after);
@@ -119,7 +121,7 @@ fn visit(stage: &mut Stage, account: usize, end: End, after: u64) {
         End::LogsOff => {
             let avatar = stage.players[player].core.controls().map(|(entity, _)| entity);
             if let Some(avatar) = avatar {
-                // On the account there is nothing to log off from.
+                // An account without an avatar has no log-off.
                 stage.try_call(player, avatar, Part::Base, "logOff");
             }
             stage.players[player].core.leave();
@@ -129,7 +131,7 @@ fn visit(stage: &mut Stage, account: usize, end: End, after: u64) {
     stage.pass(20);
 }
 
-/// Bytes that a snapshot of each owner takes beside its entities, and how many entities it has.
+/// Bytes of each owner's snapshot other than its entities, and the number of its entities.
 fn sizes(stage: &Stage) -> [(usize, usize); 3] {
     OWNERS.map(|owner| {
         let (state, mut bytes) = (stage.state(owner), Vec::new());
@@ -138,7 +140,7 @@ fn sizes(stage: &Stage) -> [(usize, usize); 3] {
     })
 }
 
-/// Links of which an entity keeps an end.
+/// Number of links of which entities keep an end.
 fn links(stage: &Stage) -> usize {
     let images = OWNERS.iter().flat_map(|owner| stage.state(*owner).entities.values());
     images
@@ -163,7 +165,7 @@ fn two_thousand_quick_visits_leave_nothing_behind() {
         if round % 10 != 9 {
             continue;
         }
-        // A session waits for its client for a while, that of a ticket for longest.
+        // A session waits for its client for a while, and longest while its ticket is valid.
         stage.pass(u64::try_from(TICKET_WINDOW.as_millis()).unwrap() + 5_000);
         assert_eq!(stage.sessions(), 0, "round {round}");
         for entity_type in ["Account", "Avatar"] {
@@ -184,7 +186,7 @@ fn two_thousand_quick_visits_leave_nothing_behind() {
     assert!(base.estates.is_empty() && base.departing.is_empty() && base.databases.is_empty());
 }
 
-/// Where a player sees an entity.
+/// Position at which a player sees an entity.
 fn seen_at(stage: &Stage, player: usize, entity: EntityId) -> Option<Position> {
     let seen = stage.players[player].core.entity(entity)?;
     seen.place.map(|(position, _)| position)
@@ -198,7 +200,7 @@ fn one_clients_leaving_does_not_stop_anothers_updates() {
     let begin = seen_at(&stage, stays, own).unwrap();
     for step in 1..=40_u16 {
         if step % 4 == 0 {
-            // Somebody comes near, and goes in one way or another.
+            // A visitor comes near, and leaves in one of three ways.
             let end = [End::Leaves, End::LogsOff, End::Breaks][usize::from(step / 4) % 3];
             visit(&mut stage, 2 + usize::from(step), end, 1_200);
         }

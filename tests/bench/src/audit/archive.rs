@@ -1,5 +1,5 @@
-//! An archive of a realm that has done much: cells whose entities change, a base whose players move their items about, and
-//! the ledger's log of it.
+//! An archive of a busy realm: cells whose entities change, a base whose players move their items, and the ledger's
+//! log.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ use annals_store::{
 /// Cells.
 const CELLS: u32 = 7;
 
-/// Properties of what changes.
+/// Properties of the changing entities.
 const PROPERTIES: u64 = 16;
 
 const BASE: OwnerId = OwnerId(1);
@@ -37,22 +37,22 @@ const ACCOUNT: DatabaseId = DatabaseId(1);
 const KIND: AssetKind = AssetKind(1);
 const EPOCH: Epoch = Epoch(1);
 
-/// How much.
+/// Size of the archive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// Batches of each owner.
     pub(crate) rounds: u64,
-    /// Items, made in the first rounds and moved from then on.
+    /// Items, created in the first rounds and moved afterwards.
     pub(crate) items: u64,
-    /// Items that are made or moved in a round.
+    /// Items created or moved per round.
     pub(crate) moves: u64,
     /// Changes in each batch of a cell.
     pub(crate) changes: u64,
-    /// Bytes of text that each of them sets; 0 where it sets a number.
+    /// Bytes of text that each change sets; 0 if it sets a number.
     pub(crate) text: usize,
 }
 
-/// What was made.
+/// What the archive contains.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Made {
     pub(crate) events: u64,
@@ -71,7 +71,7 @@ struct Archive {
     events: u64,
 }
 
-/// Writes it.
+/// Writes the archive.
 pub(crate) async fn make(store: &Store, plan: Plan) -> Made {
     let mut archive = Archive::default();
     for cell in 0..CELLS {
@@ -113,7 +113,7 @@ pub(crate) async fn make(store: &Store, plan: Plan) -> Made {
     }
 }
 
-/// An item is made, as long as there are to be more, or moved to another slot.
+/// Creates an item while fewer than `most` exist, otherwise moves one to another slot.
 fn wish(items: &mut Vec<Slot>, most: u64, dice: u64) -> (Order, Passage) {
     let here = |slot| Place {
         holder: Holder::Stored(ACCOUNT),
@@ -190,7 +190,7 @@ fn entered(number: u64, at: LogPosition, (order, passage): (Order, Passage)) -> 
     )
 }
 
-/// A change that no other is like: numbers as a game's are, which compress as they do.
+/// A unique change: numbers like those of a game, which compress similarly.
 fn changed(number: u64, cell: u64, text: usize) -> Event {
     let mixed = (number * 131 + cell).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     event(
@@ -215,7 +215,7 @@ fn event(subject: Subject, body: Body) -> Event {
 }
 
 impl Archive {
-    /// An owner's log begins.
+    /// Opens an owner's log.
     async fn open(&mut self, store: &Store, owner: OwnerId, kind: OwnerKind) {
         self.append(store, owner, &[], true).await;
         let tail = self.tails[&owner];
@@ -237,7 +237,7 @@ impl Archive {
         store.run_repeatable(write).await.expect("the store takes it");
     }
 
-    /// Says how far each log is archived.
+    /// Writes the cursor of each log.
     async fn write_cursors(&self, store: &Store) {
         for (owner, tail) in &self.tails {
             let cursor = Cursor {
@@ -287,7 +287,7 @@ impl Archive {
         LogPosition { owner, batch: number }
     }
 
-    /// Writes a segment of what has gathered, and the tree.
+    /// Writes a segment of the pending batches, and the tree.
     async fn seal(&mut self, store: &Store) {
         let leaves = std::mem::take(&mut self.leaves);
         self.bytes = 0;

@@ -1,5 +1,5 @@
-//! A large game's definitions, written as designers write them: 2,000 types with comments,
-//! blanks and line ends, interfaces, aliases of aliases, defaults, and every section of the language.
+//! Definitions of a large game in the style of designers: 2,000 types with comments, blanks and line ends, interfaces,
+//! aliases of aliases, defaults, and every section of the language.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use annals_def::{Tree, split_mix};
 /// Entity types.
 const TYPES: usize = 2_000;
 
-/// Interfaces that the types share; each brings [`INTERFACE_PROPERTIES`] properties to its heirs.
+/// Interfaces that the types share; each adds [`INTERFACE_PROPERTIES`] properties to the types that implement it.
 const INTERFACES: usize = 60;
 
 /// Aliases, each a dictionary, a sequence or another name.
@@ -53,7 +53,7 @@ const WORDS: [&str; 16] = [
     "aggro", "speech", "trade", "faction",
 ];
 
-/// The files of the game; the same on every machine.
+/// The files of the game, the same on every machine.
 pub(super) fn tree() -> Tree {
     let mut dice = split_mix(2_000);
     let mut below = move |bound: usize| (dice() % bound as u64) as usize;

@@ -1,19 +1,19 @@
-//! Baseline: the uniform grid, in its textbook form: each tick everybody is put into the square in which it is, and every
-//! observer looks through the squares that its area touches.
+//! Baseline: the uniform grid, in its textbook form: each tick every entity is put into its square, and every observer
+//! scans the squares that its area touches.
 
 use super::{Baseline, Event};
 
-/// See the module.
+/// The uniform grid.
 pub struct Grid {
     /// Side of a square, metres.
     side: f32,
-    /// Squares along each side of the world; what is outside of it is in the outermost ones.
+    /// Squares along each side of the world; positions outside are in the outermost ones.
     across: usize,
     squares: Vec<Vec<(u32, [f32; 2])>>,
     bodies: Vec<Option<[f32; 2]>>,
     observers: Vec<Option<Observer>>,
     seen: Vec<Vec<u32>>,
-    /// Per entity, whether the observer in question saw it, and sees it.
+    /// Per entity, whether the current observer saw it before, and sees it.
     marks: Vec<u64>,
     mark: u64,
 }
@@ -26,7 +26,7 @@ struct Observer {
 }
 
 impl Grid {
-    /// An empty one for so many entities, in a world so wide, with squares of such a side, metres.
+    /// An empty grid for this many entities, in a world of this width, with squares of this side, metres.
     #[must_use]
     pub fn new(entities: usize, world: f32, side: f32) -> Self {
         let across = index(world / side) + 1;

@@ -1,12 +1,12 @@
 //! Baseline: the cross-linked list, in its textbook form.
 //!
-//! Everything stands in two lists, one sorted by x and one by z: each body as a node, each area of interest as pairs of
-//! nodes that bound it. What moves is shuffled past its neighbours, first along x, then along z, and a body that passes a
-//! bound may come in or go out. There are two areas around each observer: coming into the inner one counts, and going out of
-//! the outer one (the hysteresis).
+//! There are two lists, one sorted by x and one by z, with each body as a node, and each area of interest as pairs of
+//! nodes that bound it. A moving node is shuffled past its neighbours, first along x, then along z; a body that passes
+//! a bound may enter or leave. There are two areas around each observer: entering the inner one counts, and leaving the
+//! outer one (the hysteresis).
 //!
-//! Whether a body did come in is decided when everybody's place was told, by where both are then: whoever moves first would
-//! otherwise see what is gone again when the others have moved.
+//! Whether a body entered is decided after all positions of a tick are set, from the final positions: otherwise the
+//! first to move would see bodies that are gone again once the others have moved.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ const TAIL: usize = 1;
 /// Nodes of an entity: its body, and the lower and upper bounds of its inner and outer area.
 const NODES: usize = 5;
 
-/// In which order nodes stand that have the same coordinate: what is on a bound is within.
+/// Order of nodes with the same coordinate: a body on a bound is inside.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 enum Rank {
     Lower,
@@ -44,16 +44,16 @@ struct Node {
     is_linked: bool,
 }
 
-/// See the module.
+/// The cross-linked list.
 pub struct List {
     nodes: Vec<Node>,
     seen: Vec<BTreeSet<u32>>,
-    /// Observers, and the bodies that passed a bound of theirs.
+    /// Observers, and the bodies that passed one of their bounds.
     crossings: Vec<(usize, usize)>,
 }
 
 impl List {
-    /// An empty one for so many entities.
+    /// An empty list for this many entities.
     #[must_use]
     pub fn new(entities: usize) -> Self {
         let end = |at: f32, rank| Node {
@@ -79,7 +79,7 @@ impl List {
         }
     }
 
-    /// Puts a node into both lists right behind another, where that is.
+    /// Inserts a node into both lists directly after another, at its position.
     fn link(&mut self, node: usize, behind: usize) {
         for axis in [X, Z] {
             let next = self.nodes[behind].after[axis];
@@ -101,7 +101,7 @@ impl List {
         self.nodes[node].is_linked = false;
     }
 
-    /// Moves a node along one axis, past everything between where it was and where it is.
+    /// Moves a node along one axis, past all nodes between its old and new position.
     fn shuffle(&mut self, node: usize, axis: usize, to: f32) {
         self.nodes[node].at[axis] = to;
         loop {
@@ -127,7 +127,7 @@ impl List {
         (one.at[axis], one.rank) < (other.at[axis], other.rank)
     }
 
-    /// Exchanges two nodes, of which the second stands right behind the first.
+    /// Exchanges two adjacent nodes, the second directly after the first.
     fn swap(&mut self, first: usize, second: usize, axis: usize) {
         let (before, after) = (self.nodes[first].before[axis], self.nodes[second].after[axis]);
         self.nodes[before].after[axis] = second;
@@ -138,7 +138,7 @@ impl List {
         self.nodes[after].before[axis] = first;
     }
 
-    /// Two nodes have passed each other.
+    /// Handles two nodes that passed each other.
     fn crossed(&mut self, one: usize, other: usize, axis: usize) {
         let (body, bound) = match (self.nodes[one].rank, self.nodes[other].rank) {
             (Rank::Body, Rank::Lower | Rank::Upper) => (one, other),
@@ -162,7 +162,7 @@ impl List {
         self.nodes[lower].at[axis] <= at && at <= self.nodes[lower + 1].at[axis]
     }
 
-    /// Moves the bounds of an area, those first that make it larger.
+    /// Moves the bounds of an area, first those that enlarge it.
     fn bound(&mut self, observer: usize, area: Area, [x, z]: [f32; 2], radius: f32) {
         let lower = lower(observer, area);
         let upper = lower + 1;

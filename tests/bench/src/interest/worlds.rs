@@ -1,31 +1,31 @@
-//! Where the measured entities are: everybody walks, in one direction for a while, and turns back at the edge.
+//! Positions of the measured entities: all walk in one direction for a while, and turn back at the edge.
 
-/// Metres that a coordinate is a multiple of. With it, sums of coordinates and radii are exact in a float, and all that is
-/// measured sees the same, though it compares differently.
+/// All coordinates are multiples of this, metres. Sums of coordinates and radii are then exact in a float, so that all
+/// algorithms see the same, although they compare differently.
 const RASTER: f32 = 1.0 / 256.0;
 
-/// Metres that the slowest and the fastest go in a tick of 100 ms: a stroll and a run.
+/// Distance of the slowest and the fastest in a tick of 100 ms, metres: a stroll and a run.
 const SLOWEST: f32 = 0.1;
 const FASTEST: f32 = 0.6;
 
-/// One in so many turns at each tick.
+/// One in this many entities turns at each tick.
 const TURNS: u64 = 30;
 
-/// A square world in which everybody walks.
+/// A square world in which all entities walk.
 #[derive(Clone)]
 pub(super) struct World {
     /// Its side, metres.
     pub(super) side: f32,
-    /// Where everybody is: x and z.
+    /// Positions: x and z.
     pub(super) places: Vec<[f32; 2]>,
     steps: Vec<[f32; 2]>,
-    /// One in so many leaps to somewhere else at each tick.
+    /// One in this many entities jumps to another place at each tick.
     leaps: Option<u64>,
     dice: u64,
 }
 
 impl World {
-    /// Spreads so many over a square of that side.
+    /// Distributes this many entities over a square of this side.
     pub(super) fn new(entities: usize, side: f32) -> Self {
         let mut world = Self {
             side,
@@ -43,7 +43,7 @@ impl World {
         world
     }
 
-    /// The same, in which one in so many leaps to somewhere else at each tick.
+    /// The same world, in which one in this many entities jumps at each tick.
     pub(super) fn leaping(self, one_in: u64) -> Self {
         Self {
             leaps: Some(one_in),
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    /// Everybody goes on for a tick.
+    /// Moves all entities by a tick.
     pub(super) fn walk(&mut self) {
         for entity in 0..self.places.len() {
             if self.roll().is_multiple_of(TURNS) {
@@ -82,7 +82,7 @@ impl World {
         [angle.cos() * length, angle.sin() * length].map(rastered)
     }
 
-    /// From 0 to 1.
+    /// A random number from 0 to 1.
     fn share(&mut self) -> f32 {
         (self.roll() >> 40) as f32 / (1_u64 << 24) as f32
     }

@@ -1,4 +1,4 @@
-//! A cell full of entities that walk in small circles, driven as its shell would drive it.
+//! A cell full of entities that walk in small circles, driven as by its shell.
 
 use std::{collections::VecDeque, f32::consts::TAU, sync::Arc, time::Duration};
 
@@ -20,28 +20,28 @@ use annals_wire::{
     client::{Known, Movements, ToClientDatagram},
 };
 
-/// How long a tick period is.
+/// The tick period.
 pub(super) const TICK: Duration = annals_cell::TICK;
 
-/// One entity in so many has a client.
+/// One entity in this many has a client.
 pub(super) const WITNESS_EVERY: usize = 10;
 
-/// How far a client sees to each side, metres.
+/// AoI radius of a client, metres.
 pub(super) const SIGHT: f32 = 50.0;
 
 const HYSTERESIS: f32 = 5.0;
 
-/// How far entities' homes are apart, metres: some fifty are in view.
+/// Distance between entities' homes, metres: about fifty are in view.
 const APART: f32 = 14.0;
 
-/// How long a step is, metres, and how many make a circle.
+/// Length of a step, metres, and steps per circle.
 const STEP: f32 = 0.5;
 const STEPS: f32 = 32.0;
 
-/// One step in so many changes a property that others see.
+/// One step in this many changes a property that others see.
 const CHANGE_ODDS: u64 = 20;
 
-/// How late a shell wakes at least, and the time between two entities that are made, microseconds.
+/// Minimum wake-up latency of a shell, and the interval between two creations, microseconds.
 const WAKING: u64 = 1_000;
 const SPAWNING: u64 = 100;
 
@@ -50,23 +50,23 @@ const BASE: OwnerId = OwnerId(2);
 const SPACE: SpaceId = SpaceId(1);
 pub(super) const WALKER: TypeId = TypeId(0);
 const PLAYER: TypeId = TypeId(1);
-/// Stands still and has nothing to do.
+/// Stationary and inactive.
 pub(super) const STONE: TypeId = TypeId(2);
-/// Goes round a square of [`ROUND`] metres to each side, moved by a controller.
+/// Walks around a square of [`ROUND`] metres a side, moved by a controller.
 pub(super) const GUARD: TypeId = TypeId(3);
 
-/// See [`GUARD`], and how fast it goes, metres per second.
+/// Side of the path of [`GUARD`], metres, and its speed, metres per second.
 const ROUND: f32 = 6.0;
 const PACE: f32 = 3.0;
 
-/// Where everybody lives: at the crossings of a square grid, shaken a little.
+/// Homes of all entities: on a square grid, with a small random offset.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    /// Where each begins: x, z and yaw.
+    /// Initial x, z and yaw.
     pub(super) homes: Vec<[f32; 3]>,
-    /// Entities with a client: none that lives so near the edge that less would be in view.
+    /// Entities with a client: none so near the edge that less would be in view.
     pub(super) clients: Vec<usize>,
-    /// How wide the world is, metres.
+    /// Width of the world, metres.
     pub(super) side: f32,
 }
 
@@ -103,7 +103,7 @@ impl Layout {
         Self { homes, clients, side }
     }
 
-    /// The same where nobody watches.
+    /// The same without clients.
     pub(super) fn unwatched(size: usize) -> Self {
         let clients = Vec::new();
         Self {
@@ -113,7 +113,7 @@ impl Layout {
     }
 }
 
-/// Everybody's step: forward and a little to the right.
+/// A step: forward and a little to the right.
 pub(super) fn step(place: &mut [f32; 3]) {
     let [x, z, yaw] = place;
     *x += yaw.sin() * STEP;
@@ -121,20 +121,20 @@ pub(super) fn step(place: &mut [f32; 3]) {
     *yaw = (*yaw + TAU / STEPS) % TAU;
 }
 
-/// What processor time the core took and what came out of it.
+/// Processor time of the core, and its outputs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spent {
-    /// All the time.
+    /// Total time.
     pub(super) all: Duration,
-    /// The longest that one input took, with all that it led to.
+    /// Longest time of one input, with everything that follows from it.
     pub(super) longest: Duration,
-    /// Bytes of the messages that left.
+    /// Bytes of the messages sent.
     pub(super) sent: usize,
-    /// Bytes that were logged.
+    /// Bytes logged.
     pub(super) logged: usize,
-    /// Movements that clients were told of.
+    /// Movements sent to clients.
     pub(super) moves: usize,
-    /// Pieces of memory that the core asked for.
+    /// Allocations of the core.
     pub(super) allocations: usize,
 }
 
@@ -143,35 +143,35 @@ pub(super) struct Spent {
 struct Log {
     /// The sequence of the last batch.
     appended: u64,
-    /// The opening of the present epoch.
+    /// The opening of the current epoch.
     opening: Vec<u8>,
     /// All batches, if they are kept.
     kept: Option<Vec<Vec<u8>>>,
 }
 
-/// See the module.
+/// A cell core with its entities, log and clock.
 pub(super) struct Crowd {
     cell: Owner<CellRole>,
     epoch: Epoch,
     now: Mono,
     log: Log,
-    /// Who walks as a client says, and where to.
+    /// Entities moved by a client, with their positions.
     players: Vec<(EntityId, [f32; 3])>,
     moves: u64,
     spent: Spent,
-    /// How many pieces of memory were asked for so far.
+    /// Returns the number of allocations so far.
     allocated: fn() -> usize,
 }
 
 impl Crowd {
-    /// Of walkers and players, with a counter of the pieces of memory that were asked for, where there is one.
+    /// A crowd of walkers and players, with a counter of allocations, if there is one.
     pub(super) fn new(layout: &Layout, allocated: fn() -> usize) -> Self {
         let mut crowd = Self::take_over(OwnerState::new(CELL, Part::Cell), allocated);
         crowd.populate(layout, WALKER);
         crowd
     }
 
-    /// Of entities of one type that nobody watches, with all batches of its log.
+    /// A crowd of entities of one type without clients, which keeps all batches of its log.
     pub(super) fn unwatched(size: usize, type_id: TypeId) -> Self {
         let mut crowd = Self::take_over(OwnerState::new(CELL, Part::Cell), || 0);
         crowd.log.kept = Some(vec![crowd.log.opening.clone()]);
@@ -181,7 +181,7 @@ impl Crowd {
 
     /// The crowd of an owner that is taken over in a state, with a map.
     pub(super) fn take_over(state: OwnerState, allocated: fn() -> usize) -> Self {
-        // Time goes on where it stood.
+        // Time continues from the state's tick.
         let now = Mono(1_000_000 + state.tick.0 * 100_000);
         let (epoch, sequence) = (state.epoch.next(), state.tail.batch.0);
         let archived = Tip {
@@ -223,17 +223,17 @@ impl Crowd {
         crowd
     }
 
-    /// Where everybody is in the log, and what they are.
+    /// The state of the owner.
     pub(super) fn state(&self) -> &OwnerState {
         self.cell.state()
     }
 
-    /// The batches that were kept.
+    /// The kept batches.
     pub(super) fn log(&self) -> &[Vec<u8>] {
         self.log.kept.as_deref().unwrap_or_default()
     }
 
-    /// Lets one tick period pass: what clients say comes at its beginning, and the core is woken whenever it wants to be.
+    /// Advances one tick period: client inputs come at its beginning, and the core is woken at each deadline.
     pub(super) fn tick(&mut self) {
         let end = self.now.after(TICK);
         self.moves += 1;
@@ -261,7 +261,7 @@ impl Crowd {
         self.give(Input::Log(writer::Input::Archived { upto, epoch }));
     }
 
-    /// Counts from here on.
+    /// Resets the counters.
     pub(super) fn forget(&mut self) {
         self.spent = Spent::default();
     }
@@ -273,7 +273,8 @@ impl Crowd {
     fn populate(&mut self, layout: &Layout, type_id: TypeId) {
         let mut clients = layout.clients.iter().copied().peekable();
         for (index, home) in layout.homes.iter().enumerate() {
-            // Entities are made over some ticks, so that their timers do not all fire at once and batches fit the bus.
+            // Entities are created over some ticks, so that their timers do not all fire at once and batches fit the
+            // bus.
             self.now = Mono(self.now.0 + SPAWNING);
             if clients.next_if_eq(&index).is_some() {
                 self.create_player(*home);
@@ -336,7 +337,7 @@ impl Crowd {
         self.give(Input::Bus(from_base(message)));
     }
 
-    /// Gives the core an input, and everything that it leads to; the log answers at once, and so does the base.
+    /// Gives the core an input, and everything that follows from it; log and base answer at once.
     fn give(&mut self, input: Input<CellInput>) {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
@@ -352,7 +353,7 @@ impl Crowd {
         }
     }
 
-    /// One input as a shell handles it.
+    /// One input, handled as by a shell.
     fn handle(&mut self, input: Input<CellInput>) -> Vec<Output> {
         let now = at(self.now);
         self.cell.handle(now, input);
@@ -382,7 +383,7 @@ impl Crowd {
         std::iter::from_fn(|| self.cell.poll_output(now)).collect()
     }
 
-    /// Counts what left; gives the base's answer, if it has one.
+    /// Counts an output; returns the base's answer, if there is one.
     fn deliver(&mut self, output: Output) -> Option<Envelope> {
         let Output::Send { to, envelope } = output else {
             panic!("a cell that makes few entities sends messages to its base and nothing else");
@@ -402,7 +403,7 @@ impl Crowd {
     }
 }
 
-/// What everybody does who has no client.
+/// Behaviour of entities without a client.
 struct Walkers;
 
 impl Behaviour for Walkers {
@@ -477,7 +478,7 @@ fn schema() -> Arc<Schema> {
     Arc::new(Schema::new(types, Vec::new(), Vec::new()))
 }
 
-/// All of the space is the cell's.
+/// A map in which the cell has the whole space.
 fn map() -> SpaceMap {
     let space = Space {
         cells: vec![CellArea::everywhere(CELL)],

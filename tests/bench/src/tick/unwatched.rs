@@ -1,7 +1,7 @@
-//! A large cell that nobody watches: what its ticks cost, and how long it takes to write it down and to have it back.
+//! A large cell without clients: the cost of its ticks, and the time to write a snapshot and to recover from it.
 //!
-//! The core is that of [`crowd`](super::crowd). A cost is measured per entity for a small cell and a large one in the same run:
-//! where it is linear, the two are alike.
+//! The core is that of [`crowd`](super::crowd). Costs are measured per entity for a small and a large cell in the same
+//! run: if the cost is linear, the two are equal.
 
 use std::{hint::black_box, time::Duration};
 
@@ -11,42 +11,42 @@ use annals_ids::OwnerKind;
 use super::crowd::{Crowd, GUARD, STONE, TICK};
 use crate::Figure;
 
-/// The cell that is measured, and the one that it is compared with.
+/// Size of the measured cell, and of the one it is compared with.
 const LARGE: usize = 20_000;
 const SMALL: usize = 5_000;
 
-/// Ticks before anything is measured, and entities times ticks that are.
+/// Warm-up ticks, and entities times measured ticks.
 const WARM_UP: usize = 30;
 const MEASURED: usize = 400_000;
 
-/// Each size is measured so often in turn, and its least is taken: whatever else the machine does only ever adds.
+/// Measurements of each size, in turn; the minimum counts, since other load on the machine only adds time.
 const TURNS: usize = 3;
 
-/// How much more an entity of the large cell may cost than one of the small cell. Caches hold less of the large one, so it is
-/// more than 1; what grows with the square of the number of entities would be 4.
+/// Maximum cost of an entity of the large cell relative to the small cell. Caches hold less of the large one, so it is
+/// more than 1; a quadratic cost would give 4.
 const TARGET: f64 = 2.0;
 
-/// What a cell of one size took.
+/// Measurements of a cell of one size.
 #[derive(Clone, Copy, Debug)]
 struct Took {
-    /// A tick period, all entities standing still, and all going round.
+    /// A tick period with all entities stationary, and with all walking.
     resting: Duration,
     patrolling: Duration,
-    /// The longest tick period while all go round.
+    /// The longest tick period with all walking.
     longest: Duration,
-    /// Bytes that are logged in a tick period while all go round.
+    /// Bytes logged in a tick period with all walking.
     logged: usize,
-    /// To write all of it down, and how many bytes that is.
+    /// Time to write a snapshot, and its bytes.
     snapshot: Duration,
     bytes: usize,
-    /// To read that, take the owner over and come to the end of its first tick.
+    /// Time to read the snapshot, take over the owner and complete its first tick.
     restart: Duration,
     /// The same from the log alone, without a snapshot.
     start: Duration,
 }
 
 impl Took {
-    /// The least of each.
+    /// The minimum of each.
     fn least(self, other: Self) -> Self {
         Self {
             resting: self.resting.min(other.resting),
@@ -63,7 +63,7 @@ impl Took {
 /// Measures both sizes.
 ///
 /// # Panics
-/// When the cell does not do what a cell does.
+/// If the cell does not behave as expected.
 #[must_use]
 pub fn run() -> Vec<Figure> {
     let (mut large, mut small) = (measure(LARGE), measure(SMALL));
@@ -140,7 +140,7 @@ fn measure(size: usize) -> Took {
     }
 }
 
-/// How long a tick takes, and the longest one.
+/// Average and maximum duration of a tick.
 fn ticks(crowd: &mut Crowd, size: usize) -> (Duration, Duration) {
     for _ in 0..WARM_UP {
         crowd.tick();
@@ -163,7 +163,7 @@ fn timed<T>(what: impl FnOnce() -> T) -> (Duration, T) {
     (crate::busy().saturating_sub(began), made)
 }
 
-/// An owner as snapshots have it: what is its own, and each entity.
+/// An owner encoded as in a snapshot: its own state, and each entity.
 fn write(state: &OwnerState) -> (Vec<u8>, Vec<(annals_ids::EntityId, Vec<u8>)>) {
     let mut own = Vec::new();
     state.write_own(&mut own);
@@ -194,7 +194,7 @@ fn fold(log: &[Vec<u8>]) -> OwnerState {
     state
 }
 
-/// Takes an owner over, to the end of its first tick.
+/// Takes over an owner, to the end of its first tick.
 fn begin(state: OwnerState) -> Crowd {
     let mut crowd = Crowd::take_over(state, || 0);
     crowd.tick();

@@ -1,4 +1,4 @@
-//! Holders who trade, the base that holds them, the log `ledger`, and db.
+//! Holders that trade, their base, the log `ledger`, and db.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,46 +26,46 @@ const BASE: OwnerId = OwnerId(1);
 const LEDGER: OwnerId = OwnerId(2);
 const GOLD: AssetKind = AssetKind(1);
 
-/// Orders that a trade takes.
+/// Orders per trade.
 pub(crate) const STAGES: usize = 5;
 
-/// How long a turn runs before it is measured, and is measured; turns alternate with the bare store, so that a busy moment of
-/// the disk falls on both.
+/// Warm-up and measurement of a turn; turns alternate with the bare store, so that a busy moment of the disk affects
+/// both.
 const WARM_UP: Duration = Duration::from_millis(300);
 const MEASURED: Duration = Duration::from_millis(1500);
 
-/// Milliseconds from one batch to the next, by the batches' own time.
+/// Milliseconds between batches, by the batches' own time.
 const PACE: u64 = 100;
 
-/// Batches for which a proposal lasts; a trade takes five.
+/// Batches until a proposal expires; a trade takes five.
 const LASTS: u64 = 100;
 
-/// Notices that are read from the outbox at a time, as db does in a realm.
+/// Maximum notices read from the outbox at a time, as by db in a realm.
 const NOTICES_AT_ONCE: usize = 256;
 
-/// A group of trades that go through their stages together.
+/// A group of trades that are at the same stage.
 struct Group {
     stage: usize,
     began: Instant,
-    /// Per pair, the proposal.
+    /// The proposal of each pair.
     ids: Vec<TransferId>,
 }
 
-/// An owner's log that is written.
+/// An owner's log being written.
 struct Log {
     owner: OwnerId,
     gathering: Gathering,
     tail: Tail,
 }
 
-/// A holder: its id in the database is one more than its place among the others.
+/// A holder: its database id is its index plus one.
 struct Holder {
     entity: EntityId,
     /// Its last order.
     order: TransferNumber,
 }
 
-/// See the module.
+/// The holders, both logs and db's fold.
 pub(crate) struct Market {
     pub(crate) store: Store,
     pub(crate) folder: Folder,
@@ -75,13 +75,13 @@ pub(crate) struct Market {
     /// The last call of the ledger's owner to the base.
     called: CallNumber,
     holders: Vec<Holder>,
-    /// The last life that began, and its check-out.
+    /// Number of the last activation, and its check-out.
     lives: u64,
     groups: Vec<Group>,
     pairs: usize,
     /// Whether one holder is the partner in every trade.
     one_partner: bool,
-    /// Processor time that this thread has spent on making batches, which is no work of db's.
+    /// Processor time of this thread for making batches, which is not db's work.
     making: Duration,
     is_measured: bool,
     pub(crate) settled: u64,
@@ -127,7 +127,7 @@ impl Log {
 }
 
 impl Market {
-    /// A market of which `others` only look on, until they are made to do something.
+    /// A market with `others` holders that are idle until they are told to act.
     pub(crate) async fn open(store: Store, pairs: usize, one_partner: bool, others: usize) -> Self {
         let traders = if one_partner {
             STAGES * pairs + 1
@@ -174,7 +174,7 @@ impl Market {
         market
     }
 
-    /// Those who only look on, by their places.
+    /// Indices of the idle holders.
     pub(crate) fn others(&self) -> std::ops::Range<usize> {
         let traders = if self.one_partner {
             STAGES * self.pairs + 1
@@ -184,7 +184,7 @@ impl Market {
         traders..self.holders.len()
     }
 
-    /// The holder's life ends, if it has one, and its next begins.
+    /// Ends the holder's activation, if there is one, and begins the next.
     pub(crate) fn live(&mut self, holder: usize) {
         if self.holders[holder].entity != EntityId(0) {
             self.record(holder, Body::Destroyed);
@@ -204,7 +204,7 @@ impl Market {
         self.record(holder, Body::BaseCreated(Box::new(creation)));
     }
 
-    /// Somebody proposes a trade that nobody goes on with; it expires in so many batches.
+    /// Proposes a trade that is never continued; it expires after this many batches.
     pub(crate) fn propose(&mut self, holder: usize, with: usize, batches: u64) -> TransferId {
         let with = DatabaseId(with as u64 + 1);
         let expires = WallTime((self.base.tail.batch.0 + batches) * PACE);
@@ -233,7 +233,7 @@ impl Market {
         TransferId { asker, number }
     }
 
-    /// The base hears of the holder's last order, so that it does not wait for ever more of them.
+    /// The base receives the outcome of the holder's last order, so that pending orders do not accumulate.
     fn answer(&mut self, holder: usize) {
         let Holder { entity, order } = self.holders[holder];
         if order > TransferNumber(0) {
@@ -252,7 +252,7 @@ impl Market {
         }
     }
 
-    /// Processor time that this thread has spent on making batches so far.
+    /// Processor time of this thread for making batches so far.
     pub(crate) fn making(&self) -> Duration {
         self.making
     }
@@ -264,15 +264,15 @@ impl Market {
         made
     }
 
-    /// Folds what was recorded, and empties the outbox.
+    /// Folds the recorded batches, and empties the outbox.
     async fn turn(&mut self) {
         let batch = self.make(|market| market.base.close(false).bytes);
         self.fold(BASE, batch).await;
         self.empty_outbox().await;
     }
 
-    /// Gives the notices in the outbox to the ledger's owner, as db does in a realm. The owner's batch is folded together
-    /// with the next one of the base.
+    /// Gives the notices in the outbox to the ledger's owner, as db does in a realm. The owner's batch is folded
+    /// together with the next one of the base.
     async fn empty_outbox(&mut self) {
         let mut all = Vec::new();
         loop {
@@ -286,7 +286,7 @@ impl Market {
         self.folder.offer(LEDGER, batch);
     }
 
-    /// A batch of the ledger's owner: enters notices, calls those concerned, and confirms the calls of its batch before.
+    /// A batch of the ledger's owner: records notices, calls the parties, and confirms the calls of its previous batch.
     fn enter(&mut self, notices: Vec<(NoticeNumber, Notice)>) -> Vec<u8> {
         let (to, upto) = (Address::Owner(BASE), self.called);
         if upto > CallNumber(0) {
@@ -318,7 +318,7 @@ impl Market {
         }
     }
 
-    /// One turn. `begin` is called when it begins to be measured.
+    /// One turn. `begin` is called when measurement begins.
     pub(crate) async fn trade(&mut self, begin: impl FnOnce()) {
         let warm = Instant::now() + WARM_UP;
         while Instant::now() < warm {
@@ -335,7 +335,7 @@ impl Market {
         self.is_measured = false;
     }
 
-    /// One batch: a group begins, and each of those under way goes on.
+    /// One batch: a new group begins, and each group in flight advances.
     pub(crate) async fn step(&mut self) {
         if self.groups.len() < STAGES {
             let group = Group {
@@ -394,7 +394,7 @@ impl Market {
         self.groups[index].stage += 1;
     }
 
-    /// Who trades with whom.
+    /// The two sides of a pair.
     fn sides(&self, group: usize, pair: usize) -> (usize, usize) {
         let place = group * self.pairs + pair;
         if self.one_partner {
@@ -414,7 +414,7 @@ impl Market {
     }
 }
 
-/// The rows of both owners, and whoever folds.
+/// Creates the rows of both owners, and the folder.
 async fn found(store: &Store) -> Folder {
     let transaction = store.begin();
     for (owner, kind) in [(BASE, OwnerKind::Base), (LEDGER, OwnerKind::Ledger)] {

@@ -1,4 +1,4 @@
-//! A store that keeps what is committed through it, so that another can be given the same.
+//! A store that records commits, so that they can be repeated on another.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use annals_store::{Backend, CommitRequest, Committed, Mutation, Page, RangeRead,
 use bytes::Bytes;
 use futures::future::BoxFuture;
 
-/// A store, and the commits that were asked of it. Clones are the same.
+/// A store, and the commits made through it. Clones share the recording.
 #[derive(Clone)]
 pub(crate) struct Recording {
     backend: Arc<dyn Backend>,
@@ -18,14 +18,14 @@ pub(crate) struct Recording {
 struct Recorded {
     commits: Vec<CommitRequest>,
     written: Written,
-    /// Keys that were asked for by themselves.
+    /// Keys read individually.
     gets: u64,
 }
 
-/// What transactions wrote.
+/// Rows and bytes written by transactions.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Written {
-    /// Rows set or taken away.
+    /// Rows set or cleared.
     pub(crate) rows: u64,
     /// Bytes of their keys and values.
     pub(crate) bytes: u64,
@@ -40,18 +40,18 @@ impl Recording {
         }
     }
 
-    /// The handle through which it is recorded.
+    /// The handle that records.
     pub(crate) fn store(&self) -> Store {
         Store::new(self.clone())
     }
 
-    /// Forgets what was recorded so far.
+    /// Clears the recording.
     pub(crate) fn begin(&self) {
         self.recorded().commits.clear();
     }
 
-    /// Commits what was recorded to another store, one transaction after the other, each whole and without conditions. Says
-    /// how long that took.
+    /// Repeats the commits on another store, one after the other, each as a whole and without conditions. Returns the
+    /// duration.
     pub(crate) async fn commit_again(&self, store: &Store) -> Duration {
         let mut commits = std::mem::take(&mut self.recorded().commits);
         for commit in &mut commits {
@@ -67,7 +67,7 @@ impl Recording {
         began.elapsed()
     }
 
-    /// What was committed again, in all.
+    /// Total of the repeated commits.
     pub(crate) fn written(&self) -> Written {
         self.recorded().written
     }
@@ -83,7 +83,7 @@ impl Recording {
         written
     }
 
-    /// How many keys were read one by one so far.
+    /// Number of keys read individually so far.
     pub(crate) fn gets(&self) -> u64 {
         self.recorded().gets
     }

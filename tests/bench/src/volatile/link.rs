@@ -1,4 +1,4 @@
-//! Both codecs side by side over a link that loses datagrams, and a check of what comes out.
+//! Both codecs side by side over a lossy link, and a check of the decoded movements.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::f32::consts::{PI, TAU};
@@ -16,14 +16,14 @@ use super::Cost;
 /// The number of the view.
 const VIEW: u64 = 3;
 
-/// The tick at which it begins: tenths of seconds, as in a realm that has run for a while.
+/// The tick at which it begins, in tenths of seconds, as in a realm that has run for a while.
 const BEGUN: u64 = 17_000_000_000;
 
-/// What a link is like.
+/// Properties of a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     pub(super) packing: Packing,
-    /// Percent that is lost, each way.
+    /// Loss in each direction, percent.
     pub(super) loss: u64,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Link {
     writer: VolatileWriter,
     reader: VolatileReader,
     aliases: BTreeMap<EntityId, u8>,
-    /// What the client says, and in how many milliseconds the cell hears it.
+    /// The client's acknowledgements, and the milliseconds until the cell receives each.
     answers: VecDeque<(u64, Heard)>,
     dice: Box<dyn FnMut() -> u64>,
     cost: Cost,
@@ -59,7 +59,7 @@ impl Link {
         (self.dice)() % 100 < self.scale.loss
     }
 
-    /// Tells a client with either codec who moved at a tick, and checks what it finds.
+    /// Sends a client the movements of a tick with either codec, and checks the result.
     pub(super) fn tell(&mut self, tick: u64, observer: Position, due: &[Motion]) {
         let now = tick * 100;
         while let Some(&(_, heard)) = self.answers.front().filter(|(at, _)| *at <= now) {
@@ -93,7 +93,7 @@ impl Link {
         }
     }
 
-    /// Counts what the packing needs, and says what a client would make of it.
+    /// Counts the bytes of the packing, and returns what a client would decode.
     fn pack(&mut self, observer: Position, due: &[Motion]) -> Vec<Motion> {
         let packing = self.scale.packing;
         let reference = [observer.x, observer.y, observer.z].map(|metres| metres.round() as i32);
@@ -112,12 +112,12 @@ impl Link {
     }
 }
 
-/// Both are as exact as the packing promises at that distance.
+/// Checks that both are as exact as the packing guarantees at that distance.
 fn compare(packing: Packing, observer: Position, meant: &Motion, ours: &Motion, theirs: &Motion) {
     assert_eq!(ours.entity, meant.entity);
     let bound = |distance: f32| {
         let steps = (distance.abs() / packing.scale() + 2.0).log2().floor() - 1.0;
-        // Half a step, and what is lost in turning numbers into floats.
+        // Half a step, plus the error of conversion to floats.
         packing.scale() * steps.exp2() / 256.0 + 1e-4
     };
     let near = |meant: f32, found: f32, observer: f32| {

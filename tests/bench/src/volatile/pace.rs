@@ -1,5 +1,5 @@
-//! How long telling movements takes, at both ends, with the packing and with ours. Nothing is lost, and an answer takes two
-//! ticks.
+//! Processor time of sending movements, at both ends, with the packing and with ours. Nothing is lost, and an
+//! acknowledgement takes two ticks.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,10 +15,10 @@ use annals_wire::client::{
 
 use crate::busy;
 
-/// What an observer is told at each tick, and where it is itself.
+/// The movements of each tick, and the observer's position.
 pub(super) type Recording = Vec<(Position, Vec<Motion>)>;
 
-/// Processor time of each end, with either.
+/// Processor time of each end, with either codec.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     pub(super) written: Duration,
@@ -27,7 +27,7 @@ pub(super) struct Pace {
     pub(super) unpacked: Duration,
 }
 
-/// Adds up what `work` takes.
+/// Adds the duration of `work`.
 fn timed<T>(spent: &mut Duration, work: impl FnOnce() -> T) -> T {
     let began = busy();
     let done = work();

@@ -1,4 +1,4 @@
-//! A realm from its beginning to its end, with bots that play through every round.
+//! One realm from start to end, with bots that play through every round.
 
 use std::{
     fs,
@@ -28,45 +28,45 @@ use crate::{
 /// The realm's name.
 pub(crate) const REALM: &str = "chaos";
 
-/// How long everybody plays between the proof of a round, through which they look on, and the next fault, at least and at
-/// most: so long that everybody is at it again, and that faults meet a realm in any of its rhythms.
+/// Minimum and maximum play between the checks of a round, during which bots only watch, and the next fault: long
+/// enough that all bots are active again, and random so that faults hit any phase of the realm's periodic work.
 const APART: [Duration; 2] = [Duration::from_millis(1_000), Duration::from_millis(3_000)];
 
-/// How long what was killed stays away when others are to take over: longer than the director waits for a sign of life.
+/// Time before a killed process is restarted when others are to take over: longer than the director's timeout.
 const AWAY: Duration = Duration::from_secs(5);
 
-/// How long a process is frozen: longer than a lease lasts, and than its successor needs to take over.
+/// Time that a process is frozen: longer than a lease, and than its successor needs to take over.
 const FROZEN: Duration = Duration::from_secs(7);
 
-/// How long it may take until everybody plays again.
+/// Maximum time until all bots play again.
 const BACK_WITHIN: Duration = Duration::from_secs(60);
 
-/// How long everybody must play before that counts as playing again.
+/// Time that all bots must play before recovery counts.
 const STEADY: Duration = Duration::from_secs(2);
 
-/// Between two looks at the bots.
+/// Interval between looks at the bots.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Events that each bot must be shown, on average, before everybody counts as playing.
+/// Events that each bot must be shown, on average, before all count as playing.
 const SHOWN_EACH: u64 = 4;
 
-/// Longer than any age: bots play until they are told to stop.
+/// Longer than any realm lasts: bots play until they are stopped.
 const LONG: Duration = Duration::from_secs(36_000);
 
 /// How one realm is set up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
-    /// Which of the realms of a run.
+    /// Index of the realm in the run.
     pub(crate) number: u64,
     pub(crate) servers: ServerCount,
     pub(crate) bots: usize,
     pub(crate) seed: u64,
 }
 
-/// See the module.
+/// One realm under test, with its bots.
 pub(crate) struct Age {
     setting: Setting,
-    /// There is none only while everything is dead.
+    /// `None` only while every process is dead.
     realm: Option<Realm>,
     folder: TempDir,
     until: watch::Sender<Instant>,
@@ -80,7 +80,7 @@ pub(crate) struct Age {
     times: Times,
 }
 
-/// Whether the services' binaries are there; says so if not.
+/// Whether the services' binaries exist; prints a message if not.
 pub(crate) fn are_built() -> bool {
     let folder = std::env::current_exe()
         .ok()
@@ -105,7 +105,7 @@ pub(crate) fn repository() -> PathBuf {
     here.ancestors().nth(2).expect("two folders up").to_owned()
 }
 
-/// The realm of a chaos test in this folder.
+/// The plan of a chaos realm in this folder.
 pub(crate) fn plan(servers: ServerCount, data: &Path) -> RealmPlan {
     RealmPlan {
         directors: 2,
@@ -115,7 +115,7 @@ pub(crate) fn plan(servers: ServerCount, data: &Path) -> RealmPlan {
 }
 
 impl Age {
-    /// Starts a realm and bots in it, and waits until everybody plays.
+    /// Starts a realm and its bots, and waits until all play.
     pub(crate) async fn begin(setting: Setting) -> Self {
         let began = Instant::now();
         let folder = tempfile::tempdir().expect("a folder for the realm");
@@ -169,12 +169,12 @@ impl Age {
         age
     }
 
-    /// Whether a promise was broken: there is no use in going on then.
+    /// Whether a promise was broken, after which there is no point in continuing.
     pub(crate) fn has_failed(&self) -> bool {
         !self.failures.is_empty()
     }
 
-    /// One round: a fault at a random moment, its repair, and the proof.
+    /// One round: a fault at a random moment, its repair, and the checks.
     pub(crate) async fn round(&mut self, fault: Fault, dice: &mut (dyn FnMut() -> u64 + Send)) {
         if self.has_failed() {
             return;
@@ -213,7 +213,7 @@ impl Age {
         self.realm.as_mut().expect("it runs")
     }
 
-    /// Sees that everybody plays and every promise holds after what was done to the realm's storage.
+    /// Checks that all bots play and every promise holds after damage to the realm's storage.
     pub(crate) async fn stands(&mut self, after: &str) {
         if self.all_play().await.is_none() {
             let now = *self.progress.borrow();
@@ -224,7 +224,7 @@ impl Age {
         }
     }
 
-    /// Has the bots take their leave, proves everything once more, and enters the rounds into the table. What was broken.
+    /// Logs the bots out, checks everything once more, and adds the rounds to the table. Returns the broken promises.
     pub(crate) async fn end(mut self, table: &mut Table) -> Vec<String> {
         let mut now = Instant::now();
         self.until.send_replace(now);
@@ -294,7 +294,7 @@ impl Age {
         }
     }
 
-    /// A process of a service, by chance.
+    /// A random process of a service.
     fn pick(&self, service: Service, dice: &mut dyn FnMut() -> u64) -> String {
         let of = |count: u64, dice: &mut dyn FnMut() -> u64| 1 + dice() % count;
         match service {
@@ -304,7 +304,7 @@ impl Age {
         }
     }
 
-    /// Kills processes and starts them again: at once, as `annals up` does, or so late that others have taken over.
+    /// Kills processes and restarts them: at once, as `annals up` does, or so late that others have taken over.
     async fn kill(&mut self, names: &[String], dice: &mut (dyn FnMut() -> u64 + Send)) -> String {
         let late = dice().is_multiple_of(2);
         for name in names {
@@ -354,13 +354,13 @@ impl Age {
         format!("answers log-ins after {:.1} s", began.elapsed().as_secs_f32())
     }
 
-    /// Freezes a process beyond its lease and wakes it; what it did afterwards is part of the proof.
+    /// Freezes a process beyond its lease and resumes it; the checks cover what it does afterwards.
     async fn freeze(&mut self, service: Service, dice: &mut dyn FnMut() -> u64) -> String {
         let realm = self.realm.as_ref().expect("it runs");
         let name = self.pick(service, dice);
         realm.pause(&name).expect("it can be frozen");
         sleep(FROZEN).await;
-        // Without db nobody can be asked what the store says.
+        // Without db no process can answer for the store.
         let woken = match service {
             Service::Db => None,
             _ => Some(Woken::look(REALM, &realm.nats()).await),
@@ -370,12 +370,12 @@ impl Age {
         format!("{name} for {} s", FROZEN.as_secs())
     }
 
-    /// Waits until every bot is connected, hears of the world, and goes on to do so for a while. Since when that is so;
-    /// nothing, if it takes too long.
+    /// Waits until every bot is connected and receives updates, and stays so for a while. Returns since when; `None` on
+    /// timeout.
     async fn all_play(&mut self) -> Option<Instant> {
         let bots = self.setting.bots as u64;
         let patience = Instant::now() + BACK_WITHIN;
-        // Silence takes a moment to be noticed.
+        // A silent connection takes a moment to be noticed.
         let (mut since, mut shown) = (Instant::now(), self.progress.borrow().shown);
         while since.elapsed() < STEADY || self.progress.borrow().shown < shown + bots * SHOWN_EACH {
             sleep(LOOK).await;
@@ -394,7 +394,8 @@ impl Age {
         let realm = self.realm.as_mut().expect("it runs");
         realm.watch(&[]).map_err(|ended| ended.to_string())?;
         let (nats, logs) = (realm.nats(), realm.plan().data.join("logs"));
-        // The processors are few. Bots look on meanwhile, so that what is to be proven does not grow as fast as it is.
+        // Processors are few. Bots only watch meanwhile, so that the data to check does not grow as fast as it is
+        // checked.
         self.resting.send_replace(true);
         let size = self.proof.after_a_round(&nats, &logs).await;
         self.resting.send_replace(false);

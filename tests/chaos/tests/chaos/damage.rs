@@ -1,5 +1,5 @@
-//! Storage that loses or changes what it acknowledged, under bots: messages deleted from a stream, block files cut off and
-//! changed. Each is healed, that is, everything stands afterwards as it has to, or it is named.
+//! Storage that loses or changes acknowledged data while bots play: messages deleted from a stream, block files
+//! truncated and changed. Each damage is either healed, with every promise kept, or reported.
 
 use std::{
     fs::{self, OpenOptions},
@@ -21,16 +21,16 @@ use crate::{
     fencing::{patiently, source},
 };
 
-/// How long logs may take to grow by as much as is damaged.
+/// Maximum time for logs to grow by as much as is damaged.
 const GROWS: Duration = Duration::from_secs(60);
 
-/// Between two looks at them.
+/// Interval between looks at them.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Messages that are deleted from each log.
 const DELETED: usize = 3;
 
-/// Bytes at the end of a block file that are cut off, or before which a byte is changed: several messages.
+/// Bytes at the end of a block file that are truncated, or before which a byte is changed: several messages.
 const CUT: u64 = 6_000;
 
 /// One kind of damage.
@@ -38,11 +38,11 @@ const CUT: u64 = 6_000;
 pub(crate) enum Damage {
     /// Archived messages deleted from the middle of each log.
     DeletedArchived,
-    /// Messages deleted from the middle of each log before db has read them, their writers alive.
+    /// Messages deleted from the middle of each log before db has read them, while their writers run.
     DeletedMiddle,
-    /// The last messages of each log deleted before db has read them, their writers alive.
+    /// The last messages of each log deleted before db has read them, while their writers run.
     DeletedTail,
-    /// A server's last block file cut short while it is down, before db has read what is cut off.
+    /// A server's last block file truncated while it is down, before db has read the truncated part.
     CutBlock,
     /// A byte near the end of a server's last block file changed while it is down, before db has read it.
     FlippedByte,
@@ -68,7 +68,7 @@ impl Damage {
     }
 }
 
-/// Does one thing after the other to a realm, and proves after each that everything stands as it has to.
+/// Damages a realm in one way after another, and runs the checks after each.
 pub(crate) async fn endure(age: &mut Age, servers: ServerCount, damages: &[Damage]) {
     for &damage in damages {
         let done = inflict(age, damage).await;
@@ -111,8 +111,8 @@ async fn inflict(age: &mut Age, damage: Damage) -> String {
     done
 }
 
-/// Kills db, and waits until logs have grown. The owners and the last sequences of their logs when db was dead: what is behind
-/// them is not archived.
+/// Kills db, and waits until logs have grown. Returns the owners and the last sequences of their logs when db died;
+/// later messages are not archived.
 async fn without_db(age: &mut Age, history: &History, owners: Vec<OwnerId>) -> Vec<(OwnerId, u64)> {
     assert!(age.realm().kill("db").expect("it can be killed"));
     let mut ends = Vec::new();
@@ -133,7 +133,7 @@ async fn last(history: &History, owner: OwnerId) -> u64 {
     last.expect("it is not empty").sequence
 }
 
-/// Messages of each log that lie behind these sequences, neither the first nor the last of what is there.
+/// Messages of each log after these sequences, excluding the first and the last.
 async fn middles(history: &History, after: &[(OwnerId, u64)]) -> Vec<u64> {
     let mut middles = Vec::new();
     for &(owner, after) in after {
@@ -144,7 +144,7 @@ async fn middles(history: &History, after: &[(OwnerId, u64)]) -> Vec<u64> {
             sequence = entry.sequence + 1;
             found.push(entry.sequence);
         }
-        // What comes last may be in flight; what comes first shows the hole.
+        // The last may be in flight; the first reveals the hole.
         if found.len() > 2 {
             middles.extend(&found[1..found.len() - 1]);
         }
@@ -189,7 +189,7 @@ fn flip(block: &Path) -> String {
     format!("{} of {length} bytes, at byte {place}", name(block))
 }
 
-/// Kills a server, does something to the last block file of the stream, and starts it again.
+/// Kills a server, damages the last block file of the stream, and restarts the server.
 async fn on_disk(age: &mut Age, harm: impl FnOnce(&Path) -> String) -> String {
     let servers = age.realm().nats_servers();
     let server = &mut servers.each()[0];

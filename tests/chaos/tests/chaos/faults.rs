@@ -1,8 +1,8 @@
-//! What is done to a realm, and in which order: a deck of all faults, shuffled by a seed.
+//! The faults and their order: a deck of all faults, shuffled by a seed.
 
 use std::fmt;
 
-/// What can be killed or frozen.
+/// A service whose processes can be killed or frozen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Service {
     Base,
@@ -14,7 +14,7 @@ pub(crate) enum Service {
     Nats,
 }
 
-/// Every one of them.
+/// All services.
 const SERVICES: [Service; 6] = [
     Service::Base,
     Service::Cell,
@@ -24,7 +24,7 @@ const SERVICES: [Service; 6] = [
     Service::Nats,
 ];
 
-/// Those that hold something by a lease, and are frozen for longer than it lasts.
+/// Services with leases, which are frozen for longer than a lease.
 const HOLDERS: [Service; 4] = [Service::Base, Service::Cell, Service::Db, Service::Director];
 
 /// One fault.
@@ -32,16 +32,16 @@ const HOLDERS: [Service; 4] = [Service::Base, Service::Cell, Service::Db, Servic
 pub(crate) enum Fault {
     /// SIGKILL to one process.
     Kill(Service),
-    /// SIGKILL to two at once; of the same service, or of two.
+    /// SIGKILL to two at once, of the same service or of two.
     KillBoth(Service, Service),
-    /// SIGKILL to every process of the realm at once; then it is started as `annals up` starts it.
+    /// SIGKILL to every process of the realm at once, then a start as by `annals up`.
     KillEverything,
     /// SIGSTOP to a process for longer than its lease, then SIGCONT.
     Freeze(Service),
 }
 
 impl Fault {
-    /// All faults there are.
+    /// All faults.
     pub(crate) fn all() -> Vec<Self> {
         let mut all: Vec<Self> = SERVICES.map(Fault::Kill).into();
         for (place, first) in SERVICES.into_iter().enumerate() {
@@ -79,7 +79,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Faults without end: all of them in some order, then all of them in another.
+/// An endless sequence of faults: all of them in random order, then all in another order.
 pub(crate) struct Deck {
     faults: Vec<Fault>,
     left: Vec<Fault>,

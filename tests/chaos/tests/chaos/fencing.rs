@@ -1,5 +1,5 @@
-//! Rule R4 of recovery: a process that was taken for dead and wakes up appends nothing and writes nothing. That it shows
-//! nothing is part of what holds bots' files against the archive: what it showed would not be there.
+//! Rule R4 of recovery: a process that was declared dead and resumes appends nothing and writes nothing. That it shows
+//! nothing is checked by comparing the bots' files with the archive, which would lack what it showed.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,23 +13,23 @@ use annals_host::{
 };
 use annals_ids::{Epoch, OwnerId, ProcessId};
 
-/// How often the log is asked before it counts as silent: with the deadline of each question it is half a minute.
+/// Requests to the log before it counts as unavailable: with the timeout of each, half a minute.
 const TRIES: u32 = 40;
 
-/// Between two questions.
+/// Interval between requests.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// The realm at the moment in which a process was woken.
+/// State of the realm when a process was resumed.
 #[derive(Clone, Debug)]
 pub(crate) struct Woken {
-    /// By owner, its log's last message and its epoch.
+    /// By owner, the last message of its log and its epoch.
     logs: BTreeMap<OwnerId, (u64, Epoch)>,
-    /// The director's term, and who leads.
+    /// The director's term, and the leader.
     term: (u64, ProcessId),
 }
 
 impl Woken {
-    /// Looks at a realm.
+    /// Reads the state of a realm.
     pub(crate) async fn look(realm: &str, nats: &str) -> Self {
         let source = source(realm, nats).await;
         let history = source.history.as_ref().expect("a realm that runs has a log");
@@ -50,7 +50,7 @@ impl Woken {
         }
     }
 
-    /// Whether nothing of an older epoch was appended since, and the same director leads in the same term.
+    /// Checks that no batch of an older epoch was appended since, and that the same director leads in the same term.
     pub(crate) async fn harmed_nothing(&self, source: &Source) -> Result<(), String> {
         let history = source.history.as_ref().expect("a realm that runs has a log");
         for (&owner, &(last, at_waking)) in &self.logs {
@@ -87,7 +87,7 @@ pub(crate) async fn source(realm: &str, nats: &str) -> Source {
     Source::running(&settings).await.expect("the realm runs")
 }
 
-/// What the log answers, asked again for as long as it has no leader or is busy.
+/// Asks the log, and retries while it has no leader or is busy.
 pub(crate) async fn patiently<T>(ask: impl AsyncFn() -> Result<T, ReadError>) -> T {
     let mut tries = 0;
     loop {

@@ -1,9 +1,9 @@
-//! Recovery under every fault. Bots play in a realm of real processes; round by round something is killed or frozen at a
-//! random moment. After each round, before the next: everybody plays on, nothing that was shown is missing, numbers are
-//! dense, what is archived replays to what every holder has, and no hole is without a name.
+//! Recovery from every fault. Bots play in a realm of real processes; each round kills or freezes a process at a random
+//! moment. After each round, before the next: all bots play, every shown event is archived, numbers are dense,
+//! replaying the archive gives the state of every holder, and every hole is recorded.
 //!
-//! `make chaos` runs many rounds and prints the table of `docs/reliability.md`; `make test` runs a few. The binaries are
-//! those that the build has made beside this test.
+//! `make chaos` runs many rounds and prints the table of `docs/reliability.md`; `make test` runs a few. The binaries
+//! are those built beside this test.
 #![allow(clippy::expect_used, reason = "a test that cannot go on stops right there")]
 
 mod age;
@@ -24,14 +24,15 @@ use damage::{Damage, endure};
 use faults::{Deck, Fault, Service};
 use table::Table;
 
-/// Rounds in one realm before everything is proven from nothing, which takes the longer the more there were, and the next
-/// realm is begun.
+/// Rounds in one realm before everything is checked from the start and the next realm begins; that check takes longer
+/// the more rounds there were.
 const ROUNDS_OF_AGE: u64 = 10;
 
-/// Most bots of a realm whose storage is damaged: what is tried does not depend on their number.
+/// Maximum bots of a realm whose storage is damaged: these tests do not depend on their number.
 const MOST_DAMAGED: u64 = 20;
 
-/// A number of the environment, as `make chaos` sets it. Its name does not begin with ANNALS: services take that for a setting.
+/// A number from the environment, as `make chaos` sets it. Its name does not begin with ANNALS, which services would
+/// take for a setting.
 fn number(name: &str, otherwise: u64) -> u64 {
     match env::var(name) {
         Ok(text) => text
@@ -41,7 +42,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
     }
 }
 
-/// Plays rounds until there were as many as wanted, in one realm after the other, with one and three nats-servers in turn.
+/// Plays rounds until the requested number is reached, in successive realms, with one and three nats-servers in turn.
 async fn play(rounds: u64, seed: u64, bots: usize, counts: &[ServerCount], faults: Vec<Fault>) {
     println!("chaos: seed {seed}, {rounds} rounds, {bots} bots");
     let mut dice = split_mix(seed);
@@ -117,7 +118,7 @@ async fn what_one_of_three_servers_loses_comes_back() {
     }
 }
 
-/// Does damage to the storage of a realm of its own.
+/// Damages the storage of a realm of its own.
 async fn damaged(servers: ServerCount, bots: usize, damages: &[Damage]) {
     let setting = Setting {
         number: 1,

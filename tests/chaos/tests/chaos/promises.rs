@@ -1,4 +1,4 @@
-//! The promises, and whether they were kept.
+//! The promises, and their checks.
 
 use std::{
     collections::BTreeMap,
@@ -31,19 +31,19 @@ use crate::{
     times::{Doing, Times},
 };
 
-/// How long owners may be without a holder that answers, and the archive without what they logged.
+/// Maximum time for which owners may lack a responsive holder, and the archive may lack what they logged.
 const ARCHIVED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Between two looks.
+/// Interval between looks.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// How often a realm that runs is verified before what is wrong counts: a log that is put back meanwhile is no hole.
+/// Verifications of a live realm before an error counts: a log that is being restored meanwhile has no hole.
 const VERIFICATIONS: usize = 4;
 
-/// What a process says that has come to grief, or has found the log to be what it must not be.
+/// Log messages of a process that failed, or found the log invalid.
 const GRIEF: [&str; 3] = ["panicked", "the log is not as it should be", "stopped with an alarm"];
 
-/// How large a realm was.
+/// Size of a realm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
     /// Entity parts that others may see.
@@ -71,20 +71,21 @@ impl fmt::Display for Size {
     }
 }
 
-/// See the module. Each proof goes on where the one before has ended; [`Self::whole`] begins from nothing.
+/// The checks of one realm. Each check continues where the previous one ended; [`Self::whole`] starts from the
+/// beginning.
 pub(crate) struct Proof {
     realm: &'static str,
     schema: Arc<Schema>,
     source: Option<(String, Source)>,
     following: Following,
-    /// What was proven of what is read from that source.
+    /// Results so far for what is read from that source.
     verification: Verification,
     ledger: Audit,
     views: Views,
     grief: Grief,
-    /// Who was frozen in this round, and what stood there when it woke.
+    /// The process frozen in this round, and the state when it resumed.
     pub(crate) woken: Option<Woken>,
-    /// What it took.
+    /// Time spent.
     pub(crate) times: Times,
 }
 
@@ -104,7 +105,7 @@ impl Proof {
         }
     }
 
-    /// Proves that everything stands as it has to, or says what does not.
+    /// Runs all checks, or returns the first violation.
     pub(crate) async fn after_a_round(&mut self, nats: &str, logs: &Path) -> Result<Size, String> {
         let mut since = Instant::now();
         self.following.look().map_err(told)?;
@@ -134,8 +135,7 @@ impl Proof {
         })
     }
 
-    /// Proves everything from nothing: that it comes to what the proofs of the rounds came to, each from where the one before
-    /// had ended.
+    /// Checks everything from the beginning, and that the result equals that of the incremental checks of the rounds.
     pub(crate) async fn whole(&mut self) -> Result<(), String> {
         let mut since = Instant::now();
         let (_, source) = self.source.as_ref().ok_or("nothing was proven")?;
@@ -167,8 +167,8 @@ impl Proof {
         Ok(())
     }
 
-    /// Connects to a realm that is reached by another address than before: what is to be read further is read through the
-    /// connection that it was begun with, so that everything begins from nothing.
+    /// Connects to a realm whose address has changed. Incremental reading continues only on the connection it began
+    /// with, so all checks start from the beginning.
     async fn connect(&mut self, nats: &str) {
         if self.source.as_ref().is_none_or(|(at, _)| at != nats) {
             self.source = Some((nats.to_owned(), source(self.realm, nats).await));
@@ -188,7 +188,7 @@ fn clean(checked: &CheckReport) -> Result<(), String> {
     }
 }
 
-/// Nothing of what players hold was lost, made twice, or told otherwise than it is.
+/// Checks that no player's holdings were lost, duplicated or reported wrongly.
 async fn balanced(store: &Store, ledger: &mut Audit, views: &mut Views) -> Result<(), String> {
     let audited: Report = ledger.look(store).await.map_err(told)?;
     if audited.found > 0 {
@@ -202,7 +202,7 @@ async fn balanced(store: &Store, ledger: &mut Audit, views: &mut Views) -> Resul
     Ok(())
 }
 
-/// Waits until the archive holds all that was logged up to here.
+/// Waits until the archive holds everything logged before this call.
 async fn archived(source: &Source) -> Result<(), String> {
     let patience = Instant::now() + ARCHIVED_WITHIN;
     let owners = annals_audit::replay::owners(&source.store).await;
@@ -242,7 +242,7 @@ async fn verified(mut look: impl AsyncFnMut() -> Result<VerifyReport, VerifyErro
     loop {
         let report = match look().await {
             Ok(report) => report,
-            // The server that was asked may have just become another.
+            // The queried server may have just lost the leadership.
             Err(error) if tries < VERIFICATIONS => {
                 println!("verified again: {}", Chain(&error));
                 tries += 1;
@@ -266,14 +266,14 @@ async fn verified(mut look: impl AsyncFnMut() -> Result<VerifyReport, VerifyErro
     }
 }
 
-/// What processes write, as far as it was read.
+/// Process logs, as far as they were read.
 #[derive(Default)]
 struct Grief {
     read: BTreeMap<PathBuf, u64>,
 }
 
 impl Grief {
-    /// Reads on, and sees that no process has come to grief.
+    /// Reads on, and checks that no process has failed.
     fn look(&mut self, logs: &Path) -> Result<(), String> {
         for entry in fs::read_dir(logs).map_err(told)? {
             let path = entry.map_err(told)?.path();
@@ -281,7 +281,7 @@ impl Grief {
                 File::open(&path).map_err(told)?,
                 self.read.entry(path.clone()).or_default(),
             );
-            // A log that was begun anew is read anew.
+            // A log file that was truncated is read from the start.
             if file.metadata().map_err(told)?.len() < *read {
                 *read = 0;
             }
@@ -300,7 +300,7 @@ impl Grief {
     }
 }
 
-/// All that an error says.
+/// An error with all its sources.
 fn told(error: impl std::error::Error + 'static) -> String {
     Chain(&error).to_string()
 }

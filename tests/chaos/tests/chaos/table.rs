@@ -1,4 +1,4 @@
-//! What the rounds came to, fault by fault.
+//! Results of the rounds, by fault.
 
 use std::{
     collections::BTreeMap,
@@ -11,19 +11,19 @@ use annals_host::nats::ServerCount;
 
 use crate::{faults::Fault, promises::Size, times::Times};
 
-/// One round that was proven.
+/// One completed round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
     pub(crate) fault: Fault,
-    /// When it was inflicted.
+    /// When the fault was inflicted.
     pub(crate) at: Instant,
-    /// How long until everybody played again, repair and all.
+    /// Time until all bots played again, including the repair.
     pub(crate) back: Duration,
-    /// The realm after it.
+    /// Size of the realm after it.
     pub(crate) size: Size,
 }
 
-/// What is known of one kind of fault.
+/// Results for one kind of fault.
 #[derive(Debug, Default)]
 struct Row {
     rounds: u64,
@@ -33,16 +33,16 @@ struct Row {
     sizes: Vec<Size>,
 }
 
-/// See the module.
+/// Results of all rounds, printed as a table.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: BTreeMap<(usize, Fault), Row>,
-    /// Where the time went.
+    /// Time spent.
     pub(crate) times: Times,
 }
 
 impl Table {
-    /// Enters the rounds of one realm.
+    /// Adds the rounds of one realm.
     pub(crate) fn enter(&mut self, servers: ServerCount, rounds: &[Round], report: &BotsReport) {
         for round in rounds {
             let row = self.rows.entry((servers.replicas(), round.fault)).or_default();
@@ -60,7 +60,7 @@ impl Table {
 }
 
 impl Row {
-    /// The time within which so many of a hundred interrupted bots played on, seconds.
+    /// Time within which this percentage of interrupted bots played again, seconds.
     fn quantile(&self, percent: usize) -> f64 {
         let mut sorted = self.gaps.clone();
         sorted.sort();

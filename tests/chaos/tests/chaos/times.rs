@@ -1,4 +1,4 @@
-//! Where the time of a round goes.
+//! Time spent per phase of a round.
 
 use std::{
     fmt,
@@ -13,28 +13,28 @@ pub(crate) struct Times {
     spent: [Duration; Doing::ALL.len()],
 }
 
-/// What time is spent on.
+/// The phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doing {
-    /// Starting a realm and logging everybody in, and ending it.
+    /// Starting a realm and logging in all bots, and stopping it.
     Setting,
     /// Playing before a fault.
     Playing,
-    /// From a fault to everybody playing again.
+    /// From a fault until all bots play again.
     Recovering,
-    /// Seeing that they go on to.
+    /// Checking that they continue to play.
     Settling,
-    /// Waiting until what was logged is archived, and seeing that who was frozen has appended nothing.
+    /// Waiting until everything logged is archived, and checking that a frozen process has appended nothing.
     Archiving,
     /// Verifying all logs.
     Verifying,
-    /// Holding what bots were shown against the archive.
+    /// Comparing what bots were shown with the archive.
     Checking,
-    /// Holding the ledger, and what bases know of it, against its entries.
+    /// Comparing the ledger, and the holdings known to bases, with its entries.
     Auditing,
-    /// Reading what processes have said.
+    /// Reading process logs.
     Reading,
-    /// Proving everything from nothing.
+    /// Checking everything from the beginning.
     ProvingAnew,
 }
 
@@ -74,14 +74,14 @@ impl Times {
         self.spent[doing as usize] += time;
     }
 
-    /// Adds the time since a moment, which becomes now.
+    /// Adds the time since `since`, which becomes the current time.
     pub(crate) fn lap(&mut self, doing: Doing, since: &mut Instant) {
         let now = Instant::now();
         self.add(doing, now - *since);
         *since = now;
     }
 
-    /// Notes that a round is over.
+    /// Counts a round.
     pub(crate) fn count_round(&mut self) {
         self.rounds += 1;
     }

@@ -1,4 +1,4 @@
-//! The targets under libFuzzer. Which one, the variable `FUZZ_TARGET` tells; `make fuzz` sets it.
+//! The targets under libFuzzer. The variable `FUZZ_TARGET` selects one; `make fuzz` sets it.
 #![cfg_attr(fuzzing, no_main)]
 #![allow(unexpected_cfgs, reason = "cargo-fuzz sets `fuzzing`")]
 

@@ -1,4 +1,4 @@
-//! How much memory something takes: an allocator that counts, thread by thread.
+//! Measures memory: an allocator that counts, thread by thread.
 #![allow(
     unsafe_code,
     reason = "an allocator is unsafe to write; this one only counts and passes on"
@@ -13,15 +13,15 @@ use std::{
 static COUNTING: Counting = Counting;
 
 thread_local! {
-    /// Bytes that this thread holds.
+    /// Bytes held by this thread.
     static HELD: Cell<isize> = const { Cell::new(0) };
-    /// The most it held since the count began.
+    /// Peak since counting began.
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
 struct Counting;
 
-/// The most bytes that `work` held at a time, beyond what was held before.
+/// Peak bytes held during `work`, beyond those held before.
 pub(crate) fn peak(work: impl FnOnce()) -> usize {
     let before = HELD.get();
     PEAK.set(before);
@@ -30,7 +30,7 @@ pub(crate) fn peak(work: impl FnOnce()) -> usize {
 }
 
 fn count(bytes: isize) {
-    // A thread that ends frees after its counters are gone.
+    // An ending thread frees memory after its counters are gone.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
         PEAK.set(PEAK.get().max(held.get()));

@@ -1,8 +1,8 @@
-//! Steps in words.
+//! Steps of the backup model in words.
 
 use super::{BackupState, BackupStep, Holder};
 
-/// A step, for a reader who sees the state before it and behind it.
+/// Describes a step, given the states before and after it.
 pub(super) fn words(state: &BackupState, step: BackupStep, after: &BackupState) -> String {
     let appended = || {
         let batch = after.batch(after.length);

@@ -25,7 +25,7 @@ const TWO_CALLS: CallsBounds = CallsBounds {
     faults: Faults::NONE,
 };
 
-/// One exhibit for each rule that this model has.
+/// One exhibit for each rule of this model.
 pub fn exhibits() -> Vec<Exhibit> {
     let calls = |rule, invariant, bounds: CallsBounds, faults| {
         let bounds = CallsBounds { faults, ..bounds };

@@ -1,27 +1,27 @@
-//! What is on the bus: the set of everything that was sent.
+//! Messages on the bus, which is the set of everything sent.
 
 use super::{E, F};
 
 /// A message. There are few enough to number them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Message {
-    /// The call of this number from this entity to the other.
+    /// The call with this number from this entity to the other.
     Call {
-        /// Who calls.
+        /// The caller.
         from: u8,
         /// Its number on the link.
         number: u8,
-        /// What it says.
+        /// Its body.
         body: u8,
     },
-    /// What this entity has taken of the other's calls.
+    /// The confirmation of the other entity's calls that this one has taken.
     Took {
-        /// Who took.
+        /// The entity that took them.
         by: u8,
-        /// The highest number.
+        /// The highest number taken.
         upto: u8,
     },
-    /// The receiver does not exist any more.
+    /// The receiver no longer exists.
     Gone,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum ToReceiver {
     Gone,
 }
 
-/// Numbers and bodies are at most 3.
+/// Maximum number and body.
 const MOST: u8 = 3;
 
 impl Message {

@@ -1,9 +1,9 @@
-//! An owner's state, and what an entity carries with it.
+//! An owner's state, and the state that an entity carries along.
 
-/// At most three things are said on a link.
+/// Maximum calls on a link.
 const MOST: usize = 3;
 
-/// What was said or done, in order.
+/// Bodies of calls made or executed, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Said {
     bodies: [u8; MOST],
@@ -26,7 +26,7 @@ impl Said {
         self.count
     }
 
-    /// The body of that number, which counts from 1.
+    /// The body with this number, counted from 1.
     pub(crate) fn at(self, number: u8) -> Option<u8> {
         (number >= 1 && number <= self.count).then(|| self.bodies[usize::from(number) - 1])
     }
@@ -45,28 +45,28 @@ impl Said {
 pub(crate) struct Entity {
     /// The sending end: calls by number.
     pub(crate) said: Said,
-    /// Up to this number they are confirmed.
+    /// The highest confirmed number.
     pub(crate) confirmed: u8,
     /// The receiving end: the highest number taken.
     pub(crate) taken: u8,
-    /// Taken, but not recorded as taken (only without C2).
+    /// Taken, but not yet recorded as taken (only without C2).
     pub(crate) unnoted: u8,
-    /// The caller: what its behaviour asked for, numbered or not.
+    /// The caller: calls that its behaviour requested, numbered or not.
     pub(crate) asked: Said,
-    /// The caller: the answers that its behaviour waits for, as a bit set.
+    /// The caller: answers that its behaviour waits for, as a bit set.
     pub(crate) awaiting: u8,
-    /// The caller: the answers that its behaviour got.
+    /// The caller: answers that its behaviour received.
     pub(crate) heard: Said,
-    /// The receiver: what took effect.
+    /// The receiver: calls that took effect.
     pub(crate) did: Said,
-    /// The caller was told that its receiver is gone.
+    /// The caller was notified that its receiver is gone.
     pub(crate) gave_up: bool,
-    /// Destroyed; what is left are its calls.
+    /// Destroyed; only its calls remain.
     pub(crate) is_dead: bool,
 }
 
 impl Entity {
-    /// Its calls that are not confirmed, by number.
+    /// Its unconfirmed calls, by number.
     pub(crate) fn unconfirmed(&self) -> Unconfirmed {
         Unconfirmed {
             said: self.said,
@@ -82,7 +82,7 @@ impl Entity {
     }
 }
 
-/// Calls that are not confirmed: numbers and bodies, in order.
+/// Unconfirmed calls: numbers and bodies, in order.
 #[derive(Clone, Copy)]
 pub(crate) struct Unconfirmed {
     said: Said,
@@ -108,10 +108,10 @@ impl IntoIterator for Unconfirmed {
     }
 }
 
-/// An entity under way.
+/// An entity in flight to another owner.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Leaving {
-    /// Which hand-over of this entity it is: 1, 2 …
+    /// Number of this hand-over of the entity: 1, 2 …
     pub(crate) number: u8,
     pub(crate) image: Entity,
 }
@@ -121,9 +121,9 @@ pub(crate) struct Leaving {
 pub(crate) struct Owner {
     /// Entities that are real here.
     pub(crate) here: [Option<Entity>; 2],
-    /// Entities that left, until they have arrived.
+    /// Entities that have left, until their arrival is known.
     pub(crate) leaving: [Option<Leaving>; 2],
-    /// The last hand-over of the entity that this owner had a part in.
+    /// By entity: the last hand-over in which this owner took part.
     pub(crate) arrived: [u8; 2],
 }
 
@@ -137,8 +137,8 @@ impl Owner {
         });
     }
 
-    /// What is known to the process alone when C2 or C7 is out: what was taken and is not recorded as taken, and what waits
-    /// for answers.
+    /// Deletes what only the process knows when C2 or C7 is disabled: what was taken and is not recorded as taken, and
+    /// which answers are awaited.
     pub(crate) fn forget_what_no_log_has(&mut self, awaiting_too: bool) {
         for found in self.here.iter_mut().flatten() {
             found.unnoted = 0;

@@ -1,4 +1,4 @@
-//! Steps of the model of calls in words.
+//! Steps of the call model in words.
 
 use super::message::Message;
 use super::{CallsState, CallsStep, E, F};

@@ -31,7 +31,7 @@ const AROUND: HandoverBounds = HandoverBounds {
     ..ONCE
 };
 
-/// One exhibit for each rule that this model has.
+/// One exhibit for each rule of this model.
 pub fn exhibits() -> Vec<Exhibit> {
     let handover = |rule, invariant, bounds: HandoverBounds, faults| {
         let bounds = HandoverBounds { faults, ..bounds };

@@ -1,21 +1,21 @@
-//! What is on the bus: the set of everything that was sent.
+//! Messages on the bus, which is the set of everything sent.
 
 use super::MOST_OWNERS;
 
-/// A call between owners. `moves` says how often the entity was handed over before.
+/// A call between owners. `moves` is the number of hand-overs before this one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Kind {
-    /// Take this entity.
+    /// The receiver is to take this entity.
     Onload {
         /// Hand-overs before this one.
         moves: u8,
     },
-    /// It is real here.
+    /// The entity is real on the sender.
     Arrived {
         /// Hand-overs before this one.
         moves: u8,
     },
-    /// It is not wanted here.
+    /// The sender refuses the entity.
     Refused {
         /// Hand-overs before this one.
         moves: u8,
@@ -27,32 +27,32 @@ pub enum Kind {
 pub enum Message {
     /// A call on the link between two owners.
     Call {
-        /// Who calls.
+        /// The caller.
         from: u8,
-        /// Who is called.
+        /// The receiver.
         to: u8,
         /// Its number on the link.
         number: u8,
-        /// What it says.
+        /// Its content.
         kind: Kind,
     },
-    /// What an owner has taken of another's calls.
+    /// The confirmation of another owner's calls.
     Took {
-        /// Who took.
+        /// The owner that took them.
         by: u8,
-        /// Whose calls.
+        /// The owner that made the calls.
         of: u8,
-        /// The highest number.
+        /// The highest number taken.
         upto: u8,
     },
     /// To the home: the entity is on this owner. A call on the entity's own link, numbered by its hand-overs.
     Place {
-        /// Where it is.
+        /// The owner that has the entity.
         owner: u8,
         /// The number of the call.
         number: u8,
     },
-    /// The home has taken it.
+    /// The home's confirmation of a place.
     TookPlace {
         /// The number of the call.
         number: u8,
@@ -60,7 +60,7 @@ pub enum Message {
 }
 
 const OWNERS: u16 = MOST_OWNERS as u16;
-/// Calls on a link, and hand-overs before one, are fewer than this.
+/// Upper bound (exclusive) of calls on a link, and of hand-overs before one.
 const MOST: u16 = 4;
 const KINDS: u16 = 3 * MOST;
 const CALLS: u16 = OWNERS * OWNERS * MOST * KINDS;
@@ -129,7 +129,7 @@ fn pair(one: u8, other: u8) -> u16 {
 
 const WORDS: usize = (ALL as usize).div_ceil(64);
 
-/// A set of messages: a bit for each.
+/// A set of messages, one bit each.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Bus([u64; WORDS]);
 

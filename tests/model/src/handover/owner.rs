@@ -3,7 +3,7 @@
 use super::MOST_OWNERS;
 use super::message::Kind;
 
-/// At most so many calls on one link.
+/// Maximum calls on one link.
 const MOST_CALLS: usize = 4;
 
 /// The sending end of a link between owners.
@@ -24,7 +24,7 @@ impl Out {
         self.calls.iter().all(Option::is_some)
     }
 
-    /// The call of that number, which counts from 1.
+    /// The call with this number, counted from 1.
     pub(crate) fn at(&self, number: u8) -> Option<Kind> {
         self.calls[usize::from(number) - 1]
     }
@@ -48,13 +48,13 @@ impl Out {
 /// One owner's state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Owner {
-    /// The entity is real here, after that many hand-overs.
+    /// The entity is real here, after this many hand-overs.
     pub(crate) real: Option<u8>,
-    /// Whether its home is still to be told that it is here.
+    /// Whether the home has yet to learn that the entity is here.
     pub(crate) owes_place: bool,
-    /// By owner that it was given to: under way, after that many hand-overs.
+    /// By receiving owner: the entity departed, after this many hand-overs.
     pub(crate) departing: [Option<u8>; MOST_OWNERS],
-    /// Without H1: the call was made, and the change that belongs to it was not.
+    /// Without H1: the call was made, but not yet the change that belongs to it.
     pub(crate) half_left: Option<u8>,
     pub(crate) out: [Out; MOST_OWNERS],
     /// The receiving ends: the highest number taken.
@@ -66,7 +66,7 @@ impl Owner {
         self.departing.iter().any(Option::is_some)
     }
 
-    /// Nothing under way, nothing unconfirmed.
+    /// Whether nothing is departing or unconfirmed.
     pub(crate) fn is_quiet(&self) -> bool {
         !self.has_departing() && !self.owes_place && self.out.iter().all(|out| out.unconfirmed().next().is_none())
     }
@@ -81,7 +81,7 @@ impl Owner {
         self.owes_place = true;
     }
 
-    /// What was under way to `to` is real here again, as it was. Where it is, its home may not have heard yet.
+    /// The entity that departed to `to` is real here again, unchanged. The home may not know its place yet.
     pub(crate) fn take_back(&mut self, to: u8) {
         self.real = self.departing[usize::from(to)].take();
         self.owes_place = self.real != Some(0);

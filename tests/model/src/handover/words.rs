@@ -1,4 +1,4 @@
-//! Steps of the model of hand-over in words.
+//! Steps of the hand-over model in words.
 
 use super::message::{Kind, Message};
 use super::{HandoverState, HandoverStep};

@@ -11,7 +11,7 @@ const CRASH: Faults = Faults {
     ..Faults::NONE
 };
 
-/// One exhibit for each rule that this model has.
+/// One exhibit for each rule of this model.
 pub fn exhibits() -> Vec<Exhibit> {
     let ledger = |rule, invariant, batches| {
         let bounds = LedgerBounds { batches, faults: CRASH };

@@ -1,11 +1,11 @@
-//! A batch, which is its whole chain.
+//! A batch, represented by its whole chain.
 //!
-//! A hash stands for everything before it. Here the chain itself is short enough to stand in its own place: a batch is
-//! a stack of levels of six bits, the newest lowest, so that equality is equality of hashes, and nothing can collide.
+//! A hash stands for everything before it. Here the chain is short enough to be stored instead: a batch is a stack of
+//! levels of six bits, the newest lowest, so equality of values is equality of hashes, without collisions.
 
 use std::fmt;
 
-/// How many batches a chain can have: five levels of six bits fit a `u32`.
+/// Maximum batches of a chain: five levels of six bits fit a `u32`.
 pub(crate) const MOST_BATCHES: u8 = 5;
 
 const LEVEL_BITS: u32 = 6;
@@ -13,14 +13,14 @@ const EPOCH_BITS: u32 = 2;
 const OPEN_BIT: u32 = 1 << EPOCH_BITS;
 const CONTENT_SHIFT: u32 = EPOCH_BITS + 1;
 
-/// A batch with everything before it; [`Batch::NONE`] is what precedes batch 1.
+/// A batch with all its predecessors; [`Batch::NONE`] precedes batch 1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(crate) struct Batch(u32);
 
 impl Batch {
     pub(crate) const NONE: Self = Self(0);
 
-    /// The batch after this one, holding the inputs in the bit set `inputs` (three at most).
+    /// The next batch, with the inputs in the bit set `inputs` (at most three).
     pub(crate) fn followed_by(self, epoch: u8, inputs: u8) -> Self {
         self.push(u32::from(epoch) | u32::from(inputs) << CONTENT_SHIFT)
     }
@@ -30,7 +30,7 @@ impl Batch {
         self.push(u32::from(epoch) | OPEN_BIT)
     }
 
-    /// The same number, epoch and place in the chain, with other inputs inside.
+    /// A batch with the same number, epoch and predecessors, but other inputs.
     pub(crate) fn holding(self, inputs: u8) -> Self {
         self.before().followed_by(self.epoch(), inputs)
     }
@@ -43,7 +43,7 @@ impl Batch {
         Self(self.0 << LEVEL_BITS | level)
     }
 
-    /// The batch before.
+    /// The previous batch.
     pub(crate) fn before(self) -> Self {
         Self(self.0 >> LEVEL_BITS)
     }
@@ -61,12 +61,12 @@ impl Batch {
         self.0 & OPEN_BIT != 0
     }
 
-    /// The bit set of inputs that this very batch holds.
+    /// The bit set of inputs in this batch alone.
     pub(crate) fn inputs(self) -> u8 {
         ((self.0 >> CONTENT_SHIFT) & 0b111) as u8
     }
 
-    /// The batch of that number in this chain; `NONE` if the chain is shorter.
+    /// The batch with this number in the chain; `NONE` if the chain is shorter.
     pub(crate) fn at(self, number: u8) -> Self {
         match self.number().checked_sub(number) {
             Some(above) => Self(self.0 >> (LEVEL_BITS * u32::from(above))),
@@ -74,12 +74,12 @@ impl Batch {
         }
     }
 
-    /// Whether `other` is this batch or comes before it.
+    /// Whether `other` is this batch or precedes it.
     pub(crate) fn contains(self, other: Self) -> bool {
         self.number() >= other.number() && self.at(other.number()) == other
     }
 
-    /// The batch of this chain that holds input `input`.
+    /// The batch of this chain that contains `input`.
     pub(crate) fn holder_of(self, input: u8) -> Option<Self> {
         let mut batch = self;
         while batch != Self::NONE {
@@ -91,7 +91,7 @@ impl Batch {
         None
     }
 
-    /// The `Open` of `epoch` in this chain, the newest if there are several.
+    /// The `Open` of `epoch` in this chain; the newest if there are several.
     pub(crate) fn opening_of(self, epoch: u8) -> Self {
         let mut batch = self;
         while batch != Self::NONE && !(batch.is_open() && batch.epoch() == epoch) {
@@ -101,12 +101,12 @@ impl Batch {
     }
 }
 
-/// The name of an input in words.
+/// The name of an input, for descriptions.
 pub(crate) fn input_name(input: u8) -> char {
     char::from(b'x' + input)
 }
 
-/// The process that holds `epoch`, in words.
+/// The name of the process that holds `epoch`, for descriptions.
 pub(crate) fn process_name(epoch: u8) -> char {
     char::from(b'A' + epoch - 1)
 }

@@ -29,24 +29,24 @@ const PAIR: LogBounds = LogBounds {
     beats: false,
     faults: Faults::NONE,
 };
-/// The same with two inputs.
+/// The same bounds with two inputs.
 const BUSY: LogBounds = LogBounds { inputs: 2, ..PAIR };
-/// The same while db is away.
+/// The same bounds while db is down.
 const UNFOLDED: LogBounds = LogBounds { db: false, ..BUSY };
-/// One holder that nobody replaces, two inputs.
+/// One holder without successors, two inputs.
 const ALONE: LogBounds = LogBounds {
     epochs: 1,
     beats: true,
     ..BUSY
 };
-/// Two takers at once, while db is away.
+/// Two concurrent takers, while db is down.
 const RIVALS: LogBounds = LogBounds {
     epochs: 3,
     db: false,
     ..PAIR
 };
 
-/// One exhibit for each rule that this model has.
+/// One exhibit for each rule of this model.
 pub fn exhibits() -> Vec<Exhibit> {
     let log = |rule, invariant, bounds: LogBounds, faults| {
         let bounds = LogBounds { faults, ..bounds };

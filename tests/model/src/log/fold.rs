@@ -1,4 +1,4 @@
-//! The store's record of the owner, and db: fold (F2), holes (F4), trimming (F6).
+//! The store's record of the owner, and db: folds (F2), holes (F4), trimming (F6).
 
 use super::batch::Batch;
 use super::subject::{Message, Subject};
@@ -7,16 +7,16 @@ use crate::faults::spend;
 use crate::invariant::Invariant;
 use crate::rule::Rule;
 
-/// What the store knows of the owner. A transaction is one step.
+/// The store's record of the owner. A transaction is one step.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Store {
     /// The highest epoch granted.
     pub(crate) granted: u8,
     /// The newest archived batch; its chain is the archive.
     pub(crate) cursor: Batch,
-    /// The sequence at which db read it; 0 if it came as a fill.
+    /// The sequence at which db read that batch; 0 if it was a fill.
     cursor_sequence: u8,
-    /// By epoch - 1: the opening recorded, `NONE` if there is none yet.
+    /// By epoch - 1: the recorded opening; `NONE` if there is none yet.
     pub(crate) openings: [Batch; MOST_HOLDERS],
 }
 
@@ -30,7 +30,7 @@ impl Store {
         }
     }
 
-    /// The highest epoch that has an opening.
+    /// The highest epoch with an opening.
     pub(crate) fn highest_opening(&self) -> u8 {
         (1u8..)
             .zip(self.openings)
@@ -40,7 +40,7 @@ impl Store {
             .unwrap_or(0)
     }
 
-    /// A bit set of the epochs that have one.
+    /// Bit set of the epochs with an opening.
     fn opened_epochs(&self) -> u8 {
         (0u8..)
             .zip(self.openings)
@@ -49,11 +49,11 @@ impl Store {
     }
 }
 
-/// What db has in memory. That db read a message some time before it folds it makes a difference only where the message
-/// is gone in between: so it takes in hand what the log loses, and folds everything else straight from the subject.
+/// db's memory. It matters that db read a message before folding it only if the log loses the message in between. So a
+/// message goes to `hand` only when the log loses it; all others are folded straight from the subject.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Db {
-    /// A batch that was read or filled, not folded yet.
+    /// A batch that was read or filled, and is not folded yet.
     hand: Batch,
     /// Without F2: the epochs whose openings db has read.
     knows: u8,
@@ -107,7 +107,7 @@ impl LogModel {
         }
     }
 
-    /// Whether `batch` is what comes after `cursor`.
+    /// Whether `batch` is the successor of `cursor`.
     pub(crate) fn follows(&self, batch: Batch, cursor: Batch) -> bool {
         batch.number() == cursor.number() + 1 && (batch.before() == cursor || !self.rules.has(Rule::L2Chain))
     }
@@ -120,7 +120,7 @@ impl LogModel {
         }
     }
 
-    /// E5 and F2: whether nothing recorded speaks against `batch`; `epochs` is the bit set of the openings that were read.
+    /// E5 and F2: whether no recorded opening voids `batch`; `epochs` is the bit set of the openings that were read.
     pub(crate) fn may_be_folded(&self, state: &LogState, batch: Batch, epochs: u8) -> bool {
         if !self.rules.has(Rule::E3Recorded) {
             return !state
@@ -142,7 +142,7 @@ impl LogModel {
         true
     }
 
-    /// F4: a holder can fill the hole after the cursor, if a batch beyond it shows that there is one.
+    /// F4: a holder can fill the hole after the cursor, if a later batch on the subject reveals the hole.
     pub(crate) fn fill_steps(&self, state: &LogState, index: u8, steps: &mut Vec<LogStep>) {
         if !self.rules.has(Rule::F4Filled) {
             return;
@@ -166,7 +166,7 @@ impl LogModel {
         }
     }
 
-    /// F6: the subject as trimming would leave it now.
+    /// F6: the subject after trimming it now.
     fn trimmed(&self, state: &LogState) -> Option<Subject> {
         let cursor = state.store.cursor;
         let mut subject = state.subject;
@@ -192,7 +192,7 @@ impl LogModel {
     }
 }
 
-/// Whether `open`, being an opening, makes `batch` void.
+/// Whether `open`, if it is an opening, makes `batch` void.
 fn voids(open: Batch, batch: Batch) -> bool {
     open.is_open() && open.epoch() > batch.epoch() && open.number() <= batch.number()
 }

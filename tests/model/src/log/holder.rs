@@ -1,4 +1,4 @@
-//! A process and its holding of the owner: taking it (E1 to E4), writing (L), and the gate (G).
+//! A process and its holding of the owner: take-over (E1 to E4), writing (L), and the gate (G).
 
 use super::batch::{Batch, MOST_BATCHES};
 use super::subject::Message;
@@ -6,13 +6,13 @@ use super::{Acknowledged, LogModel, LogState, LogStep, Packet, UNLOGGED};
 use crate::invariant::Invariant;
 use crate::rule::Rule;
 
-/// How many freshness limits ago something happened. Rounded down: what is 1 may have been nearly 2.
+/// Time since an event, in freshness limits, rounded down: 1 may be nearly 2.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(crate) struct Age(u8);
 
 impl Age {
     const NOW: Self = Self(0);
-    /// Longer ago than anything that anybody asks about.
+    /// Longer than any age that a rule depends on.
     const LONG: Self = Self(2);
 
     fn grow(&mut self) {
@@ -24,60 +24,60 @@ impl Age {
         self.0 <= 1
     }
 
-    /// Whether longer has passed than anybody can have stayed fresh.
+    /// Whether more time has passed than any holder can have stayed fresh.
     fn outlasts_freshness(self) -> bool {
         self == Self::LONG
     }
 }
 
-/// Where a process is with its owner.
+/// Phase of a process with its owner.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) enum Phase {
-    /// Its epoch has not been granted.
+    /// Its epoch is not granted yet.
     #[default]
     Waiting,
-    /// Granted: it begins at E1.
+    /// Granted; the next step is E1.
     Granted,
     /// It has read cursor and archive, up to `base`.
     ReadStore,
-    /// Its `Open` is on its way.
+    /// Its `Open` is in flight.
     Opening,
-    /// Its `Open` was acknowledged at `opened`.
+    /// Its `Open` was acknowledged `opened` ago.
     Opened,
-    /// It has looked again and found its `Open` last.
+    /// It has read the subject again and found its `Open` last.
     Looked,
     /// Its opening is recorded: the gate is open.
     Serving,
-    /// It stopped, or crashed.
+    /// It has stopped or crashed.
     Gone,
 }
 
-/// One process and what it remembers. Its epoch is its index + 1.
+/// One process and its memory. Its epoch is its index + 1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Holder {
     pub(crate) phase: Phase,
-    /// What it read as the cursor when it took the owner.
+    /// The cursor that it read at take-over.
     pub(crate) base: Batch,
-    /// The newest batch it closed (and its chain): in flight, or acknowledged.
+    /// The newest batch it closed (and its chain), in flight or acknowledged.
     pub(crate) tip: Batch,
-    /// The highest batch that was ever acknowledged.
+    /// The highest batch acknowledged so far.
     pub(crate) acked: u8,
-    /// The batch that is being appended, 0 for none. Below `tip` while it puts back what the log lost.
+    /// The batch being appended; 0 for none. Below `tip` while it resends what the log lost.
     pub(crate) sending: u8,
-    /// The sequence of the subject's last message, as far as it knows.
+    /// The sequence of the subject's last message, as known to the holder.
     pub(crate) expect: u8,
-    /// The inputs of the batch that is being gathered.
+    /// The inputs of the gathering batch.
     pub(crate) gathering: u8,
-    /// How long ago `tip` was first sent, while it is in flight.
+    /// Time since `tip` was first sent, while it is in flight.
     pub(crate) sent: Age,
-    /// How long ago that was sent which made it fresh.
+    /// Time since the append was sent that made the holder fresh.
     pub(crate) fresh: Age,
-    /// How long ago its `Open` was acknowledged, until it is recorded.
+    /// Time since its `Open` was acknowledged, until it is recorded.
     pub(crate) opened: Age,
 }
 
 impl Holder {
-    /// The holder of epoch 1, with nothing after its `Open`.
+    /// The holder of epoch 1, with only its `Open`.
     pub(crate) fn established(open: Batch) -> Self {
         Self {
             phase: Phase::Serving,
@@ -103,7 +103,7 @@ impl Holder {
         }
     }
 
-    /// Sets what has no meaning in this phase to what it began with, so that states that differ in nothing else are one.
+    /// Resets the fields that have no meaning in this phase, so that equivalent states are equal.
     pub(crate) fn forget_the_irrelevant(&mut self) {
         if self.sending == 0 {
             self.sent = Age::NOW;
@@ -178,8 +178,8 @@ impl LogModel {
         }
     }
 
-    /// L7. An empty batch that is stored only makes the chain longer: so one is sent only where it may find something out,
-    /// which is where the log has lost something of the newest holder's.
+    /// L7. An empty batch that is stored only makes the chain longer. So one is sent only where it can detect
+    /// something: where the log has lost a batch of the newest holder.
     fn may_beat(&self, state: &LogState, index: u8) -> bool {
         let holder = &state.holders[usize::from(index)];
         let idle = holder.sending == 0 && holder.gathering == 0;
@@ -196,7 +196,7 @@ impl LogModel {
         }
     }
 
-    /// Whether the holder takes inputs and has an open gate.
+    /// Whether the holder takes inputs and its gate is open.
     fn speaks(&self, holder: &Holder) -> bool {
         match holder.phase {
             Phase::Serving => true,
@@ -231,7 +231,8 @@ impl LogModel {
         }
     }
 
-    /// G1: whether the batch that holds `input` is acknowledged. A taker shows what it recovered as its predecessor would have.
+    /// G1: whether the batch that holds `input` is acknowledged. A taker shows recovered inputs as its predecessor
+    /// would have.
     fn may_leave(&self, state: &LogState, holder: &Holder, input: u8) -> bool {
         let emptied = holder.phase == Phase::Gone;
         if !self.rules.has(Rule::G1LogBeforeShow) && holder.gathering & 1 << input != 0 {
@@ -267,7 +268,7 @@ impl LogModel {
         state.send_append(index);
     }
 
-    /// L5: reads the subject's last message through the leader and compares it with its own chain.
+    /// L5: reads the subject's last message through the leader and compares it with the holder's chain.
     pub(crate) fn look(&self, state: &mut LogState, index: u8) {
         let holder = state.holders[usize::from(index)];
         if !self.rules.has(Rule::L5Silence) {
@@ -340,7 +341,7 @@ impl LogModel {
         Last::Foreign
     }
 
-    /// L6: whether the holder can still send that batch.
+    /// L6: whether the holder can still resend that batch.
     pub(crate) fn keeps(&self, state: &LogState, holder: &Holder, number: u8) -> bool {
         let batch = holder.tip.at(number);
         let archived = number <= holder.base.number() || state.store.cursor.contains(batch);
@@ -348,7 +349,7 @@ impl LogModel {
         !archived && !acknowledged
     }
 
-    /// Without the second half of L3, what is sent again takes in what was gathered since.
+    /// Without the second half of L3, a resent batch includes what was gathered since.
     fn refreeze(&self, state: &mut LogState, index: u8) {
         let holder = &mut state.holders[usize::from(index)];
         if !self.rules.has(Rule::L3Frozen) && holder.gathering != 0 && !holder.tip.is_open() {
@@ -378,7 +379,7 @@ impl LogModel {
         }
     }
 
-    /// E6: a holder that was not fresh asks the store whether its epoch still stands.
+    /// E6: a holder whose freshness lapsed asks the store whether its epoch is still the granted one.
     pub(crate) fn confirm(&self, state: &mut LogState, index: u8) {
         if state.store.granted == index + 1 {
             state.holders[usize::from(index)].fresh = Age::NOW;
@@ -387,7 +388,7 @@ impl LogModel {
         }
     }
 
-    /// E1, E2: reads the subject to its end and appends the `Open` after what is valid there.
+    /// E1, E2: reads the subject to its end and appends the `Open` after the last valid batch.
     pub(crate) fn read_subject(&self, state: &mut LogState, index: u8) {
         let replaced = state
             .subject
@@ -410,7 +411,7 @@ impl LogModel {
         state.send_append(index);
     }
 
-    /// What the subject holds after `base` that is valid (F2), in its order.
+    /// The valid batches (F2) on the subject after `base`, in order.
     fn chain_on_subject(&self, state: &LogState, base: Batch) -> Batch {
         state.subject.messages().iter().fold(base, |head, message| {
             let batch = message.batch;
@@ -423,7 +424,7 @@ impl LogModel {
         })
     }
 
-    /// E3: the reading of E1 once more: it must end where the first one ended, and the `Open` must be last.
+    /// E3: repeats the reading of E1. It must end where the first one ended, and the `Open` must be last.
     pub(crate) fn second_look(&self, state: &mut LogState, index: u8) {
         let holder = state.holders[usize::from(index)];
         let open = holder.tip.opening_of(index + 1);
@@ -439,7 +440,7 @@ impl LogModel {
         }
     }
 
-    /// The holder stops by itself. Without G4, what waits in its gate leaves all the same.
+    /// The holder stops by itself. Without G4, outputs that wait in its gate still leave.
     fn stop(&self, state: &mut LogState, index: u8) {
         let Holder { tip, fresh, .. } = state.holders[usize::from(index)];
         state.crash(index);
@@ -450,7 +451,7 @@ impl LogModel {
         }
     }
 
-    /// E3: one transaction, repeatable; `answered` says whether the taker learns that it was committed.
+    /// E3: one transaction, which may be repeated; `answered` says whether the taker receives the answer.
     pub(crate) fn record(&self, state: &mut LogState, index: u8, answered: bool) {
         let epoch = index + 1;
         let open = state.holders[usize::from(index)].tip.opening_of(epoch);
@@ -478,7 +479,7 @@ impl LogModel {
 }
 
 impl Holder {
-    /// Back to E1 with nothing in hand.
+    /// Returns to E1 with no state.
     fn begin_again(&mut self) {
         *self = Self {
             phase: Phase::Granted,
@@ -499,7 +500,7 @@ impl LogState {
         holder.phase = Phase::ReadStore;
     }
 
-    /// The process is gone with its memory; what the log has lost of its batches, nobody can put back.
+    /// The process crashes and loses its memory; nobody can resend those of its batches that the log has lost.
     pub(crate) fn crash(&mut self, index: u8) {
         self.holders[usize::from(index)] = Holder {
             phase: Phase::Gone,
@@ -517,7 +518,7 @@ impl LogState {
         });
     }
 
-    /// An input that was shown before it was in a batch is in one now.
+    /// Notes that an input shown before it was in a batch is in one now.
     fn note_logged(&mut self, index: u8) {
         let batch = self.holders[usize::from(index)].tip;
         for (input, shown) in (0u8..).zip(&mut self.shown) {

@@ -1,14 +1,15 @@
-//! What the log has lost, what of that is beyond the fault budget, and whether anything that was shown is gone.
+//! What the log has lost, which losses exceed the fault budget, and whether anything that was shown is lost.
 
 use super::batch::Batch;
 use super::subject::Message;
 use super::{Acknowledged, LogModel, LogState, UNLOGGED};
 
-/// The fault budget of `acknowledged = log`: a batch that JetStream lost is *excused* when nobody is left to put it back:
-/// its writer crashed, or was replaced, before db had archived it. What is built on an excused batch is excused with it.
+/// The fault budget of `acknowledged = log`: a batch that JetStream lost is *excused* if no process is left to resend
+/// it: its writer crashed, or was replaced, before db had archived it. Batches that follow an excused batch are excused
+/// with it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Losses {
-    /// Lost by the log before they were archived, and not put back.
+    /// Lost by the log before they were archived, and not resent.
     lost: BatchSet,
     /// Beyond the budget.
     excused: BatchSet,
@@ -26,7 +27,7 @@ impl Losses {
         self.lost.retain(|lost| lost != batch);
     }
 
-    /// An opening was recorded: what it does not follow is void.
+    /// An opening was recorded: lost batches that do not precede it are void.
     pub(crate) fn excuse_all_but(&mut self, opening: Batch) {
         self.excuse(|lost| !opening.contains(lost));
     }
@@ -47,12 +48,12 @@ impl Losses {
     }
 }
 
-/// A few batches in order, filled up with `NONE`.
+/// A small ordered set of batches, padded with `NONE`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 struct BatchSet([Batch; 4]);
 
 impl BatchSet {
-    /// A set that is full stays as it is; the bounds leave room for all that one schedule can lose.
+    /// A full set stays unchanged; the bounds leave room for everything that one schedule can lose.
     fn insert(&mut self, batch: Batch) {
         if !self.0.contains(&batch) && self.0[0] == Batch::NONE {
             self.0[0] = batch;
@@ -71,7 +72,7 @@ impl BatchSet {
 }
 
 impl LogState {
-    /// The log has just lost these; `read` says that db had read the first of them.
+    /// The log has just lost these messages; `read` says that db had read the first of them.
     pub(crate) fn lose(&mut self, messages: &[Message], read: bool) {
         self.losses.any = true;
         for message in messages {
@@ -84,7 +85,7 @@ impl LogState {
         }
     }
 
-    /// What is archived is not lost; what nobody has in memory any more is beyond the budget.
+    /// Removes archived batches from the lost ones; those that no process has in memory exceed the budget.
     pub(crate) fn settle_losses(&mut self) {
         let cursor = self.store.cursor;
         self.losses.lost.retain(|lost| !cursor.contains(lost));
@@ -98,12 +99,12 @@ impl LogState {
 }
 
 impl LogModel {
-    /// Whether `batch`, or something it is built on, was lost beyond the budget. `archive` has no such excuse.
+    /// Whether `batch`, or one that it follows, was lost beyond the budget. `archive` has no such excuse.
     pub(crate) fn excuses(&self, state: &LogState, batch: Batch) -> bool {
         self.acknowledged == Acknowledged::Log && state.losses.excuses(batch)
     }
 
-    /// Whether something that was shown cannot reach the archive any more, and the budget does not excuse it.
+    /// Whether something that was shown can no longer reach the archive, and the budget does not excuse it.
     pub(crate) fn shown_and_lost(&self, state: &LogState) -> bool {
         (0u8..).zip(state.shown).any(|(input, shown)| match shown {
             None => false,
@@ -114,7 +115,7 @@ impl LogModel {
         })
     }
 
-    /// In no archive, on no subject, in no memory.
+    /// Whether the batch is in no archive, on no subject and in no memory.
     fn is_nowhere(&self, state: &LogState, batch: Batch) -> bool {
         !state.store.cursor.contains(batch)
             && !state.subject.has(batch)
@@ -123,7 +124,7 @@ impl LogModel {
             })
     }
 
-    /// The archive has gone another way, or a recorded opening of a higher epoch does not follow it.
+    /// Whether the archive has another batch in its place, or a recorded opening of a higher epoch does not follow it.
     fn is_contradicted(&self, state: &LogState, batch: Batch) -> bool {
         let cursor = state.store.cursor;
         let elsewhere = !cursor.contains(batch) && !batch.contains(cursor);

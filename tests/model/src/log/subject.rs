@@ -1,4 +1,4 @@
-//! The subject of one owner: what JetStream holds of it, and what its faults do to that.
+//! The subject of one owner: the messages that JetStream holds, and the effect of its faults on them.
 
 use super::batch::Batch;
 
@@ -14,8 +14,8 @@ pub(crate) struct Message {
 
 /// Messages in the order of their sequences.
 ///
-/// No other owner writes to the stream of this model, so sequences that a lost tail had are given out again at once:
-/// the worst case of what a shared stream does now and then.
+/// No other owner writes to the stream of this model, so the sequences of a lost tail are reused at once: the worst
+/// case of what occasionally happens on a shared stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Subject {
     messages: [Message; MOST_MESSAGES],
@@ -46,7 +46,7 @@ impl Subject {
         self.messages().last().copied()
     }
 
-    /// What `Nats-Expected-Last-Subject-Sequence` is compared with: 0 for an empty subject.
+    /// The value that `Nats-Expected-Last-Subject-Sequence` is compared with: 0 for an empty subject.
     pub(crate) fn last_sequence(&self) -> u8 {
         self.last().map_or(0, |message| message.sequence)
     }
@@ -63,19 +63,19 @@ impl Subject {
         sequence
     }
 
-    /// Loses the newest `count` messages, as a server does that comes back without what it had not synced.
+    /// Loses the newest `count` messages, as a server does that restarts without unsynced data.
     pub(crate) fn lose_tail(&mut self, count: u8) {
         let from = self.length - count;
         self.next = self.messages[usize::from(from)].sequence;
         self.keep(|index, _| index < from);
     }
 
-    /// Loses the message at `index`; sequences go on.
+    /// Loses the message at `index`; its sequence is not reused.
     pub(crate) fn lose_at(&mut self, lost: u8) {
         self.keep(|index, _| index != lost);
     }
 
-    /// Purges what has a sequence below `sequence`.
+    /// Purges messages with a sequence below `sequence`.
     pub(crate) fn purge_below(&mut self, sequence: u8) {
         self.keep(|_, message| message.sequence >= sequence);
     }

@@ -12,7 +12,7 @@ const FAULTS: Faults = Faults {
     ..Faults::NONE
 };
 
-/// One exhibit for each rule that this model has.
+/// One exhibit for each rule of this model.
 pub fn exhibits() -> Vec<Exhibit> {
     let migration = |rule, invariant| {
         let bounds = MigrationBounds {

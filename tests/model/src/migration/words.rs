@@ -1,8 +1,8 @@
-//! Steps in words.
+//! Steps of the migration model in words.
 
 use super::{Batch, Definitions, MigrationState, MigrationStep};
 
-/// A step, for a reader who sees the state before it and behind it.
+/// Describes a step, given the states before and after it.
 pub(super) fn words(state: &MigrationState, step: MigrationStep, after: &MigrationState) -> String {
     let name = |index: u8| ["A", "B", "C"][usize::from(index)];
     let next = || batch(state.log[usize::from(state.store.cursor)]);

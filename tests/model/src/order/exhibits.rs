@@ -1,4 +1,4 @@
-//! What F1 prevents in the order of the archive; and what F5 does not promise when the log loses something.
+//! What F1 prevents in the order of the archive; and what F5 does not guarantee when the log loses a message.
 
 use super::{OrderBounds, OrderModel};
 use crate::exhibit::Exhibit;
@@ -7,7 +7,7 @@ use crate::faults::Faults;
 use crate::invariant::Invariant::ArchiveIsACut;
 use crate::rule::{Rule, Rules};
 
-/// One exhibit for each rule that this model has.
+/// One exhibit for each rule of this model.
 pub fn exhibits() -> Vec<Exhibit> {
     let bounds = OrderBounds {
         batches: 1,
@@ -22,8 +22,8 @@ pub fn exhibits() -> Vec<Exhibit> {
     )]
 }
 
-/// The search for a prefix of the archive that is no cut although no hole is known, after one loss: why F5 makes an
-/// exception for what was put back.
+/// Searches for a prefix of the archive that is no cut although no hole is known, after one loss: the reason for the
+/// exception that F5 makes for resent batches.
 pub fn cut_broken_by_a_loss() -> Search {
     let bounds = OrderBounds {
         batches: 1,

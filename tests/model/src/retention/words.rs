@@ -1,8 +1,8 @@
-//! Steps in words.
+//! Steps of the retention model in words.
 
 use super::{CALLING, RetentionState, RetentionStep, Taker};
 
-/// A step, for a reader who sees the state before it and behind it.
+/// Describes a step, given the states before and after it.
 pub(super) fn words(state: &RetentionState, step: RetentionStep, after: &RetentionState) -> String {
     match step {
         RetentionStep::Archive if after.archived == CALLING => {

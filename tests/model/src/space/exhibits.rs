@@ -15,7 +15,7 @@ const CALM: SpaceBounds = SpaceBounds {
     faults: Faults::NONE,
 };
 
-/// One exhibit for each rule that this model has.
+/// One exhibit for each rule of this model.
 pub fn exhibits() -> Vec<Exhibit> {
     let without = |rule, invariant, bounds| {
         let rules = Rules::ALL.without(rule);

@@ -6,7 +6,7 @@ use crate::faults::Faults;
 use crate::invariant::Invariant::{HeldInOneView, TradedAsAccepted, UnitsHaveOneOwner};
 use crate::rule::{Rule, Rules};
 
-/// One exhibit for each rule that this model has.
+/// One exhibit for each rule of this model.
 pub fn exhibits() -> Vec<Exhibit> {
     let trade = |rule, invariant, orders, aside| {
         let bounds = TradeBounds {

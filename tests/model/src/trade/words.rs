@@ -1,4 +1,4 @@
-//! The steps of a trade, told to a reader.
+//! Steps of the trade model in words.
 
 use super::{Ask, Items, Stage, TradeState, TradeStep};
 

@@ -20,7 +20,7 @@ const STILL: ViewBounds = ViewBounds {
     faults: Faults::NONE,
 };
 
-/// One exhibit for each rule that this model has.
+/// One exhibit for each rule of this model.
 pub fn exhibits() -> Vec<Exhibit> {
     let view = |rule, invariant, bounds: ViewBounds, faults| {
         let bounds = ViewBounds { faults, ..bounds };

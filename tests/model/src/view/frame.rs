@@ -1,15 +1,15 @@
-//! Frames, and those that are under way.
+//! Frames, and the set of those in flight.
 
 use super::Sight;
 
-/// What a frame shows of the entity.
+/// Content of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Shows {
     /// The whole state: `Enter`, or `Refresh`.
     Whole(Sight),
     /// The events after `from`.
     Update { from: u8, to: Sight },
-    /// It is out of view.
+    /// The entity leaves the view.
     Leave,
 }
 
@@ -22,10 +22,10 @@ pub(crate) struct Frame {
     pub(crate) shows: Shows,
 }
 
-/// A witness waits while so many are under way.
+/// Maximum frames in flight; the witness waits while there are this many.
 const MOST: usize = 6;
 
-/// The set of frames that were written and not lost.
+/// Frames that were written and not lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Frames([Option<Frame>; MOST]);
 
@@ -38,7 +38,7 @@ impl Frames {
         self.0.iter().all(Option::is_some)
     }
 
-    /// By index; those that are there come last.
+    /// The frame at `index`; occupied slots come last.
     pub(crate) fn at(&self, index: u8) -> Frame {
         self.0
             .into_iter()

@@ -1,4 +1,4 @@
-//! Steps of the model of views in words.
+//! Steps of the view model in words.
 
 use super::frame::{Frame, Shows};
 use super::{Sight, ViewState, ViewStep};

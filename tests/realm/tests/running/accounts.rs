@@ -1,5 +1,5 @@
-//! What players see of their accounts' holdings while they choose an avatar: each value that a client was shown is what the
-//! ledger had told the account by that history number, as the archive has it.
+//! Account holdings shown to players while they choose an avatar: each value that a client was shown is what the ledger
+//! had reported to the account by that history number, according to the archive.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use annals_sample::{CARRIED, COIN, SWORD, WORN};
 use annals_store::Store;
 use annals_wire::client::property_hash;
 
-/// What a client was shown of a view, by a change or with the whole entity.
+/// A view value that a client was shown, by a change or with the whole entity.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     pub(crate) entity: EntityId,
     pub(crate) number: HistoryNumber,
     pub(crate) member: MemberId,
-    /// Of the value, as clients hash what is told whole.
+    /// Hash of the value, as clients hash a whole value.
     pub(crate) hash: Hash,
 }
 
-/// Compares all of it with the archive. Returns how many coins were seen in each.
+/// Compares all values with the archive. Returns how many coins were seen in each.
 pub(crate) async fn are_what_the_ledger_said(schema: &Schema, store: &Store, shown: &[Shown]) -> Vec<u64> {
     let account = schema.type_named("Account").expect("the sample has accounts");
     let restated = restated(store).await;
@@ -57,7 +57,7 @@ fn said(held: &Holdings, view: &str) -> Value {
     Value::Sequence(swords.map(|(serial, _)| Value::UInt(serial.0)).collect())
 }
 
-/// What entities held where a view of theirs had another value.
+/// Holdings of entities at the history numbers at which a view of theirs changed.
 async fn restated(store: &Store) -> BTreeMap<(EntityId, MemberId, HistoryNumber), Holdings> {
     let (mut holdings, mut restated) = (BTreeMap::new(), BTreeMap::new());
     for (owner, record) in read_owners(store).await.expect("the store answers") {

@@ -1,4 +1,4 @@
-//! Backups of a realm while people play in it, and the realms that come of them.
+//! Backups of a realm during play, and the realms restored from them.
 
 use std::{
     collections::BTreeMap,
@@ -23,16 +23,16 @@ use crate::{
     playing::Playing,
 };
 
-/// Bots that play in a restored realm: among them are those who played in the old one, with their accounts.
+/// Bots that play in a restored realm, including those that played in the old one, with their accounts.
 const BOTS: usize = 4;
 
 /// Events that they must be shown before they count as playing.
 const SHOWN: u64 = 80;
 
-/// How long a restored realm may take until everybody plays in it.
+/// Maximum time until all bots play in a restored realm.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs `annals` in a folder; it has to work.
+/// Runs `annals` in a folder; it must succeed.
 async fn annals(folder: &Path, line: &[&str]) -> String {
     let mut command = Command::new(binary("annals").expect("it is built"));
     command.args(line).current_dir(folder);
@@ -79,7 +79,7 @@ async fn a_realm_that_is_played_in_is_backed_up_and_goes_on_elsewhere() {
     assert!(playing.keys().all(|id| restored.contains_key(id)), "{restored:?}");
 }
 
-/// The accounts that an operator finds in a realm's database, and whether each is in use.
+/// The accounts in a realm's database, and whether each is in use.
 async fn accounts(folder: &Path, of: &[&str]) -> BTreeMap<u64, bool> {
     let query = ["realm", "query", "Account", "--select", "logIns", "--format", "json"];
     let said = annals(folder, &[&query, of].concat()).await;
@@ -90,8 +90,8 @@ async fn accounts(folder: &Path, of: &[&str]) -> BTreeMap<u64, bool> {
         .collect()
 }
 
-/// Runs a restored realm: people log in and play on, nothing that they are shown is lost, and all of its log is as it should
-/// be, from before the backup to its end.
+/// Runs a restored realm: bots log in and play, nothing that they are shown is lost, and all of its log is valid, from
+/// before the backup to its end.
 async fn goes_on(folder: &Path, name: &str, schema: &Arc<Schema>) {
     let plan = RealmPlan::new(name, &repository().join("defs"), &folder.join(name));
     let mut realm = Realm::start(plan)

@@ -1,5 +1,4 @@
-//! One realm, and everything that comes to it from outside and is wrong, one after the other. After each, those who play
-//! there play on.
+//! Invalid input of every kind to one realm, one after another. After each, its players play on.
 
 use std::{
     fs,
@@ -28,13 +27,13 @@ use crate::{
     strangers::{Stranger, framed},
 };
 
-/// How long the bus stays away.
+/// Duration of the bus outage.
 const AWAY: Duration = Duration::from_secs(30);
 
-/// How long nothing may be shown before it counts as the gate's doing.
+/// Time without shown events after which the gate counts as closed.
 const QUIET: Duration = Duration::from_millis(2_500);
 
-/// How long a process may take to notice that its disk is full.
+/// Maximum time until a process notices that its disk is full.
 pub(crate) const NOTICED: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -87,7 +86,7 @@ async fn wrong_password(realm: &mut Played) {
     realm.plays_on("a wrong password").await;
 }
 
-/// Names that would be taken for something else, or shown as something else.
+/// Names that could be mistaken for something else, or displayed as something else.
 async fn unfit_names(realm: &mut Played) {
     for name in ["stored:17", "stored:", "some\nbody", "\u{1b}[2Jsomebody"] {
         let mut client = realm.client(name, "the password");
@@ -101,7 +100,7 @@ async fn unfit_names(realm: &mut Played) {
 }
 
 async fn wrong_calls(realm: &mut Played) {
-    // What the client library already knows to be wrong never leaves it.
+    // Calls that the client library knows to be wrong are never sent.
     let mut client = realm.client("caller", "the password");
     let connected = until_event(&mut client, "a log-in", |event| {
         matches!(event, Event::Connected { .. })
@@ -121,7 +120,7 @@ async fn wrong_calls(realm: &mut Played) {
         "argument name of enterWorld does not fit"
     );
 
-    // Nobody has to use the client library.
+    // A client need not use the client library.
     let (mut stranger, entity) = play(realm, "stranger").await;
     let answers = [
         (vec![200], CallRefusal::NoSuchMethod),
@@ -182,7 +181,7 @@ async fn wrong_frames(realm: &mut Played) {
             .contains("check the client's protocol version")
     );
 
-    // The same from somebody who plays.
+    // The same from a client that plays.
     let (mut stranger, _) = play(realm, "garbler").await;
     stranger.frame(&[99]).await;
     assert_eq!(stranger.closed_for().await, CloseReason::Malformed);
@@ -201,7 +200,7 @@ async fn noise_on_ports(realm: &mut Played) {
     for (to, _) in ports(realm).await {
         for round in 0..300 {
             let mut noise = noise();
-            // What looks like the first packet of a connection goes further.
+            // Bytes that resemble the first packet of a connection are parsed further.
             noise[0] |= if round % 2 == 0 { 0xc0 } else { 0 };
             socket.send_to(&noise, to).expect("loopback takes it");
         }
@@ -214,7 +213,7 @@ async fn noise_on_ports(realm: &mut Played) {
         vec![b'A'; 1 << 20],
     ] {
         let mut stream = TcpStream::connect(&nats).expect("the nats-server listens");
-        // It may close before it has read all.
+        // The server may close before it has read all.
         let _ = stream.write_all(&noise);
         let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
         let _ = stream.read(&mut [0; 4_096]);
@@ -232,7 +231,7 @@ async fn noise_on_the_bus(realm: &mut Played) {
     }
     for subject in to {
         for length in (0..40).map(|round| round * 7) {
-            // No message of ours begins so.
+            // No message of ours begins with these bytes.
             let noise: Vec<u8> = std::iter::repeat_n(0xff, length.min(2))
                 .chain((2..length).map(|_| dice() as u8))
                 .collect();
@@ -358,7 +357,7 @@ async fn full_store(realm: &mut Played) {
         realm.shown() > shown + 50
     })
     .await;
-    // Whatever watches over the realm waits for room, however long, and starts db again by itself.
+    // The supervisor waits for room, however long, and restarts db by itself.
     for _ in 0..8 {
         realm.watched().await;
         assert!(matches!(realm.realm.ended("db"), Ok(Some(_))), "db waits for room");
@@ -415,7 +414,7 @@ async fn bus_away(realm: &mut Played) {
     realm.plays_on("a bus that is away for 30 s").await;
 }
 
-/// Waits until nobody is shown anything, as the gate has it where nothing can be logged.
+/// Waits until no bot is shown anything, as the gate ensures when nothing can be logged.
 pub(crate) async fn falls_quiet(realm: &Played) {
     let (mut shown, mut since) = (realm.shown(), Instant::now());
     until(NOTICED, "nothing to be shown that is not logged", || {
@@ -431,7 +430,7 @@ pub(crate) fn skipped() {
     println!("SKIPPED: a small disk cannot be mounted here; run the tests as root to see disks fill");
 }
 
-/// A program of ours, with the settings of the realm that runs.
+/// A program of ours, with the settings of the live realm.
 pub(crate) fn annals(realm: &Played, program: &str) -> Command {
     let mut command = Command::new(binary(program).expect("it is built"));
     command
@@ -441,7 +440,7 @@ pub(crate) fn annals(realm: &Played, program: &str) -> Command {
     command
 }
 
-/// Where clients reach the realm: the login service, then each base.
+/// Ports of the realm for clients: the login service, then each base.
 async fn ports(realm: &Played) -> Vec<(SocketAddr, &'static [u8])> {
     let (bus, subjects, store) = realm.bus();
     let mut ports: Vec<(SocketAddr, &'static [u8])> = vec![(realm.realm.login.0, LOGIN_ALPN)];
@@ -460,7 +459,7 @@ async fn ports(realm: &Played) -> Vec<(SocketAddr, &'static [u8])> {
     ports
 }
 
-/// Logs in and plays without the client library; the entity is the account's.
+/// Logs in and plays without the client library; returns the account's entity.
 async fn play(realm: &Played, name: &str) -> (Stranger, EntityId) {
     let LoginAnswer::Ticket(ticket) = log_in(realm, name).await else {
         panic!("{name} gets no ticket")

@@ -1,4 +1,4 @@
-//! A realm that is still beginning when somebody comes.
+//! Clients that arrive while a realm is starting.
 
 use std::{
     fs::{self, File},
@@ -16,10 +16,10 @@ use annals_ids::Part;
 
 use crate::played::{are_built, binary, repository, turn, until, until_event};
 
-/// How long somebody stands at the door.
+/// Time that a client waits at the start.
 const WAITS: Duration = Duration::from_secs(2);
 
-/// How long a realm may take to listen for log-ins.
+/// Maximum time until a realm listens for log-ins.
 const LISTENS: Duration = Duration::from_secs(60);
 
 fn spawn(service: &str, nats: &str, data: &Path, flags: &[&str]) -> Child {
@@ -50,7 +50,7 @@ async fn who_comes_before_there_is_a_world_waits_and_then_gets_into_it() {
         .expect("a nats-server");
     let nats = server.url();
     let start = |service: &str, flags: &[&str]| spawn(service, &nats, data, flags);
-    // The space is divided when both cells are there.
+    // The space is divided once both cells have registered.
     let _first = [
         start("db", &[]),
         start("director", &["--cells", "2"]),

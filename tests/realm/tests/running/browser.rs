@@ -1,4 +1,4 @@
-//! A headless Chromium, spoken to by the WebDriver protocol (<https://www.w3.org/TR/webdriver2/>).
+//! A headless Chromium, driven by the WebDriver protocol (<https://www.w3.org/TR/webdriver2/>).
 
 use std::{
     path::{Path, PathBuf},
@@ -19,32 +19,32 @@ use crate::played::within;
 
 pub(crate) const ENTER: char = '\u{e007}';
 
-/// How long the browser may take for anything.
+/// Timeout of every browser action.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What stands for an element in the protocol.
+/// The protocol's key for an element reference.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// Set where there has to be a browser: no test is skipped there.
+/// Set where a browser is required: no test is skipped there.
 const REQUIRED: &str = "ANNALS_TEST_BROWSER_REQUIRED";
 
-/// The widths at which pages are looked at, in pixels.
+/// Window widths at which pages are checked, pixels.
 const WIDTHS: [u32; 2] = [1280, 390];
 
-/// See the module.
+/// A browser session.
 pub(crate) struct Browser {
     driver: Child,
     port: u16,
     session: String,
     folder: TempDir,
-    /// Where pictures of pages are put.
+    /// Folder of screenshots.
     pictures: PathBuf,
 }
 
-/// Whether there is a browser; says so if not.
+/// Whether a browser is installed; prints a message if not.
 pub(crate) fn is_there() -> bool {
     let found = |program: &str| {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -60,7 +60,7 @@ pub(crate) fn is_there() -> bool {
 }
 
 impl Browser {
-    /// Starts one.
+    /// Starts a session.
     pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut driver = Command::new("chromedriver")
@@ -123,29 +123,29 @@ impl Browser {
         browser
     }
 
-    /// Ends it.
+    /// Ends the session.
     pub(crate) async fn stop(mut self) {
         self.order("DELETE", "", &Value::Null).await;
         self.driver.kill().await.expect("it ends");
     }
 
-    /// Goes to an address.
+    /// Opens an address.
     pub(crate) async fn open(&self, address: &str) {
         self.order("POST", "/url", &json!({ "url": address })).await;
     }
 
-    /// Goes back to where it was before.
+    /// Goes back in the history.
     pub(crate) async fn back(&self) {
         self.order("POST", "/back", &json!({})).await;
     }
 
-    /// Where it is.
+    /// The current address.
     pub(crate) async fn address(&self) -> String {
         let address = self.order("GET", "/url", &Value::Null).await;
         address.as_str().expect("an address").to_owned()
     }
 
-    /// What can be read of whatever a CSS selector finds first.
+    /// Visible text of the first element that matches a CSS selector.
     pub(crate) async fn text(&self, selector: &str) -> String {
         let element = self.element("css selector", selector).await;
         let text = self
@@ -154,7 +154,7 @@ impl Browser {
         text.as_str().expect("text").to_owned()
     }
 
-    /// Types into it what a CSS selector finds.
+    /// Types into the element that matches a CSS selector.
     pub(crate) async fn write(&self, selector: &str, text: &str) {
         let element = self.element("css selector", selector).await;
         self.order("POST", &format!("/element/{element}/clear"), &json!({}))
@@ -163,7 +163,7 @@ impl Browser {
             .await;
     }
 
-    /// Types to whatever has the focus. Keys without a character have one of the private use area.
+    /// Types to the element with the focus. Keys without a character have one of the private use area.
     pub(crate) async fn press(&self, key: char) {
         let actions = [
             json!({ "type": "keyDown", "value": key }),
@@ -173,14 +173,14 @@ impl Browser {
         self.order("POST", "/actions", &keyboard).await;
     }
 
-    /// Sends the form whose field has the focus, and waits for the page that answers it.
+    /// Submits the form whose field has the focus, and waits for the next page.
     pub(crate) async fn submit(&self) {
         self.leaving().await;
         self.press(ENTER).await;
         self.arrives().await;
     }
 
-    /// Clicks on what a CSS selector finds and leads to another page, and waits for that.
+    /// Clicks an element that leads to another page, and waits for that page.
     pub(crate) async fn leave_by(&self, selector: &str) {
         self.leaving().await;
         self.click(selector).await;
@@ -199,14 +199,14 @@ impl Browser {
         self.ask("window.isLeft = true").await;
     }
 
-    /// Waits for the next page: what was clicked or typed is done before what comes of it is there.
+    /// Waits for the next page, since a click returns before the page has loaded.
     async fn arrives(&self) {
         let path = format!("{}/execute/sync", self.session);
         let script = "return window.isLeft === undefined && document.readyState === 'complete'";
         let question = json!({ "script": script, "args": [] });
         within(PATIENCE, "the next page", async {
             loop {
-                // Between two pages nobody answers.
+                // Between two pages there may be no answer.
                 let (status, answer) = exchange(self.port, "POST", &path, &question).await;
                 if status == 200 && answer["value"] == json!(true) {
                     break;
@@ -217,21 +217,21 @@ impl Browser {
         .await;
     }
 
-    /// Clicks on what a CSS selector finds.
+    /// Clicks the element that matches a CSS selector.
     pub(crate) async fn click(&self, selector: &str) {
         let element = self.element("css selector", selector).await;
         self.order("POST", &format!("/element/{element}/click"), &json!({}))
             .await;
     }
 
-    /// Clicks on the link with that text, to a file.
+    /// Clicks the link with that text, which leads to a file.
     pub(crate) async fn fetch(&self, text: &str) {
         let element = self.element("link text", text).await;
         self.order("POST", &format!("/element/{element}/click"), &json!({}))
             .await;
     }
 
-    /// What a script gives back: for questions only that the protocol has no other way to ask.
+    /// Returns the result of a script, for queries that the protocol does not offer otherwise.
     pub(crate) async fn ask(&self, script: &str) -> Value {
         self.order(
             "POST",
@@ -241,7 +241,7 @@ impl Browser {
         .await
     }
 
-    /// Looks at the page at all widths: nothing sticks out, nothing was forbidden that it needs, and a picture is put aside.
+    /// Checks the page at all widths: nothing overflows, nothing that it needs was blocked; and saves a screenshot.
     pub(crate) async fn look(&self, name: &str) {
         for width in WIDTHS {
             let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
@@ -259,16 +259,16 @@ impl Browser {
         self.command("Emulation.clearDeviceMetricsOverride", json!({})).await;
         let said = self.order("POST", "/se/log", &json!({ "type": "browser" })).await;
         let said = said.as_array().expect("a log");
-        // A status that says that there is no answer is said there too.
+        // The browser also logs error statuses that are expected.
         let faults = said.iter().filter(|line| line["source"] != "network");
         assert_eq!(faults.count(), 0, "{name}: {said:?}");
     }
 
-    /// A file that was downloaded, once it is there.
+    /// A downloaded file, once it is complete.
     pub(crate) async fn downloaded(&self, name: &str) -> Vec<u8> {
         let file = self.folder.path().join("downloads").join(name);
         within(PATIENCE, "the download", async {
-            // An empty file keeps the name until all of it is there.
+            // The name belongs to an empty file until the download is complete.
             while !std::fs::metadata(&file).is_ok_and(|about| about.len() > 0) {
                 tokio::time::sleep(LOOK).await;
             }

@@ -1,8 +1,9 @@
-//! The case library: disputes as players bring them, acted out on a realm that runs, and settled by the auditor's commands alone.
+//! The case library: disputes as players report them, acted out on a live realm, and settled with the auditor's
+//! commands alone.
 //!
-//! Each case is a folder in `tests/realm/cases`: `complaint.md` is what a player wrote, `report.txt` what the auditor asked and
-//! was answered, `verdict.md` what is to be said. The answers are held against `report.txt`, in which every number that is another
-//! one in each realm is told by another name ([`names`]); `UPDATE_EXPECT=1` writes them anew. The handbook
+//! Each case is a folder in `tests/realm/cases`: `complaint.md` is the player's report, `report.txt` has the auditor's
+//! commands and their output, `verdict.md` is the reply. The output is compared with `report.txt`, in which every
+//! number that varies from realm to realm is replaced ([`names`]); `UPDATE_EXPECT=1` rewrites the reports. The handbook
 //! (`docs/auditors-handbook.md`) works through the same complaints, reports and verdicts.
 
 mod names;
@@ -17,7 +18,7 @@ use crate::{
     played::{Played, are_built, repository},
 };
 
-/// What happened, and what the auditor asks.
+/// A case: its folder and the auditor's commands.
 pub(crate) struct Case {
     /// Its folder.
     name: &'static str,
@@ -36,7 +37,7 @@ impl Case {
         repository().join("tests/realm/cases").join(self.name)
     }
 
-    /// Asks the questions, and holds the answers against what they were.
+    /// Runs the commands, and compares the output with the report.
     async fn settle(&self, operator: &Operator<'_>) {
         let mut report = String::new();
         for question in &self.questions {
@@ -63,7 +64,7 @@ impl Case {
     }
 }
 
-/// A command as people type it.
+/// A command as typed in a shell.
 fn shell(words: &[&str]) -> String {
     let quoted = words.iter().map(|word| match word.contains(' ') {
         true => format!("\"{word}\""),
@@ -77,7 +78,8 @@ async fn the_case_library_is_settled_by_the_commands_of_the_handbook() {
     if !are_built() {
         return;
     }
-    // A base that has too little of the machine is taken over, and then another address is not known than in the reports.
+    // A base that gets too little processor time is taken over, and then other addresses are unknown than in the
+    // reports.
     let mut realm = Played::start_alone(ServerCount::One, &[]).await;
     let folder = tempfile::tempdir().expect("a folder");
     let operator = Operator {
@@ -85,7 +87,7 @@ async fn the_case_library_is_settled_by_the_commands_of_the_handbook() {
         nats: realm.realm.nats(),
     };
     let began = Instant::now();
-    // What has to wait goes first, what kills processes goes alone.
+    // The case that has to wait goes first; the one that kills processes runs alone.
     let waiting = scripts::expired_escrow(&realm).await;
     let cases = futures::join!(
         scripts::swapped_offer(&realm),
@@ -104,7 +106,7 @@ async fn the_case_library_is_settled_by_the_commands_of_the_handbook() {
     realm.prove().await;
 }
 
-/// Whether each of these stands in a text, one behind the other.
+/// Whether these parts occur in a text, in this order.
 fn stand_in(text: &str, parts: &[&str]) -> bool {
     let mut rest = text;
     parts.iter().all(|part| match rest.split_once(part) {
@@ -116,7 +118,7 @@ fn stand_in(text: &str, parts: &[&str]) -> bool {
     })
 }
 
-/// The handbook works through the cases as they are: complaints, answers and verdicts, and each case with an answer at least.
+/// The handbook has the complaints, answers and verdicts of all cases unchanged, with at least one answer of each case.
 #[test]
 fn the_handbook_shows_what_was_complained_answered_and_decided() {
     let handbook = fs::read_to_string(repository().join("docs/auditors-handbook.md")).expect("there is one");

@@ -1,5 +1,5 @@
-//! Signed checkpoints of a realm that runs, by real processes and commands: what was signed once is what the archive goes on
-//! to begin with, whoever is killed meanwhile, and an archive of which that is not true is signed by nobody.
+//! Signed checkpoints of a live realm, by real processes and commands: an archive always extends what was signed
+//! before, whichever processes are killed, and an archive for which this is not true is never signed.
 
 use std::{
     fs,
@@ -14,13 +14,13 @@ use tokio::process::Command;
 
 use crate::played::{are_built, binary, repository, run, turn, within};
 
-/// How long it may take until something is signed that was not: some rounds of the signer.
+/// Maximum time until something new is signed: some rounds of the signer.
 const SIGNS: Duration = Duration::from_secs(60);
 
-/// Between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Runs `annals` in a folder: how it ended, and what it said.
+/// Runs `annals` in a folder; returns exit status and output.
 async fn annals(folder: &Path, line: &[&str]) -> (ExitStatus, String) {
     let mut command = Command::new(binary("annals").expect("it is built"));
     command.args(line).current_dir(folder);
@@ -29,14 +29,14 @@ async fn annals(folder: &Path, line: &[&str]) -> (ExitStatus, String) {
     (status, said)
 }
 
-/// The same; it has to end like that.
+/// The same; the exit code must be `code`.
 async fn ends(folder: &Path, code: i32, line: &[&str]) -> String {
     let (status, said) = annals(folder, line).await;
     assert_eq!(status.code(), Some(code), "annals {}: {said}", line.join(" "));
     said
 }
 
-/// How many batches a checkpoint is of.
+/// Number of batches that a checkpoint covers.
 fn size(checkpoint: &str) -> u64 {
     let line = checkpoint.lines().nth(1).unwrap_or_default();
     line.parse().unwrap_or_else(|_| panic!("{checkpoint}"))
@@ -47,7 +47,7 @@ async fn start(name: &str, data: &Path) -> Realm {
     Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Waits until a command has found something.
+/// Repeats a command until its output matches.
 async fn until(what: &str, folder: &Path, line: &[&str], is_it: impl Fn(&str) -> bool) -> String {
     within(SIGNS, what, async {
         loop {
@@ -91,7 +91,7 @@ async fn what_was_signed_is_what_the_archive_goes_on_to_begin_with() {
 
     witnessed(here, &key, &running).await;
 
-    // A signer that is killed goes on where it was.
+    // A signer that is killed continues where it was.
     realm.kill("signer").expect("it runs");
     assert!(realm.start_again("signer").expect("it starts"));
     let later = until("a later checkpoint", here, &of(&["show"]), |said| {
@@ -121,7 +121,7 @@ async fn what_was_signed_is_what_the_archive_goes_on_to_begin_with() {
 
     ends(here, 0, &[&["backup", "create"][..], &running].concat()).await;
     realm.stop().await.expect("it stops");
-    // A realm that does not run answers as well.
+    // An offline realm answers as well.
     let stopped = ["--realm", "kept", "--data", "kept"];
     ends(
         here,
@@ -132,7 +132,7 @@ async fn what_was_signed_is_what_the_archive_goes_on_to_begin_with() {
     rolled_back(here, (&key, &next), size(&first), size(&last)).await;
 }
 
-/// A witness cosigns what continues what it has cosigned, and others see it.
+/// A witness cosigns an extension of what it has cosigned, and others see the signature.
 async fn witnessed(here: &Path, key: &str, running: &[&str]) {
     let made = [
         "checkpoint",
@@ -180,11 +180,12 @@ async fn witnessed(here: &Path, key: &str, running: &[&str]) {
         .unwrap_or_else(|| panic!("{said}"));
     assert!((now - 60..=now).contains(&time), "{said}");
     ends(here, 1, &[&verify[..], &["2"], running].concat()).await;
-    // It remembers what it has seen: of another log, it cosigns nothing more.
+    // It remembers what it has seen, and does not cosign another log.
     ends(here, 0, &[&cosign[..], running].concat()).await;
 }
 
-/// The archive as it was earlier is not signed by the signer that knows what it was later, and is told from it by a checkpoint.
+/// An earlier copy of the archive is not signed by the signer that knows the later one, and a checkpoint distinguishes
+/// the two.
 async fn rolled_back(here: &Path, (key, next): (&str, &str), first: u64, last: u64) {
     let leaves = (first + 1).to_string();
     let restore = [
@@ -192,7 +193,7 @@ async fn rolled_back(here: &Path, (key, next): (&str, &str), first: u64, last: u
     ];
     ends(here, 0, &restore).await;
     let back = ["--realm", "back", "--data", "back"];
-    // What was signed of an earlier archive is true of this one too.
+    // A checkpoint of an earlier archive holds for this one too.
     ends(
         here,
         0,
@@ -222,7 +223,7 @@ async fn rolled_back(here: &Path, (key, next): (&str, &str), first: u64, last: u
     assert!(signed >= last, "{said}");
     realm.watch(&[]).expect("everything runs on");
     let nats = realm.nats();
-    // What it has signed last stands in the store, for everybody to see that the archive is another one.
+    // The last signed checkpoint is in the store, so that every reader sees that the archive is a different one.
     let running = ["--realm", "back", "--nats", &nats];
     let shown = ends(here, 0, &[&["checkpoint", "show"][..], &running].concat()).await;
     assert_eq!(size(&shown), signed);

@@ -1,6 +1,6 @@
-//! Wall clocks that are set an hour forward and back, while a realm stands still and while people play in it. Every process
-//! of the realm is the real one; its clock is set by a library that the test compiles and preloads (`clocks/shift.c`). The
-//! clocks of the nats-server and of the players stay as they are.
+//! Wall clocks that are set an hour forward and back, while a realm is stopped and during play. All processes of the
+//! realm are real; their clock is set by a library that the test compiles and preloads (`clocks/shift.c`). The clocks
+//! of the nats-server and of the players are unchanged.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -40,13 +40,13 @@ const HOUR: i64 = 3_600;
 /// Bots that play.
 const BOTS: usize = 4;
 
-/// Events that they must be shown after each change of a clock.
+/// Events that they must be shown after each clock change.
 const SHOWN: u64 = 60;
 
-/// How long that may take, and anything else.
+/// Timeout of every step.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A realm whose processes have wall clocks that can be set.
@@ -55,23 +55,23 @@ struct Shifted {
     shift: File,
     library: PathBuf,
     schema: Arc<Schema>,
-    /// How often it has run.
+    /// Number of runs so far.
     runs: usize,
 }
 
 /// How a run ends.
 #[derive(Clone, Copy)]
 enum End {
-    /// As with `annals realm stop`.
+    /// As by `annals realm stop`.
     InOrder,
     /// All processes are killed at once.
     Killed,
 }
 
-/// The realm while it runs. Dropped, it is killed.
+/// A running realm. Killed when dropped.
 struct Running {
     up: Child,
-    /// What it has printed.
+    /// Its output.
     output: PathBuf,
     login: (SocketAddr, Hash),
     nats: String,
@@ -103,7 +103,7 @@ impl Shifted {
         shifted
     }
 
-    /// Sets all wall clocks of the realm, those of running processes too.
+    /// Sets all wall clocks of the realm, including those of running processes.
     fn set(&self, seconds: i64) {
         self.shift
             .write_all_at(&seconds.to_ne_bytes(), 0)
@@ -119,7 +119,7 @@ impl Shifted {
         self.folder.path().join(format!("shown in {run}"))
     }
 
-    /// Starts it as operators do.
+    /// Starts the realm as operators do.
     async fn start(&self) -> Running {
         let output = self.folder.path().join("output");
         let mut command = child::command(binary("annals").expect("it is built"));
@@ -152,7 +152,7 @@ impl Shifted {
         }
     }
 
-    /// Starts it, has bots play, sets the clocks to each of these while they do, and ends it.
+    /// Starts the realm with bots, sets the clocks to each of these offsets during play, and ends it.
     async fn play(&mut self, name: &str, clocks: &[i64], end: End) {
         let before = match self.data().exists() {
             true => Archive::default().timers(&self.offline().await).await,
@@ -172,12 +172,12 @@ impl Shifted {
         for (&clock, cell) in clocks.iter().zip(["cell-1", "cell-2"]) {
             let before = archive.timers(&store).await;
             self.set(clock);
-            // A process that starts now has another clock than those that run on.
+            // A process that starts at this point has a different clock from those that were already running.
             realm.kill_one(cell);
             let after = format!("{name}, and {clock} s while it runs");
             goes_on(&after, &mut playing, (&mut archive, &store), &before).await;
         }
-        // Bots do not know what an avatar carries that has lived on without them, and would not trade.
+        // Bots do not know the holdings of an avatar that stayed active without them, and would not trade.
         let report = playing.end().await;
         let log_ins = report.total(|bot| bot.log_ins);
         assert_eq!(log_ins, BOTS as u64, "{name}: nobody had to log in again: {report}");
@@ -190,14 +190,14 @@ impl Shifted {
         }
     }
 
-    /// The store of the realm that is stopped.
+    /// The store of the stopped realm.
     async fn offline(&self) -> Store {
         let (realm, kind) = (REALM.parse().expect("a name"), "embedded".parse().expect("a kind"));
         within(PATIENCE, "the store to be free", async {
             loop {
                 match store::open(&kind, &self.data(), &realm).await {
                     Ok(store) => return store,
-                    // A killed process takes a moment to end.
+                    // A killed process takes a moment to exit.
                     Err(_) => tokio::time::sleep(LOOK).await,
                 }
             }
@@ -205,7 +205,7 @@ impl Shifted {
         .await
     }
 
-    /// The archive has what was shown, all logs are as they should be, and so is the ledger.
+    /// Checks that the archive has what was shown, and that all logs and the ledger are valid.
     async fn prove(self) {
         let store = self.offline().await;
         let audited = audit(&store).await.expect("the ledger can be read");
@@ -237,7 +237,7 @@ impl Shifted {
     }
 }
 
-/// Everybody plays, trades are settled, and every repeated timer of an entity that still exists fires.
+/// Checks that all bots play, trades are settled, and every repeated timer of an existing entity fires.
 async fn goes_on(after: &str, playing: &mut Playing, (archive, store): (&mut Archive, &Store), before: &Timers) {
     let exchanges = archive.exchanges(store).await;
     let played = playing.are_shown(SHOWN, PATIENCE).await;
@@ -269,7 +269,7 @@ fn printed(file: &Path) -> String {
 }
 
 impl Running {
-    /// Kills a process of the realm, which starts it again.
+    /// Kills a process of the realm, which restarts it.
     fn kill_one(&self, name: &str) {
         let process = printed(&self.output)
             .lines()
@@ -282,18 +282,18 @@ impl Running {
     }
 }
 
-/// What the archive says: follows it as it grows.
+/// Reads the archive as it grows.
 #[derive(Default)]
 struct Archive {
     views: Views,
     logs: BTreeMap<OwnerId, (LogWalk, OwnerState)>,
 }
 
-/// When each repeated timer fires next, in game time.
+/// Next firing of each repeated timer, in game time.
 type Timers = BTreeMap<(OwnerId, EntityId, TimerId), WorldTime>;
 
 impl Archive {
-    /// How many trades were settled.
+    /// Number of settled trades.
     async fn exchanges(&mut self, store: &Store) -> u64 {
         self.views.look(store).await.expect("the logs replay").exchanges
     }
@@ -330,7 +330,7 @@ async fn clocks_that_are_set_an_hour_forward_and_back_stop_nothing_and_lose_noth
     let _turn = turn().await;
     let mut realm = Shifted::new();
     realm.play("at first", &[], End::Killed).await;
-    // Now the realm is older than an hour, by its own clock.
+    // By its own clock the realm is now older than an hour.
     realm.set(HOUR);
     realm
         .play("an hour forward after a crash", &[-HOUR, HOUR], End::InOrder)

@@ -1,4 +1,4 @@
-//! A dispute, from the complaint to the bundle, in a browser: over a realm that runs, and over what it leaves behind.
+//! A dispute, from the complaint to the evidence bundle, in a browser: on a live realm, and on its offline data.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -18,14 +18,14 @@ use crate::{
     trading::exchange,
 };
 
-/// How long the console may take to begin and to end.
+/// Maximum time for the console to start and to stop.
 const SOON: Duration = Duration::from_secs(60);
 
 const PASSWORD: &str = "correct horse battery";
 
 /// Keys, as the WebDriver protocol writes them.
 const TAB: char = '\u{e004}';
-/// A console that runs.
+/// A running console.
 struct Console {
     process: Child,
     address: String,
@@ -54,7 +54,7 @@ impl Console {
         Self { process, address }
     }
 
-    /// It is asked to stop, and does.
+    /// Stops it with a signal, and checks that it exits.
     async fn stop(mut self) {
         let id = self.process.id().expect("it runs").to_string();
         let asked = Command::new("kill").args(["-TERM", &id]).status().await;
@@ -64,7 +64,7 @@ impl Console {
     }
 }
 
-/// Adds somebody who may look.
+/// Adds an auditor.
 async fn add_iris(here: &Path) {
     let mut command = Command::new(binary("annals-console").expect("it is built"));
     command
@@ -93,7 +93,7 @@ async fn log_in(iris: &Browser, console: &Console) {
     iris.look("desk").await;
 }
 
-/// From the name of who complains to the trade, with the keyboard.
+/// From the name of the complaining player to the trade, by keyboard.
 async fn find_the_trade(iris: &Browser, trade: &str) {
     assert_eq!(
         iris.ask("document.activeElement.id").await,
@@ -118,7 +118,7 @@ async fn find_the_trade(iris: &Browser, trade: &str) {
     assert_eq!(iris.ask("document.activeElement.id").await, "main");
 }
 
-/// A case about the trade: opened with the complaint, noted in, found on the desk, and closed.
+/// A case about the trade: opened with the complaint, annotated, found in the list, and closed.
 async fn settle_a_case(iris: &Browser, trade: &str) {
     iris.click("#cases ~ details summary").await;
     iris.write("#text", "says that the offer was changed").await;
@@ -145,7 +145,7 @@ async fn settle_a_case(iris: &Browser, trade: &str) {
     iris.follow(&format!("trade {}", trade)).await;
 }
 
-/// What both had before and after the exchange, as the last step's table says.
+/// Holdings of both before and after the exchange, from the table of the last step.
 async fn read_the_timeline(iris: &Browser, ann: &Hand, bob: &Hand) {
     let gave = iris.text(".gave").await;
     for (name, hand, coins) in [("ann", ann, 3), ("bob", bob, 1)] {
@@ -169,7 +169,7 @@ async fn read_the_timeline(iris: &Browser, ann: &Hand, bob: &Hand) {
     assert_eq!(steps, 5, "proposed, two offers, accepted by both");
 }
 
-/// Who was behind the session that made the proposal, and from where.
+/// The player of the session that made the proposal, and its address.
 async fn see_who_it_was(iris: &Browser, ann: &Hand) {
     let behind = format!("ann, stored entity {}, from 127.0.0.1", ann.id());
     let said = iris.text(".steps > li:first-child .client").await;
@@ -181,7 +181,8 @@ async fn see_who_it_was(iris: &Browser, ann: &Hand) {
     iris.back().await;
 }
 
-/// The avatar's account as it was when the first offer was made, and how that became otherwise.
+/// The page of the entity that proposed the trade: its coins when the first offer was made, event by event until they
+/// change, and at moments typed in.
 async fn move_the_moment(iris: &Browser, trade: &str) {
     let coins = async || {
         let find = "[...document.querySelectorAll('.properties tr')].find(row => row.cells[0].textContent == 'coins').cells[1].textContent";
@@ -221,7 +222,7 @@ async fn move_the_moment(iris: &Browser, trade: &str) {
     iris.look("unclear").await;
 }
 
-/// The newest checkpoint is kept, and given back.
+/// Copies the newest checkpoint, submits it for comparison, and returns it.
 async fn verify(iris: &Browser) -> SignedNote {
     iris.follow("Verification").await;
     iris.look("verification").await;
@@ -236,7 +237,7 @@ async fn verify(iris: &Browser) -> SignedNote {
     note
 }
 
-/// A bundle that leads to what was kept, checked as whoever receives it does.
+/// A bundle that leads to the stored checkpoint, checked as its recipient does.
 async fn take_the_bundle(iris: &Browser, (here, key): (&Path, &str), trade: &str, kept: SignedNote) {
     iris.write("#q", trade).await;
     iris.submit().await;
@@ -286,7 +287,7 @@ async fn a_dispute_is_settled_in_a_browser() {
     let folder = tempfile::tempdir().expect("a folder");
     let here = folder.path();
     let running = ["--realm", "played", "--nats", &nats];
-    // The signer signs within some seconds, and there is no evidence before.
+    // The signer signs within seconds, and there is no evidence before that.
     bundle(here, ["trade", &trade], &running).await;
     let keys = [&["annals", "checkpoint", "show", "--keys"][..], &running].concat();
     let keys = ends(here, 0, &keys).await;
@@ -320,7 +321,7 @@ async fn a_dispute_is_settled_in_a_browser() {
     }
     assert!(!views.contains("=ann"), "no name is written down: {views}");
 
-    // The same of what it leaves behind.
+    // The same on the offline data.
     let data = realm.data();
     realm.realm.stop().await.expect("it stops");
     let console = Console::serve(here, &["--realm", "played", "--data", data.to_str().expect("a path")]).await;

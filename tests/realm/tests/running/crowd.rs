@@ -1,5 +1,5 @@
-//! A crowd that gathers on one side of a boundary: the boundary goes into it, entities change hands, and the load is shared.
-//! An operator sees all of that.
+//! A crowd that gathers on one side of a boundary: the boundary moves into it, entities are handed over, and the load
+//! is shared. An operator can see all of that.
 
 use std::time::{Duration, Instant};
 
@@ -14,22 +14,22 @@ use crate::{
     played::{Played, are_built, run},
 };
 
-/// Players of the crowd, beside the bots that walk about: they stand in rows, each two metres from the next.
+/// Players of the crowd, besides the bots: they stand in rows, two metres apart.
 const CROWD: usize = 24;
 const ROW: usize = 6;
 
-/// Where they gather, metres: all of it east of where the space is divided at first.
+/// Their destination, metres: entirely east of the initial boundary.
 const GATHERS_AT: [f32; 2] = [25.0, -5.0];
 
-/// How far somebody goes in a step, metres, and how often: faster than on foot, slower than a horse.
+/// Length of a step, metres, and interval between steps: faster than on foot, slower than a horse.
 const STEP: f32 = 1.0;
 const STEPS_EVERY: Duration = Duration::from_millis(100);
 
-/// How long they may take to gather, and the director to divide them.
+/// Maximum time to gather, and for the director to divide the crowd.
 const GATHERED: Duration = Duration::from_secs(60);
 const DIVIDED: Duration = Duration::from_secs(90);
 
-/// A cell, as `annals realm cells` tells of it.
+/// A cell, as `annals realm cells` reports it.
 #[derive(Debug)]
 struct Cell {
     west: Option<f64>,
@@ -55,7 +55,7 @@ async fn cells(realm: &Played) -> Vec<Cell> {
     said["cells"].as_array().expect("a list").iter().map(cell).collect()
 }
 
-/// Where the boundary of the two cells is.
+/// Position of the boundary between the two cells.
 fn boundary(cells: &[Cell]) -> f64 {
     let [west, east] = cells else {
         panic!("two cells: {cells:?}")
@@ -65,7 +65,7 @@ fn boundary(cells: &[Cell]) -> f64 {
     west.east.expect("there is one")
 }
 
-/// Where somebody stands in the crowd.
+/// Position of the nth player in the crowd.
 fn place(nth: usize) -> [f32; 2] {
     let (row, column) = (nth / ROW, nth % ROW);
     [
@@ -74,7 +74,7 @@ fn place(nth: usize) -> [f32; 2] {
     ]
 }
 
-/// Takes a step towards a place, and says whether this is it.
+/// Takes a step towards a position; returns whether it has been reached.
 fn step(hand: &Hand, to: [f32; 2]) -> bool {
     let mut player = hand.look();
     let (entity, _) = player.avatar.expect("it is in the world");
@@ -94,7 +94,7 @@ fn step(hand: &Hand, to: [f32; 2]) -> bool {
     left < STEP
 }
 
-/// All go where they stand in the crowd.
+/// Moves all players to their positions in the crowd.
 async fn gather(crowd: &[Hand]) {
     let began = Instant::now();
     loop {
@@ -107,7 +107,7 @@ async fn gather(crowd: &[Hand]) {
     }
 }
 
-/// Waits until the boundary has gone into the crowd, and either cell has a share of it.
+/// Waits until the boundary has moved into the crowd, and each cell has a share of it.
 async fn divided(realm: &Played, before: f64) -> Vec<Cell> {
     let began = Instant::now();
     loop {
@@ -122,7 +122,7 @@ async fn divided(realm: &Played, before: f64) -> Vec<Cell> {
     }
 }
 
-/// How often somebody of these was handed over.
+/// Number of hand-overs of these entities.
 async fn hand_overs(realm: &Played, of: &[EntityId]) -> usize {
     let mut command = annals(realm, "annals");
     let (status, said) = run(command.args(["log", "tail", "-n", "100000"])).await;
@@ -135,7 +135,7 @@ async fn hand_overs(realm: &Played, of: &[EntityId]) -> usize {
     said.lines().filter(is_one).count()
 }
 
-/// Sees that every base and every cell tells what properties and methods have cost there, and that bytes went everywhere.
+/// Checks that every base and cell reports the costs of its properties and methods, and bytes in every direction.
 async fn costs_are_told(realm: &Played) {
     let mut command = annals(realm, "annals");
     let (status, said) = run(command.args(["realm", "costs", "--limit", "1000", "--format", "json"])).await;

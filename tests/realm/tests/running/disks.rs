@@ -1,4 +1,4 @@
-//! Small disks, for filling.
+//! Small disks that tests can fill.
 
 use std::{
     fs::{self, File},
@@ -7,19 +7,19 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Bytes of a small disk: enough for the test, soon full.
+/// Size of a small disk, bytes: enough for the test, and soon full.
 const SIZE: &str = "48m";
 
 /// The file that fills it.
 const FILLER: &str = "filler";
 
-/// A small disk of memory, mounted until it is dropped.
+/// A small disk in memory, mounted until it is dropped.
 pub(crate) struct SmallDisk {
     path: PathBuf,
 }
 
 impl SmallDisk {
-    /// Mounts one; `None` where that is not allowed.
+    /// Mounts one; `None` if not permitted.
     pub(crate) fn mount(path: &Path) -> Option<Self> {
         fs::create_dir_all(path).expect("a folder to mount at");
         let mounted = Command::new("mount")
@@ -34,7 +34,7 @@ impl SmallDisk {
             .then(|| Self { path: path.to_owned() })
     }
 
-    /// Writes until there is no room for one byte more.
+    /// Writes until no byte of space is left.
     pub(crate) fn fill(&self) {
         let mut file = File::create(self.path.join(FILLER)).expect("a file on the small disk");
         for block in [1 << 20, 4 << 10, 1] {
@@ -47,7 +47,7 @@ impl SmallDisk {
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
     }
 
-    /// Takes away what filled it.
+    /// Deletes the file that filled it.
     pub(crate) fn free(&self) {
         fs::remove_file(self.path.join(FILLER)).expect("what filled it");
     }
@@ -55,7 +55,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Whatever still has files open there keeps them until it ends.
+        // Processes with open files there keep them until they exit.
         let unmounted = Command::new("umount").arg("--lazy").arg(&self.path).status();
         if !unmounted.is_ok_and(|status| status.success()) {
             eprintln!("{} is still mounted", self.path.display());

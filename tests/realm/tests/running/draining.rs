@@ -1,4 +1,4 @@
-//! Processes that are stopped as an operator stops them, with SIGTERM, while people play on them.
+//! Processes stopped with SIGTERM, as an operator stops them, during play.
 
 use std::time::{Duration, Instant};
 
@@ -9,16 +9,16 @@ use crate::{
     played::{Played, are_built},
 };
 
-/// How long a process whose log works may take to end, on a machine that is busy with tests.
+/// Maximum shutdown time of a process whose log works, on a machine that is busy with tests.
 const ENDS: Duration = Duration::from_secs(3);
 
-/// How long one may take whose log does not take anything.
+/// Maximum shutdown time of a process whose log accepts nothing.
 const ENDS_ANYHOW: Duration = Duration::from_secs(9);
 
-/// How long most players may be interrupted: less than a killed process is waited for (3 s) before it is taken over (1.5 s).
+/// Maximum interruption of most players: less than the timeout for a killed process (3 s) plus its take-over (1.5 s).
 const BACK: Duration = Duration::from_secs(4);
 
-/// How long everybody plays between two interruptions, so that they are told apart.
+/// Play between two interruptions, so that they can be told apart.
 const APART: Duration = Duration::from_secs(2);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -38,7 +38,7 @@ async fn they_do_so_where_three_servers_keep_the_log() {
 async fn stop_one_after_the_other(servers: ServerCount) {
     let mut realm = Played::start_alone(servers, &["nats"]).await;
     let mut stops = Vec::new();
-    // One base after the other: players may all be on either.
+    // Both bases in turn: all players may be on one of them.
     for (service, name) in [("cell", "cell-1"), ("base", "base-1"), ("base", "base-2")] {
         realm.say(service, 2, |is| *is == Readiness::Ready).await;
         let began = Instant::now();
@@ -60,7 +60,7 @@ async fn stop_one_after_the_other(servers: ServerCount) {
     for (stop, (name, at)) in stops.iter().enumerate() {
         let recovery = report.recovery_after(*at);
         println!("{name} stopped: {recovery}");
-        // Everybody played before the next one was stopped: who is back later was not on this one.
+        // All bots were playing before the next stop, so a bot that returns after it was not interrupted by this one.
         let next = stops.get(stop + 1).map(|(_, next)| *next - *at);
         let is_back = recovery.p50 < BACK || next.is_some_and(|next| recovery.p50 > next);
         assert!(recovery.endless == 0 && is_back, "{name}: {recovery}");
@@ -78,7 +78,7 @@ async fn stop_one_after_the_other(servers: ServerCount) {
     );
 }
 
-/// What cannot be logged is not shown, and not waited for for ever.
+/// Events that cannot be logged are not shown, and do not block the shutdown indefinitely.
 async fn stopped_while_the_log_stands_still(realm: &mut Played) {
     let Some(disk) = realm.disk("nats") else {
         return skipped();

@@ -1,4 +1,4 @@
-//! Evidence of a trade in a realm that runs, and once it does not, by real processes and commands.
+//! Evidence of a trade in a live realm, and offline afterwards, by real processes and commands.
 
 use std::{fs, path::Path, process::ExitStatus, time::Duration};
 
@@ -11,27 +11,27 @@ use crate::{
     trading::exchange,
 };
 
-/// How long it may take until something is signed: some rounds of the signer.
+/// Maximum time until something is signed: some rounds of the signer.
 const SIGNS: Duration = Duration::from_secs(60);
 
-/// Between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Runs one of our commands in a folder: how it ended, and what it said.
+/// Runs one of our commands in a folder; returns exit status and output.
 pub(crate) async fn command(folder: &Path, line: &[&str]) -> (ExitStatus, String) {
     let mut command = Command::new(binary(line[0]).expect("it is built"));
     command.args(&line[1..]).current_dir(folder);
     run(&mut command).await
 }
 
-/// The same; it has to end like that.
+/// The same; the exit code must be `code`.
 pub(crate) async fn ends(folder: &Path, code: i32, line: &[&str]) -> String {
     let (status, said) = command(folder, line).await;
     assert_eq!(status.code(), Some(code), "{}: {said}", line.join(" "));
     said
 }
 
-/// Has a bundle of an answer made, `trade.zip` of a trade, as soon as that is signed.
+/// Creates an evidence bundle, `trade.zip` for a trade, as soon as the answer is signed.
 pub(crate) async fn bundle(folder: &Path, [about, which]: [&str; 2], running: &[&str]) {
     let file = format!("{about}.zip");
     let ask = ["annals", "audit", about, which, "--bundle", &file];
@@ -95,7 +95,7 @@ async fn a_trade_is_proven_to_somebody_who_has_not_the_realm() {
     fs::write(here.join("kept"), ends(here, 0, &kept).await).expect("written");
     let data = realm.data();
     realm.realm.stop().await.expect("it stops");
-    // The archive alone, by whoever has it, and with another index.
+    // The archive alone, without the realm, and with a new index.
     let data = data.to_str().expect("a path");
     let bundle = [
         "annals",

@@ -1,4 +1,5 @@
-//! Full disks under three nats-servers that keep every message three times: under the stream's leader, then under all of them.
+//! Full disks under three nats-servers with three replicas of every message: under the stream's leader, then under all
+//! of them.
 
 use annals_host::{health::Readiness, log::History, nats::ServerCount, process::SHARD};
 
@@ -8,10 +9,10 @@ use crate::{
     played::{Played, are_built, until},
 };
 
-/// The servers, and where below the realm's folder each has its disk.
+/// The servers, and the path of each one's disk in the realm's folder.
 const SERVERS: [(&str, &str); 3] = [("n1", "nats/n1"), ("n2", "nats/n2"), ("n3", "nats/n3")];
 
-/// How long people play on while one of the disks is full.
+/// Events that bots must be shown while one of the disks is full.
 const PLAYED: u64 = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,7 +72,7 @@ fn disk<'r>(realm: &'r Played, path: &str) -> &'r SmallDisk {
     realm.disk(path).expect("it is mounted")
 }
 
-/// The name of the server that leads the realm's stream.
+/// Name of the server that leads the realm's stream.
 async fn leader(realm: &Played) -> Option<String> {
     let (bus, ..) = realm.bus();
     let history = History::find(&bus, &realm.realm.plan().realm, SHARD).await.ok()??;

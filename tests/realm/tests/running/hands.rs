@@ -1,4 +1,4 @@
-//! Players of the sample world who trade: what they were shown of what they hold, and what they wish.
+//! Trading players of the sample world: the holdings that they were shown, and their wishes.
 
 use std::{
     collections::BTreeMap,
@@ -15,13 +15,13 @@ use tokio::task::JoinHandle;
 
 use crate::{accounts::Shown, played::Played};
 
-/// How long the realm may take to do what a player asked for, a take-over included.
+/// Maximum time for the realm to do what a player asked for, including a take-over.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How long nothing may happen before nothing does.
+/// Time without events after which nothing more is expected.
 const QUIET: Duration = Duration::from_millis(1_500);
 
-/// Between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(20);
 
 pub(crate) type TradeId = (u64, u64);
@@ -65,7 +65,7 @@ impl Assets {
     }
 }
 
-/// A trade as a player was shown it last.
+/// The newest state of a trade that a player was shown.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) stage: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Table {
     pub(crate) they_accepted: bool,
 }
 
-/// What a player does and was shown.
+/// A player, with everything it was shown.
 pub(crate) struct Player {
     name: &'static str,
     schema: Arc<Schema>,
@@ -85,9 +85,9 @@ pub(crate) struct Player {
     carried: Option<Assets>,
     pub(crate) worn: Assets,
     pub(crate) tables: BTreeMap<TradeId, Table>,
-    /// What it was shown of its account's holdings, beside what its avatar is told.
+    /// Views of its account's holdings that it was shown, besides the reports to its avatar.
     pub(crate) views: Vec<Shown>,
-    /// What came of wishes: which, whether it was done, what was said.
+    /// Outcomes of wishes: number, success, message.
     outcomes: Vec<(u64, bool, String)>,
 }
 
@@ -96,7 +96,7 @@ impl Player {
         self.carried.as_ref().expect("it was shown")
     }
 
-    /// Under which number others trade with it.
+    /// The number under which others trade with it.
     pub(crate) fn trader(&self) -> Option<u64> {
         let (entity, _) = self.avatar?;
         match self.client.core().property(entity, "trader") {
@@ -137,7 +137,7 @@ impl Player {
         }
     }
 
-    /// Keeps what is shown of the account's views, by a change or with the whole.
+    /// Records the values of account views, from a change or a whole entity.
     fn look_at_account(&mut self, event: &Event) {
         let account = self.schema.type_named("Account").expect("the sample has accounts");
         let (entity, number, seen) = match event {
@@ -203,7 +203,7 @@ impl Player {
         self.outcomes.iter().filter(|(_, done, _)| !done).count()
     }
 
-    /// Takes in what has come, and does what is due.
+    /// Processes received events, and sends what is due.
     pub(crate) fn drive(&mut self) {
         while let Some(Some(event)) = self.client.next().now_or_never() {
             self.take(&event);
@@ -211,7 +211,7 @@ impl Player {
     }
 }
 
-/// A player whose client is driven all the time.
+/// A player whose client is driven continuously.
 pub(crate) struct Hand {
     player: Arc<Mutex<Player>>,
     driving: JoinHandle<()>,
@@ -246,7 +246,7 @@ impl Hand {
         hand
     }
 
-    /// Leaves the world and comes back.
+    /// Leaves the world and returns.
     pub(crate) async fn relog(self, realm: &Played) -> Self {
         let name = self.leave().await;
         Self::come(realm, name).await
@@ -292,13 +292,13 @@ impl Hand {
         self.wish("acceptTrade", &[written(trade), Value::UInt(version)]);
     }
 
-    /// Accepts what is on the table now.
+    /// Accepts the current contents of the table.
     pub(crate) fn accept_now(&self, trade: TradeId) {
         let version = self.table(trade).version;
         self.accept(trade, version);
     }
 
-    /// Waits until something is so.
+    /// Waits until a condition holds.
     pub(crate) async fn until(&self, what: &str, is_so: impl Fn(&Player) -> bool) {
         let patience = Instant::now() + PATIENCE;
         while !is_so(&self.look()) {
@@ -318,7 +318,7 @@ impl Hand {
         }
     }
 
-    /// Waits until nothing more comes of what was asked for.
+    /// Waits until there are no more outcomes of earlier wishes.
     pub(crate) async fn settle(&self) {
         let (mut seen, mut since) = (self.look().outcomes.len(), Instant::now());
         while since.elapsed() < QUIET {
@@ -330,7 +330,7 @@ impl Hand {
         }
     }
 
-    /// Proposes a trade to another and waits until both see it.
+    /// Proposes a trade and waits until both players see it.
     pub(crate) async fn propose(&self, other: &Hand) -> TradeId {
         let known: Vec<TradeId> = self.look().tables.keys().copied().collect();
         self.wish("proposeTrade", &[Value::UInt(other.id())]);

@@ -1,5 +1,6 @@
-//! Entities of the database in a realm that runs: bases that ask for the same ones at once, a holder that dies, and what whoever
-//! asks is told. Two base processes of the realm are this test's own, with a game that does what it is told to.
+//! Stored entities in a live realm: bases that activate the same ones concurrently, a holder that crashes, and the
+//! answers that each requester receives. Two base processes of the realm belong to this test, with a game that executes
+//! the test's orders.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -38,30 +39,30 @@ use crate::played::{are_built, repository, turn, within};
 /// The realm's name.
 const REALM: &str = "lives";
 
-/// How long anything may take, on a machine that is busy with tests.
+/// Timeout of every step, on a machine that is busy with tests.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// Between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long an entity waits for the database.
+/// Timeout of an entity's inquiry to the database, milliseconds.
 const WAITS_MS: u64 = 90_000;
 
-/// Entities that several bases ask for at once.
+/// Entities that several bases activate concurrently.
 const WANTED: u64 = 8;
 
-/// Answers that wait to be looked at: more than are ever asked for.
+/// Capacity for answers: more than are ever requested.
 const TOLD: usize = 64;
 
-/// The level of those.
+/// The level of those entities.
 const LEVEL: u64 = 77;
 
-/// The name of both askers.
+/// The name of both requesting entities.
 const TWIN: &str = "a twin";
 
-/// What an entity is told to do.
+/// An order to an entity.
 enum Order {
-    /// For the entity that stands for this one, and no other.
+    /// Only for the activation of this stored entity.
     Keep(DatabaseId),
     Find,
     Begin(Wanted),
@@ -69,7 +70,7 @@ enum Order {
 
 type Outcome = Result<Learned, NotLearned>;
 
-/// Behaviour that does what it is told to, in whatever entity's turn it is.
+/// Behaviour that executes orders, during any entity's input.
 struct Ordered {
     orders: Arc<Mutex<VecDeque<Order>>>,
     told: mpsc::Sender<Outcome>,
@@ -105,7 +106,7 @@ impl Behaviour for Ordered {
 
     fn learned(&self, _context: &mut Context<'_>, then: u32, note: &[u8], outcome: &Outcome) {
         assert_eq!((then, note), (5, &b"what for"[..]));
-        // The test may have seen enough.
+        // The test may have stopped listening.
         let _ = self.told.try_send(outcome.clone());
     }
 
@@ -114,9 +115,9 @@ impl Behaviour for Ordered {
     }
 }
 
-/// The test's own base: an owner, and what its entities do and are told.
+/// The test's own base: an owner, orders to its entities, and the answers they receive.
 struct OwnBase {
-    /// An entity of the database that lives on it.
+    /// A stored entity that is active on it.
     asker: DatabaseId,
     orders: Arc<Mutex<VecDeque<Order>>>,
     told: mpsc::Receiver<Outcome>,
@@ -138,7 +139,7 @@ impl OwnBase {
     }
 }
 
-/// What the test has of the realm.
+/// The test's access to the realm.
 struct World {
     settings: Settings,
     schema: Arc<Schema>,
@@ -154,7 +155,7 @@ impl World {
         bases.map(|(owner, _)| *owner).collect()
     }
 
-    /// Joins the realm with a base process, and waits for its owner.
+    /// Joins the realm with a base process, and waits until it holds an owner.
     async fn join(&self, folder: &Path, asker: DatabaseId) -> OwnBase {
         let before = self.base_owners().await;
         let orders = Arc::new(Mutex::new(VecDeque::new()));
@@ -187,7 +188,7 @@ impl World {
         OwnBase { asker, orders, told }
     }
 
-    /// An entity in the database, with what avatars have.
+    /// Creates a stored entity, with the properties of avatars.
     async fn make(&self, entity_type: &str, account: &str, name: &str) -> DatabaseId {
         let level = if name == TWIN { 1 } else { LEVEL };
         let properties = [("name", Value::Unicode(name.to_owned())), ("level", Value::UInt(level))];
@@ -199,7 +200,7 @@ impl World {
         made.expect("the store answers").database
     }
 
-    /// What db says of an entity that is checked out to an owner.
+    /// Checks an entity out to an owner, through db.
     async fn check_out(&self, owner: OwnerId, database: DatabaseId) -> CheckedOut {
         let ask = DbAsk::CheckOut(CheckOut {
             database: database.0,
@@ -211,7 +212,7 @@ impl World {
         checked_out
     }
 
-    /// Has an entity begin to live on an owner, as whoever has checked it out there asks for it.
+    /// Requests an activation on an owner, as a process that has checked the entity out there does.
     async fn begin_on(&self, owner: OwnerId, database: DatabaseId) -> LifeBegun {
         let checked_out = self.check_out(owner, database).await;
         let asking = async {
@@ -227,7 +228,7 @@ impl World {
                 };
                 match request::<LifeBegun>(&self.bus, "base", self.subjects.lives(owner), &wanted).await {
                     Ok(begun) if begun.entity != 0 => return begun,
-                    // It is being taken over.
+                    // The owner is being taken over.
                     Ok(_) | Err(_) => tokio::time::sleep(LOOK).await,
                 }
             }
@@ -299,7 +300,7 @@ async fn stored_entities_live_once_whoever_asks_and_whoever_dies() {
     realm.stop().await.expect("the realm stops");
 }
 
-/// Two bases ask for the same entities at once: one life of each begins, and both are told of the same.
+/// Two bases activate the same entities concurrently: each gets one activation, and both bases receive the same answer.
 async fn at_once(world: &World, bases: &mut [OwnBase]) -> BTreeMap<DatabaseId, Mailbox> {
     let mut wanted = BTreeSet::new();
     for number in 0..WANTED {
@@ -327,10 +328,10 @@ async fn at_once(world: &World, bases: &mut [OwnBase]) -> BTreeMap<DatabaseId, M
     once.collect()
 }
 
-/// Look-ups say how entities are, and writes what became of them.
+/// Look-ups return the entities' states, and writes are reported as done.
 async fn told_of(world: &World, bases: &mut [OwnBase], lives: &BTreeMap<DatabaseId, Mailbox>) {
     let offline = world.make("Avatar", "offline", "nobody plays her").await;
-    // What was begun just now is folded before long.
+    // A new activation is folded shortly afterwards.
     let looking = async {
         loop {
             let Ok(Learned::Found(found)) = bases[1].ask(Order::Find).await else {
@@ -356,7 +357,7 @@ async fn told_of(world: &World, bases: &mut [OwnBase], lives: &BTreeMap<Database
     ] {
         assert_eq!(bases[0].ask(absent).await, Err(NotLearned::Absent));
     }
-    // Both askers have the same name, and the first is found by it.
+    // Both requesting entities have the same name, and the first is found by it.
     for (base, taken) in bases.iter_mut().zip([&[][..], &["name".to_owned()]]) {
         let (database, taken) = (base.asker, taken.to_vec());
         let written = base.ask(Order::Keep(database)).await;
@@ -364,8 +365,8 @@ async fn told_of(world: &World, bases: &mut [OwnBase], lives: &BTreeMap<Database
     }
 }
 
-/// The holder of an owner dies: what lived there lives on, and what was checked out there and had not begun begins there, under
-/// whoever holds the owner now.
+/// The holder of an owner crashes: its activations continue, and an entity that was checked out there but not activated
+/// is activated by the new holder.
 async fn holder_dies(realm: &mut Realm, world: &World, base: &mut OwnBase, theirs: &BTreeSet<OwnerId>) {
     let mut lost = BTreeMap::new();
     for (number, owner) in theirs.iter().enumerate() {

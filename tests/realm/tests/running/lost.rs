@@ -1,5 +1,5 @@
-//! A log that has lost batches which nobody has any more: who wrote them died before db had read them. The hole is named,
-//! and the realm goes on before it once an operator has accepted that.
+//! A log that has irrecoverably lost batches: their writer crashed before db had read them. The hole is recorded, and
+//! the realm continues once an operator has accepted it.
 
 use std::{fs, time::Duration};
 
@@ -25,16 +25,16 @@ use crate::{
     played::{Played, are_built, run, until, within},
 };
 
-/// How long db may take to name a hole: for half a minute it hopes that somebody fills it.
+/// Maximum time until db records a hole: it waits half a minute for a refill.
 const NAMED: Duration = Duration::from_secs(120);
 
-/// How long the log may take to go on once its hole is accepted.
+/// Maximum time until the log continues after its hole is accepted.
 const GOES_ON: Duration = Duration::from_secs(90);
 
-/// Between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Batches that are lost, from the middle of so many that db has not read.
+/// Lost batches, from the middle of those that db has not read.
 const LOST: usize = 3;
 const UNREAD: usize = 20;
 
@@ -95,7 +95,7 @@ async fn lose_and_accept(servers: ServerCount) {
     );
     let checked = before.check(&source.store, &realm.schema).await;
     let checked = checked.expect("the archive can be read");
-    // What entities went through behind the hole is gone, numbers of their histories among it; nothing that stands is.
+    // Changes after the hole are gone, including their history numbers; nothing that is archived is lost.
     assert!(
         checked.shown > 0 && checked.lost_count == 0 && checked.fault_count == 0,
         "{checked}"
@@ -106,13 +106,13 @@ async fn lose_and_accept(servers: ServerCount) {
     assert!(!report.findings.contains(&hole), "{report}");
 }
 
-/// What an owner's log replays to at a batch that is archived.
+/// State hash from replaying an owner's log to an archived batch.
 async fn state_at(source: &Source, owner: OwnerId, batch: BatchNumber) -> Hash {
     let replayed = replay(source, owner, Some(batch), Extent::Archive).await;
     replayed.expect("the log replays").state
 }
 
-/// The cell in which most happens: its process and the owner that it holds.
+/// The busiest cell: its process and the owner that it holds.
 async fn busiest_cell(realm: &Played, store: &Store) -> (&'static str, OwnerId) {
     let mut cells = Vec::new();
     for name in ["cell-1", "cell-2"] {
@@ -126,12 +126,12 @@ async fn busiest_cell(realm: &Played, store: &Store) -> (&'static str, OwnerId) 
     (name, owner)
 }
 
-/// Up to which batch an owner's log is archived.
+/// The last archived batch of an owner's log.
 async fn archived(store: &Store, owner: OwnerId) -> BatchNumber {
     read_cursor(store, owner).await.expect("the store answers").batch
 }
 
-/// Waits until all is archived that the owner's holder has logged up to now, and so whatever of it was shown.
+/// Waits until everything that the owner's holder has logged so far is archived, including all that was shown of it.
 async fn all_archived(source: &Source, owner: OwnerId) {
     let (bus, subjects) = source.live.as_ref().expect("the realm runs");
     within(NAMED, "the archive to hold what was shown", async {
@@ -148,7 +148,7 @@ async fn all_archived(source: &Source, owner: OwnerId) {
     .await;
 }
 
-/// What everybody was shown up to now and has written down.
+/// Everything that bots were shown so far and have written to files.
 async fn shown(realm: &Played) -> Following {
     let folder = realm.shown_files();
     let mut shown = Following::new(&folder);
@@ -161,8 +161,8 @@ async fn shown(realm: &Played) -> Following {
     shown
 }
 
-/// Has db miss what is logged for a while, kills who wrote it, and deletes some of it from the middle. The first batch that
-/// is missing.
+/// Kills db until the log has grown, kills the writer, deletes some unread batches from the middle, and restarts both.
+/// Returns the first missing batch.
 async fn lose(realm: &mut Played, source: &Source, (writer, owner): (&'static str, OwnerId)) -> BatchNumber {
     let history = source.history.as_ref().expect("a realm that runs has a log");
     let read = archived(&source.store, owner).await;
@@ -184,7 +184,7 @@ async fn lose(realm: &mut Played, source: &Source, (writer, owner): (&'static st
     lost[0].1
 }
 
-/// Sequence and number of the batches of a log behind the one that db has read last.
+/// Sequences and numbers of the batches of a log after the last one that db has read.
 async fn unread(history: &History, owner: OwnerId, read: BatchNumber) -> Vec<(u64, BatchNumber)> {
     let (mut unread, mut sequence) = (Vec::new(), 0);
     while let Some(entry) = next(history, owner, sequence + 1).await {
@@ -195,7 +195,7 @@ async fn unread(history: &History, owner: OwnerId, read: BatchNumber) -> Vec<(u6
     unread
 }
 
-/// Deletes a message, asked for again as [`next`] is.
+/// Deletes a message, with retries like [`next`].
 async fn delete(history: &History, sequence: u64) {
     within(NAMED, "a message to be deleted", async {
         while !matches!(history.stream().delete_message(sequence).await, Ok(true)) {
@@ -205,7 +205,7 @@ async fn delete(history: &History, sequence: u64) {
     .await;
 }
 
-/// The next message of a log, asked for again while its servers have no leader or are busy.
+/// The next message of a log; retries while its servers have no leader or are busy.
 async fn next(history: &History, owner: OwnerId, sequence: u64) -> Option<Entry> {
     within(NAMED, "the log to answer", async {
         loop {

@@ -1,6 +1,6 @@
-//! What is done to a realm while people play in it: everything that comes from outside and is wrong, disks that fill, a bus
-//! that goes away, processes that are stopped. Real processes, as `annals up` runs them; the proof is that of the
-//! demonstration: what bots were shown against the archive.
+//! Disturbances of a realm during play: invalid input from outside, full disks, bus outages, stopped processes. Real
+//! processes, as `annals up` runs them; the check is that of the demonstration: what bots were shown is compared with
+//! the archive.
 //!
 //! The binaries are those that the workspace's test build has made beside this test.
 

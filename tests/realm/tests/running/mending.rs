@@ -1,4 +1,4 @@
-//! Processes that die, and are started again as `annals up` does it.
+//! Processes that crash, and are restarted as by `annals up`.
 
 use annals_host::nats::ServerCount;
 

@@ -1,4 +1,4 @@
-//! A realm that runs at once on other definitions, and is converted while people log in.
+//! A realm that starts on new definitions at once, and is converted while players log in.
 
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 
@@ -22,22 +22,22 @@ use crate::{
     stopping::{begin, log_of, migrate, other_definitions, reach, start, store, verified},
 };
 
-/// Accounts of people who do not come.
+/// Accounts of players that do not log in.
 const ABSENT: u64 = 3_000;
 
-/// How long the name of an avatar of each is, bytes: so long that it takes a while to convert them all.
+/// Length of the name of an avatar of each, bytes: long, so that converting them all takes a while.
 const NAME: usize = 60_000;
 
-/// Who logs in, under the old definitions and under the new ones.
+/// Players that log in, under the old definitions and under the new ones.
 const PRESENT: [&str; 6] = ["ada", "berta", "cleo", "dora", "edith", "frida"];
 
-/// How often the first of them has been there: more often than anybody who comes.
+/// Initial log-in count of the first absent account: larger than that of any player.
 const BEFORE: u64 = 100;
 
 /// Batches read at a time.
 const PAGE: usize = 256;
 
-/// How long all may take to be converted, on a machine that is busy with tests.
+/// Maximum time to convert all, on a machine that is busy with tests.
 const CONVERTS: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -76,7 +76,7 @@ async fn people_log_in_while_the_database_is_converted_and_everything_is_kept() 
                 converting.is_some(),
                 "everything was converted before anybody was there"
             );
-            // Who converts dies, and goes on where it was.
+            // The converting process crashes, and continues where it was.
             assert!(realm.kill("db").expect("it can be killed"));
             assert!(realm.start_again("db").expect("it starts"));
         }
@@ -96,7 +96,7 @@ async fn people_log_in_while_the_database_is_converted_and_everything_is_kept() 
         assert_eq!(entity.properties.get("visits"), Some(&Value::UInt(visits)), "{id}");
         assert!(!entity.properties.contains_key("logIns"), "{id}");
     }
-    // Those who logged in began to live with what the plan makes of what was stored of them.
+    // The activations of players began with their stored values as converted by the plan.
     let lives = lives(&store, &new).await;
     for (id, entity) in present {
         let visits = lives.get(&id).expect("it lived under the new definitions");
@@ -104,7 +104,7 @@ async fn people_log_in_while_the_database_is_converted_and_everything_is_kept() 
     }
 }
 
-/// How often accounts had been there, as their first lives under these definitions began with it.
+/// Log-in counts of accounts at their first activation under these definitions.
 async fn lives(store: &Store, schema: &Schema) -> BTreeMap<DatabaseId, Value> {
     let account = schema.type_named("Account").expect("there are accounts");
     let visits = account.property_named("visits").expect("it has that name now").index;
@@ -139,7 +139,7 @@ async fn lives(store: &Store, schema: &Schema) -> BTreeMap<DatabaseId, Value> {
     lives
 }
 
-/// The accounts that were made by logging in.
+/// The accounts that were created by logging in.
 async fn others(
     store: &Store,
     schema: &Schema,
@@ -156,8 +156,8 @@ async fn others(
     found.filter(|(id, _)| !than.contains_key(id)).collect()
 }
 
-/// Makes the accounts of those who are absent, in the store of a realm that has not begun: how often each is said to have been
-/// there.
+/// Creates the accounts of absent players in the store of a realm before its first start; returns the log-in count of
+/// each.
 async fn people(data: &Path, schema: &Schema) -> BTreeMap<DatabaseId, u64> {
     fs::create_dir_all(data).expect("a folder for the realm");
     let store = store(data);
@@ -179,7 +179,7 @@ async fn people(data: &Path, schema: &Schema) -> BTreeMap<DatabaseId, u64> {
     made
 }
 
-/// Somebody logs in, and leaves without a word.
+/// Logs a player in, and drops the connection.
 async fn log_in(realm: &Realm, schema: &Arc<Schema>, name: &str) {
     let (login, certificate) = realm.login;
     let mut client = Client::start(

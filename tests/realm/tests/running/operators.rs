@@ -1,4 +1,4 @@
-//! What operators grant and take in a realm that runs, by real processes and commands.
+//! Grants and seizures by operators in a live realm, by real processes and commands.
 
 use std::{fs, path::Path};
 
@@ -12,14 +12,14 @@ use crate::{
     played::{Played, are_built, binary, run},
 };
 
-/// `annals` of the realm, run in a folder.
+/// `annals` commands on the realm, run in a folder.
 pub(crate) struct Operator<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) nats: String,
 }
 
 impl Operator<'_> {
-    /// Runs a command; it has to end like that.
+    /// Runs a command; the exit code must be `code`.
     pub(crate) async fn ends(&self, code: i32, line: &[&str]) -> String {
         let mut command = Command::new(binary("annals").expect("it is built"));
         command.args(line).args(["--realm", "played", "--nats", &self.nats]);
@@ -62,7 +62,7 @@ async fn what_an_operator_does_is_done_once_and_said_to_be_theirs() {
     realm.prove().await;
 }
 
-/// Who plays sees it at once, and asked again it is done once.
+/// A playing client sees a grant at once; a repeated request grants once.
 async fn granted_once(operator: &Operator<'_>, ann: &Hand) -> Value {
     let coins = ann.carried().coins + 50;
     let unknown = ["realm", "grant", "ann", "--units", "coins=50"];
@@ -73,7 +73,7 @@ async fn granted_once(operator: &Operator<'_>, ann: &Hand) -> Value {
         ),
         "{unknown}"
     );
-    // A kind is meant by its name or by its number.
+    // A kind is given by name or by number.
     let grant = [
         "realm", "grant", "ann", "--units", "coin=50", "--new", "2=1", "--slot", "carried",
     ];
@@ -95,7 +95,7 @@ async fn granted_once(operator: &Operator<'_>, ann: &Hand) -> Value {
     granted
 }
 
-/// Taken from one who plays, and given back to one who does not.
+/// Taken from a player that is online, and given back to one that is not.
 async fn passed_on(operator: &Operator<'_>, realm: &Played, (ann, bob): (&Hand, Hand), sword: u64) -> Hand {
     let serial = sword.to_string();
     let take = ["realm", "take", "ann", "--item", &serial];
@@ -124,14 +124,14 @@ async fn passed_on(operator: &Operator<'_>, realm: &Played, (ann, bob): (&Hand, 
     assert!(said.contains("refused"), "{said}");
     let poor = operator.object(1, &[&poor[..], &WORD].concat()).await;
     assert_eq!(poor["isRefused"], true, "{poor}");
-    // Who has lived for that alone is at rest again, and comes back to what was given.
+    // An account that was activated only for the grant is at rest again, and its player finds what was given.
     let bob = Hand::come(realm, "bob").await;
     bob.until("for what came back", |hand| hand.carried().items.contains(&sword))
         .await;
     bob
 }
 
-/// Somebody without the realm is told as much.
+/// Ownership can be proven to a person without access to the realm.
 async fn is_proven_to_be_theirs(operator: &Operator<'_>, sword: u64) {
     if binary("annals-verify").is_none() {
         return;
@@ -142,7 +142,7 @@ async fn is_proven_to_be_theirs(operator: &Operator<'_>, sword: u64) {
     let key = keys.trim().strip_prefix("0 ").expect("one key");
     evidence::ends(operator.folder, 0, &["annals-verify", "item.zip", "--key", key]).await;
     let bundle = fs::read(operator.folder.join("item.zip")).expect("it was written");
-    // Nothing in it is compressed, and the report is what was checked.
+    // The bundle is not compressed, and the report is what was checked.
     let report = String::from_utf8_lossy(&bundle);
     for said in [
         "given back by an operator: case 7: lost at a crash",

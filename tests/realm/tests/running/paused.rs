@@ -1,5 +1,5 @@
-//! Clients whose process is stopped with SIGSTOP and continued later, as a laptop that sleeps. They resume their sessions or
-//! learn why these are over, nothing that they were shown is lost, and other players notice nothing.
+//! Clients whose process is stopped with SIGSTOP and continued later, like a sleeping laptop. They resume their
+//! sessions or learn why these have ended, nothing that they were shown is lost, and other players notice nothing.
 
 use std::{
     fs::{self, File},
@@ -19,16 +19,16 @@ use crate::played::{Played, are_built, binary, repository, run, until};
 /// Bots of each process.
 const BOTS: u64 = 3;
 
-/// How long a process plays after it was continued.
+/// Play after a process was continued.
 const AFTERWARDS: Duration = Duration::from_secs(20);
 
-/// How long its bots may take to log in.
+/// Maximum time for its bots to log in.
 const LOGGED_IN: Duration = Duration::from_secs(10);
 
-/// How long it may take to end, beyond its time.
+/// Maximum time to end, beyond its run time.
 const ENDS: Duration = Duration::from_secs(60);
 
-/// Between two looks at the archive.
+/// Interval between looks at the archive.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// `annals bots` as a process of its own.
@@ -71,8 +71,8 @@ impl Paused {
         fs::read_to_string(self.files.join(file)).unwrap_or_default()
     }
 
-    /// Stops the process once all of its bots play, continues it, and waits for its end: whether no session was lost, and
-    /// what it reports.
+    /// Stops the process once all of its bots play, continues it, and waits for its end. Returns whether no session was
+    /// lost, and its report.
     async fn stop_and_continue(mut self) -> (bool, Value) {
         let all = format!("{BOTS}/{BOTS} bots play");
         until(LOGGED_IN, "bots to log in", || self.said("progress").contains(&all)).await;
@@ -96,7 +96,7 @@ impl Paused {
     }
 }
 
-/// Waits until the archive has all that these bots were shown.
+/// Waits until the archive has everything that these bots were shown.
 async fn is_archived(realm: &Played, files: &Path) {
     let plan = realm.realm.plan();
     let (mut complete, mut said) = (false, String::new());
@@ -126,10 +126,10 @@ async fn clients_that_are_stopped_for_a_while_come_back_and_disturb_nobody() {
     let files = [&short, &long].map(|paused| paused.files.clone());
     let ((kept, short), (_, long)) = tokio::join!(short.stop_and_continue(), long.stop_and_continue());
 
-    // Ten seconds are within the time in which a session is kept.
+    // Ten seconds are within the time for which a session is kept.
     assert!(kept, "a session was lost: {short}");
     assert_eq!(short["log_ins"], BOTS, "{short}");
-    // After sixty it may be over; then the client is told so, and logs in again.
+    // After sixty the session may have ended; the client is then notified, and logs in again.
     let ended = long["ended"].as_object().expect("ends by bot");
     let again = ended
         .values()

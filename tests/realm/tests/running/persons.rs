@@ -1,4 +1,4 @@
-//! What is known of a person in a realm that runs: who came in and from where is said, until the person is forgotten.
+//! Personal data in a live realm: names and addresses of log-ins are reported until the person is forgotten.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -11,29 +11,29 @@ use crate::{
     trading::exchange,
 };
 
-/// How long it may take until a life is over and folded: a session waits half a minute for its client.
+/// Maximum time until an activation has ended and is folded: a session waits half a minute for its client.
 const ENDS: Duration = Duration::from_secs(90);
 
-/// Between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Whether some bytes stand anywhere in the files of a folder.
+/// Whether some bytes occur in any file of a folder.
 fn stands_in(folder: &Path, text: &[u8]) -> bool {
     fs::read_dir(folder).expect("a folder").any(|found| {
         let path = found.expect("readable").path();
         if path.is_dir() {
             stands_in(&path, text)
         } else {
-            // Sockets and files that are gone meanwhile have nothing to say.
+            // Sockets, and files deleted meanwhile, are skipped.
             fs::read(&path).is_ok_and(|bytes| bytes.windows(text.len()).any(|window| window == text))
         }
     })
 }
 
-/// Somebody whose name stands nowhere else.
+/// A name that occurs nowhere else.
 const NAME: &str = "ann-of-a-name-that-stands-nowhere";
 
-/// A realm in which she has traded, and how it is asked.
+/// A realm in which the person has traded, and commands on it.
 struct Operator {
     folder: tempfile::TempDir,
     running: [String; 4],
@@ -41,7 +41,7 @@ struct Operator {
 }
 
 impl Operator {
-    /// Runs a command about the realm: how it ended, and what it said.
+    /// Runs a command on the realm; returns exit code and output.
     async fn says(&self, line: &[&str]) -> (Option<i32>, String) {
         let running = self.running.iter().map(String::as_str);
         let line: Vec<&str> = line.iter().copied().chain(running).collect();
@@ -49,7 +49,7 @@ impl Operator {
         (status.code(), said)
     }
 
-    /// The same, of one that has to end well.
+    /// The same for a command that must succeed.
     async fn answers(&self, line: &[&str]) -> String {
         let (code, said) = self.says(line).await;
         assert_eq!(code, Some(0), "{line:?}: {said}");
@@ -70,7 +70,7 @@ impl Operator {
         self.says(&line).await
     }
 
-    /// What is said of the trade while she is known.
+    /// Checks reports of the trade while the person is known.
     async fn ask(&self, stored: u64) {
         let said = self.answers(&["annals", "audit", "trade", &self.trade]).await;
         let known = format!("{NAME}, stored entity {stored}, from 127.0.0.1:");
@@ -92,7 +92,7 @@ impl Operator {
         );
     }
 
-    /// What is said of it once she is forgotten.
+    /// Checks reports of the trade after the person is forgotten.
     async fn ask_again(&self, stored: u64) {
         let said = self.answers(&["annals", "audit", "trade", &self.trade]).await;
         let redacted = format!("stored entity {stored}; name and address were redacted on ");
@@ -129,7 +129,7 @@ async fn who_came_in_is_known_until_they_are_forgotten() {
     let stored = ann.id();
     operator.ask(stored).await;
 
-    // Who is there cannot be forgotten.
+    // A person who is online cannot be forgotten.
     let (code, said) = operator.forget().await;
     assert!(code == Some(1) && said.contains("lives"), "{said}");
     operator.answers(&["annals", "person", "export", "before"]).await;
@@ -146,7 +146,7 @@ async fn who_came_in_is_known_until_they_are_forgotten() {
     .await;
     operator.ask_again(stored).await;
 
-    // Nothing that is proven has changed, and keys that are brought back do not bring her back.
+    // No proof has changed, and restored keys do not restore the personal data.
     operator.answers(&["annals", "log", "verify"]).await;
     let said = operator.answers(&["annals", "person", "import", "before"]).await;
     assert!(said.contains("0 keys brought back"), "{said}");

@@ -1,4 +1,4 @@
-//! A realm in which bots play for as long as a test wants, and the proof afterwards.
+//! A realm in which bots play for as long as a test needs, and the checks afterwards.
 
 use std::{
     collections::BTreeMap,
@@ -37,10 +37,10 @@ use tokio::{
 
 use crate::{disks::SmallDisk, playing::Playing};
 
-/// Realms that run at a time: most of what one does is wait.
+/// Maximum concurrent realms: most of their time is waiting.
 const AT_ONCE: u32 = 2;
 
-/// A permit for each of them.
+/// One permit per concurrent realm.
 static TURNS: Semaphore = Semaphore::const_new(AT_ONCE as usize);
 
 /// The realm's name.
@@ -52,30 +52,30 @@ const BOTS: usize = 6;
 /// Events that they must be shown before they count as playing: each is shown several per second.
 const SHOWN: u64 = 20;
 
-/// How long a realm may take to come to itself, on a machine that has much else to do.
+/// Maximum time for a realm to recover, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Between two looks at something that is waited for.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// See the module.
+/// A live realm with bots.
 pub(crate) struct Played {
     pub(crate) realm: Realm,
     pub(crate) schema: Arc<Schema>,
-    /// Opened while everything works: a server that has lost its log to a full disk takes no new process.
+    /// Opened while everything works: a server that has lost its log to a full disk accepts no new process.
     bus: Bus,
     subjects: Subjects,
     /// Unmounted before their folders are removed.
     disks: BTreeMap<&'static str, SmallDisk>,
     folder: TempDir,
     playing: Playing,
-    /// Processes that were ended on purpose.
+    /// Processes that were stopped on purpose.
     ended: Vec<&'static str>,
     began: Instant,
     _turn: SemaphorePermit<'static>,
 }
 
-/// Waits for its turn.
+/// Waits for a permit.
 pub(crate) async fn turn() -> SemaphorePermit<'static> {
     TURNS.acquire().await.expect("nobody closes it")
 }
@@ -86,13 +86,13 @@ pub(crate) fn repository() -> PathBuf {
     here.ancestors().nth(2).expect("two folders up").to_owned()
 }
 
-/// The path of a binary of ours; `None` where only this package was built.
+/// Path of a binary of ours; `None` if only this package was built.
 pub(crate) fn binary(name: &str) -> Option<PathBuf> {
     let folder = std::env::current_exe().ok()?.parent()?.parent()?.to_owned();
     Some(folder.join(name)).filter(|path| path.exists())
 }
 
-/// Whether all of them are there; says so if not.
+/// Whether all binaries exist; prints a message if not.
 pub(crate) fn are_built() -> bool {
     let services = ["", "-base", "-cell", "-db", "-director", "-login", "-signer"];
     let built = services.iter().all(|name| binary(&format!("annals{name}")).is_some());
@@ -102,7 +102,7 @@ pub(crate) fn are_built() -> bool {
     built
 }
 
-/// Waits for something, and says what was waited for if it does not come.
+/// Waits for a future; panics with a description on timeout.
 pub(crate) async fn within<F: Future>(patience: Duration, what: &str, waiting: F) -> F::Output {
     match tokio::time::timeout(patience, waiting).await {
         Ok(output) => output,
@@ -110,12 +110,12 @@ pub(crate) async fn within<F: Future>(patience: Duration, what: &str, waiting: F
     }
 }
 
-/// Runs a command to its end: how it ended, and all that it said.
+/// Runs a command to completion; returns exit status and output.
 pub(crate) async fn run(command: &mut Command) -> (ExitStatus, String) {
     run_within(PATIENCE * 3, command).await
 }
 
-/// The same, for what reads much.
+/// The same with a timeout, for commands that read much.
 pub(crate) async fn run_within(patience: Duration, command: &mut Command) -> (ExitStatus, String) {
     let running = command.stdin(Stdio::null()).kill_on_drop(true).output();
     let output = within(patience, "a command to end", running)
@@ -126,18 +126,18 @@ pub(crate) async fn run_within(patience: Duration, command: &mut Command) -> (Ex
 }
 
 impl Played {
-    /// Starts a realm of the sample world, and bots in it. Below its folder small disks are mounted under these names, where
-    /// that is allowed.
+    /// Starts a realm of the sample world, with bots. Small disks are mounted under these names in its folder, if
+    /// permitted.
     pub(crate) async fn start(servers: ServerCount, disks: &[&'static str]) -> Self {
         Self::start_in(turn().await, (servers, None), disks).await
     }
 
-    /// The same, where the events of cells are let go once they are so old.
+    /// The same, with retention: events of cells are deleted at this age.
     pub(crate) async fn start_keeping(age: &str) -> Self {
         Self::start_in(turn().await, (ServerCount::One, Some(age)), &[]).await
     }
 
-    /// The same, with no other realm beside it: for what is told apart by how long it takes.
+    /// The same, without other realms at the same time: for tests that depend on timing.
     pub(crate) async fn start_alone(servers: ServerCount, disks: &[&'static str]) -> Self {
         let turn = TURNS.acquire_many(AT_ONCE).await.expect("nobody closes it");
         Self::start_in(turn, (servers, None), disks).await
@@ -195,17 +195,17 @@ impl Played {
         self.disks.get(name)
     }
 
-    /// Events that bots were shown so far.
+    /// Number of events that bots were shown so far.
     pub(crate) fn shown(&self) -> u64 {
         self.playing.progress().shown
     }
 
-    /// The folder of the files in which bots write down what they are shown.
+    /// The folder of the files to which bots write what they are shown.
     pub(crate) fn shown_files(&self) -> PathBuf {
         self.folder.path().join("shown")
     }
 
-    /// Sees that everybody plays, or plays again before long, and that every process runs and none has panicked.
+    /// Checks that all bots play, or resume soon, and that every process runs and none has panicked.
     pub(crate) async fn plays_on(&mut self, after: &str) {
         let playing = self.playing.are_shown(SHOWN, PATIENCE).await;
         assert!(
@@ -224,7 +224,7 @@ impl Played {
         );
     }
 
-    /// Waits until something has changed hands in a trade of bots.
+    /// Waits until assets have changed hands in a trade of bots.
     pub(crate) async fn trades(&self) {
         let (_, _, store) = self.bus();
         let mut views = Views::default();
@@ -242,7 +242,8 @@ impl Played {
         .await;
     }
 
-    /// Waits until everybody who lives knows what the ledger says that they hold: so many accounts, beside those of bots.
+    /// Waits until every activation knows its holdings according to the ledger: the bots' accounts, and this many
+    /// others.
     pub(crate) async fn knows_what_it_holds(&self, others: u64) {
         let (_, _, store) = self.bus();
         let mut views = Views::default();
@@ -259,14 +260,14 @@ impl Played {
         .await;
     }
 
-    /// SIGTERM to a process: how it ended.
+    /// Sends SIGTERM to a process; returns its exit status.
     pub(crate) async fn stop(&mut self, name: &'static str) -> ExitStatus {
         self.ended.push(name);
         let stopped = self.realm.stop_one(name).await.expect("it can be stopped");
         stopped.expect("there is one of that name")
     }
 
-    /// Starts a process again that was stopped.
+    /// Restarts a process that was stopped.
     pub(crate) fn start_again(&mut self, name: &'static str) {
         self.ended.retain(|ended| *ended != name);
         assert!(
@@ -275,7 +276,7 @@ impl Played {
         );
     }
 
-    /// Looks after the realm once, as `annals up` does all the time; what it says.
+    /// Supervises the realm once, as `annals up` does continuously; returns its messages.
     pub(crate) async fn watched(&mut self) -> Vec<String> {
         let said = self.realm.mend().await.unwrap_or_else(|error| panic!("{error}"));
         said.iter().for_each(|line| println!("{line}"));
@@ -283,7 +284,7 @@ impl Played {
         said
     }
 
-    /// Looks after the realm until it says something.
+    /// Supervises the realm until there is a message.
     pub(crate) async fn watched_until(&mut self, what: &str) {
         within(PATIENCE, what, async {
             while !self.watched().await.iter().any(|line| line.contains(what)) {}
@@ -291,7 +292,7 @@ impl Played {
         .await;
     }
 
-    /// Waits until so many processes of a service say that they are in such a state.
+    /// Waits until this many processes of a service report a state.
     pub(crate) async fn say(&self, service: &str, count: usize, is_so: impl Fn(&Readiness) -> bool) {
         let bus = &self.bus;
         let name = REALM.parse().expect("the realm's name is one");
@@ -305,7 +306,7 @@ impl Played {
         .await;
     }
 
-    /// What a process has logged.
+    /// The log output of a process.
     pub(crate) fn log_of(&self, name: &str) -> String {
         let path = self.data().join("logs").join(format!("{name}.log"));
         fs::read_to_string(path).unwrap_or_default()
@@ -329,14 +330,14 @@ impl Played {
         )
     }
 
-    /// The test's own connection to the realm's bus, and the store that it asks.
+    /// The test's own connection to the realm's bus, and its store.
     pub(crate) fn bus(&self) -> (Bus, Subjects, Store) {
         let store = remote_store(&self.bus, &self.subjects);
         (self.bus.clone(), self.subjects.clone(), store)
     }
 
-    /// Has the bots take their leave, and proves that nothing they were shown is lost, and that the archive replays to what
-    /// every owner is.
+    /// Logs the bots out, and checks that nothing they were shown is lost, and that replaying the archive gives the
+    /// state of every owner.
     pub(crate) async fn prove(mut self) -> BotsReport {
         let report = self.playing.end().await;
         println!("{report}");
@@ -397,7 +398,7 @@ impl Played {
     }
 }
 
-/// Waits until something is so, looking often.
+/// Polls until a condition holds.
 pub(crate) async fn until(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
     within(patience, what, async {
         while !is_so() {
@@ -407,7 +408,7 @@ pub(crate) async fn until(patience: Duration, what: &str, mut is_so: impl FnMut(
     .await;
 }
 
-/// Plays until something happens to a client.
+/// Drives a client until an event occurs.
 pub(crate) async fn until_event(client: &mut Client, what: &str, mut is_it: impl FnMut(&Event) -> bool) -> Event {
     within(PATIENCE, what, async {
         loop {
@@ -435,7 +436,7 @@ async fn inspect(bus: &Bus, subjects: &Subjects, owner: OwnerId) -> Inspected {
     .await
 }
 
-/// The state's hash, once the archive holds the batch.
+/// The hash of the state, once the archive holds the batch.
 async fn replay_to(store: &Store, owner: OwnerId, batch: BatchNumber) -> Vec<u8> {
     let archive = Source::archive(store.clone());
     within(PATIENCE, "the archive to hold what an owner has logged", async {

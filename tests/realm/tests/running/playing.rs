@@ -1,4 +1,4 @@
-//! Bots that play in a realm until a test has them stop.
+//! Bots that play in a realm until a test stops them.
 
 use std::{
     fs,
@@ -22,10 +22,10 @@ use crate::played::within;
 /// Longer than any test: bots play until they are stopped.
 const LONG: Duration = Duration::from_secs(3_600);
 
-/// How long bots may take to log off.
+/// Maximum time for bots to log off.
 const LOG_OFF: Duration = Duration::from_secs(120);
 
-/// See the module. They are the accounts `bot0`, `bot1` and so on.
+/// Running bots, with the accounts `bot0`, `bot1` and so on.
 pub(crate) struct Playing {
     bots: u64,
     until: watch::Sender<Instant>,
@@ -34,7 +34,8 @@ pub(crate) struct Playing {
 }
 
 impl Playing {
-    /// Bots log in where this login service listens. What they are shown is written to files in this folder, which is made.
+    /// Starts bots that log in at this address. What they are shown is written to files in this folder, which is
+    /// created.
     pub(crate) fn start(
         (login, certificate): (SocketAddr, Hash),
         schema: &Arc<Schema>,
@@ -65,12 +66,12 @@ impl Playing {
         }
     }
 
-    /// How far they are.
+    /// Their progress.
     pub(crate) fn progress(&self) -> Progress {
         *self.progress.borrow()
     }
 
-    /// Waits until all of them are connected and they were shown so many more events; whether that is so in time.
+    /// Waits until all are connected and were shown this many more events; returns whether that happened in time.
     pub(crate) async fn are_shown(&mut self, more: u64, patience: Duration) -> bool {
         let wanted = self.progress().shown + more;
         let bots = self.bots;
@@ -82,7 +83,7 @@ impl Playing {
             .is_ok_and(|ended| ended.is_ok())
     }
 
-    /// Tells them to log off. Those that have lost the realm wait for it a while.
+    /// Tells them to log off. Bots that have lost the realm wait for it a while.
     pub(crate) async fn end(&mut self) -> BotsReport {
         self.until.send_replace(Instant::now());
         let report = within(LOG_OFF, "the bots to log off", &mut self.task).await;

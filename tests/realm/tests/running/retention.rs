@@ -1,8 +1,8 @@
-//! A realm that lets go of what its cells did, while people play in it and processes die: every promise is kept, and what is
-//! left comes to what it was.
+//! A realm with retention for its cells' events, during play and process crashes: every promise is kept, and the
+//! remaining archive gives the same states.
 //!
-//! It waits for the horizon to pass, no longer: the segments of so small a realm need not be worth rewriting until then, so
-//! their events may all be there still. That what was let go is gone is for the tests of db to show.
+//! The test waits only for the horizon to pass: the segments of so small a realm may not be worth rewriting by then, so
+//! their events may all still be there. Deletion itself is covered by the tests of db.
 
 use std::{
     path::Path,
@@ -18,19 +18,19 @@ use tokio::process::Command;
 
 use crate::played::{Played, are_built, binary, run_within, within};
 
-/// The shortest age that the setting takes.
+/// The minimum age that the setting accepts.
 const KEPT: &str = "1s";
 
-/// How long it may take until something goes: a segment has to be full, which it is after some thousand batches.
+/// Maximum time until something is deleted: a segment has to be full, which takes some thousand batches.
 const GOES: Duration = Duration::from_secs(600);
 
-/// How long a command may take that reads the whole archive.
+/// Timeout of a command that reads the whole archive.
 const READS: Duration = Duration::from_secs(300);
 
-/// How long what was shown may take to be archived.
+/// Maximum time until what was shown is archived.
 const ARCHIVED: Duration = Duration::from_secs(300);
 
-/// Between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(500);
 
 async fn annals(folder: &Path, line: &[&str]) -> (ExitStatus, String) {
@@ -41,7 +41,7 @@ async fn annals(folder: &Path, line: &[&str]) -> (ExitStatus, String) {
     (status, said)
 }
 
-/// The same; it has to work.
+/// The same; it must succeed.
 async fn does(folder: &Path, line: &[&str]) -> String {
     let (status, said) = annals(folder, line).await;
     assert_eq!(status.code(), Some(0), "annals {}: {said}", line.join(" "));
@@ -63,7 +63,7 @@ async fn a_realm_that_lets_go_keeps_every_promise() {
         }
     })
     .await;
-    // Whoever takes the dead one's owner over begins at a floor.
+    // The process that takes over the dead one's owner starts from a floor.
     dies(&mut realm, "cell-2").await;
     dies(&mut realm, "base-1").await;
 
@@ -90,8 +90,8 @@ async fn a_realm_that_lets_go_keeps_every_promise() {
     let restored = does(here, &restore).await;
     let verified = does(here, &["log", "verify", "--data", "beside", "--realm", "beside"]).await;
     assert!(verified.contains("nothing is wrong"), "{verified}");
-    // Each owner is there what the realm that runs replays to at that batch; of a cell, only if the horizon has not passed it
-    // since, as the realm goes on letting go.
+    // Each owner is compared with what the live realm replays to at that batch; a cell only if the horizon has not
+    // passed that batch since, as retention continues.
     let (mut replayed, mut let_go) = (0, 0);
     for line in restored.lines() {
         let Some((at, state)) = line.split_once(' ').filter(|(at, _)| at.contains('@')) else {
@@ -112,21 +112,21 @@ async fn a_realm_that_lets_go_keeps_every_promise() {
     realm.prove().await;
 }
 
-/// A process dies and is started again; everybody plays on.
+/// Kills and restarts a process; all bots play on.
 async fn dies(realm: &mut Played, name: &'static str) {
     assert!(realm.realm.kill(name).expect("it can be killed"), "{name} is there");
     realm.start_again(name);
     realm.plays_on(name).await;
 }
 
-/// Whether the horizon has passed something: from then on that is not built upon any more, whether or not it takes so much that
-/// its segment is written anew.
+/// Whether the horizon has passed a batch: from then on readers do not use that batch, even if its segment is not
+/// rewritten.
 async fn has_let_go(store: &Store) -> bool {
     let horizon = read_horizon(store, Shard(0)).await;
     horizon.expect("the store answers").is_some()
 }
 
-/// Some of what was shown up to now was let go, and all the rest is there once it is archived.
+/// Checks that some of what was shown so far was deleted, and that all the rest is present once archived.
 async fn some_was_let_go(realm: &Played, store: &Store) {
     let mut shown = Following::new(&realm.shown_files());
     shown.look().expect("files of bots");

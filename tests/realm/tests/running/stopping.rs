@@ -1,4 +1,4 @@
-//! A realm that is stopped in order, as an operator stops it, migrated to other definitions, and started again.
+//! A realm that is stopped in order, as an operator stops it, migrated to other definitions, and restarted.
 
 use std::{
     fs,
@@ -32,10 +32,10 @@ use crate::{
 /// The realm's name.
 const REALM: &str = "stopped";
 
-/// How long a stop may take, on a machine that is busy with tests.
+/// Maximum duration of a stop, on a machine that is busy with tests.
 const STOPS: Duration = Duration::from_secs(90);
 
-/// How long the realm stands still between its stop and its start.
+/// Time between the realm's stop and its start.
 const STANDS: Duration = Duration::from_millis(1_500);
 
 pub(crate) async fn start(data: &Path) -> Realm {
@@ -48,7 +48,7 @@ pub(crate) async fn begin(definitions: &Path, data: &Path) -> Realm {
     Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The same, until everything in it is held.
+/// The same, and waits until every owner is held.
 async fn start_with(definitions: &Path, data: &Path) -> Realm {
     let realm = begin(definitions, data).await;
     for name in ["base-1", "base-2", "cell-1", "cell-2"] {
@@ -57,7 +57,7 @@ async fn start_with(definitions: &Path, data: &Path) -> Realm {
     realm
 }
 
-/// A connection of the test's own to the realm's bus.
+/// The test's own connection to the realm's bus.
 pub(crate) async fn reach(realm: &Realm) -> (Bus, Subjects) {
     let settings = Settings {
         realm: REALM.parse().expect("a name"),
@@ -77,7 +77,7 @@ pub(crate) fn log_of(data: &Path, name: &str) -> String {
     fs::read_to_string(data.join("logs").join(format!("{name}.log"))).unwrap_or_default()
 }
 
-/// The store of a realm that does not run.
+/// The store of an offline realm.
 pub(crate) fn store(data: &Path) -> Store {
     EmbeddedStore::open(&data.join("store"))
         .expect("nobody holds it any more")
@@ -92,9 +92,8 @@ async fn began(store: &Store) -> u64 {
         .0
 }
 
-/// The sample world with other definitions: monsters' species has another name and another number, they have a
-/// mood, accounts' log-ins have another name, and there is no patrol node, so that it is not the sample's game that runs on
-/// them.
+/// The sample world with other definitions: monsters' species has another name and another number, they have a mood,
+/// accounts' log-ins have another name, and there is no patrol node, so that the sample's game does not run on them.
 pub(crate) fn other_definitions(folder: &Path) -> PathBuf {
     let (from, to) = (repository().join("defs"), folder.join("defs"));
     for below in ["", "entity_defs", "entity_defs/interfaces"] {
@@ -127,7 +126,7 @@ pub(crate) fn other_definitions(folder: &Path) -> PathBuf {
     to
 }
 
-/// Has the whole log verified.
+/// Verifies the whole log; returns the output.
 pub(crate) async fn verified(data: &Path, what: &str) -> String {
     let mut verify = Command::new(binary("annals").expect("it is built"));
     let (status, said) = run(verify.args(["log", "verify", "--data"]).arg(data)).await;
@@ -135,7 +134,7 @@ pub(crate) async fn verified(data: &Path, what: &str) -> String {
     said
 }
 
-/// Migrates the realm that is stopped, and says what was said.
+/// Migrates the stopped realm; returns exit status and output.
 pub(crate) async fn migrate(data: &Path, definitions: &Path, more: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(binary("annals").expect("it is built"));
     command.args(["realm", "migrate", "--realm", REALM]);
@@ -151,7 +150,7 @@ pub(crate) async fn migrate(data: &Path, definitions: &Path, more: &[&str]) -> (
     (status.code(), said)
 }
 
-/// Which of these words stand on a line, in the order of the lines.
+/// Those of these words that occur, in the order of the lines.
 fn order_of<'a>(log: &str, words: &[&'a str]) -> Vec<&'a str> {
     let said = log
         .lines()
@@ -159,7 +158,7 @@ fn order_of<'a>(log: &str, words: &[&'a str]) -> Vec<&'a str> {
     said.copied().collect()
 }
 
-/// What the logs of a realm say that was stopped in order.
+/// Checks the process logs of a realm that was stopped in order.
 fn ended_in_order(data: &Path) {
     let stages: Vec<String> = Stage::ALL[1..].iter().map(ToString::to_string).collect();
     let stages: Vec<&str> = stages.iter().map(String::as_str).collect();
@@ -189,7 +188,7 @@ fn ended_in_order(data: &Path) {
     }
 }
 
-/// Migrates the realm to other definitions, and cannot be brought to go back.
+/// Migrates the realm to other definitions; migrating back is refused.
 async fn migrated(data: &Path, others: &Path) {
     let (code, said) = migrate(data, others, &["--dry-run"]).await;
     assert_eq!(code, Some(0), "{said}");
@@ -212,7 +211,7 @@ async fn a_realm_stops_in_the_documented_order_and_goes_on_where_it_stopped() {
     let folder = tempfile::tempdir().expect("a folder for the realm");
     let data = folder.path();
     let mut realm = start(data).await;
-    // Two operators at once: one of them stops it, and both are told how far it is.
+    // Two operators at once: one stops the realm, and both see the progress.
     let (mut one, mut two) = (stop_command(&realm), stop_command(&realm));
     let (one, two) = tokio::join!(run(&mut one), run(&mut two));
     for (status, said) in [&one, &two] {
@@ -232,7 +231,7 @@ async fn a_realm_stops_in_the_documented_order_and_goes_on_where_it_stopped() {
 
     ended_in_order(data);
 
-    // Everything is folded, and the store says that nobody holds anything.
+    // Everything is folded, and the store shows that no owner is held.
     let said = verified(data, "whole once it is stopped").await;
     assert!(said.contains(" 0 batches beyond"), "{said}");
     let closed = store(data);
@@ -250,9 +249,9 @@ async fn a_realm_stops_in_the_documented_order_and_goes_on_where_it_stopped() {
     assert!(director.contains("was stopped in order"), "{director}");
     let begins = order_of(&director, &["service=\"base\"", "service=\"cell\"", "granted"]);
     let first = begins.iter().position(|word| *word == "granted").expect("granted");
-    // One that heard no answer on a busy machine registers again.
+    // A process that received no answer on a busy machine registers again.
     assert!(first >= 4, "the start waits for two bases and two cells: {director}");
-    // SIGTERM of `annals up` is the same as the command.
+    // SIGTERM to `annals up` has the same effect as the command.
     realm.close(|line| println!("{line}")).await.expect("stopped");
     let stood = began(&store(data)).await - before;
     assert!(

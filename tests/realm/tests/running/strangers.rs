@@ -1,4 +1,4 @@
-//! Clients that keep to nothing but QUIC.
+//! Clients that follow no protocol but QUIC.
 
 use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use rustls::{
 
 use crate::played::within;
 
-/// How long a server may take to do something about it.
+/// Maximum time until a server reacts.
 const SOON: Duration = Duration::from_secs(30);
 
 /// A connection with a stream.
@@ -24,7 +24,7 @@ pub(crate) struct Stranger {
 }
 
 impl Stranger {
-    /// Connects to where something of the realm with this folder listens, and sends these bytes.
+    /// Connects to a port of the realm with this folder, and sends these bytes.
     pub(crate) async fn sending(to: SocketAddr, data: &Path, alpn: &[u8], bytes: &[u8]) -> Self {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut tls = rustls::ClientConfig::builder_with_provider(provider)
@@ -53,7 +53,7 @@ impl Stranger {
         self.send.write_all(&framed(body)).await.expect("bytes can be sent");
     }
 
-    /// The body of the next frame that comes.
+    /// The body of the next frame received.
     pub(crate) async fn next(&mut self) -> Vec<u8> {
         within(SOON, "a frame", async {
             loop {
@@ -71,7 +71,7 @@ impl Stranger {
         .await
     }
 
-    /// Why the server closes the connection.
+    /// The reason with which the server closes the connection.
     pub(crate) async fn closed_for(&self) -> CloseReason {
         match within(SOON, "the server to close the connection", self.connection.closed()).await {
             ConnectionError::ApplicationClosed(close) => CloseReason::from_code(close.error_code.into_inner()),
@@ -87,7 +87,7 @@ pub(crate) fn framed(body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The realm's certificate as an authority.
+/// The realm's certificate as a root.
 fn roots(data: &Path) -> Arc<RootCertStore> {
     let pem = std::fs::read(data.join("development-certificate.pem")).expect("the realm's certificate");
     let mut roots = RootCertStore::empty();

@@ -1,4 +1,4 @@
-//! `annals bots`: players without people in a realm that runs.
+//! `annals bots` on a live realm.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -55,7 +55,7 @@ async fn bots_play_where_they_are_sent_and_say_what_they_saw() {
     assert!(told["in_view"].as_f64() > Some(0.5), "they see one another: {said}");
     assert!(told["round_trip_p50_us"].as_u64() > Some(0), "{said}");
 
-    // What they wrote down is what `annals check` reads, once the archive has it.
+    // The files they wrote are the input of `annals check`, once the archive has the events.
     let mut checked = (false, String::new());
     for _ in 0..40 {
         if checked.0 {
@@ -67,7 +67,7 @@ async fn bots_play_where_they_are_sent_and_say_what_they_saw() {
     }
     assert!(checked.0, "{}", checked.1);
 
-    // Whoever does not know the realm does not get in, and is told what may be the matter.
+    // A client with the wrong certificate hash is refused, and the error names possible causes.
     let (status, said) = run(&mut bots(&realm, Hash::ZERO, &files)).await;
     assert_eq!(status.code(), Some(1), "{said}");
     assert_eq!(report(&said)["has_played"], false);

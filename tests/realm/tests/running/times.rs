@@ -1,5 +1,6 @@
-//! A store and logs of different times: a store that was restored to an older backup beside an intact log, a log that is
-//! older than its store, or missing, or another realm's. The realm does not start, and says why; or nothing is lost by it.
+//! A store and logs of different times: a store restored from an older backup beside an intact log, a log that is older
+//! than its store, or missing, or from another realm. Either the realm does not start, and reports why, or nothing is
+//! lost.
 
 use std::{
     fs,
@@ -31,19 +32,19 @@ const BOTS: usize = 4;
 /// Events that they must be shown before a run ends.
 const SHOWN: u64 = 60;
 
-/// How long that may take.
+/// Timeout of a run.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How a run ends.
 #[derive(Clone, Copy)]
 enum End {
-    /// As with Ctrl-C.
+    /// As by Ctrl-C.
     InOrder,
     /// All processes are killed at once.
     Killed,
 }
 
-/// What a realm kept at the end of each of its runs.
+/// The data of a realm at the end of each of its runs.
 struct Past {
     folder: tempfile::TempDir,
     servers: ServerCount,
@@ -75,7 +76,8 @@ impl Past {
         Realm::start(plan).await.map_err(|error| error.to_string())
     }
 
-    /// Bots play in the realm of a folder until they have been shown something, and the run ends. A copy of the folder stays.
+    /// Bots play in the realm of a folder until they have been shown events, and the run ends. A copy of the folder is
+    /// kept.
     async fn play(&self, data: &str, run: &str, end: End) {
         let realm = self
             .start(&self.path(data))
@@ -92,7 +94,7 @@ impl Past {
         copy(&self.path(data), &self.path(run));
     }
 
-    /// The store of one run beside the log of another, or beside none.
+    /// The store of one run with the log of another, or with none.
     fn mixed(&self, store: &str, log: Option<&str>) -> PathBuf {
         let name = format!("{store} with {}", log.unwrap_or("nothing"));
         let mixed = self.path(&name);
@@ -104,7 +106,7 @@ impl Past {
         mixed
     }
 
-    /// The realm must not start in this folder; what is said.
+    /// Checks that the realm does not start in this folder, and its error message.
     async fn refused(&self, data: &Path, says: &str) {
         let said = match self.start(data).await {
             Ok(_) => panic!("{} starts", data.display()),
@@ -115,7 +117,7 @@ impl Past {
         assert!(said.contains("Nothing was granted or changed"), "{said}");
     }
 
-    /// Bots play in a realm that is started in this folder; then it is whole, and has what was shown in these runs.
+    /// Bots play in a realm that is started in this folder; it is then valid, and has what was shown in these runs.
     async fn goes_on(&self, name: &str, has: &[&str]) {
         let run = format!("{name}, again");
         self.play(name, &run, End::InOrder).await;
@@ -142,7 +144,7 @@ fn copy(from: &Path, to: &Path) {
     assert!(copied.expect("cp runs").success(), "{} is copied", from.display());
 }
 
-/// Runs `annals` on a data directory, and says what it said.
+/// Runs `annals` on a data directory; returns its output.
 async fn annals(data: &Path, line: &[&str], code: i32) -> String {
     let mut command = Command::new(binary("annals").expect("it is built"));
     command.args(line).args(["--realm", REALM, "--data"]).arg(data);
@@ -197,19 +199,19 @@ async fn a_store_and_a_log_of_different_times_are_told_apart() {
             .filter(|line| line.contains("auditor had the store take up"));
         assert_eq!(adoptions.count(), 1, "the decision is an event");
 
-        // What is given up is void; what the store knows stays.
+        // Discarded batches are void; what the store has remains.
         let given_up = past.path("ordered with killed");
         adopt(&given_up, &[&BY[..], &["--discard"]].concat(), 0).await;
         past.goes_on("ordered with killed", &["ordered"]).await;
 
-        // Where the logs were closed in order, the archive has all of them.
+        // If the logs were closed in order, the archive has all of them.
         past.mixed("newest", Some("ordered"));
         past.goes_on("newest with ordered", &["ordered", "killed", "newest"])
             .await;
         past.mixed("newest", None);
         past.goes_on("newest with nothing", &["ordered", "killed", "newest"])
             .await;
-        // Where they were not, an operator may accept that.
+        // If they were not, an operator may accept the loss.
         adopt(&without, &BY, 1).await;
         adopt(&without, &[&BY[..], &["--discard"]].concat(), 0).await;
         past.goes_on("killed with nothing", &["ordered"]).await;

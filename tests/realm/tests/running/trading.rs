@@ -1,5 +1,5 @@
-//! Trading in a realm that runs, as players do and as those do who want to have things twice: what has been tried on other
-//! worlds, each tried on this one, with bots trading around it. Afterwards the ledger is audited: nothing was gained or lost.
+//! Trading in a live realm, by honest players and by players that try to duplicate assets: known exploits of other
+//! worlds, each tried on this one, while bots trade. Afterwards the ledger is audited: nothing was gained or lost.
 
 use std::time::{Duration, Instant};
 
@@ -21,10 +21,10 @@ use crate::{
     played::{Played, are_built},
 };
 
-/// How often somebody comes back to look at the account.
+/// Number of times a player logs in again to see the account.
 const RETURNS: usize = 3;
 
-/// On which base owner an account is.
+/// The base owner of an account.
 async fn home(realm: &Played, trader: u64) -> OwnerId {
     let (_, _, store) = realm.bus();
     let read = |transaction: Transaction| async move {
@@ -35,7 +35,7 @@ async fn home(realm: &Played, trader: u64) -> OwnerId {
     checkout.expect("it is in the world").owner
 }
 
-/// A player on another base than the first. Those who come to the same one stay there until somebody does not.
+/// A player on another base than the first. Players that were placed on the same base stay online until one is not.
 async fn on_another_base(realm: &Played, first: &Hand) -> Hand {
     const NAMES: [&str; 16] = [
         "bob", "ben", "bill", "bert", "bart", "boris", "barb", "bea", "bess", "beth", "babs", "bram", "bruno", "basil",
@@ -53,7 +53,7 @@ async fn on_another_base(realm: &Played, first: &Hand) -> Hand {
     panic!("everybody comes to {base}");
 }
 
-/// Both put something on the table, both accept, both have it.
+/// Both offer something, both accept, both receive it.
 pub(crate) async fn exchange(first: &Hand, second: &Hand) -> TradeId {
     let trade = first.propose(second).await;
     let (before, theirs) = (first.carried().coins, second.carried().coins);
@@ -93,7 +93,7 @@ async fn whatever_is_tried_nothing_is_gained_or_lost() {
     let mut bob = on_another_base(&realm, &ann).await;
     let mut eve = Hand::come(&realm, "eve").await;
 
-    // Left to itself, and looked at again at the end.
+    // Abandoned, and checked again at the end.
     let forgotten = eve.propose(&bob).await;
     let began = Instant::now();
     eve.offer(forgotten, &Assets::coins(7));
@@ -133,7 +133,7 @@ async fn whatever_is_tried_nothing_is_gained_or_lost() {
     for hand in [ann, bob] {
         hand.leave().await;
     }
-    // On a busy machine the second in which an avatar is chosen may be over before the ledger has spoken.
+    // On a busy machine the second in which an avatar is chosen may end before the ledger's notice arrives.
     for _ in 0..RETURNS {
         eve = eve.relog(&realm).await;
         shown.extend(eve.look().views.clone());
@@ -144,7 +144,7 @@ async fn whatever_is_tried_nothing_is_gained_or_lost() {
     realm.prove().await;
 }
 
-/// All of them together have what they began with, and each thing once.
+/// Together they have what they began with, and each item once.
 fn hold_what_they_held(hands: [&Hand; 3]) {
     let coins: u64 = hands.map(|hand| hand.carried().coins).iter().sum();
     assert_eq!(coins, 3 * FIRST_COINS);
@@ -161,7 +161,7 @@ fn hold_what_they_held(hands: [&Hand; 3]) {
     );
 }
 
-/// What was shown of the accounts, while avatars were chosen, is what the ledger said.
+/// The account views shown while avatars were chosen match the ledger.
 async fn accounts_were_shown(realm: &Played, shown: &[Shown]) {
     let (_, _, store) = realm.bus();
     let coins = are_what_the_ledger_said(&realm.schema, &store, shown).await;
@@ -173,7 +173,7 @@ fn said(what: &str) {
     println!("{what}: nothing gained, nothing lost");
 }
 
-/// Whoever has accepted has not accepted what is put there, or taken away, afterwards.
+/// An acceptance does not cover later additions or withdrawals.
 async fn changed_after_acceptance(ann: &Hand, bob: &Hand) {
     let trade = ann.propose(bob).await;
     let (before, theirs) = (ann.carried(), bob.carried());
@@ -184,7 +184,7 @@ async fn changed_after_acceptance(ann: &Hand, bob: &Hand) {
     bob.accept(trade, 2);
     ann.until("for the other to accept", |hand| hand.tables[&trade].they_accepted)
         .await;
-    // The sword goes back, and the acceptance is to stand: it does not.
+    // The sword is withdrawn, counting on the other's earlier acceptance, which is void.
     ann.wish("withdraw", &[written(trade), Assets::item(before.items[0]).value()]);
     ann.accept(trade, 2);
     ann.until("to have its sword back", |hand| hand.carried().items == before.items)
@@ -205,7 +205,7 @@ async fn changed_after_acceptance(ann: &Hand, bob: &Hand) {
     }
 }
 
-/// Everything twice, as fast as it goes.
+/// Every request twice, in rapid succession.
 async fn double_click(ann: &Hand, bob: &Hand) {
     let trade = ann.propose(bob).await;
     let (before, theirs) = (ann.carried(), bob.carried());
@@ -229,7 +229,7 @@ async fn double_click(ann: &Hand, bob: &Hand) {
     bob.settle().await;
     assert_eq!(ann.carried().items.len() + 1, before.items.len());
     assert_eq!(bob.carried().items.len(), theirs.items.len() + 1);
-    // It is given back, for what follows.
+    // It is given back, for the next test.
     let id = ann.id();
     bob.wish("give", &[Value::UInt(id), Assets::item(sword).value()]);
     ann.until("for its sword", |hand| hand.carried().items == before.items)
@@ -238,7 +238,7 @@ async fn double_click(ann: &Hand, bob: &Hand) {
         .await;
 }
 
-/// Somebody who is no party, and somebody who has not what is named.
+/// Requests by a player that is no party, and by one that does not hold the named assets.
 async fn spoofed(eve: &Hand, ann: &Hand, bob: &Hand) {
     let trade = ann.propose(bob).await;
     let before = [eve.carried(), ann.carried(), bob.carried()];
@@ -259,11 +259,11 @@ async fn spoofed(eve: &Hand, ann: &Hand, bob: &Hand) {
     eve.wish("give", &[Value::UInt(u64::MAX), Assets::coins(1).value()]);
     eve.wish("give", &[Value::UInt(id), Assets::default().value()]);
     eve.wish("wear", &[Assets::item(sword).value()]);
-    // What nothing can be called.
+    // A trade number that cannot exist.
     eve.wish("cancelTrade", &[written((trade.0, u64::MAX))]);
     eve.until("to be refused everything", |hand| hand.refusals() == refused + 11)
         .await;
-    // The partner cannot take what is not its own from the table either.
+    // The partner cannot withdraw another's assets from the table either.
     bob.wish("withdraw", &[written(trade), Assets::item(sword).value()]);
     bob.settle().await;
     assert_eq!((bob.table(trade).stage, bob.table(trade).version), (0, 1));
@@ -275,14 +275,14 @@ async fn spoofed(eve: &Hand, ann: &Hand, bob: &Hand) {
     }
 }
 
-/// An item is put from one container into the other and back while a new log-in begins.
+/// An item is moved between two containers and back while a new log-in begins.
 async fn container_swap(realm: &Played, ann: Hand) -> Hand {
     let before = ann.carried();
     let sword = before.items[0];
     for _ in 0..5 {
         ann.wish("wear", &[Assets::item(sword).value()]);
         ann.wish("takeOff", &[Assets::item(sword).value()]);
-        // The same out of the wrong container.
+        // The same from the wrong container.
         ann.wish("takeOff", &[Assets::item(sword).value()]);
     }
     ann.wish("wear", &[Assets::item(sword).value()]);
@@ -304,7 +304,7 @@ async fn partner_away(realm: &Played, ann: &Hand, bob: Hand) -> Hand {
     let id = bob.id();
     let name = bob.leave().await;
     ann.offer(trade, &Assets::coins(4));
-    // Who is away can be given something too.
+    // Assets can be given to an offline player too.
     ann.wish("give", &[Value::UInt(id), Assets::coins(1).value()]);
     ann.until("for both offers", |hand| hand.tables[&trade].version == 2)
         .await;
@@ -325,7 +325,7 @@ async fn partner_away(realm: &Played, ann: &Hand, bob: Hand) -> Hand {
     bob
 }
 
-/// Runs from one cell to the other with things on the table.
+/// Moves from one cell to the other with assets on the table.
 async fn across_a_boundary(realm: &Played, ann: &Hand, bob: &Hand) {
     let (avatar, _) = ann.look().avatar.expect("it is in the world");
     let place = ann.look().client.core().entity(avatar).and_then(|seen| seen.place);
@@ -351,7 +351,7 @@ async fn across_a_boundary(realm: &Played, ann: &Hand, bob: &Hand) {
     assert!(was_handed_over(&store, avatar).await, "it never came to the other cell");
 }
 
-/// Whether an avatar's cell part went from one owner to another.
+/// Whether an avatar's cell part was handed over.
 async fn was_handed_over(store: &Store, avatar: EntityId) -> bool {
     for (owner, record) in read_owners(store).await.expect("the store answers") {
         let walk = LogWalk::begin(store, record.shard, owner).await;
@@ -369,7 +369,7 @@ async fn was_handed_over(store: &Store, avatar: EntityId) -> bool {
     false
 }
 
-/// What was offered is on the table, and nowhere else, when the base is lost that the player is on.
+/// Offered assets are on the table, and nowhere else, when the players' bases are killed.
 async fn base_killed(realm: &mut Played, ann: &Hand, bob: &Hand) {
     let trade = ann.propose(bob).await;
     let (before, theirs) = (ann.carried(), bob.carried());
@@ -381,7 +381,7 @@ async fn base_killed(realm: &mut Played, ann: &Hand, bob: &Hand) {
     for name in bases {
         assert!(realm.realm.kill(name).expect("it can be killed"));
     }
-    // What is asked for meanwhile a client asks for whose base is gone.
+    // The next request is sent by a client whose base is gone.
     ann.offer(trade, &Assets::item(before.items[0]));
     for name in bases {
         assert!(realm.realm.start_again(name).expect("it starts"));
@@ -405,7 +405,8 @@ async fn base_killed(realm: &mut Played, ann: &Hand, bob: &Hand) {
         .await;
 }
 
-/// Everything dies at the moment at which both accept: both have it afterwards, not one of them.
+/// Both bases and db are killed at the moment both players accept: afterwards both have received the assets, not only
+/// one.
 async fn all_killed(realm: &mut Played, ann: &Hand, bob: &Hand) {
     let trade = ann.propose(bob).await;
     let (before, theirs) = (ann.carried(), bob.carried());
@@ -435,7 +436,7 @@ async fn all_killed(realm: &mut Played, ann: &Hand, bob: &Hand) {
         held.coins == theirs.coins - 9 && held.items.contains(&sword)
     })
     .await;
-    // All of it is given back, for what follows.
+    // All of it is given back, for the next test.
     let (to_ann, to_bob) = (ann.id(), bob.id());
     bob.wish("give", &[Value::UInt(to_ann), Assets::item(sword).value()]);
     ann.wish("give", &[Value::UInt(to_bob), Assets::coins(9).value()]);
@@ -445,7 +446,7 @@ async fn all_killed(realm: &mut Played, ann: &Hand, bob: &Hand) {
     }
 }
 
-/// Something is given at the moment at which nothing can be stored, and the giver logs in anew.
+/// Assets are given at a moment when nothing can be stored, and the giver logs in again.
 async fn db_killed(realm: &mut Played, ann: &Hand, bob: Hand) -> Hand {
     let (before, theirs) = (ann.carried().coins, bob.carried().coins);
     let id = ann.id();

@@ -1,5 +1,5 @@
-//! Players that come and go: many log-ins, two clients of one account, log-ins while bases are taken over. Bots play meanwhile,
-//! and nothing that they were shown is lost.
+//! Players that come and go: many log-ins, two clients of one account, log-ins during a take-over of bases. Bots play
+//! meanwhile, and nothing that they were shown is lost.
 
 use std::{
     collections::BTreeSet,
@@ -30,25 +30,26 @@ use crate::{
     played::{Played, are_built, binary, repository, until, until_event, within},
 };
 
-/// Accounts that visit, and how often each does. The first visit of an account takes a hash, each other a comparison.
+/// Accounts that visit, and visits of each. The first visit of an account computes a hash, each later one a comparison.
 const VISITORS: usize = 30;
 const VISITS: usize = 5;
 
-/// What the process of a login may hold after so many log-ins, MiB: two buffers of 19 MiB for hashing, and the rest. The pages
-/// of its program are not counted, of which a development build has many; the bench looks at all that a release holds.
+/// Maximum memory of a login process after so many log-ins, MiB: two buffers of 19 MiB for hashing, and the rest. The
+/// pages of its program are not counted, of which a development build has many; the bench measures all memory of a
+/// release build.
 const HELD: u64 = 50;
 
-/// How long anything may take, on a machine that is busy with tests.
+/// Timeout of every step, on a machine that is busy with tests.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How long two clients of one account are left alone to see whether they fight.
+/// Time for which two clients of one account are observed for repeated displacement.
 const PEACE: Duration = Duration::from_secs(4);
 
-/// How much longer than a client that resumes one may take that logs in while its base is taken over: the longest pause
-/// between two tries, and what a busy machine adds.
+/// Maximum additional time of a log-in during a take-over of its base, compared with a resumed session: the longest
+/// pause between two attempts, plus the delay of a busy machine.
 const LATER: Duration = Duration::from_secs(20);
 
-/// Between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(50);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,10 +72,10 @@ async fn players_come_and_go_and_nobody_is_locked_out() {
     realm.prove().await;
 }
 
-/// Where the login service listens, and how to know it.
+/// Address of the login service, and its certificate hash.
 type Door = (SocketAddr, Hash);
 
-/// A client that comes in by this door.
+/// A client that logs in at this address.
 fn client(realm: &Played, (login, certificate): Door, endpoint: &quinn::Endpoint, name: &str, seed: usize) -> Client {
     let config = Config {
         login,
@@ -102,7 +103,7 @@ async fn end_of(client: &mut Client) -> EndReason {
     }
 }
 
-/// MiB of memory that a process holds, beside the pages of its program.
+/// Memory of a process in MiB, without the pages of its program.
 fn held(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("Linux tells of a process that runs");
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
@@ -112,7 +113,7 @@ fn held(process: u32) -> u64 {
     kib / 1_024
 }
 
-/// The entities of the database.
+/// The stored entities.
 async fn stored(store: &Store) -> BTreeSet<DatabaseId> {
     let read = |transaction: Transaction| async move {
         let mut found = BTreeSet::new();
@@ -131,14 +132,14 @@ async fn stored(store: &Store) -> BTreeSet<DatabaseId> {
     store.read(read).await.expect("the store answers")
 }
 
-/// Whether an entity of the database is checked out.
+/// Whether a stored entity is checked out.
 async fn is_checked_out(store: &Store, entity: DatabaseId) -> bool {
     let read = |transaction: Transaction| async move { transaction.get(&checkout_key(entity)).await };
     let value: Result<_, StoreError> = store.read(read).await;
     value.expect("the store answers").is_some()
 }
 
-/// Players who come, see and go, in three ways: nothing of them is stored but their accounts, which are returned.
+/// Players that log in and leave, in three ways: nothing of them is stored but their accounts, which are returned.
 async fn quick_visits(realm: &Played) -> BTreeSet<DatabaseId> {
     let (_, _, store) = realm.bus();
     let before = stored(&store).await;
@@ -151,7 +152,7 @@ async fn quick_visits(realm: &Played) -> BTreeSet<DatabaseId> {
             let name = format!("visitor {visitor}");
             let mut client = client(realm, realm.realm.login, &endpoint, &name, visitor);
             connected(&mut client).await;
-            // A third say good-bye, a third vanish, a third do when they have been in the world.
+            // A third log off, a third vanish, a third vanish after entering the world.
             match (visitor + round) % 3 {
                 0 => {
                     client.leave();
@@ -188,7 +189,7 @@ async fn quick_visits(realm: &Played) -> BTreeSet<DatabaseId> {
     accounts
 }
 
-/// Whoever has left lives no more, also those that did not say good-bye.
+/// Checks that no visitor is still active, including those that did not log off.
 async fn have_left(realm: &Played, visitors: &BTreeSet<DatabaseId>) {
     let (_, _, store) = realm.bus();
     for visitor in visitors {
@@ -201,7 +202,7 @@ async fn have_left(realm: &Played, visitors: &BTreeSet<DatabaseId>) {
     }
 }
 
-/// The second client of an account takes over, and the first stops.
+/// The second client of an account takes over, and the first ends.
 async fn one_account_twice(realm: &Played) {
     let endpoint = client_endpoint(realm.realm.login.0).expect("a socket");
     let mut first = client(realm, realm.realm.login, &endpoint, "twin", 1);
@@ -221,7 +222,7 @@ async fn one_account_twice(realm: &Played) {
         }
     });
     assert!(playing.await.is_err() && second.core().is_playing());
-    // Its own session over another connection is another matter.
+    // Reconnecting to its own session is not a second log-in.
     second.cut();
     until_event(&mut second, "the session to be resumed", |event| {
         matches!(event, Event::Resumed { .. })
@@ -230,7 +231,7 @@ async fn one_account_twice(realm: &Played) {
     second.leave();
 }
 
-/// At a login that is set to refuse, the second client of an account is refused, and the first plays on.
+/// If the login service is configured to refuse, the second client of an account is refused, and the first plays on.
 async fn one_account_once(realm: &Played) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = child::command(binary("annals-login").expect("it is built"));
@@ -250,7 +251,7 @@ async fn one_account_once(realm: &Played) {
     let end = end_of(&mut second).await;
     assert_eq!(end, EndReason::LoginRefused(LoginRefusal::LoggedIn));
     assert!(first.core().is_playing());
-    // Once the first has left, the second comes in.
+    // Once the first has left, the second is admitted.
     first.leave();
     while first.next().await.is_some() {}
     let mut third = client(realm, door, &endpoint, "hermit", 3);
@@ -259,7 +260,7 @@ async fn one_account_once(realm: &Played) {
     drop(process);
 }
 
-/// Where a login process listens that has this folder.
+/// Address of the login process with this folder.
 async fn door(folder: &Path) -> Door {
     let path = folder.join("login.address");
     let read = || {
@@ -271,7 +272,7 @@ async fn door(folder: &Path) -> Door {
     read().expect("it was waited for")
 }
 
-/// Coins are given to a player who logs off at that moment, and by one who does: each arrives once.
+/// Coins are given to a player that is logging off, and by one: each arrives once.
 async fn given_while_logging_off(realm: &Played) {
     const ROUNDS: u64 = 5;
     let stays = Hand::come(realm, "greta").await;
@@ -282,7 +283,7 @@ async fn given_while_logging_off(realm: &Played) {
     for round in 1..=ROUNDS {
         give(&stays, other);
         give(&goes, id);
-        // The gifts are on their way, or just about to arrive.
+        // The gifts are in transit, or just about to arrive.
         tokio::time::sleep(Duration::from_millis(round * 8)).await;
         give(&goes, id);
         let name = goes.leave().await;
@@ -299,13 +300,13 @@ async fn given_while_logging_off(realm: &Played) {
     }
 }
 
-/// All bases die. Whoever plays resumes; whoever logs in at once, to an account that lived there with a client or without, is in
-/// about as soon.
+/// All bases crash. Playing clients resume; a client that logs in at once, to an account that was active there with or
+/// without a client, is admitted about as soon.
 async fn log_in_during_a_take_over(realm: &mut Played) {
     let resumes = Hand::come(realm, "rita").await;
     let (door, schema) = (realm.realm.login, realm.schema.clone());
     let endpoint = client_endpoint(door.0).expect("a socket");
-    // This one's machine is lost together with the bases.
+    // The machine of this client is lost together with the bases.
     let mut lost = client(realm, door, &endpoint, "lola", 1);
     connected(&mut lost).await;
     let bases = ["base-1", "base-2"];

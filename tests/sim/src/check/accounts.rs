@@ -1,5 +1,6 @@
-//! Views of accounts: whatever a client was shown of one is what the ledger had told the base part by that history number.
-//! The holdings are added up here once more, from what the logs say that bases heard.
+//! Views of accounts: every value that a client was shown of an account view is what the ledger had reported to the
+//! base part by that history number. The holdings are added up independently, from the notices that the logs of bases
+//! record.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +14,14 @@ use annals_ids::{AssetKind, EntityId, HistoryNumber, Part, Serial, Slot};
 
 use crate::{archive::Archive, game, world::World};
 
-/// What an entity holds.
+/// Holdings of an entity.
 #[derive(Clone, Debug, Default)]
 struct Held {
     units: BTreeMap<(Slot, AssetKind), u64>,
     items: BTreeMap<Serial, (Slot, AssetKind)>,
 }
 
-/// See the module.
+/// Checks account views against holdings recomputed from the logs.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let restated = restated(archive);
     let mut wrong = Vec::new();
@@ -49,7 +50,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     wrong
 }
 
-/// What entities held where views of theirs had another value.
+/// Holdings of entities at the history numbers at which a view of theirs changed.
 fn restated(archive: &Archive) -> BTreeMap<(EntityId, HistoryNumber), Held> {
     let mut held: BTreeMap<EntityId, Held> = BTreeMap::new();
     let mut restated = BTreeMap::new();
@@ -99,7 +100,7 @@ impl Held {
         }
     }
 
-    /// As the definitions of the game say it.
+    /// The value of a view, as the game's definitions declare it.
     fn shown_as(&self, view: &str) -> Value {
         let number = |number: u64| Value::UInt(number);
         match view {

@@ -1,10 +1,10 @@
-//! The realm begins once, with one entity, however often its processes were lost.
+//! The realm bootstraps once, with one entity, however many of its processes crashed.
 
 use annals_ids::{EntityId, OwnerId};
 
 use crate::{archive::Archive, world::World};
 
-/// See the module.
+/// Checks that the realm was bootstrapped once.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let begun = archive.states.iter();
     let begun: Vec<(OwnerId, EntityId)> = begun

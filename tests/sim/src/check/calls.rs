@@ -8,13 +8,13 @@ use annals_ids::Part;
 
 use crate::{archive::Archive, world::World};
 
-/// The marks that a method must leave, by the client method that shows each.
+/// Marks that a method must leave: the client methods that show it took effect.
 fn marks(method: &str) -> &'static [&'static str] {
     match method {
         "mark" => &["onMark"],
         // From the cell to the base and back: two calls between owners.
         "passOn" => &["onNote", "onNudge"],
-        // A question and its answer.
+        // A two-way call and its reply.
         "askBase" => &["onEcho"],
         // Changes of parts and slices, on cell and base.
         "stash" => &["onStash"],
@@ -25,7 +25,7 @@ fn marks(method: &str) -> &'static [&'static str] {
     }
 }
 
-/// See the module.
+/// Checks that each call left its marks once.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let entity_type = world.schema.type_named("Avatar").expect("the game has avatars");
     let mut left: BTreeMap<(String, u64), usize> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! What ends leaves nothing behind: a cell part whose base part has ended, be it in mid-teleport, and one whose end was asked
-//! for, by whichever cell and wherever it was, are real nowhere.
+//! A destroyed entity leaves nothing behind. A cell part is real nowhere if its base part was destroyed, even in
+//! mid-teleport, or if any cell requested its destruction, wherever the part was.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use annals_ids::{Address, EntityId, Part};
 
 use crate::{archive::Archive, world::World};
 
-/// See the module.
+/// Checks that no destroyed cell part is still real.
 pub fn check(_world: &World, archive: &Archive) -> Vec<String> {
     let of = |part| archive.states.values().filter(move |state| state.part() == Some(part));
     let bases: BTreeSet<EntityId> = of(Part::Base)
@@ -36,7 +36,7 @@ pub fn check(_world: &World, archive: &Archive) -> Vec<String> {
     wrong
 }
 
-/// The cell parts that others asked to end.
+/// Cell parts whose destruction another part requested.
 fn doomed(archive: &Archive) -> BTreeSet<EntityId> {
     let events = archive.logs.values().flatten().flat_map(|batch| &batch.events);
     let asked = events.filter_map(|event| match &event.body {
@@ -50,7 +50,7 @@ fn doomed(archive: &Archive) -> BTreeSet<EntityId> {
     asked.collect()
 }
 
-/// How many ends were asked for from another owner, or from the base part.
+/// Number of destructions requested from another owner, or from the base part.
 #[must_use]
 pub fn count(archive: &Archive) -> usize {
     doomed(archive).len()

@@ -1,4 +1,5 @@
-//! Ghosts converge: at rest every ghost equals its real entity as far as ghosts have copies, and stands wherever one must.
+//! Ghosts converge: at rest every ghost equals its real entity in all properties that ghosts have, and exists wherever
+//! one is required.
 
 use annals_event::Place;
 use annals_ids::{EntityId, OwnerId};
@@ -8,7 +9,7 @@ use crate::{
     world::{Core, World},
 };
 
-/// See the module.
+/// Compares all ghosts with their real entities.
 pub fn check(world: &World, _archive: &Archive) -> Vec<String> {
     let mut wrong = Vec::new();
     let cells: Vec<_> = world

@@ -1,4 +1,5 @@
-//! Whoever wanted to be put into another space was put there or told that it was not, once each, whoever died meanwhile.
+//! Teleports: each request to enter another space either succeeds or is reported as failed, exactly once, whichever
+//! processes crashed meanwhile.
 
 use annals_def::Value;
 use annals_event::Body;
@@ -6,7 +7,7 @@ use annals_ids::Part;
 
 use crate::{archive::Archive, world::World};
 
-/// See the module.
+/// Checks that each teleport request has one outcome.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let entity_type = world.schema.type_named("Avatar").expect("the game has avatars");
     let on_leap = entity_type.client_method_named("onLeap").expect("it is ours").index;

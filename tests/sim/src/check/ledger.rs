@@ -1,7 +1,7 @@
-//! The ledger: nothing lost, nothing doubled. Each order was executed once; per kind everything adds up to nothing, and each
-//! item is in one place; who is concerned is told once; and at rest everybody knows what they hold, no more and no less.
+//! The ledger: nothing lost, nothing duplicated. Each order is executed once; per kind all postings sum to zero; each
+//! item is in one place; each party is notified once; and at rest every entity knows its exact holdings.
 //!
-//! What the entries come to is added up here, as simply as can be; that the store's rows are that is for the audit to say.
+//! The entries are summed here as simply as possible. That the store's rows equal these sums is checked by the audit.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use annals_store::immediate;
 
 use crate::{archive::Archive, world::World};
 
-/// See the module.
+/// Checks the ledger's promises.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let mut wrong = Vec::new();
     let store = world.truth();
@@ -43,7 +43,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     wrong
 }
 
-/// Each order that is in a log was executed once, in the folding of the batch that it is in; and nothing else was.
+/// Each order in a log was executed once, when the batch that contains it was folded; nothing else was executed.
 fn executed_once(archive: &Archive, entries: &[Entry], wrong: &mut Vec<String>) {
     let mut ordered: BTreeMap<TransferId, LogPosition> = BTreeMap::new();
     for batch in archive.logs.values().flatten() {
@@ -78,7 +78,7 @@ fn executed_once(archive: &Archive, entries: &[Entry], wrong: &mut Vec<String>) 
     wrong.extend(left);
 }
 
-/// Whoever is concerned records what the ledger's log tells it, once; nobody records anything else.
+/// Each party records every notice of the ledger's log once, and records nothing else.
 fn told_once(archive: &Archive, wrong: &mut Vec<String>) {
     let mut told: BTreeMap<(EntityId, Vec<u8>), (u64, u64)> = BTreeMap::new();
     for event in archive.logs.values().flatten().flat_map(|batch| &batch.events) {
@@ -99,7 +99,7 @@ fn told_once(archive: &Archive, wrong: &mut Vec<String>) {
         }
     }
     for ((entity, _), (calls, records)) in told {
-        // One that has ended needs no news.
+        // An activation that has ended needs no notice.
         let lives = lives(archive).any(|(living, _, _)| living == entity);
         if calls != 1 || records > 1 || (lives && records == 0) {
             wrong.push(format!(
@@ -115,7 +115,7 @@ fn written(news: &News) -> Vec<u8> {
     bytes
 }
 
-/// The lives of entities of the database, and what each knows of the ledger.
+/// Activations of stored entities, with each one's knowledge of the ledger.
 fn lives(archive: &Archive) -> impl Iterator<Item = (EntityId, DatabaseId, &LedgerView)> {
     let states = archive.states.values().flat_map(|state| &state.entities);
     states.filter_map(|(entity, image)| {
@@ -124,7 +124,7 @@ fn lives(archive: &Archive) -> impl Iterator<Item = (EntityId, DatabaseId, &Ledg
     })
 }
 
-/// What the entries come to.
+/// Sums of the entries.
 #[derive(Debug, Default)]
 struct Wealth {
     units: BTreeMap<(Holder, Slot, AssetKind), i128>,
@@ -169,7 +169,7 @@ impl Wealth {
         }
     }
 
-    /// What a holder has, by slot.
+    /// A holder's assets, by slot.
     fn held(&self, wanted: Holder) -> BTreeMap<Slot, Assets> {
         let mut slots: BTreeMap<Slot, Assets> = BTreeMap::new();
         for ((_, slot, kind), units) in self
@@ -187,7 +187,7 @@ impl Wealth {
     }
 }
 
-/// At rest each life knows what it holds, what it has reserved and what is on its tables, and waits for nothing.
+/// At rest each activation knows its holdings, its reservations and its tables, and has no order pending.
 fn known(archive: &Archive, wealth: &Wealth, wrong: &mut Vec<String>) {
     for (entity, database, view) in lives(archive) {
         let Some(holdings) = &view.holdings else {

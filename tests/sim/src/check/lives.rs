@@ -1,6 +1,6 @@
-//! An entity of the database lives at most once (P1): a check-out begins one life, the next is of a later check-out, and begins
-//! behind the end of the one before in the archive, which a check-out is given out after. Pets count their lives, so that
-//! each must begin with what the one before has written.
+//! A stored entity has at most one activation at a time (P1): a check-out begins one activation; the next belongs to a
+//! later check-out and begins after the end of the previous one in the archive, because a check-out is granted only
+//! after that end. Pets count their activations, so each must begin with the count that the previous one wrote.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use annals_ids::{DatabaseId, EntityId, LeafIndex, Part};
 
 use crate::{archive::Archive, game::PET, world::World};
 
-/// A life, as the archive tells it.
+/// An activation, as recorded in the archive.
 struct Life {
     entity: EntityId,
     checkout: u64,
     begun: LeafIndex,
     ended: Option<LeafIndex>,
-    /// How many there had been, as it found it in the database.
+    /// Number of earlier activations, as it read from the database.
     before: Option<u64>,
 }
 
-/// See the module.
+/// Checks that activations of a stored entity do not overlap.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let mut wrong = Vec::new();
     for (database, mut lives) in lives(world, archive) {
@@ -56,7 +56,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     wrong
 }
 
-/// How many lives pets have had.
+/// Number of activations of pets.
 #[must_use]
 pub fn count(world: &World, archive: &Archive) -> usize {
     let lives = lives(world, archive);
@@ -64,7 +64,7 @@ pub fn count(world: &World, archive: &Archive) -> usize {
     pets.count()
 }
 
-/// The lives of each entity of the database that somebody asked for.
+/// The activations of each stored entity whose activation was requested.
 fn lives(world: &World, archive: &Archive) -> BTreeMap<DatabaseId, Vec<Life>> {
     let mut lives: BTreeMap<DatabaseId, Vec<Life>> = BTreeMap::new();
     let mut of: BTreeMap<EntityId, DatabaseId> = BTreeMap::new();
@@ -96,7 +96,7 @@ fn lives(world: &World, archive: &Archive) -> BTreeMap<DatabaseId, Vec<Life>> {
     lives
 }
 
-/// What a pet says of its former lives; `None` for others.
+/// A pet's count of its earlier activations; `None` for other entities.
 fn lives_before(world: &World, creation: &BaseCreation) -> Option<u64> {
     let pet = world.schema.type_named(PET)?;
     let counted = pet.property_named("lives").filter(|_| creation.type_id == pet.id)?;
@@ -107,7 +107,7 @@ fn lives_before(world: &World, creation: &BaseCreation) -> Option<u64> {
     }
 }
 
-/// Every event, in the order of the archive; each owner's in its own order, whatever was put back.
+/// Every event, in archive order; each owner's events are in its own order, even if batches were put back.
 fn events(archive: &Archive) -> impl Iterator<Item = (LeafIndex, &Event)> {
     archive.leaves.iter().flat_map(|(leaf, (owner, number))| {
         let batch = archive.logs[owner].iter().find(|batch| batch.header.number == *number);

@@ -1,5 +1,5 @@
-//! Batches, events and history numbers are dense, through every epoch and hand-over; whatever was taken was made, and before
-//! that in the archive's order, as long as the stream lost nothing that was put back or filled in later (rule F5).
+//! Batches, events and history numbers are dense across epochs and hand-overs. Every call taken was made earlier in
+//! archive order, unless the stream lost a batch that was later put back or filled in (rule F5).
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::{
     world::World,
 };
 
-/// See the module.
+/// Checks numbering and the order of calls.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let mut wrong = Vec::new();
     for (owner, log) in &archive.logs {
@@ -51,7 +51,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     wrong
 }
 
-/// Rule F5: whatever was taken is made in the archive, and before that in its order, unless batches were `put_back`.
+/// Rule F5: every call taken was made in the archive, and earlier in its order, unless batches were `put_back`.
 fn taken_before_made(archive: &Archive, put_back: bool) -> Vec<String> {
     let mut made = BTreeSet::new();
     let mut early = Vec::new();
@@ -59,7 +59,7 @@ fn taken_before_made(archive: &Archive, put_back: bool) -> Vec<String> {
     for (owner, number) in archive.leaves.values() {
         let batch = archive.logs[owner].iter().find(|batch| batch.header.number == *number);
         let Some(batch) = batch else { continue };
-        // A call may be made and taken in one batch: then it comes first in it.
+        // A call may be made and taken in one batch; it then comes first.
         for event in &batch.events {
             if let Body::Called { to, number, .. } = &event.body {
                 let from = match event.subject {

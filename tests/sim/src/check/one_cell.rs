@@ -1,11 +1,13 @@
-//! Each observer sees what one big cell would show it, whatever cells there are, however their borders move and whichever
-//! of them die.
+//! Each observer sees what a single cell would show it, regardless of how many cells there are, how their borders move
+//! and which of them crash.
 //!
-//! Event for event: the histories of the archive are those that one cell would have made, as each event of an entity has one
-//! number in all logs. What a client is told of an entity goes along its history. It begins with the whole state at some
-//! number, every value as it was there, or, of an entity that comes back, where it ended when that left; then each event that these eyes may see follows in its order, none is left out, none
-//! comes twice. It may be given the whole state anew, as of a later number (rule V3), never of an earlier one. At rest it has
-//! been told everything. Who is in view at rest, and who was all the time, the [parade](crate::world) finds out.
+//! The check is per event. The histories of the archive are those that a single cell would have made, since each event
+//! of an entity has one number in all logs. What a client is sent of an entity follows that history. It begins with the
+//! whole state at some number, with every value as of that number; for an entity that re-enters, it begins where the
+//! client's history ended when the entity left. Then each event that the client may see follows in order, none missing,
+//! none duplicated. The client may be sent the whole state again at a later number (rule V3), never at an earlier one.
+//! At rest it has been sent everything. The [parade](crate::world) checks which entities are in view at rest, and which
+//! were all the time.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -21,7 +23,7 @@ use crate::{
     world::{SimClient, World},
 };
 
-/// See the module.
+/// Checks each client's updates against the histories of the archive.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let mut wrong = world.parade.wrong.clone();
     for (number, client) in world.clients.iter().enumerate() {
@@ -31,14 +33,14 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     wrong
 }
 
-/// What one client has been told.
+/// The updates of one client.
 struct Follower<'a> {
     world: &'a World,
     archive: &'a Archive,
     own: Option<EntityId>,
-    /// The history number up to which it was told each entity in its view.
+    /// History number up to which the client was sent each entity in its view.
     upto: BTreeMap<EntityId, HistoryNumber>,
-    /// The same of those that have left it, then.
+    /// The same for entities that have left the view, at the time they left.
     left: BTreeMap<EntityId, HistoryNumber>,
     wrong: Vec<String>,
 }
@@ -77,7 +79,7 @@ impl Follower<'_> {
             } => {
                 let left = self.left.remove(entity).filter(|_| *upto != HistoryNumber(0));
                 match left {
-                    // What lies in between concerned others.
+                    // The numbers in between were events for other observers.
                     Some(left) if left <= *upto => {
                         self.expect_nothing(*entity, left.0 + 1..upto.0 + 1, "before it left");
                     }
@@ -124,7 +126,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Nothing that the client may see lies in between.
+    /// Checks that no event between the two numbers is visible to the client.
     fn expect_nothing(&mut self, entity: EntityId, between: Range<u64>, when: &str) {
         let eyes = if self.own == Some(entity) {
             Eyes::Own
@@ -155,7 +157,7 @@ impl Follower<'_> {
         self.world.schema.entity_type(self.archive.cells.get(&entity)?.type_id)
     }
 
-    /// The whole state is what the history made of it by that number.
+    /// Checks that the whole state equals the history folded up to that number.
     fn compare(&mut self, entity: EntityId, upto: HistoryNumber, told: &[(MemberId, Hash)]) {
         let (Some(entity_type), Some(held)) = (self.type_of(entity), self.state(entity, upto)) else {
             self.wrong.push(format!("is given entity {entity}, which nobody made"));

@@ -1,4 +1,4 @@
-//! An entity part is real on one owner at a time: told from the archive, event by event.
+//! An entity part is real on one owner at a time, checked event by event from the archive.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ enum Place {
     Gone,
 }
 
-/// Where each part is, as far as events were gone through.
+/// Where each part is, as of the events processed so far.
 type Places = BTreeMap<(EntityId, Part), Place>;
 
-/// See the module.
+/// Checks that no part is real on two owners.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut places = Places::new();
@@ -40,7 +40,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     wrong
 }
 
-/// As long as the log loses nothing, the archive's order is one in which it happened (rule F5).
+/// As long as the log loses nothing, archive order is a causal order (rule F5).
 fn in_archived_order(archive: &Archive, places: &mut Places, wrong: &mut Vec<String>) {
     for (owner, number) in archive.leaves.values() {
         let batch = archive.logs[owner].iter().find(|batch| batch.header.number == *number);
@@ -50,8 +50,8 @@ fn in_archived_order(archive: &Archive, places: &mut Places, wrong: &mut Vec<Str
     }
 }
 
-/// What was put back after a loss stands behind what followed from it: then the logs are gone through side by side, each in
-/// its own order, and one waits while its next event would follow from what no other has come to.
+/// A batch that was put back after a loss is archived after its consequences. In this case the logs are processed side
+/// by side, each in its own order; a log waits while its next event depends on one that no other log has reached.
 fn in_causal_order(archive: &Archive, places: &mut Places, wrong: &mut Vec<String>) {
     let events = |log: &'_ Vec<Batch>| {
         log.iter()
@@ -83,7 +83,7 @@ fn in_causal_order(archive: &Archive, places: &mut Places, wrong: &mut Vec<Strin
     }
 }
 
-/// Takes an event into account, if it can follow what went before.
+/// Applies an event, if its preconditions hold.
 fn follow(owner: OwnerId, event: &Event, places: &mut Places) -> Result<(), String> {
     let Subject::Entity(entity, part) = event.subject else {
         return Ok(());
@@ -124,7 +124,7 @@ fn follow(owner: OwnerId, event: &Event, places: &mut Places) -> Result<(), Stri
     Ok(())
 }
 
-/// At the end of a run nothing is under way, and each real part is held by one owner.
+/// At the end of a run nothing is in transit, and each real part is on one owner.
 fn unsettled(archive: &Archive, places: &Places, wrong: &mut Vec<String>) {
     let underway = places.iter().filter(|(_, place)| matches!(place, Place::UnderWay(..)));
     wrong.extend(

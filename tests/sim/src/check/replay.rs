@@ -1,8 +1,8 @@
-//! Replay equals live: the whole log of each owner, folded anew, gives the state of the core that runs.
+//! Replay equals live: folding the whole log of each owner gives the state of the running core.
 
 use crate::{archive::Archive, world::World};
 
-/// See the module.
+/// Compares replayed and live states.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let mut wrong = Vec::new();
     for (owner, replayed) in &archive.states {
@@ -16,7 +16,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
             wrong.push(format!("owner {owner} is held by {} processes at rest", cores.len()));
             continue;
         };
-        // The newest heartbeats may not be archived yet; they change nothing.
+        // The newest heartbeats may not be archived; they do not change state.
         let mut live = core.state().clone();
         if live.tail.event != replayed.tail.event {
             wrong.push(format!(

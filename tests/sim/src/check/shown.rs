@@ -1,4 +1,4 @@
-//! No shown event is lost: whatever any client was shown stands in the archive, with the same number and value.
+//! No shown event is lost: every event that a client was shown is in the archive, with the same number and value.
 
 use annals_client::{Event, What};
 use annals_event::Body;
@@ -7,7 +7,7 @@ use annals_wire::client::change_hash;
 
 use crate::{archive::Archive, world::World};
 
-/// See the module.
+/// Looks up every shown event in the archive.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let mut wrong = Vec::new();
     for (number, client) in world.clients.iter().enumerate() {
@@ -76,7 +76,7 @@ fn same(
                 Err(format!("the archive has {logged:?} there"))
             }
         }
-        // Of the view of an account the log has no value: `accounts` checks that.
+        // The log has no value for an account view; `accounts` checks those.
         (What::Changed { property, change, .. }, Body::Restated { member }) => {
             let data_type = &entity_type
                 .property(*member)

@@ -1,5 +1,6 @@
-//! Data of spaces converges and never gets older: at rest all owners of a space hold what follows from all logs, and so do the
-//! clients in it; and while a client's entity is in a space, each thing that it is told of a key is newer than the one before.
+//! Space data converges and never goes backwards: at rest all owners of a space, and the clients in it, hold the state
+//! that follows from all logs; and while a client's entity is in a space, each update of a key is newer than the
+//! previous one.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use annals_ids::SpaceId;
 
 use crate::{archive::Archive, world::World};
 
-/// See the module.
+/// Checks space data on owners and clients.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let logged = logged(archive);
     let mut wrong = owners(world, archive, &logged);
@@ -34,7 +35,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     wrong
 }
 
-/// What follows from all that was ever logged, by whomever.
+/// Space data folded from all logs.
 fn logged(archive: &Archive) -> BTreeMap<SpaceId, SpaceData> {
     let mut all: BTreeMap<SpaceId, SpaceData> = BTreeMap::new();
     for event in archive.logs.values().flatten().flat_map(|batch| &batch.events) {
@@ -63,7 +64,7 @@ fn owners(world: &World, archive: &Archive, logged: &BTreeMap<SpaceId, SpaceData
     wrong
 }
 
-/// What was told of a key although something as new was told before, in one stay of the client's entity in a space.
+/// Updates of a key that were not newer than an earlier one, within one stay of the client's entity in a space.
 fn aged(told: &[Event]) -> Vec<String> {
     let mut known: BTreeMap<u16, SpaceVersion> = BTreeMap::new();
     let mut wrong = Vec::new();

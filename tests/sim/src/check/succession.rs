@@ -1,8 +1,9 @@
-//! A director or db that slept while another took its place does nothing when it wakes: noted where it is tried.
+//! A director or db that was paused while another took over does nothing when it resumes. Violations are recorded at
+//! the attempt.
 
 use crate::{archive::Archive, world::World};
 
-/// See the module.
+/// Returns the recorded violations.
 pub fn check(world: &World, _archive: &Archive) -> Vec<String> {
     world.broken.clone()
 }

@@ -1,4 +1,5 @@
-//! Views converge: at rest a client sees of each entity in its view what the entity is, to the last part of each property.
+//! Views converge: at rest each entity in a client's view equals the entity itself, down to every part of each
+//! property.
 
 use annals_def::Property;
 use annals_ids::{EntityId, Part};
@@ -8,7 +9,7 @@ use crate::{
     world::{SimClient, World},
 };
 
-/// See the module.
+/// Compares views with entities.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let mut wrong = Vec::new();
     for (number, client) in world.clients.iter().enumerate() {

@@ -1,5 +1,6 @@
-//! At rest whoever has not left plays: nobody is locked out of an account, not by a process that died, nor by another client.
-//! Two clients of one account do not put each other out in turn. Where avatars end that nobody plays, nothing is left of them.
+//! At rest every client that has not left plays: no account stays locked, neither by a crashed process nor by another
+//! client. Two clients of one account do not keep displacing each other. Where unplayed avatars are destroyed, nothing
+//! is left of them.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use annals_wire::client::{CloseReason, Rejection};
 
 use crate::{archive::Archive, game::AVATAR, world::World};
 
-/// See the module.
+/// Checks that clients play and that no avatar is left behind.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut playing: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
@@ -40,7 +41,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     wrong
 }
 
-/// Whether a client may end for this reason.
+/// Whether a client's session may end for this reason.
 fn is_sound(reason: EndReason) -> bool {
     let expired = [
         EndReason::Rejected(Rejection::UnknownSession),
@@ -49,14 +50,14 @@ fn is_sound(reason: EndReason) -> bool {
     reason == EndReason::Left || reason.is_elsewhere() || expired.contains(&reason)
 }
 
-/// Avatars of accounts that live although nobody plays them, in whichever part.
+/// Avatars of accounts that still exist, in either part, although no client plays them.
 fn left_behind(world: &World, archive: &Archive, played: &[EntityId]) -> Vec<String> {
     let avatar = world.schema.type_named(AVATAR).expect("the game has avatars").id;
     let states = archive.states.values();
     let living = states.flat_map(|state| state.entities.iter().map(move |(entity, image)| (state, entity, image)));
     let avatars = living.filter(|(_, _, image)| image.type_id == avatar);
     let left = avatars.filter(|(_, entity, image)| {
-        // The one with which the realm begins nobody plays, and it has no cell part.
+        // The bootstrap entity is not played and has no cell part.
         let begins = image.base().is_some_and(|base| base.database == DatabaseId(0));
         !begins && !played.contains(entity)
     });

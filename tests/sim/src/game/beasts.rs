@@ -1,5 +1,5 @@
-//! Creatures without base and client: they wander about by themselves, are seen farther than players, and their movements
-//! are told for certain.
+//! Creatures without base part and client: they wander by themselves, are visible farther than players, and send their
+//! movements reliably.
 
 use annals_def::Value;
 use annals_event::Place;
@@ -13,7 +13,7 @@ pub const BEAST: &str = "Beast";
 
 const TYPE: TypeId = TypeId(2);
 
-/// Between two steps, milliseconds of game time, and how far each goes, metres.
+/// Time between two steps, milliseconds of game time, and length of a step, metres.
 const PAUSE: u64 = 700;
 const STEP: u64 = 9;
 
@@ -27,7 +27,7 @@ pub(super) const DEFINITION: &str = r"<root>
   <ClientMethods> <onGrowl> <Arg> UINT32 </Arg> </onGrowl> </ClientMethods>
 </root>";
 
-/// Makes some around a player.
+/// Creates beasts around a player.
 pub(super) fn gather(context: &mut Context<'_>, count: u64) {
     let Some(place) = context.place() else { return };
     for _ in 0..count {
@@ -43,17 +43,17 @@ pub(super) fn gather(context: &mut Context<'_>, count: u64) {
     }
 }
 
-/// Whether it is one.
+/// Whether the entity is a beast.
 pub(super) fn is_beast(context: &Context<'_>) -> bool {
     context.entity_type().id == TYPE
 }
 
-/// A beast begins to live.
+/// Starts the timer of a new beast.
 pub(super) fn created(context: &mut Context<'_>) {
     context.set_timer(PAUSE, PAUSE, 0);
 }
 
-/// A step, and something to be seen.
+/// Moves a step, and changes a visible property.
 pub(super) fn wander(context: &mut Context<'_>, timer: TimerId, last: u64) {
     if context.now().0 > last {
         return context.cancel_timer(timer);

@@ -1,27 +1,26 @@
-//! The part of the game that trades: whoever is asked to deal does something at random with what it holds, sensible or not.
+//! Trading: an entity that is asked to deal does something random with its holdings, sensible or not.
 
 use annals_event::ledger::{Assets, Booking, Goods, Holdings, Order, Stage, Trade};
 use annals_ids::{AssetKind, DatabaseId, Slot, TransferId};
 use annals_node::Context;
 use std::collections::BTreeMap;
 
-/// What is counted.
+/// A counted asset.
 const COIN: AssetKind = AssetKind(1);
 
-/// What is named one by one.
+/// An asset with individual items.
 const RING: AssetKind = AssetKind(2);
 
-/// Game time, in milliseconds, after which nobody answers what the ledger tells any more.
+/// Game time after which entities no longer react to the ledger's notices, milliseconds.
 const LAST_DEAL: u64 = 30_000;
 
-/// The inventory, and what is worn.
+/// The inventory and the worn items.
 const SLOTS: [Slot; 2] = [Slot(0), Slot(1)];
 
-/// Entities of the database that are dealt with: those whose numbers are at most so much below or above one's own; some of
-/// them are nobody.
+/// Partners are stored entities whose numbers differ by at most this much; some of them do not exist.
 const NEAR: u64 = 2;
 
-/// Does something with the ledger. What is refused is refused: nothing else depends on it.
+/// Places a random order. A rejection is fine: nothing else depends on it.
 pub(super) fn deal(context: &mut Context<'_>) {
     let roll = context.roll();
     let Some(view) = context.ledger() else { return };
@@ -40,7 +39,7 @@ pub(super) fn deal(context: &mut Context<'_>) {
     let order = match roll % 16 {
         0 | 1 => mint(roll >> 40),
         2..=4 => {
-            // Its outcome is told to `booked`, as of all others.
+            // The outcome arrives in `booked`, like all others.
             let _ = context.give(from, with, assets, within_ms);
             return;
         }
@@ -80,7 +79,7 @@ pub(super) fn deal(context: &mut Context<'_>) {
             assets,
             reason: "lost".to_owned(),
         },
-        // More than anybody has.
+        // More than any entity has.
         _ => Order::Give {
             slot: from,
             to: with,
@@ -91,7 +90,7 @@ pub(super) fn deal(context: &mut Context<'_>) {
     let _ = context.order(order);
 }
 
-/// Somebody or nobody whose number is near.
+/// A stored entity with a nearby number, which may not exist.
 fn neighbour(context: &Context<'_>, roll: u64) -> DatabaseId {
     let own = context.database().map_or(0, |own| own.0);
     let distance = 1 + roll % NEAR;
@@ -101,8 +100,8 @@ fn neighbour(context: &Context<'_>, roll: u64) -> DatabaseId {
     })
 }
 
-/// Goes on with a trade that has changed: one accepts, another puts something on the table, and mostly nobody does anything,
-/// so that all of it comes to an end.
+/// Continues a changed trade: accepts, or adds something to the table, or mostly does nothing, so that trading comes to
+/// an end.
 pub(super) fn booked(context: &mut Context<'_>, booking: &Booking) {
     if context.now().0 > LAST_DEAL {
         return;
@@ -136,7 +135,7 @@ fn mint(roll: u64) -> Order {
     }
 }
 
-/// Some of what is in a slot; nothing if it is empty, which is refused.
+/// Part of a slot's contents; nothing if it is empty, which is rejected.
 fn some_of(holdings: &Holdings, slot: Slot, roll: u64) -> Assets {
     let Some(held) = holdings.slots.get(&slot) else {
         return Assets::default();
@@ -150,7 +149,7 @@ fn some_of(holdings: &Holdings, slot: Slot, roll: u64) -> Assets {
     }
 }
 
-/// Takes back what it has on the table.
+/// The order that takes back its side of the table.
 fn withdrawn(context: &Context<'_>, trade: &Trade) -> Order {
     let own = context.database().and_then(|own| trade.side_of(own));
     let table = own.and_then(|side| trade.side(side).table.iter().next());

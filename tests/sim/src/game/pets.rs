@@ -1,8 +1,8 @@
-//! The part of the game that asks the database: players look for pets by their names and let them live, and a pet lives for a
-//! moment, is written with one life more, and ends once the database says that it has it.
+//! Database inquiries: players look up pets by name and activate them. A pet is active for a moment, is written with
+//! its activation count increased, and is destroyed once the database confirms the write.
 //!
-//! Meanwhile its cell part is put from space to space, so that many end in mid-teleport, and ends beasts near it, be they real
-//! on its cell or ghosts.
+//! Meanwhile its cell part teleports from space to space, so that many are destroyed in mid-teleport, and destroys
+//! beasts near it, whether they are real on its cell or ghosts.
 
 use annals_def::Value;
 use annals_event::Place;
@@ -19,20 +19,20 @@ pub const PET: &str = "Pet";
 
 const TYPE: TypeId = TypeId(1);
 
-/// All pets there are.
+/// Names of all pets.
 pub const NAMES: [&str; 3] = ["Argos", "Bran", "Cerberus"];
 
-/// Game time, in milliseconds, after which nobody lets a pet live any more.
+/// Game time after which no more pets are activated, milliseconds.
 const LAST_WHISTLE: u64 = 30_000;
 
-/// Between two things that its cell part does, milliseconds of game time, and how far it reaches, metres.
+/// Time between two actions of its cell part, milliseconds of game time, and their range, metres.
 const PROWL: u64 = 170;
 const REACH: f32 = 12.0;
 
-/// How long an answer is awaited, milliseconds.
+/// Timeout of an inquiry, milliseconds.
 const TIMEOUT: u64 = 4_000;
 
-/// What is awaited: who has a name, a life, and that a pet is written.
+/// Continuation numbers of inquiries: lookup by name, activation, write of a pet.
 const FOUND: u32 = 2;
 const BEGUN: u32 = 3;
 const WRITTEN: u32 = 4;
@@ -45,7 +45,7 @@ pub(super) const DEFINITION: &str = r"<root>
   </Properties>
 </root>";
 
-/// A player wants one of the pets to live; some by its name at once, some look first.
+/// A player activates a pet, either directly by name or after a lookup.
 pub(super) fn whistle(context: &mut Context<'_>) {
     if context.now().0 > LAST_WHISTLE {
         return;
@@ -63,7 +63,7 @@ pub(super) fn whistle(context: &mut Context<'_>) {
     asked.unwrap_or_else(|denied| panic!("{denied}"));
 }
 
-/// The database has answered, or will not.
+/// The database has answered, or the inquiry failed.
 pub(super) fn learned(context: &mut Context<'_>, then: u32, outcome: &Result<Learned, NotLearned>) {
     match (then, outcome) {
         (FOUND, Ok(Learned::Found(found))) => {
@@ -78,13 +78,13 @@ pub(super) fn learned(context: &mut Context<'_>, then: u32, outcome: &Result<Lea
             let asked = context.request(Request::Destroy { entity });
             asked.unwrap_or_else(|denied| panic!("{denied}"));
         }
-        // A process that was lost takes its inquiries along.
+        // The inquiries of a crashed process are lost with it.
         (WRITTEN, Err(_)) => write(context),
         _ => {}
     }
 }
 
-/// A pet, or its cell part, begins to live.
+/// A pet's base or cell part was created.
 pub(super) fn created(context: &mut Context<'_>) {
     if context.part() == Part::Cell {
         context.set_timer(PROWL, PROWL, 0);
@@ -107,7 +107,7 @@ pub(super) fn created(context: &mut Context<'_>) {
     asked.unwrap_or_else(|denied| panic!("{denied}"));
 }
 
-/// Its cell part ends a beast near it, or goes into the other space.
+/// Its cell part destroys a beast near it, or teleports to the other space.
 fn prowl(context: &mut Context<'_>) {
     let place = context.place().expect("a cell part is somewhere");
     if context.roll().is_multiple_of(2) {
@@ -117,7 +117,7 @@ fn prowl(context: &mut Context<'_>) {
     }
     let prey = match context.entities_in_range(REACH, Some(super::BEAST)) {
         Ok(found) => found.first().copied(),
-        // Where nothing is known that far, or yet.
+        // The range is not covered, or the map is not known.
         Err(Denied::Beyond { .. } | Denied::NoMap) => None,
         Err(denied) => panic!("{denied}"),
     };
@@ -127,7 +127,7 @@ fn prowl(context: &mut Context<'_>) {
     }
 }
 
-/// A timer of it fired: its cell part prowls, and its base part's moment is over.
+/// A timer fired: the cell part prowls, or the base part's time is over.
 pub(super) fn timer(context: &mut Context<'_>) {
     if context.part() == Part::Cell {
         return prowl(context);
@@ -147,7 +147,7 @@ fn write(context: &mut Context<'_>) {
     written.unwrap_or_else(|denied| panic!("{denied}"));
 }
 
-/// Whether it is a part of a pet.
+/// Whether the entity is a part of a pet.
 pub(super) fn is_pet(context: &Context<'_>) -> bool {
     context.entity_type().id == TYPE
 }

@@ -1,5 +1,5 @@
-//! Borders that move: in realms whose plan says so, the cells of the map are cut anew again and again, in strips or in two
-//! dimensions, so that entities change hands even where they stand; and another space goes from owner to owner.
+//! Moving borders: in plans with crossings the cells of the map are divided again and again, in strips or in two
+//! dimensions, so that even stationary entities change owners; and another space moves from owner to owner.
 
 use annals_ids::OwnerId;
 use annals_wire::{CellArea, Space, SpaceMap};
@@ -10,22 +10,23 @@ use crate::{
     plan::{Crossing, Division},
 };
 
-/// How near to the edge of what is divided a cut is made at the most, as a share of it. Cells may become very thin.
+/// Minimum distance of a cut from the edge of the divided extent, as a share of it. Cells may become very thin.
 const LEAST_SHARE: f32 = 0.1;
 
-/// Where the plane is cut at the moment.
+/// The current cuts of the plane.
 #[derive(Debug, Default)]
 pub(super) struct Borders {
-    /// Per place in the tree of cuts, at which share of what it divides.
+    /// Position of each cut, by its place in the tree, as a share of the divided extent.
     cuts: Vec<f32>,
-    /// The map as it was cut last: another one was drawn by the director, or read by one that does not know of this.
+    /// The map as last cut here; any other map was drawn by the director, or read by a director that does not know of
+    /// these cuts.
     map: SpaceMap,
-    /// When they move again.
+    /// Time of the next move.
     due: u64,
 }
 
 impl World {
-    /// Moves the borders while clients play, and cuts what the director has drawn anew.
+    /// Moves the borders while clients play, and repeats the cuts on a map that the director has drawn.
     pub(super) fn move_borders(&mut self) {
         let Some(crossing) = self.plan.crossing else { return };
         let is_due = self.is_playing() && self.now >= self.borders.due;
@@ -35,20 +36,20 @@ impl World {
         }
     }
 
-    /// Moves them once.
+    /// Moves the borders once.
     pub(super) fn shift_borders(&mut self) {
         if let Some(crossing) = self.plan.crossing {
             self.cut_plane(crossing, crossing.stride);
         }
     }
 
-    /// Cuts the plane among its owners, each cut at most `stride` of what it divides away from where it was.
+    /// Divides the plane among its owners; each cut moves by at most `stride` of the divided extent.
     fn cut_plane(&mut self, crossing: Crossing, stride: f32) {
         let Some(space) = self.map.spaces.get(&SPACE) else {
             return;
         };
         let owners: Vec<OwnerId> = space.cells.iter().map(|cell| cell.owner).collect();
-        // A tree of `n` leaves of which none is more than one deeper than another has fewer than `4 n` places.
+        // A tree of `n` leaves whose depths differ by at most one has fewer than `4 n` places.
         self.borders.cuts.resize(4 * owners.len(), 0.5);
         for place in 0..self.borders.cuts.len() {
             let step = ((self.roll() % 2_001) as f32 / 1_000.0 - 1.0) * stride;
@@ -72,14 +73,14 @@ impl World {
             };
             space.cells = cells;
             self.map.spaces.insert(ARENA, arena);
-            // A director that takes the lead goes on from the map that is stored, which is older than what was cut.
+            // A new leader continues from the stored map, which is older than the last cut.
             self.map.version = self.map.version.max(self.borders.map.version) + 1;
             self.borders.map = self.map.clone();
         }
     }
 }
 
-/// Divides an area among owners: at the cut of this place of the tree in two, and each half in its turn.
+/// Divides an area among owners: in two at the cut of this place in the tree, then each half recursively.
 fn divide(
     owners: &[OwnerId],
     area: CellArea,

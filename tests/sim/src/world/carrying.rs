@@ -1,4 +1,4 @@
-//! What the fold puts into the outbox, on its way to the holder of the ledger's owner.
+//! Carries the outbox of the fold to the holder of the ledger's owner.
 
 use annals_db::{LedgerInput, ledger::Outbox};
 use annals_store::immediate;
@@ -8,14 +8,15 @@ use super::{
     hosting::{Given, Hold},
 };
 
-/// Notices that are given at a time.
+/// Maximum notices per delivery.
 const AT_ONCE: usize = 16;
 
-/// How long nothing may be new before everything is given again, microseconds: the role turns away what it has no room for.
+/// Time without new notices after which all are sent again, microseconds: the role rejects those for which it has no
+/// room.
 const AGAIN: u64 = 500_000;
 
 impl World {
-    /// Gives the holder what it was not given, for as long as it holds.
+    /// Gives the holder the notices that it has not received, while it holds.
     pub(super) fn carry(&mut self, hold: Hold, mut outbox: Outbox, since: u64) {
         if self.defer(hold.process, |_| Step::Carry { hold, outbox, since }) || self.held(hold).is_none() {
             return;

@@ -1,4 +1,4 @@
-//! Clients: the SDK's core, its connections, and what the login service does for it.
+//! Clients: the SDK's core, its connections, and the login service.
 
 use std::collections::BTreeMap;
 
@@ -26,21 +26,21 @@ use super::{
 };
 use crate::{game::EXTENT, plan::Division};
 
-/// Of so many acts of a client one is to leave, where players come and go.
+/// One in this many actions of a client is to leave, in plans with visits.
 const VISIT_ODDS: u64 = 25;
 
 /// A client.
 pub struct SimClient {
     /// The SDK's core.
     pub core: ClientCore,
-    /// Which account it logs in to.
+    /// The account it logs in to.
     pub account: u64,
     name: String,
-    /// Its present connection, if it has one.
+    /// Its current connection, if it has one.
     connection: Option<ConnectionId>,
-    /// Everything it was told, in order.
+    /// All events it received, in order.
     pub told: Vec<Event>,
-    /// The calls it made: what they carry, on which part of which entity, under which number.
+    /// The calls it made.
     pub made: Vec<Made>,
     /// Why its session ended, if it has.
     pub ended: Option<EndReason>,
@@ -51,15 +51,15 @@ pub struct SimClient {
 /// A call that a client made.
 #[derive(Clone, Debug)]
 pub struct Made {
-    /// The number that it carries, unique in the run.
+    /// The id that the call carries, unique in the run.
     pub id: u32,
-    /// Which method.
+    /// The method.
     pub method: &'static str,
-    /// Of which entity.
+    /// The called entity.
     pub entity: EntityId,
-    /// Of which part.
+    /// The called part.
     pub part: Part,
-    /// Under which number of the link.
+    /// The call number in the link.
     pub number: CallNumber,
 }
 
@@ -71,9 +71,9 @@ pub struct Connection {
     pub(super) process: ProcessId,
     /// The owner that the first frame named.
     owner: Option<OwnerId>,
-    /// When the last thing that was sent down it arrives, so that nothing overtakes.
+    /// Arrival time of the last item sent to the client, so that nothing overtakes it.
     down: u64,
-    /// The same up.
+    /// The same for items to the base.
     up: u64,
 }
 
@@ -138,11 +138,11 @@ impl World {
         self.drain_client(client);
     }
 
-    /// A client does something at random, and goes on to do so until the playing ends.
+    /// A client performs a random action, and schedules the next until play ends.
     pub(super) fn play(&mut self, client: usize) {
         let now = self.millis();
         if !self.is_playing() {
-            // Who comes last comes in all the same.
+            // The last to log in gets the account.
             if self.plan.visits {
                 self.clients[client].core.start(now);
                 self.drain_client(client);
@@ -192,7 +192,7 @@ impl World {
         self.after(pause, Step::Play { client });
     }
 
-    /// A client takes its leave, vanishes, or another one of the same account comes beside it; or everybody is disconnected.
+    /// A client leaves, vanishes, or a second client of the same account logs in; or all clients are disconnected.
     fn part(&mut self, client: usize) {
         let account = self.clients[client].account;
         match self.roll() % 6 {
@@ -206,7 +206,7 @@ impl World {
                     let noticed = self.between(1_000, 5_000_000);
                     self.after(noticed, Step::Hangup { connection });
                 }
-                // Nothing that it says now arrives.
+                // Nothing that it sends from here arrives.
                 self.clients[client].core.leave();
             }
             3 => {
@@ -227,7 +227,7 @@ impl World {
         self.drain_client(client);
     }
 
-    /// A connection breaks: its client knows at once, its base so many microseconds later.
+    /// Breaks a connection: its client notices at once, its base after this many microseconds.
     pub(super) fn break_off(&mut self, connection: ConnectionId, noticed: u64) {
         let Some(Connection { client, attempt, .. }) = self.connections.get(&connection).copied() else {
             return;
@@ -238,7 +238,7 @@ impl World {
         self.after(noticed, Step::Hangup { connection });
     }
 
-    /// A client has ended. Its player comes again with another one, if nobody plays the account elsewhere.
+    /// A client has ended. Its player returns with a new client, if no other client plays the account.
     fn come_again(&mut self, client: usize) {
         let SimClient { account, ended, .. } = self.clients[client];
         if !ended.is_some_and(EndReason::is_elsewhere) {
@@ -271,7 +271,7 @@ impl World {
         let Some((entity, _)) = player.core.controls() else {
             return;
         };
-        // A call of a cell part that is not in view yet is not a call.
+        // A call to a cell part that is not in view is not sent.
         if part == Part::Cell && player.core.entity(entity).is_none() {
             return;
         }
@@ -440,7 +440,7 @@ impl World {
                         fresh_token,
                     },
                 ) {
-                    // What an edge does for an owner that its process does not hold.
+                    // As an edge does for an owner that its process does not hold.
                     self.close(connection, CloseReason::Moved);
                 }
             }
@@ -483,7 +483,7 @@ impl World {
         true
     }
 
-    /// Closes a connection from the realm's side.
+    /// Closes a connection from the server side.
     pub(super) fn close(&mut self, connection: ConnectionId, reason: CloseReason) {
         let Some(found) = self.connections.remove(&connection) else {
             return;
@@ -502,7 +502,7 @@ impl World {
         );
     }
 
-    /// A process no longer holds an owner: its clients must look for it elsewhere.
+    /// A process no longer holds an owner: its clients must locate the new holder.
     pub(super) fn send_away(&mut self, process: ProcessId, owner: OwnerId) {
         let here = |found: &Connection| found.process == process && found.owner == Some(owner);
         let connections: Vec<_> = self
@@ -516,7 +516,7 @@ impl World {
         }
     }
 
-    /// What a base has for its clients.
+    /// Delivers a base's outputs to its clients.
     pub(super) fn emit_to_client(&mut self, output: Output) {
         match output {
             Output::Frame { connection, bytes } => {
@@ -559,7 +559,7 @@ impl World {
         }
     }
 
-    /// The login service, in one step: what `annals-login` decides is tested there.
+    /// The login service, in one step; the decisions of `annals-login` are tested in its own crate.
     pub(super) fn log_in(&mut self, client: usize, call: LoginCall) {
         let LoginCall { attempt, request } = call;
         let answer = match request {
@@ -579,7 +579,7 @@ impl World {
         self.after(1_000, Step::ToClient { client, input });
     }
 
-    /// Asks a base for a session; `None` while its answer is awaited.
+    /// Asks a base for a session; `None` while the answer is pending.
     fn open(&mut self, client: usize, attempt: Attempt) -> Option<LoginRefusal> {
         let name = self.clients[client].name.clone();
         let entity = StoredEntity {
@@ -643,13 +643,13 @@ impl World {
         }
     }
 
-    /// The key of a person, which db makes when it is first asked for.
+    /// A person's key; db creates it on first use.
     pub(super) fn key(&self, person: DatabaseId) -> Option<PersonalKey> {
         let fresh = [person.0.to_le_bytes()[0]; 32];
         immediate(personal::key(&self.truth(), person, fresh)).expect("the store in memory answers")
     }
 
-    /// The keys of all who live in a state.
+    /// The keys of all persons with an activation in a state.
     pub(super) fn keys(&self, state: &OwnerState) -> BTreeMap<DatabaseId, PersonalKey> {
         let lives = state.databases.keys();
         lives.filter_map(|&person| Some((person, self.key(person)?))).collect()

@@ -1,4 +1,4 @@
-//! The director and how processes hear of it.
+//! The director, and the notification of processes.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,29 +17,29 @@ use super::{
 };
 use crate::game::{EXTENT, SPACE};
 
-/// Until somebody tries again to lead, microseconds.
+/// Interval between attempts to lead, microseconds.
 const LEAD_AGAIN: u64 = 500_000;
 
-/// What a unit of load costs here: so much that the few who play make boundaries move, and cells come and go.
+/// Cost of a unit of load: large enough that the few players make boundaries move and cells come and go.
 const COST: f64 = 0.02;
 
-/// How quickly the number of cells changes: many times in a run.
+/// Pace of cell scaling: many changes in a run.
 const PACE: Pace = Pace {
     between: Duration::from_secs(2),
     life: Duration::from_secs(5),
 };
 
-/// A director that leads.
+/// A leading director.
 pub struct Directing {
     /// Its transactions.
     pub grants: Grants,
-    /// Who lives.
+    /// The live processes.
     pub membership: Membership,
-    /// Who was granted what in this term.
+    /// Grants of this term.
     granted: BTreeMap<OwnerId, (Grant, ProcessId)>,
-    /// Since when a live holder does not hold what it was granted.
+    /// Since when a live process has not held an owner that it was granted.
     unheld: BTreeMap<OwnerId, u64>,
-    /// How the space is divided.
+    /// The division of the space.
     balance: Balance,
 }
 
@@ -83,7 +83,8 @@ impl World {
         self.after(0, Step::Direct);
     }
 
-    /// Goes on from the stored map, which may be newer than what anybody has heard. `None` if the store does not answer.
+    /// Continues from the stored map, which may be newer than any that a process has received. `None` if the store does
+    /// not answer.
     fn resume_balance(&mut self, grants: &Grants) -> Option<Balance> {
         let plan = SpacePlan {
             space: SPACE,
@@ -112,7 +113,7 @@ impl World {
         Some((grants, owners))
     }
 
-    /// A director that was stopped tries to go on. It may do so only if nobody took the lead meanwhile.
+    /// Resumes a paused director. It may continue only if no other took the lead meanwhile.
     pub(super) fn resume_director(&mut self) {
         let Some(mut stopped) = self.stopped_director.take() else {
             return;
@@ -126,7 +127,7 @@ impl World {
                 self.director = Some(stopped);
                 self.after(0, Step::Direct);
             }
-            // It stands by again.
+            // It becomes a standby.
             Err(_) => {}
         }
     }
@@ -144,7 +145,7 @@ impl World {
         }
     }
 
-    /// A beat; whether it could do what it decided.
+    /// One beat; returns whether its decisions could be carried out.
     fn direct_as(&mut self, director: &mut Directing) -> bool {
         let now = Duration::from_micros(self.now);
         for (process, host) in self.processes.iter().filter(|(_, host)| host.hears_director()) {
@@ -190,7 +191,7 @@ impl World {
         is_drawn
     }
 
-    /// What a live process does not hold for too long is granted to it anew.
+    /// Grants an owner again if its live holder has not held it for too long.
     fn regrant(&mut self, director: &mut Directing) -> bool {
         let silence = u64::try_from(SILENCE.as_micros()).expect("silence is short");
         for (owner, (grant, process)) in &mut director.granted {
@@ -213,7 +214,7 @@ impl World {
         true
     }
 
-    /// What the answers to beats do: holders begin and end.
+    /// Acts on the answers to beats: processes begin and stop holding owners.
     fn give_orders(&mut self, director: &Directing) {
         let (mut begin, mut ended) = (Vec::new(), Vec::new());
         for (process, host) in self.processes.iter_mut().filter(|(_, host)| host.hears_director()) {
@@ -243,7 +244,7 @@ impl World {
         }
     }
 
-    /// Beats say how much is on each cell.
+    /// Reports the load of each cell.
     fn weigh(&mut self, director: &mut Directing) {
         let now = Duration::from_micros(self.now);
         for (process, host) in self.processes.iter().filter(|(_, host)| host.hears_director()) {
@@ -260,8 +261,8 @@ impl World {
         }
     }
 
-    /// Draws the map, and stores it. Once nobody plays any more boundaries stay where they are, so that the realm comes to
-    /// rest. Whether the store took it.
+    /// Draws and stores the map. Once play has ended boundaries stay in place, so that the realm comes to rest. Returns
+    /// whether the store accepted it.
     fn draw(&mut self, director: &mut Directing) -> bool {
         let cells: Vec<OwnerId> = director.membership.live_owners(OwnerKind::Cell).collect();
         let enough = usize::try_from(self.plan.shape.cells).expect("few cells");
@@ -296,7 +297,7 @@ impl World {
         true
     }
 
-    /// The answer to the beat of a process that knows an older map holds the newest one.
+    /// Sends the newest map to processes that have an older one, as the answer to a beat does.
     fn spread_map(&mut self) {
         let mut uninformed = Vec::new();
         for host in self.processes.values_mut().filter(|host| host.hears_director()) {
@@ -310,7 +311,7 @@ impl World {
         }
     }
 
-    /// Who holds an owner with a core that has opened its epoch, and is not stopped.
+    /// The holder of an owner whose core has opened its epoch and is not stopped.
     pub(super) fn holder(&self, owner: OwnerId) -> Option<Hold> {
         let (grant, process) = self.director.as_ref()?.granted.get(&owner)?;
         let host = self.processes.get(process).filter(|host| host.hears_director())?;

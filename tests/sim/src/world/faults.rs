@@ -1,4 +1,4 @@
-//! Blows: enough to take everything apart, never two together that would take away what nobody could put back.
+//! Blows: enough to break everything, but never two together that would destroy what no process could restore.
 
 use annals_ids::{OwnerId, ProcessId};
 use annals_wire::client::CloseReason;
@@ -10,31 +10,31 @@ use super::{
 };
 use crate::fault::{Blow, Kind};
 
-/// How long a paused process sleeps, microseconds: longer than the director waits and the gate is fresh.
+/// Length of a pause of a process, microseconds: longer than the director's timeout and the gate's freshness.
 const PAUSE: (u64, u64) = (3_500_000, 8_000_000);
 
-/// How long a process is cut off: from what nobody notices to what the director does not wait for.
+/// Length of a partition, microseconds: from unnoticeable to longer than the director's timeout.
 const CUT: (u64, u64) = (300_000, 9_000_000);
 
-/// How long the log is away, unless all faults end before: longer than a client waits for its connection.
+/// Length of a log outage, microseconds, unless all faults end before: longer than a client waits for its connection.
 const OUTAGE: (u64, u64) = (2_000_000, 20_000_000);
 
-/// How long the store is away, and how long the log's disk is slow.
+/// Length of a store outage and of a slow log disk, microseconds.
 const SPELL: (u64, u64) = (200_000, 6_000_000);
 
-/// How long log and store are away after a power cut.
+/// Outage of log and store after a power cut, microseconds.
 const RESTART: (u64, u64) = (50_000, 2_000_000);
 
-/// Two days, milliseconds: as far as a clock jumps.
+/// Maximum clock jump, milliseconds: two days.
 const FAR: i64 = 2 * 86_400_000;
 
-/// How long what was lost takes to be put back: whatever could prevent it waits.
+/// Time to restore lost data, microseconds; blows that could prevent it are postponed.
 const HEALING: u64 = 5_000_000;
 
-/// Between two looks whether somebody is on its way, microseconds.
+/// Interval between checks for an entity in transit, microseconds.
 const LURKING: u64 = 1_000;
 
-/// The dice of one blow.
+/// The random generator of one blow.
 type Dice<'d> = dyn FnMut() -> u64 + 'd;
 
 fn between((least, most): (u64, u64), dice: &mut Dice<'_>) -> u64 {
@@ -65,7 +65,7 @@ impl World {
         }
     }
 
-    /// Does it; `None` if there is nothing to strike.
+    /// Strikes; `None` if there is no target.
     fn hit(&mut self, blow: Blow, dice: &mut Dice<'_>) -> Option<()> {
         match blow {
             Blow::CrashCell => self.crash(Service::Cell, dice),
@@ -116,12 +116,12 @@ impl World {
         }
     }
 
-    /// When something that lasts ends: with the playing at the latest.
+    /// End of a lasting fault: at the latest the end of play.
     fn ending(&self, length: u64) -> u64 {
         (self.now + length).min(self.play_us())
     }
 
-    /// A process that runs and reaches everything.
+    /// A running process without a partition.
     fn any_process(&self, service: Option<Service>, dice: &mut Dice<'_>) -> Option<ProcessId> {
         let able: Vec<ProcessId> = self
             .processes
@@ -154,7 +154,7 @@ impl World {
         Some(())
     }
 
-    /// Which processes have sent entities on their way, and to whom.
+    /// Processes with entities in transit, and the receiving owners.
     fn under_way(&self) -> Vec<(ProcessId, OwnerId)> {
         let able = |host: &Process| host.paused.is_none() && !host.cut.is_any() && host.service == Service::Cell;
         let cells = self.processes.iter().filter(|(_, host)| able(host));
@@ -165,7 +165,7 @@ impl World {
             .collect()
     }
 
-    /// Whoever sent an entity dies, or whoever is to take it, before both are through with it.
+    /// Crashes the sender or the receiver of an entity in transit, before both have completed the hand-over.
     pub(super) fn crash_midway(&mut self, dice: &mut Dice<'_>) -> Option<()> {
         let (sender, to) = pick(&self.under_way(), dice)?;
         let receiver = self.processes.iter().find(|(_, host)| host.owners.contains_key(&to));
@@ -233,7 +233,7 @@ impl World {
         Some(())
     }
 
-    /// Whether somebody who runs keeps what an owner's log may lose: the fault budget.
+    /// The fault budget: whether a running process keeps what an owner's log may lose.
     fn is_kept(&self, owner: OwnerId) -> bool {
         let live = self
             .processes
@@ -243,9 +243,9 @@ impl World {
         cores.any(|core| core.stopped().is_none() && core.writer().opening().is_some())
     }
 
-    /// A loss is within the budget while the writer of what is lost lives, or once db has archived it. Writers die in this
-    /// world, so that nothing is lost while there is anything that only a dead writer could replace, and nobody dies while
-    /// what was lost is being put back.
+    /// A loss is within the budget while the writer of the lost batch runs, or once db has archived it. Writers crash
+    /// in this world, so nothing is lost while there is a batch that only a crashed writer could replace, and no
+    /// process crashes while lost batches are being restored.
     fn may_lose(&self) -> bool {
         let settled = self.director.is_some() && self.db.is_some();
         let reached = self.log_away <= self.now && self.disk_slow <= self.now && !self.is_store_away();
@@ -253,7 +253,7 @@ impl World {
         settled && reached && owners.is_ok_and(|owners| owners.keys().all(|owner| self.is_kept(*owner)))
     }
 
-    /// Gives what was lost the time to be put back. Where nobody puts it back there is nothing to wait for.
+    /// Reserves time to restore lost data; none if holes are not filled.
     fn heal(&mut self) {
         if self.plan.fills {
             self.healing = self.now + HEALING;

@@ -1,4 +1,4 @@
-//! db: the stream into the store.
+//! db: folds the stream into the store.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,18 +15,18 @@ use super::{
 };
 use crate::stream::Lane;
 
-/// Until db is started again that could not begin or go on, microseconds.
+/// Delay before db restarts after a failure, microseconds.
 const BEGIN_AGAIN: u64 = 400_000;
 
-/// Looks between two questions for what is missing.
+/// Reads between two requests for missing batches.
 const ASK_EVERY: u64 = 10;
 
-/// A db that runs.
+/// A running db.
 pub struct Folding {
     folder: Folder,
-    /// The sequence that is read next.
+    /// The next sequence to read.
     position: u64,
-    /// Where batches lie that are not trimmed yet.
+    /// Sequences of batches that are not yet trimmed.
     sequences: BTreeMap<OwnerId, BTreeMap<BatchNumber, u64>>,
     looks: u64,
     retaining: Retaining,
@@ -52,7 +52,7 @@ impl World {
         self.after(0, Step::Fold);
     }
 
-    /// A db that was stopped goes on. Once another has begun, nothing that it does counts.
+    /// Resumes a paused db. Once another db has begun, its writes have no effect.
     pub(super) fn resume_db(&mut self) {
         let Some(mut stopped) = self.stopped_db.take() else {
             return;
@@ -104,7 +104,7 @@ impl World {
             return;
         }
         if self.stream.end() + 1 < db.position {
-            // The stream has lost its tail: sequences are given out again.
+            // The stream has lost its tail: sequences are assigned again.
             db.position = 1;
         }
         while let Some((sequence, message)) = self.stream.next(db.position) {
@@ -148,7 +148,7 @@ impl World {
         }
     }
 
-    /// Rule F4: whoever keeps what is missing publishes it again.
+    /// Rule F4: a process that keeps the missing batches publishes them again.
     fn ask_for_missing(&mut self, db: &Folding) {
         let missing: Vec<_> = db.folder.missing().collect();
         for hole in missing {
@@ -174,7 +174,7 @@ impl World {
             .collect()
     }
 
-    /// Nothing that the simulated faults do is beyond the protocol: an alarm is a defect.
+    /// The simulated faults stay within the protocol, so an alarm is a defect.
     fn judge_alarm(&self, alarm: &Alarm) {
         panic!("seed {}: db raised an alarm that no fault explains: {alarm}", self.seed);
     }

@@ -1,4 +1,4 @@
-//! Processes and the owners they hold: what the host's holder does, without waiting.
+//! Processes and the owners they hold: the host's holder, without waiting.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -38,14 +38,14 @@ pub enum Service {
     Ledger,
 }
 
-/// One holding of an owner by a process: what is meant for an earlier one is not meant for this.
+/// One holding of an owner by a process; inputs for an earlier holding are not given to a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hold {
-    /// By whom.
+    /// The process.
     pub process: ProcessId,
-    /// Of what.
+    /// The owner.
     pub owner: OwnerId,
-    /// Which one.
+    /// Number of the holding.
     pub number: u64,
 }
 
@@ -53,22 +53,22 @@ pub struct Hold {
 pub struct Process {
     /// What it serves.
     pub service: Service,
-    /// Until when it is stopped, if it is.
+    /// Until when it is paused, if it is.
     pub paused: Option<u64>,
-    /// What it does not reach.
+    /// Its partition.
     pub cut: Cut,
-    /// How far its clock on the wall is ahead, milliseconds.
+    /// Error of its wall clock, milliseconds; positive is ahead.
     pub wrong_ms: i64,
-    /// The map of spaces as the director told it last.
+    /// The map of spaces last received from the director.
     pub(super) map: SpaceMap,
-    /// What happened to it meanwhile.
+    /// Steps deferred during its pause.
     pub(crate) missed: Vec<Step>,
-    /// What it holds.
+    /// The owners it holds.
     pub owners: BTreeMap<OwnerId, Held>,
 }
 
 impl Process {
-    /// Whether the director and it reach each other.
+    /// Whether it and the director reach each other.
     #[must_use]
     pub fn hears_director(&self) -> bool {
         self.paused.is_none() && !self.cut.director
@@ -77,21 +77,21 @@ impl Process {
 
 /// An owner that a process holds or is taking over.
 pub struct Held {
-    /// Which holding.
+    /// The holding.
     pub hold: Hold,
-    /// What was granted.
+    /// The granted epoch.
     pub epoch: Epoch,
     /// The granted ids.
     pub ids: std::ops::Range<u64>,
-    /// The core, once it is taken over.
+    /// The core, after the take-over.
     pub core: Option<Core>,
-    /// The version of the map that it was told.
+    /// Version of the map that the core was given.
     map: u64,
-    /// What waits until it takes inputs again.
+    /// Inputs that wait until the core accepts inputs again.
     waiting: VecDeque<Given>,
-    /// Whether a question of it is under way.
+    /// Whether a request of it is pending.
     asking: bool,
-    /// When it will be woken.
+    /// Its scheduled wake-up.
     waking: Option<u64>,
 }
 
@@ -105,7 +105,7 @@ pub enum Core {
     Ledger(Box<Owner<LedgerRole>>),
 }
 
-/// Does the same with either core.
+/// Applies the same expression to the core of any role.
 macro_rules! either {
     ($core:expr, $owner:ident => $does:expr) => {
         match $core {
@@ -116,23 +116,23 @@ macro_rules! either {
     };
 }
 
-/// What a core asks of log and store.
+/// A core's request to log or store.
 #[derive(Debug)]
 pub(crate) enum Question {
-    /// Append this.
+    /// Append a batch.
     Append { expect: u64, bytes: Vec<u8> },
-    /// What is last?
+    /// Read the last batch.
     ReadLast,
-    /// What is in the log now?
+    /// Read the current log.
     Look,
-    /// Record this.
+    /// Record an opening.
     Record(Opening),
-    /// Is the epoch still granted?
+    /// Confirm that the epoch is still granted.
     Confirm,
 }
 
 impl Question {
-    /// Whether the log is asked, and not the store.
+    /// Whether the request goes to the log rather than the store.
     fn is_for_log(&self) -> bool {
         matches!(self, Self::Append { .. } | Self::ReadLast | Self::Look)
     }
@@ -144,7 +144,7 @@ impl Held {
     }
 
     fn wait(&mut self, given: Given) {
-        // That time has passed is news once.
+        // Queue at most one time input.
         let is_said = matches!((&given, self.waiting.back()), (Given::Time, Some(Given::Time)));
         if !is_said {
             self.waiting.push_back(given);
@@ -157,7 +157,7 @@ impl Held {
 }
 
 impl Core {
-    /// Whether it takes no inputs but from the log, and no time passes for it.
+    /// Whether it accepts inputs from the log only, and its time does not advance.
     #[must_use]
     pub fn is_full(&self) -> bool {
         either!(self, owner => owner.is_full())
@@ -169,7 +169,7 @@ impl Core {
         either!(self, owner => owner.state())
     }
 
-    /// Whether it writes nothing any more.
+    /// Whether it no longer writes.
     #[must_use]
     pub fn stopped(&self) -> Option<&writer::Stop> {
         either!(self, owner => owner.stopped())
@@ -205,7 +205,7 @@ impl World {
         }
     }
 
-    /// A process was ordered to hold an owner.
+    /// A process was granted an owner.
     pub(super) fn begin_hold(&mut self, process: ProcessId, owner: OwnerId, epoch: Epoch, ids: std::ops::Range<u64>) {
         self.holds += 1;
         let hold = Hold {
@@ -344,7 +344,7 @@ impl World {
         Some(records.map(opening).collect())
     }
 
-    /// Everything for a stopped process waits for it to go on.
+    /// Defers a step for a paused process until it resumes.
     pub(super) fn defer(&mut self, process: ProcessId, step: impl FnOnce(&mut Process) -> Step) -> bool {
         match self.processes.get_mut(&process) {
             Some(host) if host.paused.is_some() => {
@@ -404,7 +404,7 @@ impl World {
 
     pub(super) fn answer(&mut self, hold: Hold, input: writer::Input) {
         let input = match self.cut_of(hold.process).log {
-            // What was asked is done; its answer does not get through.
+            // The request is carried out; its answer is lost.
             true => writer::Input::Silent,
             false => input,
         };
@@ -418,7 +418,7 @@ impl World {
         self.give(hold, Given::Log(input));
     }
 
-    /// What db announces may be missed: it is said again.
+    /// An announcement of db may be lost: it is repeated.
     pub(super) fn announce(&mut self, hold: Hold, input: writer::Input) {
         if self
             .processes
@@ -447,13 +447,13 @@ impl World {
         self.give(hold, Given::Time);
     }
 
-    /// Gives a core an input, once it takes any, and does all it says.
+    /// Gives a core an input, once it accepts any, and carries out all its outputs.
     pub(super) fn give(&mut self, hold: Hold, given: Given) {
         let waits = !matches!(given, Given::Log(_) | Given::Ids(_));
         match self.held(hold) {
             Some(held) if waits && held.is_full() => {
                 held.wait(given);
-                // Its log goes on all the same.
+                // Its log continues.
                 self.drain(hold);
             }
             _ => self.hand(hold, given),
@@ -553,7 +553,7 @@ impl World {
         }
     }
 
-    /// Ids for a holder that wants some, as soon as a director can be reached that grants them.
+    /// Grants ids to a holder that requested them, once a director can be reached.
     pub(super) fn give_ids(&mut self, hold: Hold) {
         if self.defer(hold.process, |_| Step::GiveIds { hold }) {
             return;
@@ -566,7 +566,7 @@ impl World {
         }
     }
 
-    /// How long a message takes, and each of its copies, that arrives.
+    /// Latencies of a message's copies that arrive.
     pub(super) fn journeys(&mut self) -> Vec<u64> {
         if self.befalls(Trouble::Drop) {
             return Vec::new();
@@ -582,7 +582,7 @@ impl World {
         (0..copies).map(journey).collect()
     }
 
-    /// The bus: it may lose, repeat, hold back and so reorder.
+    /// The bus: it may lose, duplicate, delay and thereby reorder.
     fn publish(&mut self, from: ProcessId, to: OwnerId, envelope: &Envelope) {
         let bytes = envelope.encode();
         for delay in self.journeys() {
@@ -597,7 +597,7 @@ impl World {
         }
     }
 
-    /// A question reaches log or store; the answer may be lost.
+    /// A request reaches log or store; the answer may be lost.
     pub(super) fn ask(&mut self, hold: Hold, question: Question) {
         let patience = self.plan.shape.patience_us;
         let silent = Step::Answer {
@@ -669,7 +669,7 @@ impl World {
         }
     }
 
-    /// Tells a core the map that its process knows, unless it was told that one already.
+    /// Gives a core the map of its process, unless it already has it.
     pub(super) fn tell_map(&mut self, hold: Hold) {
         let Some(host) = self.processes.get_mut(&hold.process) else {
             return;
@@ -689,7 +689,7 @@ impl World {
     }
 }
 
-/// What a core is given.
+/// An input of a core.
 pub(crate) enum Given {
     /// For a base.
     Base(BaseInput),

@@ -1,4 +1,4 @@
-//! The database's answers to what behaviour asks: what the shell of a base does, without waiting.
+//! Database answers to inquiries of behaviour: the shell of a base, without waiting.
 
 use annals_base::{BaseInput, Begin, CheckedOut};
 use annals_db::{StoredEntity, accounts, find_indexed, find_stored, read_cursor, taken_from};
@@ -16,16 +16,16 @@ use super::{
 };
 use crate::game::{NAMES, PET};
 
-/// How long one is worked at, microseconds.
+/// How long an inquiry is retried, microseconds.
 const PATIENCE: u64 = 60_000_000;
 
-/// Until one is looked at again that could not be answered.
+/// Retry interval of an inquiry, microseconds.
 const AGAIN: u64 = 200_000;
 
-/// How long a holder may take to begin a life, before it is asked again.
+/// Timeout of a request to activate, before it is sent again, microseconds.
 const BEGIN_PATIENCE: u64 = 2_000_000;
 
-/// An inquiry that is worked at.
+/// A pending inquiry.
 #[derive(Clone, Debug)]
 pub(crate) struct Asking {
     hold: Hold,
@@ -33,12 +33,12 @@ pub(crate) struct Asking {
     number: CallNumber,
     inquiry: Inquiry,
     until: u64,
-    /// On which owner the entity is to live.
+    /// The owner on which the entity is activated.
     at: OwnerId,
 }
 
 impl World {
-    /// What is in the database before anybody comes.
+    /// Initial contents of the database.
     pub(super) fn make_pets(&mut self) {
         let store = self.truth();
         for name in NAMES {
@@ -63,7 +63,7 @@ impl World {
         self.inquire_after(200, 2_000, asking);
     }
 
-    /// A process looks at an inquiry. Whatever it does not get from the store it tries to get again.
+    /// A process works on an inquiry. Requests that the store does not answer are retried.
     pub(super) fn inquire(&mut self, asking: Asking) {
         let kept = asking.clone();
         if self.defer(asking.hold.process, |_| Step::Inquire { asking: kept }) {
@@ -136,7 +136,7 @@ impl World {
         self.schema.type_named(PET).expect("the game has pets")
     }
 
-    /// The epoch of the owner on which a life is to begin is named before the entity is checked out (rule P1).
+    /// The epoch of the owner that will hold the activation is recorded before the entity is checked out (rule P1).
     fn place_life(&mut self, asking: Asking, database: DatabaseId) {
         let Some((base, _)) = self.located(asking.at) else {
             return self.inquire_after(AGAIN, AGAIN, asking);
@@ -169,7 +169,7 @@ impl World {
         self.ask_for_life(asking, entity);
     }
 
-    /// Whoever holds the owner is asked, and asked again while no answer comes. What asks may be late, or come twice.
+    /// Asks the holder of the owner, and repeats until an answer arrives. Requests may be late or duplicated.
     fn ask_for_life(&mut self, asking: Asking, entity: CheckedOut) {
         let request = self.next_login;
         self.next_login += 1;
@@ -194,7 +194,7 @@ impl World {
         }
     }
 
-    /// Somebody who holds the owner, and is reached, lets the entity live.
+    /// A reachable holder of the owner activates the entity.
     pub(super) fn begin_life(&mut self, from: ProcessId, at: OwnerId, begin: Begin) {
         let holder = self.holder(at);
         if let Some(holder) = holder.filter(|holder| self.reach_each_other(from, holder.process)) {
@@ -245,7 +245,7 @@ impl World {
         self.after(delay, Step::Learned { hold, input });
     }
 
-    /// An answer of the database reaches the holder that asked.
+    /// A database answer reaches the holder that made the inquiry.
     pub(super) fn learned(&mut self, hold: Hold, input: BaseInput) {
         let kept = input.clone();
         if !self.defer(hold.process, |_| Step::Learned { hold, input: kept }) {

@@ -1,6 +1,7 @@
-//! The parade: at the end of a realm whose borders move, all is at rest but for what is set going here, round by round: a
-//! border is moved, a player goes somewhere, once a cell process dies. When everything has come to rest again, each
-//! player is to see what it would if there were one big cell ([`crate::one_cell`]), and to have noticed nothing else.
+//! The parade: at the end of a realm with moving borders, everything is at rest except for changes made here, round by
+//! round: a border is moved, a player moves, in one round a cell process crashes. When everything has come to rest
+//! again, each player must see what it would with one large cell ([`crate::one_cell`]), and must have received nothing
+//! else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,59 +15,59 @@ use crate::{
     one_cell::{Sight, Spot, Trace, Verdict, View, judge, stayed},
 };
 
-/// Rounds of a parade.
+/// Number of rounds.
 const ROUNDS: u64 = 6;
 
-/// In which of them a cell process dies.
+/// The round in which a cell process crashes.
 const DEADLY: u64 = 3;
 
-/// How long a round takes, milliseconds: until what was in view before the last of several hand-overs has left it, 3 s; and
-/// where a process dies, until it is taken for dead, what it held is taken over, and views have settled.
+/// Duration of a round, milliseconds: until what was in view before the last of several hand-overs has left it, 3 s;
+/// after a crash, until the process is declared dead, its owners are taken over, and views have settled.
 const ROUND_MS: u64 = 9_000;
 const DEADLY_ROUND_MS: u64 = 18_000;
 
-/// How long all of it takes.
+/// Duration of the parade.
 pub(super) const PARADE_MS: u64 = (ROUNDS - 1) * ROUND_MS + DEADLY_ROUND_MS;
 
-/// How often it is tried to strike while somebody is on its way, and between two times, microseconds.
+/// Number of attempts to crash while an entity is in transit, and microseconds between two.
 const TRIES: u64 = 4_000;
 const BETWEEN_TRIES: u64 = 500;
 
-/// Between two looks at where everybody is, microseconds.
+/// Interval between samples of all positions, microseconds.
 const GLANCE: u64 = 20_000;
 
-/// How far what a client sees of a place may be off, metres: movements travel in fewer bits than places have.
+/// Tolerance of positions in a client's view, metres: movements are encoded with fewer bits than positions.
 const BLUR: f32 = 0.75;
 
-/// What a parade came to.
+/// Statistics of a parade.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marched {
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: u64,
-    /// Pairs of an observer and a body of which it was decided whether one sees the other.
+    /// Pairs of observer and body whose visibility was determined.
     pub judged: u64,
-    /// Those among them that were decided by what was before: by the hysteresis.
+    /// Pairs determined by earlier visibility, through the hysteresis.
     pub held: u64,
-    /// Those of which nothing was claimed.
+    /// Pairs for which nothing was claimed.
     pub open: u64,
 }
 
-/// See the module.
+/// Observations of the parade, and its violations.
 #[derive(Debug, Default)]
 pub struct Parade {
     traces: BTreeMap<EntityId, Trace>,
     /// By observer.
     views: BTreeMap<EntityId, View>,
-    /// How much each client had been told when the round began.
+    /// Number of events that each client had received when the round began.
     told: Vec<usize>,
-    /// What it came to.
+    /// Its statistics.
     pub marched: Marched,
-    /// What was seen that one big cell would not have shown.
+    /// Differences from what one large cell would have shown.
     pub wrong: Vec<String>,
 }
 
 impl World {
-    /// A round is over, and the next begins.
+    /// Ends a round and begins the next.
     pub(super) fn march(&mut self, round: u64) {
         self.glance_once();
         self.compare(round);
@@ -98,7 +99,7 @@ impl World {
         self.after(length * 1_000, Step::March { round: round + 1 });
     }
 
-    /// A cell process dies, if it can be while an entity is on its way from it or to it.
+    /// Crashes a cell process while an entity is in transit from it or to it, if possible.
     pub(super) fn strike_parade(&mut self, dice: u64, tries: u64) {
         let mut own = annals_def::split_mix(dice);
         if self.crash_midway(&mut own).is_some() {
@@ -111,14 +112,14 @@ impl World {
         }
     }
 
-    /// A player sees farther or less far from now on.
+    /// Changes a player's AoI radius.
     fn have_squint(&mut self) {
         let client = (self.roll() % self.clients.len() as u64) as usize;
         self.call(client, "mark", Part::Cell);
         self.drain_client(client);
     }
 
-    /// A player leaps into the other space.
+    /// Teleports a player to the other space.
     fn send_through(&mut self) {
         let playing: Vec<usize> = (0..self.clients.len())
             .filter(|client| self.observer(*client).is_some())
@@ -130,7 +131,7 @@ impl World {
         }
     }
 
-    /// Looks where everybody is, again and again.
+    /// Samples all positions, repeatedly.
     pub(super) fn glance(&mut self) {
         self.glance_once();
         self.after(GLANCE, Step::Glance);
@@ -146,7 +147,7 @@ impl World {
         }
     }
 
-    /// Where all are that can be seen, how much farther than others, and how far they see if that was said of them.
+    /// All visible entities: position, appeal, and range if it was changed.
     fn bodies(&self) -> Vec<(EntityId, Spot, f32, Option<Sight>)> {
         let held = self.processes.values().flat_map(|process| process.owners.values());
         let cells = held.filter_map(|held| match &held.core {
@@ -168,7 +169,7 @@ impl World {
         bodies.collect()
     }
 
-    /// A player goes near somebody, or just out of view, or in between.
+    /// Moves a player near another, or just out of view, or in between.
     fn send_somewhere(&mut self) {
         let Some(sight) = self.sight() else { return };
         let playing: Vec<usize> = (0..self.clients.len())
@@ -203,7 +204,7 @@ impl World {
             y: 0.0,
             z: to.z + z,
         };
-        // Whoever was put somewhere is believed once it has spoken from there.
+        // A teleported client's position is accepted once the client has sent one from there.
         self.stand(client);
         self.after(400_000, Step::SetOut { client, position });
     }
@@ -229,14 +230,14 @@ impl World {
         })
     }
 
-    /// The entity of a client that plays.
+    /// The entity of a playing client.
     fn observer(&self, client: usize) -> Option<EntityId> {
         let core = &self.clients[client].core;
         let (own, _) = core.controls().filter(|_| core.is_playing())?;
         self.parade.traces.contains_key(&own).then_some(own)
     }
 
-    /// Compares all views with what one big cell would show.
+    /// Compares all views with the reference model of one large cell.
     fn compare(&mut self, round: u64) {
         let real: BTreeSet<EntityId> = self.bodies().into_iter().map(|(entity, ..)| entity).collect();
         self.parade.traces.retain(|entity, _| real.contains(entity));
@@ -285,7 +286,7 @@ impl World {
         wrong
     }
 
-    /// What a client sees elsewhere than it is.
+    /// Entities whose position in a client's view is wrong.
     fn misplaced(&self, client: usize, own: EntityId) -> Vec<String> {
         let view = self.clients[client].core.view(Part::Cell).entities().iter();
         let wrong = view.filter(|(entity, _)| **entity != own).filter_map(|(entity, seen)| {
@@ -297,7 +298,7 @@ impl World {
         wrong.collect()
     }
 
-    /// What a client was told of those who were in view all the time: nothing has happened but that some have moved.
+    /// What a client received about entities that were in view the whole time: only movements are expected.
     fn noticed(&self, client: usize, own: EntityId, before: &View) -> Vec<String> {
         let since = self.parade.told.get(client).copied().unwrap_or_default();
         let traces = &self.parade.traces;
@@ -312,7 +313,8 @@ impl World {
                     part: Part::Cell,
                     entity,
                 } => ("left", entity),
-                // Of whom it had not been told everything, because the rest concerned others, it may be told all anew (rule V3).
+                // If it had not been sent all events, because the rest were for others, it may be sent the whole state
+                // (rule V3).
                 Event::Refreshed {
                     part: Part::Cell,
                     entity,

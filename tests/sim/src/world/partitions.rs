@@ -1,10 +1,10 @@
-//! Who does not reach whom.
+//! Network partitions.
 
 use annals_ids::ProcessId;
 
 use super::{Step, World};
 
-/// What a process does not reach at the moment. Its clients reach it all the same.
+/// What a process cannot reach. Its clients still reach it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
     /// Log and store.
@@ -16,26 +16,26 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Nothing is reached.
+    /// Reaches nothing.
     pub const OFF: Self = Self {
         log: true,
         peers: true,
         director: true,
     };
-    /// Other processes are not reached.
+    /// Does not reach other processes.
     pub const FROM_PEERS: Self = Self {
         log: false,
         peers: true,
         director: false,
     };
-    /// The director is not reached.
+    /// Does not reach the director.
     pub const FROM_DIRECTOR: Self = Self {
         log: false,
         peers: false,
         director: true,
     };
 
-    /// Whether anything is not reached.
+    /// Whether anything is unreachable.
     #[must_use]
     pub fn is_any(self) -> bool {
         self != Self::default()
@@ -43,12 +43,12 @@ impl Cut {
 }
 
 impl World {
-    /// What a process does not reach.
+    /// The partition of a process.
     pub(super) fn cut_of(&self, process: ProcessId) -> Cut {
         self.processes.get(&process).map_or_else(Cut::default, |host| host.cut)
     }
 
-    /// Whether messages of one process get through to another.
+    /// Whether messages get through between two processes.
     pub(super) fn reach_each_other(&self, one: ProcessId, other: ProcessId) -> bool {
         one == other || !self.cut_of(one).peers && !self.cut_of(other).peers
     }

@@ -1,5 +1,5 @@
-//! db seals what it archives, and lets go of what cells did a while ago. What goes is remembered here, for the checkers: a
-//! realm that lets go keeps every promise that one keeps that does not.
+//! db seals the archive, and deletes batches of cells after a while. Deleted batches are kept here for the checkers: a
+//! realm with retention keeps every promise of one without.
 
 use annals_db::{FoldError, Retention, RetentionPace, RetentionProgress, Sealer, read_archived};
 use annals_ids::{BatchNumber, OwnerId, WallTime};
@@ -10,13 +10,13 @@ use super::{BEGAN, World, hosting::SHARD};
 /// Leaves of a segment: few, so that many are sealed in a run.
 const LEAVES: usize = 40;
 
-/// Between two rounds, microseconds.
+/// Interval between rounds, microseconds.
 const ROUND: u64 = 700_000;
 
-/// Turns of a round at most: what is not done by then may be cut off by a crash.
+/// Maximum turns of a round; the rest may be cut off by a crash.
 const TURNS: u64 = 12;
 
-/// What db does with what is archived.
+/// State of db's sealing and retention.
 pub(super) struct Retaining {
     sealer: Sealer,
     retention: Retention,
@@ -34,7 +34,7 @@ impl Retaining {
 }
 
 impl World {
-    /// A round of sealing and letting go, if one is due in this realm.
+    /// Runs a round of sealing and retention, if one is due in this realm.
     pub(super) fn retain(&mut self, retaining: &mut Retaining) {
         let Some(age_ms) = self.plan.lets_go_ms.filter(|_| self.now >= retaining.next) else {
             return;
@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    /// A db that was succeeded tries to go on.
+    /// A db that was succeeded tries to continue.
     pub(super) fn retain_late(&mut self, retaining: &mut Retaining) {
         if self.plan.lets_go_ms.is_none() {
             return;
@@ -75,7 +75,7 @@ impl World {
         }
     }
 
-    /// Keeps what has been archived since, before any of it goes.
+    /// Keeps newly archived batches, before any of them is deleted.
     fn remember(&mut self) {
         let store = self.truth();
         let owners = immediate(annals_director::read_owners(&store)).expect("the simulated store answers");
@@ -94,7 +94,7 @@ impl World {
         }
     }
 
-    /// A batch as it was archived, of which the store has this.
+    /// A batch as it was archived, given what the store still has of it.
     pub(crate) fn as_archived(&self, owner: OwnerId, number: BatchNumber, archived: ArchivedBatch) -> Vec<u8> {
         match archived {
             ArchivedBatch::Whole(bytes) => bytes,

@@ -1,4 +1,4 @@
-//! The store's troubles: it is away, it conflicts, it does not say what became of a commit.
+//! The store's troubles: outages, conflicts, and unknown outcomes of commits.
 
 use std::{
     collections::BTreeMap,
@@ -16,15 +16,15 @@ use crate::{
     plan::Plan,
 };
 
-/// What is the matter with the store.
+/// The current troubles of the store.
 pub(crate) struct Storing {
     plan: Plan,
     dice: Box<dyn FnMut() -> u64 + Send>,
     /// Microseconds since the simulation began.
     now: u64,
-    /// Until when it takes and answers nothing.
+    /// Until when it accepts and answers nothing.
     away: u64,
-    /// Commits that are lost whatever the dice say.
+    /// Number of next commits that are lost in any case.
     torn: u64,
     struck: BTreeMap<Trouble, u64>,
 }
@@ -69,7 +69,7 @@ impl Storing {
     }
 }
 
-/// The store with its troubles.
+/// Wraps a store with the troubles.
 pub(super) fn wrap(store: &Store, storing: &Arc<Mutex<Storing>>) -> Store {
     let storing = Arc::clone(storing);
     FaultyStore::wrap(store, move |call| lock(&storing).decide(call))
@@ -88,23 +88,23 @@ impl World {
         }
     }
 
-    /// The store is away for a while.
+    /// Makes the store unavailable for a while.
     pub(super) fn send_store_away(&mut self, until: u64) {
         let mut storing = lock(&self.storing);
         storing.away = storing.away.max(until);
     }
 
-    /// The next commits are lost on their way.
+    /// Loses the next commits in transit.
     pub(super) fn tear_commits(&mut self, count: u64) {
         lock(&self.storing).torn += count;
     }
 
-    /// Whether a call of the store may fail for a reason that passes.
+    /// Whether a call of the store may fail temporarily.
     pub(super) fn is_store_troubled(&self) -> bool {
         lock(&self.storing).away > self.now || self.is_playing()
     }
 
-    /// Whether it is away.
+    /// Whether the store is unavailable.
     pub(super) fn is_store_away(&self) -> bool {
         lock(&self.storing).away > self.now
     }

@@ -1,17 +1,17 @@
-//! Numbers that are others in each realm, told by numbers that are the same in all.
+//! Replaces numbers that differ from realm to realm by numbers that are the same in all.
 //!
-//! A moment or an entry gets its place among those of the same report, so that earlier stays earlier; all else (entities,
-//! items, events, sessions, hashes) is counted in the order in which it appears first. What is the same in every realm (kinds,
-//! slots, amounts, versions, which of somebody's orders or of a session's calls it is) stays. On which base somebody lives the
-//! realm decides as it likes, and how many events one batch holds the clock: neither is told. Each event has a batch and a moment
-//! to itself. What an account begins with is made beside its first log-in, and either may be first: all of it is told as of the
-//! first second.
+//! A moment or an entry is numbered by its rank among those of the same report, which preserves order; all else
+//! (entities, items, events, sessions, hashes) is numbered in the order of first appearance. Numbers that are the same
+//! in every realm (kinds, slots, amounts, versions, the number of an order or of a session's call) are kept. The base
+//! of an entity is chosen by the realm, and the number of events in a batch depends on timing: both are left out. Each
+//! event has a batch and a moment of its own. Initial holdings are created concurrently with an account's first log-in,
+//! and either may come first: both are reported as of the first second.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use regex::{Captures, Regex};
 
-/// What is told by another number, by what it is; the first that fits.
+/// Patterns of replaced numbers, by kind; the first match applies.
 const NUMBERS: &str = concat!(
     r"(?P<moment>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)",
     r"|verified: \d+ batches of the archive, root (?P<root>[0-9a-f]{64}), \d+ entries",
@@ -25,26 +25,26 @@ const NUMBERS: &str = concat!(
     r"|owner \d+, call (?P<told>\d+)|session (?P<session>\d+)(?: of owner (?P<owner>\d+))?",
 );
 
-/// In an entry of the ledger that is made beside an account's first log-in.
+/// Marks a ledger entry that is made concurrently with an account's first log-in.
 const BEGINNING: &str = "what every account begins with";
 
-/// The hour in which moments are told, a second each.
+/// The hour in which moments are reported, one second each.
 const HOUR: &str = "2026-11-23T10";
 
-/// Which number each of one sort is told by.
+/// The replacement of each number of one sort.
 #[derive(Default)]
 struct Counted(BTreeMap<String, usize>);
 
-/// All of them.
+/// Replacements of all sorts.
 struct Names {
-    /// Each with the event that is told beside it, none being 0: two of one batch have the same moment. Of a beginning, both
-    /// are left out.
+    /// Each with the number of the event reported beside it, or 0: events of one batch have the same moment. Both are
+    /// omitted for initial holdings.
     moments: Vec<(String, u64)>,
     entries: Vec<u64>,
     counted: BTreeMap<&'static str, Counted>,
 }
 
-/// The text with all these numbers told by others.
+/// The text with all these numbers replaced.
 pub(super) fn told(text: &str) -> String {
     let numbers = Regex::new(NUMBERS).expect("it is a pattern");
     let of = |name: &'static str| numbers.captures_iter(text).filter_map(move |found| found.name(name));
@@ -128,7 +128,7 @@ impl Names {
         told
     }
 
-    /// The place of a number among those of its sort.
+    /// Index of a number among those of its sort.
     fn place(&mut self, sort: &'static str, number: &str) -> usize {
         let Counted(known) = self.counted.entry(sort).or_default();
         let next = known.len() + 1;

@@ -1,4 +1,4 @@
-//! What happens in each case, by players and operators.
+//! The events of each case, by players and operators.
 
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,14 @@ use crate::{
     played::Played,
 };
 
-/// Who decides about what the cases say is to be given or taken.
+/// The operator who makes the grants and seizures of the cases.
 const OPERATOR: &str = "Grace Hopper";
 
 fn named((asker, number): TradeId) -> String {
     format!("{asker}/{number}")
 }
 
-/// One after the other, so that it is known who was there first.
+/// Two players log in, one after the other, so that their order is known.
 async fn come(realm: &Played, names: [&'static str; 2]) -> (Hand, Hand) {
     (Hand::come(realm, names[0]).await, Hand::come(realm, names[1]).await)
 }
@@ -42,7 +42,7 @@ async fn give(from: &Hand, to: u64, sword: u64) {
     .await;
 }
 
-/// A sword is shown, taken back, and another one put in its place; who looks only once pays for that one.
+/// A sword is offered, withdrawn, and replaced by another; the partner, who looks only once, pays for that one.
 pub(super) async fn swapped_offer(realm: &Played) -> Case {
     let (alice, mara) = come(realm, ["alice", "mara"]).await;
     let swords = mara.carried().items;
@@ -58,7 +58,7 @@ pub(super) async fn swapped_offer(realm: &Played) -> Case {
     both_see(3, trade, [&alice, &mara]).await;
     mara.offer(trade, &Assets::item(swords[1]));
     both_see(4, trade, [&alice, &mara]).await;
-    // She has seen that it is to be accepted once more, and does not look why.
+    // She has seen that she must accept again, and does not check why.
     alice.accept(trade, 4);
     mara.until("for the other to accept", |hand| hand.tables[&trade].they_accepted)
         .await;
@@ -78,7 +78,7 @@ pub(super) async fn swapped_offer(realm: &Played) -> Case {
     )
 }
 
-/// Somebody sells a sword and has another one of its kind.
+/// A player sells a sword and holds another one of its kind.
 pub(super) async fn duplicated_sword(realm: &Played) -> Case {
     let (eve, finn) = come(realm, ["eve", "finn"]).await;
     let swords = eve.carried().items;
@@ -104,7 +104,7 @@ pub(super) async fn duplicated_sword(realm: &Played) -> Case {
     )
 }
 
-/// Somebody logs in by another's name and gives away what is there; an operator brings it back.
+/// A player logs in to another's account and gives away its assets; an operator returns them.
 pub(super) async fn stolen_account(realm: &Played, operator: &Operator<'_>) -> Case {
     let (gus, hal) = come(realm, ["gus", "hal"]).await;
     let sword = gus.carried().items[0];
@@ -136,7 +136,7 @@ pub(super) async fn stolen_account(realm: &Played, operator: &Operator<'_>) -> C
     )
 }
 
-/// The last session that has ordered something for an account.
+/// The last session that placed an order for an account.
 async fn last_session(operator: &Operator<'_>, name: &str) -> String {
     let account = operator.object(0, &["audit", "account", name]).await;
     let steps = account["steps"].as_array().expect("steps");
@@ -147,7 +147,7 @@ async fn last_session(operator: &Operator<'_>, name: &str) -> String {
     session.to_owned()
 }
 
-/// An operator means one account and names another.
+/// An operator intends one account and names another.
 pub(super) async fn wrong_grant(realm: &Played, operator: &Operator<'_>) -> Case {
     let (ivan, ivana) = come(realm, ["ivan", "ivana"]).await;
     let coins = ivan.carried().coins;
@@ -174,7 +174,7 @@ pub(super) async fn wrong_grant(realm: &Played, operator: &Operator<'_>) -> Case
     Case::new("wrong-grant", &["audit|account|ivana", "audit|account|ivan"])
 }
 
-/// Something is given, and then everything that holds players dies.
+/// An asset is given, and then every process that holds players is killed.
 pub(super) async fn lost_at_a_crash(realm: &mut Played) -> Case {
     let (ben, dora) = come(realm, ["ben", "dora"]).await;
     let sword = ben.carried().items[0];
@@ -195,14 +195,14 @@ pub(super) async fn lost_at_a_crash(realm: &mut Played) -> Case {
     )
 }
 
-/// Coins on the table of a trade of which one party is away.
+/// Coins on the table of a trade of which one party is offline.
 pub(super) struct Waiting {
     trade: TradeId,
     since: Instant,
     lou: Hand,
 }
 
-/// Somebody puts coins on a table and leaves.
+/// A player puts coins on a table and leaves.
 pub(super) async fn expired_escrow(realm: &Played) -> Waiting {
     let (kim, lou) = come(realm, ["kim", "lou"]).await;
     let trade = kim.propose(&lou).await;
@@ -214,7 +214,7 @@ pub(super) async fn expired_escrow(realm: &Played) -> Waiting {
 }
 
 impl Waiting {
-    /// The trade's time is over, and then its owner comes back.
+    /// The trade expires, and then the owner of the coins returns.
     pub(super) async fn when_it_is_over(self, realm: &Played) -> Case {
         let trade = self.trade;
         sleep(Duration::from_millis(TRADE_MS).saturating_sub(self.since.elapsed())).await;
