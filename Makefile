@@ -36,7 +36,7 @@ demo: setup ## build, run a realm as separate processes with 100 bots, kill two 
 
 test: setup ## build and run every test, with 50 seeds of the simulation
 	@echo "test: every crate, real nats-server where a test needs one, $(TEST_SEEDS) simulated realms"
-	@ANNALS_SIM_SEEDS=$(TEST_SEEDS) $(CARGO) test --locked --workspace --no-fail-fast
+	@ANNALS_SIM_SEEDS=$(TEST_SEEDS) CARGO=$(CARGO) ops/test.sh
 
 quick: fmt-check lint ## formatting, lints and the tests that start no servers: before each commit
 	@echo "quick: tests that start no servers"

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Builds every test, then runs two groups side by side: realms of real processes, which mostly wait, and all others,
+# which mostly compute. Both groups resolve to the features of the whole workspace, so nothing is built twice.
+#
+#   ops/test.sh        with ANNALS_SIM_SEEDS seeds of the simulation
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly CARGO=${CARGO:-cargo}
+readonly REALMS=annals-realm
+# More than permits for realms (AT_ONCE in played.rs), so that a test that waits for a permit holds up no other.
+readonly REALM_THREADS=8
+
+echo "test: building"
+"$CARGO" test --locked --workspace --no-run --quiet
+
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+
+echo "test: realms of real processes, beside all other tests; their output follows at the end"
+"$CARGO" test --locked --no-fail-fast -p "$REALMS" -- --test-threads "$REALM_THREADS" >"$output" 2>&1 &
+realms=$!
+
+status=0
+"$CARGO" test --locked --no-fail-fast --workspace --exclude "$REALMS" || status=$?
+others=$SECONDS
+wait "$realms" || status=$?
+
+echo "test: realms of real processes ($((SECONDS - others)) s after the others)"
+cat "$output"
+exit "$status"
