@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Feeds every target of tests/fuzz with inputs that libFuzzer finds by coverage, FUZZ_SECONDS each (default 60), starting
 # from the corpus. TARGETS="event image" chooses some. What is found new stays in target/fuzz/, what fails in
-# target/fuzz/failed/. An input that broke something goes into tests/fuzz/corpus/ as found-…, beside the mending.
+# target/fuzz/failed/. An input that broke something goes into tests/fuzz/corpus/ as found-…, with the fix.
 #
 # cargo-fuzz needs switches of the compiler that a stable one keeps to itself, hence RUSTC_BOOTSTRAP.
 set -euo pipefail

@@ -10,7 +10,7 @@ fn said(program: &str, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn each_binary_says_what_it_is_and_has_the_flags_that_it_uses() {
+fn each_binary_has_its_own_heading_and_only_the_flags_it_uses() {
     let (base, cell) = (env!("CARGO_BIN_EXE_annals-base"), env!("CARGO_BIN_EXE_annals-cell"));
     for (program, heading, own, others) in [
         (base, "A base process of a realm: ", "--listen", "--client-bandwidth"),
@@ -30,7 +30,7 @@ fn each_binary_says_what_it_is_and_has_the_flags_that_it_uses() {
 }
 
 #[test]
-fn a_missing_world_is_a_mistake_in_a_path() {
+fn a_missing_world_is_reported_as_a_wrong_path() {
     let (code, text) = said(env!("CARGO_BIN_EXE_annals-cell"), &["--world", "no/such/world"]);
     assert_eq!(code, Some(2), "{text}");
     assert!(

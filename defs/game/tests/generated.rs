@@ -6,7 +6,7 @@ use annals_authoring::codegen::{CodeParts, Model};
 use annals_def::Tree;
 
 #[test]
-fn the_types_are_what_the_definitions_say() {
+fn the_generated_types_match_the_definitions() {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let model = Model::compile(&Tree::read(&crate_dir.join(".."))).expect("the sample's definitions compile");
     for (file, parts, flags) in [

@@ -34,7 +34,7 @@ fn block<'t>(text: &'t str, begin: &str, end: &str) -> &'t str {
 }
 
 #[test]
-fn rust_goes_by_them() {
+fn generated_rust_uses_the_client_numbers() {
     let code = model().to_rust(CodeParts::CLIENT);
     for (number, name) in [(0, "on_small"), (1, "on_big")] {
         let arm = block(
@@ -51,7 +51,7 @@ fn rust_goes_by_them() {
 }
 
 #[test]
-fn typescript_goes_by_them() {
+fn generated_typescript_uses_the_client_numbers() {
     let code = model().to_typescript();
     let at = |text: &str, name: &str| {
         let place = text.find(&format!("name: {name:?}"));

@@ -79,7 +79,7 @@ fn listed(json: &Json, key: &str) -> Vec<(String, Option<usize>)> {
 }
 
 #[test]
-fn members_are_listed_in_the_order_of_their_ids() {
+fn members_are_listed_in_id_order() {
     for seed in SEED..SEED + SCHEMAS {
         let schema = random_schema(seed);
         let json: Json = serde_json::from_str(&description_to_json(&describe(&schema))).expect("JSON");
@@ -111,7 +111,7 @@ fn members_are_listed_in_the_order_of_their_ids() {
 }
 
 #[test]
-fn sizes_are_those_of_the_bytes() {
+fn reported_sizes_equal_the_encoded_sizes() {
     for seed in SEED..SEED + SCHEMAS {
         let mut dice = split_mix(seed);
         let schema = random_schema(seed);
@@ -147,7 +147,7 @@ fn sizes_are_those_of_the_bytes() {
 }
 
 #[test]
-fn totals_are_the_sums_of_what_each_receiver_has() {
+fn totals_are_the_sums_per_receiver() {
     for seed in SEED..SEED + SCHEMAS {
         let schema = random_schema(seed);
         let (one, totals) = (&schema.types()[0], describe(&schema).types[0].totals);
@@ -182,7 +182,7 @@ fn with_client_properties(count: usize) -> Description {
 }
 
 #[test]
-fn what_exceeds_a_single_byte_is_counted() {
+fn members_with_ids_beyond_one_byte_are_counted() {
     for (count, over) in [(0, 0), (252, 0), (253, 0), (254, 2), (507, 255), (508, 257), (509, 258)] {
         let description = with_client_properties(count);
         assert_eq!(description.types[0].client_properties.overflowing(), over, "{count}");
@@ -204,7 +204,7 @@ fn crowded(properties: u16, methods: u16) -> Schema {
 }
 
 #[test]
-fn ids_are_as_long_as_those_of_the_messages() {
+fn reported_id_lengths_equal_those_in_messages() {
     for (properties, methods) in [
         (0, 0),
         (3, 5),
@@ -252,13 +252,13 @@ fn compare(said: &str, name: &str) {
 }
 
 #[test]
-fn the_sample_world_is_described_as_expected() {
+fn the_sample_world_description_matches_the_golden_file() {
     compare(&description_to_json(&sample()), "sample_world.describe.json");
     compare(&to_table(&sample(), Style::Plain), "sample_world.describe.txt");
 }
 
 #[test]
-fn the_table_fits_a_terminal_and_is_coloured_only_when_asked() {
+fn the_table_fits_a_terminal_and_is_coloured_only_on_request() {
     let plain = to_table(&sample(), Style::Plain);
     assert!(!plain.contains('\u{1b}'));
     for line in plain.lines() {
@@ -281,7 +281,7 @@ fn the_table_fits_a_terminal_and_is_coloured_only_when_asked() {
 }
 
 #[test]
-fn advice_stands_at_its_member() {
+fn advice_is_shown_at_its_member() {
     let mut tree = Tree::new();
     tree.insert("entities.xml", "<root> <Avatar/> <Monster/> </root>");
     tree.insert("entity_defs/alias.xml", "<root> <GOLD> UINT32 </GOLD> </root>");
@@ -319,7 +319,7 @@ fn advice_stands_at_its_member() {
 }
 
 #[test]
-fn members_know_where_they_come_from_and_what_is_said_about_them() {
+fn members_have_their_origin_and_comments() {
     let description = sample();
     let avatar = description
         .types

@@ -93,7 +93,7 @@ fn is_updating() -> bool {
 }
 
 #[test]
-fn what_is_said_of_each_case_is_expected() {
+fn each_case_has_the_expected_report() {
     let mut differences = Vec::new();
     for case in cases() {
         let said = case.diff.to_text();
@@ -113,7 +113,7 @@ fn what_is_said_of_each_case_is_expected() {
 const OTHERS: [&str; 2] = ["nothing", "a-release"];
 
 #[test]
-fn every_kind_of_change_has_a_case_that_shows_it() {
+fn every_kind_of_change_has_a_case() {
     let cases = cases();
     for case in cases.iter().filter(|case| !OTHERS.contains(&&*case.kind)) {
         let shows = case.diff.changes.iter().any(|change| kind_of(change) == case.kind);
@@ -194,7 +194,7 @@ fn table(cases: &[Case]) -> String {
 const MARKS: [&str; 2] = ["<!-- the table begins -->\n", "<!-- the table ends -->"];
 
 #[test]
-fn the_table_in_the_documentation_is_that_of_the_cases() {
+fn the_documented_table_matches_the_cases() {
     let page = root().join("docs/changing-definitions.md");
     let text = fs::read_to_string(&page).expect("readable");
     let (before, rest) = text.split_once(MARKS[0]).expect("a mark before the table");
@@ -208,7 +208,7 @@ fn the_table_in_the_documentation_is_that_of_the_cases() {
 }
 
 #[test]
-fn a_guess_says_what_can_be_typed() {
+fn a_suggested_rename_can_be_copied_to_the_command_line() {
     let world = |entity_type: &str, property: &str| {
         let mut one = EntityType::new(entity_type);
         let property = Property::new(property, DataType::UInt8, Distribution::Base);

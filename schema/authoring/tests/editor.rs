@@ -174,7 +174,7 @@ const OFFERED: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_can_stand_at_the_cursor_is_offered() {
+fn valid_completions_are_offered_at_the_cursor() {
     for (file, text, expected) in OFFERED {
         let text = match text.contains("<root") || *text == "|" {
             true => (*text).to_owned(),
@@ -193,7 +193,7 @@ fn what_can_stand_at_the_cursor_is_offered() {
 }
 
 #[test]
-fn the_other_dialect_has_its_own_words() {
+fn completions_follow_the_dialect() {
     let mut tree = Tree::new();
     tree.insert("entities.xml", "<root> <Avatar hasCell=\"true\"/> </root>");
     let text = "<root> <Properties> <hp> <Flags> </Flags> </hp> </Properties>  </root>";
@@ -209,7 +209,7 @@ fn the_other_dialect_has_its_own_words() {
 }
 
 #[test]
-fn a_completion_writes_the_whole_tag_and_no_more() {
+fn a_completion_writes_exactly_the_whole_tag() {
     let cases = [
         ("<root> <Pro|", "Properties", "<root> <Properties> | </Properties>"),
         (
@@ -336,7 +336,7 @@ const TOLD: &[(&str, &str, &str, &[&str])] = &[
 ];
 
 #[test]
-fn what_something_means_and_costs_is_told() {
+fn hover_shows_meaning_and_cost() {
     for (file, behind, word, parts) in TOLD {
         let whole = Draft::new(world("scripts/unread.txt", ""));
         let text = cursor_in(whole.text(file).expect("a file"), behind, word);
@@ -352,7 +352,7 @@ fn what_something_means_and_costs_is_told() {
 }
 
 #[test]
-fn an_id_costs_as_many_bytes_as_it_has() {
+fn the_reported_cost_of_an_id_is_its_length() {
     // With this many methods, properties have 127 slots left, enough for 32 511 of them in two bytes.
     for (properties, bytes) in [(300, 2), (32_511, 2), (32_512, 3)] {
         let property = |i| format!("<p{i}> <Type> INT8 </Type> <Flags> ALL_CLIENTS </Flags> </p{i}>\n");
@@ -370,7 +370,7 @@ fn an_id_costs_as_many_bytes_as_it_has() {
 }
 
 #[test]
-fn costs_are_told_while_the_files_are_broken() {
+fn costs_are_shown_for_files_with_errors() {
     let text = cursor_in(AVATAR, "<Properties>", "gold").replace("</CellMethods>", "<oops");
     let (draft, at) = draft(FILE, &text);
     assert!(!draft.diagnostics().is_empty());
@@ -462,7 +462,7 @@ fn a_file_has_an_outline() {
 }
 
 #[test]
-fn what_was_meant_can_be_written_by_a_program() {
+fn fixes_are_machine_applicable() {
     let cases = [
         ("<Flags> ALL_CLIENT </Flags>", "<Flags> ALL_CLIENTS </Flags>"),
         ("<Persistant> true </Persistant>", "<Persistent> true </Persistent>"),
@@ -527,7 +527,7 @@ fn broken(text: &str, dice: &mut Dice<'_>) -> String {
 }
 
 #[test]
-fn nothing_that_is_typed_makes_it_stumble() {
+fn no_input_causes_a_panic() {
     let seed = 0x5eed_ed17;
     let mut dice = split_mix(seed);
     for round in 0..120 {
@@ -566,7 +566,7 @@ fn nothing_that_is_typed_makes_it_stumble() {
 }
 
 #[test]
-fn what_is_nested_without_end_ends_quickly() {
+fn unbounded_nesting_is_refused_quickly() {
     for piece in ["<Type> ARRAY <of> ", "<a>", "<a", "</a>", "<", "<!--", "\""] {
         let text = format!("<root> <Properties> <hp> {}", piece.repeat(50_000));
         let mut draft = Draft::new(world("scripts/unread.txt", ""));

@@ -23,7 +23,7 @@ fn with_advice(tree: &Tree) -> Compiled {
 }
 
 #[test]
-fn the_wrong_example_breaks_its_rule_and_the_right_one_breaks_none() {
+fn the_wrong_example_breaks_its_rule_and_the_right_one_none() {
     let mut wrong = Vec::new();
     for rule in Rule::ALL {
         let explanation = Explanation::of(*rule);
@@ -66,7 +66,7 @@ fn said(compiled: &Compiled) -> String {
 }
 
 #[test]
-fn an_explanation_shows_both_examples_and_what_is_said() {
+fn an_explanation_shows_both_examples_and_the_diagnostic() {
     for rule in Rule::ALL {
         let text = explain(*rule, Style::Plain);
         for part in [
@@ -86,7 +86,7 @@ fn an_explanation_shows_both_examples_and_what_is_said() {
 }
 
 #[test]
-fn there_is_no_explanation_of_what_is_no_rule() {
+fn an_unknown_rule_has_no_explanation() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("explain");
     let files: BTreeSet<String> = fs::read_dir(folder)
         .expect("readable")

@@ -78,7 +78,7 @@ fn is_same(a: &Compiled, b: &Compiled) -> bool {
 }
 
 #[test]
-fn whatever_is_put_into_a_good_file_is_noticed() {
+fn any_insertion_into_a_valid_file_has_an_effect() {
     let mut ignored = Vec::new();
     let mut tried = 0;
     for (game, tree) in good_games() {
@@ -121,7 +121,7 @@ fn whatever_is_put_into_a_good_file_is_noticed() {
 }
 
 #[test]
-fn a_file_that_nothing_reads_is_noticed() {
+fn an_unread_file_is_reported() {
     for path in [
         "entity_defs/Avatar.DEF",
         "entity_defs/more.xml",

@@ -139,7 +139,7 @@ fn sample() -> Description {
 }
 
 #[test]
-fn every_type_and_member_has_its_place() {
+fn every_type_and_member_has_an_anchor() {
     let description = sample();
     let page = to_page(&description, "sample");
     let tags = check(&page);
@@ -238,7 +238,7 @@ const HOSTILE: [&str; 6] = [
 ];
 
 #[test]
-fn nothing_in_a_file_becomes_a_part_of_the_page() {
+fn file_contents_are_escaped_in_the_page() {
     for (at, hostile) in HOSTILE.into_iter().enumerate() {
         let dict = DataType::FixedDict(annals_def::FixedDict::of(vec![Field::of(hostile, DataType::Int8)]).into());
         let mut one = EntityType::new(hostile);
@@ -283,7 +283,7 @@ fn nothing_in_a_file_becomes_a_part_of_the_page() {
 }
 
 #[test]
-fn only_this_script_and_this_style_sheet_may_do_anything() {
+fn only_the_own_script_and_style_sheet_are_allowed() {
     let page = to_page(&sample(), "sample");
     let policy = check(&page)
         .into_iter()
@@ -308,7 +308,7 @@ const FRAME: usize = 32_000;
 const MEMBER: usize = 2_500;
 
 #[test]
-fn a_large_world_stays_a_page() {
+fn the_page_of_a_large_world_is_bounded() {
     let seed = 0x0d13;
     let mut dice = split_mix(seed);
     let mut types = Vec::new();

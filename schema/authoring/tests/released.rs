@@ -8,7 +8,7 @@ use annals_def::{Renames, Schema, Style, check_dir, render};
 
 /// `annals defs compile defs --out defs/released.schema` rewrites the file for a new release.
 #[test]
-fn what_a_realm_of_the_last_release_holds_has_a_place_in_this_one() {
+fn data_of_the_last_release_can_be_migrated_to_this_one() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
     let released = fs::read(folder.join("released.schema")).expect("there is a release");
     let stored = released;

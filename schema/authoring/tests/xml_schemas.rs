@@ -188,7 +188,7 @@ fn has_listed_root(sample: &Sample) -> bool {
 }
 
 #[test]
-fn what_the_compiler_reads_without_a_word_validates() {
+fn files_without_diagnostics_validate() {
     if !can_validate() {
         return;
     }
@@ -237,7 +237,7 @@ const SAID_BY_XSD: [Rule; 6] = [
 ];
 
 #[test]
-fn what_is_wrong_does_not_validate() {
+fn wrong_files_do_not_validate() {
     if !can_validate() {
         return;
     }

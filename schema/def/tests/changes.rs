@@ -88,7 +88,7 @@ fn spoil(change: &mut Change, dice: &mut Dice<'_>) {
 }
 
 #[test]
-fn a_change_does_what_brute_force_does() {
+fn changes_equal_the_brute_force_model() {
     let (mut slices, mut nested) = (0, 0);
     for seed in 0..SEEDS {
         let mut dice = split_mix(seed);
@@ -119,7 +119,7 @@ fn a_change_does_what_brute_force_does() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_changes_nothing() {
+fn an_invalid_change_is_refused_and_changes_nothing() {
     let mut refused = 0;
     for seed in 0..SEEDS {
         let mut dice = split_mix(seed);
@@ -159,7 +159,7 @@ fn whole_length(data_type: &DataType, value: &Value) -> usize {
 }
 
 #[test]
-fn differences_lead_from_one_value_to_the_other() {
+fn applying_a_difference_gives_the_other_value() {
     for seed in 0..SEEDS {
         let mut dice = split_mix(seed);
         let data_type = type_with_parts(&mut dice);
@@ -221,7 +221,7 @@ fn sample() -> (DataType, Value) {
 }
 
 #[test]
-fn differences_are_as_small_as_a_designer_would_expect() {
+fn differences_are_minimal() {
     let (data_type, value) = sample();
     let ints = |numbers: &[i64]| numbers.iter().copied().map(Value::Int).collect::<Vec<_>>();
     let cases = [
@@ -261,7 +261,7 @@ fn differences_are_as_small_as_a_designer_would_expect() {
 }
 
 #[test]
-fn differences_see_the_bits_of_floats() {
+fn differences_compare_floats_by_their_bits() {
     let floats = DataType::Array(Arc::new(Sequence::of(DataType::Float64)));
     let nan = |bits: u64| Value::Float64(f64::from_bits(0x7ff8_0000_0000_0000 | bits));
     let old = Value::Sequence(vec![Value::Float64(0.0), nan(0), nan(1), Value::Float64(1.0)]);
@@ -300,7 +300,7 @@ fn an_array_of_fixed_size_keeps_its_length_and_a_tuple_has_no_slices() {
 }
 
 #[test]
-fn a_change_that_is_refused_says_where_and_why() {
+fn a_refused_change_reports_path_and_reason() {
     let (data_type, value) = sample();
     let cases = [
         (
@@ -342,7 +342,7 @@ fn a_change_that_is_refused_says_where_and_why() {
 }
 
 #[test]
-fn packed_paths_are_read_as_they_were_written() {
+fn packed_paths_round_trip() {
     for seed in 0..SEEDS {
         let mut dice = split_mix(seed);
         let data_type = type_with_parts(&mut dice);
@@ -377,7 +377,7 @@ fn packed_paths_are_read_as_they_were_written() {
 }
 
 #[test]
-fn damaged_paths_are_refused_or_lead_somewhere() {
+fn damaged_paths_are_refused_or_valid() {
     for seed in 0..SEEDS {
         let mut dice = split_mix(seed);
         let data_type = type_with_parts(&mut dice);
@@ -403,7 +403,7 @@ fn damaged_paths_are_refused_or_lead_somewhere() {
 }
 
 #[test]
-fn a_change_is_not_made_to_a_value_of_another_shape() {
+fn a_change_to_a_value_of_another_type_is_refused() {
     let (_, value) = sample();
     let append = Change::splice(Path(vec![3, 0]), 6, 0, vec![Value::Int(0)]);
     let located = Located::new(append, &value).expect("it fits");
@@ -420,7 +420,7 @@ fn a_change_is_not_made_to_a_value_of_another_shape() {
 }
 
 #[test]
-fn no_change_is_made_among_more_parts_than_a_value_can_have() {
+fn a_change_with_too_many_parts_is_refused() {
     let most = u32::try_from(MAX_LENGTH).expect("a length");
     let append = |length| Change::splice(Path(vec![most - 1]), length, 0, Vec::new());
     let located = Located::with_parts(append(most), vec![most, most]).expect("the greatest lengths");

@@ -123,7 +123,7 @@ fn members_have_the_order_in_the_file() {
 }
 
 #[test]
-fn a_header_is_part_of_the_meaning_only_where_it_orders() {
+fn a_header_size_affects_the_fingerprint_only_if_it_reorders() {
     let with = |header: &str| {
         let of_client = world(&kind("client"), &format!("big BLOB {header}, small BLOB"));
         let of_cell = world(&kind("cell"), &format!("big BLOB {header}, small BLOB"));

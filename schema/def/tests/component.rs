@@ -33,7 +33,7 @@ fn bytes(changes: &[FieldChange]) -> Vec<u8> {
 }
 
 #[test]
-fn marks_and_comparison_give_the_same_changes() {
+fn change_marks_and_comparison_give_the_same_changes() {
     let mut changes_seen = 0;
     for seed in 0..ROUNDS {
         let mut dice = split_mix(seed);
@@ -81,7 +81,7 @@ fn edit(data_type: &DataType, value: &mut Value, dice: &mut annals_def::Dice<'_>
 }
 
 #[test]
-fn a_field_that_was_changed_back_is_not_recorded() {
+fn a_restored_field_is_not_recorded() {
     let types = [const { DataType::UInt8 }; 4];
     let mut tracked = Tracked::new(Four([const { Value::UInt(1) }; 4]));
     tracked.mark(2).0[2] = Value::UInt(9);
@@ -93,7 +93,7 @@ fn a_field_that_was_changed_back_is_not_recorded() {
 }
 
 #[test]
-fn what_was_recorded_by_halves_is_recorded_by_the_rest() {
+fn partially_recorded_changes_are_completed_by_the_next_record() {
     for seed in 0..100 {
         let mut dice = split_mix(seed);
         let dice = &mut dice;

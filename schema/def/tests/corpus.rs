@@ -41,7 +41,7 @@ fn every_game_loads_without_errors() {
 }
 
 #[test]
-fn the_largest_game_has_what_its_files_say() {
+fn the_largest_game_has_the_declared_members() {
     let Some(game) = corpus()
         .map(|folder| folder.join("kbengine-demo"))
         .filter(|game| game.is_dir())

@@ -16,7 +16,7 @@ fn read_as(files: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn the_dialect_says_because_of_what() {
+fn the_reason_for_the_dialect_is_reported() {
     let alias = ("entity_defs/alias.xml", "<root/>");
     let list = (
         "entities.xml",

@@ -55,7 +55,7 @@ fn stops_if_listed(dir: &Path, name: &str) -> bool {
 }
 
 #[test]
-fn what_is_no_file_is_not_opened() {
+fn special_files_are_not_opened() {
     let dir = world();
     let pipe = dir.path().join("entity_defs/Pipe.def");
     let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
@@ -67,7 +67,7 @@ fn what_is_no_file_is_not_opened() {
 }
 
 #[test]
-fn a_loop_of_folders_is_told_and_left() {
+fn a_loop_of_links_is_reported_and_skipped() {
     for target in [".", "..", "interfaces"] {
         let dir = world();
         fs::create_dir(dir.path().join("entity_defs/interfaces")).expect("a folder");
@@ -79,7 +79,7 @@ fn a_loop_of_folders_is_told_and_left() {
 }
 
 #[test]
-fn a_file_of_somebody_else_is_not_shown() {
+fn a_file_outside_the_world_is_not_shown() {
     let secret = tempfile::tempdir().expect("a folder");
     let path = secret.path().join("secret.xml");
     fs::write(&path, "root:x:0").expect("a file");
@@ -92,7 +92,7 @@ fn a_file_of_somebody_else_is_not_shown() {
 }
 
 #[test]
-fn a_link_to_nothing_is_told() {
+fn a_broken_link_is_reported() {
     let dir = world();
     symlink("nothing", dir.path().join("entity_defs/Nothing.def")).expect("a link");
     assert_eq!(problem(dir.path(), Severity::Warning).0, "entity_defs/Nothing.def");
@@ -100,7 +100,7 @@ fn a_link_to_nothing_is_told() {
 }
 
 #[test]
-fn a_world_may_share_its_definitions_by_a_link() {
+fn definitions_can_be_shared_by_a_link() {
     let (shared, dir) = (world(), tempfile::tempdir().expect("a folder"));
     fs::write(dir.path().join("entities.xml"), "<root> <Avatar/> <Twin/> </root>").expect("a file");
     symlink(shared.path().join("entity_defs"), dir.path().join("entity_defs")).expect("a link");

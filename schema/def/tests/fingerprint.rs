@@ -32,7 +32,7 @@ fn original() -> Schema {
 }
 
 #[test]
-fn spelling_does_not_matter() {
+fn spelling_does_not_change_the_fingerprint() {
     let fingerprint = original().fingerprint();
     let commented = AVATAR
         .replace("<level>", "<!-- how far --> <level>\n\n\t")
@@ -75,7 +75,7 @@ fn spelling_does_not_matter() {
 }
 
 #[test]
-fn meaning_does() {
+fn meaning_changes_the_fingerprint() {
     let fingerprint = original().fingerprint();
     for (from, to) in [
         ("LEVEL", "UINT16"),
@@ -105,7 +105,7 @@ fn meaning_does() {
 
 /// Names of kinds are for people: nothing is stored or sent by them, and clients need not know them.
 #[test]
-fn names_of_the_ledger_are_of_the_schema_and_not_of_its_clients() {
+fn ledger_names_change_the_schema_but_not_the_client_fingerprint() {
     let named = |text: &str| {
         let ledger = ("ledger.xml", text);
         schema(&[LIST, MONSTER, NAMED, ALIAS, ("entity_defs/Avatar.def", AVATAR), ledger])

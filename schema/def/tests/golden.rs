@@ -66,7 +66,7 @@ fn rule_of(case: &Path) -> Option<Rule> {
 }
 
 #[test]
-fn what_is_wrong_is_explained() {
+fn errors_match_the_golden_files() {
     let mut differences = Vec::new();
     for case in cases("err") {
         let (compiled, said) = compiled(&case);
@@ -89,7 +89,7 @@ fn what_is_wrong_is_explained() {
 }
 
 #[test]
-fn what_is_odd_loads_and_is_named() {
+fn warnings_match_the_golden_files_and_do_not_prevent_loading() {
     let mut differences = Vec::new();
     for case in cases("ok") {
         let (compiled, said) = compiled(&case);
@@ -111,7 +111,7 @@ fn what_is_odd_loads_and_is_named() {
 }
 
 #[test]
-fn what_could_be_better_is_told_to_those_who_ask() {
+fn advice_is_given_on_request() {
     let mut differences = Vec::new();
     for case in cases("lint") {
         let tree = tree_of(&case);
@@ -152,7 +152,7 @@ fn every_rule_has_a_case() {
 }
 
 #[test]
-fn codes_are_unique_and_lead_back_to_their_rules() {
+fn codes_are_unique_and_map_to_their_rules() {
     let numbers: BTreeSet<u16> = Rule::ALL.iter().map(|rule| rule.text().number).collect();
     assert_eq!(numbers.len(), Rule::ALL.len());
     for rule in Rule::ALL {

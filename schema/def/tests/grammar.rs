@@ -120,7 +120,7 @@ fn found(dialect: Dialect, kind: FileKind, text: &str, line: u32) -> Vec<Rule> {
 }
 
 #[test]
-fn what_a_table_has_is_read_and_what_it_has_not_is_reported() {
+fn tags_in_a_table_are_read_and_others_are_reported() {
     let mut tried = 0;
     for dialect in DIALECTS {
         for kind in FileKind::ALL {
@@ -151,7 +151,7 @@ fn what_a_table_has_is_read_and_what_it_has_not_is_reported() {
 }
 
 #[test]
-fn what_is_wrong_where_it_stands_is_reported() {
+fn misplaced_tags_are_reported() {
     for dialect in DIALECTS {
         for (spot, content) in places(FileKind::Definition, dialect) {
             for tag in content.tags.iter().filter(|tag| tag.occurs == Occurs::Misplaced) {
@@ -163,7 +163,7 @@ fn what_is_wrong_where_it_stands_is_reported() {
 }
 
 #[test]
-fn every_word_of_the_tables_is_read_as_they_say() {
+fn every_keyword_of_the_tables_is_read_as_specified() {
     for dialect in DIALECTS {
         let member = |of_type: &str, flag: &str| {
             let text = format!(
@@ -203,7 +203,7 @@ fn all_tags() -> Vec<&'static Tag> {
 }
 
 #[test]
-fn the_reader_asks_for_what_the_tables_have() {
+fn the_reader_uses_only_tags_of_the_tables() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/read");
     let files = folder
         .read_dir()
@@ -232,7 +232,7 @@ fn the_reader_asks_for_what_the_tables_have() {
 }
 
 #[test]
-fn every_word_is_explained_in_a_sentence() {
+fn every_keyword_has_a_description() {
     let tags = all_tags().into_iter().map(|tag| (tag.name, tag.says));
     let types = TYPES.iter().map(|word| (word.name, word.says));
     let flags = FLAGS.iter().map(|flag| (flag.name, flag.says()));

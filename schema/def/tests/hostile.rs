@@ -36,7 +36,7 @@ fn repeat(count: usize, mut part: impl FnMut(usize, &mut String)) -> String {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_named() {
+fn a_missing_folder_is_named() {
     let (schema, diagnostics) = check_dir(Path::new("/there/is/no/such/folder"));
     assert!(schema.is_none());
     assert_eq!(diagnostics.len(), 1);
@@ -49,13 +49,13 @@ fn a_folder_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_huge_file_is_refused_unread() {
+fn a_huge_file_is_refused_without_reading_it() {
     let huge = " ".repeat(MAX_FILE_BYTES + 1);
     refused(&tree(&[("entity_defs/Avatar.def", &huge)]), Rule::TooLarge);
 }
 
 #[test]
-fn a_hundred_thousand_levels_are_refused_at_the_limit() {
+fn deep_nesting_is_refused_at_the_limit() {
     let deep = "<a>".repeat(100_000);
     refused(&tree(&[("entity_defs/Avatar.def", &deep)]), Rule::TooDeep);
 }
@@ -129,7 +129,7 @@ fn repetitions() -> Vec<(&'static str, String, Option<Rule>)> {
 }
 
 #[test]
-fn files_full_of_one_thing_are_read_or_refused_in_one_pass() {
+fn repetitive_files_are_read_or_refused_in_one_pass() {
     for (what, text, rule) in repetitions() {
         let compiled = compile(&tree(&[("entity_defs/Avatar.def", &text)]));
         match rule {
@@ -140,7 +140,7 @@ fn files_full_of_one_thing_are_read_or_refused_in_one_pass() {
 }
 
 #[test]
-fn a_file_full_of_mistakes_is_cut_short() {
+fn diagnostics_of_a_file_are_bounded() {
     let tags = repeat(200_000, |i, text| {
         let _ = write!(text, "<Propertis{i}/>");
     });
@@ -179,7 +179,7 @@ fn slip_behind_odd_tags(comment: &str) -> Tree {
 }
 
 #[test]
-fn no_number_of_warnings_hides_an_error() {
+fn warnings_never_hide_an_error() {
     let compiled = refused(&slip_behind_odd_tags(""), Rule::UnknownType);
     let count = |severity| compiled.diagnostics.iter().filter(|d| d.severity == severity).count();
     assert_eq!((count(Severity::Error), count(Severity::Warning)), (1, MAX_FINDINGS));
@@ -194,7 +194,7 @@ fn no_number_of_warnings_hides_an_error() {
 }
 
 #[test]
-fn a_digest_says_the_same_thing_a_few_times_and_errors_last() {
+fn a_digest_limits_repetitions_and_ends_with_the_errors() {
     let mut tree = tree(&[(
         "entity_defs/Avatar.def",
         "<root> <Properties> <p> <Type> INTT </Type> <Flags> BASE </Flags> </p> </Properties> </root>",
@@ -218,7 +218,7 @@ fn a_digest_says_the_same_thing_a_few_times_and_errors_last() {
 }
 
 #[test]
-fn what_is_allowed_takes_no_room_from_what_is_not() {
+fn allowed_diagnostics_do_not_count_towards_the_limit() {
     let mut tree = slip_behind_odd_tags("<!-- allow D0101: of the old tools -->");
     tree.insert("entity_defs/T58.def", "<root> <Propertis/> </root>");
     let compiled = refused(&tree, Rule::UnknownType);
@@ -227,7 +227,7 @@ fn what_is_allowed_takes_no_room_from_what_is_not() {
 }
 
 #[test]
-fn aliases_of_aliases_do_not_double_for_ever() {
+fn aliases_of_aliases_do_not_grow_exponentially() {
     let mut aliases = "<root> <A0> FIXED_DICT <Properties> <x> <Type> INT8 </Type> </x> </Properties> </A0>".to_owned();
     for i in 1..2_000 {
         let before = i - 1;
@@ -276,7 +276,7 @@ fn copies_of_a_large_default_are_counted() {
 }
 
 #[test]
-fn copies_to_heirs_are_counted() {
+fn copies_to_derived_types_are_counted() {
     let text = "x".repeat(1 << 20);
     let interface = format!(
         "<root> <Properties> <motto> <Type> STRING </Type> <Flags> BASE </Flags> <Default> {text} </Default> </motto> </Properties> </root>"
@@ -296,7 +296,7 @@ fn copies_to_heirs_are_counted() {
 }
 
 #[test]
-fn a_thousand_generations_are_refused() {
+fn an_inheritance_chain_of_a_thousand_is_refused() {
     let mut tree = tree(&[("entity_defs/Avatar.def", "<root> <Parent> P0 </Parent> </root>")]);
     for i in 0..1_000 {
         tree.insert(

@@ -40,7 +40,7 @@ fn renames(old: &Schema, new: &Schema, all: &[&str]) -> Result<Renames, RenameEr
 }
 
 #[test]
-fn a_value_without_a_counterpart_is_named_with_its_place() {
+fn a_value_without_a_counterpart_is_named_with_its_path() {
     let item = |count| FixedDict::of(vec![Field::of("item", DataType::UInt32), Field::of("count", count)]);
     let bag = |count| DataType::Array(Arc::new(Sequence::of(DataType::FixedDict(Arc::new(item(count))))));
     let plan = retyped(bag(DataType::UInt16), bag(DataType::UInt8));
@@ -57,7 +57,7 @@ fn a_value_without_a_counterpart_is_named_with_its_place() {
 }
 
 #[test]
-fn what_was_not_written_under_the_old_definitions_is_refused() {
+fn data_not_of_the_old_definitions_is_refused() {
     let plan = retyped(DataType::UInt8, DataType::UInt16);
     let error = plan
         .convert_stored("Avatar", &row("bag", Value::UInt(300)))
@@ -76,7 +76,7 @@ fn what_was_not_written_under_the_old_definitions_is_refused() {
 }
 
 #[test]
-fn what_rows_have_of_releases_before_the_old_one_is_dropped() {
+fn row_data_of_earlier_releases_is_dropped() {
     let plan = retyped(DataType::UInt8, DataType::UInt16);
     let mut row = row("bag", Value::UInt(3));
     row.insert("of long ago".into(), Value::UInt(4));
@@ -85,7 +85,7 @@ fn what_rows_have_of_releases_before_the_old_one_is_dropped() {
 }
 
 #[test]
-fn a_sequence_whose_elements_are_stored_in_no_bytes_can_be_less_long() {
+fn a_sequence_of_zero_size_elements_can_be_shortened() {
     let element = |persistent| {
         let field = Field {
             persistent,
@@ -102,7 +102,7 @@ fn a_sequence_whose_elements_are_stored_in_no_bytes_can_be_less_long() {
 }
 
 #[test]
-fn mailboxes_follow_the_types_they_name() {
+fn mailboxes_keep_their_types_by_name() {
     let types = |names: &[&str]| {
         let mut all: Vec<EntityType> = names.iter().map(|name| EntityType::new(*name)).collect();
         let friends = DataType::Array(Arc::new(Sequence::of(DataType::Mailbox)));
@@ -144,7 +144,7 @@ fn a_new_argument_has_the_default_of_its_type() {
 }
 
 #[test]
-fn a_call_that_was_not_made_under_the_old_definitions_is_refused() {
+fn a_call_not_of_the_old_definitions_is_refused() {
     let pair = |fields: &[&str]| {
         let fields = fields.iter().map(|name| Field::of(*name, DataType::UInt8)).collect();
         DataType::FixedDict(Arc::new(FixedDict::of(fields)))
@@ -182,7 +182,7 @@ fn a_call_that_was_not_made_under_the_old_definitions_is_refused() {
 }
 
 #[test]
-fn two_properties_can_change_names() {
+fn two_properties_can_swap_names() {
     let old = schema(vec![avatar(vec![
         property("a", DataType::UInt8),
         property("b", DataType::UInt8),
@@ -196,7 +196,7 @@ fn two_properties_can_change_names() {
 }
 
 #[test]
-fn a_rename_that_says_nothing_is_refused() {
+fn a_rename_without_effect_is_refused() {
     let old = schema(vec![avatar(vec![
         property("a", DataType::UInt8),
         property("b", DataType::UInt8),

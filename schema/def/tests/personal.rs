@@ -28,7 +28,7 @@ fn schema(tags: &[&str]) -> Schema {
 }
 
 #[test]
-fn a_personal_member_is_kept_as_what_is_sealed() {
+fn a_personal_member_is_stored_as_sealed_bytes() {
     let schema = schema(&[TYPE, FLAGS, STORED, PERSONAL]);
     let email = schema
         .type_named("Avatar")
@@ -50,7 +50,7 @@ fn a_personal_member_is_kept_as_what_is_sealed() {
 }
 
 #[test]
-fn what_cannot_be_sealed_is_named() {
+fn members_that_cannot_be_sealed_are_named() {
     let wrong: [&[&str]; 9] = [
         &[TYPE, "<Flags> BASE_AND_CLIENT </Flags>", STORED, PERSONAL],
         &[TYPE, "<Flags> CELL_PRIVATE </Flags>", STORED, PERSONAL],
@@ -76,7 +76,7 @@ fn what_cannot_be_sealed_is_named() {
 }
 
 #[test]
-fn a_member_with_a_value_does_not_become_personal_or_cease_to_be() {
+fn an_existing_member_cannot_change_whether_it_is_personal() {
     let plain = schema(&["<Type> BLOB </Type>", FLAGS, STORED]);
     let sealed = schema(&["<Type> BLOB </Type>", FLAGS, STORED, PERSONAL]);
     let other = schema(&[TYPE, FLAGS, STORED, PERSONAL]);

@@ -10,7 +10,7 @@ fn reference() -> String {
 }
 
 #[test]
-fn its_world_compiles_without_a_word() {
+fn the_reference_world_compiles_without_diagnostics() {
     let text = reference();
     let mut tree = Tree::new();
     for block in text.split("```xml\n").collect::<Vec<_>>().windows(2) {
@@ -28,7 +28,7 @@ fn its_world_compiles_without_a_word() {
 }
 
 #[test]
-fn it_lists_every_rule() {
+fn the_reference_lists_every_rule() {
     let text = reference();
     let listed: Vec<&str> = text.lines().filter(|line| line.starts_with("| D0")).collect();
     let rules: Vec<String> = Rule::ALL
@@ -50,7 +50,7 @@ fn article(severity: Severity) -> &'static str {
 }
 
 #[test]
-fn every_tag_that_is_read_is_mentioned() {
+fn the_reference_mentions_every_tag() {
     let text = reference();
     for tag in [
         "Parent",

@@ -8,7 +8,7 @@ use annals_def::{Exposure, Reach, Schema, Style, check_dir, render, survey_dir};
 use support::describe;
 
 #[test]
-fn advice_that_it_does_not_take_it_allows_with_a_reason() {
+fn ignored_advice_is_allowed_with_a_reason() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
     let diagnostics = survey_dir(&folder).diagnostics;
     assert!(diagnostics.is_empty(), "{}", render(&diagnostics, Style::Plain));
@@ -23,7 +23,7 @@ fn sample() -> Schema {
 
 /// `UPDATE_EXPECT=1 cargo test -p annals-def --test sample_world` updates the expectation.
 #[test]
-fn it_compiles_without_a_word_to_what_is_expected() {
+fn the_sample_world_compiles_cleanly_to_the_expected_schema() {
     let said = describe(&sample());
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("test_data/sample_world.expected");
     #[expect(clippy::disallowed_methods, reason = "a test may look at its environment")]
@@ -34,7 +34,7 @@ fn it_compiles_without_a_word_to_what_is_expected() {
 }
 
 #[test]
-fn the_avatar_has_what_the_demonstration_drives() {
+fn the_avatar_has_the_members_of_the_demonstration() {
     let schema = sample();
     let avatar = schema.type_named("Avatar").expect("listed");
     assert!(avatar.parts.base && avatar.parts.cell && avatar.parts.client);

@@ -133,7 +133,7 @@ fn random_methods(dice: &mut Dice<'_>) -> Vec<Method> {
 }
 
 #[test]
-fn a_schema_survives_its_stored_form() {
+fn a_schema_round_trips_through_its_stored_form() {
     for seed in 0..300 {
         let schema = random_schema(&mut split_mix(seed));
         let bytes = schema.encode();
@@ -208,7 +208,7 @@ fn names_are_stored_once_in_order_or_refused() {
 }
 
 #[test]
-fn what_is_no_distance_is_refused_wherever_one_stands() {
+fn invalid_distances_are_refused_everywhere() {
     let set: [fn(&mut EntityType, f32); 8] = [
         |entity_type, metres| entity_type.appeal_radius = metres,
         |entity_type, metres| entity_type.lod_levels[0].radius = metres,
@@ -243,7 +243,7 @@ fn what_is_no_distance_is_refused_wherever_one_stands() {
 }
 
 #[test]
-fn every_cut_is_refused() {
+fn every_truncation_is_refused() {
     let bytes = random_schema(&mut split_mix(11)).encode();
     for length in 0..bytes.len() {
         let error = Schema::decode(&bytes[..length]).expect_err("bytes are missing");
@@ -255,7 +255,7 @@ fn every_cut_is_refused() {
 }
 
 #[test]
-fn noise_is_refused_quickly() {
+fn random_bytes_are_refused_quickly() {
     for seed in 0..2_000 {
         let mut dice = split_mix(seed);
         let mut bytes = vec![1 + (seed % 2) as u8];
@@ -267,7 +267,7 @@ fn noise_is_refused_quickly() {
 }
 
 #[test]
-fn client_ids_follow_the_stream_size_and_then_the_declaration() {
+fn client_ids_are_ordered_by_stream_size_then_declaration() {
     let mut avatar = EntityType::new("Avatar");
     for (name, data_type, distribution) in [
         ("title", DataType::Unicode, Distribution::AllClients),

@@ -29,7 +29,7 @@ fn bytes(hexadecimal: &str) -> Vec<u8> {
 }
 
 #[test]
-fn every_value_has_the_bytes_it_always_had() {
+fn every_value_has_the_recorded_bytes() {
     let text = include_str!("../test_data/stream_vectors.txt");
     let mut count = 0;
     for line in text.lines().filter(|line| !line.starts_with('#')) {

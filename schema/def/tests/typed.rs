@@ -80,7 +80,7 @@ fn outer() -> DataType {
 }
 
 #[test]
-fn every_type_returns_what_it_was_given() {
+fn every_type_round_trips() {
     returns::<i8>(&DataType::Int8);
     returns::<i16>(&DataType::Int16);
     returns::<i32>(&DataType::Int32);
@@ -118,7 +118,7 @@ fn floats_keep_their_bits() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_where_it_does_not() {
+fn a_value_that_does_not_fit_is_refused_with_its_path() {
     let refused = |value: Value| Vec::<Outer>::from_value(&value).unwrap_err().to_string();
     let dict = |list: Vec<Value>, inner: Value| Value::Sequence(vec![Value::Dict(vec![Value::Sequence(list), inner])]);
     let cases = [

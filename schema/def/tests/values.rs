@@ -16,7 +16,7 @@ fn bytes_of(data_type: &DataType, value: &Value, form: Form) -> Vec<u8> {
 }
 
 #[test]
-fn generated_values_fit_and_survive_their_bytes() {
+fn generated_values_fit_and_round_trip() {
     for seed in 0..SEEDS {
         let mut dice = split_mix(seed);
         let data_type = generate_type(4, &mut dice);
@@ -35,7 +35,7 @@ fn generated_values_fit_and_survive_their_bytes() {
 }
 
 #[test]
-fn the_stored_form_keeps_what_is_persistent() {
+fn the_stored_form_keeps_persistent_members() {
     for seed in 0..SEEDS {
         let mut dice = split_mix(seed);
         let data_type = generate_type(4, &mut dice);
@@ -68,7 +68,7 @@ fn the_default_of_every_type_fits_it() {
 }
 
 #[test]
-fn damaged_bytes_are_refused_or_mean_what_they_say() {
+fn damaged_bytes_are_refused_or_canonical() {
     for seed in 0..SEEDS {
         let mut dice = split_mix(seed);
         let data_type = generate_type(4, &mut dice);
@@ -112,7 +112,7 @@ fn a_false_length_allocates_nothing() {
 }
 
 #[test]
-fn each_length_has_one_form() {
+fn each_length_has_one_encoding() {
     assert_eq!(
         decode_all(&DataType::Blob, Form::Whole, &[0xff, 3, 0, 0, 1, 2, 3]),
         Err(DecodeError::LongForm(3))
@@ -126,7 +126,7 @@ fn each_length_has_one_form() {
 }
 
 #[test]
-fn a_mismatch_says_where_and_why() {
+fn a_mismatch_reports_path_and_reason() {
     let item = FixedDict::of(vec![
         Field::of("id", DataType::UInt32),
         Field::of("marks", DataType::Array(Arc::new(Sequence::of(DataType::Int8)))),

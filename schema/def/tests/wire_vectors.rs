@@ -97,7 +97,7 @@ fn members_have_the_ids_in_the_file() {
 }
 
 #[test]
-fn every_member_has_an_id_of_its_own_and_no_other_is_taken() {
+fn member_ids_are_unique_and_other_ids_are_rejected() {
     let sizes = [
         0, 1, 2, 125, 126, 127, 128, 253, 254, 255, 256, 257, 509, 510, 511, 5_000, 32_639, 65_535,
     ];

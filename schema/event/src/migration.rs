@@ -194,8 +194,9 @@ impl Migration {
             return Ok(Vec::new());
         }
         let converted = kind.and_then(|kind| self.plan.convert_answer(of, kind, values));
-        converted
-            .ok_or_else(|| CallError::Internal("it answered under definitions that the realm has no more".to_owned()))
+        converted.ok_or_else(|| {
+            CallError::Internal("the reply was written under definitions that the realm has dropped".to_owned())
+        })
     }
 
     fn creation(&self, creation: &CellCreation) -> Result<CellCreation, MigrationError> {
@@ -222,7 +223,7 @@ impl OwnerState {
         if header.opens {
             return Ok(true);
         }
-        let why = "it was written under other definitions than the batch before, and opens no epoch";
+        let why = "its definitions differ from those of the previous batch, and it opens no epoch";
         Err(self.impossible(Subject::Owner, "batch", why))
     }
 }

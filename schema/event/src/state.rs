@@ -131,10 +131,10 @@ impl OwnerState {
     /// As [`OwnerState::fold`].
     pub fn fold_with(&mut self, batch: &Batch, mut before: impl FnMut(&Self, &Event)) -> Result<(), Impossible> {
         if batch.header.owner != self.owner || !batch.follows(&self.tail) {
-            return Err(self.impossible(Subject::Owner, "batch", "it does not follow the batch before"));
+            return Err(self.impossible(Subject::Owner, "batch", "it does not follow the previous batch"));
         }
         if self.tail.batch.0 > 0 && batch.header.schema != self.schema {
-            let why = "it was written under other definitions than the batch before, and nothing was migrated to them";
+            let why = "its definitions differ from those of the previous batch, and no migration leads to them";
             return Err(self.impossible(Subject::Owner, "batch", why));
         }
         let mut consumed = batch.header.consumed.iter().peekable();
@@ -349,7 +349,7 @@ impl OwnerState {
                 self.ledger.notice = *notice;
                 Ok(())
             }
-            _ => apply_to_links(&mut self.links, body).unwrap_or(Err("it is not about an owner")),
+            _ => apply_to_links(&mut self.links, body).unwrap_or(Err("the event does not concern an owner")),
         }
     }
 
@@ -368,9 +368,12 @@ impl OwnerState {
             }
             Body::BaseCreated(_) | Body::CellCreated(_) | Body::Onloaded { .. } => self.begin(entity, event)?,
             Body::Returned { to, number } => {
-                let (returned, image) = self.departing.remove(&(*to, *number)).ok_or("it was not under way")?;
+                let (returned, image) = self
+                    .departing
+                    .remove(&(*to, *number))
+                    .ok_or("the entity is not in hand-over")?;
                 if returned != entity || self.entities.insert(entity, image).is_some() {
-                    return Err("another entity was under way");
+                    return Err("another entity is in hand-over");
                 }
                 return Ok(());
             }
@@ -379,7 +382,7 @@ impl OwnerState {
                     .departing
                     .remove(&(*to, *number))
                     .map(drop)
-                    .ok_or("it was not under way");
+                    .ok_or("the entity is not in hand-over");
             }
             _ => {}
         }
@@ -451,7 +454,7 @@ impl OwnerState {
                 }
                 image
             }
-            _ => return Err("nothing begins with it"),
+            _ => return Err("nothing begins with this event"),
         };
         if self.entities.contains_key(&entity) {
             return Err("the entity exists already");
@@ -551,19 +554,19 @@ fn apply_to_image(entity: EntityId, image: &mut Image, body: &Body) -> Result<()
             change
                 .make(held)
                 .map(drop)
-                .map_err(|_| "the property has another shape than when it was changed")
+                .map_err(|_| "the property differs in shape from the changed value")
         }
         Body::Invoked { .. } => Ok(()),
         Body::Admitted { .. } => match &image.part {
             PartImage::Base(_) => Ok(()),
-            PartImage::Cell(_) => Err("clients come to base parts"),
+            PartImage::Cell(_) => Err("only a base part has a client"),
         },
         Body::Moved(place) => match &mut image.part {
             PartImage::Cell(cell) => {
                 cell.place = *place;
                 Ok(())
             }
-            PartImage::Base(_) => Err("a base part stands nowhere"),
+            PartImage::Base(_) => Err("a base part has no position"),
         },
         Body::TimerSet { timer, at } => {
             image.timers.insert(*timer, *at);
@@ -580,11 +583,11 @@ fn apply_to_image(entity: EntityId, image: &mut Image, body: &Body) -> Result<()
                 cell.movement_control = *movement_control;
                 Ok(())
             }
-            PartImage::Base(_) => Err("a base part goes nowhere"),
+            PartImage::Base(_) => Err("a base part does not move"),
         },
         Body::Sighted(change) => match &mut image.part {
             PartImage::Cell(cell) => cell.sight.apply(change),
-            PartImage::Base(_) => Err("a base part sees nothing"),
+            PartImage::Base(_) => Err("a base part has no view"),
         },
         Body::ClientSet(client) => {
             image.client = *client;
@@ -597,9 +600,9 @@ fn apply_to_image(entity: EntityId, image: &mut Image, body: &Body) -> Result<()
         | Body::Booked(_)
         | Body::Restated { .. } => match &mut image.part {
             PartImage::Base(base) => apply_to_base(entity, base, body),
-            PartImage::Cell(_) => Err("it is about a base part"),
+            PartImage::Cell(_) => Err("the event concerns a base part"),
         },
-        _ => apply_to_links(&mut image.links, body).unwrap_or(Err("it is not about an entity")),
+        _ => apply_to_links(&mut image.links, body).unwrap_or(Err("the event does not concern an entity")),
     }
 }
 
@@ -618,7 +621,7 @@ fn apply_to_base(entity: EntityId, base: &mut BaseImage, body: &Body) -> Result<
         Body::Booked(news) => base.ledger.book(entity, news)?,
         // The value is derived from the booking.
         Body::Restated { .. } => {}
-        _ => return Err("it is not about a base part"),
+        _ => return Err("the event does not concern a base part"),
     }
     Ok(())
 }
@@ -641,7 +644,7 @@ fn apply_to_links(links: &mut Links, body: &Body) -> Option<Result<(), &'static 
                 sent.unconfirmed = sent.unconfirmed.split_off(&upto.next());
                 Ok(())
             }
-            None => Err("nothing was called there"),
+            None => Err("there is no such call link"),
         },
         Body::Awaits { to, number, awaiting } => {
             links.awaiting.insert((*to, *number), awaiting.clone());
@@ -651,7 +654,7 @@ fn apply_to_links(links: &mut Links, body: &Body) -> Option<Result<(), &'static 
             .awaiting
             .remove(&(*to, *number))
             .map(drop)
-            .ok_or("no reply was waited for"),
+            .ok_or("no reply is expected"),
         _ => return None,
     })
 }

@@ -61,7 +61,7 @@ fn changes_have_the_bytes_in_the_file() {
 }
 
 #[test]
-fn changes_are_read_as_they_were_written_and_nothing_else_is() {
+fn only_canonical_changes_are_decoded() {
     for seed in 0..SEEDS {
         let mut dice = split_mix(seed);
         let data_type = generate_type(4, &mut dice);
@@ -87,7 +87,7 @@ fn an_index_beyond_the_parts_is_refused() {
         ("00 01 05 05 01 00", "elements 5 to 6 of 5"),
         ("00 01 05 06 00 00", "behind the end"),
         ("00 02 00", "neither set nor splice"),
-        ("ff ff ff ff 0f 00 00", "so many steps are not there"),
+        ("ff ff ff ff 0f 00 00", "fewer steps than the count"),
     ] {
         assert_eq!(read(&bytes(refused)), None, "{why}");
     }

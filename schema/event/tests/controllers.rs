@@ -56,7 +56,7 @@ fn control(controller: u32, what: ControllerEvent) -> Event {
 }
 
 #[test]
-fn what_cannot_become_of_a_controller_is_refused() {
+fn impossible_controller_events_are_refused() {
     let gait = Gait::at(1.0);
     let watch = |inside: u64| Task::Watch {
         range: 1.0,
@@ -84,9 +84,9 @@ fn what_cannot_become_of_a_controller_is_refused() {
         (turn(), 2, ControllerEvent::Gone, "one that was never there"),
         (turn(), 1, advanced(0), "one that goes nowhere"),
         (follow(), 1, advanced(2), "beyond the end of its path"),
-        (follow(), 1, ControllerEvent::Caught(who), "one that watches nobody"),
-        (watch(5), 1, ControllerEvent::Caught(who), "who is there already"),
-        (watch(4), 1, ControllerEvent::Released(who), "who is not there"),
+        (follow(), 1, ControllerEvent::Caught(who), "one without a trap"),
+        (watch(5), 1, ControllerEvent::Caught(who), "an entity already in it"),
+        (watch(4), 1, ControllerEvent::Released(who), "an entity not in it"),
         (
             watch(TRAP_LIMIT as u64),
             1,
@@ -108,7 +108,7 @@ fn what_cannot_become_of_a_controller_is_refused() {
 }
 
 #[test]
-fn movement_control_is_held_once_set_and_an_unsound_one_is_not_read() {
+fn movement_control_is_kept_and_an_invalid_one_is_not_decoded() {
     let controlled = |top_speed, top_speed_y| Event {
         body: Body::ControlChanged(MovementControl {
             driver: Driver::Server,
@@ -141,7 +141,7 @@ fn movement_control_is_held_once_set_and_an_unsound_one_is_not_read() {
 }
 
 #[test]
-fn controllers_that_cannot_be_are_not_read() {
+fn invalid_controllers_are_not_decoded() {
     let gait = Gait::at(1.0);
     let follow = |places: usize, leg, gait| Task::Follow {
         path: vec![PLACE; places],
@@ -164,7 +164,7 @@ fn controllers_that_cannot_be_are_not_read() {
             inside: (0..TRAP_LIMIT as u64).map(EntityId).collect(),
         },
     ] {
-        read(sound).expect("it can be");
+        read(sound).expect("the call is permitted");
     }
     let mut seat = Seat::default();
     seat.direction.roll = f32::NAN;

@@ -321,13 +321,13 @@ fn calls_and_notices_are_read_back() {
         notice.write(&mut bytes);
         assert_eq!(Notice::read(&bytes).as_ref(), Ok(&notice), "seed {seed}");
         bytes.push(0);
-        assert!(Notice::read(&bytes).is_err(), "seed {seed}: something follows");
+        assert!(Notice::read(&bytes).is_err(), "seed {seed}: trailing bytes");
     }
 }
 
 /// Players choose the ids in an order: whatever they choose, the log can be decoded afterwards.
 #[test]
-fn what_passes_for_an_order_is_read_back_whatever_it_names() {
+fn every_valid_order_round_trips() {
     let mut passed = 0;
     for (seed, mut dice) in cases() {
         let mut order = dice.order();
@@ -402,7 +402,7 @@ fn changed(version: u64, gone: u64, come: u64) -> Option<Change> {
 }
 
 #[test]
-fn a_base_part_counts_its_orders_and_forgets_those_that_were_answered() {
+fn a_base_part_counts_its_orders_and_drops_answered_ones() {
     let mut state = base();
     let order = |number| Body::Ordered {
         number: TransferNumber(number),
@@ -429,7 +429,7 @@ fn a_base_part_counts_its_orders_and_forgets_those_that_were_answered() {
 }
 
 #[test]
-fn holdings_follow_a_statement_without_a_gap_and_never_fall_below_nothing() {
+fn holdings_follow_statements_without_a_gap_and_are_never_negative() {
     let of = TransferId::default();
     let mut state = base();
     let why = apply(&mut state.clone(), booking(of, changed(1, 0, 5))).expect_err("no statement came");
@@ -490,7 +490,7 @@ fn the_ledgers_owner_takes_each_notice_and_each_entry_once() {
 }
 
 #[test]
-fn an_order_is_checked_as_far_as_it_shows() {
+fn an_order_is_checked_without_the_ledger_state() {
     let give = |assets| Order::Give {
         slot: Slot(0),
         to: DatabaseId(1),
@@ -531,7 +531,7 @@ fn an_order_is_checked_as_far_as_it_shows() {
 }
 
 #[test]
-fn an_operators_order_says_whose_it_is() {
+fn an_operators_order_names_its_operator() {
     let crowd = |count: u64| Assets {
         items: (0..count).map(|serial| (Serial(serial), AssetKind(1))).collect(),
         ..Assets::default()
@@ -579,7 +579,7 @@ fn an_operators_order_says_whose_it_is() {
 }
 
 #[test]
-fn no_statement_takes_more_than_is_counted_for_one() {
+fn statements_fit_their_reserved_size() {
     let kind = |number: usize| AssetKind(u32::MAX - u32::try_from(number).expect("few"));
     let slot = |number: usize| Slot(u16::MAX - u16::try_from(number).expect("few"));
     // The largest encoding: each asset in a slot of its own, with the largest numbers.

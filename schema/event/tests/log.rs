@@ -381,7 +381,7 @@ fn replay_of_the_bytes_gives_the_live_state() {
 }
 
 #[test]
-fn a_snapshot_is_the_state() {
+fn a_snapshot_equals_the_state() {
     for (seed, run) in runs() {
         let mut own = Vec::new();
         run.state.write_own(&mut own);
@@ -423,7 +423,7 @@ fn no_flipped_bit_and_no_cut_goes_unnoticed() {
 }
 
 #[test]
-fn numbers_that_nothing_comes_before_or_after_are_refused() {
+fn numbers_without_a_predecessor_or_successor_are_refused() {
     let imprint = Imprint {
         realm: "test".into(),
         owner: OwnerId(1),
@@ -443,7 +443,7 @@ fn numbers_that_nothing_comes_before_or_after_are_refused() {
 }
 
 #[test]
-fn numbers_that_count_one_by_one_are_refused_where_nothing_counts_to() {
+fn unreachable_sequence_numbers_are_refused() {
     let mut run = Run::new(1);
     run.create();
     let (&entity, sound) = run.state.entities.first_key_value().expect("it was created");
@@ -507,7 +507,7 @@ fn numbers_that_count_one_by_one_are_refused_where_nothing_counts_to() {
 }
 
 #[test]
-fn a_realm_begins_once_and_with_an_entity_that_is_there() {
+fn a_realm_begins_once_with_an_existing_entity() {
     let begins = |entity| Event {
         subject: Subject::Owner,
         cause: Cause(0),
@@ -539,7 +539,7 @@ fn a_realm_begins_once_and_with_an_entity_that_is_there() {
 }
 
 #[test]
-fn what_cannot_have_happened_is_refused() {
+fn impossible_events_are_refused() {
     let mut state = OwnerState::new(OWNER, Part::Cell);
     let subject = Subject::Entity(EntityId(1), Part::Cell);
     let event = |history, body| Event {

@@ -127,7 +127,7 @@ fn lives(schema: &Schema, image: &Image) -> bool {
 }
 
 #[test]
-fn what_a_log_folds_to_lives_on_as_its_class_says() {
+fn folded_state_migrates_by_its_change_class() {
     with_types(|about, pair, found, old, dice| {
         let (state, held) = lived(old, dice);
         let image = kept(&state);
@@ -166,7 +166,7 @@ fn what_a_log_folds_to_lives_on_as_its_class_says() {
 }
 
 #[test]
-fn a_call_under_way_reaches_its_method_with_what_it_carried() {
+fn a_call_in_flight_keeps_its_method_and_arguments() {
     with_types(|about, pair, found, old, dice| {
         for method in &old.base_methods {
             let args: Vec<Value> = method.args.iter().map(|arg| sample(&arg.data_type, dice)).collect();
@@ -195,7 +195,7 @@ fn a_call_under_way_reaches_its_method_with_what_it_carried() {
 }
 
 #[test]
-fn a_value_in_the_log_says_what_it_is_under_any_schema() {
+fn logged_values_are_self_describing() {
     with_types(|about, _, _, old, dice| {
         for property in &old.properties {
             let value = sample(&property.data_type, dice);

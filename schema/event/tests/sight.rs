@@ -48,7 +48,7 @@ fn bytes(state: &OwnerState) -> Vec<u8> {
 }
 
 #[test]
-fn changes_are_read_as_they_were_written_and_unsound_ones_are_not() {
+fn changes_round_trip_and_invalid_ones_are_refused() {
     let read = |change| {
         let event = sighted(change);
         let mut bytes = Vec::new();
@@ -62,7 +62,7 @@ fn changes_are_read_as_they_were_written_and_unsound_ones_are_not() {
         SightChange::Added(named),
         SightChange::Removed(named),
     ] {
-        read(sound).expect("it can be");
+        read(sound).expect("the call is permitted");
     }
     for unsound in [
         area(-0.0, 5.0),
@@ -75,12 +75,12 @@ fn changes_are_read_as_they_were_written_and_unsound_ones_are_not() {
 }
 
 #[test]
-fn whoever_is_added_is_there_until_removed_and_no_more_than_so_many_are() {
+fn manual_views_are_kept_until_removed_and_limited() {
     let mut state = state();
     let plain = bytes(&state);
     let (one, other) = (EntityId(5), EntityId(3));
     for change in [area(30.0, 2.0), SightChange::Added(one), SightChange::Added(other)] {
-        state.apply(&sighted(change)).expect("it can be");
+        state.apply(&sighted(change)).expect("the call is permitted");
     }
     let again = state.clone();
     for impossible in [SightChange::Added(one), SightChange::Removed(EntityId(9))] {
@@ -99,7 +99,7 @@ fn whoever_is_added_is_there_until_removed_and_no_more_than_so_many_are() {
         SightChange::Removed(one),
         SightChange::Removed(other),
     ] {
-        state.apply(&sighted(change)).expect("it can be");
+        state.apply(&sighted(change)).expect("the call is permitted");
     }
     assert_eq!(bytes(&state), plain);
     for entity in 0..MANUAL_LIMIT as u64 {
@@ -107,7 +107,7 @@ fn whoever_is_added_is_there_until_removed_and_no_more_than_so_many_are() {
         state.apply(&added).expect("there is room");
     }
     assert!(state.apply(&sighted(SightChange::Added(one))).is_err());
-    Image::read(&mut Reader::new(&bytes(&state))).expect("as many as there may be");
+    Image::read(&mut Reader::new(&bytes(&state))).expect("the maximum number");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn an_image_has_one_encoding() {
     let plain = bytes(&state);
     state
         .apply(&sighted(SightChange::Added(EntityId(5))))
-        .expect("it can be");
+        .expect("the call is permitted");
     let some = bytes(&state);
     let differs = plain.iter().zip(&some).position(|(plain, some)| plain != some);
     let kind = differs.expect("the kind of part");

@@ -79,7 +79,7 @@ fn held(data: &SpaceData) -> Vec<SpaceEntry> {
 }
 
 #[test]
-fn whatever_order_entries_come_in_the_newest_that_are_not_void_stay() {
+fn the_newest_valid_entries_stay_in_any_order() {
     for seed in 0..300 {
         let mut entries = entries(seed);
         let wanted = oracle(&entries);
@@ -106,7 +106,7 @@ fn whatever_order_entries_come_in_the_newest_that_are_not_void_stay() {
 }
 
 #[test]
-fn who_is_sent_what_it_lacks_has_what_both_had() {
+fn a_sync_yields_the_union_of_both_copies() {
     for seed in 0..300 {
         let entries = entries(seed);
         let mut dice = split_mix(seed);
@@ -127,7 +127,7 @@ fn who_is_sent_what_it_lacks_has_what_both_had() {
 }
 
 #[test]
-fn what_is_written_is_above_all_that_is_held_and_not_below_the_time() {
+fn new_entries_have_the_highest_stamp() {
     let mut data = SpaceData::default();
     let by = OwnerId(9);
     let version = |data: &SpaceData, key, now| {
@@ -145,11 +145,11 @@ fn what_is_written_is_above_all_that_is_held_and_not_below_the_time() {
     assert_eq!(data.get(300), None, "what was before the space was destroyed is void");
     assert!(
         !data.take(in_life(1, entry(300, (99, 1), b"x"))),
-        "nothing is written meanwhile"
+        "no entry is written meanwhile"
     );
     assert!(data.take(data.opened(WorldTime(0), by)));
     assert_eq!(version(&data, 300, 50), (2, 50));
-    assert!(!data.take(entry(300, (99, 1), b"x")), "nor is what was written before");
+    assert!(!data.take(entry(300, (99, 1), b"x")), "nor is an earlier entry");
     assert!(data.take(data.opened(WorldTime(1), by)));
     assert_eq!(
         (data.life(), data.is_gone()),
@@ -164,16 +164,16 @@ fn what_is_written_is_above_all_that_is_held_and_not_below_the_time() {
 }
 
 #[test]
-fn entries_and_copies_are_read_as_they_were_written_and_unsound_ones_are_not() {
+fn entries_and_copies_round_trip_and_invalid_ones_are_refused() {
     let read = |entry: SpaceEntry| {
         let event = event(entry);
         let mut bytes = Vec::new();
         event.write(&mut bytes);
         Event::read(&bytes).map(|read| assert_eq!(read, event))
     };
-    read(entry(0, (0, 0), b"")).expect("it can be");
+    read(entry(0, (0, 0), b"")).expect("the call is permitted");
     let largest = vec![7; SPACE_VALUE_BYTES];
-    read(entry(SPACE_KEYS - 1, (u64::MAX >> 1, u32::MAX), &largest)).expect("it can be");
+    read(entry(SPACE_KEYS - 1, (u64::MAX >> 1, u32::MAX), &largest)).expect("the call is permitted");
     assert!(read(entry(SPACE_KEYS, (1, 1), b"")).is_err(), "no such key");
     assert!(read(entry(1, (u64::MAX, 1), b"")).is_err(), "beyond all stamps");
     assert!(
@@ -201,7 +201,7 @@ fn entries_and_copies_are_read_as_they_were_written_and_unsound_ones_are_not() {
 }
 
 #[test]
-fn a_day_goes_on_from_when_it_was_set() {
+fn a_day_advances_from_the_time_it_was_set() {
     let day = TimeOfDay {
         initial: 23.0 * 3_600.0,
         rate: 60.0,
@@ -251,7 +251,7 @@ fn geometry_is_listed_by_its_number() {
 /// Another process may send anything. Lives and stamps accepted from a message can be counted on from, and what is then
 /// logged can be decoded.
 #[test]
-fn what_is_counted_on_from_a_message_can_be_read_in_the_log() {
+fn sequence_numbers_from_messages_are_loggable() {
     let read = |entry: &SpaceEntry, of_message: bool| {
         let mut bytes = Vec::new();
         entry.write(&mut bytes);

@@ -32,7 +32,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::{
-    Answer, Cited, Contradiction, Excerpt, ExcerptError, Found, Lexicon, NoQuestion, Question, report,
+    Answer, ArchivedEvent, Cited, Contradiction, Excerpt, ExcerptError, Lexicon, NoQuestion, Question, report,
     zip::{self, File, TooMuch, ZipError},
 };
 
@@ -83,7 +83,7 @@ pub struct Proven {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BundleError {
     /// The zip is malformed.
-    #[error("the bundle is not whole")]
+    #[error("the bundle is not intact")]
     Zip(#[from] ZipError),
     /// The zip would be too large.
     #[error("the bundle would be too large")]
@@ -95,31 +95,31 @@ pub enum BundleError {
         events: usize,
     },
     /// Too many assets are held in too many steps.
-    #[error("what was held in all the steps comes to more than {TOLD} assets, which is the most that a bundle tells")]
+    #[error("the holdings of all steps have more than {TOLD} assets, which is the limit of a bundle")]
     Told,
     /// A file is missing, or another one is in its place.
-    #[error("{name} is not where it belongs in the bundle: it was removed, or another file put in")]
+    #[error("{name} is not at its place in the bundle: it was removed, or another file was inserted")]
     Missing {
         /// The expected file.
         name: String,
     },
     /// A file does not match the manifest.
-    #[error("{name} is not what {MANIFEST} says it is: one of the two was changed")]
+    #[error("{name} does not match {MANIFEST}: one of the two was changed")]
     Changed {
         /// The file.
         name: String,
     },
     /// The question cannot be read.
-    #[error("{QUESTION} names no question of a bundle of this form")]
+    #[error("{QUESTION} is not a question that this bundle format supports")]
     Question(#[from] NoQuestion),
     /// The checkpoint cannot be read.
-    #[error("{CHECKPOINT} is no signed note")]
+    #[error("{CHECKPOINT} is not a signed note")]
     Note(#[from] NoteError),
     /// The note is not a checkpoint.
-    #[error("{CHECKPOINT} is no checkpoint")]
+    #[error("{CHECKPOINT} is not a checkpoint")]
     Checkpoint(#[from] CheckpointError),
     /// A key's record cannot be read.
-    #[error("{name} is no record of a key")]
+    #[error("{name} is not the record of a key")]
     Key {
         /// The file.
         name: String,
@@ -127,7 +127,7 @@ pub enum BundleError {
         source: RecordError,
     },
     /// A proof cannot be read.
-    #[error("{name} is no proof")]
+    #[error("{name} is not a proof")]
     Proof {
         /// The file.
         name: String,
@@ -143,13 +143,13 @@ pub enum BundleError {
         source: ExcerptError,
     },
     /// A proof has another checkpoint.
-    #[error("{name} is about another checkpoint than {CHECKPOINT}: it is of another bundle")]
+    #[error("{name} is of another checkpoint than {CHECKPOINT}: it belongs to another bundle")]
     OtherCheckpoint {
         /// The file.
         name: String,
     },
     /// An entry is unrelated to the question.
-    #[error("entry {entry} of the ledger, in {name}, is not about {question}: it was put in")]
+    #[error("entry {entry} of the ledger, in {name}, is not about {question}: it was inserted")]
     Stray {
         /// The file.
         name: String,
@@ -189,14 +189,14 @@ pub enum BundleError {
         source: SchemaDecodeError,
     },
     /// The report differs from the one that follows from the events.
-    #[error("{REPORT} is not what follows from the events: it was written or changed by somebody else")]
+    #[error("{REPORT} does not follow from the events: it was forged or changed")]
     Report,
 }
 
 impl Proven {
     /// The event with its place in the archive.
-    pub(crate) fn found(&self) -> Found<'_> {
-        Found {
+    pub(crate) fn found(&self) -> ArchivedEvent<'_> {
+        ArchivedEvent {
             leaf: self.leaf,
             header: self.excerpt.header(),
             place: self.excerpt.place(),
@@ -275,7 +275,7 @@ impl Bundle {
         answer.ok_or(BundleError::Unanswered)
     }
 
-    fn asked(&self, at: usize) -> Result<Found<'_>, BundleError> {
+    fn asked(&self, at: usize) -> Result<ArchivedEvent<'_>, BundleError> {
         let missing = || BundleError::Missing { name: event_name(at) };
         self.events.get(at).map(Proven::found).ok_or_else(missing)
     }

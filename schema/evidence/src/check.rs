@@ -43,7 +43,7 @@ pub enum Wrong {
     #[error(transparent)]
     Receipt(#[from] ReceiptError),
     /// A key was not named by the previous one.
-    #[error("{name} is not shown to be of the log's next key")]
+    #[error("{name} is not proven to be of the log's next key")]
     Key {
         /// The file.
         name: String,
@@ -60,17 +60,17 @@ pub enum Wrong {
     },
     /// None of the trusted keys is the log's.
     #[error(
-        "the checkpoint is signed by {found}, which none of the keys given is, or has named as the one to follow it"
+        "the checkpoint is signed by {found}, which is neither one of the given keys nor named as a successor by one"
     )]
     Stranger {
         /// The signing key.
         found: String,
     },
     /// The checkpoint is not signed as required.
-    #[error("the checkpoint is not to be believed")]
+    #[error("the checkpoint cannot be trusted")]
     Untrusted(#[from] Untrusted),
     /// An event is not in the log.
-    #[error("the event in {name} is not shown to be in the log")]
+    #[error("the event in {name} is not proven to be in the log")]
     Event {
         /// The file.
         name: String,
@@ -78,7 +78,7 @@ pub enum Wrong {
         source: Unproven,
     },
     /// The checkpoint is not shown to continue an earlier one.
-    #[error("the checkpoint is not shown to continue what was signed of {size} batches ({name})")]
+    #[error("the checkpoint is not proven to continue the signed checkpoint of {size} batches ({name})")]
     Continued {
         /// The file.
         name: String,
@@ -88,17 +88,18 @@ pub enum Wrong {
         source: Unproven,
     },
     /// Definitions are missing, or not needed.
-    #[error("{name} is missing, or is of definitions that no event needs")]
+    #[error("{name} is missing, or contains definitions that no event needs")]
     Schema {
         /// The file.
         name: String,
     },
     /// A checkpoint stored outside is not trusted.
-    #[error("the checkpoint that was kept is not one of this log")]
+    #[error("the kept checkpoint is not of this log")]
     Kept(#[source] Untrusted),
     /// Two signed checkpoints contradict each other.
     #[error(
-        "of {size} batches the checkpoint that was kept says the root {kept}, and this one {found}: the log has signed two histories"
+        "for {size} batches the kept checkpoint has the root {kept}, and this one {found}: the log has signed two \
+         histories"
     )]
     Forked {
         /// Size of the tree (batches).
@@ -110,8 +111,8 @@ pub enum Wrong {
     },
     /// No proof connects the checkpoint stored outside with this one.
     #[error(
-        "nothing here leads from the checkpoint of {kept} batches that was kept to this one of {size}: have the evidence made \
-         with --kept and that checkpoint, and nothing else says whether they belong together"
+        "no proof leads from the kept checkpoint of {kept} batches to this one of {size}: request the evidence with \
+         --kept and that checkpoint"
     )]
     Unlinked {
         /// Size of the tree of the former (batches).
@@ -184,7 +185,7 @@ fn history(records: &[KeyRecord]) -> Result<Vec<VerifierKey>, Wrong> {
             why,
         };
         match keys.last() {
-            None if record.change.is_some() => return Err(order("the log's first key is not named by another")),
+            None if record.change.is_some() => return Err(order("the log's first key has no predecessor")),
             None => {}
             Some(before) => {
                 let name = key_name(at);
@@ -194,7 +195,7 @@ fn history(records: &[KeyRecord]) -> Result<Vec<VerifierKey>, Wrong> {
             }
         }
         if keys.contains(&record.key) {
-            return Err(order("the log had that key before"));
+            return Err(order("the log already had that key"));
         }
         keys.push(record.key.clone());
     }
@@ -294,7 +295,7 @@ fn continues(bundle: &Bundle, head: TreeHead) -> Result<(), Wrong> {
         if old.size > head.size {
             return Err(Wrong::KeyOrder {
                 name: key_name(at),
-                why: "the key was changed after what the checkpoint is of",
+                why: "the key was changed after the checkpoint",
             });
         }
         let name = continuation_name(old.size);

@@ -42,7 +42,7 @@ pub struct Asked {
 
 /// An event with its place in an archive.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<'a> {
+pub struct ArchivedEvent<'a> {
     /// The leaf of its batch.
     pub leaf: LeafIndex,
     /// The header of its batch.
@@ -76,7 +76,10 @@ pub enum Contradiction {
         event: EventNumber,
     },
     /// An entry does not match the log of its requester.
-    #[error("entry {entry} says that batch {asked} asked for it, and that batch does not: one of the two was made up")]
+    #[error(
+        "entry {entry} cites batch {asked} as its order, and that batch has no such order: one of the two was \
+        forged"
+    )]
     NotAsked {
         /// The entry.
         entry: EntryNumber,
@@ -84,7 +87,10 @@ pub enum Contradiction {
         asked: LogPosition,
     },
     /// The path of an item has a gap.
-    #[error("entry {entry} moves item {serial} from where it was not: an entry before it is missing, or was changed")]
+    #[error(
+        "entry {entry} moves item {serial} from a place where it was not: an earlier entry is missing, or was \
+        changed"
+    )]
     Astray {
         /// The item.
         serial: Serial,
@@ -93,7 +99,7 @@ pub enum Contradiction {
     },
     /// An entry does not fit the state of its trade.
     #[error(
-        "entry {entry} does to trade {trade} what cannot be done to it: an entry before it is missing, or was changed"
+        "entry {entry} is not possible in trade {trade} at that point: an earlier entry is missing, or was changed"
     )]
     Unfounded {
         /// The trade.
@@ -103,7 +109,8 @@ pub enum Contradiction {
     },
     /// A holder gives assets that it does not hold.
     #[error(
-        "entry {entry} takes from entity {holder} of the database what that does not have: an entry before it is missing, or was changed"
+        "entry {entry} takes assets that entity {holder} of the database does not have: an earlier entry is missing, \
+         or was changed"
     )]
     Overdrawn {
         /// The holder.
@@ -113,7 +120,7 @@ pub enum Contradiction {
     },
 }
 
-impl<'a> Found<'a> {
+impl<'a> ArchivedEvent<'a> {
     /// Its batch.
     #[must_use]
     pub fn at(&self) -> LogPosition {
@@ -159,7 +166,7 @@ impl Cited {
     ///
     /// # Errors
     /// When the event is not an entry, or the order is another one.
-    pub fn of(told: &Found<'_>, asked: Option<&Found<'_>>) -> Result<Self, Contradiction> {
+    pub fn of(told: &ArchivedEvent<'_>, asked: Option<&ArchivedEvent<'_>>) -> Result<Self, Contradiction> {
         let entry = told.entry()?;
         let not_asked = || Contradiction::NotAsked {
             entry: entry.number,

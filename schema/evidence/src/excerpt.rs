@@ -35,13 +35,13 @@ pub struct Excerpt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ExcerptError {
     /// They are malformed.
-    #[error("it is no excerpt of a batch")]
+    #[error("not an excerpt of a batch")]
     Malformed(#[from] Malformed),
     /// There are bytes after the header.
-    #[error("something follows the batch's header in it")]
+    #[error("data follows the batch's header")]
     Header,
     /// The event is not in that batch.
-    #[error("the event is not the one that the batch's header names")]
+    #[error("the event does not match the batch's header")]
     Event(#[from] Unproven),
 }
 

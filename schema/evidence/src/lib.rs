@@ -29,7 +29,7 @@ pub mod zip;
 
 pub use bundle::{Bundle, BundleError, EVENTS, Proven, TOLD};
 pub use check::{Anchors, Wrong, check};
-pub use cited::{About, Asked, Cited, Contradiction, Found, asks, concerns};
+pub use cited::{About, ArchivedEvent, Asked, Cited, Contradiction, asks, concerns};
 pub use excerpt::{Excerpt, ExcerptError, TakeError};
 pub use holdings::{Inventory, apply};
 pub use item::{Item, ItemStep};

@@ -49,7 +49,7 @@ pub struct Receipt {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReceiptError {
     /// They are of another kind.
-    #[error("this is no receipt of a trade: its first line is another one")]
+    #[error("not a receipt of a trade: wrong first line")]
     Kind,
     /// They are longer than a receipt can be.
     #[error("a receipt has at most {RECEIPT_BYTES} bytes; this has {bytes}")]
@@ -58,7 +58,7 @@ pub enum ReceiptError {
         bytes: usize,
     },
     /// Parts are missing.
-    #[error("the receipt is cut off, or was changed: {0} is not there")]
+    #[error("the receipt was truncated or changed: {0} is missing")]
     Missing(&'static str),
     /// The key cannot be read.
     #[error("the key that the receipt names cannot be read")]
@@ -70,13 +70,13 @@ pub enum ReceiptError {
     #[error("the checkpoint in the receipt cannot be read")]
     Checkpoint(#[from] CheckpointError),
     /// The two proofs have different checkpoints.
-    #[error("the two proofs in the receipt are about different checkpoints")]
+    #[error("the two proofs in the receipt are of different checkpoints")]
     OtherCheckpoint,
     /// The entries are not an exchange.
-    #[error("the two entries in the receipt are not the proposal of a trade and the exchange that settled it")]
+    #[error("the two entries in the receipt are not the proposal and the settlement of one trade")]
     NoExchange,
     /// The statement differs from what follows from the entries.
-    #[error("what the receipt says is not what follows from its proofs: one of the two was changed")]
+    #[error("the receipt's text does not follow from its proofs: one of the two was changed")]
     Words,
 }
 

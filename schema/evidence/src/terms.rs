@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_stands_beside_the_name_and_alone_without_one() {
+    fn numbers_are_shown_with_names_if_known() {
         let names = LedgerNames::new(
             [(AssetKind(1), "gold".to_owned())].into(),
             [(Slot(1), "bank".to_owned())].into(),

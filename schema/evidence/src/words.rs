@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_written_passes_for_something_else() {
+    fn user_text_cannot_imitate_report_text() {
         assert_eq!(text("Drachentöter 龍"), "Drachentöter 龍");
         assert_eq!(text("a\nb"), "a\\u{a}b");
         assert_eq!(text("a\u{2800}b\u{3164}"), "a\\u{2800}b\\u{3164}");

@@ -49,13 +49,13 @@ pub struct File {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TooMuch {
     /// There are too many.
-    #[error("{files} files are needed, and at most {ZIP_FILES} can be in one")]
+    #[error("{files} files are needed; the limit is {ZIP_FILES}")]
     Files {
         /// Number of files.
         files: usize,
     },
     /// They are too long together.
-    #[error("it takes more than {} MiB, which is the most", ZIP_BYTES >> 20)]
+    #[error("it takes more than {} MiB, which is the limit", ZIP_BYTES >> 20)]
     Bytes,
 }
 
@@ -63,23 +63,23 @@ pub enum TooMuch {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ZipError {
     /// They are of another kind.
-    #[error("this is no zip file")]
+    #[error("not a zip file")]
     Kind,
     /// They are longer than the limit.
-    #[error("it has {bytes} bytes, and at most {ZIP_BYTES} are read")]
+    #[error("the file has {bytes} bytes; the limit is {ZIP_BYTES}")]
     Size {
         /// Number of bytes.
         bytes: usize,
     },
     /// The zip is truncated.
-    #[error("it ends in the middle{}: it was cut off, or changed there", within(.name))]
+    #[error("it ends early{}: it was truncated, or changed there", within(.name))]
     Cut {
         /// The file that is incomplete, if one has begun.
         name: Option<String>,
     },
     /// A file's entry is not in the canonical form.
     #[error(
-        "what stands in front of file {place}{} is not as it is written here: it was changed, or packed by another program",
+        "the header of file {place}{} is not in this program's form: it was changed, or packed by another program",
         within(.name)
     )]
     Entry {
@@ -89,19 +89,19 @@ pub enum ZipError {
         name: Option<String>,
     },
     /// A file is there twice.
-    #[error("the file {name} is in it twice")]
+    #[error("the file {name} occurs twice")]
     Twice {
         /// The file.
         name: String,
     },
     /// A file's content does not match the checksum in its entry.
-    #[error("the file {name} was changed: its checksum is another one")]
+    #[error("the file {name} was changed: its checksum differs")]
     Changed {
         /// The file.
         name: String,
     },
     /// The directory after the files is not in the canonical form.
-    #[error("the table of contents behind the files is not as it is written here: it was changed")]
+    #[error("the central directory is not in this program's form: it was changed")]
     Contents,
 }
 

@@ -22,7 +22,7 @@ pub struct Admission {
 
 /// The bytes are not an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("it does not say who came in, and from where")]
+#[error("the record does not name a person and an address")]
 pub struct AdmissionMalformed;
 
 impl Admission {

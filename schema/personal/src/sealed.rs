@@ -36,13 +36,13 @@ const MARK: u8 = 0x80;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NotOpened {
     /// The bytes are not of the sealed form.
-    #[error("it is not of the form in which personal data is sealed")]
+    #[error("the value is not in the format of sealed personal data")]
     Malformed,
     /// The data is sealed under another key than the one provided.
-    #[error("it is sealed under another key ({theirs:02x?}) than the one that is kept ({ours:02x?})", theirs = .0.0, ours = .1.0)]
+    #[error("the value is sealed under key {theirs:02x?}, but the current key is {ours:02x?}", theirs = .0.0, ours = .1.0)]
     OtherKey(KeyId, KeyId),
     /// The data was modified, or belongs to another person.
-    #[error("it was changed since it was sealed, or is of another person")]
+    #[error("the value was changed after it was sealed, or belongs to another person")]
     Changed,
 }
 

@@ -8,7 +8,7 @@ const PERSON: DatabaseId = DatabaseId(17);
 
 proptest! {
     #[test]
-    fn it_is_read_with_its_key(key: [u8; 32], salt: u128, plain: Vec<u8>) {
+    fn sealed_data_opens_with_its_key(key: [u8; 32], salt: u128, plain: Vec<u8>) {
         let key = PersonalKey::new(key);
         let sealed = seal(&key, PERSON, salt, &plain);
         prop_assert_eq!(sealed_with(&sealed), Some(key.id()));
@@ -17,7 +17,7 @@ proptest! {
     }
 
     #[test]
-    fn any_change_is_noticed(key: [u8; 32], salt: u128, plain: Vec<u8>, place: prop::sample::Index, bit in 0u8..8) {
+    fn any_change_is_detected(key: [u8; 32], salt: u128, plain: Vec<u8>, place: prop::sample::Index, bit in 0u8..8) {
         let key = PersonalKey::new(key);
         let mut sealed = seal(&key, PERSON, salt, &plain);
         let place = place.index(sealed.len());
@@ -28,14 +28,14 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_an_admission_or_an_error(bytes: Vec<u8>) {
+    fn arbitrary_bytes_decode_to_an_admission_or_an_error(bytes: Vec<u8>) {
         if let Ok(admission) = Admission::decode(&bytes) {
             prop_assert_eq!(admission.encode(), bytes);
         }
     }
 
     #[test]
-    fn an_admission_is_read_as_it_was(account: Option<String>, address: String) {
+    fn an_admission_round_trips(account: Option<String>, address: String) {
         let admission = Admission { account, address };
         let read = Admission::decode(&admission.encode()).expect("it is one");
         let begins = |whole: &str, cut: &str| whole.starts_with(cut) && (cut.len() == whole.len() || cut.len() > 250);
@@ -46,7 +46,7 @@ proptest! {
 }
 
 #[test]
-fn nobody_elses_key_or_name_opens_it() {
+fn other_keys_and_names_do_not_open_it() {
     let (key, other) = (PersonalKey::new([1; 32]), PersonalKey::new([2; 32]));
     let sealed = seal(&key, PERSON, 3, b"merlin");
     assert_eq!(
@@ -58,7 +58,7 @@ fn nobody_elses_key_or_name_opens_it() {
 }
 
 #[test]
-fn its_length_says_little() {
+fn the_sealed_length_reveals_little() {
     let key = PersonalKey::new([1; 32]);
     let lengths = [0, 1, 5, 31].map(|length| seal(&key, PERSON, 3, &vec![b'x'; length]).len());
     assert_eq!(lengths, [lengths[0]; 4]);
@@ -68,7 +68,7 @@ fn its_length_says_little() {
 /// Data sealed years ago must stay readable, so the form must never change. libsodium's XChaCha20-Poly1305 gave these
 /// bytes.
 #[test]
-fn the_form_stays() {
+fn the_sealed_form_is_stable() {
     let key = PersonalKey::new(std::array::from_fn(|place| place as u8));
     assert_eq!(key.id(), KeyId([0xad, 0x3f, 0x34, 0x70, 0x08, 0xf2, 0x30, 0xb4]));
     let sealed = seal(&key, PERSON, 9, b"merlin@example.org");

@@ -30,7 +30,7 @@ pub struct Checkpoint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CheckpointError {
     /// A line is missing, or empty.
-    #[error("a checkpoint is three lines or more, none of them empty: origin, size and root; line {line} is not there")]
+    #[error("a checkpoint has three or more lines, none of them empty: origin, size and root; line {line} is missing")]
     Missing {
         /// The line number, from 1.
         line: usize,
@@ -71,10 +71,10 @@ pub struct Trusted {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Untrusted {
     /// It is not a note, or not signed by the log.
-    #[error("the checkpoint cannot be believed")]
+    #[error("the checkpoint cannot be trusted")]
     Note(#[from] NoteError),
     /// The note is not a checkpoint.
-    #[error("the signed note is no checkpoint")]
+    #[error("the signed note is not a checkpoint")]
     Checkpoint(#[from] CheckpointError),
     /// It is of another log.
     #[error(
@@ -89,7 +89,7 @@ pub enum Untrusted {
         expected: String,
     },
     /// Too few witnesses.
-    #[error("{cosigned} of the known witnesses have cosigned the checkpoint, and {quorum} must have")]
+    #[error("{cosigned} of the known witnesses have cosigned the checkpoint; {quorum} are required")]
     Quorum {
         /// Number of cosignatures.
         cosigned: usize,
@@ -97,7 +97,7 @@ pub enum Untrusted {
         quorum: usize,
     },
     /// A log's key given as a witness's, or the other way round.
-    #[error("the key {name} is given as a {role}'s, and is of the other kind")]
+    #[error("the key {name} is given as a {role}'s, but is of the other kind")]
     Role {
         /// The name of the key.
         name: KeyName,

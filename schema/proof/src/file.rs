@@ -45,7 +45,7 @@ pub struct ProofFile {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FileError {
     /// They are of another kind.
-    #[error("this is no proof: its first line is not \"{FIRST_LINE}\"")]
+    #[error("not a proof: the first line is not \"{FIRST_LINE}\"")]
     Kind,
     /// They are longer than a proof can be.
     #[error("a proof has at most {FILE_BYTES} bytes; this has {bytes}")]
@@ -73,7 +73,7 @@ pub enum FileUnproven {
     #[error(transparent)]
     Checkpoint(#[from] Untrusted),
     /// The leaf is not in the checkpoint's tree.
-    #[error("it is not shown that leaf {index} is in the log")]
+    #[error("the proof does not show that leaf {index} is in the log")]
     Inclusion {
         /// The index of the leaf.
         index: u64,

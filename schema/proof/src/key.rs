@@ -69,15 +69,15 @@ pub struct SignerKey {
 pub enum KeyError {
     /// The name is not valid.
     #[error(
-        "a key's name is 1 to {NAME_BYTES} bytes without white space, characters that are not seen, and +, \
-         such as example.com/realm; this is \"{name}\""
+        "a key's name has 1 to {NAME_BYTES} bytes without white space, invisible characters and +, such as \
+         example.com/realm; this is \"{name}\""
     )]
     Name {
         /// The rejected name, escaped for display, and truncated if long.
         name: String,
     },
     /// It is not of the form of a key.
-    #[error("this is no {what} key: {form}")]
+    #[error("not a {what} key: {form}")]
     Form {
         /// The kind of key that was expected.
         what: &'static str,
@@ -88,7 +88,7 @@ pub enum KeyError {
     #[error("this key is of signature type {0:#04x}; known are 0x01 (Ed25519) and 0x04 (Ed25519 cosignatures)")]
     Kind(u8),
     /// The id is that of another key.
-    #[error("the key's id is {found}, and the key itself has {expected}: one of the two was changed")]
+    #[error("the key's id is {found}, but its bytes have the id {expected}: one of the two was changed")]
     Id {
         /// The id found.
         found: KeyId,
@@ -96,7 +96,7 @@ pub enum KeyError {
         expected: KeyId,
     },
     /// The bytes are not a point of the curve, or a weak one for which anybody can sign.
-    #[error("these 32 bytes are no public key of Ed25519 that proves anything")]
+    #[error("these 32 bytes are not a valid or safe Ed25519 public key")]
     Weak,
 }
 
@@ -214,7 +214,7 @@ impl FromStr for VerifierKey {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let form = KeyError::Form {
             what: "verifier",
-            form: "one is NAME+ID+BASE64, in one line",
+            form: "the form is NAME+ID+BASE64, in one line",
         };
         let (name, id, kind, key) = read_key(text, form)?;
         let key = VerifyingKey::from_bytes(&key).map_err(|_| KeyError::Weak)?;
@@ -272,7 +272,7 @@ impl FromStr for SignerKey {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let form = KeyError::Form {
             what: "signer's",
-            form: "one is PRIVATE+KEY+NAME+ID+BASE64, in one line",
+            form: "the form is PRIVATE+KEY+NAME+ID+BASE64, in one line",
         };
         let rest = text.strip_prefix(SIGNER_PREFIX).ok_or_else(|| form.clone())?;
         let (name, id, kind, seed) = read_key(rest, form)?;

@@ -61,13 +61,13 @@ pub enum NoteError {
         bytes: usize,
     },
     /// It has characters that a note must not have.
-    #[error("a note is UTF-8 text without control characters; this has others at byte {at}")]
+    #[error("a note is UTF-8 text without control characters; byte {at} is invalid")]
     Characters {
         /// Their offset.
         at: usize,
     },
     /// Text and signatures are not separated.
-    #[error("a note is text, an empty line, and lines of signatures, each of them ended; this is not")]
+    #[error("not a note: expected text, an empty line, and signature lines that end with a line feed")]
     Form,
     /// A signature line is malformed.
     #[error("line {line} of the signatures is not of the form \"— NAME BASE64\"")]
@@ -87,9 +87,7 @@ pub enum NoteError {
     #[error("a note has at most {SIGNATURES} signatures")]
     Many,
     /// A signature in the name of a known key is not valid.
-    #[error(
-        "the signature in the name of {name} (key {id}) is not of that key over this text: one of the two was changed"
-    )]
+    #[error("the signature by {name} (key {id}) does not verify over this text: one of the two was changed")]
     Forged {
         /// The key's name.
         name: KeyName,
@@ -97,7 +95,7 @@ pub enum NoteError {
         id: KeyId,
     },
     /// No known key has signed.
-    #[error("none of the keys that are believed has signed it; the keys that have: {others}")]
+    #[error("no trusted key has signed it; keys that have signed: {others}")]
     Unsigned {
         /// The names and ids in the signatures.
         others: String,

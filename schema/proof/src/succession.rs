@@ -29,13 +29,13 @@ pub struct KeyRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RecordError {
     /// The first line is not a key.
-    #[error("the record of a key does not begin with one")]
+    #[error("the record of a key does not begin with a key")]
     Key(#[from] KeyError),
     /// The rest is not a signed note.
-    #[error("what follows the key is not the checkpoint by which the key before it has named it")]
+    #[error("the key is not followed by the checkpoint in which its predecessor names it")]
     Change(#[from] NoteError),
     /// There is only an unterminated first line, or nothing at all.
-    #[error("the record of a key is a line with the key, ended, and at most a checkpoint")]
+    #[error("the record of a key is one line with the key, and at most one checkpoint")]
     Form,
 }
 
@@ -43,16 +43,16 @@ pub enum RecordError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotNamed {
     /// There is no checkpoint that names it.
-    #[error("nothing says that {key} follows another key: it can only be believed by itself")]
+    #[error("{key} has no predecessor: it can only be trusted directly")]
     Alone {
         /// The key.
         key: String,
     },
     /// The checkpoint of the change is not signed by both keys, or of another log.
-    #[error("the checkpoint by which the key was changed cannot be believed")]
+    #[error("the checkpoint of the key change cannot be trusted")]
     Change(#[from] Untrusted),
     /// It names another key, or none.
-    #[error("the checkpoint by which the key was changed does not name {key}")]
+    #[error("the checkpoint of the key change does not name {key}")]
     Other {
         /// The key.
         key: String,

@@ -52,13 +52,13 @@ pub struct Tile {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TileError {
     /// The text is not a path of a tile.
-    #[error("\"{path}\" is no path of a tile, such as tile/0/x001/234 or tile/1/000.p/17")]
+    #[error("\"{path}\" is not the path of a tile, such as tile/0/x001/234 or tile/1/000.p/17")]
     Path {
         /// The rejected text, truncated if long.
         path: String,
     },
     /// The contents differ in length from the tile.
-    #[error("{tile} has {expected} bytes, and this has {bytes}")]
+    #[error("{tile} must have {expected} bytes, found {bytes}")]
     Length {
         /// The tile.
         tile: Tile,
@@ -210,7 +210,7 @@ pub struct Tiles {
 
 /// A tile was not provided or has too few hashes, or the requested subtree is in no tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("no tile that was given has the subtree {index} of level {level}")]
+#[error("none of the given tiles has the subtree {index} of level {level}")]
 pub struct NotHeld {
     level: u8,
     index: u64,

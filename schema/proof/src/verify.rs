@@ -17,13 +17,13 @@ pub enum Unproven {
     #[error(transparent)]
     Outside(#[from] OutsideTree),
     /// It has too few hashes, or too many.
-    #[error("the proof has {hashes} hashes, which is not as many as one for these numbers has")]
+    #[error("the proof has {hashes} hashes, a wrong number for these sizes")]
     Length {
         /// Number of hashes.
         hashes: usize,
     },
     /// It does not lead to the expected root.
-    #[error("the proof leads to the root {found}, and not to {expected}")]
+    #[error("the proof leads to the root {found}, expected {expected}")]
     Root {
         /// The root computed from it.
         found: Hash,
@@ -31,7 +31,7 @@ pub enum Unproven {
         expected: Hash,
     },
     /// It does not begin at the earlier tree.
-    #[error("the proof continues a tree with the root {found}, and not the one with {expected}")]
+    #[error("the proof continues a tree with the root {found}, expected {expected}")]
     OldRoot {
         /// The root that it continues.
         found: Hash,

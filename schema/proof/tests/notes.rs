@@ -72,7 +72,7 @@ fn proof(extra: Option<Vec<u8>>) -> ProofFile {
 }
 
 #[test]
-fn keys_and_notes_of_others_are_read_and_made_alike() {
+fn published_keys_and_notes_round_trip() {
     let verifier: VerifierKey = GO_VERIFIER.parse().expect("a key");
     let signer: SignerKey = GO_SIGNER.parse().expect("a key");
     assert_eq!(signer.verifier(), verifier);
@@ -178,7 +178,7 @@ fn every_changed_bit_of_a_signed_note_is_found() {
 }
 
 #[test]
-fn what_is_no_note_is_refused_with_a_reason() {
+fn malformed_notes_are_refused_with_a_reason() {
     let parse = |text: &str| SignedNote::parse(text.as_bytes());
     let line = "\u{2014} x AAAAAAA=\n";
     assert!(parse(&format!("text\n\n{line}")).is_ok());
@@ -223,7 +223,7 @@ fn what_is_no_note_is_refused_with_a_reason() {
 }
 
 #[test]
-fn unknown_keys_are_passed_over_and_known_ones_must_be_right() {
+fn signatures_of_unknown_keys_are_ignored_and_of_known_ones_verified() {
     let mut note = checkpoint();
     // The same name with another key, another name with the same key.
     note.sign(&signer(ORIGIN, KeyKind::Note, 2), 0);
@@ -252,7 +252,7 @@ fn unknown_keys_are_passed_over_and_known_ones_must_be_right() {
 }
 
 #[test]
-fn a_checkpoint_has_one_form() {
+fn a_checkpoint_has_one_encoding() {
     let text = "example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n";
     let found: Checkpoint = text.parse().expect("the example of the specification");
     assert_eq!(
@@ -293,7 +293,7 @@ fn a_checkpoint_has_one_form() {
 }
 
 #[test]
-fn a_checkpoint_is_believed_if_its_log_and_enough_witnesses_have_signed() {
+fn a_checkpoint_needs_the_log_signature_and_enough_cosignatures() {
     let mut note = checkpoint();
     let open = |note: &SignedNote, quorum| trust(quorum).open(note.to_string().as_bytes());
     assert_eq!(open(&note, 0).expect("signed").checkpoint.head, head());
@@ -349,7 +349,7 @@ fn a_checkpoint_is_believed_if_its_log_and_enough_witnesses_have_signed() {
 }
 
 #[test]
-fn the_time_of_a_cosignature_is_signed() {
+fn a_cosignature_covers_its_time() {
     let mut note = checkpoint();
     note.sign(&witness(11), 1_700_000_000);
     let witnesses = [witness(11).verifier()];
@@ -396,7 +396,7 @@ fn the_time_of_a_cosignature_is_signed() {
 }
 
 #[test]
-fn a_proof_file_is_read_as_it_was_written_and_proves_its_leaf() {
+fn a_proof_file_round_trips_and_proves_its_leaf() {
     for extra in [None, Some(b"two".to_vec())] {
         let file = proof(extra.clone());
         let text = file.to_string();
@@ -421,7 +421,7 @@ fn a_proof_file_is_read_as_it_was_written_and_proves_its_leaf() {
 }
 
 #[test]
-fn every_changed_bit_of_a_proof_file_is_found_but_in_what_is_extra() {
+fn every_changed_bit_of_a_proof_file_outside_extra_data_is_found() {
     let text = proof(None).to_string().into_bytes();
     for at in 0..text.len() {
         for bit in 0..8 {
@@ -436,7 +436,7 @@ fn every_changed_bit_of_a_proof_file_is_found_but_in_what_is_extra() {
 }
 
 #[test]
-fn what_is_no_proof_file_is_refused_with_a_reason() {
+fn malformed_proof_files_are_refused_with_a_reason() {
     let text = proof(Some(vec![7; 9])).to_string();
     let parse = |text: &str| ProofFile::parse(text.as_bytes());
     assert!(parse(&text).is_ok());
@@ -475,7 +475,7 @@ fn what_is_no_proof_file_is_refused_with_a_reason() {
 }
 
 #[test]
-fn what_a_cosigner_signs_is_what_the_specification_says() {
+fn a_cosigner_signs_the_specified_bytes() {
     let text = "example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n";
     let mut note = SignedNote::new(text.to_owned()).expect("a text");
     note.sign(&witness(11), 1_679_315_147);
@@ -501,7 +501,7 @@ fn what_a_cosigner_signs_is_what_the_specification_says() {
 }
 
 #[test]
-fn a_file_that_is_too_long_is_refused_before_it_is_read() {
+fn an_overlong_file_is_refused_before_it_is_read() {
     for bytes in [FILE_BYTES + 1, FILE_BYTES * 2] {
         let file = vec![b'x'; bytes];
         assert_eq!(ProofFile::parse(&file), Err(FileError::Size { bytes }));

@@ -124,7 +124,7 @@ fn all_theirs(hashes: &[Hash]) -> Vec<tlog_tiles::Hash> {
 }
 
 #[test]
-fn others_prove_to_us_and_we_to_them() {
+fn proofs_interoperate() {
     let (log, tiles) = (Theirs::of(LEAVES), Ours::of(LEAVES));
     let mut tree = Frontier::new();
     (0..LEAVES).for_each(|i| tree.push(leaf_hash(&record(i))));
@@ -163,7 +163,7 @@ fn others_prove_to_us_and_we_to_them() {
 }
 
 #[test]
-fn others_read_our_tiles_and_we_theirs() {
+fn tiles_interoperate() {
     for size in [1, 200, 256, 257, 512, LEAVES] {
         let (log, tiles) = (Theirs::of(size), Ours::of(size));
         let root = log.root(size);
@@ -191,7 +191,7 @@ fn others_read_our_tiles_and_we_theirs() {
 }
 
 #[test]
-fn others_read_our_notes_and_we_theirs() {
+fn notes_interoperate() {
     let key = SignerKey::from_seed(KeyName::new(ORIGIN).expect("a name"), KeyKind::Note, &[9; 32]);
     let their_signer = signed_note::StandardSigner::new(&key.to_secret_text()).expect("our key");
     let our_verifier = key.verifier();

@@ -34,7 +34,7 @@ fn record(of: &SignerKey, change: Option<SignedNote>) -> KeyRecord {
 }
 
 #[test]
-fn a_key_follows_the_one_that_has_named_it() {
+fn a_key_is_trusted_if_its_predecessor_names_it() {
     let (old, new, other) = (key(1), key(2), key(3));
     let before = old.verifier();
     let named = record(&new, Some(change(ORIGIN, Some(&new), &[&old, &new])));
@@ -61,7 +61,7 @@ fn a_key_follows_the_one_that_has_named_it() {
 }
 
 #[test]
-fn a_record_has_one_form() {
+fn a_record_has_one_encoding() {
     let (old, new) = (key(1), key(2));
     for record in [
         record(&old, None),

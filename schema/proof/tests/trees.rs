@@ -113,7 +113,7 @@ impl Subtrees {
 }
 
 #[test]
-fn every_leaf_of_every_tree_is_proven_as_the_definition_says() {
+fn inclusion_proofs_of_all_leaves_equal_the_definition() {
     let subtrees = Subtrees::of(&leaves(LEAVES));
     let definition = Definition::of(leaves(LEAVES));
     for size in 0..=LEAVES {
@@ -137,7 +137,7 @@ fn every_leaf_of_every_tree_is_proven_as_the_definition_says() {
 }
 
 #[test]
-fn every_tree_is_proven_to_continue_every_earlier_one() {
+fn consistency_proofs_between_all_trees_verify() {
     let leaves = leaves(LEAVES);
     let subtrees = Subtrees::of(&leaves);
     let definition = Definition::of(leaves.clone());
@@ -243,7 +243,7 @@ fn every_changed_proof_is_refused() {
 }
 
 #[test]
-fn the_largest_numbers_have_proofs_of_a_bounded_length() {
+fn proofs_at_the_largest_sizes_have_bounded_length() {
     let size = u64::MAX;
     for leaf in [0, 1, 1 << 63, size - 2, size - 1] {
         let spans = inclusion(leaf, size).expect("inside");
@@ -266,7 +266,7 @@ fn the_largest_numbers_have_proofs_of_a_bounded_length() {
 }
 
 #[test]
-fn proofs_are_hashed_from_tiles() {
+fn proofs_are_computed_from_tiles() {
     // Three levels of tiles need 65,536 leaves or more; so a few sizes around the edges of tiles.
     let count = 66_000;
     let leaves = leaves(count);
@@ -304,7 +304,7 @@ fn proofs_are_hashed_from_tiles() {
 }
 
 #[test]
-fn a_tree_has_the_tiles_that_the_specification_names() {
+fn a_tree_has_the_specified_tiles() {
     let paths = |size| Tile::all(size).map(|tile| tile.to_string()).collect::<Vec<_>>();
     assert_eq!(paths(0), [""; 0]);
     assert_eq!(paths(1), ["tile/0/000.p/1"]);

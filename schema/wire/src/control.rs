@@ -16,7 +16,7 @@ pub enum ControlError {
     #[error("the message is not of the expected kind")]
     Shape(#[from] prost::DecodeError),
     /// A distance of a space is not finite, or negative.
-    #[error("space {space}: the {what} is {metres} m, which is no distance")]
+    #[error("space {space}: the {what} is {metres} m, which is not a valid distance")]
     Distance {
         /// The space.
         space: SpaceId,
@@ -26,10 +26,10 @@ pub enum ControlError {
         metres: f32,
     },
     /// A load is not finite, or negative.
-    #[error("a load that is none: {0}")]
+    #[error("invalid load: {0}")]
     Load(&'static str),
     /// An area is empty, or has an edge that is NaN.
-    #[error("space {space}: the area of {owner} is none")]
+    #[error("space {space}: the area of {owner} is invalid")]
     Area {
         /// The space.
         space: SpaceId,

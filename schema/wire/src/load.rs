@@ -238,7 +238,7 @@ impl TryFrom<&WireLoad> for Load {
 impl WireSpaceLoad {
     fn survey(&self) -> Result<SpaceSurvey, ControlError> {
         let leaving = self.leaving.iter().map(|to| Ok((OwnerId(to.owner), amount(to.units)?)));
-        let levels = |levels: &[f32]| Levels::read(levels).ok_or(ControlError::Load("where it stands"));
+        let levels = |levels: &[f32]| Levels::read(levels).ok_or(ControlError::Load("the position"));
         Ok(SpaceSurvey {
             entities: self.entities,
             witnesses: self.witnesses,
@@ -252,5 +252,5 @@ impl WireSpaceLoad {
 
 pub(crate) fn amount(given: f64) -> Result<f64, ControlError> {
     let is_one = given.is_finite() && given >= 0.0;
-    is_one.then_some(given).ok_or(ControlError::Load("how much it is"))
+    is_one.then_some(given).ok_or(ControlError::Load("the amount"))
 }

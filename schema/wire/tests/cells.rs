@@ -38,13 +38,13 @@ fn list() -> CellList {
 }
 
 #[test]
-fn a_list_survives_the_way() {
+fn a_list_round_trips() {
     let wire: WireCellList = decode(&encode(&WireCellList::from(&list()))).expect("own bytes");
     assert_eq!(CellList::try_from(&wire).expect("a list"), list());
 }
 
 #[test]
-fn an_area_or_a_load_that_is_none_is_refused() {
+fn an_invalid_area_or_load_is_refused() {
     let broken = |change: fn(&mut WireCellReport)| {
         let mut wire = WireCellList::from(&list());
         change(&mut wire.cells[1]);

@@ -21,7 +21,7 @@ fn is_refused_or_shorter_call(read: &Result<Any, Malformed>) -> bool {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn frames_round_trip() {
     for kind in KINDS {
         for seed in 0..SEEDS {
             let frame = Any::random(kind, &mut split_mix(seed));
@@ -31,7 +31,7 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
-fn a_cut_frame_is_refused() {
+fn a_truncated_frame_is_refused() {
     for kind in KINDS {
         for seed in 0..SEEDS {
             let bytes = Any::random(kind, &mut split_mix(seed)).encode();
@@ -44,7 +44,7 @@ fn a_cut_frame_is_refused() {
 }
 
 #[test]
-fn a_longer_frame_is_refused() {
+fn a_frame_with_trailing_bytes_is_refused() {
     for kind in KINDS {
         for seed in 0..SEEDS {
             let mut bytes = Any::random(kind, &mut split_mix(seed)).encode();
@@ -75,7 +75,7 @@ fn a_flipped_bit_is_an_error_or_another_frame() {
 }
 
 #[test]
-fn noise_is_never_a_panic() {
+fn random_bytes_never_panic() {
     for kind in KINDS {
         for seed in 0..SEEDS * 10 {
             let mut dice = split_mix(seed);
@@ -90,7 +90,7 @@ fn noise_is_never_a_panic() {
 }
 
 #[test]
-fn a_stream_gives_its_frames_however_it_is_cut() {
+fn a_stream_gives_its_frames_however_it_is_split() {
     for seed in 0..SEEDS {
         let mut dice = split_mix(seed);
         let frames: Vec<Vec<u8>> = (0..dice() % 8)
@@ -117,7 +117,7 @@ fn a_stream_gives_its_frames_however_it_is_cut() {
 }
 
 #[test]
-fn a_length_above_the_limit_is_refused_before_its_frame_comes() {
+fn a_length_above_the_limit_is_refused_before_its_frame_arrives() {
     let too_large = Err(FrameTooLarge { limit: 100 });
     for length in [
         &[101][..],
@@ -185,7 +185,7 @@ fn movements_are_split_to_fit_datagrams() {
 }
 
 #[test]
-fn angles_travel_to_within_a_step() {
+fn angles_round_trip_within_one_step() {
     for angle in [0.0, 1.0, -1.0, 3.2, 6.283_185_5, -1e-9, 700.0] {
         let direction = Direction {
             yaw: angle,

@@ -460,7 +460,7 @@ fn malformed_frames_are_refused_for_the_reasons_in_the_file() {
 }
 
 #[test]
-fn close_codes_lead_back_to_their_reasons() {
+fn close_codes_map_to_their_reasons() {
     for reason in CloseReason::ALL {
         assert_eq!(CloseReason::from_code(reason.code().into()), reason);
     }
@@ -468,7 +468,7 @@ fn close_codes_lead_back_to_their_reasons() {
 }
 
 #[test]
-fn secrets_stay_out_of_what_is_printed() {
+fn debug_output_omits_secrets() {
     let (_, request) = &login_requests()[0];
     let (_, hello) = &hellos()[0];
     let printed = format!("{request:?} {hello:?}");
@@ -477,7 +477,7 @@ fn secrets_stay_out_of_what_is_printed() {
 
 /// Every implementation compares this hash, so a change of it disconnects every client.
 #[test]
-fn the_protocol_has_the_hash_that_the_document_names() {
+fn the_protocol_hash_matches_the_document() {
     let document = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/client-protocol.md");
     let document = fs::read_to_string(document).unwrap();
     assert!(

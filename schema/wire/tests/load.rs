@@ -29,7 +29,7 @@ fn points(dice: &mut dyn FnMut() -> u64) -> Vec<(f32, f64)> {
 }
 
 #[test]
-fn levels_say_how_much_stands_below_any_position() {
+fn levels_give_the_load_below_any_position() {
     for seed in 0..SEEDS {
         let mut dice = split_mix(seed);
         let points = points(&mut dice);
@@ -64,7 +64,7 @@ fn levels_say_how_much_stands_below_any_position() {
 }
 
 #[test]
-fn where_nothing_stands_there_are_no_levels() {
+fn without_entities_there_are_no_levels() {
     assert_eq!(Levels::of(Vec::new()), Levels::default());
     assert_eq!(Levels::of(vec![(f32::NAN, 1.0), (3.0, 0.0)]), Levels::default());
     assert_eq!(Levels::default().ends(), None);
@@ -91,13 +91,13 @@ fn load() -> Load {
 }
 
 #[test]
-fn a_load_survives_the_way() {
+fn a_load_round_trips() {
     let wire: WireLoad = decode(&encode(&WireLoad::from(&load()))).expect("own bytes");
     assert_eq!(Load::try_from(&wire).expect("a load"), load());
 }
 
 #[test]
-fn what_is_no_load_is_refused() {
+fn an_invalid_load_is_refused() {
     let broken: [fn(&mut WireLoad, f64); 3] = [
         |load, amount| load.busy = amount,
         |load, amount| load.spaces[0].units = amount,

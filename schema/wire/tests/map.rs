@@ -38,13 +38,13 @@ fn broken(change: impl Fn(&mut WireSpace)) -> Result<SpaceMap, ControlError> {
 }
 
 #[test]
-fn a_map_survives_the_way() {
+fn a_map_round_trips() {
     let wire: WireMap = decode(&encode(&WireMap::from(&map()))).expect("own bytes");
     assert_eq!(SpaceMap::try_from(&wire).expect("a map"), map());
 }
 
 #[test]
-fn a_map_with_what_is_no_distance_is_refused() {
+fn a_map_with_an_invalid_distance_is_refused() {
     let set: [fn(&mut WireSpace, f32); 3] = [
         |space, metres| space.aoi_radius = metres,
         |space, metres| space.aoi_hysteresis = metres,
@@ -63,7 +63,7 @@ fn a_map_with_what_is_no_distance_is_refused() {
 }
 
 #[test]
-fn a_map_with_an_area_that_holds_no_place_is_refused() {
+fn a_map_with_an_empty_area_is_refused() {
     let set: [fn(&mut WireCell, f32); 4] = [
         |cell, edge| cell.west = edge,
         |cell, edge| cell.east = edge,

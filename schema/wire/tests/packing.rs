@@ -16,7 +16,7 @@ fn cases() -> Option<String> {
 }
 
 #[test]
-fn all_cases_have_the_bytes_that_clients_know() {
+fn all_cases_have_the_recorded_bytes() {
     let Some(cases) = cases() else {
         println!("skipped: no vectors/packing_vectors.txt beside the games, and ANNALS_CORPUS names no folder");
         return;

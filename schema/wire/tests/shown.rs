@@ -174,7 +174,7 @@ fn events_have_the_bytes_in_the_file() {
 }
 
 #[test]
-fn what_was_counted_by_hand() {
+fn hand_computed_encodings_match() {
     let avatar = defined();
     let mut held = defaults(&avatar);
     let mut last = HistoryNumber(12);
@@ -276,7 +276,7 @@ fn hash_of(entity_type: &EntityType, shown: &Shown) -> Option<Hash> {
 }
 
 #[test]
-fn what_is_written_is_read_back_change_by_change() {
+fn changes_round_trip_one_by_one() {
     let mut slices = 0;
     for seed in 0..SEEDS {
         let (entity_type, events, bytes) = generated(seed);
@@ -308,7 +308,7 @@ fn what_is_written_is_read_back_change_by_change() {
 }
 
 #[test]
-fn properties_are_read_back_and_have_to_ascend() {
+fn properties_round_trip_and_must_ascend() {
     for seed in 0..SEEDS / 2 {
         let mut dice = split_mix(seed);
         let entity_type = random_type(if seed.is_multiple_of(10) { 300 } else { 8 }, &mut dice);
@@ -370,7 +370,7 @@ fn type_with_mailboxes() -> EntityType {
 
 /// Clients see every mailbox as None, wherever it is nested.
 #[test]
-fn clients_are_shown_no_address() {
+fn clients_receive_no_mailbox_address() {
     let avatar = type_with_mailboxes();
     let mut dice = split_mix(1);
     let mut any = std::iter::repeat_with(|| generate(&DataType::Mailbox, &mut dice));
@@ -421,7 +421,7 @@ fn clients_are_shown_no_address() {
 
 /// Anything that can be read is written in the same bytes again, and nothing panics.
 #[test]
-fn damaged_events_are_refused_or_mean_what_they_say() {
+fn damaged_events_are_refused_or_canonical() {
     let mut read_on = 0;
     for seed in 0..SEEDS {
         let mut dice = split_mix(!seed);
@@ -472,13 +472,13 @@ fn a_false_number_of_elements_allocates_nothing() {
     for count in [&[0xff, 0xff, 0xff, 0xff][..], &[0xfe], &[0xff, 3, 0, 0]] {
         let bytes = [&bytes, count, &[1, 0]].concat();
         let mut reader = ShownReader::new(&avatar, (HistoryNumber(0), HistoryNumber(9)), &bytes);
-        let refused = reader.next_event(&held).expect_err("so many are not there");
+        let refused = reader.next_event(&held).expect_err("there are fewer");
         assert_eq!(refused.to_string(), "malformed elements at byte 3");
     }
 }
 
 #[test]
-fn what_the_type_does_not_have_is_an_error_and_writes_nothing() {
+fn members_unknown_to_the_type_are_errors_and_write_nothing() {
     let avatar = defined();
     let held = defaults(&avatar);
     let (at, none) = (HistoryNumber(9), ClientMember(5));
@@ -533,7 +533,7 @@ fn what_the_type_does_not_have_is_an_error_and_writes_nothing() {
 }
 
 #[test]
-fn paths_are_among_the_properties_of_the_type_whatever_is_held() {
+fn paths_count_the_properties_of_the_type_not_the_held_ones() {
     let avatar = defined();
     let held = defaults(&avatar);
     let marks = number(avatar.property_named("marks").unwrap().client_id);

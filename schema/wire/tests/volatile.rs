@@ -179,7 +179,7 @@ struct Outcome {
     late: u64,
 }
 
-struct Letter {
+struct SentDatagram {
     tick: Tick,
     bytes: Vec<u8>,
     meant: Vec<Motion>,
@@ -188,7 +188,7 @@ struct Letter {
 
 impl Outcome {
     /// Passes a datagram to the client: it is decoded correctly, or came too late.
-    fn take(&mut self, reader: &mut VolatileReader, now: Tick, letter: &Letter, seed: u64) {
+    fn take(&mut self, reader: &mut VolatileReader, now: Tick, letter: &SentDatagram, seed: u64) {
         let about = format!("seed {seed}, tick {}", letter.tick.0 - BEGUN);
         match reader.read(&letter.bytes, now) {
             Ok(update) => {
@@ -211,7 +211,7 @@ fn history(seed: u64, weather: Weather, ticks: u64) -> Outcome {
         y: 3.0,
         z: -20.0,
     };
-    let (mut waiting, mut answers, mut outcome): (Vec<Letter>, Vec<_>, _) =
+    let (mut waiting, mut answers, mut outcome): (Vec<SentDatagram>, Vec<_>, _) =
         (Vec::new(), Vec::new(), Outcome::default());
     for tick in (0..ticks).filter(|tick| tick % 50 != 49).map(|tick| Tick(BEGUN + tick)) {
         observer.x += 0.4;
@@ -241,7 +241,7 @@ fn history(seed: u64, weather: Weather, ticks: u64) -> Outcome {
                 bytes.len()
             );
             let meant = motions[..sent.told].to_vec();
-            waiting.push(Letter {
+            waiting.push(SentDatagram {
                 tick,
                 bytes,
                 meant,
@@ -271,7 +271,7 @@ fn history(seed: u64, weather: Weather, ticks: u64) -> Outcome {
 }
 
 #[test]
-fn what_is_lost_or_comes_late_spoils_nothing_else() {
+fn lost_and_late_datagrams_do_not_affect_others() {
     let never = u64::MAX;
     for seed in 0..60 {
         let calm = history(
@@ -332,7 +332,7 @@ fn march(count: u64, tick: u64) -> Vec<Motion> {
 const HERE: Position = Position { x: 0.0, y: 0.0, z: 0.0 };
 
 #[test]
-fn what_a_client_has_is_told_in_fewer_bytes() {
+fn acknowledged_state_shortens_movements() {
     let (mut writer, mut reader) = ends();
     let mut sizes = Vec::new();
     for tick in 0..10 {
@@ -346,11 +346,14 @@ fn what_a_client_has_is_told_in_fewer_bytes() {
         }
     }
     assert!(sizes[2] > 400, "everything by its name: {sizes:?}");
-    assert!(sizes[9] < 60, "less than a byte for who goes on as before: {sizes:?}");
+    assert!(
+        sizes[9] < 60,
+        "less than a byte for an entity with constant motion: {sizes:?}"
+    );
 }
 
 #[test]
-fn a_datagram_holds_as_many_of_the_first_as_fit() {
+fn a_datagram_holds_the_longest_prefix_that_fits() {
     for limit in [0, 5, 20, 100, 222, 500] {
         let (mut writer, mut reader) = ends();
         let motions = march(200, 0);
@@ -374,7 +377,7 @@ fn a_datagram_holds_as_many_of_the_first_as_fit() {
 }
 
 #[test]
-fn more_entities_than_numbers_take_the_numbers_of_those_told_of_least_lately() {
+fn aliases_are_reused_least_recently_sent_first() {
     let (mut writer, mut reader) = ends();
     let mut first = 0;
     for tick in 0..60 {
@@ -389,7 +392,7 @@ fn more_entities_than_numbers_take_the_numbers_of_those_told_of_least_lately() {
 }
 
 #[test]
-fn what_a_client_claims_to_have_heard_breaks_nothing() {
+fn false_acknowledgements_are_harmless() {
     for seed in 0..50 {
         let mut dice = split_mix(seed);
         let (mut writer, mut reader) = ends();
@@ -407,7 +410,7 @@ fn what_a_client_claims_to_have_heard_breaks_nothing() {
 }
 
 #[test]
-fn bytes_that_nobody_wrote_change_nothing() {
+fn arbitrary_bytes_change_nothing() {
     for seed in 0..40 {
         let mut dice = split_mix(seed);
         let (mut writer, mut reader) = ends();
@@ -461,7 +464,7 @@ fn bytes_that_nobody_wrote_change_nothing() {
 }
 
 #[test]
-fn other_views_and_repetitions_are_told_apart_from_what_is_malformed() {
+fn other_views_and_duplicates_differ_from_malformed_datagrams() {
     let (mut writer, mut reader) = ends();
     let bytes = writer.write(Tick(BEGUN), HERE, &march(3, 0), WHOLE).datagram.unwrap();
     let mut other = VolatileReader::new(VIEW + 1, packing());
@@ -478,7 +481,7 @@ fn other_views_and_repetitions_are_told_apart_from_what_is_malformed() {
 }
 
 #[test]
-fn a_client_that_falls_silent_goes_on_understanding() {
+fn a_silent_client_still_decodes() {
     let (mut writer, mut reader) = ends();
     for tick in 0..150 {
         let motions = march(5, tick);
@@ -495,7 +498,7 @@ fn a_client_that_falls_silent_goes_on_understanding() {
 }
 
 #[test]
-fn who_was_forgotten_is_told_by_name_again() {
+fn a_forgotten_entity_is_sent_by_id_again() {
     let (mut writer, mut reader) = ends();
     let motions = march(2, 0);
     for tick in 0..3 {
@@ -523,7 +526,7 @@ fn who_was_forgotten_is_told_by_name_again() {
 }
 
 #[test]
-fn numbers_of_the_forgotten_are_given_again() {
+fn aliases_of_forgotten_entities_are_reused() {
     let (mut writer, _) = ends();
     let motions = march(50, 0);
     writer.write(Tick(BEGUN), HERE, &motions, WHOLE);

@@ -50,26 +50,27 @@ pub struct Audit {
     named: NamedRealm,
     #[command(flatten)]
     kept: KeptRealm,
-    /// Folder of the index of this realm's archive; it is made, and may be removed at any time
+    /// Folder of the index of this realm's archive; created if missing, may be removed at any time
     #[arg(long, global = true, default_value = "annals-audit")]
     index: PathBuf,
-    /// Only as things stood then: a moment, or the batch OWNER@BATCH and all that the archive has before it
+    /// Answer as of this moment, or as of the batch OWNER@BATCH and everything before it in the archive
     #[arg(long, global = true, value_parser = read_at, conflicts_with = "until")]
     at: Option<At>,
-    /// Only what was done from this moment on: HH:MM:SS since the realm began, @SECONDS since 1970, or 2026-11-23T10:00:00Z
+    /// Only changes from this moment on: HH:MM:SS since the start of the realm, @SECONDS since 1970, or
+    /// 2026-11-23T10:00:00Z
     #[arg(long, global = true, value_parser = moment::read)]
     since: Option<Moment>,
-    /// Only what was done up to this moment
+    /// Only changes up to this moment
     #[arg(long, global = true, value_parser = moment::read)]
     until: Option<Moment>,
-    /// How to print it
+    /// Output format
     #[arg(long, global = true, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Asked {
-    /// Where an item was made, who has had it since, and why it went from one to the other
+    /// Trace an item: its creation, its holders, and the reason of each transfer
     Item {
         /// Its serial
         #[arg(value_parser = |text: &str| text.parse().map(Serial))]
@@ -77,37 +78,37 @@ enum Asked {
         #[command(flatten)]
         wanted: Wanted,
     },
-    /// What somebody has had, what they did with it, and what others did
+    /// Trace the holdings of an account: its own orders and those of others
     Account {
         /// The name with which the account logs in, or stored:NUMBER for any stored entity
         who: Who,
         #[command(flatten)]
         wanted: Wanted,
     },
-    /// What was done in a trade, step by step, and what both parties had before and after each
+    /// Trace a trade step by step, with the inventories of both parties before and after each step
     Trade {
-        /// Its number, ENTITY/NUMBER: the entity that proposed it, and which of its orders that was
+        /// The trade's number, ENTITY/NUMBER: the proposing entity and the number of its order
         id: TradeNumber,
         #[command(flatten)]
         wanted: Wanted,
     },
-    /// A receipt of a trade for those who have traded: a text that proves what was exchanged, and says nothing of anybody else
+    /// Print a receipt of a trade for its parties: a text that proves the exchange and contains no other data
     Receipt {
         /// Its number, as above
         id: TradeNumber,
     },
-    /// When somebody was in the world: each life of a stored entity, and each client that came in for it, from which address
+    /// List the activations of a stored entity, and its client log-ins with their addresses
     Lives {
         /// The name with which the account logs in, or stored:NUMBER for any stored entity
         who: Who,
     },
-    /// Who was behind a client's session: the account, and from which address, each time that it came in
+    /// Identify a client session: the account, and the address of each connection
     Session {
         /// Its number
         #[arg(value_parser = |text: &str| text.parse().map(SessionId))]
         session: SessionId,
     },
-    /// What happened to an entity: each event of its parts, wherever they were, and by whose call
+    /// List the events of an entity, on all owners, with the call that caused each
     Entity {
         /// Its number
         #[arg(value_parser = |text: &str| text.parse().map(EntityId))]
@@ -116,19 +117,19 @@ enum Asked {
         #[arg(long, value_name = "KIND")]
         kind: Vec<String>,
     },
-    /// The realm as it was at a moment, --at, rebuilt from the archive, with the hash of each owner's state
+    /// Rebuild the realm at the moment --at from the archive, with the hash of each owner's state
     Replay {
         #[command(flatten)]
         which: Which,
     },
-    /// See that the index leads past nothing: make another from the archive, and compare the two
+    /// Check the index for completeness: build a second one from the archive and compare the two
     CheckIndex,
-    /// What is otherwise at one moment than at an earlier one: entities, their properties, and who has which items and units
+    /// Print the differences between two moments: entities, properties, and holdings of items and units
     Diff {
-        /// The earlier moment, or the batch OWNER@BATCH and all that the archive has before it
+        /// The earlier moment, or the batch OWNER@BATCH and everything before it in the archive
         #[arg(value_parser = read_at)]
         before: At,
-        /// The later one
+        /// The later moment, in the same form
         #[arg(value_parser = read_at)]
         after: At,
         #[command(flatten)]
@@ -139,10 +140,10 @@ enum Asked {
 /// The answer as evidence for somebody else.
 #[derive(Debug, clap::Args)]
 struct Wanted {
-    /// Write a bundle too: the answer and all that somebody needs to check it with annals-verify, in a zip file
+    /// Also write a bundle: a zip file with the answer and everything that annals-verify needs to check it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["at", "since", "until"])]
     bundle: Option<PathBuf>,
-    /// A checkpoint that was kept elsewhere, to which the bundle is to lead; it may be given several times
+    /// A checkpoint kept elsewhere, from which the bundle includes a consistency proof; may be given several times
     #[arg(long, value_name = "FILE", requires = "bundle")]
     kept: Vec<PathBuf>,
 }
@@ -163,35 +164,35 @@ impl FromStr for TradeNumber {
 /// Why there is no answer.
 #[derive(Debug, Error)]
 enum NoAnswer {
-    #[error("there is no archive to ask")]
+    #[error("the archive cannot be opened")]
     Source(#[from] SourceError),
-    #[error("there is no index to ask by; with --index it lies in another folder")]
+    #[error("the index cannot be opened; --index names another folder")]
     Index(#[from] IndexError),
     #[error("no account of this realm logs in as {0:?}")]
     NoAccount(String),
-    #[error("nobody can be meant")]
+    #[error("the account cannot be found")]
     Unclear(#[from] Unclear),
     #[error("the store cannot be read")]
     Store(#[from] StoreError),
-    #[error("what the answer rests on is not as it was")]
+    #[error("the data that the answer rests on was changed")]
     Found(#[source] AuditError),
-    #[error("there is no answer")]
+    #[error("the question cannot be answered")]
     None(#[source] AuditError),
-    #[error("what the answer rests on is not as it was")]
+    #[error("the data that the answer rests on was changed")]
     PastFound(#[source] PastError),
     #[error("the index was changed: {0}")]
     Astray(Astray),
-    #[error("another index cannot be made in a temporary folder (TMPDIR says where)")]
+    #[error("a second index cannot be created in the temporary folder; TMPDIR names another one")]
     Temporary(#[source] io::Error),
-    #[error("there is no answer")]
+    #[error("the question cannot be answered")]
     PastNone(#[source] PastError),
     #[error("{0}")]
     Span(&'static str),
-    #[error("the checkpoint that was kept cannot be read")]
+    #[error("the kept checkpoint cannot be read")]
     Kept(#[from] FolderError),
     #[error("there is no checkpoint in {}", .0.display())]
     NoKept(PathBuf),
-    #[error("no evidence was written: something is not as it was")]
+    #[error("no evidence was written: stored data was changed")]
     Wrong(#[source] EvidenceError),
     #[error("no evidence was written")]
     NoEvidence(#[source] EvidenceError),
@@ -201,7 +202,7 @@ enum NoAnswer {
         #[source]
         source: io::Error,
     },
-    #[error("nobody takes what is printed")]
+    #[error("standard output cannot be written")]
     Print(#[from] io::Error),
 }
 
@@ -257,11 +258,13 @@ impl Audit {
         let (is_from, is_to) = (self.since.is_some(), self.at.is_some() || self.until.is_some());
         match self.question {
             Asked::Replay { .. } if is_from || self.until.is_some() => {
-                return Err(NoAnswer::Span("a state is that of one moment: name it with --at alone"));
+                return Err(NoAnswer::Span(
+                    "`replay` takes one moment: give --at, without --since and --until",
+                ));
             }
             Asked::Diff { .. } if is_from || is_to => {
                 return Err(NoAnswer::Span(
-                    "diff is given its two moments: leave out --at, --since and --until",
+                    "`diff` takes its two moments as arguments: omit --at, --since and --until",
                 ));
             }
             _ => {}
@@ -334,9 +337,7 @@ async fn differ(source: &Source, index: &Index, (before, after): (At, At), which
         index.leaves_until(Some(to)).await?,
     );
     if from > to {
-        return Err(NoAnswer::Span(
-            "the first moment is the later one: name them in their order",
-        ));
+        return Err(NoAnswer::Span("the first moment is later than the second: swap them"));
     }
     let before = Past::at(index, store, from).await?;
     let mut after = before.clone();
@@ -443,7 +444,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_about_is_read_as_it_is_printed() {
+    fn trade_numbers_round_trip() {
         let id = TradeId(TransferId {
             asker: EntityId(1_048_580),
             number: TransferNumber(3),

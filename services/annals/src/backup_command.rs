@@ -34,14 +34,14 @@ use crate::backup::{
 pub struct Backup {
     #[command(subcommand)]
     command: Commands,
-    /// Where backups are kept: a folder, or s3://BUCKET/PREFIX
+    /// Target of backups: a folder, or s3://BUCKET/PREFIX
     #[arg(long, global = true, env = "ANNALS_BACKUPS", default_value = "backups")]
     target: String,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Commands {
-    /// Back up a realm, whether it runs or not
+    /// Back up a realm, live or stopped
     Create {
         #[command(flatten)]
         named: NamedRealm,
@@ -50,31 +50,32 @@ enum Commands {
     },
     /// List the backups at the target, oldest first
     List,
-    /// Read all of a backup and check it; exit code 1 names what is wrong, 2 is that nothing can be said
+    /// Read and check a whole backup; exit code 1: faults found, 2: not checked
     Verify {
-        /// The backup's name; the newest if none is given
+        /// Name of the backup; the newest if omitted
         name: Option<String>,
     },
     /// Restore a realm into an empty store
     Restore {
-        /// The backup's name; the newest if none is given
+        /// Name of the backup; the newest if omitted
         name: Option<String>,
-        /// The data directory that the restored realm is to run on
+        /// Data directory of the restored realm
         #[arg(long)]
         data: PathBuf,
-        /// What its store is to be in: embedded, or fdb:FILE for the FoundationDB cluster of a cluster file
+        /// Backend of its store: embedded, or fdb:FILE for the FoundationDB cluster of a cluster file
         #[arg(long, value_name = "WHERE", default_value_t)]
         store: StoreKind,
-        /// The restored realm's name: another one, if the old realm goes on beside it; its own if none is given
+        /// Name of the restored realm, needed if the old realm continues to run; the name in the backup if omitted
         #[arg(long)]
         realm: Option<Realm>,
-        /// Only up to this moment: the time since the realm began as `annals log tail` prints it, or @ and seconds since 1970
+        /// Restore up to this moment: the time since the start of the realm as in `annals log tail`, or @SECONDS
+        /// since 1970
         #[arg(long, value_parser = moment::read, conflicts_with_all = ["at", "leaves"])]
         moment: Option<Moment>,
-        /// Only up to and with this batch, OWNER@BATCH
+        /// Restore up to and including this batch, OWNER@BATCH
         #[arg(long, value_parser = position, conflicts_with = "leaves")]
         at: Option<LogPosition>,
-        /// Only so many leaves of the archive
+        /// Restore this number of leaves of the archive
         #[arg(long)]
         leaves: Option<u64>,
     },
@@ -83,27 +84,27 @@ enum Commands {
 /// Why a command failed.
 #[derive(Debug, Error)]
 enum BackupError {
-    #[error("there is nothing to back up")]
+    #[error("the realm cannot be opened")]
     Source(#[from] SourceError),
-    #[error("there is no backup to read")]
+    #[error("the backup cannot be opened")]
     Manifest(#[from] ManifestError),
     #[error("the target cannot be used")]
     Target(#[from] TargetError),
-    #[error("no backup was made")]
+    #[error("the backup failed")]
     Create(#[from] CreateError),
-    #[error("the realm was not restored")]
+    #[error("the restore failed")]
     Restore(#[from] RestoreFailed),
-    #[error("a realm is restored into a data directory of its own")]
+    #[error("the data directory for the restored realm cannot be used")]
     Claim(#[from] ClaimError),
     #[error("{} belongs to a realm: name an empty data directory", .0.display())]
     Occupied(PathBuf),
-    #[error("the store cannot be filled")]
+    #[error("the store cannot be written")]
     Open(#[from] OpenError),
-    #[error("the backup's realm cannot have its name again; name another with --realm")]
+    #[error("the restored realm cannot take the name in the backup; give another one with --realm")]
     Name(#[source] Advice),
     #[error("{} cannot be used", path.display())]
     Folder { path: PathBuf, source: io::Error },
-    #[error("nobody takes what is printed")]
+    #[error("standard output cannot be written")]
     Print(#[from] io::Error),
 }
 

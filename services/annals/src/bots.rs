@@ -75,10 +75,10 @@ pub struct BotPlan {
 #[derive(Debug, Error)]
 pub enum BotsError {
     /// No socket could be opened.
-    #[error("no UDP socket can be had for the bots")]
+    #[error("the bots' UDP socket cannot be opened")]
     Socket(#[source] io::Error),
     /// A bot's record cannot be written.
-    #[error("cannot write {}; a demonstration that is not written down proves nothing", path.display())]
+    #[error("cannot write {}; the demonstration needs a record of what bots were shown", path.display())]
     Write {
         /// Its path.
         path: PathBuf,
@@ -87,7 +87,7 @@ pub enum BotsError {
         source: io::Error,
     },
     /// A bot's task failed.
-    #[error("a bot stopped; this is a defect")]
+    #[error("a bot task ended early; this is a defect")]
     Stopped(#[source] tokio::task::JoinError),
 }
 

@@ -32,34 +32,34 @@ pub(crate) const PASSWORD: &str = "a password for bots";
 /// Who plays, where, and for how long.
 #[derive(Debug, clap::Args)]
 pub struct Bots {
-    /// Where the realm's login service listens
+    /// Address of the realm's login service
     #[arg(long, default_value = "127.0.0.1:7700")]
     login: SocketAddr,
     /// SHA-256 fingerprint of its certificate, as `annals up` prints it
     #[arg(long)]
     certificate: Hash,
-    /// Folder of the definitions that the realm runs with
+    /// Folder of the realm's definitions
     #[arg(long, default_value = "defs")]
     world: PathBuf,
     /// Bots, as accounts bot0, bot1 and so on
     #[arg(long, default_value_t = 100)]
     bots: usize,
-    /// Number of the first account, so that several runs of bots can play in one realm
+    /// Number of the first account, so that several runs of bots can share a realm
     #[arg(long, default_value_t = 0)]
     first: usize,
-    /// Seconds that they play
+    /// Duration in seconds
     #[arg(long, default_value_t = 30)]
     duration: u64,
-    /// Makes them do the same again
+    /// Random seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Folder for what they were shown, which `annals check` compares with the archive; made if it is not there
+    /// Folder for the record of what bots were shown, the input of `annals check`; created if missing
     #[arg(long, default_value = "target/bots")]
     files: PathBuf,
-    /// Read plain movements only, to compare bytes
+    /// Request plain movements only, to compare bytes
     #[arg(long)]
     plain_movements: bool,
-    /// Tell the report as JSON
+    /// Print the report as JSON
     #[arg(long)]
     json: bool,
 }
@@ -86,11 +86,11 @@ struct Summary {
 enum BotsCommandError {
     #[error(transparent)]
     World(#[from] WorldError),
-    #[error("{path} cannot be made", path = path.display())]
+    #[error("{path} cannot be created", path = path.display())]
     Folder { path: PathBuf, source: io::Error },
-    #[error("the bots could not play")]
+    #[error("the bots cannot run")]
     Bots(#[from] BotsError),
-    #[error("the report cannot be told as JSON")]
+    #[error("the report cannot be encoded as JSON")]
     Json(#[from] serde_json::Error),
 }
 
@@ -146,8 +146,8 @@ impl Bots {
         let outside = report.total(|bot| u64::from(bot.log_ins == 0));
         if outside > 0 {
             eprintln!(
-                "bots: {outside} bots never got in; does a realm of this world listen at {}, and is the certificate the one that it \
-                 prints?",
+                "bots: {outside} bots never logged in; check that a realm of this world listens at {} and that \
+                 --certificate is its fingerprint",
                 self.login
             );
         }
@@ -194,8 +194,8 @@ pub(crate) fn print_play(report: &BotsReport, schema: &Schema, bots: usize) {
     );
     let (bytes, moves) = report.bytes_per_second();
     println!(
-        "  {:.0} others in view; {bytes:.0} bytes/s per client, {moves:.0} of them of movements; sessions resumed {}; views begun \
-         anew {}",
+        "  {:.0} others in view; {bytes:.0} bytes/s per client, {moves:.0} of them movements; sessions resumed {}; \
+         views restarted {}",
         report.in_view(),
         total(|bot| bot.resumed),
         total(|bot| bot.holes)
@@ -218,7 +218,7 @@ pub(crate) fn print_play(report: &BotsReport, schema: &Schema, bots: usize) {
     let missing = if undriven.is_empty() {
         String::new()
     } else {
-        format!("; nobody called {}", undriven.join(", "))
+        format!("; not called: {}", undriven.join(", "))
     };
     println!(
         "  exposed methods driven {} of {exposed}{missing}",

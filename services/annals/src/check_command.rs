@@ -17,13 +17,13 @@ pub(crate) const INCOMPLETE: u8 = 3;
 /// Compare what bots were shown with the archive.
 #[derive(Debug, clap::Args)]
 pub struct Check {
-    /// Folder of the bots' files
+    /// Folder of the files that bots wrote
     #[arg(long)]
     files: PathBuf,
     /// Folder of the world's definitions
     #[arg(long, default_value = "defs")]
     world: PathBuf,
-    /// Look as well whether the archive shows all of the world at work: the exit code is 3 if something was not
+    /// Also check that the archive contains every method and property of the world; exit code 3 if one is missing
     #[arg(long)]
     all_driven: bool,
     #[command(flatten)]

@@ -46,7 +46,7 @@ pub enum CheckError {
         source: io::Error,
     },
     /// There are no files to check.
-    #[error("there is no .{EXTENSION} file in {}: name the folder that the bots wrote to", .0.display())]
+    #[error("no .{EXTENSION} file in {}: name the folder that the bots wrote to", .0.display())]
     NoFiles(PathBuf),
     /// A line of a file is malformed.
     #[error("{}:{line}", path.display())]
@@ -60,7 +60,7 @@ pub enum CheckError {
         source: ParseLineError,
     },
     /// The archive cannot be read.
-    #[error("the store did not give its archive")]
+    #[error("the archive cannot be read from the store")]
     Store(#[from] StoreError),
 }
 
@@ -194,40 +194,40 @@ fn examine(
         | Line::Ended(_) => return None,
     };
     match found {
-        Found::AsShown => None,
-        Found::LetGo => {
-            report.let_go += 1;
+        EventLookup::AsShown => None,
+        EventLookup::Deleted => {
+            report.deleted += 1;
             None
         }
-        Found::Lost(why) if histories.lack(entity, part, &why) && histories.is_let_go(entity, part) => {
-            report.let_go += 1;
+        EventLookup::Lost(why) if histories.lack(entity, part, &why) && histories.is_let_go(entity, part) => {
+            report.deleted += 1;
             None
         }
-        Found::Lost(why) => Some((entity, part, number, why)),
+        EventLookup::Lost(why) => Some((entity, part, number, why)),
     }
 }
 
 /// What the archive holds of a shown event or state.
-enum Found {
+enum EventLookup {
     AsShown,
     /// It lies before the horizon and was deleted by retention.
-    LetGo,
+    Deleted,
     Lost(Why),
 }
 
-fn find_shown(history: Option<&History>, number: HistoryNumber, shown: Hash) -> Found {
+fn find_shown(history: Option<&History>, number: HistoryNumber, shown: Hash) -> EventLookup {
     let Some(history) = history else {
-        return Found::Lost(Why::UnknownEntity);
+        return EventLookup::Lost(Why::UnknownEntity);
     };
     match history.shown(number) {
-        None if number <= history.floor() => Found::LetGo,
+        None if number <= history.floor() => EventLookup::Deleted,
         None => {
             let newest = history.newest();
-            Found::Lost(Why::Absent { newest })
+            EventLookup::Lost(Why::Absent { newest })
         }
-        Some(Err(unreadable)) => Found::Lost(Why::Unreadable(unreadable.0)),
-        Some(Ok(hash)) if hash != shown => Found::Lost(Why::Different),
-        Some(Ok(_)) => Found::AsShown,
+        Some(Err(unreadable)) => EventLookup::Lost(Why::Unreadable(unreadable.0)),
+        Some(Ok(hash)) if hash != shown => EventLookup::Lost(Why::Different),
+        Some(Ok(_)) => EventLookup::AsShown,
     }
 }
 
@@ -236,23 +236,23 @@ fn find_state(
     schema: &Schema,
     upto: HistoryNumber,
     properties: &[(MemberId, Hash)],
-) -> Found {
+) -> EventLookup {
     let Some(history) = history else {
-        return Found::Lost(Why::UnknownEntity);
+        return EventLookup::Lost(Why::UnknownEntity);
     };
     if upto < history.floor() {
-        return Found::LetGo;
+        return EventLookup::Deleted;
     }
     let newest = history.newest();
     if upto > newest {
-        return Found::Lost(Why::Absent { newest });
+        return EventLookup::Lost(Why::Absent { newest });
     }
     let is_other = |(member, hash): &&(MemberId, Hash)| history.value(schema, *member, upto) != Some(*hash);
     match properties.iter().find(is_other) {
-        None => Found::AsShown,
+        None => EventLookup::AsShown,
         Some(&(member, _)) => {
             let name = history.property_name(schema, member).map(str::to_owned);
-            Found::Lost(Why::Property { member, name })
+            EventLookup::Lost(Why::Property { member, name })
         }
     }
 }

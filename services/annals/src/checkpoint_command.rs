@@ -37,71 +37,71 @@ pub struct Checkpoint {
 
 #[derive(Debug, clap::Subcommand)]
 enum Commands {
-    /// Print the newest signed checkpoint, as others read it
+    /// Print the newest signed checkpoint as a signed note
     Show {
-        /// The one of so many batches instead
+        /// Print the checkpoint of this size instead
         #[arg(long, value_name = "BATCHES")]
         size: Option<u64>,
-        /// The log's keys instead, each with how many batches there were when it began
+        /// Print the log's keys instead, each with the archive size at its start
         #[arg(long, conflicts_with = "size")]
         keys: bool,
-        /// Write the hashes of all its leaves to this file as well: kept with the checkpoint, they let annals log verify name the
-        /// batch that was changed, whatever else was
+        /// Also write the hashes of all its leaves to this file: with them, annals log verify can name the first
+        /// changed batch
         #[arg(long, value_name = "FILE", conflicts_with = "keys")]
         leaves: Option<PathBuf>,
         #[command(flatten)]
         kept: KeptRealm,
     },
-    /// Make a key, for a signer or for a witness, and print what its signatures are checked with
+    /// Create a key of a signer or a witness, and print its verifier key
     Keygen {
         /// The data directory of the signer
         #[arg(long, default_value = "data")]
         data: PathBuf,
-        /// The key's name, such as example.com/aldmoor: the first line of all checkpoints; localhost/REALM if none is given
+        /// Name of the key, such as example.com/aldmoor: the first line of all checkpoints; localhost/REALM if omitted
         #[arg(long)]
         name: Option<String>,
-        /// Make the key of a witness in this file instead
+        /// Create a witness key in this file instead
         #[arg(long, value_name = "FILE", requires = "name", conflicts_with = "data")]
         witness: Option<PathBuf>,
     },
-    /// Have the signer change its key: both sign the next checkpoint, and the new one alone what follows
+    /// Rotate the signer's key: both keys sign the next checkpoint, and the new one alone those after it
     Rotate {
         /// The data directory of the signer
         #[arg(long, default_value = "data")]
         data: PathBuf,
     },
-    /// Cosign the newest checkpoint as a witness, if it continues the one cosigned before, and print it
+    /// Cosign the newest checkpoint as a witness, if it continues the last cosigned one, and print it
     Cosign {
         /// The witness's key
         #[arg(long, value_name = "FILE")]
         witness: PathBuf,
-        /// Where the witness keeps what it has cosigned last
+        /// File in which the witness stores its last cosigned checkpoint
         #[arg(long, value_name = "FILE")]
         last: PathBuf,
-        /// The log's key, as keygen and show --keys print it; several while keys are changed
+        /// The log's verifier key, as printed by keygen and show --keys; several during key rotation
         #[arg(long, required = true, value_name = "KEY")]
         key: Vec<String>,
     },
-    /// Put what witnesses have cosigned into the realm's store, beside the log's own signature
+    /// Add witness cosignatures to the checkpoint in the realm's store
     AddCosignature {
         /// A cosigned checkpoint
         file: PathBuf,
-        /// The key of a witness whose signature is taken
+        /// Verifier key of a witness whose cosignature is added
         #[arg(long, required = true, value_name = "KEY")]
         witness: Vec<String>,
     },
-    /// See that a checkpoint that was kept is signed, and that the realm's archive still begins with what it says; exit code 1
-    /// says what is wrong, 2 that nothing can be said
+    /// Check the signature of a kept checkpoint, and that the realm's archive continues it; exit code 1: it does not,
+    /// 2: not checked
     Verify {
         /// The checkpoint
         file: PathBuf,
-        /// A key of the log that is believed
+        /// A trusted verifier key of the log
         #[arg(long, required = true, value_name = "KEY")]
         key: Vec<String>,
-        /// The key of a witness that is believed
+        /// A trusted verifier key of a witness
         #[arg(long, value_name = "KEY")]
         witness: Vec<String>,
-        /// How many of the witnesses must have cosigned
+        /// Minimum number of witness cosignatures
         #[arg(long, default_value_t = 0)]
         quorum: usize,
         #[command(flatten)]
@@ -112,35 +112,35 @@ enum Commands {
 /// Why a command failed.
 #[derive(Debug, Error)]
 enum CheckpointError {
-    #[error("there is no realm to look into")]
+    #[error("the realm cannot be opened")]
     Source(#[from] SourceError),
-    #[error("the store could not be read or written")]
+    #[error("the store cannot be read or written")]
     Store(#[from] StoreError),
-    #[error("the archive's tree could not be read")]
+    #[error("the archive's tree cannot be read")]
     Prove(#[from] ProveError),
     #[error("the file cannot be used")]
     File(#[from] FolderError),
     #[error("the key cannot be used")]
     Key(#[from] KeyError),
-    #[error("the realm has no signed checkpoint{}; a signer makes one of an archive that grows", of(*.0))]
+    #[error("the realm has no signed checkpoint{}; a signer signs one as the archive grows", of(*.0))]
     None(Option<u64>),
-    #[error("there is no {}", .0.display())]
+    #[error("file not found: {}", .0.display())]
     Missing(PathBuf),
-    #[error("there is no key in {}: annals checkpoint keygen makes one, as does the signer's first start", .0.display())]
+    #[error("no key in {}: create one with annals checkpoint keygen, or start the signer", .0.display())]
     NoKey(PathBuf),
-    #[error("the checkpoint is not to be believed")]
+    #[error("the checkpoint cannot be trusted")]
     Untrusted(#[from] Untrusted),
-    #[error("nothing was cosigned: the checkpoint has {found} batches, and one was cosigned of {expected}")]
+    #[error("nothing was cosigned: the checkpoint has {found} batches, and the last cosigned one has {expected}")]
     Older { expected: u64, found: u64 },
-    #[error("nothing was cosigned: the archive is not shown to continue what was cosigned before")]
+    #[error("nothing was cosigned: no proof that the archive continues the last cosigned checkpoint")]
     Unproven(#[from] Unproven),
-    #[error("nothing was added: none of these witnesses has cosigned it, or the realm has no such checkpoint any more")]
+    #[error("nothing was added: none of these witnesses has cosigned it, or the realm does not keep that checkpoint")]
     NotAdded,
     #[error("{} cannot be written", .0.display())]
     Leaves(PathBuf, #[source] io::Error),
-    #[error("the archive's first {0} batches are not those that were signed; annals log verify says what is wrong")]
+    #[error("the archive's first {0} batches differ from the signed ones; run annals log verify to find the change")]
     Otherwise(u64),
-    #[error("nobody takes what is printed")]
+    #[error("standard output cannot be written")]
     Print(#[from] io::Error),
 }
 
@@ -251,7 +251,7 @@ async fn leaf_hashes(store: &Store, head: TreeHead) -> Result<Vec<Hash>, Checkpo
     let mut tree = Frontier::new();
     let mut hashes = Vec::new();
     for index in 0..head.size.div_ceil(TILE_WIDTH.into()) {
-        let tile = Tile::within(head.size, 0, index).expect("invariant: it holds leaves of the tree");
+        let tile = Tile::within(head.size, 0, index).expect("invariant: the tile has leaves of the tree");
         hashes.extend(prover.tile(tile).await?);
     }
     hashes.iter().for_each(|hash| tree.push(*hash));
@@ -344,7 +344,7 @@ async fn verify(
         let (there, stored) = (archive.size, archive.root);
         writeln!(
             stdout(),
-            "WRONG: the tree stored with {there} batches has the root {stored}, and its tiles and leaves have {whole}"
+            "WRONG: the stored tree of {there} batches has the root {stored}, but its tiles and leaves have {whole}"
         )?;
         return Ok(ExitCode::from(1));
     }

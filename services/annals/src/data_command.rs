@@ -15,7 +15,7 @@ pub struct Data {
 
 #[derive(Debug, Subcommand)]
 enum Commands {
-    /// Print what a section holds; the exit code is 1 if it is not there or holds something else
+    /// Print the value of a section; exit code 1 if it is missing or of another type
     Read(Read),
 }
 
@@ -23,9 +23,9 @@ enum Commands {
 struct Read {
     /// The game's resource folder
     dir: PathBuf,
-    /// A file below it, and on into the file: `data/prices.xml/fish/price`
+    /// Path of a file in that folder and of a section in the file: `data/prices.xml/fish/price`
     path: String,
-    /// What the section should hold
+    /// Type of the section's value
     #[arg(long = "as", value_enum, default_value_t = Kind::Xml)]
     kind: Kind,
 }
@@ -33,7 +33,7 @@ struct Read {
 /// The kinds of values, by the names that the predecessors' scripts have for them.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Kind {
-    /// The section with all that is in it
+    /// The section with its subsections
     Xml,
     Bool,
     Int,

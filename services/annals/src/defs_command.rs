@@ -42,24 +42,24 @@ pub struct Defs {
 
 #[derive(Debug, Subcommand)]
 enum Commands {
-    /// Report every problem in every file; the exit code is 1 if there is one, 2 if there is nothing to check
+    /// Report every problem in every file; exit code 1: problems found, 2: nothing to check
     Check(Check),
-    /// Write a world's definitions into one file, to compare later ones with
+    /// Write a world's definitions to one file, for a later `diff`
     Compile(Compile),
-    /// Say what each type and member costs, who sees it and how it is stored
+    /// Describe each type and member: cost, audience and storage
     Describe(Describe),
-    /// Say what a change of the definitions does to stored data, the log, running peers and clients; the exit code is 1 if
-    /// something needs a migration or breaks that is not allowed to, or does not compile, 2 if there is nothing to compare
+    /// Report the effect of a change of definitions on stored data, the log, running peers and clients; exit code 1: a
+    /// migration or break that is not allowed, or a compile error, 2: nothing to compare
     Diff(DiffCommand),
-    /// Render the definitions as one page to browse and search, which needs no network
+    /// Render the definitions as one page to browse and search offline
     Docs(Docs),
-    /// Explain a rule, with an example that breaks it and one that does not
+    /// Explain a rule, with an example that breaks it and one that follows it
     Explain(Explain),
-    /// Write typed code for games and clients; with --check, only say whether a file of it is current
+    /// Generate typed code for games and clients; with --check, only report whether a generated file is current
     Generate(Generate),
-    /// Tell an editor what is wrong, what could be written, and what things cost: a language server on input and output
+    /// Run a language server on standard input and output: problems, completion and costs
     Lsp(Lsp),
-    /// Write schemas of the language for XML tools: one for each kind of file
+    /// Write schemas of the language for XML tools, one per kind of file
     Schema(Schema),
 }
 

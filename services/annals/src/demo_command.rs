@@ -58,25 +58,25 @@ const AGAIN_AFTER: Duration = Duration::from_millis(300);
 /// What is demonstrated.
 #[derive(Debug, clap::Args)]
 pub struct Demo {
-    /// Folder of .def files to run instead of the sample world: everything in them is to be driven
+    /// Folder of .def files to run instead of the sample world: bots drive everything in them
     #[arg(long)]
     world: Option<PathBuf>,
-    /// Seconds that bots play [default: 30, and in a world of --world as long as it takes to drive all of it]
+    /// Seconds that bots play [default: 30, or with --world the time needed to drive everything]
     #[arg(long)]
     duration: Option<u64>,
-    /// Bots
+    /// Number of bots
     #[arg(long, default_value_t = 100)]
     bots: usize,
-    /// Makes the bots do the same again
+    /// Random seed of the bots
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Leave the realm running
     #[arg(long)]
     keep: bool,
-    /// Take one event out of the archive before it is checked: the demonstration must fail then
+    /// Remove one event from the archive before the check, so that the demonstration must fail
     #[arg(long)]
     tamper: bool,
-    /// Folder for what the realm keeps; emptied first
+    /// Data folder of the realm; emptied first
     #[arg(long, default_value = "target/demo")]
     data: PathBuf,
 }
@@ -152,29 +152,28 @@ impl Verdict {
 enum DemoError {
     #[error(transparent)]
     World(#[from] WorldError),
-    #[error("{path} holds something that no demonstration made, and would be emptied; name another folder with --data", path = .0.display())]
+    #[error("{path} contains files of something other than a demonstration and would be emptied; name another folder \
+        with --data", path = .0.display())]
     NotOurs(PathBuf),
     #[error("{path} cannot be used", path = path.display())]
     File { path: PathBuf, source: io::Error },
-    #[error("the realm did not run")]
+    #[error("the realm cannot run")]
     Up(#[from] UpError),
-    #[error("the bots could not play")]
+    #[error("the bots cannot run")]
     Bots(#[from] BotsError),
-    #[error("the demonstration could not join the realm's bus")]
+    #[error("the demonstration cannot connect to the realm's nats-server")]
     Connect(#[from] annals_host::nats::ConnectError),
-    #[error("the realm's store could not be read")]
+    #[error("the realm's store cannot be read")]
     Store(#[from] annals_store::StoreError),
-    #[error("owner {owner} could not be inspected")]
+    #[error("owner {owner} cannot be inspected")]
     Inspect { owner: OwnerId, source: AskError },
-    #[error(
-        "owner {owner}'s holder answered with something that is no hash; do all binaries come from the same build?"
-    )]
+    #[error("owner {owner}'s holder answered with an invalid state hash; build all binaries from the same source")]
     Hash { owner: OwnerId },
-    #[error("nothing could be taken out of the archive")]
+    #[error("no event can be removed from the archive")]
     Tamper(#[from] TamperError),
-    #[error("another process could not be run")]
+    #[error("a child process cannot be run")]
     Process(#[source] io::Error),
-    #[error("`annals check` ended with {0} and says why above")]
+    #[error("`annals check` ended with {0}; see its output above")]
     Unchecked(ExitStatus),
 }
 
@@ -495,7 +494,7 @@ async fn audit_ledger(store: &Store, report: &BotsReport) -> Result<bool, DemoEr
         Ok(told) => told,
         Err(ViewsError::Store(error)) => return Err(error.into()),
         Err(error) => {
-            println!("  what base parts know of the ledger cannot be told: {}", Chain(&error));
+            println!("  the ledger views of base parts cannot be checked: {}", Chain(&error));
             return Ok(false);
         }
     };
@@ -549,7 +548,7 @@ async fn print_figures(bus: &Bus, realm: &RealmName) {
                 }
             }
         }
-        Err(error) => println!("  the services' figures are not to be had: {}", Chain(&error)),
+        Err(error) => println!("  the services' metrics are not available: {}", Chain(&error)),
     }
 }
 
@@ -558,7 +557,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_promise_and_what_was_not_tried_are_told_apart() {
+    fn a_broken_promise_differs_from_an_incomplete_run() {
         let untried = || vec!["3 exposed methods were not called (A.b)".to_owned()];
         let cases = [
             (Findings::default(), Verdict::Kept, "every promise was kept"),

@@ -15,13 +15,13 @@ const HASH_BYTES: usize = 32;
 /// What to hold an archive against.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct KeptCheckpoints {
-    /// A signed checkpoint that was kept elsewhere, to hold the archive against; several may be given
+    /// A signed checkpoint kept elsewhere, to compare the archive with; may be given several times
     #[arg(long, value_name = "FILE", requires = "key")]
     checkpoint: Vec<PathBuf>,
-    /// A key of the log that is believed
+    /// A trusted verifier key of the log
     #[arg(long, value_name = "KEY", requires = "checkpoint")]
     key: Vec<String>,
-    /// The hashes of the leaves, as annals checkpoint show --leaves has written them with one of these checkpoints
+    /// The leaf hashes that annals checkpoint show --leaves wrote with one of these checkpoints
     #[arg(long, value_name = "FILE", requires = "checkpoint")]
     leaves: Option<PathBuf>,
 }
@@ -36,10 +36,10 @@ pub(crate) enum KeptError {
     #[error("the checkpoint cannot be used")]
     File(#[from] FolderError),
     /// The file does not exist.
-    #[error("there is no {}", .0.display())]
+    #[error("file not found: {}", .0.display())]
     Missing(PathBuf),
     /// It is not signed by the keys.
-    #[error("the checkpoint in {} is not to be believed", file.display())]
+    #[error("the checkpoint in {} cannot be trusted", file.display())]
     Untrusted {
         /// The file.
         file: PathBuf,

@@ -47,52 +47,51 @@ pub struct Log {
 
 #[derive(Debug, clap::Subcommand)]
 enum Commands {
-    /// Check that the log is whole, in one piece and replays; exit code 1 names what is wrong, 2 is that nothing can be said
+    /// Check that the log is complete, chained and replays; exit code 1: faults found, 2: not checked
     Verify {
-        /// Only the hashes, numbers, seals and chains of the archive, its tree, tiles and checkpoints, as fast as it can be read;
-        /// not what its logs fold into, which calls were made and taken, and what lies beyond it. Ends with the first thing
-        /// that is wrong
+        /// Check only the archive's hashes, numbers, seals, chains, tree, tiles and checkpoints, at read speed; not the
+        /// folded states, the calls, or the log beyond the archive. Stops at the first fault
         #[arg(long)]
         hashes: bool,
-        /// Where it is written down how far that is; if there is such a file, it goes on from there
+        /// Progress file; if it exists, the check continues from there
         #[arg(long, value_name = "FILE", requires = "hashes")]
         resume: Option<PathBuf>,
         #[command(flatten)]
         kept: KeptCheckpoints,
     },
-    /// Print the newest events, one a line
+    /// Print the newest events, one per line
     Tail {
-        /// How many
+        /// Number of events
         #[arg(short = 'n', long = "events", default_value_t = 20)]
         events: usize,
-        /// Only of this owner's log; may be given several times
+        /// Only events of this owner's log; may be given several times
         #[arg(long, value_parser = |text: &str| text.parse().map(OwnerId))]
         owner: Vec<OwnerId>,
-        /// Only those of this entity
+        /// Only events of this entity
         #[arg(long, value_parser = |text: &str| text.parse().map(EntityId))]
         entity: Option<EntityId>,
-        /// Go on with new events as they come, until interrupted
+        /// Follow new events until interrupted
         #[arg(long, short = 'f')]
         follow: bool,
     },
     /// List the sealed segments of the archive
     Segments,
-    /// Give up what is lost in a named hole and what was logged behind it, so that the owner can go on before it
+    /// Give up a hole in the log and everything logged after it, so that the owner can continue from before the hole
     AcceptHole {
-        /// The owner and the first missing batch, OWNER@BATCH, as `annals log verify` names them
+        /// Owner and first missing batch, OWNER@BATCH, as named by `annals log verify`
         #[arg(value_parser = position)]
         at: LogPosition,
-        /// Accept it in the log of a base or of the ledger too: where calls are lost with it, nobody can tell that owner
-        /// anything any more, and the ledger in time tells nobody
+        /// Accept a hole in the log of a base or of the ledger too: lost calls block the links to that owner, and in
+        /// time the ledger's links to all owners
         #[arg(long)]
         though_calls_are_lost: bool,
     },
-    /// Fold the whole log anew, in this process, and print each owner's state hash
+    /// Fold the whole log in this process, and print each owner's state hash
     Replay {
-        /// Stop at this position, OWNER@BATCH; all owners to their ends if none is given
+        /// Stop at this position, OWNER@BATCH; fold all owners to their ends if omitted
         #[arg(long, value_parser = position)]
         at: Vec<LogPosition>,
-        /// Of a realm that runs: go on with what its log holds beyond the archive. Of a data directory that is done anyway
+        /// For a live realm: include its log beyond the archive; always done for a data directory
         #[arg(long)]
         beyond: bool,
     },
@@ -101,37 +100,41 @@ enum Commands {
 /// Why a command failed.
 #[derive(Debug, Error)]
 enum LogError {
-    #[error("there is no log to read")]
+    #[error("the log cannot be opened")]
     Source(#[from] SourceError),
-    #[error("what was kept cannot be used")]
+    #[error("the kept checkpoint or leaf hashes cannot be used")]
     Kept(#[from] KeptError),
-    #[error("nothing was verified")]
+    #[error("the log was not verified")]
     Verify(#[from] VerifyError),
     #[error("the log was not replayed")]
     Replay(#[from] ReplayError),
     #[error("the hole was not accepted")]
     Accept(#[from] AcceptError),
     #[error(
-        "the hole was not accepted: owner {0} is a {1}, and where calls between it and others are lost with the hole, they are \
-         never made again; better restore a backup. To accept it all the same, add --though-calls-are-lost"
+        "the hole was not accepted: owner {0} is a {1}, and calls to and from it that are lost in the hole are never \
+         repeated; restore a backup instead, or add --though-calls-are-lost to accept the loss"
     )]
     Calls(OwnerId, OwnerKind),
-    #[error("the hole was not accepted: a process holds owner {0} and may still fill it; stop that process first")]
+    #[error(
+        "the hole was not accepted: a process holds owner {0} and may still fill the hole; stop that process \
+        first"
+    )]
     Held(OwnerId),
     #[error(
-        "the hole was not accepted: whoever holds owner {0} is there and did not answer, and may still fill it; stop that process, \
-         or try again"
+        "the hole was not accepted: the holder of owner {0} is alive, did not answer and may still fill the hole; \
+         stop that process, or try again"
     )]
     Unclear(OwnerId, #[source] AskError),
     #[error(
-        "the hole was not accepted: who holds its owner can be asked only where db runs; start db, and leave out --data and --store"
+        "the hole was not accepted: the holder of its owner is unknown without db; start db, and omit --data and \
+         --store"
     )]
     OnCluster,
     #[error("the log was not printed")]
     Tail(#[from] TailError),
-    #[error("the store could not be read")]
+    #[error("the store cannot be read")]
     Store(#[from] StoreError),
-    #[error("nobody takes what is printed")]
+    #[error("standard output cannot be written")]
     Print(#[from] io::Error),
 }
 
@@ -254,10 +257,7 @@ async fn say_first(source: &Source, kept: &Kept, is_clean: bool) -> Result<ExitC
     }
     match kept.size() {
         0 => writeln!(stdout(), "{UNANCHORED}")?,
-        size => writeln!(
-            stdout(),
-            "the archive begins with the {size} batches of the checkpoint that was kept"
-        )?,
+        size => writeln!(stdout(), "the archive continues the kept checkpoint of {size} batches")?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -297,8 +297,8 @@ async fn accept(source: &Source, at: LogPosition, with_calls: bool) -> Result<()
     let accepted = accept_hole(&source.store, at.owner, at.batch).await?;
     writeln!(
         stdout(),
-        "owner {}: the log stands up to batch {}; what was logged from there on, batch {} and those behind it, is void. The \
-         director grants the owner anew, and it goes on from there",
+        "owner {}: the log is valid up to batch {}; batch {} and those after it are void. The director grants the \
+         owner again, and it continues from there",
         at.owner,
         accepted.stands,
         accepted.until

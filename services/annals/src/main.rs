@@ -14,29 +14,29 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Commands {
-    /// Run a whole realm on this machine: one process per service and a private nats-server
+    /// Run a realm on this machine: one process per service and a private nats-server
     Up(annals::up_command::Up),
-    /// Let bots play in a realm that runs
+    /// Run bots in a live realm
     Bots(annals::bots_command::Bots),
-    /// Run a realm with bots, kill two processes under them, and check that nothing shown was lost
+    /// Run a realm with bots, kill two processes, and check that nothing shown to clients was lost
     Demo(annals::demo_command::Demo),
-    /// Compare what bots were shown with a realm's archive
+    /// Compare the bots' record of what they were shown with a realm's archive
     Check(annals::check_command::Check),
-    /// Check a world's definitions, and explain what is wrong
+    /// Check a world's definitions, and explain errors
     Defs(annals::defs_command::Defs),
-    /// Look into a game's data files
+    /// Read a game's data files
     Data(annals::data_command::Data),
     /// Read a realm's log
     Log(annals::log_command::Log),
-    /// Say what happened, from a realm's archive alone
+    /// Answer questions about the past from a realm's archive
     Audit(annals::audit_command::Audit),
-    /// Look into a realm and its database, grant and take what accounts hold, stop it
+    /// Inspect a realm and its database, grant and take assets, stop the realm
     Realm(annals::realm_command::Realm),
-    /// Say what is known of a person, have it forgotten, and keep the keys under which it is sealed
+    /// Manage personal data: show and forget persons, export and import their keys
     Person(annals::person_command::Person),
-    /// Make keys for signed checkpoints of a realm, print, cosign and verify them
+    /// Create signing keys; print, cosign and verify signed checkpoints of a realm
     Checkpoint(annals::checkpoint_command::Checkpoint),
-    /// Back up a realm, and restore it
+    /// Back up and restore a realm
     Backup(annals::backup_command::Backup),
 }
 
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("no threads can be started: {error}");
+            eprintln!("the async runtime cannot be started: {error}");
             return ExitCode::FAILURE;
         }
     };
@@ -126,7 +126,7 @@ mod tests {
 
     /// The commands that documents show must parse.
     #[test]
-    fn the_commands_that_documents_show_are_commands() {
+    fn commands_in_documents_parse() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         let mut seen = 0;
         for document in [

@@ -34,12 +34,10 @@ pub(crate) enum NotDone {
     #[error("the realm's database has no entity {0}")]
     NoEntity(DatabaseId),
     /// It was refused and will not be done.
-    #[error("it is not done: {0}")]
+    #[error("the action was refused: {0}")]
     Refused(String),
     /// The action id was used for another order.
-    #[error(
-        "action {action} has done something else already, entry {entry} of the ledger; another action needs another number"
-    )]
+    #[error("action {action} was already used for another order, entry {entry} of the ledger; give a new number")]
     Another {
         /// The action.
         action: ActionId,
@@ -48,8 +46,8 @@ pub(crate) enum NotDone {
     },
     /// The outcome is unknown.
     #[error(
-        "it is not known whether it is done, as there was no answer within {} s: ask again with --action {action}, and it is \
-         done once{}",
+        "no answer within {} s, so the outcome is unknown: repeat with --action {action}, which executes it at most \
+         once{}",
         PATIENCE.as_secs(), last.as_ref().map_or_else(String::new, |last| format!(" ({last})"))
     )]
     Late {
@@ -106,7 +104,7 @@ impl Reached<'_> {
         let (begun, mut last) = (Instant::now(), None);
         while begun.elapsed() < PATIENCE {
             match self.ask(holder, order).await? {
-                Ok(()) => last = Some("the order is in the log, and the ledger has not spoken".to_owned()),
+                Ok(()) => last = Some("the order is in the log, and the ledger has not answered".to_owned()),
                 Err(why) => {
                     last = Some(why);
                     sleep(PAUSE).await;
@@ -134,7 +132,7 @@ impl Reached<'_> {
         let director = self.subjects.service("director");
         let place = match request::<Place>(self.bus, "director", director, &ask).await {
             Ok(place) if place.owner > 0 => OwnerId(place.owner),
-            Ok(_) => return Ok(Err("no base takes anybody at this moment".to_owned())),
+            Ok(_) => return Ok(Err("no base accepts entities at this moment".to_owned())),
             Err(error) => return Ok(Err(error.to_string())),
         };
         let home = match activation::begin(self.bus, self.subjects, holder, place).await {

@@ -41,31 +41,30 @@ pub struct Person {
 
 #[derive(Debug, clap::Subcommand)]
 enum Commands {
-    /// Say whether there is a key for somebody, or since when they are forgotten, by whom and why
+    /// Show whether a person has a key, or when, by whom and why the person was forgotten
     Show {
         /// The name with which the account logs in, or stored:NUMBER for any stored entity
         who: Who,
     },
-    /// Forget somebody: what is sealed of them can be read by nobody any more, the account is gone, and its name is free. There
-    /// is no way back
+    /// Forget a person: delete the key of the person's sealed data and the account, and free its name. Irreversible
     Forget {
         /// The name with which the account logs in, or stored:NUMBER for any stored entity
         who: Who,
-        /// Who has it done: it is written down
+        /// Name of the operator, recorded with the action
         #[arg(long, value_name = "NAME", value_parser = text)]
         by: String,
-        /// Why, for whoever asks later: it is written down
+        /// Reason, recorded with the action
         #[arg(long, value_name = "TEXT", value_parser = text)]
         reason: String,
     },
-    /// Write all keys, and who is forgotten, to a new file, which is kept apart from backups
+    /// Export all keys and the list of forgotten persons to a new file; keep it apart from backups
     Export {
-        /// The file
+        /// Output file
         file: PathBuf,
     },
-    /// Bring keys back to a realm that was restored, and forget again who is forgotten
+    /// Import keys into a restored realm, and forget again the persons that were forgotten
     Import {
-        /// What export has written
+        /// File written by export
         file: PathBuf,
     },
 }
@@ -73,33 +72,32 @@ enum Commands {
 fn text(text: &str) -> Result<String, String> {
     match text.len() {
         0 => Err("say something".to_owned()),
-        length if length > TEXT_LIMIT => Err(format!(
-            "it has {length} bytes, and at most {TEXT_LIMIT} are written down"
-        )),
+        length if length > TEXT_LIMIT => Err(format!("the text has {length} bytes; the limit is {TEXT_LIMIT}")),
         _ => Ok(text.to_owned()),
     }
 }
 
 #[derive(Debug, Error)]
 enum Failed {
-    #[error("there is no realm")]
+    #[error("the realm cannot be opened")]
     Source(#[from] SourceError),
     #[error("no account of this realm logs in as {0}")]
     NoAccount(Who),
-    #[error("nobody can be meant")]
+    #[error("the account cannot be found")]
     Unclear(#[from] Unclear),
     #[error("the store cannot be used")]
     Store(#[from] StoreError),
     #[error(transparent)]
     NotForgotten(#[from] NotForgotten),
     #[error(
-        "not forgotten again, because they live: stored entities {}; bring the file back once more when their clients have gone: where the realm does not run, start it, so that what lived when it stopped can end",
+        "not forgotten again, because they live: stored entities {}; import the file again when they have ended; if \
+         the realm is stopped, start it first, so that they can end",
         .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     )]
     Living(BTreeSet<DatabaseId>),
     #[error(transparent)]
     File(#[from] KeyFileError),
-    #[error("nobody takes what is printed")]
+    #[error("standard output cannot be written")]
     Print(#[from] io::Error),
 }
 
@@ -165,7 +163,7 @@ fn say_imported(out: &mut impl Write, imported: &Imported) -> io::Result<()> {
     if *differing > 0 {
         writeln!(
             out,
-            "{differing} persons have another key meanwhile, which stays: what was sealed of them before cannot be read"
+            "{differing} persons have a newer key, which is kept: data sealed under the exported key cannot be read"
         )?;
     }
     Ok(())
@@ -177,11 +175,11 @@ async fn find(store: &Store, who: Who) -> Result<DatabaseId, Failed> {
 
 fn said(person: DatabaseId, known: &Known) -> String {
     match known {
-        Known::Unknown => format!("stored entity {person} has no key: nothing is sealed of it that could be read"),
-        Known::Known(_) => format!("stored entity {person} has a key: what is sealed of it can be read"),
+        Known::Unknown => format!("stored entity {person} has no key: none of its sealed data can be read"),
+        Known::Known(_) => format!("stored entity {person} has a key: its sealed data can be read"),
         Known::Forgotten(Forgotten { at, leaves, by, reason }) => format!(
-            "stored entity {person} is forgotten since {}, by {by}: {reason}; what is sealed of it in the {leaves} batches that \
-             the archive had then, and in what was under way, can be read by nobody",
+            "stored entity {person} is forgotten since {}, by {by}: {reason}; its sealed data in the {leaves} \
+             batches that the archive had then, and in batches not yet archived, cannot be read",
             words::date(WallTime(*at))
         ),
     }

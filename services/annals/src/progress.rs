@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_reads_as_one_line() {
+    fn progress_is_printed_as_one_line() {
         let progress = Progress {
             connected: 97,
             bots: 100,
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn following_ends_with_the_run() {
+    async fn following_ends_when_the_run_ends() {
         let (sender, receiver) = watch::channel(Progress::default());
         sender.send_replace(Progress {
             bots: 1,

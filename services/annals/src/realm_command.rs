@@ -32,25 +32,24 @@ pub struct Realm {
 
 #[derive(Debug, clap::Subcommand)]
 enum Commands {
-    /// Take up what a log proves that an older store does not know, or give it up, while the realm does not run; prints its
-    /// plan first. Exit code 1 says what stands against it
+    /// Reconcile an older store with a newer log of a stopped realm: adopt the batches that the log proves, or give
+    /// them up; prints the plan first. Exit code 1: not possible
     AdoptLog(adopt_log::AdoptLog),
-    /// Check every invariant of the ledger, or say where assets come from; exit code 1 names what is wrong, 2 is that nothing
-    /// can be said
+    /// Check every invariant of the ledger, or trace the origin of assets; exit code 1: faults found, 2: not checked
     AuditLedger(audit_ledger::AuditLedger),
-    /// Say how the spaces of a realm that runs are divided: whose each cell is, where, and how much is on it
+    /// List the cells of a live realm: owner, area and load
     Cells(cells::Cells),
-    /// Say which properties and methods of a realm that runs cost the most bytes, and where those go
+    /// List the properties and methods of a live realm by cost in bytes, and the destinations of those bytes
     Costs(costs::Costs),
-    /// Make units and items for an account of a realm that runs, or give items back to it; written down with who did it and why
+    /// Grant units and items to an account of a live realm, or return items to it; recorded with operator and reason
     Grant(operator::Grant),
-    /// Migrate a realm that is stopped to other definitions; exit code 1 says what stands against it
+    /// Migrate a stopped realm to other definitions; exit code 1: not possible
     Migrate(migrate::Migrate),
-    /// Find stored entities by their type and what they hold; changes nothing
+    /// Find stored entities by type and property values; read-only
     Query(query::QueryStored),
-    /// Stop a realm in order, and say how far that is; asked again, it says so and changes nothing
+    /// Stop a realm cleanly and report progress; repeating the command only reports progress
     Stop(stop::Stop),
-    /// Take units and items from an account of a realm that runs; written down with who did it and why
+    /// Take units and items from an account of a live realm; recorded with operator and reason
     Take(operator::Take),
 }
 
@@ -59,24 +58,24 @@ enum Commands {
 enum Format {
     /// Columns
     Table,
-    /// One object
+    /// One JSON object
     Json,
 }
 
 /// Why a command failed.
 #[derive(Debug, Error)]
 enum RealmError {
-    #[error("there is no realm to look into")]
+    #[error("the realm cannot be opened")]
     Source(#[from] SourceError),
-    #[error("the store could not be read")]
+    #[error("the store cannot be read")]
     Store(#[from] StoreError),
-    #[error("nothing was looked for")]
+    #[error("the query failed")]
     Query(#[from] query::QueryFailed),
-    #[error("the cells are not known")]
+    #[error("the cells cannot be listed")]
     Cells(#[from] cells::CellsUnknown),
-    #[error("it is not known what members cost")]
+    #[error("the costs cannot be listed")]
     Costs(#[from] costs::CostsUnknown),
-    #[error("nobody takes what is printed")]
+    #[error("standard output cannot be written")]
     Print(#[from] io::Error),
 }
 

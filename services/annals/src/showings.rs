@@ -87,7 +87,7 @@ pub enum Line {
 
 /// A malformed line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("this is no line that a bot writes; the file was edited or cut off")]
+#[error("not a line written by a bot; the file was edited or truncated")]
 pub struct ParseLineError;
 
 impl Line {
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_as_they_were_written() {
+    fn record_lines_round_trip() {
         let (entity, part, type_id) = (EntityId(u64::MAX), Part::Cell, TypeId(3));
         let lines = [
             Line::Shown {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_bot_writes_is_refused() {
+    fn malformed_record_lines_are_refused() {
         let hash = Hash([7; 32]);
         let shown = format!("shown 1 cell 2 {hash}");
         assert!(shown.parse::<Line>().is_ok());

@@ -14,7 +14,7 @@ use annals_wire::{
 use thiserror::Error;
 
 /// Interval between polls.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// After this many unanswered polls in a row the director has ended. Each waits up to two seconds, but returns at once
 /// if nothing subscribes.
@@ -24,13 +24,13 @@ const SILENT_LOOKS: usize = 5;
 #[derive(Debug, Error)]
 pub enum StopError {
     /// No connection.
-    #[error("the realm's bus could not be joined")]
+    #[error("the realm's nats-server cannot be reached")]
     Connect(#[from] ConnectError),
     /// The director does not answer.
-    #[error("the realm's director was not reached; a realm without one is stopped by stopping its processes")]
+    #[error("the realm's director was not reached; stop a realm without a director by stopping its processes")]
     NoDirector(#[source] AskError),
     /// The realm is not stopping, so there is no stage to skip.
-    #[error("the realm does not stop, so there is no stage to go on from")]
+    #[error("the realm is not stopping, so there is no stage to advance from")]
     NotStopping,
 }
 
@@ -113,7 +113,7 @@ impl Stopping {
                     }
                 }
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -126,11 +126,11 @@ impl Stopping {
         }
         let named = named && !is_new;
         if look.overdue && !named {
-            say("that takes too long; it waits for".to_owned());
+            say("this stage takes too long; it waits for".to_owned());
             for waiting in &look.waiting {
                 say(format!("  {waiting}"));
             }
-            say("it goes on by itself when they do; `annals realm stop --go-on` goes on without them".to_owned());
+            say("it continues when they do; `annals realm stop --go-on` continues without them".to_owned());
         }
         self.seen = Some((stage, named || look.overdue));
     }

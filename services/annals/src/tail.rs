@@ -52,19 +52,19 @@ pub struct TailPlan {
 #[derive(Debug, Error)]
 pub enum TailError {
     /// Error of the store.
-    #[error("the archive could not be read")]
+    #[error("the archive cannot be read")]
     Store(#[from] StoreError),
     /// Error of the log.
-    #[error("the log beyond the archive could not be read")]
+    #[error("the log beyond the archive cannot be read")]
     Log(#[from] ReadError),
     /// Error of the realm.
-    #[error("it could not be read what the realm is")]
+    #[error("the realm's record cannot be read")]
     Source(#[from] SourceError),
     /// The owner does not exist.
-    #[error("the realm has no owner {0}; `annals log verify` lists those that it has")]
+    #[error("the realm has no owner {0}; `annals log verify` lists its owners")]
     UnknownOwner(OwnerId),
     /// An offline realm has no new events.
-    #[error("nothing new comes into the log of a realm that does not run: leave --follow out")]
+    #[error("the log of a stopped realm does not grow: leave --follow out")]
     NothingToFollow,
 }
 
@@ -220,7 +220,7 @@ impl Tail {
         }
         if rows.len() < self.plan.events && floor.0 > 0 && self.wants(owner) {
             self.notes.push(format!(
-                "what owner {owner} did up to batch {floor} was let go by retention"
+                "the events of owner {owner} up to batch {floor} were deleted by retention"
             ));
         }
         Ok((rows, first))

@@ -27,13 +27,13 @@ pub struct Removed {
 #[derive(Debug, Error)]
 pub enum TamperError {
     /// No visible event lies between two others.
-    #[error("the archive holds no event between two others that anybody could have been shown")]
+    #[error("the archive has no event between two others that is visible to clients")]
     Nothing,
     /// The archive cannot be read.
     #[error("the archive cannot be read")]
     Archive(#[from] RecoveryError),
     /// The store does not answer.
-    #[error("the realm's store could not be used")]
+    #[error("the realm's store cannot be used")]
     Store(#[from] StoreError),
 }
 

@@ -2,7 +2,7 @@
 //! with all data and logs in one folder.
 
 mod closing;
-mod mending;
+mod restarting;
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -24,7 +24,7 @@ use annals_host::{
 use annals_ids::Hash;
 use thiserror::Error;
 
-use mending::{Disks, Restarts};
+use restarting::{Disks, Restarts};
 
 /// Timeout for a realm to answer log-ins.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 const READY_AS_A_RULE: Duration = Duration::from_secs(5);
 
 /// Interval between polls of a starting realm.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Lines of a failed service's log that are shown.
 const SHOWN_LINES: usize = 12;
@@ -101,7 +101,8 @@ pub enum UpError {
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// With this number of nats-servers, the data of the existing ones in the folder would not be found.
-    #[error("the realm in {data} has run with {before} nats-servers, and what they keep would be left behind; start it with --nats-servers {before}", data = data.display())]
+    #[error("the realm in {data} has run with {before} nats-servers, whose logs would be lost; start it with \
+        --nats-servers {before}", data = data.display())]
     OtherServers {
         /// The folder.
         data: PathBuf,
@@ -109,7 +110,7 @@ pub enum UpError {
         before: ServerCount,
     },
     /// Error of the nats-servers.
-    #[error("the private nats-server does not run")]
+    #[error("the private nats-server cannot be started")]
     Nats(#[from] ServerError),
     /// Error with a file or folder.
     #[error("{path} cannot be used", path = path.display())]
@@ -457,7 +458,7 @@ impl Realm {
         let mut wait = Wait::new(
             "the realm to answer log-ins",
             format!(
-                "this gives up after {} s; see the logs in {}",
+                "timeout after {} s; see the logs in {}",
                 READY_WITHIN.as_secs(),
                 logs.display()
             ),
@@ -470,8 +471,8 @@ impl Realm {
                 wait.ends();
                 return Ok(login);
             }
-            wait.lasts("its services are starting");
-            tokio::time::sleep(LOOK).await;
+            wait.lasts("services are starting");
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Err(UpError::Slow { logs })
     }

@@ -12,7 +12,7 @@ use annals_host::{
 use crate::up::{Realm, RealmPlan, UpError};
 
 /// Interval between checks that everything still runs.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What to run, and where.
 #[derive(Debug, clap::Args)]
@@ -23,10 +23,10 @@ pub struct Up {
     /// Folder of the world's definitions
     #[arg(long, default_value = "defs")]
     world: PathBuf,
-    /// Folder for everything the realm keeps
+    /// Data folder of the realm
     #[arg(long, default_value = "data")]
     data: PathBuf,
-    /// What the realm's store is in: embedded, or fdb:FILE for the FoundationDB cluster of a cluster file
+    /// Backend of the realm's store: embedded, or fdb:FILE for the FoundationDB cluster of a cluster file
     #[arg(long, env = "ANNALS_STORE", value_name = "WHERE", default_value_t)]
     store: StoreKind,
     /// Base processes
@@ -41,16 +41,16 @@ pub struct Up {
     /// Private nats-servers, 1 or 3, each of which keeps every log
     #[arg(long, default_value_t)]
     nats_servers: ServerCount,
-    /// Where clients log in
+    /// Address on which clients log in
     #[arg(long, default_value = "127.0.0.1:7700")]
     listen: SocketAddr,
-    /// Host name or address that clients are told to connect to, when it is not the one that is listened on
+    /// Host name or address that clients connect to, if it differs from the listening address
     #[arg(long)]
     advertise: Option<String>,
-    /// When the private nats-server syncs: always, or an interval such as 100ms
+    /// Sync interval of the private nats-server: always, or an interval such as 100ms
     #[arg(long, default_value = "always")]
     sync: SyncPolicy,
-    /// Start no signer: the realm's checkpoints are signed elsewhere, or not at all
+    /// Start no signer, if checkpoints are signed elsewhere or not at all
     #[arg(long)]
     no_signer: bool,
 }
@@ -103,7 +103,7 @@ async fn keep(plan: RealmPlan) -> Result<(), UpError> {
     println!("realm {} is up: clients log in at {address}", realm.plan().realm);
     println!("log-in certificate, SHA-256 fingerprint: {certificate}");
     let world = realm.plan().world.display();
-    println!("  for clients, which trust this certificate alone. Bots that play:");
+    println!("  for clients, which trust only this certificate. To run bots:");
     println!("  annals bots --login {address} --certificate {certificate} --world {world}");
     println!("nats {}, data in {}", realm.nats(), realm.plan().data.display());
     for (name, id) in realm.members() {
@@ -116,9 +116,9 @@ async fn keep(plan: RealmPlan) -> Result<(), UpError> {
     loop {
         tokio::select! {
             () = &mut stop => break,
-            () = tokio::time::sleep(LOOK) => {
+            () = tokio::time::sleep(POLL_INTERVAL) => {
                 if realm.is_closing().await? {
-                    println!("the realm was asked to stop");
+                    println!("the realm is stopping");
                     break;
                 }
                 for line in realm.mend().await? {
@@ -127,6 +127,6 @@ async fn keep(plan: RealmPlan) -> Result<(), UpError> {
             }
         }
     }
-    println!("stopping; `annals realm stop --realm {name} --nats {nats}` says how far it is");
+    println!("stopping; `annals realm stop --realm {name} --nats {nats}` reports progress");
     realm.close(|line| println!("  {line}")).await
 }

@@ -50,7 +50,7 @@ use numbers::Numbers;
 pub use numbers::Taken;
 pub use place::{Place, PlaceError};
 pub use report::{CheckpointFault, Finding, MAX_NAMED, OpeningFault, OwnerReport, TileFault, VerifyReport};
-pub use spans::Seen;
+pub use spans::Occurrence;
 pub use sweep::{SweepProgress, Swept, sweep};
 
 /// Rows per read.
@@ -60,21 +60,21 @@ const PAGE: usize = 256;
 #[derive(Debug, Error)]
 pub enum VerifyError {
     /// Error of the store.
-    #[error("the archive could not be read")]
+    #[error("the archive cannot be read")]
     Store(#[from] StoreError),
     /// Error of the log.
-    #[error("the log beyond the archive could not be read")]
+    #[error("the log beyond the archive cannot be read")]
     Log(#[from] ReadError),
     /// Error of the archive.
-    #[error("an owner could not be rebuilt")]
+    #[error("an owner cannot be rebuilt")]
     Recovery(#[from] RecoveryError),
     /// Error of the place to continue from.
-    #[error("it cannot go on from where it was, or say where it is")]
+    #[error("the progress file cannot be used")]
     Place(#[from] PlaceError),
     /// The archive is not the one that was verified.
     #[error(
-        "the archive was changed beneath: its first {leaves} batches are not those that were verified; keep it and the file, \
-         and verify all of it without the file"
+        "the archive's first {leaves} batches have changed since they were verified; keep the archive and the file, \
+         and verify everything without the file"
     )]
     Changed {
         /// Number of batches verified.
@@ -272,8 +272,8 @@ async fn walk_shard(
         if let Some(batch) = &step.batch {
             numbers.take(owner, batch, report);
         }
-        let log = logs.get_mut(&owner).expect("invariant: a batch was read of a log");
-        if let Some(thinned) = &step.let_go {
+        let log = logs.get_mut(&owner).expect("invariant: a batch was read from a log");
+        if let Some(thinned) = &step.deleted {
             numbers.take_let_go(owner, thinned, report);
             if let Some(floor) = log.floor_at(step.number) {
                 numbers.take_floor(floor);

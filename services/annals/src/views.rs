@@ -33,7 +33,7 @@ const KEPT: usize = 100;
 #[derive(Debug, Error)]
 pub enum ViewsError {
     /// Error of the store.
-    #[error("the archive or the ledger could not be read")]
+    #[error("the archive or the ledger cannot be read")]
     Store(#[from] StoreError),
     /// A faulty batch of the archive.
     #[error("batch {} of owner {} {fault}", at.batch, at.owner)]
@@ -50,7 +50,8 @@ pub enum ViewsError {
 
 /// A view that differs from the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("entity {entity} of owner {} sees of {holder} at version {version} what the ledger never came to (batch {})", at.owner, at.batch)]
+#[error("entity {entity} of owner {} has a view of {holder} at version {version} that the ledger never had (batch \
+    {})", at.owner, at.batch)]
 pub struct Disagreement {
     /// The entity whose view it is.
     pub entity: EntityId,
@@ -86,7 +87,8 @@ impl fmt::Display for ViewsReport {
         }
         write!(
             f,
-            "  {} states of views of the ledger compared: {} as it was; {} trades in which something changed hands; {} of {} who live do not know the newest yet",
+            "  {} ledger views compared: {} equal; {} trades moved assets; {} of {} live bases do not have the newest \
+             yet",
             self.compared,
             if self.found == 0 {
                 "each".to_owned()
@@ -130,7 +132,7 @@ struct Content {
 }
 
 /// A view after a batch.
-struct Seen {
+struct ClaimedView {
     entity: EntityId,
     holder: DatabaseId,
     version: HoldingsVersion,
@@ -169,7 +171,7 @@ impl Views {
         &self.report
     }
 
-    async fn read_logs(&mut self, store: &Store) -> Result<Vec<Seen>, ViewsError> {
+    async fn read_logs(&mut self, store: &Store) -> Result<Vec<ClaimedView>, ViewsError> {
         let migrations = Migrations::read(store).await?;
         for (owner, record) in read_owners(store).await? {
             if record.kind == OwnerKind::Base && !self.logs.contains_key(&owner) {
@@ -249,7 +251,7 @@ impl Views {
         self.report.exchanges += u64::from(is_exchange);
     }
 
-    fn compare(&mut self, seen: &Seen) {
+    fn compare(&mut self, seen: &ClaimedView) {
         self.report.compared += 1;
         let version = usize::try_from(seen.version.0).unwrap_or(usize::MAX);
         let expected = match self.holders.get(&seen.holder) {
@@ -320,7 +322,7 @@ fn view_of(image: &Image) -> Option<(DatabaseId, Option<&Holdings>)> {
 }
 
 /// The views that a batch updated, as they are after it.
-fn told(state: &OwnerState, batch: &Batch, at: LogPosition) -> Vec<Seen> {
+fn told(state: &OwnerState, batch: &Batch, at: LogPosition) -> Vec<ClaimedView> {
     let mut entities = BTreeSet::new();
     for event in &batch.events {
         if let (Body::Booked(_), Subject::Entity(entity, Part::Base)) = (&event.body, event.subject) {
@@ -330,7 +332,7 @@ fn told(state: &OwnerState, batch: &Batch, at: LogPosition) -> Vec<Seen> {
     let seen = |entity| {
         let (holder, known) = view_of(state.entities.get(&entity)?)?;
         let known = known?;
-        Some(Seen {
+        Some(ClaimedView {
             entity,
             holder,
             version: known.version,

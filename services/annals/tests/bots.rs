@@ -42,7 +42,7 @@ fn plan(files: &Path) -> (BotPlan, UdpSocket) {
 }
 
 #[tokio::test]
-async fn bots_that_cannot_log_in_end_in_time_and_say_so() {
+async fn bots_that_cannot_log_in_end_on_time_and_report_it() {
     let folder = TempDir::new().unwrap();
     let (plan, _silent) = plan(folder.path());
     let (progress, told) = watch::channel(Progress::default());
@@ -58,7 +58,7 @@ async fn bots_that_cannot_log_in_end_in_time_and_say_so() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_not_there_ends_the_run_and_is_named() {
+async fn a_missing_folder_ends_the_run_and_is_named() {
     let folder = TempDir::new().unwrap();
     let (plan, _silent) = plan(&folder.path().join("missing"));
     let (progress, _) = watch::channel(Progress::default());

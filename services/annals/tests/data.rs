@@ -36,7 +36,7 @@ fn read(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn each_kind_of_value_is_printed() {
+fn every_kind_of_value_is_printed() {
     let folder = folder();
     for (path, kind, wanted) in [
         ("hero", "string", "Sir Manfred\n"),
@@ -62,7 +62,7 @@ fn each_kind_of_value_is_printed() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn errors_are_reported_with_their_position() {
     let folder = folder();
     for (path, kind, wanted) in [
         (

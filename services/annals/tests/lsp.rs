@@ -273,7 +273,7 @@ fn codes(diagnostics: &[Diagnostic]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_shown_put_right_and_gone() {
+async fn diagnostics_appear_are_fixed_and_disappear() {
     let dir = world();
     let (avatar, fighter) = (
         url(&dir, "entity_defs/Avatar.def"),
@@ -307,7 +307,7 @@ async fn what_is_wrong_is_shown_put_right_and_gone() {
 }
 
 #[tokio::test]
-async fn an_editor_explains_and_leads_to_declarations() {
+async fn hover_and_go_to_declaration_work() {
     let dir = world();
     let avatar = url(&dir, "entity_defs/Avatar.def");
     let interface = dir.path().join("scripts/entity_defs/interfaces/Fighter.def");
@@ -375,7 +375,7 @@ async fn an_editor_explains_and_leads_to_declarations() {
 }
 
 #[tokio::test]
-async fn an_editor_completes_what_is_typed() {
+async fn completion_works() {
     let dir = world();
     let avatar = url(&dir, "entity_defs/Avatar.def");
     let mut editor = Editor::start(Some(dir.path())).await;
@@ -405,7 +405,7 @@ async fn an_editor_completes_what_is_typed() {
 }
 
 #[tokio::test]
-async fn files_that_change_on_the_disk_are_looked_at_again() {
+async fn files_changed_on_disk_are_read_again() {
     let dir = world();
     let (avatar, fighter) = (
         url(&dir, "entity_defs/Avatar.def"),
@@ -447,7 +447,7 @@ async fn files_that_change_on_the_disk_are_looked_at_again() {
 }
 
 #[tokio::test]
-async fn what_it_does_not_know_is_refused_and_it_goes_on() {
+async fn unknown_requests_are_refused_and_the_server_continues() {
     let dir = world();
     let mut editor = Editor::start(Some(dir.path())).await;
     let params = lsp_types::FoldingRangeParams {
@@ -467,7 +467,7 @@ async fn what_it_does_not_know_is_refused_and_it_goes_on() {
 }
 
 #[test]
-fn nonsense_does_not_end_the_conversation() {
+fn malformed_messages_do_not_end_the_session() {
     let frame = |body: &str| format!("Content-Length: {}\r\n\r\n{body}", body.len());
     let said = [
         "GET / HTTP/1.1\r\nHost: nobody\r\n\r\n".to_owned(),

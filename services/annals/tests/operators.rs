@@ -13,7 +13,7 @@ fn ends(line: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn what_is_named_twice_is_not_taken_for_once() {
+fn duplicate_arguments_are_refused() {
     let kind = "kind 1 is named more than once with ";
     for (line, expected) in [
         (
@@ -48,7 +48,7 @@ fn what_is_named_twice_is_not_taken_for_once() {
     ] {
         let (code, said) = ends(&line);
         assert!(
-            code == Some(2) && said.starts_with("what does not run does nothing"),
+            code == Some(2) && said.starts_with("the realm must be live"),
             "{line:?}: {said}"
         );
     }

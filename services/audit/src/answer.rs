@@ -15,7 +15,7 @@ pub enum AuditError {
     #[error("the index cannot be used")]
     Index(#[source] StoreError),
     /// A leaf is missing.
-    #[error("the archive lacks leaf {0}: it was removed, or the archive ends before what its tree says")]
+    #[error("leaf {0} is missing from the archive: it was removed, or the archive is shorter than its tree")]
     LeafMissing(LeafIndex),
     /// A leaf's bytes are not a valid batch.
     #[error("leaf {leaf} of the archive, batch {at}, was changed: {what}")]
@@ -29,8 +29,8 @@ pub enum AuditError {
     },
     /// A batch does not follow the one before it in its log.
     #[error(
-        "batch {at}, leaf {leaf} of the archive, does not continue batch {before} of its log: one of the two was replaced, or \
-         what lay between them was removed"
+        "batch {at}, leaf {leaf} of the archive, does not continue batch {before} of its log: one of the two was \
+         replaced, or batches between them were removed"
     )]
     Unchained {
         /// The leaf.
@@ -42,8 +42,8 @@ pub enum AuditError {
     },
     /// The tree over the batches differs from the stored one.
     #[error(
-        "the first {leaves} batches of the archive do not come to the tree that is stored for them: one was replaced together \
-         with all that follow it in its log, or the tree was"
+        "the first {leaves} batches of the archive do not match the stored tree: one was replaced with all that \
+         follow it in its log, or the tree was replaced"
     )]
     Tree {
         /// Number of batches.
@@ -51,8 +51,8 @@ pub enum AuditError {
     },
     /// The archive is shorter than before.
     #[error(
-        "the archive has {now} batches and had {before} when it was last verified: it was cut back, or replaced by an older \
-         one. If that was a restore that is known of, remove the index's folder: a new one is built from the archive as it is"
+        "the archive has {now} batches and had {before} when last verified: it was truncated, or replaced by an \
+         older one. After a known restore, remove the index's folder to build a new index"
     )]
     Shorter {
         /// Former number of batches.
@@ -61,7 +61,7 @@ pub enum AuditError {
         now: u64,
     },
     /// Cited data differs from what was verified.
-    #[error("batch {at}, leaf {leaf} of the archive, is not what it was when the index verified it")]
+    #[error("batch {at}, leaf {leaf} of the archive, has changed since the index verified it")]
     Replaced {
         /// The leaf.
         leaf: LeafIndex,
@@ -70,7 +70,8 @@ pub enum AuditError {
     },
     /// The log of the ledger continues with the wrong entry.
     #[error(
-        "the ledger's log has entry {found} where {expected} comes next, in batch {at}: what lies between was lost or removed"
+        "the ledger's log has entry {found}, expected {expected}, in batch {at}: the entries between were lost or \
+         removed"
     )]
     Entries {
         /// The expected entry.
@@ -81,42 +82,42 @@ pub enum AuditError {
         at: LogPosition,
     },
     /// The index points to a different entry.
-    #[error("the index does not fit the archive at entry {0}: remove its folder, and it is built anew")]
+    #[error("the index does not match the archive at entry {0}: remove its folder to rebuild it")]
     Misled(EntryNumber),
     /// The basis of an answer contradicts itself.
     #[error(transparent)]
     Contradiction(#[from] Contradiction),
     /// The archive is not the one that was taken in before.
     #[error(
-        "the first batch of the archive is another one than when the index was begun: either it is the index of another realm, and \
-         another folder has to be named, or the archive was written anew from its beginning"
+        "the first batch of the archive differs from the one in the index: either the index is of another realm, and \
+         another folder must be given, or the archive was rewritten from its start"
     )]
     Another,
     /// There is no such batch.
     #[error("the archive has no batch {0}")]
     NoBatch(LogPosition),
     /// No holder with that number has had anything, or asked for anything.
-    #[error("no entry in the archive is about stored entity {0}")]
+    #[error("the archive has no ledger entry of stored entity {0}")]
     NoHolder(DatabaseId),
     /// No event is about that entity.
-    #[error("no event in the archive is about entity {0}; what retention has let go of is not in it")]
+    #[error("the archive has no event of entity {0}; it may have had events that retention deleted")]
     NoEntity(EntityId),
     /// No client came in for that session.
-    #[error("no event in the archive says that a client came in in session {0}")]
+    #[error("the archive has no client log-in of session {0}")]
     NoSession(SessionId),
     /// That stored entity was never in the world.
-    #[error("no event in the archive says that stored entity {0} was ever in the world")]
+    #[error("the archive has no activation of stored entity {0}")]
     NoLife(DatabaseId),
     /// The index points to a different event.
-    #[error("the index does not fit the archive at batch {0}: remove its folder, and it is built anew")]
+    #[error("the index does not match the archive at batch {0}: remove its folder to rebuild it")]
     Mislaid(LogPosition),
     /// There is no such item.
     #[error("there is no item {0} in the archive")]
     NoItem(Serial),
     /// There is no such trade.
     #[error(
-        "there is no trade {0} in the archive; a trade is written ENTITY/NUMBER: who proposed it, and with which of its orders. \
-         What was given, and not traded, is found by the item or by the accounts"
+        "there is no trade {0} in the archive; write ENTITY/NUMBER: the proposing entity and the number of its \
+         order. Find gifts by the item or by the accounts"
     )]
     NoTrade(TradeId),
 }

@@ -31,7 +31,7 @@ pub enum Fault {
     /// Another batch is in its place.
     Misplaced,
     /// Its events are deleted, although it is above the floor of its log, as the floor was when it was read.
-    LetGo,
+    Deleted,
     /// It has the number of the batch of its log's floor, but is a different one.
     Floor,
     /// Its previous hash is not the hash of the batch before it.
@@ -58,7 +58,7 @@ pub struct Step {
     pub batch: Option<Batch>,
     /// Its thinned form, at or below the floor: whether or not its events are still there, nothing may be based on
     /// them.
-    pub let_go: Option<Thinned>,
+    pub deleted: Option<Thinned>,
     /// Its fault. A batch may be intact and yet not continue the one before.
     pub fault: Option<Fault>,
 }
@@ -152,7 +152,7 @@ impl LogWalk {
 
     /// Returns to a position, and reads again from there.
     pub fn return_to(&mut self, place: WalkPlace) {
-        assert!(place.reached <= self.reached, "a walk returns to where it was");
+        assert!(place.reached <= self.reached, "the position of the walk is valid");
         (self.reached, self.tail) = (place.reached, place.tail);
         self.read.clear();
     }
@@ -217,14 +217,14 @@ impl LogWalk {
             leaf: None,
             bytes: Vec::new(),
             batch: None,
-            let_go: None,
+            deleted: None,
             fault: Some(fault),
         }
     }
 
     fn take(&mut self, number: BatchNumber, leaf: LeafIndex, archived: &ArchivedBatch) -> Step {
         let is_below = self.floor.is_some_and(|floor| number <= floor);
-        let (mut batch, mut let_go, mut tail) = (None, None, None);
+        let (mut batch, mut deleted, mut tail) = (None, None, None);
         let fault = match Content::read(archived, is_below) {
             Err(malformed) => Some(Fault::Damaged(malformed.to_string())),
             Ok(content) => {
@@ -234,10 +234,10 @@ impl LogWalk {
                     let fault = self.tail.and_then(|before| discontinuity(header, &before));
                     match content {
                         Content::Whole(whole) => batch = Some(*whole),
-                        Content::LetGo(thinned) => let_go = Some(*thinned),
+                        Content::Deleted(thinned) => deleted = Some(*thinned),
                     }
-                    let is_lost = let_go.is_some() && !is_below;
-                    is_lost.then_some(Fault::LetGo).or(fault)
+                    let is_lost = deleted.is_some() && !is_below;
+                    is_lost.then_some(Fault::Deleted).or(fault)
                 } else {
                     Some(Fault::Misplaced)
                 }
@@ -249,7 +249,7 @@ impl LogWalk {
             leaf: Some(leaf),
             bytes: archived.header().to_vec(),
             batch,
-            let_go,
+            deleted,
             fault,
         }
     }
@@ -277,18 +277,18 @@ pub async fn read_tree(store: &Store, shard: Shard) -> Result<Tree, StoreError> 
 /// Contents of an archived batch.
 enum Content {
     Whole(Box<Batch>),
-    LetGo(Box<Thinned>),
+    Deleted(Box<Thinned>),
 }
 
 impl Content {
     /// Decodes an archived batch. Below a floor, a whole batch is treated as if it were thinned.
     fn read(archived: &ArchivedBatch, is_below: bool) -> Result<Self, Malformed> {
         match archived {
-            ArchivedBatch::Thinned(bytes) => Thinned::read(bytes).map(Box::new).map(Self::LetGo),
+            ArchivedBatch::Thinned(bytes) => Thinned::read(bytes).map(Box::new).map(Self::Deleted),
             ArchivedBatch::Whole(bytes) => {
                 let batch = Batch::read(bytes)?;
                 Ok(if is_below {
-                    Self::LetGo(Box::new(Thinned::of(&batch)))
+                    Self::Deleted(Box::new(Thinned::of(&batch)))
                 } else {
                     Self::Whole(Box::new(batch))
                 })
@@ -299,7 +299,7 @@ impl Content {
     fn place(&self) -> (&Header, Tail) {
         match self {
             Self::Whole(batch) => (&batch.header, batch.tail()),
-            Self::LetGo(thinned) => (&thinned.header, thinned.tail()),
+            Self::Deleted(thinned) => (&thinned.header, thinned.tail()),
         }
     }
 }
@@ -328,17 +328,17 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Missing => f.write_str("is missing; restore it from a backup"),
-            Fault::TooMany => f.write_str("and what follows was not read: too much of this log is missing"),
+            Fault::TooMany => f.write_str("and later batches were not read: too much of this log is missing"),
             Fault::Damaged(what) => write!(f, "is not what was archived ({what}); restore it from a backup"),
-            Fault::Misplaced => f.write_str("is not there: another one is in its place"),
-            Fault::LetGo => f.write_str(
-                "is without its events, and no floor stands for them; if retention let go of them only now, look again",
+            Fault::Misplaced => f.write_str("is missing: another one is in its place"),
+            Fault::Deleted => f.write_str(
+                "has no events, and no floor replaces them; if retention has just deleted them, repeat the command",
             ),
-            Fault::Floor => f.write_str("is not the one at which its log's floor stands; restore it from a backup"),
+            Fault::Floor => f.write_str("does not match its log's floor; restore it from a backup"),
             Fault::Unchained => f.write_str("does not continue the batch before it; one of the two was replaced"),
             Fault::Misnumbered { first, expected } => write!(
                 f,
-                "begins with event {first} where {expected} comes next; it, or the batch before it, was replaced"
+                "begins with event {first}, expected {expected}; it, or the batch before it, was replaced"
             ),
         }
     }

@@ -57,7 +57,7 @@ impl Index {
             return Ok(None);
         }
         for (key, value) in self.last_rows(rows::admissions(stored), LOOKED_AT).await? {
-            let told = self.event_told(archive, &key, &value).await?;
+            let told = self.indexed_event(archive, &key, &value).await?;
             let sealed = match told.event.body {
                 Body::Admitted { person, sealed, .. } if person == stored && !sealed.is_empty() => sealed,
                 _ => continue,

@@ -1,7 +1,7 @@
 //! Reads the basis of an answer from the archive, and checks it against what was verified.
 
 use annals_event::Batch;
-use annals_evidence::{Cited, Contradiction, Excerpt, Found, Sieve, asks};
+use annals_evidence::{ArchivedEvent, Cited, Contradiction, Excerpt, Sieve, asks};
 use annals_ids::{EntryNumber, EventNumber, LeafIndex, LogPosition};
 use annals_store::Store;
 
@@ -65,8 +65,8 @@ impl Index {
     }
 }
 
-fn found(leaf: LeafIndex, batch: &Batch, place: u32) -> Option<Found<'_>> {
-    Some(Found {
+fn found(leaf: LeafIndex, batch: &Batch, place: u32) -> Option<ArchivedEvent<'_>> {
+    Some(ArchivedEvent {
         leaf,
         header: &batch.header,
         place,

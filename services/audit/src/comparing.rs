@@ -31,18 +31,18 @@ pub struct Astray {
 impl fmt::Display for Astray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rows, .. } = self;
-        write!(f, "{rows} rows of the index are not those of the archive; ")?;
+        write!(f, "{rows} rows of the index do not match the archive; ")?;
         match (self.event, self.batch, self.leaf) {
             (Some(event), Some(at), Some(leaf)) => write!(
                 f,
-                "the first event that it would have led past, or astray, is event {event} of owner {}, in batch {at}, leaf {leaf}",
+                "the first event that it omits or misplaces is event {event} of owner {}, in batch {at}, leaf {leaf}",
                 at.owner
             )?,
-            (None, Some(at), Some(leaf)) => write!(f, "the first batch that it is wrong about is {at}, leaf {leaf}")?,
-            (_, _, Some(leaf)) => write!(f, "the first leaf that it is wrong about is {leaf}")?,
-            _ => f.write_str("it is wrong about how far it is, or speaks of what the archive does not have")?,
+            (None, Some(at), Some(leaf)) => write!(f, "the first wrong batch is {at}, leaf {leaf}")?,
+            (_, _, Some(leaf)) => write!(f, "the first wrong leaf is {leaf}")?,
+            _ => f.write_str("its position is wrong, or it has rows for data that the archive does not have")?,
         }
-        f.write_str("; remove its folder, and it is made anew")
+        f.write_str("; remove its folder to rebuild it")
     }
 }
 

@@ -27,7 +27,7 @@ pub struct EntityLog {
     pub events: Vec<EntityEvent>,
     /// Per owner, the last batch whose events retention deleted, in the stretches of its log in which the entity had
     /// some.
-    pub let_go: BTreeMap<OwnerId, BatchNumber>,
+    pub deleted: BTreeMap<OwnerId, BatchNumber>,
 }
 
 /// One event, with its position in the archive.
@@ -51,9 +51,9 @@ pub struct EntityEvent {
 }
 
 /// A batch in the archive, whole or thinned.
-enum Found {
+enum BatchLookup {
     Whole(Box<Batch>),
-    LetGo,
+    Deleted,
 }
 
 impl Index {
@@ -86,20 +86,20 @@ impl EntityLog {
         let mut log = Self {
             entity,
             events: Vec::new(),
-            let_go: BTreeMap::new(),
+            deleted: BTreeMap::new(),
         };
         for (key, _) in index.rows(rows::stretches(entity), usize::MAX).await? {
             let (owner, stretch) = rows::stretch_of(&key).map_err(AuditError::Index)?;
             for (lies, batch, found) in read_stretch(index, archive, owner, stretch).await? {
                 match found {
-                    Found::Whole(found) => log.take(lies, *found),
-                    Found::LetGo => {
-                        log.let_go.insert(owner, batch);
+                    BatchLookup::Whole(found) => log.take(lies, *found),
+                    BatchLookup::Deleted => {
+                        log.deleted.insert(owner, batch);
                     }
                 }
             }
         }
-        if log.events.is_empty() && log.let_go.is_empty() {
+        if log.events.is_empty() && log.deleted.is_empty() {
             return Err(AuditError::NoEntity(entity));
         }
         log.events.sort_by_key(|event| (event.leaf, event.number));
@@ -174,7 +174,7 @@ async fn read_stretch(
     archive: &Store,
     owner: OwnerId,
     stretch: u64,
-) -> Result<Vec<(Where, BatchNumber, Found)>, AuditError> {
+) -> Result<Vec<(Where, BatchNumber, BatchLookup)>, AuditError> {
     let last = index.tails().get(&owner).map_or(BatchNumber(0), |tail| tail.batch);
     let mut places = Vec::new();
     for number in (stretch * STRETCH).max(1)..(stretch * STRETCH + STRETCH).min(last.0 + 1) {
@@ -196,11 +196,11 @@ async fn read_stretch(
             Some(ArchivedBatch::Whole(bytes)) => Batch::read(&bytes)
                 .ok()
                 .filter(|batch| batch.hash == lies.hash)
-                .map(|batch| Found::Whole(Box::new(batch))),
+                .map(|batch| BatchLookup::Whole(Box::new(batch))),
             Some(ArchivedBatch::Thinned(bytes)) => Thinned::read(&bytes)
                 .ok()
                 .filter(|batch| batch.hash == lies.hash)
-                .map(|_| Found::LetGo),
+                .map(|_| BatchLookup::Deleted),
             None => None,
         };
         let at = LogPosition { owner, batch: *batch };

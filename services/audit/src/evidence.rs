@@ -26,7 +26,7 @@ use crate::{AuditError, Index};
 #[derive(Debug, Error)]
 pub enum EvidenceError {
     /// There is no answer, or its basis was changed.
-    #[error("there is no answer to prove")]
+    #[error("the question has no answer to prove")]
     Audit(#[from] AuditError),
     /// The store cannot be read.
     #[error("the store cannot be read")]
@@ -36,9 +36,9 @@ pub enum EvidenceError {
     Prove(#[from] ProveError),
     /// No signed checkpoint covers the events.
     #[error(
-        "no signed checkpoint covers what this rests on: that lies in the archive's first {needed} batches, and the newest \
-         checkpoint is of {signed}. While annals-signer runs, it signs what is new every ten seconds; ask again then \
-         (annals checkpoint show prints the newest one)"
+        "no signed checkpoint covers this answer: it needs the archive's first {needed} batches, and the newest \
+         checkpoint is of {signed}. A running annals-signer signs every ten seconds; try again later (annals \
+         checkpoint show prints the newest one)"
     )]
     Uncovered {
         /// Number of batches that must be signed.
@@ -47,7 +47,7 @@ pub enum EvidenceError {
         signed: u64,
     },
     /// The signed note is not a checkpoint of a tree.
-    #[error("what the signer has signed is no checkpoint")]
+    #[error("the signed data is not a checkpoint")]
     Checkpoint(#[from] CheckpointError),
     /// The archive differs from the signed one.
     #[error(
@@ -70,13 +70,13 @@ pub enum EvidenceError {
         signed: u64,
     },
     /// The bundle could not be created.
-    #[error("the answer cannot be put into a bundle")]
+    #[error("the answer cannot be written as a bundle")]
     Bundle(#[from] BundleError),
     /// The receipt could not be created.
-    #[error("there can be no receipt of that trade")]
+    #[error("no receipt can be made of that trade")]
     Receipt(#[from] ReceiptError),
     /// The trade was not settled.
-    #[error("trade {0} was not settled: there is nothing to give a receipt for")]
+    #[error("trade {0} was not settled: only settled trades have receipts")]
     Unsettled(TradeId),
     /// The log's keys are not in the store.
     #[error(
@@ -84,7 +84,7 @@ pub enum EvidenceError {
     )]
     NoKey,
     /// The evidence created does not verify.
-    #[error("what was made does not verify")]
+    #[error("the new evidence does not verify")]
     Wrong(#[from] Wrong),
 }
 
@@ -122,7 +122,7 @@ pub async fn bundle(
     }
     let kept_sizes = kept.iter().map(|note| Ok(claimed(note)?.size));
     let kept_sizes: BTreeSet<u64> = kept_sizes.collect::<Result<_, EvidenceError>>()?;
-    let mut checkpointed = Checkpointed::sit(store, &events, kept_sizes.last().copied().unwrap_or(0)).await?;
+    let mut checkpointed = Checkpointed::read(store, &events, kept_sizes.last().copied().unwrap_or(0)).await?;
     let changes = checkpointed.keys.iter().filter_map(|record| record.change.as_ref());
     let changes: Vec<u64> = changes
         .map(|note| Ok(claimed(note)?.size))
@@ -176,7 +176,7 @@ pub async fn receipt(store: &Store, index: &Index, id: TradeId) -> Result<String
         entry(store, index, proposed).await?,
         entry(store, index, settled).await?,
     ];
-    let mut checkpointed = Checkpointed::sit(store, &events, 0).await?;
+    let mut checkpointed = Checkpointed::read(store, &events, 0).await?;
     let key = checkpointed.key().ok_or(EvidenceError::NoKey)?;
     let [proposed, settled] = events;
     let receipt = Receipt {
@@ -214,7 +214,7 @@ struct Checkpointed {
 
 impl Checkpointed {
     /// Finds a checkpoint of at least `least` batches that covers these events.
-    async fn sit(store: &Store, events: &[(LeafIndex, Excerpt)], least: u64) -> Result<Self, EvidenceError> {
+    async fn read(store: &Store, events: &[(LeafIndex, Excerpt)], least: u64) -> Result<Self, EvidenceError> {
         let needed = events.iter().map(|(leaf, _)| leaf.0 + 1).max().unwrap_or(1).max(least);
         let note = match covering(store, SHARD, needed).await? {
             Ok(note) => note,

@@ -24,7 +24,8 @@ pub enum Unclear {
     Store(#[from] StoreError),
     /// It is both a number and a login name. Such accounts can no longer be created, but an old one may exist.
     #[error(
-        "an account logs in by the name stored:{meant}, so that it is not clear who is meant: that account is stored entity {account}, and as long as it is there stored entity {meant} has to be named by its own name"
+        "stored:{meant} is ambiguous: an account logs in by that name, stored entity {account}. While it exists, \
+         name stored entity {meant} by its own name"
     )]
     Both {
         /// The number.
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_taken_for_somebody_else_whose_number_is_their_name() {
+    fn an_account_named_like_a_stored_number_is_ambiguous() {
         let store = store_with(&[("merlin", 17), ("stored:17", 40), ("stored:41", 41)]);
         let find = |text: &str| immediate(text.parse::<Who>().expect("it can be read").find(&store));
         assert!(matches!(find("merlin"), Ok(Some(DatabaseId(17)))));
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_numbers_are_told_apart() {
+    fn names_and_stored_numbers_are_distinguished() {
         assert_eq!("stored:17".parse(), Ok(Who::Stored(DatabaseId(17))));
         assert_eq!("merlin".parse(), Ok(Who::Named("merlin".to_owned())));
         for neither in [

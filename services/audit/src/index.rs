@@ -21,7 +21,7 @@ use crate::{
     archive::read_tree,
     floors::Floors,
     intake::Intake,
-    rows::{self, Reached, Told, Where},
+    rows::{self, EntryPosition, Reached, Where},
 };
 
 /// Rows per read.
@@ -206,7 +206,7 @@ impl Index {
             .await
             .map_err(AuditError::Index)?;
         let told = value.ok_or(AuditError::Misled(number))?;
-        let Told { owner, batch, place } = Told::decode(&told).map_err(AuditError::Index)?;
+        let EntryPosition { owner, batch, place } = EntryPosition::decode(&told).map_err(AuditError::Index)?;
         let at = LogPosition { owner, batch };
         let (leaf, batch) = self.batch(archive, at).await?.ok_or(AuditError::Misled(number))?;
         match batch.events.get(place as usize).map(|event| &event.body) {
@@ -311,10 +311,10 @@ async fn first_hash(archive: &Store, shard: Shard) -> Result<Hash, AuditError> {
     header.map(|(_, hash)| hash).map_err(changed)
 }
 
-type Found = (LeafIndex, LogPosition, ArchivedBatch);
+type IndexedLeaf = (LeafIndex, LogPosition, ArchivedBatch);
 
 /// Leaves from `next` on: those of its segment, or some unsealed ones.
-async fn read_on(archive: &Store, shard: Shard, next: LeafIndex) -> Result<Vec<Found>, StoreError> {
+async fn read_on(archive: &Store, shard: Shard, next: LeafIndex) -> Result<Vec<IndexedLeaf>, StoreError> {
     let mut reading = 1;
     loop {
         let find = |transaction: Transaction| async move { archive::find_segment(&transaction, shard, next).await };
@@ -343,7 +343,7 @@ async fn read_on(archive: &Store, shard: Shard, next: LeafIndex) -> Result<Vec<F
     }
 }
 
-async fn read_loose(archive: &Store, shard: Shard, next: LeafIndex) -> Result<Vec<Found>, StoreError> {
+async fn read_loose(archive: &Store, shard: Shard, next: LeafIndex) -> Result<Vec<IndexedLeaf>, StoreError> {
     let read =
         |transaction: Transaction| async move { archive::read_loose(&transaction, shard, next, LOOSE_BYTES).await };
     let mut found = Vec::new();

@@ -13,7 +13,7 @@ use annals_store::{ArchivedBatch, StoreError};
 use crate::{
     answer::AuditError,
     recent,
-    rows::{self, Reached, STRETCH, Told, Where},
+    rows::{self, EntryPosition, Reached, STRETCH, Where},
 };
 
 /// Verifies leaves and collects rows until they are written.
@@ -125,7 +125,7 @@ impl Intake {
             // Retention deletes no events of bases and the ledger, whatever the store claims now.
             ArchivedBatch::Thinned(_) if !is_below || self.lasting.contains(&expected.owner) => {
                 return Err(changed(
-                    "its events are gone, of which retention cannot have let go".to_owned(),
+                    "its events are missing, and retention cannot have deleted them".to_owned(),
                 ));
             }
             ArchivedBatch::Thinned(bytes) => {
@@ -209,7 +209,10 @@ impl Intake {
         }
         self.entry = entry.number;
         let LogPosition { owner, batch } = at;
-        self.row(rows::entry_key(entry.number), Told { owner, batch, place }.encode());
+        self.row(
+            rows::entry_key(entry.number),
+            EntryPosition { owner, batch, place }.encode(),
+        );
         for about in concerns(entry) {
             self.row(rows::about_key(about, entry.number), Vec::new());
         }

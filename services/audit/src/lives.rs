@@ -10,7 +10,7 @@ use crate::{
     answer::AuditError,
     index::Index,
     rows,
-    sessions::{CameIn, Told},
+    sessions::{CameIn, IndexedEvent},
 };
 
 /// An event of a stored entity's lives, with its position in the archive.
@@ -59,7 +59,7 @@ impl Index {
         let mut sessions: BTreeSet<SessionId> = BTreeSet::new();
         let mut entities: BTreeSet<EntityId> = BTreeSet::new();
         for (key, value) in self.rows(rows::lives(stored), usize::MAX).await? {
-            let told = self.event_told(archive, &key, &value).await?;
+            let told = self.indexed_event(archive, &key, &value).await?;
             let (&entity, checkout) = match (&told.event.body, &told.event.subject) {
                 (Body::Admitted { session, person, .. }, _) if *person == stored => {
                     sessions.insert(*session);
@@ -94,7 +94,7 @@ impl Index {
         let Some((key, value)) = rows.first() else {
             return Ok(None);
         };
-        let told = self.event_told(archive, key, value).await?;
+        let told = self.indexed_event(archive, key, value).await?;
         match (&told.event.body, told.event.subject) {
             (Body::Destroyed, Subject::Entity(ended, _)) if ended == entity => {
                 Ok(Some(step(&told, Turn::Ended { entity })))
@@ -104,7 +104,7 @@ impl Index {
     }
 }
 
-fn step(told: &Told, turn: Turn) -> LifeStep {
+fn step(told: &IndexedEvent, turn: Turn) -> LifeStep {
     LifeStep {
         at: told.at,
         leaf: told.leaf,

@@ -80,7 +80,8 @@ pub fn position(text: &str) -> Result<LogPosition, String> {
 /// What to write instead.
 pub fn read(text: &str) -> Result<Moment, String> {
     let wrong = || {
-        "write HH:MM:SS since the realm began, @SECONDS since 1970, or 2026-11-23T10:00:00Z; milliseconds behind a point if you like"
+        "write HH:MM:SS since the start of the realm, @SECONDS since 1970, or 2026-11-23T10:00:00Z; milliseconds may \
+         follow after a point"
             .to_owned()
     };
     if let Some(seconds) = text.strip_prefix('@') {
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_read_as_they_are_printed() {
+    fn moments_round_trip() {
         assert_eq!(read("00:10:02.350"), Ok(Moment::World(602_350)));
         assert_eq!(read("26:00:00"), Ok(Moment::World(93_600_000)));
         assert_eq!(read("@1795301400.5"), Ok(Moment::Wall(1_795_301_400_500)));
@@ -145,7 +146,7 @@ mod tests {
         }
     }
     #[test]
-    fn batches_and_moments_are_told_apart() {
+    fn batches_and_moments_are_distinguished() {
         let batch = LogPosition {
             owner: OwnerId(3),
             batch: BatchNumber(120),

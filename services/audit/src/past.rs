@@ -32,7 +32,7 @@ use crate::{
 #[derive(Debug, Error)]
 pub enum PastError {
     /// The store cannot be read.
-    #[error("the archive could not be read")]
+    #[error("the archive cannot be read")]
     Store(#[from] StoreError),
     /// The index cannot be read, or reports an error.
     #[error(transparent)]
@@ -44,7 +44,7 @@ pub enum PastError {
     #[error("the archive has a log of owner {0}, and the realm has no such owner: its row was removed")]
     NoOwner(OwnerId),
     /// A log was replaced after it was verified.
-    #[error("the log of owner {} up to batch {} is not what it was when the index verified it", .0.owner, .0.batch)]
+    #[error("the log of owner {} up to batch {} has changed since the index verified it", .0.owner, .0.batch)]
     Replaced(LogPosition),
 }
 

@@ -26,16 +26,16 @@ pub enum Extent {
 #[derive(Debug, Error)]
 pub enum ReplayError {
     /// The store cannot be read.
-    #[error("the archive could not be read")]
+    #[error("the archive cannot be read")]
     Store(#[from] StoreError),
     /// The log cannot be read.
-    #[error("the log beyond the archive could not be read")]
+    #[error("the log beyond the archive cannot be read")]
     Log(#[from] ReadError),
     /// The batches beyond the archive cannot be read.
-    #[error("what lies beyond the archive could not be put together")]
+    #[error("the log beyond the archive cannot be assembled")]
     Beyond(#[from] BeyondError),
     /// There is no such owner.
-    #[error("the realm has no owner {0}; `annals log verify` lists those that it has")]
+    #[error("the realm has no owner {0}; `annals log verify` lists its owners")]
     UnknownOwner(OwnerId),
     /// A batch of the archive has a fault.
     #[error("the archive does not replay: batch {} of owner {} {fault}", at.batch, at.owner)]
@@ -59,10 +59,11 @@ pub enum ReplayError {
     Impossible(#[from] Impossible),
     /// The position is below the state that the log is folded from.
     #[error(
-        "batch {wanted} of owner {owner} lies before batch {floor}: what the owner did up to there (none of it after @{} since 1970) was let go by retention, and its state is known from there on",
+        "batch {wanted} of owner {owner} is before batch {floor}: events up to there (none after @{} since 1970) \
+         were deleted by retention, and the state is known from there on",
         wall.0 / 1_000
     )]
-    LetGo {
+    Deleted {
         /// The owner.
         owner: OwnerId,
         /// The requested batch.
@@ -73,7 +74,7 @@ pub enum ReplayError {
         wall: WallTime,
     },
     /// The owner's floor cannot be read.
-    #[error("the state from which the log goes on could not be read")]
+    #[error("the state from which the log continues cannot be read")]
     Floor(#[from] RecoveryError),
     /// The log ends before the requested position.
     #[error("the {what} of owner {owner} ends at batch {last}; batch {wanted} is not in it")]
@@ -185,7 +186,7 @@ pub(crate) async fn fold_archived(
                 migrations.fold(state, &batch)?;
             }
             // Its floor includes the effect of its events.
-            (None, None) if step.let_go.is_some() && step.number <= state.tail.batch => {}
+            (None, None) if step.deleted.is_some() && step.number <= state.tail.batch => {}
             (fault, _) => {
                 let fault = fault.unwrap_or(Fault::Missing);
                 return Err(ReplayError::Faulty { at, fault });
@@ -208,7 +209,7 @@ pub(crate) async fn begin(
         Kind::Lasting => None,
     };
     match (floor, until, horizon) {
-        (Some(floor), Some(wanted), Some(horizon)) if wanted < floor.tail.batch => Err(ReplayError::LetGo {
+        (Some(floor), Some(wanted), Some(horizon)) if wanted < floor.tail.batch => Err(ReplayError::Deleted {
             owner,
             wanted,
             floor: floor.tail.batch,

@@ -5,7 +5,7 @@
 //! | `00` | – | [`Reached`]: progress of taking in the archive |
 //! | `01` | owner:u32 | the end of its log: batch:u64 hash event:u64 |
 //! | `02` | owner:u32, batch:u64 | [`Where`]: the batch's position |
-//! | `03` | entry:u64 | [`Told`]: its position in the ledger's log |
+//! | `03` | entry:u64 | [`EntryPosition`]: its position in the ledger's log |
 //! | `04` | serial:u64, entry:u64 | – : the entry moved that item |
 //! | `05` | transfer, entry:u64 | – : the entry is about that transfer or trade |
 //! | `06` | database id:u64, entry:u64 | – : the entry concerns the holdings of that stored entity |
@@ -60,7 +60,7 @@ pub(crate) struct Where {
 
 /// Position of an entry in the log of the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct EntryPosition {
     pub(crate) owner: OwnerId,
     pub(crate) batch: BatchNumber,
     /// The event's place in the batch.
@@ -349,7 +349,7 @@ impl Where {
     }
 }
 
-impl Told {
+impl EntryPosition {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let (owner, batch) = (self.owner.0.to_be_bytes(), self.batch.0.to_be_bytes());
         [&owner[..], &batch, &self.place.to_be_bytes()].concat()
@@ -421,5 +421,5 @@ impl Fields<'_> {
 }
 
 pub(crate) fn damaged() -> StoreError {
-    StoreError::Corrupt("the index holds a row that cannot be read; remove its folder, and it is built anew".into())
+    StoreError::Corrupt("the index has a row that cannot be read; remove its folder to rebuild it".into())
 }

@@ -86,7 +86,7 @@ impl Index {
         let mut found = Vec::new();
         let (mut name, mut known) = (None, DatabaseId(0));
         for (key, value) in self.rows(rows::session(session), usize::MAX).await? {
-            let told = self.event_told(archive, &key, &value).await?;
+            let told = self.indexed_event(archive, &key, &value).await?;
             let (person, sealed) = match &told.event.body {
                 Body::Admitted {
                     session: found,
@@ -126,7 +126,7 @@ impl Index {
 }
 
 /// An event that a row of the index points to.
-pub(crate) struct Told {
+pub(crate) struct IndexedEvent {
     pub(crate) at: LogPosition,
     pub(crate) leaf: LeafIndex,
     pub(crate) place: u32,
@@ -137,12 +137,17 @@ pub(crate) struct Told {
 
 impl Index {
     /// The event that a row of a session, of a life or of an end points to.
-    pub(crate) async fn event_told(&self, archive: &Store, key: &[u8], value: &[u8]) -> Result<Told, AuditError> {
+    pub(crate) async fn indexed_event(
+        &self,
+        archive: &Store,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<IndexedEvent, AuditError> {
         let place = rows::place_of(key).map_err(AuditError::Index)?;
         let at = rows::decode_position(value).map_err(AuditError::Index)?;
         let (leaf, batch) = self.batch(archive, at).await?.ok_or(AuditError::NoBatch(at))?;
         let event = batch.events.into_iter().nth(place as usize);
-        Ok(Told {
+        Ok(IndexedEvent {
             at,
             leaf,
             place,
@@ -222,7 +227,7 @@ impl CameIn {
                 format!("stored entity {person}; name and address were redacted on {date} by {by}: {reason}")
             }
             Who::NoKey => {
-                format!("stored entity {person}; name and address are sealed, and this store has not the key")
+                format!("stored entity {person}; name and address are sealed, and this store does not have the key")
             }
             Who::Unreadable(why) => format!("stored entity {person}; name and address cannot be read: {why}"),
         }
@@ -247,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_came_from_where_the_client_was_in_before() {
+    fn a_client_call_has_the_address_of_the_last_log_in() {
         let session = SessionId(8);
         let came = |leaf, place| CameIn {
             session,
@@ -286,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_told_from_what_is_said_around_it() {
+    fn a_name_is_distinguished_from_surrounding_text() {
         for plain in ["gus", "Gus_2", "\u{416}\u{e9}-1.x@y", "\u{8b19}"] {
             assert_eq!(named(plain), plain);
         }

@@ -6,7 +6,7 @@ use annals_node::{Begun, Denied, NotOpened, Output, OwnerContext, Stored};
 
 use crate::{
     input::{Begin, CheckedOut},
-    marks::Mark,
+    internal_waits::InternalWait,
     role::BaseRole,
 };
 
@@ -70,7 +70,7 @@ pub(crate) fn live(cx: &OwnerContext, wanted: &CheckedOut) -> Result<Option<Enti
 fn is_outdated(cx: &OwnerContext, entity: EntityId, checkout: u64) -> bool {
     cx.image(entity).is_none_or(|image| {
         let life = image.base().map_or(0, |base| base.checkout);
-        life < checkout || Mark::CellEnds.is_set(image)
+        life < checkout || InternalWait::CellEnds.is_set(image)
     })
 }
 

@@ -15,7 +15,7 @@ use crate::{
     input::{CheckedOut, DuplicateLogin, MAX_SESSIONS, OpenSession, RESUME_WINDOW, TICKET_WINDOW},
     role::BaseRole,
     session::{Phase, Session},
-    view::Seen,
+    view::OwnView,
 };
 
 /// View radius assumed for observers while there is no map, metres: usual in worlds of this kind.
@@ -166,7 +166,7 @@ impl BaseRole {
         let schema = std::sync::Arc::clone(cx.schema());
         let shown = cx
             .image(entity)
-            .and_then(|image| Seen::new(&schema, cx.tally(), entity, image));
+            .and_then(|image| OwnView::new(&schema, cx.tally(), entity, image));
         let (Some(shown), Some(session)) = (shown, self.sessions.get_mut(id)) else {
             return;
         };

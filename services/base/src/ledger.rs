@@ -17,7 +17,7 @@ impl BaseRole {
         // Check before recording: a defect elsewhere may cost this entity its view, but must not crash the process.
         let mut after = view.clone();
         if after.book(entity, &news).is_err() {
-            let what = "the ledger's news do not follow what its base part heard before";
+            let what = "the ledger notices do not continue those that the base part received before";
             return cx.report(Trouble::Impossible { entity, what });
         }
         let answered = match &news {

@@ -11,9 +11,9 @@
 mod activation;
 mod admission;
 mod input;
+mod internal_waits;
 mod ledger;
 mod lifecycle;
-mod marks;
 mod operators;
 mod role;
 mod session;

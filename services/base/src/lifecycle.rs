@@ -10,7 +10,7 @@ use annals_wire::{
     client::{CloseReason, ToClient},
 };
 
-use crate::{admission::token, input::DuplicateLogin, marks::Mark, role::BaseRole, view::Seen};
+use crate::{admission::token, input::DuplicateLogin, internal_waits::InternalWait, role::BaseRole, view::OwnView};
 
 impl BaseRole {
     /// Applies a newer map, and creates the realm's first entity if the map names this owner for it.
@@ -50,7 +50,7 @@ impl BaseRole {
         place: Place,
         properties: &[(MemberId, Value)],
     ) -> Result<(), Denied> {
-        let what = "have a cell part made";
+        let what = "create a cell part";
         let image = cx.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
         if image.base().is_some_and(|base| base.cell.is_some()) {
             return Err(Denied::HasCell { entity });
@@ -88,7 +88,7 @@ impl BaseRole {
         // Called by its owner (rule C12).
         let (from, to) = (Address::Owner(cx.owner()), Address::Owner(owner));
         cx.call(from, to, owner, Call::CreateCell(Box::new(creation)));
-        Mark::CellBegins.set(cx, entity);
+        InternalWait::CellBegins.set(cx, entity);
         cx.record_for(entity, false, Body::Placed(Some(owner)));
         Ok(())
     }
@@ -99,7 +99,7 @@ impl BaseRole {
     /// # Errors
     /// When no owner is responsible for the place, or the entity is no longer here.
     pub(crate) fn open_space(&mut self, cx: &mut OwnerContext, entity: EntityId, place: Place) -> Result<(), Denied> {
-        let what = "have a space opened";
+        let what = "open a space";
         cx.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
         let map = self.map.as_ref();
         let owner = map.and_then(|map| map.owner_at(place.space, place.position));
@@ -120,11 +120,11 @@ impl BaseRole {
         if image.base().is_none_or(|base| base.cell.is_none()) {
             return self.finish(cx, entity);
         }
-        if Mark::CellEnds.is_set(image) {
+        if InternalWait::CellEnds.is_set(image) {
             return;
         }
         destroy_cell(cx, entity);
-        Mark::CellEnds.set(cx, entity);
+        InternalWait::CellEnds.set(cx, entity);
     }
 
     fn finish(&mut self, cx: &mut OwnerContext, entity: EntityId) {
@@ -147,7 +147,7 @@ impl BaseRole {
         if before != at {
             cx.record_for(entity, false, Body::Placed(at));
         }
-        let begins = Mark::CellBegins.clear(cx, entity);
+        let begins = InternalWait::CellBegins.clear(cx, entity);
         match at {
             Some(_) => {
                 if begins {
@@ -163,7 +163,7 @@ impl BaseRole {
             }
             None => {
                 cx.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
-                if Mark::CellEnds.clear(cx, entity) {
+                if InternalWait::CellEnds.clear(cx, entity) {
                     self.finish(cx, entity);
                 }
             }
@@ -179,11 +179,11 @@ impl BaseRole {
         let kept = |why| Denied::ClientKept { from, to, why };
         let (session, secret) = (self.session_of(cx, from), token(cx, from));
         let (Some(id), Some(secret)) = (session, secret) else {
-            return Err(kept("it has none any more"));
+            return Err(kept("it has no client"));
         };
-        let other = cx.image(to).ok_or(kept("the other one is no more"))?;
-        if Mark::CellEnds.is_set(other) {
-            return Err(kept("the other one is about to end"));
+        let other = cx.image(to).ok_or(kept("the other entity has ended"))?;
+        if InternalWait::CellEnds.is_set(other) {
+            return Err(kept("the other entity is about to end"));
         }
         if let Some(before) = self.session_of(cx, to) {
             let session = self.sessions.get(id);
@@ -200,7 +200,9 @@ impl BaseRole {
         cx.record_for(to, false, Body::TokenSet(secret));
         self.set_client(cx, to, Some(id));
         let schema = std::sync::Arc::clone(cx.schema());
-        let seen = cx.image(to).and_then(|image| Seen::new(&schema, cx.tally(), to, image));
+        let seen = cx
+            .image(to)
+            .and_then(|image| OwnView::new(&schema, cx.tally(), to, image));
         let (Some(seen), Some(session)) = (seen, self.sessions.get_mut(id)) else {
             return Ok(());
         };

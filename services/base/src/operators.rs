@@ -22,7 +22,7 @@ impl BaseRole {
 fn try_order(cx: &mut OwnerContext, wanted: &OperatorOrder) -> Result<TransferId, NotOrdered> {
     let order = &wanted.order;
     let refused = |why: &str| NotOrdered::Refused(why.to_owned());
-    let warrant = order.warrant().ok_or_else(|| refused("it names no operator"))?;
+    let warrant = order.warrant().ok_or_else(|| refused("the order names no operator"))?;
     order.check().map_err(|reason| refused(&reason.to_string()))?;
     let entity = cx.state().databases.get(&wanted.database).copied();
     let (asker, view) = entity

@@ -18,7 +18,7 @@ use crate::{
     input::{BaseInput, Counters, RESUME_WINDOW},
     lifecycle::{destroy_cell, store},
     session::{Phase, Session, Sessions},
-    view::Seen,
+    view::OwnView,
 };
 
 /// Maximum cell parts that wait for the first map. The director sends the map as soon as it learns of an owner; until
@@ -292,9 +292,7 @@ impl BaseRole {
                 }
                 Ok(())
             }
-            Request::Teleport { .. } => Err(Denied::CellOnly {
-                what: "be put somewhere",
-            }),
+            Request::Teleport { .. } => Err(Denied::CellOnly { what: "teleport" }),
         }
     }
 
@@ -311,7 +309,7 @@ impl BaseRole {
         let schema = std::sync::Arc::clone(cx.schema());
         let Some(seen) = cx
             .image(entity)
-            .and_then(|image| Seen::new(&schema, cx.tally(), entity, image))
+            .and_then(|image| OwnView::new(&schema, cx.tally(), entity, image))
         else {
             return;
         };

@@ -12,7 +12,7 @@ use annals_wire::{
 
 use crate::{
     role::BaseRole,
-    view::{Seen, View},
+    view::{OwnView, View},
 };
 
 /// Minimum interval between view restarts; earlier requests are dropped, and the client retries in two seconds. A
@@ -157,7 +157,7 @@ impl BaseRole {
         (session.last_view, session.begun) = (stamps.view, Some(now));
         let schema = std::sync::Arc::clone(cx.schema());
         let image = cx.image(session.entity);
-        let Some(seen) = image.and_then(|image| Seen::new(&schema, cx.tally(), session.entity, image)) else {
+        let Some(seen) = image.and_then(|image| OwnView::new(&schema, cx.tally(), session.entity, image)) else {
             return;
         };
         let (view, frames) = View::begin(&seen, stamps, session.beginning.take());

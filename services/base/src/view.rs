@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use annals_def::{EntityType, Located, Schema, Value};
 use annals_event::{Body, Event, Image};
 use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Tick, TypeId};
-use annals_node::{Eyes, Frames, Showing, Tally, shown_upto};
+use annals_node::{Frames, Showing, Tally, Viewer, shown_upto};
 use annals_wire::client::{Stamps, ViewItem};
 
 /// A view that a client has begun.
@@ -25,20 +25,20 @@ pub(crate) struct Beginning {
 }
 
 /// An event, with its number, as the client is sent it; `None` if it is hidden from the client.
-type Told<'e> = (HistoryNumber, Option<Cow<'e, Event>>);
+type ShownEvent<'e> = (HistoryNumber, Option<Cow<'e, Event>>);
 
 /// An entity as its own client's view needs it.
-pub(crate) struct Seen<'a> {
+pub(crate) struct OwnView<'a> {
     showing: Showing<'a>,
     entity_type: &'a EntityType,
     image: &'a Image,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> OwnView<'a> {
     /// `None` if the schema has no such type. The tally counts the cost of showing it.
     pub(crate) fn new(schema: &'a Schema, tally: &'a Tally, entity: EntityId, image: &'a Image) -> Option<Self> {
         Some(Self {
-            showing: Showing::new(schema, entity, image.type_id, Eyes::Own)?.counted_by(tally),
+            showing: Showing::new(schema, entity, image.type_id, Viewer::Own)?.counted_by(tally),
             entity_type: schema.entity_type(image.type_id)?,
             image,
         })
@@ -76,8 +76,8 @@ impl<'a> Seen<'a> {
 
     /// History events as the client is sent them, with their numbers. Where an account's view has changed, the client
     /// is sent its current value at the newest of these events (V5).
-    fn told<'e>(&self, events: impl Iterator<Item = &'e Event>) -> Vec<Told<'e>> {
-        let mut told: Vec<Told<'e>> = events
+    fn told<'e>(&self, events: impl Iterator<Item = &'e Event>) -> Vec<ShownEvent<'e>> {
+        let mut told: Vec<ShownEvent<'e>> = events
             .filter_map(|event| Some((event.history?, Some(Cow::Borrowed(event)))))
             .collect();
         let mut newer = BTreeSet::new();
@@ -156,7 +156,7 @@ impl<'a> Seen<'a> {
 impl View {
     /// Begins a view for a client that has what `stamps` says. `beginning` is the state to show first if the client was
     /// just given the entity. Returns the view and the frames that show it.
-    pub(crate) fn begin(seen: &Seen<'_>, stamps: &Stamps, beginning: Option<Beginning>) -> (Self, Vec<Vec<u8>>) {
+    pub(crate) fn begin(seen: &OwnView<'_>, stamps: &Stamps, beginning: Option<Beginning>) -> (Self, Vec<Vec<u8>>) {
         let (items, shown) = seen.begin(stamps, beginning);
         let mut frames = Frames::new(Part::Base, stamps.view);
         let bodies = frames.of(Tick(0), items);
@@ -164,7 +164,7 @@ impl View {
     }
 
     /// The frames that show the events just recorded.
-    pub(crate) fn follow<'e>(&mut self, seen: &Seen<'_>, recorded: impl Iterator<Item = &'e Event>) -> Vec<Vec<u8>> {
+    pub(crate) fn follow<'e>(&mut self, seen: &OwnView<'_>, recorded: impl Iterator<Item = &'e Event>) -> Vec<Vec<u8>> {
         let shown = self.shown;
         let new = recorded.filter(|event| event.history > Some(shown));
         let items = seen.update(shown, new);

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_needed_is_kept_for_one_tick_and_what_was_too_much_is_made_up_for() {
+    fn unused_bandwidth_lasts_one_tick_and_overruns_are_repaid() {
         let mut budget = Budget::new(NonZeroU32::new(20_000));
         (0..100).for_each(|_| budget.refill());
         assert!(budget.allows(443) && !budget.allows(444));

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use annals_def::LodLevel;
 use annals_event::Body;
 use annals_ids::{EntityId, HistoryNumber, Position};
-use annals_node::{Eyes, Showing, shown_upto};
+use annals_node::{Showing, Viewer, shown_upto};
 use annals_space::Priority;
 use annals_wire::client::{Move, ViewItem};
 
@@ -91,16 +91,20 @@ pub(crate) fn show(
     (entity, actor): (EntityId, &Actor<'_>),
     sights: &mut Sights,
 ) {
-    let eyes = if entity == own.entity { Eyes::Own } else { Eyes::Others };
-    let Some(showing) = Showing::new(scene.cx.schema(), entity, actor.entity_type.id, eyes) else {
+    let viewer = if entity == own.entity {
+        Viewer::Own
+    } else {
+        Viewer::Others
+    };
+    let Some(showing) = Showing::new(scene.cx.schema(), entity, actor.entity_type.id, viewer) else {
         return;
     };
     let (beat, place) = (scene.sampling.beat(), actor.whereabouts.place);
     let away = distance(own.position, place.position);
     let showing = showing.from_afar(away).counted_by(scene.cx.tally());
-    let levels = match eyes {
-        Eyes::Own => &[][..],
-        Eyes::Others => &actor.entity_type.lod_levels,
+    let levels = match viewer {
+        Viewer::Own => &[][..],
+        Viewer::Others => &actor.entity_type.lod_levels,
     };
     let Some(had) = had else {
         let level = level(levels, levels.len(), away);
@@ -114,9 +118,9 @@ pub(crate) fn show(
     let level = level(levels, had.finer.len(), away);
     change_level(&showing, scene, actor, (had, level), &mut sights.items);
     let news = had.told.is_none_or(|told| told < actor.whereabouts.news(beat));
-    let moved = match eyes {
-        Eyes::Own => jumped || own.displaced,
-        Eyes::Others => {
+    let moved = match viewer {
+        Viewer::Own => jumped || own.displaced,
+        Viewer::Others => {
             let since = actor.whereabouts.since;
             let untold = had.told.is_none_or(|told| told < since);
             // Volatile movements are sent as datagrams below; those of other types as items, reliably.
@@ -132,7 +136,7 @@ pub(crate) fn show(
     }
     if moved || had.told.is_none() {
         had.told = Some(beat);
-    } else if eyes == Eyes::Others
+    } else if viewer == Viewer::Others
         && news
         && actor.is_acknowledged
         && let Some(parts) = Parts::due(&actor.entity_type.volatile, away)

@@ -155,7 +155,7 @@ impl CellRole {
             return;
         };
         if cx.image(entity).is_some() {
-            self.alarm(cx, entity, "an entity was handed over that is real here already");
+            self.alarm(cx, entity, "an entity was handed over that is already real here");
         }
         if let Err(reason) = self.admits(cx, entity, &image) {
             self.counters.refused += 1;
@@ -199,13 +199,13 @@ impl CellRole {
             return Err("there is no such space");
         }
         if is_gone_for(cx, cell) {
-            return Err("the space is gone");
+            return Err("the space was destroyed");
         }
         if !place.is_sound() {
-            return Err("its place is none");
+            return Err("its position is not finite");
         }
         if !cx.type_of(image.type_id).is_some_and(|found| found.parts.cell) {
-            return Err("the schema has no such type with a cell part");
+            return Err("the schema has no such type, or the type has no cell part");
         }
         if cx.needs(size(image)).is_err() {
             return Err("it is too large");
@@ -231,7 +231,7 @@ impl CellRole {
             return;
         };
         if cx.image(entity).is_some() {
-            return self.alarm(cx, entity, "an entity was refused that is real here again");
+            return self.alarm(cx, entity, "a refused entity is already real here again");
         }
         self.counters.returned += 1;
         cx.record_for(entity, false, Body::Returned { to, number: of });

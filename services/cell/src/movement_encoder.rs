@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_told_than_there_is_room_for_and_the_first_come_first() {
+    fn movements_are_sent_in_order_up_to_the_limit() {
         let predicted = Movements::choose(Reads::Predicted, 500.0);
         let mut movement_encoder = MovementEncoder::begin(1, predicted);
         let moves = sightings(60);

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_to_the_top_speed_is_never_put_back_whatever_the_network_does() {
+    fn movement_within_the_top_speed_is_never_corrected() {
         let entity = EntityId(1);
         let mut checked = 0;
         for seed in 0..200 {
@@ -256,7 +256,7 @@ mod tests {
 
     /// Whatever a client sends and when: the accepted distance is one that can be covered in the time that has passed.
     #[test]
-    fn who_cheats_gets_no_farther_than_who_does_not() {
+    fn cheating_gains_no_distance() {
         let entity = EntityId(1);
         let (mut refused, mut believed) = (0, 0);
         for seed in 0..300 {
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn who_tells_where_it_stands_saves_up_nothing() {
+    fn reports_without_movement_accumulate_no_allowance() {
         let (entity, at) = (EntityId(1), Position::default());
         let mut physics = Physics::default();
         for tick in 1..=600 {

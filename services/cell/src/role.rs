@@ -253,7 +253,7 @@ impl Role for CellRole {
             Request::Teleport { entity, place } => self.teleport(cx, *entity, *place),
             Request::OpenSpace { entity, place } => self.ask_to_open(cx, *entity, place),
             Request::CreateCell { .. } | Request::GiveClient { .. } | Request::CloseClient { .. } => {
-                Err(Denied::BaseOnly { what: "ask for it" })
+                Err(Denied::BaseOnly { what: "request it" })
             }
         };
         if let Err(why) = done {

@@ -162,7 +162,7 @@ impl CellRole {
     /// # Errors
     /// When there is no such owner, or the entity that asks is not here any more.
     pub(crate) fn ask_to_open(&mut self, cx: &mut OwnerContext, entity: EntityId, place: &Place) -> Result<(), Denied> {
-        let what = "have a space opened";
+        let what = "open a space";
         cx.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
         let owner = self.territory.owner_at(place).ok_or(Denied::NoSpace(place.space))?;
         let (from, to) = (Address::Owner(cx.owner()), Address::Owner(owner));

@@ -17,7 +17,7 @@ impl CellRole {
     /// # Errors
     /// When the entity is not here any more.
     pub(crate) fn teleport(&mut self, cx: &mut OwnerContext, entity: EntityId, place: Place) -> Result<(), Denied> {
-        let what = "be put somewhere";
+        let what = "teleport";
         let before = cx.place(entity).ok_or(Denied::Elsewhere { entity, what })?;
         if let Err(why) = self.put(cx, entity, (before, place)) {
             self.counters.denied += 1;

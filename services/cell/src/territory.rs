@@ -314,11 +314,11 @@ mod tests {
     }
 
     #[test]
-    fn a_witness_sees_as_far_as_was_said_of_it_and_no_farther_than_others_are_known() {
+    fn a_witness_sees_within_its_radius_and_the_horizon() {
         let territory = territory(2);
         let reach = |area: Option<(f32, f32)>| {
             let area = area.map(|(radius, hysteresis)| AreaOfInterest { radius, hysteresis });
-            let reach = territory.reach(SpaceId(1), area).expect("there is such a space");
+            let reach = territory.reach(SpaceId(1), area).expect("the space exists");
             (reach.radius, reach.hysteresis)
         };
         assert_eq!(reach(None), (80.0, 5.0));

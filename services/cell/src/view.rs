@@ -54,7 +54,7 @@ pub(crate) struct View {
     spare: Vec<EntityView>,
     due: Vec<Due>,
     /// Movements to be sent at this tick, in the order of their turns.
-    told: Vec<Told>,
+    told: Vec<EncodedMovement>,
     /// Whether the budget of this tick was too small for all that were due.
     is_short: bool,
 }
@@ -81,7 +81,7 @@ struct Due {
 
 /// A movement to be sent, with the state before its turn: restored if the movement does not fit.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct EncodedMovement {
     /// Its index in `entity_views`.
     at: usize,
     priority: Priority,
@@ -328,7 +328,7 @@ impl View {
             }
             self.queue.turn(&mut entity_view.priority, due.away);
             if sights.moves.len() > moves {
-                self.told.push(Told { at, priority, told });
+                self.told.push(EncodedMovement { at, priority, told });
             }
             items += sights.bytes_after(counted);
             counted = sights.items.len();
@@ -341,7 +341,7 @@ impl View {
         let limit = left.max(self.movement_encoder.about_bytes(moves.len()));
         let (datagrams, fit) = self.movement_encoder.tell(tick, observer, moves, limit);
         self.is_short |= fit < moves.len();
-        for Told { at, priority, told } in self.told.drain(..).skip(fit) {
+        for EncodedMovement { at, priority, told } in self.told.drain(..).skip(fit) {
             let entity_view = &mut self.entity_views[at];
             entity_view.priority = priority;
             if let Some(had) = &mut entity_view.had {

@@ -15,7 +15,7 @@ use crate::{
     event::{Event, Showing},
     session::ClientCore,
     typed::{News, news},
-    view::Seen,
+    view::EntityView,
 };
 
 /// A callback that could never be called.
@@ -36,7 +36,7 @@ pub enum NoSuchProperty {
         property: String,
     },
     /// No client is shown it.
-    #[error("{entity_type}.{property} ({flag}) is shown to no client")]
+    #[error("{entity_type}.{property} ({flag}) is not sent to clients")]
     Hidden {
         /// The type.
         entity_type: String,
@@ -46,7 +46,7 @@ pub enum NoSuchProperty {
         flag: &'static str,
     },
     /// It has no parts that change separately.
-    #[error("{entity_type}.{property} is {found}, of which no part and no slice ever changes by itself; register set")]
+    #[error("{entity_type}.{property} is {found}, whose parts and slices never change separately; register set")]
     NoParts {
         /// The type.
         entity_type: String,
@@ -65,7 +65,7 @@ pub struct Changed<'a> {
     /// The view.
     pub part: Part,
     /// The entity's state.
-    pub seen: &'a Seen,
+    pub seen: &'a EntityView,
 }
 
 type Set<G> = Box<dyn FnMut(&mut G, Changed<'_>, Option<&Value>)>;

@@ -81,10 +81,10 @@ pub enum CallError {
         bytes: usize,
     },
     /// Too many calls are unconfirmed.
-    #[error("{MAX_KEPT_CALLS} calls or {MAX_KEPT_BYTES} bytes of them are not confirmed yet; wait for some")]
+    #[error("{MAX_KEPT_CALLS} calls or {MAX_KEPT_BYTES} bytes of calls are unconfirmed; wait for confirmations")]
     TooManyKept,
     /// Too many different entities were called.
-    #[error("{MAX_LINKS} entity parts were called in this session; log in anew")]
+    #[error("{MAX_LINKS} entity parts were called in this session; log in again")]
     TooManyLinks,
 }
 

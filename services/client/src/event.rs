@@ -255,7 +255,7 @@ pub enum EndReason {
     #[error("the connection was closed: {0}")]
     Closed(CloseReason),
     /// The game left the session.
-    #[error("the client left")]
+    #[error("the client disconnected")]
     Left,
 }
 

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_lasts_is_a_silence() {
+    fn only_a_lasting_silence_counts() {
         let mut hearing = Hearing::default();
         for at in [5_000, 5_100, 6_599, 8_099, 9_000, 12_500] {
             hearing.heard(Millis(at));
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_remembered_than_the_limit() {
+    fn remembered_entries_are_limited() {
         let mut hearing = Hearing::default();
         (0..=MAX_SILENCES as u64 + 1).for_each(|nth| hearing.heard(Millis(nth * SILENCE)));
         assert_eq!(hearing.silences().len(), MAX_SILENCES);

@@ -25,4 +25,4 @@ pub use hearing::{SILENCE, Silence};
 pub use session::{ClientCore, Credentials};
 pub use shell::{Client, Config, client_endpoint};
 pub use trust::Trust;
-pub use view::{Seen, View};
+pub use view::{EntityView, View};

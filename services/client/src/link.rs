@@ -44,7 +44,7 @@ const READ_SIZE: usize = 64 << 10;
 
 /// An order to a connection.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum WriteCommand {
     /// Write a frame with this body.
     Frame(Vec<u8>),
     /// Send this datagram.
@@ -138,7 +138,7 @@ pub(crate) async fn play(
     endpoint: quinn::Endpoint,
     target: Result<Target, TrustError>,
     attempt: Attempt,
-    mut orders: mpsc::Receiver<Order>,
+    mut orders: mpsc::Receiver<WriteCommand>,
     told: mpsc::Sender<Input>,
 ) {
     let reason = match target {
@@ -172,7 +172,7 @@ async fn converse(
     send: SendStream,
     receive: RecvStream,
     attempt: Attempt,
-    orders: mpsc::Receiver<Order>,
+    orders: mpsc::Receiver<WriteCommand>,
     told: &mpsc::Sender<Input>,
 ) -> CloseReason {
     if told.send(Input::Connected { attempt }).await.is_err() {
@@ -186,21 +186,21 @@ async fn converse(
     }
 }
 
-async fn write(connection: &Connection, mut send: SendStream, mut orders: mpsc::Receiver<Order>) -> CloseReason {
+async fn write(connection: &Connection, mut send: SendStream, mut orders: mpsc::Receiver<WriteCommand>) -> CloseReason {
     let mut bytes = Vec::new();
     while let Some(order) = orders.recv().await {
         match order {
-            Order::Frame(body) => {
+            WriteCommand::Frame(body) => {
                 bytes.clear();
                 if put_frame(&mut bytes, &body, MAX_UPSTREAM_FRAME).is_err() || send.write_all(&bytes).await.is_err() {
                     return CloseReason::Lost;
                 }
             }
-            Order::Datagram(datagram) => {
+            WriteCommand::Datagram(datagram) => {
                 // A datagram that cannot be sent now is not worth sending later.
                 let _ = connection.send_datagram(Bytes::from(datagram));
             }
-            Order::Close(reason) => {
+            WriteCommand::Close(reason) => {
                 if send.finish().is_ok() {
                     let _ = timeout(LAST_READ_WITHIN, send.stopped()).await;
                 }

@@ -14,7 +14,7 @@ use crate::{
     calls::{CallError, Calls, encode_call, exposed_method},
     event::{Attempt, Counters, EndReason, Event, Input, Millis, Output},
     hearing::{Hearing, Silence},
-    view::{Seen, View, Views},
+    view::{EntityView, View, Views},
 };
 
 /// Timeout of the login service's answer, milliseconds; it may have to activate a base first.
@@ -332,7 +332,7 @@ impl ClientCore {
 
     /// An entity in the cell's view.
     #[must_use]
-    pub fn entity(&self, entity: EntityId) -> Option<&Seen> {
+    pub fn entity(&self, entity: EntityId) -> Option<&EntityView> {
         self.views.cell.entities().get(&entity)
     }
 

@@ -19,7 +19,7 @@ use tokio::{
 use crate::{
     calls::CallError,
     event::{Attempt, Event, Input, Millis, Output},
-    link::{self, Order, Target},
+    link::{self, Target, WriteCommand},
     session::{ClientCore, Credentials},
     trust::Trust,
 };
@@ -71,7 +71,7 @@ pub struct Client {
 #[derive(Debug)]
 struct Link {
     attempt: Attempt,
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<WriteCommand>,
 }
 
 /// An endpoint that any number of clients of one process may share, for the address family of `server`.
@@ -237,19 +237,19 @@ impl Client {
                     ));
                     self.link = Some(Link { attempt, orders });
                 }
-                Output::Frame(body) => self.order(Order::Frame(body)),
-                Output::Datagram(bytes) => self.order(Order::Datagram(bytes)),
+                Output::Frame(body) => self.order(WriteCommand::Frame(body)),
+                Output::Datagram(bytes) => self.order(WriteCommand::Datagram(bytes)),
                 Output::Disconnect(reason) => {
                     if let Some(link) = self.link.take() {
                         // If the queue is full, dropping it closes the connection.
-                        let _ = link.orders.try_send(Order::Close(reason));
+                        let _ = link.orders.try_send(WriteCommand::Close(reason));
                     }
                 }
             }
         }
     }
 
-    fn order(&mut self, order: Order) {
+    fn order(&mut self, order: WriteCommand) {
         let Some(link) = &self.link else {
             return;
         };

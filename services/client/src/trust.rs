@@ -30,7 +30,7 @@ pub enum Trust {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrustError {
     /// The base's certificate is signed by an authority, and the client has no authorities.
-    #[error("the base shows a signed certificate, but the client was given no authorities to check it with")]
+    #[error("the base shows a signed certificate, but the client has no certificate authorities to verify it")]
     NoRoots,
     /// TLS cannot be set up.
     #[error("TLS cannot be set up")]

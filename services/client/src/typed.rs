@@ -19,7 +19,8 @@ pub type Called = Result<CallNumber, CallError>;
 /// The game was generated from definitions whose client face differs from that of the client's definitions.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "the client's code was generated from definitions that clients see as {generated}, and its own are {found}: run `annals defs generate` on those and build it again"
+    "the client's code was generated from client definitions {generated}, but the client has {found}: run `annals defs \
+     generate` on the latter and rebuild the client"
 )]
 pub struct OtherFace {
     /// The fingerprint of the client face of the definitions that the code was generated from.

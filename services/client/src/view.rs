@@ -43,10 +43,10 @@ pub struct View {
     /// Decoder of this view's predicted movements.
     reader: Option<VolatileReader>,
     phase: Phase,
-    entities: BTreeMap<EntityId, Seen>,
+    entities: BTreeMap<EntityId, EntityView>,
     /// Entities that have left, in the state in which they left, in that order; at most [`MAX_KEPT`]. The witness knows
     /// of each.
-    kept: VecDeque<(EntityId, Seen)>,
+    kept: VecDeque<(EntityId, EntityView)>,
     /// The space of the client's own entity, if it was sent, and the data of that space.
     space: Option<(SpaceId, SpaceData)>,
     /// The tick of the newest frame, and when it arrived.
@@ -112,7 +112,7 @@ enum Phase {
 
 /// An entity as one view shows it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct EntityView {
     /// Its type.
     pub type_id: TypeId,
     /// Its position and direction; `None` for a base part.
@@ -130,7 +130,7 @@ pub struct Seen {
     placed_at: Tick,
 }
 
-impl Seen {
+impl EntityView {
     fn new(entity_type: &EntityType, place: Option<(Position, Direction)>, tick: Tick) -> Self {
         Self {
             type_id: entity_type.id,
@@ -211,7 +211,7 @@ impl View {
 
     /// The entities in view.
     #[must_use]
-    pub fn entities(&self) -> &BTreeMap<EntityId, Seen> {
+    pub fn entities(&self) -> &BTreeMap<EntityId, EntityView> {
         &self.entities
     }
 
@@ -232,7 +232,7 @@ impl View {
             again_at: now.after(wait),
             wait,
         };
-        let stamp = |(entity, seen): (&EntityId, &Seen)| seen.stamp(*entity);
+        let stamp = |(entity, seen): (&EntityId, &EntityView)| seen.stamp(*entity);
         let known = Known {
             seen: self.entities.iter().map(stamp).collect(),
             kept: self.kept.iter().map(|(entity, seen)| seen.stamp(*entity)).collect(),
@@ -376,7 +376,7 @@ impl View {
             ViewItem::Enter { entity, type_id, place } => {
                 let entity_type = schema.entity_type(type_id).ok_or(Hole)?;
                 self.kept.retain(|(known, _)| *known != entity);
-                self.enter(entity, Seen::new(entity_type, place, tick), events);
+                self.enter(entity, EntityView::new(entity_type, place, tick), events);
                 Ok(())
             }
             ViewItem::Leave { entity } => {
@@ -411,7 +411,8 @@ impl View {
                 level,
                 properties,
             } => {
-                let refresh = |seen: &mut Seen, of: &EntityType| seen.refresh(of, (upto, level), &properties).map(Some);
+                let refresh =
+                    |seen: &mut EntityView, of: &EntityType| seen.refresh(of, (upto, level), &properties).map(Some);
                 self.refresh(schema, entity, refresh, events)
             }
             ViewItem::Level {
@@ -419,7 +420,7 @@ impl View {
                 level,
                 properties,
             } => {
-                let change = |seen: &mut Seen, of: &EntityType| seen.change_level(of, level, &properties);
+                let change = |seen: &mut EntityView, of: &EntityType| seen.change_level(of, level, &properties);
                 self.refresh(schema, entity, change, events)
             }
             ViewItem::Update {
@@ -470,7 +471,7 @@ impl View {
         &mut self,
         schema: &Schema,
         entity: EntityId,
-        take_over: impl FnOnce(&mut Seen, &EntityType) -> Result<Option<Refreshment>, Hole>,
+        take_over: impl FnOnce(&mut EntityView, &EntityType) -> Result<Option<Refreshment>, Hole>,
         events: &mut VecDeque<Event>,
     ) -> Result<(), Hole> {
         let part = self.source;
@@ -489,7 +490,7 @@ impl View {
         Ok(())
     }
 
-    fn enter(&mut self, entity: EntityId, seen: Seen, events: &mut VecDeque<Event>) {
+    fn enter(&mut self, entity: EntityId, seen: EntityView, events: &mut VecDeque<Event>) {
         self.leave(entity, events);
         let (part, type_id, upto) = (self.source, seen.type_id, seen.upto);
         self.entities.insert(entity, seen);
@@ -502,7 +503,7 @@ impl View {
     }
 
     /// Keeps the state of an entity that has left the cell's view.
-    fn keep(&mut self, entity: EntityId, seen: Seen) {
+    fn keep(&mut self, entity: EntityId, seen: EntityView) {
         if self.source == Part::Base {
             return;
         }
@@ -554,16 +555,16 @@ impl View {
         updated.or_else(|Hole| self.give_up(entity, events))
     }
 
-    fn seen<'s>(&mut self, schema: &'s Schema, entity: EntityId) -> Result<(&mut Seen, &'s EntityType), Hole> {
+    fn seen<'s>(&mut self, schema: &'s Schema, entity: EntityId) -> Result<(&mut EntityView, &'s EntityType), Hole> {
         let seen = self.entities.get_mut(&entity).ok_or(Hole)?;
         let entity_type = schema.entity_type(seen.type_id);
         Ok((
             seen,
-            entity_type.expect("invariant: what is seen has a type of the schema"),
+            entity_type.expect("invariant: an entity in view has a type of the schema"),
         ))
     }
 
-    fn leave(&mut self, entity: EntityId, events: &mut VecDeque<Event>) -> Option<Seen> {
+    fn leave(&mut self, entity: EntityId, events: &mut VecDeque<Event>) -> Option<EntityView> {
         let seen = self.entities.remove(&entity)?;
         let part = self.source;
         events.push_back(Event::Left { part, entity });
@@ -578,14 +579,14 @@ impl View {
 
     /// Drops entities that have left and all but the nearest entities, if there are more than `limit` stamps in total.
     fn forget_beyond(&mut self, limit: usize, near: Position, events: &mut VecDeque<Event>) {
-        let numbers = |seen: &Seen| 1 + seen.finer.len();
+        let numbers = |seen: &EntityView| 1 + seen.finer.len();
         let kept: usize = self.kept.iter().map(|(_, seen)| numbers(seen)).sum();
         let all: usize = self.entities.values().map(numbers).sum();
         if all + kept <= limit {
             return;
         }
         self.kept.clear();
-        let distance = |seen: &Seen| {
+        let distance = |seen: &EntityView| {
             let (position, _) = seen.place.unwrap_or_default();
             (position.x - near.x).abs().max((position.z - near.z).abs())
         };
@@ -605,7 +606,7 @@ impl View {
     }
 }
 
-impl Seen {
+impl EntityView {
     /// Applies the full state and returns what was sent, and, for an entity that was shown before, what it replaced.
     fn refresh(
         &mut self,

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn walks_stay_within_reach_keep_to_their_speed_and_cross_the_middle() {
+    fn walks_stay_in_range_at_speed_and_cross_the_middle() {
         let mut crossings = 0;
         for seed in 0..200 {
             let mut dice = split_mix(seed);
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn each_gait_moves_as_it_should() {
+    fn each_gait_has_its_movement() {
         for gait in Gait::ALL {
             let (mut way, mut steps, mut straight, mut turns) = (0.0, 0, 0, 0);
             for seed in 0..20 {
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_does_everything_in_time() {
+    fn every_bot_does_every_action_in_time() {
         let mut seconds = [0.0; 4];
         for seed in 0..50 {
             let mut dice = split_mix(seed);
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_put_somewhere_walks_on_from_there() {
+    fn a_teleported_walker_continues_from_its_new_place() {
         let mut dice = split_mix(1);
         let mut walk = Walk::new(Position::default(), &mut dice);
         let put = Position {

@@ -306,7 +306,7 @@ fn the_view_holds_the_new_value_when_a_callback_is_called() {
 }
 
 #[test]
-fn a_refresh_sets_what_is_different() {
+fn a_refresh_sets_the_differences() {
     let mut table = Table::new();
     table.change("seatType", Change::whole(Value::Int(4)));
     table.events();
@@ -320,7 +320,7 @@ fn a_refresh_sets_what_is_different() {
 }
 
 #[test]
-fn an_event_says_what_was_put_where_and_what_was_there() {
+fn an_event_has_the_path_and_the_old_and_new_values() {
     let mut table = Table::new();
     table.change("marks", Change::splice(Path::WHOLE, 0, 0, ints(&[1, 2])));
     table.events();
@@ -344,11 +344,11 @@ fn an_event_says_what_was_put_where_and_what_was_there() {
 }
 
 #[test]
-fn a_callback_that_would_never_be_called_is_refused() {
+fn a_callback_that_can_never_be_called_is_refused() {
     let (schema, mut callbacks) = (schema(), Callbacks::<()>::default());
     let mut refused = |entity_type, property| {
         let set = callbacks.set(&schema, (entity_type, property), |(), _, _| {});
-        set.expect_err("there is nothing to be told").to_string()
+        set.expect_err("there is nothing to notify").to_string()
     };
     assert_eq!(
         refused("Chair", "seatType"),
@@ -357,7 +357,7 @@ fn a_callback_that_would_never_be_called_is_refused() {
     assert_eq!(refused("Seat", "colour"), "Seat has no property colour");
     assert_eq!(
         refused("Seat", "hidden"),
-        "Seat.hidden (CELL_PUBLIC) is shown to no client"
+        "Seat.hidden (CELL_PUBLIC) is not sent to clients"
     );
     let nested = callbacks.nested(&schema, ("Seat", "seatType"), |(), _, _, _| {});
     assert!(matches!(nested, Err(NoSuchProperty::NoParts { .. })), "{nested:?}");
@@ -365,7 +365,7 @@ fn a_callback_that_would_never_be_called_is_refused() {
     let slice = slice.expect_err("it has no parts").to_string();
     assert_eq!(
         slice,
-        "Seat.seatType is INT32, of which no part and no slice ever changes by itself; register set"
+        "Seat.seatType is INT32, whose parts and slices never change separately; register set"
     );
 }
 
@@ -404,7 +404,7 @@ fn known(table: &mut Table) -> Option<Known> {
 }
 
 #[test]
-fn data_of_the_space_is_kept_never_gets_older_and_is_said_to_be_there() {
+fn space_data_is_kept_and_never_replaced_by_older_data() {
     let mut table = Table::new();
     let mut callbacks = Callbacks::default();
     callbacks.space_data(|told: &mut Vec<String>, space, key, value| told.push(format!("{space} {key} {value:?}")));
@@ -417,7 +417,7 @@ fn data_of_the_space_is_kept_never_gets_older_and_is_said_to_be_there() {
     assert_eq!(
         table.told(&mut callbacks),
         ["4 300 Some([97])", "4 301 Some([98])"],
-        "what is not newer is nothing"
+        "an older entry has no effect"
     );
     table.show(vec![entry(300, 30, b"")]);
     assert_eq!(table.told(&mut callbacks), ["4 300 None"]);
@@ -445,7 +445,7 @@ fn data_of_the_space_is_kept_never_gets_older_and_is_said_to_be_there() {
 }
 
 #[test]
-fn another_space_has_other_data_and_the_day_goes_on_between_frames() {
+fn each_space_has_its_data_and_time_advances_between_frames() {
     let mut table = Table::new();
     let space = |space| ViewItem::Space {
         entity: SEAT,

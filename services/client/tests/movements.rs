@@ -127,7 +127,7 @@ impl Table {
                 Output::Login { attempt, .. } | Output::Connect { attempt, .. } => self.attempt = attempt,
                 Output::Datagram(bytes) => match ToServerDatagram::read(&bytes).unwrap() {
                     ToServerDatagram::Heard { view, heard } => self.heard.push((view, heard)),
-                    ToServerDatagram::Moved(moved) => panic!("nobody walks here: {moved:?}"),
+                    ToServerDatagram::Moved(moved) => panic!("no entity moves here: {moved:?}"),
                 },
                 _ => {}
             }
@@ -159,7 +159,7 @@ impl Table {
 }
 
 #[test]
-fn what_is_predicted_is_read_and_answered() {
+fn predicted_movements_are_read_and_acknowledged() {
     let mut table = Table::playing(None, Movements::Predicted(packing()));
     assert_eq!(table.reads, Some(Reads::Predicted));
     for step in 1..=20u8 {
@@ -176,7 +176,7 @@ fn what_is_predicted_is_read_and_answered() {
 }
 
 #[test]
-fn the_newest_wins_and_what_comes_twice_or_is_of_another_view_is_nothing() {
+fn the_newest_movement_wins_and_duplicates_and_other_views_are_ignored() {
     let mut table = Table::playing(None, Movements::Predicted(packing()));
     let older = table.written(101, &[moved(OTHER, 1.0)]);
     let newer = table.written(102, &[moved(OTHER, 2.0), moved(OWN, 9.0)]);
@@ -199,7 +199,7 @@ fn the_newest_wins_and_what_comes_twice_or_is_of_another_view_is_nothing() {
 }
 
 #[test]
-fn what_is_not_told_stays_as_it_was() {
+fn positions_without_updates_stay() {
     let mut table = Table::playing(None, Movements::Predicted(packing()));
     let bytes = table.written(101, &[moved(OTHER, 1.0)]);
     table.hear(bytes);
@@ -223,7 +223,7 @@ fn what_is_not_told_stays_as_it_was() {
 }
 
 #[test]
-fn a_client_that_reads_plain_ones_only_says_so_and_takes_no_others() {
+fn a_client_of_plain_movements_declares_it_and_ignores_predicted_ones() {
     let mut table = Table::playing(Some(Reads::Plain), Movements::Plain);
     assert_eq!(table.reads, Some(Reads::Plain));
     let bytes = table.written(101, &[moved(OTHER, 1.0)]);
@@ -233,7 +233,7 @@ fn a_client_that_reads_plain_ones_only_says_so_and_takes_no_others() {
 }
 
 #[test]
-fn plain_ones_are_read_whatever_was_agreed() {
+fn plain_movements_are_read_in_every_mode() {
     let mut table = Table::playing(None, Movements::Predicted(packing()));
     let moves = Moves {
         view: 1,
@@ -251,7 +251,7 @@ fn plain_ones_are_read_whatever_was_agreed() {
 }
 
 #[test]
-fn each_view_begins_with_nothing() {
+fn each_view_begins_empty() {
     let mut table = Table::playing(None, Movements::Predicted(packing()));
     let bytes = table.written(101, &[moved(OTHER, 1.0)]);
     table.hear(bytes);

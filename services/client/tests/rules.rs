@@ -319,7 +319,7 @@ fn stamps(view: u64, known: &[(EntityId, u64)]) -> ToServer {
 }
 
 #[test]
-fn an_update_that_does_not_follow_begins_the_view_anew() {
+fn an_update_out_of_sequence_restarts_the_view() {
     for (what, from) in [("something is missing before it", 11), ("it goes back", 9)] {
         let mut table = Table::seeing();
         table.show(
@@ -328,12 +328,12 @@ fn an_update_that_does_not_follow_begins_the_view_anew() {
             vec![update(OTHER, from, 12, vec![0; 4]), update(OWN, 10, 11, vec![0; 4])],
         );
         assert_eq!(table.frames(), [stamps(2, &[(OWN, 10), (OTHER, 10)])], "{what}");
-        assert_eq!(table.events(), [], "{what}: nothing of it is shown");
+        assert_eq!(table.events(), [], "{what}: no part of it is shown");
     }
 }
 
 #[test]
-fn a_frame_that_does_not_follow_begins_the_view_anew() {
+fn a_frame_out_of_sequence_restarts_the_view() {
     for sequence in [1, 3] {
         let mut table = Table::seeing();
         table.show(1, sequence, Vec::new());
@@ -358,7 +358,7 @@ fn a_frame_that_does_not_follow_begins_the_view_anew() {
 }
 
 #[test]
-fn what_does_not_decode_takes_its_entity_out_and_begins_the_view_anew() {
+fn an_undecodable_update_removes_its_entity_and_restarts_the_view() {
     let bad_method = vec![SAY, 1, 0xff];
     let (from, upto) = (HistoryNumber(10), HistoryNumber(11));
     let cases = [
@@ -392,7 +392,7 @@ fn what_does_not_decode_takes_its_entity_out_and_begins_the_view_anew() {
 }
 
 #[test]
-fn a_view_without_frames_is_begun_anew_less_and_less_often() {
+fn a_view_without_frames_is_restarted_with_backoff() {
     let mut table = Table::playing();
     let mut begun = Vec::new();
     for _ in 0..300 {
@@ -412,7 +412,7 @@ fn a_view_without_frames_is_begun_anew_less_and_less_often() {
 }
 
 #[test]
-fn too_many_entities_are_forgotten_from_far_away() {
+fn the_farthest_entities_are_dropped_above_the_limit() {
     let mut table = Table::playing();
     let far = |i: u64| {
         let x = f32::from(u16::try_from(i).unwrap());
@@ -435,11 +435,11 @@ fn too_many_entities_are_forgotten_from_far_away() {
         stamps.known.seen.last().unwrap().entity,
         EntityId(OWN.0 + MAX_STAMPS as u64 - 1)
     );
-    assert_eq!(table.events().len(), 5, "the game is told");
+    assert_eq!(table.events().len(), 5, "the game is notified");
 }
 
 #[test]
-fn the_newest_movement_wins_and_the_own_entity_moves_itself() {
+fn the_newest_movement_wins_and_the_own_entity_ignores_movements() {
     let mut table = Table::seeing();
     table.moves(1, 20, OTHER, 2.0);
     table.moves(1, 19, OTHER, 1.0);
@@ -485,7 +485,7 @@ fn another_entity_begins_with_empty_views() {
 }
 
 #[test]
-fn calls_are_under_way_in_a_window_and_sent_again_until_they_are_taken() {
+fn calls_are_sent_in_a_window_and_resent_until_confirmed() {
     let mut table = Table::seeing();
     for number in 1..=40 {
         assert_eq!(table.hit(1), Ok(CallNumber(number)));
@@ -519,7 +519,7 @@ fn calls_are_under_way_in_a_window_and_sent_again_until_they_are_taken() {
 }
 
 #[test]
-fn a_gap_is_answered_once_for_all_questions_about_it() {
+fn a_gap_is_answered_once_for_all_requests() {
     let mut table = Table::seeing();
     for _ in 0..5 {
         table.hit(1).unwrap();
@@ -563,7 +563,7 @@ fn calls_without_confirmation_are_bounded() {
 }
 
 #[test]
-fn a_base_of_a_lower_epoch_is_left() {
+fn the_client_leaves_a_base_of_a_lower_epoch() {
     let mut table = Table::seeing();
     table.lose(CloseReason::Lost);
     assert!(matches!(
@@ -604,7 +604,7 @@ fn a_base_of_a_lower_epoch_is_left() {
 }
 
 #[test]
-fn answers_to_attempts_that_were_given_up_are_passed_over() {
+fn answers_to_abandoned_attempts_are_ignored() {
     let mut table = Table::seeing();
     let before = table.attempt;
     table.lose(CloseReason::TooSlow);
@@ -631,7 +631,7 @@ fn answers_to_attempts_that_were_given_up_are_passed_over() {
 }
 
 #[test]
-fn closes_that_would_come_again_end_the_client() {
+fn permanent_close_reasons_end_the_client() {
     for reason in CloseReason::ALL {
         let mut table = Table::seeing();
         table.lose(reason);
@@ -655,7 +655,7 @@ fn closes_that_would_come_again_end_the_client() {
 }
 
 #[test]
-fn a_ticket_that_was_used_up_leads_to_another_log_in() {
+fn a_used_ticket_leads_to_another_log_in() {
     let mut table = Table::new();
     table.asked();
     let (session, secret) = (SessionId(5), Secret([9; 32]));
@@ -676,7 +676,7 @@ fn a_ticket_that_was_used_up_leads_to_another_log_in() {
 }
 
 #[test]
-fn a_refused_log_in_is_tried_again_where_that_may_help() {
+fn a_log_in_refused_for_a_temporary_reason_is_retried() {
     for reason in LoginRefusal::ALL {
         let mut table = Table::new();
         table.asked();
@@ -697,7 +697,7 @@ fn a_refused_log_in_is_tried_again_where_that_may_help() {
 }
 
 #[test]
-fn no_bytes_of_a_server_make_the_client_panic() {
+fn the_client_does_not_panic_on_arbitrary_bytes() {
     for seed in 0..3_000 {
         let mut dice = split_mix(seed);
         let mut table = Table::seeing();

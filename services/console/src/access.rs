@@ -15,7 +15,7 @@ use crate::{
     pages::{self, Page},
     people::{People, Role},
     site::Site,
-    views::Seen,
+    views::ViewRecord,
 };
 
 /// Path of the search page.
@@ -106,7 +106,7 @@ pub(crate) async fn note(site: &Arc<Site>, (who, role): (&str, Role), from: &str
     let (site, who, from, what) = (Arc::clone(site), who.to_owned(), from.to_owned(), what.to_owned());
     let role = role.to_string();
     let writing = tokio::task::spawn_blocking(move || {
-        let seen = Seen {
+        let seen = ViewRecord {
             who: &who,
             role: &role,
             from: &from,
@@ -124,7 +124,7 @@ pub(crate) async fn note(site: &Arc<Site>, (who, role): (&str, Role), from: &str
 
 /// Response for a view that could not be recorded, so that nothing is shown.
 pub(crate) fn unwritten(reason: &str) -> Response {
-    tracing::error!(reason, "a view could not be written down");
+    tracing::error!(reason, "a view cannot be recorded");
     let page = Page::new("Nothing can be shown", None);
     page.show(StatusCode::SERVICE_UNAVAILABLE, &pages::problem::unlogged())
 }
@@ -138,7 +138,7 @@ async fn visitor(site: &Arc<Site>, headers: &HeaderMap, from: String, can_repeat
     let people = tokio::task::spawn_blocking(move || People::read(&path)).await.ok()?;
     let people = people.map_err(|error| {
         let reason = annals_host::telemetry::Chain(&error).to_string();
-        tracing::error!(reason, "nobody is let in");
+        tracing::error!(reason, "log-ins are refused");
     });
     if people.ok()?.named(&session.person.name) != Some(&session.person) {
         site.sessions().end(&token);

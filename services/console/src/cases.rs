@@ -72,22 +72,22 @@ pub struct CaseStep {
 #[derive(Debug, Error)]
 pub enum CaseError {
     /// The case is not open.
-    #[error("case {0} is not open: there is none of that number, or it was closed")]
+    #[error("case {0} is not open: it does not exist, or it was closed")]
     NotOpen(u64),
     /// The text is empty or too long.
-    #[error("write what it is about, in at most {TEXT_BYTES} bytes of text")]
+    #[error("write the subject in at most {TEXT_BYTES} bytes of text")]
     Text,
     /// Not the address of something that a case can be about.
     #[error("a case is about an account, an item, a trade, an entity or a session, by the address of its page")]
     About,
     /// Too many open cases.
-    #[error("{OPEN_CASES} cases are open, which is the most: close one first")]
+    #[error("{OPEN_CASES} cases are open, which is the limit: close one first")]
     TooMany,
     /// Too many notes in the case.
-    #[error("case {0} has {NOTES} notes, which is the most: close it, and open another one")]
+    #[error("case {0} has {NOTES} notes, which is the limit: close it, and open another one")]
     TooLong(u64),
     /// The step could not be recorded.
-    #[error("it could not be written down")]
+    #[error("the case cannot be stored")]
     Unwritten(#[from] ViewsError),
 }
 

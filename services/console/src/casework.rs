@@ -89,7 +89,7 @@ pub enum NoAnswer {
         of: u64,
     },
     /// The time limit has passed.
-    #[error("the answer was not there within {} s", ANSWERED_WITHIN.as_secs())]
+    #[error("no answer within {} s", ANSWERED_WITHIN.as_secs())]
     Slow,
     /// The store does not answer, or something required is missing.
     #[error("{0}")]
@@ -426,9 +426,9 @@ impl Casework {
         match answering.await {
             Ok(answered) => answered,
             Err(error) => {
-                tracing::error!(%error, "an answer was not finished");
+                tracing::error!(%error, "an answer task panicked");
                 Err(NoAnswer::Unavailable(
-                    "the answer could not be worked out; the console's log says why".into(),
+                    "the answer cannot be computed; the reason is in the console's log".into(),
                 ))
             }
         }
@@ -442,9 +442,9 @@ impl Casework {
         match timeout(VERIFIED_WITHIN, taking).await {
             Ok(Ok(taken)) => taken,
             Ok(Err(error)) => {
-                tracing::error!(%error, "the archive was not taken in");
+                tracing::error!(%error, "the archive cannot be indexed");
                 Err(NoAnswer::Unavailable(
-                    "the archive could not be verified; the console's log says why".into(),
+                    "the archive cannot be verified; the reason is in the console's log".into(),
                 ))
             }
             Err(_) => Err(NoAnswer::Verifying {
@@ -468,7 +468,7 @@ impl Casework {
             let held = Arc::clone(&self.index).read_owned().await;
             // Before the first verification there is nothing to answer from.
             return match held.extent()?.leaves {
-                0 => Err(NoAnswer::Unavailable("the archive is about to be verified".into())),
+                0 => Err(NoAnswer::Unavailable("the archive is queued for verification".into())),
                 _ => Ok((held, size)),
             };
         };
@@ -523,7 +523,7 @@ impl Casework {
     /// Acquires a permit for a large operation.
     async fn turn(&self) -> Result<tokio::sync::SemaphorePermit<'_>, NoAnswer> {
         let turn = self.large.acquire().await;
-        turn.map_err(|_| NoAnswer::Unavailable("the console is about to stop".into()))
+        turn.map_err(|_| NoAnswer::Unavailable("the console is stopping".into()))
     }
 }
 

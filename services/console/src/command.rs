@@ -34,10 +34,10 @@ use crate::{
 pub struct Console {
     #[command(subcommand)]
     command: Commands,
-    /// Folder of this console: who may look, who has looked, and its index of the archive
+    /// Folder of this console: its persons, its record of views, and its index of the archive
     #[arg(long, global = true, value_name = "DIR", default_value = "annals-console")]
     folder: PathBuf,
-    /// What is logged: a level, or levels by module
+    /// Log filter: a level, or levels by module
     #[arg(
         long,
         global = true,
@@ -46,7 +46,7 @@ pub struct Console {
         default_value = "info,async_nats=warn"
     )]
     pub log: LogFilter,
-    /// How the log is written: text or json
+    /// Log format: text or json
     #[arg(
         long,
         global = true,
@@ -59,16 +59,15 @@ pub struct Console {
 
 #[derive(Debug, clap::Subcommand)]
 enum Commands {
-    /// Serve the pages, until it is interrupted
+    /// Serve the pages until interrupted
     Serve(Serving),
-    /// Say who may look, and as what
+    /// Manage the persons that may log in, and their roles
     #[command(subcommand)]
     Person(Persons),
-    /// Check that what is written down of who has looked at what is as it was, and print it; exit code 1 says what is
-    /// not
+    /// Verify the record of views and print it; exit code 1: the record was changed
     Views {
-        /// How many views there were once, and the hash of the last, as this command printed it then; several may be
-        /// given
+        /// An earlier position of the record, as this command printed it: number of views and hash of the last; may be
+        /// given several times
         #[arg(long, value_name = "NUMBER:HASH")]
         kept: Vec<Head>,
     },
@@ -80,32 +79,31 @@ struct Serving {
     named: NamedRealm,
     #[command(flatten)]
     kept: KeptRealm,
-    /// Address to listen on; port 0 is one that the system chooses. Only of this machine, unless a proxy with TLS is
-    /// before it
+    /// Address to listen on; port 0 lets the system choose. Must be local, unless the console runs behind a TLS proxy
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7780")]
     listen: SocketAddr,
-    /// A proxy is before it, ends TLS, and adds to X-Forwarded-For from where requests come; nothing else may reach the
-    /// console
+    /// The console runs behind a proxy that terminates TLS and appends to X-Forwarded-For; no other client may reach
+    /// the console
     #[arg(long)]
     behind_proxy: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Persons {
-    /// Add somebody; the password is read from the terminal, or from standard input
+    /// Add a person; the password is read from the terminal, or from standard input
     Add {
-        /// By which they log in
+        /// Log-in name
         name: String,
-        /// What they may do: auditor, or operator
+        /// Role: auditor or operator
         #[arg(long)]
         role: Role,
     },
-    /// Remove somebody, who is logged out with the next page
+    /// Remove a person; their sessions end at the next request
     Remove {
-        /// Who
+        /// Log-in name
         name: String,
     },
-    /// Print everybody, and their roles
+    /// List the persons and their roles
     List,
 }
 
@@ -118,31 +116,32 @@ enum ConsoleError {
         #[source]
         source: io::Error,
     },
-    #[error("there is no archive to ask")]
+    #[error("the archive cannot be opened")]
     Source(#[from] SourceError),
-    #[error("there is no index to ask by; with --folder it lies in another folder")]
+    #[error("the index cannot be opened; --folder names another folder")]
     Index(#[from] IndexError),
-    #[error("it cannot be written down who looks at what")]
+    #[error("the record of views cannot be written")]
     Views(#[from] ViewsError),
     #[error(transparent)]
     People(#[from] PeopleError),
     #[error(
-        "{0} can be reached from elsewhere, and passwords would go there unencrypted: put a proxy with TLS before it and say --behind-proxy"
+        "{0} is reachable from other machines and passwords would be sent unencrypted: run it behind a TLS proxy \
+         with --behind-proxy"
     )]
     Open(SocketAddr),
-    #[error("nobody may look: add somebody with annals-console person add NAME --role auditor")]
+    #[error("no persons are registered: add one with annals-console person add NAME --role auditor")]
     Nobody,
-    #[error("{address} cannot be listened on")]
+    #[error("cannot listen on {address}")]
     Listen {
         address: SocketAddr,
         #[source]
         source: io::Error,
     },
-    #[error("pages are not served any more")]
+    #[error("the server failed")]
     Serve(#[source] io::Error),
     #[error("no password was given")]
     Password(#[source] io::Error),
-    #[error("nobody takes what is printed")]
+    #[error("standard output cannot be written")]
     Print(#[from] io::Error),
 }
 

@@ -85,10 +85,10 @@ pub(crate) async fn enter(
     }
     let Ok(Some(person)) = compared else {
         if let Err(error) = &compared {
-            tracing::error!(%error, "a password was not compared");
+            tracing::error!(%error, "a password cannot be checked");
         }
         // The name is not logged: a user may have typed the password there.
-        tracing::warn!(from, "a log-in was refused");
+        tracing::warn!(from, "log-in refused");
         return again(StatusCode::UNAUTHORIZED, "Name or password is wrong.");
     };
     counted.iter().for_each(|counted| site.throttle().forgive(counted));
@@ -141,7 +141,7 @@ async fn compare(site: &Arc<Site>, name: &str, password: String) -> Result<Optio
     let reading = tokio::task::spawn_blocking(move || {
         let people = People::read(&path).map_err(|error| {
             let reason = Chain(&error).to_string();
-            tracing::error!(reason, "nobody is let in");
+            tracing::error!(reason, "log-ins are refused");
         });
         people.unwrap_or_default().named(&name).cloned()
     });
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_sent_elsewhere_from_the_log_in() {
+    fn the_log_in_redirects_only_within_the_console() {
         assert_eq!(destination(Some("/trade/5/1?page=2")), "/trade/5/1?page=2");
         for elsewhere in [
             "//evil.example",

@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("no threads can be started: {error}");
+            eprintln!("the async runtime cannot be started: {error}");
             return ExitCode::FAILURE;
         }
     };

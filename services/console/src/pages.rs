@@ -129,10 +129,10 @@ impl<'a> Page<'a> {
                 @if self.newer > 0 {
                     p.newer role="status" {
                         (pieces::count(self.newer)) @if self.newer == 1 { " newer batch is" } @else { " newer batches are" }
-                        " not taken in yet, and nothing above says what is in them. Ask again in a moment."
+                        " not indexed yet, and not part of this answer. Reload in a moment."
                     }
                 }
-                p { "Times are UTC, by the clocks of the realm. Each view of this console is written down." }
+                p { "Times are UTC, by the clocks of the realm. Each view of this console is recorded." }
               }
             }
         }

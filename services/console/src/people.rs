@@ -74,7 +74,7 @@ pub enum PeopleError {
         source: io::Error,
     },
     /// The content is not valid.
-    #[error("{} is not a file of people: {reason}", path.display())]
+    #[error("{} is not a valid file of persons: {reason}", path.display())]
     Form {
         /// Path of the file.
         path: PathBuf,
@@ -82,7 +82,7 @@ pub enum PeopleError {
         reason: String,
     },
     /// Not a valid name.
-    #[error("a name has 1 to {NAME_BYTES} bytes, letters, digits and .-_@ only")]
+    #[error("a name has 1 to {NAME_BYTES} bytes: letters, digits and .-_@")]
     Name,
     /// Password too short or too long.
     #[error("a password has {PASSWORD_CHARS} characters or more, in at most {PASSWORD_BYTES} bytes")]
@@ -91,10 +91,10 @@ pub enum PeopleError {
     #[error(transparent)]
     Hash(#[from] PasswordError),
     /// The name is taken.
-    #[error("there is a person {0:?} already: remove them first")]
+    #[error("person {0:?} exists already: remove it first")]
     Known(String),
     /// There is no person with this name.
-    #[error("there is no person {0:?}")]
+    #[error("unknown person {0:?}")]
     Unknown(String),
 }
 
@@ -114,7 +114,7 @@ impl FromStr for Role {
         match text {
             "auditor" => Ok(Self::Auditor),
             "operator" => Ok(Self::Operator),
-            _ => Err("a role is auditor or operator"),
+            _ => Err("the role must be auditor or operator"),
         }
     }
 }
@@ -134,7 +134,12 @@ impl People {
             reason,
         };
         match fs::metadata(path) {
-            Ok(about) if about.len() > FILE_BYTES => return Err(form(format!("it has more than {FILE_BYTES} bytes"))),
+            Ok(about) if about.len() > FILE_BYTES => {
+                return Err(form(format!(
+                    "the file has more than {FILE_BYTES} \
+                bytes"
+                )));
+            }
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(failed(error)),
@@ -143,10 +148,10 @@ impl People {
         let people: Self = toml::from_str(&text).map_err(|error| form(error.to_string()))?;
         for (place, person) in people.person.iter().enumerate() {
             if !passwords::is_hash(&person.password) {
-                return Err(form(format!("the password of {:?} is no hash of one", person.name)));
+                return Err(form(format!("the password of {:?} is not a valid hash", person.name)));
             }
             if people.person[..place].iter().any(|other| other.name == person.name) {
-                return Err(form(format!("{:?} is in it twice", person.name)));
+                return Err(form(format!("{:?} occurs twice", person.name)));
             }
         }
         Ok(people)

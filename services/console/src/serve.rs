@@ -54,14 +54,14 @@ pub async fn serve(listener: TcpListener, site: Router, stop: watch::Receiver<bo
         connections.spawn(async move {
             let _place = place;
             if timeout(CONNECTION_FOR, hold(stream, peer, site, ends)).await.is_err() {
-                tracing::debug!(%peer, "a connection lasted too long");
+                tracing::debug!(%peer, "connection closed: maximum lifetime reached");
             }
         });
     }
     ending.send_replace(true);
     let ended = timeout(ENDS_WITHIN, async { while connections.join_next().await.is_some() {} });
     if ended.await.is_err() {
-        tracing::warn!("some connections were cut off");
+        tracing::warn!("some connections were closed by force");
     }
     Ok(())
 }
@@ -75,7 +75,7 @@ async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> io::Result<(
             Ok((stream, peer)) => return Ok((stream, peer, place)),
             // The client has disconnected, or too many files are open for the moment.
             Err(error) => {
-                tracing::debug!(%error, "a connection was not taken");
+                tracing::debug!(%error, "a connection cannot be accepted");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }

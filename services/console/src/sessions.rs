@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_ends_when_it_is_idle_or_old() {
+    fn a_session_ends_when_idle_or_at_its_maximum_age() {
         let mut sessions = Sessions::default();
         let (token, form) = tokens(1);
         let begin = Mono(5_000_000);
@@ -131,16 +131,19 @@ mod tests {
             now = now.after(IDLE / 2);
             assert!(sessions.find(now, token.text()).is_some());
         }
-        assert!(sessions.find(now.after(IDLE / 2), token.text()).is_none(), "it is old");
+        assert!(
+            sessions.find(now.after(IDLE / 2), token.text()).is_none(),
+            "maximum age reached"
+        );
         sessions.begin(begin, iris(), (&token, &form));
-        assert!(sessions.find(begin.after(IDLE), token.text()).is_none(), "it was idle");
+        assert!(sessions.find(begin.after(IDLE), token.text()).is_none(), "idle timeout");
         sessions.begin(begin, iris(), (&token, &form));
         sessions.end(token.text());
         assert!(sessions.find(begin, token.text()).is_none(), "it was ended");
     }
 
     #[test]
-    fn no_more_sessions_are_held_than_there_is_room_for() {
+    fn the_number_of_sessions_is_bounded() {
         let (mut sessions, iris) = (Sessions::default(), iris());
         for number in 0..SESSIONS as u64 + 3 {
             let (token, form) = tokens(number);
@@ -149,7 +152,7 @@ mod tests {
         let now = Mono(SESSIONS as u64 + 3);
         assert!(
             sessions.find(now, tokens(2).0.text()).is_none(),
-            "the idlest have ended"
+            "the longest idle sessions have ended"
         );
         assert!(sessions.find(now, tokens(3).0.text()).is_some());
     }

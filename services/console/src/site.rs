@@ -18,7 +18,7 @@ mod cases;
 mod evidence;
 mod search;
 
-pub(crate) use search::Found;
+pub(crate) use search::SearchResult;
 
 use std::{
     path::PathBuf,

@@ -56,7 +56,7 @@ pub struct View {
 
 /// Data of a view, to be recorded.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct ViewRecord<'a> {
     /// Name of the person.
     pub who: &'a str,
     /// Role of the person.
@@ -89,17 +89,18 @@ pub enum ViewsError {
         source: io::Error,
     },
     /// Another console writes to the file.
-    #[error("another console writes into {}; give this one a folder of its own with --folder", .0.display())]
+    #[error("another console uses {}; give this one a separate folder with --folder", .0.display())]
     Taken(PathBuf),
     /// A line cannot be parsed.
-    #[error("line {line} of the views is no view: it was changed")]
+    #[error("line {line} of the views is not valid: it was changed")]
     NoView {
         /// Line number.
         line: u64,
     },
     /// A line does not continue the one before.
     #[error(
-        "line {line} of the views does not continue the one before it: one of the two was changed, or lines between them were taken out"
+        "line {line} of the views does not continue the one before it: one of the two was changed, or lines between \
+         them were removed"
     )]
     Unchained {
         /// Line number.
@@ -107,16 +108,16 @@ pub enum ViewsError {
     },
     /// The last line is incomplete.
     #[error(
-        "the last line of the views is not whole: the console was stopped while it wrote it, and mends that when it starts"
+        "the last line of the views is incomplete: the console stopped while writing it, and truncates it at the \
+         next start"
     )]
     Torn,
     /// A kept head is not among the lines.
-    #[error("line {} of the views is not the one of which {} was kept: what was there was changed or cut off", .0.number, .0.hash)]
+    #[error("line {} of the views does not match the kept hash {}: the record was changed or \
+        truncated", .0.number, .0.hash)]
     NotKept(Head),
     /// An earlier line could not be written.
-    #[error(
-        "a view could not be written down, so none is shown any more: see to the disk, and start the console again"
-    )]
+    #[error("a view cannot be recorded, so no more are shown: check the disk, and restart the console")]
     Poisoned,
 }
 
@@ -222,8 +223,8 @@ impl ViewLog {
             cases: Mutex::new(cases),
         };
         if torn > 0 {
-            let what = format!("{torn} bytes of a line that was not whole were cut off");
-            let seen = Seen {
+            let what = format!("{torn} bytes of an incomplete line were truncated");
+            let seen = ViewRecord {
                 who: CONSOLE,
                 role: "",
                 from: "",
@@ -238,7 +239,7 @@ impl ViewLog {
     ///
     /// # Errors
     /// If it cannot be written; later writes fail as well.
-    pub fn write(&self, now: WallTime, seen: Seen<'_>) -> Result<Head, ViewsError> {
+    pub fn write(&self, now: WallTime, seen: ViewRecord<'_>) -> Result<Head, ViewsError> {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         self.put(&mut end, now, seen, None)
     }
@@ -247,7 +248,13 @@ impl ViewLog {
     ///
     /// # Errors
     /// If it cannot be opened or recorded.
-    pub fn open_case(&self, now: WallTime, seen: Seen<'_>, about: Option<&str>, text: &str) -> Result<u64, CaseError> {
+    pub fn open_case(
+        &self,
+        now: WallTime,
+        seen: ViewRecord<'_>,
+        about: Option<&str>,
+        text: &str,
+    ) -> Result<u64, CaseError> {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.cases().next();
         let act = CaseAct {
@@ -267,7 +274,7 @@ impl ViewLog {
     pub fn go_on_with_case(
         &self,
         now: WallTime,
-        seen: Seen<'_>,
+        seen: ViewRecord<'_>,
         (number, act): (u64, Act),
         text: &str,
     ) -> Result<(), CaseError> {
@@ -316,15 +323,21 @@ impl ViewLog {
         self.cases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn do_in_case(&self, end: &mut End, now: WallTime, seen: Seen<'_>, act: CaseAct) -> Result<(), CaseError> {
+    fn do_in_case(&self, end: &mut End, now: WallTime, seen: ViewRecord<'_>, act: CaseAct) -> Result<(), CaseError> {
         self.cases().allow(&act)?;
         let about = act.about.as_ref().map(|about| format!(", about {about}"));
         let what = format!("{} case {}{}", act.act, act.number, about.unwrap_or_default());
-        self.put(end, now, Seen { what: &what, ..seen }, Some(act))?;
+        self.put(end, now, ViewRecord { what: &what, ..seen }, Some(act))?;
         Ok(())
     }
 
-    fn put(&self, end: &mut End, now: WallTime, seen: Seen<'_>, case: Option<CaseAct>) -> Result<Head, ViewsError> {
+    fn put(
+        &self,
+        end: &mut End,
+        now: WallTime,
+        seen: ViewRecord<'_>,
+        case: Option<CaseAct>,
+    ) -> Result<Head, ViewsError> {
         if end.is_poisoned {
             return Err(ViewsError::Poisoned);
         }

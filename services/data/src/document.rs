@@ -75,7 +75,9 @@ pub enum ParseError {
         character: u32,
     },
     /// An attribute contains an entity reference.
-    #[error("{file}:{line}:{column}: the attribute `{attribute}` refers to what is not there: write `&amp;` for `&`")]
+    #[error(
+        "{file}:{line}:{column}: the attribute `{attribute}` has an undefined entity reference: write `&amp;` for `&`"
+    )]
     Attribute {
         /// The file.
         file: String,

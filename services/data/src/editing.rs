@@ -20,17 +20,20 @@ pub struct SectionMut<'d> {
 #[non_exhaustive]
 pub enum EditError {
     /// Not a valid XML name.
-    #[error("`{0}` names no section: a name begins with a letter or `_`, and goes on with these, digits, `-` and `.`")]
+    #[error(
+        "`{0}` is not a section name: a name begins with a letter or `_`, followed by letters, digits, `_`, `-` and \
+         `.`"
+    )]
     Name(String),
     /// XML cannot represent this character.
     #[error("the text has the character U+{0:04X} in it, which XML does not allow: write bytes as a Blob")]
     Character(u32),
     /// Infinite, or not a number.
-    #[error("the number is infinite or none at all, which data files do not hold: write a number")]
+    #[error("the number is infinite or NaN, which data files do not support: write a finite number")]
     NotFinite,
     /// The section is at the maximum depth of a file.
     #[error(
-        "sections are nested at most {} deep: put this one further out",
+        "sections are nested at most {} deep: move this section to an outer level",
         annals_def::MAX_XML_DEPTH
     )]
     TooDeep,
@@ -38,7 +41,7 @@ pub enum EditError {
     #[error("a document has at most {MAX_SECTIONS} sections: divide it into several files")]
     TooMany,
     /// The new content of a section is not valid XML.
-    #[error("the bytes are no section")]
+    #[error("the bytes are not a section")]
     Xml(#[source] ParseError),
 }
 

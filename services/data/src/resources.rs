@@ -40,7 +40,7 @@ pub enum OpenError {
     )]
     Path(String),
     /// A link leads out of the resource folder.
-    #[error("`{path}` leads out of the resource folder, by a link: put the file itself there")]
+    #[error("`{path}` leads out of the resource folder through a link: copy the file into the folder")]
     Outside {
         /// The requested path.
         path: String,
@@ -61,7 +61,8 @@ pub enum OpenError {
     NotAFile(String),
     /// The path leads to a section within a file, but only a whole file can be edited and saved.
     #[error(
-        "`{section}` is a section within {file}, and only whole files can be saved: open `{file}` and go on from its root"
+        "`{section}` is a section within {file}, and only whole files can be saved: open `{file}` and navigate from \
+         its root"
     )]
     WithinFile {
         /// The file.
@@ -92,7 +93,7 @@ pub enum OpenError {
 }
 
 /// A path split into the file and the rest, which leads to a section within it.
-struct Found<'p> {
+struct ResolvedPath<'p> {
     /// Location of the file.
     at: PathBuf,
     /// The part of the path that leads to the file.
@@ -165,7 +166,7 @@ impl Resources {
     }
 
     /// The file at a path, or the file that the path leads into.
-    fn find<'p>(&self, path: &'p str) -> Result<Found<'p>, OpenError> {
+    fn find<'p>(&self, path: &'p str) -> Result<ResolvedPath<'p>, OpenError> {
         check(path)?;
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
         for end in ends {
@@ -173,7 +174,7 @@ impl Resources {
             let at = self.resolve(file)?;
             if at.is_file() {
                 let within = path[end..].trim_start_matches('/');
-                return Ok(Found { at, file, within });
+                return Ok(ResolvedPath { at, file, within });
             }
             if !at.is_dir() {
                 return Err(OpenError::NotAFile(file.to_owned()));
@@ -220,7 +221,7 @@ fn check(path: &str) -> Result<(), OpenError> {
     }
 }
 
-fn read(found: &Found<'_>) -> Result<Document, OpenError> {
+fn read(found: &ResolvedPath<'_>) -> Result<Document, OpenError> {
     let mut bytes = Vec::new();
     let limit = MAX_FILE_BYTES as u64 + 1;
     fs::File::open(&found.at)

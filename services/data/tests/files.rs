@@ -39,7 +39,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_path_leads_into_a_file() {
+fn a_path_can_lead_into_a_file() {
     let folder = folder();
     let resources = resources(&folder);
     let file = resources.open("scripts/data/characters.xml").expect("a file");
@@ -66,7 +66,7 @@ fn a_path_leads_into_a_file() {
 }
 
 #[test]
-fn a_file_that_is_no_data_file_is_refused_with_the_place() {
+fn an_invalid_data_file_is_refused_with_its_position() {
     let folder = folder();
     let resources = resources(&folder);
     for (content, wanted) in [
@@ -77,7 +77,7 @@ fn a_file_that_is_no_data_file_is_refused_with_the_place() {
         ("", "a.xml:1:1: the file has no root element"),
         (
             "<root> <a b=\"&c;\"/> </root>",
-            "a.xml:1:9: the attribute `b` refers to what is not there",
+            "a.xml:1:9: the attribute `b` has an undefined entity reference",
         ),
         (
             "<root>\n<a>\u{1}</a></root>",
@@ -104,7 +104,7 @@ fn a_file_that_is_no_data_file_is_refused_with_the_place() {
 }
 
 #[test]
-fn nothing_leads_out_of_the_folder() {
+fn no_path_leads_out_of_the_folder() {
     let outside = folder();
     let folder = folder();
     let resources = resources(&folder);
@@ -161,7 +161,7 @@ fn nothing_leads_out_of_the_folder() {
 }
 
 #[test]
-fn what_is_no_file_is_not_waited_for() {
+fn special_files_do_not_block() {
     let folder = folder();
     let pipe = folder.path().join("pipe.xml");
     assert!(
@@ -179,7 +179,7 @@ fn what_is_no_file_is_not_waited_for() {
 }
 
 #[test]
-fn a_whole_file_is_saved_and_a_section_of_one_is_not() {
+fn only_a_whole_file_is_saved() {
     let folder = folder();
     let resources = resources(&folder);
     let error = resources
@@ -187,8 +187,8 @@ fn a_whole_file_is_saved_and_a_section_of_one_is_not() {
         .expect_err("a section");
     assert_eq!(
         error.to_string(),
-        "`character` is a section within scripts/data/characters.xml, and only whole files can be saved: \
-         open `scripts/data/characters.xml` and go on from its root"
+        "`character` is a section within scripts/data/characters.xml, and only whole files can be saved: open \
+         `scripts/data/characters.xml` and navigate from its root"
     );
     let path = folder.path().join("scripts/data/characters.xml");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("they can be set");
@@ -206,12 +206,12 @@ fn a_whole_file_is_saved_and_a_section_of_one_is_not() {
     assert_eq!(
         fs::metadata(&path).expect("there").permissions().mode() & 0o777,
         0o640,
-        "who may read it stays"
+        "the file mode is kept"
     );
     assert_eq!(
         names(&folder.path().join("scripts/data")),
         ["characters.xml"],
-        "nothing is left beside it"
+        "no other file is left"
     );
     file.root_mut()
         .child_mut(0)
@@ -253,7 +253,7 @@ fn files_are_created_and_deleted() {
 
     let mut first = resources.create_file("scripts/new.xml", "prices").expect("a name");
     let mut second = resources.create_file("scripts/new.xml", "other").expect("a name");
-    first.save().expect("the first to come");
+    first.save().expect("the first request");
     assert!(
         matches!(second.save(), Err(SaveError::Disk { .. })),
         "the name is taken"
@@ -262,7 +262,7 @@ fn files_are_created_and_deleted() {
 }
 
 #[test]
-fn what_was_not_read_is_not_lost() {
+fn unread_text_is_not_lost() {
     let folder = folder();
     let path = folder.path().join("a.xml");
     let text = "<root> x <a/> left over </root>";
@@ -342,7 +342,7 @@ fn a_full_disk_leaves_the_old_file() {
     assert_eq!(
         names(&folder.path().join("scripts/data")),
         ["characters.xml"],
-        "nothing is left beside it"
+        "no other file is left"
     );
     let text = fs::read_to_string(folder.path().join("scripts/data/characters.xml")).expect("there");
     assert_eq!(text, CHARACTERS);

@@ -54,7 +54,7 @@ fn a_document_is_read_by_number_by_name_and_by_path() {
 }
 
 #[test]
-fn a_document_is_changed_as_the_predecessors_change_it() {
+fn document_changes_match_the_predecessors() {
     let mut document = parsed(CHARACTERS);
     let mut root = document.root_mut();
     assert!(root.delete("character"), "the first of that name goes");
@@ -139,7 +139,7 @@ fn a_section_travels_as_the_bytes_of_a_file() {
 }
 
 #[test]
-fn a_wrong_text_is_an_error_with_its_place_or_a_default() {
+fn an_invalid_text_is_an_error_with_its_position_or_a_default() {
     let document = parsed("<root>\n  <age> many </age>\n  <at> 1 2 </at>\n  <key> A-B </key>\n</root>");
     let root = document.root();
     let error = root.read_at::<i32>("age").expect_err("no number");
@@ -203,7 +203,7 @@ fn a_wrong_text_is_an_error_with_its_place_or_a_default() {
 }
 
 #[test]
-fn what_no_file_can_hold_is_refused_and_the_old_value_stays() {
+fn values_that_no_file_can_hold_are_refused() {
     let mut document = Document::new("a.xml", "root").expect("a name");
     let mut root = document.root_mut();
     root.write_at("a", &"old".to_owned()).expect("a text");
@@ -248,7 +248,7 @@ fn depth_is_limited_where_sections_are_made() {
 }
 
 #[test]
-fn sections_are_deleted_with_all_that_is_in_them() {
+fn sections_are_deleted_with_their_contents() {
     let mut document = parsed("<root> <a> 1 <b/> </a> <c/> <a> 2 </a> </root>");
     let mut root = document.root_mut();
     assert!(root.delete("a/b") && !root.delete("a/b"));

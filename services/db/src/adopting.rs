@@ -81,13 +81,14 @@ pub struct LogPlan {
 pub enum AdoptError {
     /// The log belongs to another realm.
     #[error(
-        "the log of owner {0} is another realm's: nothing of it can be adopted or given up; put the right files back"
+        "the log of owner {0} belongs to another realm and can be neither adopted nor discarded; restore the right \
+         files"
     )]
     Foreign(OwnerId),
     /// Something would be lost, and the operator has not permitted that.
     #[error(
-        "owner {owner}: {what}; nothing was changed. To adopt what the chains prove and give up the rest, add --give-up-unprovable; to \
-         give up all that the store does not know, --discard"
+        "owner {owner}: {what}; nothing was changed. To adopt the proven batches and discard the rest, add \
+         --give-up-unprovable; to discard every batch that the store does not have, add --discard"
     )]
     Unprovable {
         /// Owner of the log.
@@ -97,14 +98,15 @@ pub enum AdoptError {
     },
     /// The store has advanced without this log.
     #[error(
-        "owner {0}: the store has recorded openings that the log contradicts: it has gone on without this log. It can only be given up, \
-         with --discard"
+        "owner {0}: the store has recorded openings that the log contradicts: the store advanced without this log. The \
+         log can only be discarded, with --discard"
     )]
     Contradiction(OwnerId),
     /// The log uses definitions that the store does not have.
     #[error(
-        "owner {owner}: the log goes over to definitions {schema}, which the store does not have: the realm was migrated after this \
-         store was backed up. Restore a backup from after the migration, or give the log up with --discard"
+        "owner {owner}: the log switches to definitions {schema}, which the store does not have: the realm was \
+         migrated after the backup of this store. Restore a backup from after the migration, or discard the log with \
+         --discard"
     )]
     Schema {
         /// Owner of the log.
@@ -113,7 +115,7 @@ pub enum AdoptError {
         schema: Hash,
     },
     /// There is nothing to do.
-    #[error("the store knows everything that the log holds: there is nothing to adopt")]
+    #[error("the store has every batch of the log: there is nothing to adopt")]
     Nothing,
     /// The store cannot be used.
     #[error("the store could not be used")]
@@ -126,8 +128,8 @@ pub enum AdoptError {
     Fold(#[from] FoldError),
     /// Not everything was folded.
     #[error(
-        "owner {owner}: folded up to batch {folded} and not to batch {wanted}; the adoption is unfinished, and going on with it needs \
-         the same log"
+        "owner {owner}: folded up to batch {folded} of {wanted}; the adoption is unfinished, and its continuation \
+         needs the same log"
     )]
     Short {
         /// Owner of the log.
@@ -165,7 +167,7 @@ impl Plan {
             Standing::Agrees => return Ok(()),
             Standing::Foreign { .. } => return Err(AdoptError::Foreign(owner)),
             Standing::Behind { last, known } if choice == Choice::Adopt => {
-                let what = format!("the log ends with batch {last}, and the store knows of batch {known}");
+                let what = format!("the log ends with batch {last}, but the store has batch {known}");
                 return Err(AdoptError::Unprovable { owner, what });
             }
             Standing::Behind { .. } => {
@@ -190,7 +192,7 @@ impl Plan {
         let plan = LogPlan::new(log, &known, &read, proven);
         if choice == Choice::Adopt && plan.discarded.batches > 0 {
             let what = format!(
-                "the log has a hole behind batch {}, and {} batches with {} events behind it prove nothing",
+                "the log has a hole after batch {}, and {} batches with {} events after it are unproven",
                 plan.stands, plan.discarded.batches, plan.discarded.events
             );
             return Err(AdoptError::Unprovable { owner, what });

@@ -54,7 +54,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A message of the stream.
 #[derive(Debug)]
-struct Found {
+struct ReceivedBatch {
     /// Owner of the log, by the message's subject.
     owner: OwnerId,
     /// The batch.
@@ -67,7 +67,7 @@ struct Found {
 #[derive(Debug, Error)]
 pub enum FoldError {
     /// Another db process folds this shard now.
-    #[error("shard {shard} is folded by another db (term {term}); this one stands by")]
+    #[error("shard {shard} is folded by another db process (term {term}); this process is on standby")]
     Superseded {
         /// The shard.
         shard: Shard,
@@ -75,10 +75,10 @@ pub enum FoldError {
         term: u64,
     },
     /// The store was written with another layout.
-    #[error("nothing can be folded into this store")]
+    #[error("this store cannot be folded into")]
     Layout(#[from] OtherLayout),
     /// The store did not answer.
-    #[error("the store did not take what was to be folded")]
+    #[error("the store did not accept a transaction of the fold")]
     Store(#[from] StoreError),
 }
 
@@ -87,7 +87,7 @@ pub enum FoldError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Alarm {
     /// A message is not a batch.
-    #[error("a message of owner {owner}'s log is not a batch: {source}")]
+    #[error("a message in the log of owner {owner} is not a batch: {source}")]
     Malformed {
         /// Owner of the log.
         owner: OwnerId,
@@ -95,7 +95,7 @@ pub enum Alarm {
         source: Malformed,
     },
     /// A batch names another owner than its subject.
-    #[error("a batch of owner {named} lies in the log of owner {owner}")]
+    #[error("the log of owner {owner} contains a batch of owner {named}")]
     Misplaced {
         /// Owner of the log.
         owner: OwnerId,
@@ -104,9 +104,7 @@ pub enum Alarm {
     },
     /// A batch has the right number but does not continue the log, or fills a hole with something other than the
     /// missing batch.
-    #[error(
-        "batch {number} of owner {owner} (hash {hash}) is not what belongs there: {expected} should stand there or before it"
-    )]
+    #[error("batch {number} of owner {owner} (hash {hash}) is out of place: expected {expected} there or before it")]
     Contradiction {
         /// Owner of the log.
         owner: OwnerId,
@@ -118,7 +116,7 @@ pub enum Alarm {
         expected: Hash,
     },
     /// A batch of an epoch that was never granted.
-    #[error("batch {number} of owner {owner} is of an epoch that was never granted")]
+    #[error("batch {number} of owner {owner} belongs to an epoch that was never granted")]
     Ungranted {
         /// Owner of the log.
         owner: OwnerId,
@@ -126,7 +124,7 @@ pub enum Alarm {
         number: BatchNumber,
     },
     /// A batch contains an impossible event.
-    #[error("owner {owner}'s log stands still before batch {number}, which cannot have happened: {why}")]
+    #[error("the log of owner {owner} is blocked at batch {number}, which is not valid: {why}")]
     Impossible {
         /// Owner of the log.
         owner: OwnerId,
@@ -136,7 +134,7 @@ pub enum Alarm {
         why: String,
     },
     /// The archived part of a log cannot be read.
-    #[error("owner {owner}'s log stands still: {why}")]
+    #[error("the log of owner {owner} is blocked: {why}")]
     Unreadable {
         /// Owner of the log.
         owner: OwnerId,
@@ -145,7 +143,8 @@ pub enum Alarm {
     },
     /// A batch needs more than one transaction can write.
     #[error(
-        "owner {owner}'s log stands still before batch {number}: it writes {bytes} B to the database, more than one transaction takes"
+        "the log of owner {owner} is blocked at batch {number}: it writes {bytes} B to the database, more than the \
+         transaction limit"
     )]
     TooLarge {
         /// Owner of the log.
@@ -156,7 +155,7 @@ pub enum Alarm {
         bytes: usize,
     },
     /// The ledger contradicts itself.
-    #[error("owner {owner}'s log stands still before batch {number}, which the ledger cannot take: {breach}")]
+    #[error("the log of owner {owner} is blocked at batch {number}, which the ledger rejects: {breach}")]
     Ledger {
         /// Owner of the log.
         owner: OwnerId,
@@ -182,7 +181,7 @@ pub enum Alarm {
         why: String,
     },
     /// A unique value belongs to another entity already.
-    #[error("entity {database} of the database has the {property} of entity {holder} and is not found by it")]
+    #[error("entity {database} of the database has the same {property} as entity {holder} and is not indexed by it")]
     IdentifierTaken {
         /// The entity.
         database: DatabaseId,
@@ -233,7 +232,7 @@ pub struct Folder {
     logs: BTreeMap<OwnerId, Log>,
     /// Whether `logs` has every owner of the shard of which at least one batch is folded.
     listed: bool,
-    pending: VecDeque<Arc<Found>>,
+    pending: VecDeque<Arc<ReceivedBatch>>,
     pending_bytes: usize,
     /// Logs that may advance without another message: the last transaction was full, or an `Open` may have been
     /// recorded since.
@@ -309,7 +308,7 @@ impl Folder {
         let named = batch.header.owner;
         if named == owner {
             self.pending_bytes += bytes.len();
-            self.pending.push_back(Arc::new(Found { owner, batch, bytes }));
+            self.pending.push_back(Arc::new(ReceivedBatch { owner, batch, bytes }));
         } else {
             self.alarms.push(Alarm::Misplaced { owner, named });
         }

@@ -32,7 +32,8 @@ pub struct Accepted {
 pub enum AcceptError {
     /// db has not recorded the hole.
     #[error(
-        "no hole is named at batch {first} of owner {owner}; `annals log verify` lists those that are, and db names one after half a minute"
+        "no hole is registered at batch {first} of owner {owner}; `annals log verify` lists registered holes, and db \
+         registers a hole after half a minute"
     )]
     NotNamed {
         /// Owner of the log.
@@ -41,7 +42,7 @@ pub enum AcceptError {
         first: BatchNumber,
     },
     /// The log has advanced, or has another hole before this one.
-    #[error("the log of owner {owner} does not stand before batch {first} any more: verify it again")]
+    #[error("the log of owner {owner} is no longer blocked at batch {first}: verify it again")]
     Moved {
         /// Owner of the log.
         owner: OwnerId,
@@ -49,7 +50,7 @@ pub enum AcceptError {
         first: BatchNumber,
     },
     /// The store cannot be used.
-    #[error("the store was not reached")]
+    #[error("the store cannot be reached")]
     Store(#[from] StoreError),
 }
 

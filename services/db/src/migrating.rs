@@ -44,42 +44,42 @@ pub const NAMED: usize = 20;
 #[derive(Debug, Error)]
 pub enum MigrateError {
     /// There is no realm.
-    #[error("nobody ever began this realm: start it with the definitions that it is to have")]
+    #[error("this realm was never started: start it with its first definitions")]
     NoRealm,
     /// The realm has these definitions already.
-    #[error("the realm runs on exactly these definitions: there is nothing to migrate")]
+    #[error("the realm already runs on these definitions: there is nothing to migrate")]
     Same,
     /// The realm had these definitions before.
     #[error(
-        "this would be a downgrade: the realm was migrated away from these definitions, and what was dropped then does not \
-         come back; restore a backup from before, or change the present definitions"
+        "this would be a downgrade: the realm was migrated from these definitions to later ones, and the values \
+         dropped then are lost; restore a backup from before that migration, or change the current definitions"
     )]
     Downgrade,
     /// The realm was not stopped in order.
     #[error(
-        "the realm was not stopped in order, so there may be more in its log than in its store: start it on the old \
+        "the realm was not stopped cleanly, so its log may hold batches that its store lacks: start it on the old \
          definitions and stop it with `annals realm stop`"
     )]
     NotStopped,
     /// The realm has changed since the migration was prepared.
-    #[error("the realm was started or migrated while this migration was prepared: begin again")]
+    #[error("the realm was started or migrated while this migration was being prepared: run the migration again")]
     Changed,
     /// Another migration is not complete.
     #[error(
-        "the migration to definitions {0} is not at its end: finish it first, with `annals realm migrate` and those definitions"
+        "the migration to definitions {0} is unfinished: finish it first, with `annals realm migrate` and those \
+         definitions"
     )]
     Unfinished(Hash),
     /// A given rename is invalid.
-    #[error("nothing can be renamed so")]
+    #[error("invalid renames")]
     Rename(#[from] RenameError),
     /// The realm cannot run before everything is converted.
     #[error(
-        "stored entities are found by values that change: {0}; so all of them have to be converted before the realm runs, \
-         without --later"
+        "indexed values change: {0}; all stored entities have to be converted before the realm runs, without --later"
     )]
     IndexChanges(String),
     /// A stored entity has no counterpart.
-    #[error("entity {database} of the database has no place under the new definitions")]
+    #[error("entity {database} of the database does not fit the new definitions")]
     Entity {
         /// The entity.
         database: DatabaseId,
@@ -169,7 +169,7 @@ impl Preparation {
             new,
             migration,
             renames: renames.all().map(|rename| rename.to_string()).collect(),
-            number: u32::try_from(records.len()).expect("invariant: they are numbered by 32 bits"),
+            number: u32::try_from(records.len()).expect("invariant: schema numbers have 32 bits"),
             leaves,
         })
     }
@@ -289,7 +289,7 @@ impl Preparation {
         let work = |transaction: Transaction| async move {
             let realm = transaction.get(&director::realm_key()).await?;
             let realm = realm.map(|value| director::Realm::decode(&value)).transpose()?;
-            let realm = realm.ok_or_else(|| StoreError::Corrupt("the realm is gone".into()))?;
+            let realm = realm.ok_or_else(|| StoreError::Corrupt("the realm's record is missing".into()))?;
             if realm.schema == record.to {
                 // The answer to an earlier attempt was lost.
                 return Ok(());
@@ -435,7 +435,7 @@ async fn convert_slice(
         let definitions = (present, migrations.generation());
         let written = stored::write(transaction, definitions, id, Some(before), &entity).await?;
         let taken = |Taken { property, holder }: &Taken| {
-            format!("entity {id} of the database has the {property} of entity {holder} and is not found by it")
+            format!("entity {id} of the database has the same {property} as entity {holder} and is not indexed by it")
         };
         slice.taken.extend(written.taken.iter().map(taken));
         slice.converted += 1;

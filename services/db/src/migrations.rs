@@ -86,7 +86,7 @@ impl Migrations {
     /// Number of migrations.
     #[must_use]
     pub fn generation(&self) -> u32 {
-        u32::try_from(self.steps.len()).expect("invariant: they are numbered by 32 bits")
+        u32::try_from(self.steps.len()).expect("invariant: schema numbers have 32 bits")
     }
 
     /// Folds a batch. If the log goes over to other definitions with it, the state is converted first.

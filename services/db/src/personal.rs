@@ -42,11 +42,12 @@ pub enum NotForgotten {
     #[error("the store cannot be used")]
     Store(#[from] StoreError),
     /// There is no such person.
-    #[error("there is no stored entity {0}, and no account that is to become one")]
+    #[error("there is no stored entity {0}, and no account with that database id")]
     Unknown(DatabaseId),
     /// It is active: its holder has the key in memory and goes on sealing.
     #[error(
-        "stored entity {0} lives; wait until its client has gone, or end its session, and try again: where the realm does not run, start it, so that what lived when it stopped can end"
+        "stored entity {0} is activated; wait until its client has left, or end its session, and try again; if the \
+         realm is not running, start it, so that activations from before its stop can end"
     )]
     Lives(DatabaseId),
 }

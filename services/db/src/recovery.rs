@@ -33,7 +33,7 @@ const READINGS: usize = 10;
 #[derive(Debug, Error)]
 pub enum RecoveryError {
     /// The store did not answer.
-    #[error("the store did not give what is archived of owner {owner}")]
+    #[error("the store did not return the archive of owner {owner}")]
     Store {
         /// The owner.
         owner: OwnerId,
@@ -62,19 +62,20 @@ pub enum RecoveryError {
     },
     /// The events of an archived batch were deleted, and no later floor was found.
     #[error(
-        "the events of batch {batch} of owner {owner} were let go by retention, and no later state of it is there: restore it from a backup"
+        "the events of batch {batch} of owner {owner} were let go by retention, and no later state is stored: restore \
+         it from a backup"
     )]
-    LetGo {
+    Deleted {
         /// The owner.
         owner: OwnerId,
         /// The batch.
         batch: BatchNumber,
     },
     /// The archive ends before the floor, as it does while a realm is restored.
-    #[error("what is archived of owner {} ends below its floor, batch {}", .0.owner, .0.tail.batch)]
+    #[error("the archive of owner {} ends below its floor, batch {}", .0.owner, .0.tail.batch)]
     BelowFloor(Box<OwnerState>),
     /// The archive is not that of one run of one core.
-    #[error("the archive contradicts itself; this is a defect, or it was edited")]
+    #[error("the archive contradicts itself; this is a software defect, or the archive was edited")]
     Impossible(#[from] Impossible),
 }
 
@@ -102,7 +103,7 @@ pub async fn recover(
     for _ in 1..READINGS {
         match recover_once(store, shard, owner, kind).await {
             // The floor has risen since it was read.
-            Err(RecoveryError::LetGo { .. }) => {}
+            Err(RecoveryError::Deleted { .. }) => {}
             recovered => return recovered,
         }
     }
@@ -140,7 +141,7 @@ async fn recover_once(
                 break;
             }
             let batch = state.tail.batch.next();
-            let bytes = archived.whole().ok_or(RecoveryError::LetGo { owner, batch })?;
+            let bytes = archived.whole().ok_or(RecoveryError::Deleted { owner, batch })?;
             let batch = read_batch(owner, &bytes)?;
             if migrations.is_none() && state.goes_over(&batch.header)? {
                 let read = Migrations::read(store).await;

@@ -55,7 +55,7 @@ const FOLD_BYTES: usize = 3 << 20;
 #[derive(Debug, Error)]
 pub enum RestoreError {
     /// The store is not empty.
-    #[error("the store is not empty: name an empty data directory, or on a cluster a realm that is not there")]
+    #[error("the store is not empty: name an empty data directory or, on a cluster, a realm that does not exist")]
     NotEmpty,
     /// The store cannot be used.
     #[error("the store could not be used")]
@@ -72,7 +72,7 @@ pub enum RestoreError {
         source: Malformed,
     },
     /// A leaf is not the next one.
-    #[error("leaf {found} of the archive came where leaf {expected} comes next")]
+    #[error("expected leaf {expected} of the archive, found leaf {found}")]
     Order {
         /// Leaf that was given.
         found: LeafIndex,
@@ -80,7 +80,7 @@ pub enum RestoreError {
         expected: LeafIndex,
     },
     /// A batch was written under a schema that is missing.
-    #[error("leaf {leaf} was written under schema {schema}, which the backup does not hold")]
+    #[error("leaf {leaf} was written under schema {schema}, which the backup does not contain")]
     NoSchema {
         /// The leaf.
         leaf: LeafIndex,
@@ -92,7 +92,9 @@ pub enum RestoreError {
     Unsound(Alarm),
     /// The realm cannot be cut at this leaf.
     #[error(
-        "leaf {leaves} lies before the horizon: retention has let go of what cells did in the first {horizon} leaves of the archive (batches up to {wall} ms since 1970), so that this backup is restored to leaf {horizon} or beyond; one that was made earlier may reach further back"
+        "leaf {leaves} is before the horizon: retention has deleted the cell events in the first {horizon} leaves of \
+         the archive (batches up to {wall} ms since 1970), so this backup can be restored to leaf {horizon} or later; \
+         an earlier backup may reach further back"
     )]
     BeforeHorizon {
         /// Number of leaves requested.
@@ -103,8 +105,8 @@ pub enum RestoreError {
         wall: WallTime,
     },
     /// A batch lacks its events, and is of a log that must have them.
-    #[error("the events of leaf {leaf} are gone, and nothing stands in for them: the backup is damaged")]
-    LetGo {
+    #[error("the events of leaf {leaf} were deleted, and no floor replaces them: the backup is damaged")]
+    Deleted {
         /// The leaf.
         leaf: LeafIndex,
     },
@@ -117,7 +119,7 @@ pub enum RestoreError {
         leaves: u64,
     },
     /// The restored archive has another root.
-    #[error("the restored archive has root {restored}, the one that was backed up {expected}")]
+    #[error("the restored archive has root {restored}, but the archive in the backup has {expected}")]
     Root {
         /// Root of the restored archive.
         restored: Hash,
@@ -125,7 +127,7 @@ pub enum RestoreError {
         expected: Hash,
     },
     /// Data stored under former definitions cannot be converted.
-    #[error("what was stored before the definitions changed could not be converted")]
+    #[error("entities stored under earlier definitions could not be converted")]
     Convert(#[from] MigrateError),
     /// A state could not be read back.
     #[error("an owner's state could not be rebuilt")]
@@ -236,7 +238,7 @@ impl Restoring {
         };
         let is_before = self.horizon.is_some_and(|horizon| leaf <= horizon.leaf);
         if !is_before || !self.passing.contains(&thinned.header.owner) {
-            return Err(RestoreError::LetGo { leaf });
+            return Err(RestoreError::Deleted { leaf });
         }
         Ok(Batch {
             header: thinned.header,

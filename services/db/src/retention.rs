@@ -218,7 +218,7 @@ impl Retention {
 
 /// The thinned form of a batch. Fails for a damaged batch, whose events are kept.
 fn thinned(leaf: LeafIndex, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
-    let damaged = |error| StoreError::Corrupt(format!("leaf {leaf} of the archive is no batch: {error}").into());
+    let damaged = |error| StoreError::Corrupt(format!("leaf {leaf} of the archive is not a batch: {error}").into());
     let batch = Batch::read(bytes).map_err(damaged)?;
     let thinned = Thinned::of(&batch).write();
     let again = Thinned::read(&thinned).map_err(damaged)?;

@@ -148,7 +148,7 @@ async fn end(transaction: &Transaction, shard: Shard) -> Result<LeafIndex, Store
 /// # Errors
 /// [`StoreError::Corrupt`] when the bytes are not a batch.
 pub fn leaf(index: LeafIndex, archived: ArchivedBatch) -> Result<Leaf, StoreError> {
-    let damaged = |error| StoreError::Corrupt(format!("leaf {index} of the archive is no batch: {error}").into());
+    let damaged = |error| StoreError::Corrupt(format!("leaf {index} of the archive is not a batch: {error}").into());
     let (header, _) = Header::read(archived.header()).map_err(damaged)?;
     Ok(Leaf {
         leaf: index,

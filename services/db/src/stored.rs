@@ -34,7 +34,7 @@ pub struct StoredEntity {
 
 /// A stored value does not fit the property of its name: it was stored under other definitions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{entity_type}.{property} was stored under other definitions: migrate it, or go back to its former type")]
+#[error("{entity_type}.{property} was stored under other definitions: migrate it, or restore its former type")]
 pub struct Unfit {
     /// Name of the type.
     pub entity_type: String,

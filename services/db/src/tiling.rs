@@ -177,7 +177,7 @@ impl LeafHashes {
                 continue;
             }
             let upto = held.end.min(leaves.end);
-            let place = |leaf: u64| usize::try_from(leaf - held.start).expect("invariant: within what is held");
+            let place = |leaf: u64| usize::try_from(leaf - held.start).expect("invariant: within the tile");
             found.extend_from_slice(&self.held[place(next)..place(upto)]);
             next = upto;
         }
@@ -227,6 +227,6 @@ fn loose_hashes(from: u64, loose: &[(LeafIndex, annals_store::ArchivedBatch)]) -
 }
 
 fn hash_of(leaf: LeafIndex, archived: &annals_store::ArchivedBatch) -> Result<Hash, StoreError> {
-    let damaged = |error| StoreError::Corrupt(format!("leaf {leaf} of the archive is no batch: {error}").into());
+    let damaged = |error| StoreError::Corrupt(format!("leaf {leaf} of the archive is not a batch: {error}").into());
     Header::read(archived.header()).map(|(_, hash)| hash).map_err(damaged)
 }

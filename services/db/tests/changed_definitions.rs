@@ -26,7 +26,7 @@ const EDITS: u64 = 6;
 const TRIES: usize = 400;
 
 #[test]
-fn a_stored_property_is_read_as_the_class_of_its_change_says() {
+fn stored_properties_load_by_their_change_class() {
     let mut seen = BTreeMap::new();
     for seed in 0..PAIRS {
         let dice = &mut split_mix(seed);
@@ -37,7 +37,7 @@ fn a_stored_property_is_read_as_the_class_of_its_change_says() {
             let Ok((name, _)) = found.plan.convert_stored(&old.name, &BTreeMap::new()) else {
                 continue;
             };
-            let new = pair.new.type_named(&name).expect("what the plan names");
+            let new = pair.new.type_named(&name).expect("the plan's member");
             for property in old.properties.iter().filter(|property| property.is_stored()) {
                 let about = format!("seed {seed}, {}.{}\n{}", old.name, property.name, found.to_text());
                 let reading = Reading::of((&pair, &found), (old, new), property);

@@ -135,7 +135,7 @@ fn record_opening(store: &Store, epoch: Epoch, batch: &FrozenBatch) {
 impl World {
     fn live(old: &Schema, dice: &mut dyn FnMut() -> u64) -> Self {
         let store = MemoryStore::new().store();
-        let grants = immediate(Grants::lead(store.clone(), PROCESS, Term::default())).expect("nobody else leads");
+        let grants = immediate(Grants::lead(store.clone(), PROCESS, Term::default())).expect("no other director leads");
         immediate(grants.begin_realm(WallTime(1_000), old.fingerprint(), &old.encode())).expect("a new realm");
         let mut folder = immediate(Folder::begin(store.clone(), SHARD, Arc::new(old.clone()))).expect("a store");
         let mut base = Log::found(&grants, Part::Base, old);
@@ -289,7 +289,7 @@ fn has_place(world: &World, pair: &Pair, plan: &annals_def::Plan) -> bool {
 }
 
 #[test]
-fn everything_becomes_what_the_plan_says_on_load_as_in_bulk_or_nothing_does() {
+fn lazy_and_bulk_migration_follow_the_plan_or_change_nothing() {
     let (mut migrated, mut refused) = (0, 0);
     for seed in 0..PAIRS {
         let dice = &mut split_mix(seed);
@@ -426,11 +426,7 @@ fn check_states(
     let mut folder = immediate(Folder::begin(world.store.clone(), SHARD, Arc::new(pair.new.clone()))).expect("a store");
     for (log, before) in [&world.base, &world.cell].into_iter().zip(before) {
         let mut state = state_of(&world.store, log);
-        assert_eq!(
-            state.hash(),
-            before.hash(),
-            "seed {seed}: nothing of the log was touched"
-        );
+        assert_eq!(state.hash(), before.hash(), "seed {seed}: the log is unchanged");
         migrations
             .convert(&mut state, pair.new.fingerprint())
             .expect("a clean survey");
@@ -445,7 +441,7 @@ fn check_states(
                 (converted.0, &converted.1),
                 "seed {seed}"
             );
-            assert_eq!(image.history, old.history, "seed {seed}: history goes on");
+            assert_eq!(image.history, old.history, "seed {seed}: history numbers continue");
             check_calls(seed, plan, old, image);
         }
         let grant = immediate(grants.grant(log.owner(), PROCESS)).expect("it leads");
@@ -481,7 +477,7 @@ fn check_past(seed: u64, store: &Store, migrations: &Migrations, before: &OwnerS
         let batch = Batch::read(archived.header()).expect("a batch");
         assert!(
             !batch.header.opens || batch.header.number.0 == 1 || replayed.fold(&batch).is_err(),
-            "seed {seed}: nobody folds it without converting"
+            "seed {seed}: no db folds it without converting"
         );
         migrations.fold(&mut replayed, &batch).expect("it replays");
         if replayed.tail == before.tail {
@@ -580,11 +576,11 @@ fn check_former(seed: u64, former: &Store, pair: &Pair) {
             let term = Grants::watch(former).await.expect("readable");
             Grants::lead(former.clone(), PROCESS, term).await
         });
-        immediate(
-            grants
-                .expect("nobody else leads")
-                .begin_realm(WallTime(9), schema.fingerprint(), &schema.encode()),
-        )
+        immediate(grants.expect("no other director leads").begin_realm(
+            WallTime(9),
+            schema.fingerprint(),
+            &schema.encode(),
+        ))
     };
     assert!(
         begun(&pair.old).is_ok(),
@@ -652,7 +648,7 @@ fn dying(store: &Store, at: u64, applied: bool) -> Store {
 }
 
 #[test]
-fn a_migration_that_is_killed_anywhere_goes_on_and_ends_as_if_it_had_not_been() {
+fn a_killed_migration_resumes_to_the_same_result() {
     /// Enough entities that they are converted in several transactions.
     const ENTITIES: u64 = 700;
     let (pair, entity_type) = simple();
@@ -694,14 +690,14 @@ fn a_migration_that_is_killed_anywhere_goes_on_and_ends_as_if_it_had_not_been() 
             });
             let begun = begun.expect("readable");
             let is_whole = rows_of(&store) == rows_of(&whole);
-            assert!(begun.is_err() || is_whole, "{at}: nobody runs on what is not converted");
+            assert!(begun.is_err() || is_whole, "{at}: no owner runs on unconverted state");
             if ended.is_ok() {
                 assert!(begun.is_ok() && at > 3, "{at}: several transactions");
                 break;
             }
             killed += 1;
             // The director's look took a term; nothing else differs.
-            migrate(&store, &pair).expect("nothing fails any more");
+            migrate(&store, &pair).expect("faults have ended");
             let is_term = |key: &[u8]| key.first() == Some(&0x10);
             let rest =
                 |rows: Vec<(Vec<u8>, Vec<u8>)>| rows.into_iter().filter(|(key, _)| !is_term(key)).collect::<Vec<_>>();
@@ -712,7 +708,7 @@ fn a_migration_that_is_killed_anywhere_goes_on_and_ends_as_if_it_had_not_been() 
 }
 
 #[test]
-fn what_must_not_be_migrated_is_refused_with_its_reason() {
+fn invalid_migrations_are_refused_with_a_reason() {
     let (pair, _) = simple();
     let world = World::live(&pair.old, &mut split_mix(1));
     let again = Pair {
@@ -721,10 +717,10 @@ fn what_must_not_be_migrated_is_refused_with_its_reason() {
         renames: Renames::default(),
     };
     assert!(matches!(prepare(&world.store, &again), Err(MigrateError::Same)));
-    let preparation = prepare(&world.store, &pair).expect("nothing stands against it");
+    let preparation = prepare(&world.store, &pair).expect("no survey finding prevents it");
     assert!(
         matches!(preparation.may_be_later(), Err(MigrateError::IndexChanges(what)) if what == "Avatar.level"),
-        "nobody would be found by a rank"
+        "no entity would be found by a rank"
     );
     let begin = |schema: &Schema| {
         immediate(async {
@@ -745,13 +741,13 @@ fn what_must_not_be_migrated_is_refused_with_its_reason() {
         new: bare.clone(),
         renames: Renames::default(),
     };
-    let overtaken = prepare(&world.store, &elsewhere).expect("nothing stands against it yet");
+    let overtaken = prepare(&world.store, &elsewhere).expect("no survey finding prevents it yet");
     let surveyed = immediate(overtaken.survey()).expect("readable");
     migrate(&world.store, &pair).expect("nothing fails");
     let decided = immediate(overtaken.decide(&surveyed, WallTime(9_999), false));
     assert!(
         matches!(decided, Err(MigrateError::Changed)),
-        "somebody else was faster: {decided:?}"
+        "another transaction committed first: {decided:?}"
     );
     assert!(begin(&pair.new).is_ok());
     let former = begin(&pair.old).expect_err("it has other definitions now");

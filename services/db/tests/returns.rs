@@ -1,7 +1,7 @@
 //! The ledger's owner: notices in the outbox are delivered once and in order, whichever process holds the owner and
 //! whatever is lost.
 
-#![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl Host {
             let last = taken.last().map_or(CallNumber(0), |(number, ..)| *number);
             assert!(
                 message.number <= last.next(),
-                "nothing is lost between two that are here"
+                "no call is lost between two entities of this owner"
             );
             if message.number == last.next() {
                 taken.push((message.number, entity, news));
@@ -219,7 +219,7 @@ fn told(host: &Host, home: OwnerId) -> Vec<u64> {
 }
 
 #[test]
-fn whatever_is_lost_and_however_often_it_is_given_each_notice_is_told_once_and_in_order() {
+fn each_notice_is_delivered_once_and_in_order_despite_loss_and_repetition() {
     for seed in 1..=200 {
         let mut roll = split_mix(seed);
         let mut below = |most: u64| roll() % most;
@@ -256,26 +256,26 @@ fn whatever_is_lost_and_however_often_it_is_given_each_notice_is_told_once_and_i
         }
         let folded = host.folded();
         assert_eq!(folded.ledger.notice, NoticeNumber(30), "seed {seed}");
-        assert!(folded.links.is_settled(), "seed {seed}: everything was confirmed");
+        assert!(folded.links.is_settled(), "seed {seed}: every notice was confirmed");
     }
 }
 
 #[test]
-fn nothing_is_told_before_the_log_has_it() {
+fn no_notice_precedes_its_batch() {
     let mut host = Host::new();
     host.loses = true;
     host.give(&[notice(1, &HOMES)]);
     host.pass(200);
     assert!(host.taken.is_empty());
     host.crash();
-    assert!(host.taken.is_empty(), "the log had lost it, and nobody gave it again");
+    assert!(host.taken.is_empty(), "the log had lost it, and no sender repeated it");
     host.give(&[notice(1, &HOMES)]);
     host.pass(200);
     assert_eq!(told(&host, HOMES[0]), [1]);
 }
 
 #[test]
-fn while_nobody_takes_what_is_told_the_rest_waits_in_the_outbox() {
+fn unconsumed_notices_wait_in_the_outbox() {
     let mut host = Host::new();
     host.confirms = false;
     let outbox: Vec<_> = (1..=UNCONFIRMED_LIMIT as u64 + 10)
@@ -297,7 +297,7 @@ fn while_nobody_takes_what_is_told_the_rest_waits_in_the_outbox() {
 }
 
 #[test]
-fn news_are_recorded_with_the_calls_that_carry_them() {
+fn notices_are_recorded_with_their_calls() {
     let mut host = Host::new();
     host.give(&[notice(1, &HOMES)]);
     host.pass(100);

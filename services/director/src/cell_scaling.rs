@@ -91,9 +91,9 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Change::Added(owner) => write!(f, "owner {owner} gets a cell"),
-            Change::Retires(owner) => write!(f, "owner {owner} is to give its cell up"),
-            Change::Stays(owner) => write!(f, "owner {owner} keeps its cell after all"),
-            Change::Retired(owner) => write!(f, "owner {owner} has given its cell up"),
+            Change::Retires(owner) => write!(f, "owner {owner} retires its cell"),
+            Change::Stays(owner) => write!(f, "owner {owner} keeps its cell"),
+            Change::Retired(owner) => write!(f, "owner {owner} has retired its cell"),
         }
     }
 }

@@ -51,8 +51,8 @@ pub enum GrantError {
     },
     /// The realm ran on this schema before it was migrated.
     #[error(
-        "the realm ran on schema {given}, with which this process was started, until it was migrated, and runs on {stored} now: \
-         start it with that; there is no way back but a backup"
+        "this process was started with schema {given}, from which the realm was migrated to {stored}: start it with \
+         that one; only a backup restores the former"
     )]
     FormerSchema {
         /// Schema in the store.
@@ -62,11 +62,12 @@ pub enum GrantError {
     },
     /// Not all stored entities are converted to the new definitions.
     #[error(
-        "the realm was migrated to schema {0}, and not to the end: go on with `annals realm migrate` and these definitions"
+        "the migration of the realm to schema {0} is incomplete: continue it with `annals realm migrate` and these \
+         definitions"
     )]
     Unconverted(Hash),
     /// The store did not answer.
-    #[error("the store did not take it")]
+    #[error("the store did not accept the transaction")]
     Store(#[from] StoreError),
 }
 
@@ -447,7 +448,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_whose_making_was_not_answered_is_the_one_that_is_granted() {
+    fn an_owner_whose_creation_was_not_acknowledged_is_granted() {
         for fault in [
             Fault::AnswerLost,
             Fault::RequestLost,
@@ -457,7 +458,7 @@ mod tests {
             let memory = MemoryStore::new();
             let seen = immediate(Grants::watch(&memory.store())).expect("the store answers");
             let lead = immediate(Grants::lead(memory.store(), ProcessId(1), seen));
-            let term = lead.expect("nobody else leads").term;
+            let term = lead.expect("no other director leads").term;
             let mut commits = 0;
             let store = FaultyStore::wrap(&memory.store(), move |call| {
                 commits += u32::from(call == Call::Commit);

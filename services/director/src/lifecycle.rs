@@ -94,10 +94,10 @@ impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Stage::Running => "running",
-            Stage::Announced => "log-ins are refused, and the game is told",
-            Stage::Parting => "clients are sent away",
+            Stage::Announced => "log-ins are refused, and the game is notified",
+            Stage::Parting => "clients are disconnected",
             Stage::Writing => "entities are written",
-            Stage::Written => "the game is told for the last time",
+            Stage::Written => "the game is notified for the last time",
             Stage::Closing => "the logs are closed and folded",
             Stage::EndingLogin => "login processes end",
             Stage::EndingBase => "base processes end",
@@ -146,7 +146,7 @@ impl fmt::Display for Waiting {
             waits,
         } = self;
         let waits = if waits.is_empty() {
-            "it has not said so yet"
+            "it has not reported what it waits for"
         } else {
             waits
         };
@@ -243,7 +243,7 @@ impl Lifecycle {
             cells: most_cells,
         } = self.desired;
         (bases < most_bases || cells < most_cells).then(|| {
-            format!("{bases} of {most_bases} base processes and {cells} of {most_cells} cell processes are there")
+            format!("{bases} of {most_bases} base processes and {cells} of {most_cells} cell processes are running")
         })
     }
 
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_waits_for_everybody_and_a_new_director_of_a_running_realm_for_nobody() {
+    fn a_start_waits_for_all_processes_and_a_new_director_of_a_running_realm_does_not_wait() {
         let desired = Desired { bases: 2, cells: 1 };
         let mut lifecycle = Lifecycle::new(desired, true);
         assert!(!lifecycle.grants());
@@ -366,7 +366,7 @@ mod tests {
         lifecycle.advance(at(10_000));
         assert!(
             lifecycle.grants(),
-            "a realm that has started goes on with whoever is left"
+            "a started realm continues with the remaining processes"
         );
         assert!(Lifecycle::new(desired, false).grants());
     }
@@ -385,7 +385,7 @@ mod tests {
 
     /// Login processes hold no owners: the stages in which holders have work do not wait for them.
     #[test]
-    fn a_login_process_is_waited_for_only_where_it_has_something_to_do() {
+    fn a_stop_waits_for_login_only_in_stages_that_concern_it() {
         let mut lifecycle = running();
         lifecycle.stop(NONE, NONE);
         let (login, holders) = crew()
@@ -402,12 +402,12 @@ mod tests {
         assert_eq!(
             lifecycle.advance(NONE),
             Some(Stage::Writing),
-            "login has said nothing of parting"
+            "login has not completed the parting stage"
         );
     }
 
     #[test]
-    fn a_stop_goes_through_all_stages_in_order_and_each_waits_for_those_it_concerns() {
+    fn a_stop_passes_all_stages_and_each_waits_for_the_processes_it_concerns() {
         let mut lifecycle = running();
         assert_eq!(lifecycle.stop(NONE, NONE), Stage::Announced);
         assert!(!lifecycle.grants());
@@ -416,7 +416,7 @@ mod tests {
         while lifecycle.stage() != Stage::EndingDb {
             let stage = lifecycle.stage();
             let concerned = lifecycle.waiting();
-            assert!(!concerned.is_empty(), "{stage:?} concerns nobody");
+            assert!(!concerned.is_empty(), "{stage:?} concerns no process");
             for Waiting { process, service, .. } in concerned {
                 now += at(10);
                 assert_eq!(lifecycle.advance(now), None, "{stage:?} waits for {service}");
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_stop_says_the_stage_and_changes_nothing() {
+    fn a_second_stop_returns_the_stage_and_changes_nothing() {
         let mut lifecycle = running();
         lifecycle.stop(NONE, at(500));
         for (process, service) in crew() {
@@ -450,12 +450,12 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_hangs_is_named_and_passed_over_once() {
+    fn a_stage_that_hangs_is_reported_and_skipped_once() {
         let mut lifecycle = running();
         lifecycle.stop(NONE, NONE);
         let hears = |lifecycle: &mut Lifecycle, now: Duration| {
             for (process, service) in crew() {
-                let waits = "the log stands still".to_owned();
+                let waits = "the log is blocked".to_owned();
                 let progress = match service {
                     "base" => Progress {
                         told: lifecycle.stage(),
@@ -475,14 +475,14 @@ mod tests {
         hears(&mut lifecycle, STAGE_PATIENCE);
         assert!(lifecycle.is_overdue(STAGE_PATIENCE));
         let waiting: Vec<String> = lifecycle.waiting().iter().map(Waiting::to_string).collect();
-        assert_eq!(waiting, ["base process 2: the log stands still"]);
+        assert_eq!(waiting, ["base process 2: the log is blocked"]);
         lifecycle.go_on(STAGE_PATIENCE, Stage::Announced);
         lifecycle.go_on(STAGE_PATIENCE, Stage::Announced);
         assert_eq!(lifecycle.stage(), Stage::Parting);
     }
 
     #[test]
-    fn who_dies_is_not_waited_for_and_a_new_director_goes_on_where_the_last_one_was() {
+    fn dead_processes_are_not_awaited_and_a_new_director_continues_the_stop() {
         let mut lifecycle = running();
         lifecycle.stop(NONE, NONE);
         for (process, service) in [crew()[0], crew()[2]] {

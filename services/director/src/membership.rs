@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_log_in_are_spread_before_the_next_beat() {
+    fn log_ins_are_spread_before_the_next_beat() {
         let mut membership = Membership::new(seconds(0), BTreeMap::new());
         for (process, owner, entities) in [(1, OwnerId(11), 3), (2, OwnerId(12), 1)] {
             membership.granted(owner, OwnerKind::Base, ProcessId(process));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_director_does_not_take_those_it_has_not_heard_yet_for_dead() {
+    fn a_new_director_does_not_presume_unheard_processes_dead() {
         let owners = BTreeMap::from([(OwnerId(10), (OwnerKind::Cell, ProcessId(1)))]);
         let mut membership = Membership::new(seconds(100), owners);
         membership.hear(seconds(101), beat(2, OwnerKind::Cell));
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_late_to_a_new_realm_waits_for_nobody() {
+    fn a_late_process_of_a_new_realm_founds_an_owner_at_once() {
         let mut membership = Membership::new(seconds(100), BTreeMap::new());
         membership.granted(OwnerId(10), OwnerKind::Cell, ProcessId(1));
         membership.hear(seconds(101), beat(1, OwnerKind::Cell));
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_owner_stays_the_first_whoever_dies_and_comes() {
+    fn the_first_owner_stays_first_across_failures() {
         let cell = (OwnerId(1), (OwnerKind::Cell, ProcessId(1)));
         let base = (OwnerId(2), (OwnerKind::Base, ProcessId(2)));
         let mut membership = Membership::new(seconds(0), BTreeMap::from([cell]));
@@ -436,7 +436,7 @@ mod tests {
         assert_eq!(
             membership.decide(seconds(1)).len(),
             0,
-            "process 2 is alone: nobody takes what the others held"
+            "process 2 is alone: no process takes the owners of the others"
         );
         membership.hear(seconds(1), beat(3, OwnerKind::Cell));
         let process = ProcessId(3);
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_alive_until_it_was_silent_for_the_whole_time() {
+    fn a_process_is_alive_until_the_silence_limit() {
         let tick = Duration::from_nanos(1);
         let mut membership = Membership::new(seconds(0), BTreeMap::new());
         membership.hear(seconds(10), beat(1, OwnerKind::Base));
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_director_listens_for_the_whole_time_before_it_takes_anybody_for_dead() {
+    fn a_new_director_waits_the_full_silence_before_a_process_counts_as_dead() {
         let tick = Duration::from_nanos(1);
         let owners = BTreeMap::from([(OwnerId(10), (OwnerKind::Cell, ProcessId(1)))]);
         let begun = seconds(100);

@@ -62,7 +62,7 @@ fn each_grant_raises_the_epoch_and_ends_the_one_before() {
 }
 
 #[test]
-fn each_base_and_cell_that_is_founded_is_an_owner_of_its_own() {
+fn each_new_base_and_cell_is_a_separate_owner() {
     let store = MemoryStore::new().store();
     let grants = lead(&store, 1);
     let founded = [OwnerKind::Cell, OwnerKind::Cell, OwnerKind::Base, OwnerKind::Base].map(|kind| {
@@ -74,7 +74,7 @@ fn each_base_and_cell_that_is_founded_is_an_owner_of_its_own() {
 }
 
 #[test]
-fn no_entity_id_is_given_out_twice() {
+fn no_entity_id_is_allocated_twice() {
     let store = MemoryStore::new().store();
     let mut grants = lead(&store, 1);
     let mut blocks = Vec::new();
@@ -99,7 +99,7 @@ fn no_entity_id_is_given_out_twice() {
 }
 
 #[test]
-fn a_director_that_was_replaced_changes_nothing() {
+fn a_superseded_director_changes_nothing() {
     let memory = MemoryStore::new();
     let store = memory.store();
     let mut former = lead(&store, 1);
@@ -140,7 +140,7 @@ fn a_director_that_was_replaced_changes_nothing() {
 }
 
 #[test]
-fn a_realm_that_was_closed_goes_on_where_it_stopped() {
+fn a_closed_realm_continues_where_it_stopped() {
     let store = MemoryStore::new().store();
     let grants = lead(&store, 1);
     let schema = Hash([1; 32]);
@@ -150,7 +150,7 @@ fn a_realm_that_was_closed_goes_on_where_it_stopped() {
     let close = |now| immediate(grants.close_realm(WallTime(now))).expect("it leads");
     assert_eq!(begin(1_000).began, WallTime(1_000));
     assert_eq!(begin(2_000).began, WallTime(1_000), "it has begun already");
-    assert!(!is_closed() && !open(3_000), "it was not stopped in order");
+    assert!(!is_closed() && !open(3_000), "it was not stopped cleanly");
     assert_eq!(begin(3_000).began, WallTime(1_000));
     close(5_000);
     close(6_000);
@@ -170,7 +170,7 @@ fn a_realm_that_was_closed_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn a_map_is_read_as_it_was_written() {
+fn maps_round_trip() {
     let store = MemoryStore::new().store();
     let grants = lead(&store, 1);
     let read = || immediate(grants.read_map()).expect("the store answers");
@@ -184,7 +184,7 @@ fn a_map_is_read_as_it_was_written() {
 
 /// The store of a realm whose migration is complete or not (rules M2 and M5).
 #[test]
-fn a_realm_that_is_not_migrated_to_the_end_or_was_migrated_from_these_definitions_does_not_begin() {
+fn a_realm_with_an_incomplete_migration_or_former_definitions_does_not_start() {
     let store = MemoryStore::new().store();
     let grants = lead(&store, 1);
     let (former, present) = (Hash([1; 32]), Hash([2; 32]));

@@ -41,7 +41,7 @@ impl Realm {
     fn new() -> Self {
         let store = MemoryStore::new().store();
         let seen = immediate(Grants::watch(&store)).expect("the store answers");
-        let grants = immediate(Grants::lead(store.clone(), ProcessId(1), seen)).expect("nobody else leads");
+        let grants = immediate(Grants::lead(store.clone(), ProcessId(1), seen)).expect("no other director leads");
         let granted = immediate(grants.found(OwnerKind::Cell, SHARD, ProcessId(2))).expect("it leads");
         Self {
             store,
@@ -113,7 +113,7 @@ fn only_the_granted_epoch_is_opened() {
 }
 
 #[test]
-fn openings_that_a_taker_found_in_the_log_are_recorded_with_its_own() {
+fn openings_found_during_a_take_over_are_recorded_with_the_new_one() {
     let mut realm = Realm::new();
     let first = opening(realm.epoch, 1);
     realm.grant();
@@ -123,7 +123,7 @@ fn openings_that_a_taker_found_in_the_log_are_recorded_with_its_own() {
 }
 
 #[test]
-fn an_opening_behind_the_cursor_is_refused_unless_it_is_what_was_archived() {
+fn an_opening_behind_the_cursor_is_refused_unless_archived() {
     let realm = Realm::new();
     let opens = opening(realm.epoch, 3);
     // The archive ends just before the opening.

@@ -24,10 +24,10 @@ const PAUSE: Duration = Duration::from_millis(250);
 #[derive(Debug, Error)]
 pub enum NotBegun {
     /// An obstacle lasted for too long.
-    #[error("its life did not begin in time; ask again")]
+    #[error("the entity was not activated in time; try again")]
     Late,
     /// The activation was refused.
-    #[error("its life cannot begin: {0}")]
+    #[error("the entity cannot be activated: {0}")]
     Refused(String),
 }
 

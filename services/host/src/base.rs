@@ -47,7 +47,7 @@ pub enum BaseError {
     #[error(transparent)]
     Join(#[from] JoinError),
     /// The bus refused a subscription.
-    #[error("the bus does not let the base service listen")]
+    #[error("cannot subscribe to the base service's subjects on the bus")]
     Listen(#[from] async_nats::SubscribeError),
     /// It cannot serve clients.
     #[error("the base service cannot serve clients")]
@@ -269,12 +269,12 @@ impl Service {
         let wanted: control::OpenSession = match control::decode(&request.payload) {
             Ok(wanted) => wanted,
             Err(error) => {
-                tracing::warn!(%error, "a request for a session that was not understood");
+                tracing::warn!(%error, "ignored a malformed session request");
                 return;
             }
         };
         let (Some(owner), Some(open)) = (owner_of(&request), self.wanted(&wanted)) else {
-            let refused = "the request for a session is malformed".to_owned();
+            let refused = "the session request is malformed".to_owned();
             let refused = SessionOpened {
                 refused,
                 ..SessionOpened::default()
@@ -291,13 +291,13 @@ impl Service {
         let wanted: BeginLife = match control::decode(&request.payload) {
             Ok(wanted) => wanted,
             Err(error) => {
-                tracing::warn!(%error, "a request for a life that was not understood");
+                tracing::warn!(%error, "ignored a malformed activation request");
                 return;
             }
         };
         let (Some(owner), Some(entity)) = (owner_of(&request), checked_out(&wanted)) else {
             let refused = LifeBegun {
-                refused: "the request for a life is malformed".to_owned(),
+                refused: "the activation request is malformed".to_owned(),
                 ..LifeBegun::default()
             };
             return self.send(reply, &refused).await;
@@ -317,13 +317,13 @@ impl Service {
         let wanted: control::OperatorOrder = match control::decode(&request.payload) {
             Ok(wanted) => wanted,
             Err(error) => {
-                tracing::warn!(%error, "an order of an operator that was not understood");
+                tracing::warn!(%error, "ignored a malformed operator order");
                 return;
             }
         };
         let (Some(owner), Some(order)) = (owner_of(&request), read_order(&wanted.order)) else {
             let refused = OperatorOrdered {
-                refused: "the order is malformed: is the tool of the realm's version?".to_owned(),
+                refused: "the order is malformed; use a tool of the realm's version".to_owned(),
                 ..OperatorOrdered::default()
             };
             return self.send(reply, &refused).await;
@@ -432,7 +432,7 @@ impl Service {
             .publish(reply, control::encode(answer).into())
             .await
         {
-            tracing::warn!(%error, "an answer was not sent");
+            tracing::warn!(%error, "could not send an answer");
         }
     }
 }

@@ -20,7 +20,7 @@ pub enum CellError {
     #[error(transparent)]
     Join(#[from] JoinError),
     /// The bus refused a subscription.
-    #[error("the bus does not let the cell service listen")]
+    #[error("cannot subscribe to the cell service's subjects on the bus")]
     Listen(#[from] async_nats::SubscribeError),
 }
 

@@ -132,14 +132,14 @@ impl Drop for Child {
     }
 }
 
-type Order = (Command, SyncSender<io::Result<std::process::Child>>);
+type SpawnRequest = (Command, SyncSender<io::Result<std::process::Child>>);
 
 /// The one thread that starts processes. The kernel ties a child to the *thread* that made it, so that thread must live
 /// as long as this process does; a worker of the async runtime need not.
-fn spawner() -> &'static SyncSender<Order> {
-    static SPAWNER: OnceLock<SyncSender<Order>> = OnceLock::new();
+fn spawner() -> &'static SyncSender<SpawnRequest> {
+    static SPAWNER: OnceLock<SyncSender<SpawnRequest>> = OnceLock::new();
     SPAWNER.get_or_init(|| {
-        let (orders, inbox) = sync_channel::<Order>(1);
+        let (orders, inbox) = sync_channel::<SpawnRequest>(1);
         std::thread::spawn(move || {
             for (mut command, answer) in inbox {
                 // The requester may be gone; then the child is dropped here, and the requester's own error stands.

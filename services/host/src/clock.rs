@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goes_on_by_microseconds() {
+    fn advances_by_microseconds() {
         let earlier = mono();
         std::thread::sleep(std::time::Duration::from_millis(2));
         let later = mono();

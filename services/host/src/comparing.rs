@@ -121,7 +121,10 @@ pub(crate) async fn check(
         match compare(history, store).await {
             Err(CompareError::Log(error)) => {
                 if waiting.is_none_or(|said| said.elapsed() >= SAID_EVERY) {
-                    tracing::warn!(error = %Chain(&error), "the store is served once the logs can be read; waiting for them");
+                    tracing::warn!(
+                        error = %Chain(&error),
+                        "cannot read the logs; the store is served once they can be read"
+                    );
                     waiting = Some(Instant::now());
                 }
             }
@@ -135,7 +138,7 @@ pub(crate) async fn check(
         return match comparison.mismatch(true) {
             Some(mismatch) => Err(mismatch.into()),
             None => {
-                tracing::warn!(%mismatch, "logs lack batches, which the processes that hold them put back");
+                tracing::warn!(%mismatch, "logs lack batches; the processes that hold them refill them");
                 Ok(())
             }
         };

@@ -161,7 +161,7 @@ pub enum Mistake {
 
 /// All errors in the settings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the settings are wrong:{}", .0.iter().map(|mistake| format!("\n  - {mistake}")).collect::<String>())]
+#[error("invalid settings:{}", .0.iter().map(|mistake| format!("\n  - {mistake}")).collect::<String>())]
 pub struct Mistakes(pub Vec<Mistake>);
 
 impl Config {

@@ -72,16 +72,16 @@ pub enum DbError {
     #[error("the history stream cannot be used")]
     Stream(#[from] StreamError),
     /// The bus refused a subscription.
-    #[error("the bus does not let db listen")]
+    #[error("cannot subscribe to db's subjects on the bus")]
     Listen(#[from] async_nats::SubscribeError),
     /// The store cannot be served.
     #[error("the store cannot be served")]
     Serve(#[from] ServeError),
     /// Service discovery failed.
-    #[error("db cannot make itself known")]
+    #[error("cannot announce db on the bus")]
     Announce(#[from] DiscoveryError),
     /// Folding stopped.
-    #[error("the log is not folded any more")]
+    #[error("folding of the log has stopped")]
     Fold(#[from] FoldError),
     /// The store does not belong to the logs, or the comparison failed.
     #[error("the realm does not start")]
@@ -91,8 +91,8 @@ pub enum DbError {
     Store(#[from] StoreError),
     /// The adoption of a log has not finished.
     #[error(
-        "the realm does not start: {} has begun to adopt its log ({:?}) and has not ended; run `annals realm adopt-log` again, \
-         which goes on with it",
+        "the realm does not start: {} began to adopt its log ({:?}) and did not complete it; run `annals realm \
+         adopt-log` again, which continues it",
         .0.adoption.operator, .0.adoption.reason
     )]
     Adopting(AdoptionRecord),
@@ -129,7 +129,7 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, config: &Config) -> 
         end.send_replace(true);
         // The last events of the ledger's owner must reach the store, which is served until then.
         if let Err(error) = holding.await {
-            tracing::error!(%error, "holding the ledger's owner ended badly");
+            tracing::error!(%error, "the task of the ledger's owner failed");
         }
     };
     let serving = serve(bus.client().clone(), subjects.service("store"), store.clone(), stopping);
@@ -148,7 +148,7 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, config: &Config) -> 
     tracing::info!(store = %config.store, data = %config.data.display(), "serving the store");
     tokio::select! {
         () = auditing => unreachable!("invariant: auditing does not end"),
-        () = converting => unreachable!("invariant: whoever has converted everything waits"),
+        () = converting => unreachable!("invariant: conversion does not end"),
         ended = serving => Ok(ended?),
         ended = answering => Ok(ended?),
         ended = folding => ended,
@@ -171,14 +171,14 @@ async fn hold_ledger(settings: Settings, schema: Arc<Schema>, reached: Reached, 
         enlisted = enlisting => match enlisted {
             Ok(process) => process,
             Err(error) => {
-                tracing::error!(error = %Chain(&error), "this db cannot hold the ledger's owner");
+                tracing::error!(error = %Chain(&error), "this db process cannot hold the ledger's owner");
                 return;
             }
         },
         () = process::stopped(stop.clone()) => return,
     };
     if let Err(error) = ledger::hold(process, stop).await {
-        tracing::error!(%error, "this db does not hold the ledger's owner any more");
+        tracing::error!(%error, "this db process no longer holds the ledger's owner");
     }
 }
 
@@ -231,8 +231,8 @@ async fn fold_all(
         holes: BTreeMap::new(),
         metrics: Arc::clone(metrics),
         archiving: Wait::new(
-            "the store to take changed entities",
-            "the log has them, and rows for queries are older; it is tried again",
+            "the store to accept changed entities",
+            "the log has them, but rows for queries are stale; retrying",
         ),
     };
     let turns = archive_period.map(|period| u32::try_from(period.as_millis() / UPKEEP.as_millis()).unwrap_or(u32::MAX));
@@ -272,7 +272,7 @@ impl Fold {
     /// Rule F6, and the operator's messages.
     async fn announce(&mut self, folded: &Folded) {
         for alarm in &folded.alarms {
-            tracing::error!(%alarm, "the log is not as it should be");
+            tracing::error!(%alarm, "alarm while folding the log");
         }
         if folded.cursors.is_empty() {
             return;
@@ -308,7 +308,7 @@ impl Fold {
             .await;
         if let Err(error) = published {
             // Later news repeat it: cursors only grow, and holes are checked again.
-            tracing::debug!(%error, topic, "news were not sent");
+            tracing::debug!(%error, topic, "could not publish a notification");
         }
     }
 
@@ -327,7 +327,7 @@ impl Fold {
             Ok(archived) => {
                 self.archiving.ends();
                 for alarm in &archived.alarms {
-                    tracing::error!(%alarm, "the database is not as it should be");
+                    tracing::error!(%alarm, "alarm while archiving to the database");
                 }
                 if archived.written > 0 {
                     let (looked_at, written) = (archived.looked_at, archived.written);
@@ -367,14 +367,21 @@ impl Fold {
                 after,
                 named,
             } = missing;
-            tracing::error!(%owner, %first, %until, %after, %named, "batches are lost and nobody has them: the log stands still there");
+            tracing::error!(
+                %owner,
+                %first,
+                %until,
+                %after,
+                %named,
+                "the log has lost batches that no process has: it is blocked there"
+            );
             match self.folder.name_hole(missing).await {
                 Ok(()) => {
                     if let Some(hole) = self.holes.get_mut(&place) {
                         hole.named = true;
                     }
                 }
-                Err(error) => tracing::warn!(%error, "the hole could not be recorded; it is tried again"),
+                Err(error) => tracing::warn!(%error, "could not record the hole; retrying"),
             }
         }
     }

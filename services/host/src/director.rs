@@ -56,10 +56,10 @@ pub enum DirectorError {
     #[error("the realm's bus could not be joined")]
     Connect(#[from] ConnectError),
     /// The bus refused a subscription.
-    #[error("the bus does not let the director listen")]
+    #[error("cannot subscribe to the director's subjects on the bus")]
     Listen(#[from] async_nats::SubscribeError),
     /// Service discovery failed.
-    #[error("the director cannot make itself known")]
+    #[error("cannot announce the director on the bus")]
     Announce(#[from] DiscoveryError),
     /// The realm runs on another schema.
     #[error(transparent)]
@@ -94,7 +94,7 @@ async fn direct(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Resul
     let mut first = true;
     loop {
         readiness.send_replace(Readiness::Waiting {
-            reason: "another director leads, or may do so".to_owned(),
+            reason: "another director leads or may lead".to_owned(),
         });
         let grants = tokio::select! {
             grants = stand_by(&store, id, &mut first) => grants,
@@ -105,7 +105,7 @@ async fn direct(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Resul
                 tracing::warn!(%leader, term, "another director leads; standing by");
             }
             Err(DirectorError::Grant(GrantError::Store(error))) => {
-                tracing::warn!(%error, "the store was not reached; standing by");
+                tracing::warn!(%error, "could not reach the store; standing by");
             }
             ended => return ended,
         }
@@ -194,7 +194,7 @@ async fn lead(
     tracing::info!(began = %leader.realm.began, owners = leader.orders.len(), "leading");
     let mut missing = Wait::new(
         "processes of the realm",
-        "nothing is granted before all are there; start them, or the director with other --bases and --cells",
+        "nothing is granted before all have registered; start them, or the director with other --bases and --cells",
     )
     .after(CREW_WITHIN);
     let mut beat = tokio::time::interval(BEAT);
@@ -207,7 +207,7 @@ async fn lead(
                 if let Some(answer) = leader.answer(&request.payload).await?
                     && let Err(error) = bus.client().publish(reply, answer.into()).await
                 {
-                    tracing::warn!(%error, "an answer was not sent");
+                    tracing::warn!(%error, "could not send an answer");
                 }
             }
             _ = beat.tick() => {
@@ -250,7 +250,7 @@ async fn end_db(reach: &Reach<'_>) -> bool {
     let stage = Stage::EndingDb.number();
     let news = control::encode(&CourseNews { stage });
     if let Err(error) = bus.client().publish(subjects.news("course"), news.into()).await {
-        tracing::warn!(%error, "db was not told to end; it is tried again");
+        tracing::warn!(%error, "could not notify db of its end; retrying");
     }
     store.begin().read_version().await.is_ok()
 }
@@ -260,7 +260,7 @@ impl Leader {
         let closed = grants.open_realm(clock::wall()).await?;
         if closed {
             tracing::info!(
-                "the realm was stopped in order: it goes on where it stopped, and nobody's silence is waited for"
+                "the realm was stopped cleanly: it continues where it stopped, without waiting for silent processes"
             );
         }
         let realm = grants
@@ -353,13 +353,13 @@ impl Leader {
             let before = self.lifecycle.stage();
             let stage = self.lifecycle.stop(now, Duration::from_millis(ask.delay));
             if before == Stage::Running {
-                tracing::info!(%stage, delay = ask.delay, "the realm is asked to stop");
+                tracing::info!(%stage, delay = ask.delay, "stop of the realm requested");
             }
         }
         if ask.go_on > 0 {
             let stage = Stage::of_number(ask.go_on);
             if stage == self.lifecycle.stage() {
-                tracing::warn!(%stage, "going on without those that are waited for: the operator said so");
+                tracing::warn!(%stage, "skipping the processes that the stage waits for, as the operator ordered");
             }
             self.lifecycle.go_on(now, stage);
         }
@@ -455,7 +455,7 @@ impl Leader {
         let request: DirectorRequest = match control::decode(payload) {
             Ok(request) => request,
             Err(error) => {
-                tracing::warn!(%error, "a request that was not understood");
+                tracing::warn!(%error, "ignored a malformed request");
                 return Ok(None);
             }
         };
@@ -488,7 +488,7 @@ impl Leader {
             Some(DirectorAsk::Stop(ask)) => Some(control::encode(&self.stop(&ask))),
             Some(DirectorAsk::Cells(_)) => Some(control::encode(&self.cells())),
             None => {
-                tracing::warn!("a request of a newer kind was not answered: upgrade the director first");
+                tracing::warn!("ignored a request of a newer release: upgrade the director first");
                 None
             }
         })
@@ -571,7 +571,7 @@ impl Leader {
         }
         match held.load.as_ref().map(Load::try_from) {
             Some(Ok(load)) => self.balance.hear(monotonic(), owner, load),
-            Some(Err(error)) => tracing::warn!(%owner, %error, "a load that is not taken into account"),
+            Some(Err(error)) => tracing::warn!(%owner, %error, "ignored a malformed load report"),
             None => {}
         }
     }
@@ -604,13 +604,13 @@ fn resume(plan: &Plan, stored: Option<&[u8]>) -> (SpaceMap, Balance) {
     let (map, wire) = match read {
         Ok(read) => read,
         Err(error) => {
-            tracing::error!(%error, "the stored map cannot be read and is drawn anew");
+            tracing::error!(%error, "the stored map cannot be read; dividing the spaces again");
             return (SpaceMap::default(), fresh());
         }
     };
     let mut balance = fresh();
     if let Err(error) = balance.resume(monotonic(), &wire, &map) {
-        tracing::error!(%error, "the stored division of spaces cannot be read, and they are divided anew");
+        tracing::error!(%error, "the stored division of spaces cannot be read; dividing the spaces again");
         balance = fresh();
     }
     (map, balance)

@@ -198,7 +198,7 @@ async fn answer(mut requests: endpoint::Endpoint, says: impl Fn() -> serde_json:
     while let Some(request) = requests.next().await {
         let body = says().to_string();
         if let Err(error) = request.respond(Ok(body.into())).await {
-            tracing::debug!(%error, "a question could not be answered");
+            tracing::debug!(%error, "could not answer a discovery request");
         }
     }
 }
@@ -218,7 +218,7 @@ pub async fn costs(
     patience: Duration,
 ) -> Result<Vec<MemberCost>, DiscoveryError> {
     let subject = Subjects::new(realm.as_str()).costs(&instance.id);
-    const DOING: &str = "asking what members have cost";
+    const DOING: &str = "requesting the members' costs";
     let answer = tokio::time::timeout(patience, bus.client().request(subject, "".into())).await;
     let answer = answer.map_err(DiscoveryError::of(DOING))?;
     let answer = answer.map_err(DiscoveryError::of(DOING))?;

@@ -94,7 +94,7 @@ pub struct Terms {
 enum TakeError {
     #[error("the owner's archived state could not be rebuilt")]
     Recovery(#[from] annals_db::RecoveryError),
-    #[error("the store did not give the owner's openings")]
+    #[error("the owner's openings could not be read from the store")]
     Store(#[from] StoreError),
     #[error("the owner's log could not be read")]
     Log(#[from] ReadError),
@@ -102,9 +102,9 @@ enum TakeError {
     Hole(#[from] Hole),
     #[error("the owner's log does not continue its archive")]
     Impossible(#[from] annals_event::Impossible),
-    #[error("the owner's log holds something malformed")]
+    #[error("the owner's log holds a malformed batch")]
     Malformed(#[from] annals_event::Malformed),
-    #[error("the bus does not let us listen")]
+    #[error("cannot subscribe to the owner's subjects on the bus")]
     Listen(#[from] async_nats::SubscribeError),
     #[error("the bus does not answer")]
     Barrier(#[from] crate::nats::BarrierError),
@@ -362,7 +362,7 @@ where
 async fn folded(process: &Process, owner: OwnerId, tip: BatchNumber) {
     let mut wait = Wait::new(
         format!("db to fold the log of owner {owner}"),
-        "the realm's stop waits for it; check that annals-db runs, and what its log says",
+        "the stop of the realm waits for it; check that annals-db runs, and read its log",
     )
     .after(FOLDED_WITHIN);
     loop {
@@ -400,7 +400,7 @@ impl Troubles {
         }
         while let Some(trouble) = held.owner.poll_trouble() {
             self.told = Some(now);
-            tracing::error!(owner = %held.owner.state().owner, %trouble, "something is wrong");
+            tracing::error!(owner = %held.owner.state().owner, %trouble, "the owner reported a trouble");
         }
     }
 }
@@ -415,7 +415,7 @@ impl Inspections {
     async fn listen(process: &Process, owner: OwnerId) -> Self {
         let listening = process.bus.client().subscribe(process.subjects.inspect(owner)).await;
         let requests = listening
-            .map_err(|error| tracing::warn!(%owner, %error, "the owner cannot be inspected"))
+            .map_err(|error| tracing::warn!(%owner, %error, "cannot subscribe to inspections of the owner"))
             .ok();
         Self {
             requests,
@@ -446,7 +446,7 @@ impl Inspections {
         });
         for reply in self.waiting.drain(..) {
             if let Err(error) = process.bus.client().publish(reply, answer.clone().into()).await {
-                tracing::debug!(%error, "an answer was not sent");
+                tracing::debug!(%error, "could not send an answer");
             }
         }
     }
@@ -466,7 +466,7 @@ fn hear<R: Role>(
                 .core_mut()
                 .owner
                 .handle(process.clock.now(), Input::Bus(envelope)),
-            Err(error) => tracing::warn!(subject = %message.subject, %error, "not understood and dropped"),
+            Err(error) => tracing::warn!(subject = %message.subject, %error, "dropped a malformed message"),
         }
         next = heard.next().now_or_never().flatten();
     }
@@ -482,14 +482,14 @@ async fn send<I: Send + 'static>(process: &Arc<Process>, owner: OwnerId, output:
                 .await;
             if let Err(error) = published {
                 // Messages that must arrive are resent.
-                tracing::debug!(%owner, %error, "a message was not sent");
+                tracing::debug!(%owner, %error, "could not send a message");
             }
         }
         Output::WantIds => {
             let (process, inputs) = (Arc::clone(process), wires.own.clone());
             let mut wait = Wait::new(
                 format!("entity ids for owner {owner}"),
-                "it can make entities only as long as it has some left; check that annals-director runs",
+                "it cannot create entities once its ids run out; check that annals-director runs",
             );
             tokio::spawn(async move {
                 loop {
@@ -540,7 +540,7 @@ async fn open<R: Role>(
     let mut reading = Reading::default();
     let mut wait = Wait::new(
         format!("owner {owner}, which is taken over under epoch {epoch}"),
-        "its entities stand still until then, and it is tried again; check that annals-db and the nats-server run",
+        "its entities are paused until then; retrying; check that annals-db and the nats-server run",
     );
     loop {
         let taking = take_over(process, terms, &make, &mut heard, &mut reading);
@@ -566,7 +566,7 @@ async fn open<R: Role>(
         match driver.core().owner.stopped() {
             None => return heard.map(|heard| (driver, heard)),
             Some(Stop::ReadAgain { .. }) => {
-                tracing::debug!(%owner, %epoch, "taking over again: the log has grown meanwhile");
+                tracing::debug!(%owner, %epoch, "the log has grown; taking over again");
                 let writer = driver.core().owner.writer();
                 if writer.kept(writer.tip().number).is_some() {
                     // The second read differs from the first, which may be outdated: start from the beginning.
@@ -665,7 +665,7 @@ async fn fold_beyond(
     let schema = process.schema.fingerprint();
     if state.tail.batch.0 > 0 && state.schema != schema {
         Migrations::read(&process.store).await?.convert(&mut state, schema)?;
-        tracing::info!(owner = %state.owner, "its state is converted to the realm's new definitions");
+        tracing::info!(owner = %state.owner, "converted the owner's state to the realm's new definitions");
     }
     Ok(state)
 }

@@ -42,7 +42,7 @@ const WORK_WITHIN: Duration = Duration::from_secs(5);
 const STOPPING_BEAT: Duration = Duration::from_millis(50);
 
 /// Poll interval for holders that end.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Makes the role of an owner from the state with which its epoch begins.
 pub type Make<R> = Arc<dyn Fn(&OwnerState, Mono) -> R + Send + Sync>;
@@ -169,11 +169,12 @@ where
             stage: LifecycleStage::Running,
             director: Wait::new(
                 "the director",
-                "what is held goes on, and nothing new is granted; check that annals-director runs with the same --realm and --nats",
+                "held owners continue, and no owner is granted; check that annals-director runs with the same --realm \
+                 and --nats",
             ),
             work: Wait::new(
                 "work",
-                "this process is in nobody's way; if that lasts, see the director's log, which says what it waits for",
+                "this process is idle; if that lasts, see in the director's log what the director waits for",
             )
             .after(WORK_WITHIN),
         }
@@ -233,9 +234,11 @@ where
         while !self.held.values().all(|held| held.task.is_finished()) {
             tokio::select! {
                 item = news.next() => self.spread(item),
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
                 () = tokio::time::sleep_until(patience) => {
-                    tracing::warn!("not everything could be logged in time; whoever takes over goes by what is");
+                    tracing::warn!(
+                        "not everything could be logged in time; the next holder continues from what is logged"
+                    );
                     break;
                 }
             }
@@ -257,7 +260,7 @@ where
             .process
             .beat(presence, &holds, &self.trade.address, self.map.version);
         if let Err(error) = said.await {
-            tracing::warn!(%error, "the director was not heard");
+            tracing::warn!(%error, "the beat to the director failed");
         }
     }
 
@@ -288,7 +291,7 @@ where
             (0, ..) => Some("nothing is granted to it".to_owned()),
             _ if self.map.version == 0 => Some("no space is divided yet".to_owned()),
             (_, 0, 0) => None,
-            (_, 0, stuck) => Some(format!("the logs of {stuck} owners stand still")),
+            (_, 0, stuck) => Some(format!("the logs of {stuck} owners are blocked")),
             (_, taking, _) => Some(format!("{taking} owners are being taken over")),
         }
     }
@@ -313,7 +316,7 @@ where
         self.enter(LifecycleStage::of_number(orders.stage));
         match orders.map.as_ref().map(SpaceMap::try_from) {
             Some(Ok(map)) => self.map = map,
-            Some(Err(error)) => tracing::error!(%error, "the director's map is none; the one before it is kept"),
+            Some(Err(error)) => tracing::error!(%error, "the director's map is malformed; keeping the previous one"),
             None => {}
         }
         let granted: BTreeMap<OwnerId, &GrantOrder> = orders
@@ -502,7 +505,7 @@ impl News {
             };
             match item {
                 Ok(item) => return item,
-                Err(error) => tracing::warn!(%error, "news that were not understood"),
+                Err(error) => tracing::warn!(%error, "ignored a malformed notification"),
             }
         }
     }

@@ -71,11 +71,11 @@ impl NamedRealm {
 /// Where a realm that does not run has kept what it has, if it is to be read there.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct KeptRealm {
-    /// Read the data directory of a realm that does not run, instead of a realm that does
+    /// Read the data directory of an offline realm instead of a live realm
     #[arg(long, global = true)]
     pub data: Option<PathBuf>,
-    /// What that realm's store is in: embedded, or fdb:FILE for the FoundationDB cluster of a cluster file; what
-    /// ANNALS_STORE says, if that is set, else embedded
+    /// Backend of that realm's store: embedded, or fdb:FILE for the FoundationDB cluster of a cluster file; defaults
+    /// to ANNALS_STORE if that is set, else to embedded
     #[arg(long, global = true, value_name = "WHERE")]
     pub store: Option<StoreKind>,
 }
@@ -151,13 +151,13 @@ impl KeptRealm {
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// A store was given without a data directory.
-    #[error("--store says where a realm that does not run has its store: name its data directory too, with --data")]
+    #[error("--store applies to an offline realm: name its data directory too, with --data")]
     StoreWithoutData,
     /// The environment variable is not valid.
     #[error("ANNALS_STORE cannot be used")]
     Variable(#[source] Advice),
     /// It could not connect.
-    #[error("the realm cannot be reached; for one that does not run, name its data directory with --data")]
+    #[error("the realm cannot be reached; for an offline realm, name its data directory with --data")]
     Connect(#[from] ConnectError),
     /// The stream does not answer.
     #[error("the realm's log cannot be read")]
@@ -182,7 +182,7 @@ pub enum SourceError {
         store: StoreKind,
     },
     /// A live realm uses it.
-    #[error("{} is in use by a realm that runs; read its log with --nats {nats} instead of --data", data.display())]
+    #[error("{} is in use by a live realm; read its log with --nats {nats} instead of --data", data.display())]
     InUse {
         /// The data directory.
         data: PathBuf,

@@ -51,7 +51,7 @@ pub enum LoginError {
     #[error("the login service cannot serve clients")]
     Front(#[from] FrontError),
     /// The key of account names could not be read from the store.
-    #[error("the store does not give the key under which account names are looked up; check that db runs")]
+    #[error("the key for the look-up of account names could not be read from the store; check that db runs")]
     NameKey(#[source] StoreError),
     /// The schema has no type for accounts.
     #[error("the world has no entity type that a client could log in as: give one a base part, and call it Account")]
@@ -152,7 +152,7 @@ fn announce(folder: &Path, address: &str) -> Result<(), LoginError> {
 fn director_wait() -> Wait {
     Wait::new(
         "the director",
-        "those who log in are told that the realm is busy; check that annals-director runs",
+        "log-ins are refused as the realm is busy; check that annals-director runs",
     )
 }
 
@@ -161,7 +161,7 @@ async fn join(settings: &Settings, schema: Arc<Schema>) -> Result<(Process, [u8;
     let process = Process::join(settings, "login", schema).await?;
     let mut wait = Wait::new(
         "the store",
-        "nobody can log in until it answers; check that annals-db runs",
+        "no client can log in until it answers; check that annals-db runs",
     );
     let name_key = wait
         .during(accounts::name_key(&process.store, process::random()))
@@ -294,7 +294,7 @@ impl Asker {
         let nothing = BTreeMap::new();
         let said = self.process.beat(Presence::Leaves, &nothing, "", u64::MAX).await;
         if let Err(error) = said {
-            tracing::debug!(%error, "the director was not heard");
+            tracing::debug!(%error, "could not tell the director that the process leaves");
         }
     }
 
@@ -357,7 +357,7 @@ impl Asker {
     async fn account(&self, ask: DbAsk) -> Result<AccountFound, Unavailable> {
         let answer = self.db::<AccountFound>(ask).await?;
         if !answer.failed.is_empty() {
-            tracing::warn!(reason = answer.failed, "the account was not looked up");
+            tracing::warn!(reason = answer.failed, "could not look up the account");
             return Err(Unavailable);
         }
         Ok(answer)
@@ -386,7 +386,7 @@ impl Asker {
         });
         let answer = self.db::<CheckedOut>(ask).await?;
         if !answer.failed.is_empty() {
-            tracing::warn!(account = %account, reason = answer.failed, "not checked out");
+            tracing::warn!(account = %account, reason = answer.failed, "could not check out the account");
             return Err(Unavailable);
         }
         Ok(Checkout {
@@ -425,7 +425,7 @@ impl Asker {
             SessionOpened { outdated: true, .. } => Opened::Outdated,
             SessionOpened { in_use: true, .. } => Opened::InUse,
             SessionOpened { refused, .. } => {
-                tracing::warn!(account = %wanted.account, reason = refused, "no session was opened");
+                tracing::warn!(account = %wanted.account, reason = refused, "could not open a session");
                 Opened::Refused
             }
         })
@@ -447,19 +447,13 @@ fn verdict(fits: bool, account: u64) -> Verdict {
     }
 }
 
-#[allow(
-    clippy::needless_pass_by_value,
-    reason = "it stands in map_err, which gives the error away"
-)]
+#[allow(clippy::needless_pass_by_value, reason = "map_err passes the error by value")]
 fn not_compared(error: PasswordError) -> Unavailable {
-    tracing::error!(%error, "a password was not compared");
+    tracing::error!(%error, "could not compare a password");
     Unavailable
 }
 
-#[allow(
-    clippy::needless_pass_by_value,
-    reason = "it stands in map_err, which gives the error away"
-)]
+#[allow(clippy::needless_pass_by_value, reason = "map_err passes the error by value")]
 fn unavailable(error: AskError) -> Unavailable {
     tracing::debug!(%error, "no answer");
     Unavailable

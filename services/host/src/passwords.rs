@@ -36,7 +36,8 @@ pub enum PasswordError {
     Damaged(Error),
     /// A stored hash asks for more memory than is allowed.
     #[error(
-        "a stored password hash asks for {asked} KiB of memory, and at most {MAX_BLOCKS} KiB are used; store one that asks for less"
+        "a stored password hash asks for {asked} KiB of memory, and at most {MAX_BLOCKS} KiB are used; store one that \
+         asks for less"
     )]
     TooLarge {
         /// The amount, KiB.
@@ -49,7 +50,7 @@ pub enum PasswordError {
     #[error("{MAX_WAITING} passwords wait to be compared; try again in a moment")]
     Crowded,
     /// The thread panicked, or the process ends.
-    #[error("the comparison was broken off")]
+    #[error("the comparison was cancelled")]
     BrokenOff,
 }
 
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hash_or_asks_for_too_much_is_named() {
+    fn invalid_and_oversized_hashes_are_reported() {
         let mut buffer = Buffer::default();
         let good = buffer.hash("secret").unwrap();
         for damaged in [
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn however_many_ask_there_are_no_more_buffers_than_turns() {
+    async fn buffers_never_exceed_turns() {
         let passwords = Passwords::default();
         let hash = passwords.hash("secret".to_owned()).await.unwrap();
         let asking: Vec<_> = (0..12)

@@ -68,7 +68,7 @@ pub enum JoinError {
     #[error("the history stream cannot be used")]
     Stream(#[from] StreamError),
     /// Service discovery failed.
-    #[error("the process cannot make itself known")]
+    #[error("cannot announce the process on the bus")]
     Announce(#[from] DiscoveryError),
     /// The director refused it.
     #[error("the director refused this process: {0}")]
@@ -79,7 +79,7 @@ pub enum JoinError {
 #[derive(Debug, Error)]
 pub enum AskError {
     /// No process serves such requests.
-    #[error("nobody answers for {service}")]
+    #[error("no process answers for {service}")]
     Nobody {
         /// The service.
         service: &'static str,
@@ -93,7 +93,7 @@ pub enum AskError {
         reason: String,
     },
     /// The answer could not be decoded.
-    #[error("{service} answered something that is not understood")]
+    #[error("{service} sent a malformed answer")]
     Odd {
         /// The service.
         service: &'static str,
@@ -305,8 +305,8 @@ async fn register(
 ) -> Result<Registered, JoinError> {
     let mut wait = Wait::new(
         "the director",
-        "this process holds and serves nothing until it is registered; check that annals-director runs with the same --realm and \
-         --nats, and what its log says it waits for",
+        "this process holds and serves nothing until it is registered; check that annals-director runs with the same \
+         --realm and --nats, and read in its log what it waits for",
     );
     let registered = loop {
         let asked = mono();
@@ -368,7 +368,7 @@ pub async fn request<A: prost::Message + Default>(
     let silent = |reason: String| AskError::Silent { service, reason };
     let asking = bus.client().request(subject, control::encode(ask).into());
     let answer = tokio::time::timeout(PATIENCE, asking).await;
-    let answer = answer.map_err(|_| silent(format!("nothing within {} s", PATIENCE.as_secs())))?;
+    let answer = answer.map_err(|_| silent(format!("no answer within {} s", PATIENCE.as_secs())))?;
     let answer = answer.map_err(|error| match error.kind() {
         RequestErrorKind::NoResponders => AskError::Nobody { service },
         _ => silent(error.to_string()),
@@ -384,7 +384,7 @@ pub fn random<const N: usize>() -> [u8; N] {
         match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
             Ok(count) => filled += count,
             Err(rustix::io::Errno::INTR) => {}
-            Err(error) => panic!("invariant: the operating system gives random bytes: {error}"),
+            Err(error) => panic!("invariant: the operating system returns random bytes: {error}"),
         }
     }
     bytes
@@ -413,7 +413,7 @@ pub fn stop_signal() -> watch::Receiver<bool> {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "SIGTERM cannot be listened for");
+                tracing::warn!(%error, "the SIGTERM handler could not be installed");
                 let _ = interrupt.await;
             }
         }

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_not_there_is_an_error() {
+    fn a_missing_folder_is_an_error() {
         let folder = tempfile::tempdir().expect("a folder");
         assert!(room(folder.path()).is_ok());
         assert!(room(&folder.path().join("nothing")).is_err());

@@ -47,10 +47,10 @@ fn director_flags() -> (Flags, Desired) {
             .help(help)
     };
     let command = Flags::command(Service::Director)
-        .arg(count("bases", "How many base processes a start waits for"))
+        .arg(count("bases", "Number of base processes that a start waits for"))
         .arg(count(
             "cells",
-            "How many cell processes a start waits for; spaces that do not say how many cells they have share so many",
+            "Number of cell processes that a start waits for, shared by the spaces without a setting of cells",
         ));
     let matches = matches(&command);
     let given = |name: &str| matches.get_one::<usize>(name).copied().unwrap_or(1);

@@ -41,16 +41,16 @@ pub enum SignerError {
     #[error("the realm's bus could not be joined")]
     Connect(#[from] ConnectError),
     /// The bus refused a subscription.
-    #[error("the bus does not let the signer listen")]
+    #[error("cannot subscribe to the signer's subjects on the bus")]
     Listen(#[from] async_nats::SubscribeError),
     /// Service discovery failed.
-    #[error("the signer cannot make itself known")]
+    #[error("cannot announce the signer on the bus")]
     Announce(#[from] DiscoveryError),
     /// The signer's files cannot be used.
     #[error("the signer's files cannot be used")]
     Folder(#[from] FolderError),
     /// It cannot continue from the last signed checkpoint.
-    #[error("the signer cannot go on from what it has signed")]
+    #[error("the signer cannot continue from what it has signed")]
     Begin(#[from] SignError),
     /// A key cannot have the realm's name.
     #[error("a key cannot be named after the realm: make one with annals checkpoint keygen")]
@@ -97,7 +97,7 @@ pub async fn run(settings: &Settings, config: &Config) -> Result<(), SignerError
 async fn sign_all(mut signer: Signer, readiness: &tokio::sync::watch::Sender<Readiness>) {
     let mut rounds = tokio::time::interval(ROUND);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut wait = Wait::new("the next checkpoint", "it is tried again");
+    let mut wait = Wait::new("the next checkpoint", "retrying");
     loop {
         rounds.tick().await;
         match signer.turn().await {

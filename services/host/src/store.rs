@@ -26,7 +26,7 @@ pub enum OpenError {
     #[error("the store on FoundationDB cannot be opened")]
     FoundationDb(#[from] fdb::OpenError),
     /// It was written with another layout of keys.
-    #[error("the realm's store is none that this program can use")]
+    #[error("this program cannot use the realm's store")]
     Layout(#[from] OtherLayout),
     /// It cannot be read.
     #[error("the store cannot be read")]
@@ -34,7 +34,7 @@ pub enum OpenError {
     /// It holds no realm: the restore of a backup has not finished.
     #[error(
         "the store is unfinished: restoring backup {0} into it was begun and has not ended. Let it end, or run \
-         `annals backup restore` again, which begins anew"
+         `annals backup restore` again, which starts over"
     )]
     Unfinished(String),
 }
@@ -67,7 +67,7 @@ pub async fn open_to_fill(kind: &StoreKind, data: &Path, realm: &Realm) -> Resul
             };
             let mut wait = Wait::new(
                 format!("the FoundationDB cluster of {}", cluster_file.display()),
-                "nothing is served until it answers, and this gives up soon; check that the cluster runs",
+                "nothing is served until it answers, and this process gives up soon; check that the cluster runs",
             );
             let opened = wait.during(fdb::open(&place)).await;
             wait.ends();

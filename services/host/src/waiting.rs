@@ -136,8 +136,8 @@ mod tests {
     fn a_wait_is_reported_at_once_then_every_ten_seconds_and_when_it_ends() {
         let mut wait = Wait::new("the director on nats://a:1", "nothing is held; start it");
         assert_eq!(
-            wait.lasts_at(at(0), "nobody answers").as_deref(),
-            Some("waiting for the director on nats://a:1: nobody answers; nothing is held; start it")
+            wait.lasts_at(at(0), "no process answers").as_deref(),
+            Some("waiting for the director on nats://a:1: no process answers; nothing is held; start it")
         );
         assert_eq!(reports(&mut wait), [10_200, 20_400, 30_600, 40_800, 51_000]);
         assert_eq!(
@@ -156,16 +156,16 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_is_short_as_a_rule_is_reported_only_when_it_is_not() {
+    fn a_usually_short_wait_is_reported_only_when_it_is_long() {
         let mut wait = Wait::new("an answer", "").after(Duration::from_secs(2));
         assert_eq!(wait.lasts_at(at(0), "none"), None);
-        assert_eq!(wait.ends_at(at(1_900)), None, "nobody knows of it");
+        assert_eq!(wait.ends_at(at(1_900)), None, "a wait that was not reported");
         assert_eq!(reports(&mut wait), [2_100, 12_300, 22_500, 32_700, 42_900, 53_100]);
         assert!(wait.is_reported());
     }
 
     #[tokio::test]
-    async fn what_tries_again_by_itself_is_reported_once_it_takes_long() {
+    async fn a_slow_retry_loop_is_reported() {
         let mut wait = Wait::new("a sum", "");
         assert_eq!(wait.during(async { 3 }).await, 3);
         wait.ends();

@@ -64,7 +64,7 @@ impl Backend for Held {
 }
 
 #[tokio::test]
-async fn requests_beyond_the_limit_are_turned_away_and_the_others_answered() {
+async fn requests_beyond_the_limit_are_refused_and_others_answered() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(&ServerOptions::new(dir.path())).await.unwrap();
     let bus = Bus::connect(&server.url(), "test").await.unwrap();
@@ -87,7 +87,7 @@ async fn requests_beyond_the_limit_are_turned_away_and_the_others_answered() {
     }
     for _ in 0..TOO_MANY {
         let answer = timeout(PATIENCE, answers.recv()).await.unwrap().unwrap();
-        assert!(answer.failed.contains("ask again"), "{answer:?}");
+        assert!(answer.failed.contains("try again"), "{answer:?}");
     }
     assert!(answers.try_recv().is_err(), "the others are being worked on");
     lets_go.send_replace(true);

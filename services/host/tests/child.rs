@@ -76,7 +76,7 @@ fn a_child_dies_with_a_killed_parent() {
 }
 
 #[test]
-fn a_paused_child_stands_still_and_goes_on() {
+fn a_paused_child_stops_and_resumes() {
     let child = sleeper();
     let state = || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
@@ -90,11 +90,11 @@ fn a_paused_child_stands_still_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_paused_child_is_killed_all_the_same() {
+async fn a_paused_child_can_be_killed() {
     let mut child = sleeper();
     child.pause().unwrap();
     assert!(child.ended().unwrap().is_none());
     child.kill().unwrap();
-    assert!(child.pause().is_err(), "there is nobody to pause");
+    assert!(child.pause().is_err(), "there is no process to pause");
     child.stop().await.expect("stopping what has ended is no error");
 }

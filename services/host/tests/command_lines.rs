@@ -89,7 +89,7 @@ fn each_service_has_its_own_heading_and_the_flags_that_it_uses() {
 }
 
 #[test]
-fn a_flag_of_another_service_is_refused_with_whose_it_is() {
+fn a_flag_of_another_service_is_refused_with_its_services() {
     let refused = |service, arguments: &[&str]| {
         let arguments = std::iter::once("program").chain(arguments.iter().copied());
         let matched = Flags::matched(&Flags::command(service), arguments);
@@ -111,7 +111,7 @@ fn a_flag_of_another_service_is_refused_with_whose_it_is() {
 }
 
 #[test]
-fn the_binaries_say_so_too() {
+fn the_binaries_refuse_flags_of_other_services() {
     for (program, service) in [
         (env!("CARGO_BIN_EXE_annals-db"), Service::Db),
         (env!("CARGO_BIN_EXE_annals-director"), Service::Director),

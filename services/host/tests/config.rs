@@ -51,7 +51,7 @@ fn complaint(arguments: &[&str], variables: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn nothing_said_is_a_realm_on_this_machine() {
+fn defaults_are_a_realm_on_this_machine() {
     let config = load(
         &[],
         &[
@@ -65,7 +65,10 @@ fn nothing_said_is_a_realm_on_this_machine() {
     assert_eq!(config.nats, "nats://127.0.0.1:4222");
     assert_eq!(config.certificate, None);
     assert_eq!(config.acknowledged, Acknowledged::Log);
-    assert!(config.listen.ip().is_loopback(), "nobody is served by accident");
+    assert!(
+        config.listen.ip().is_loopback(),
+        "the default listen address is loopback"
+    );
 }
 
 #[test]
@@ -122,7 +125,7 @@ fn a_second_log_in_replaces_or_is_refused() {
 }
 
 #[test]
-fn only_what_cells_did_is_given_an_age() {
+fn only_cell_events_can_have_an_age() {
     let config = load(&[], &[]).unwrap();
     assert_eq!(config.keep_cell_events, Age::Forever);
     for (text, seconds) in [("90d", 7_776_000), ("12h", 43_200), ("30m", 1_800), ("45s", 45)] {
@@ -156,7 +159,7 @@ fn only_what_cells_did_is_given_an_age() {
 }
 
 #[test]
-fn spaces_are_given_with_what_differs() {
+fn spaces_are_given_with_non_default_values() {
     let plain = load(&[], &[]).unwrap().spaces;
     let first = SpaceSetting {
         space: 1,
@@ -188,9 +191,12 @@ fn spaces_are_given_with_what_differs() {
         ("1 radius=-1", "0 to 100000 metres"),
         ("1 radius=0", "at least 1 metre"),
         ("1 cells=0", "1 to 1024"),
-        ("1 depth=3", "there are extent, radius, hysteresis, horizon and cells"),
+        (
+            "1 depth=3",
+            "the names are extent, radius, hysteresis, horizon and cells",
+        ),
         ("1 cells=2 cells=3", "twice"),
-        ("1,2,1", "two spaces have one number"),
+        ("1,2,1", "two spaces have the same number"),
     ] {
         let text = complaint(&[], &[("ANNALS_SPACES", wrong)]);
         assert!(text.contains(why), "{wrong:?}: {text}");
@@ -198,7 +204,7 @@ fn spaces_are_given_with_what_differs() {
 }
 
 #[test]
-fn flags_beat_the_environment_and_that_the_file() {
+fn flags_precede_the_environment_which_precedes_the_file() {
     let (_dir, path) = file("realm = \"file\"\ndata = \"file\"\nnats = \"nats://file:1\"\n");
     let variables = [
         ("ANNALS_DATA", "variable"),
@@ -212,7 +218,7 @@ fn flags_beat_the_environment_and_that_the_file() {
 }
 
 #[test]
-fn an_unknown_key_is_named_with_what_was_meant() {
+fn an_unknown_key_is_reported_with_a_suggestion() {
     let (_dir, path) = file("relam = \"a\"\n");
     let text = complaint(&["--config", &path], &[]);
     assert!(
@@ -351,7 +357,7 @@ fn sync_intervals_have_bounds() {
 }
 
 #[test]
-fn the_documentation_lists_what_there_is() {
+fn the_documentation_lists_all_settings() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
     let text = std::fs::read_to_string(path).unwrap();
     let rows: Vec<_> = text.lines().filter(|line| line.starts_with("| `")).collect();
@@ -387,7 +393,7 @@ fn said_by_db(data: &std::path::Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn db_opens_the_store_that_is_named() {
+fn db_opens_the_configured_store() {
     let dir = tempfile::tempdir().unwrap();
     let said = said_by_db(dir.path(), &["--store", "fdb:nowhere/fdb.cluster"]);
     let advice = said.contains("build it with the feature `fdb`") || said.contains("fdb.cluster cannot be read");
@@ -399,7 +405,7 @@ fn db_opens_the_store_that_is_named() {
 }
 
 #[tokio::test]
-async fn nobody_uses_a_store_of_another_layout() {
+async fn a_store_of_another_layout_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let found = mark::LAYOUT + 1;
     let opened = EmbeddedStore::open(&dir.path().join("store")).unwrap();

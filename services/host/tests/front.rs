@@ -79,7 +79,7 @@ async fn connect(to: SocketAddr, authority: CertificateDer<'static>, name: &str)
 }
 
 #[tokio::test]
-async fn a_certificate_that_an_authority_signed_is_shown() {
+async fn a_certificate_signed_by_an_authority_is_used() {
     let directory = TempDir::new().unwrap();
     let (authority, files) = signed(directory.path());
     let front = Front {
@@ -87,7 +87,7 @@ async fn a_certificate_that_an_authority_signed_is_shown() {
         ..front(directory.path())
     };
     let (edge, told) = serve(&front).await.unwrap();
-    assert_eq!(told, edge.address().to_string(), "nobody needs a fingerprint");
+    assert_eq!(told, edge.address().to_string(), "no fingerprint is needed");
     assert_eq!(connect(edge.address(), authority.clone(), NAME).await, Ok(()));
     let refused = connect(edge.address(), authority, "other.example.org").await;
     assert!(refused.is_err(), "it is for one name");
@@ -96,7 +96,7 @@ async fn a_certificate_that_an_authority_signed_is_shown() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_cannot_be_used_is_named_with_what_to_do() {
+async fn an_unusable_certificate_is_reported_with_advice() {
     let directory = TempDir::new().unwrap();
     let (_, files) = signed(directory.path());
     let with = |chain: &str, key: &str| Front {
@@ -118,7 +118,7 @@ async fn a_certificate_that_cannot_be_used_is_named_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn what_is_advertised_has_an_address() {
+async fn the_advertised_host_must_resolve() {
     let directory = TempDir::new().unwrap();
     let plain = front(directory.path());
     let (edge, told) = serve(&plain).await.unwrap();
@@ -142,7 +142,7 @@ async fn what_is_advertised_has_an_address() {
 }
 
 #[tokio::test]
-async fn players_are_told_one_address() {
+async fn a_base_that_listens_on_all_addresses_needs_an_advertised_one() {
     let directory = TempDir::new().unwrap();
     let everywhere = Front {
         listen: (Ipv4Addr::UNSPECIFIED, 0).into(),

@@ -104,7 +104,7 @@ async fn an_instance_can_be_asked_directly_and_is_known_to_the_standard_tools() 
     assert_eq!(
         named("costs")["data"],
         serde_json::Value::Null,
-        "they are told only to who asks"
+        "they are sent only on request"
     );
 }
 

@@ -67,7 +67,7 @@ async fn connected_again(bus: &Bus, connection: u64) {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_a_kill_and_the_client_comes_back() {
+async fn acknowledged_appends_survive_a_kill_and_the_client_reconnects() {
     let (_dir, mut server) = server().await;
     let bus = bus(&server.url()).await;
     assert_eq!(*bus.state().borrow(), LinkState::Up { connection: 1 });
@@ -91,7 +91,7 @@ async fn what_was_acknowledged_survives_a_kill_and_the_client_comes_back() {
 }
 
 #[tokio::test]
-async fn a_stopped_server_says_goodbye_and_keeps_its_store() {
+async fn a_stopped_server_keeps_its_store() {
     let (dir, mut server) = server().await;
     let first = bus(&server.url()).await;
     first.ensure_stream(log_stream(1)).await.unwrap();
@@ -120,7 +120,7 @@ async fn after_the_barrier_no_message_is_missed() {
 }
 
 #[tokio::test]
-async fn a_paused_server_answers_nobody_and_then_goes_on() {
+async fn a_paused_server_does_not_answer_and_resumes() {
     let (_dir, server) = server().await;
     let bus = bus(&server.url()).await;
     server.pause().unwrap();
@@ -200,7 +200,7 @@ async fn a_server_that_cannot_start_shows_its_log() {
 }
 
 #[tokio::test]
-async fn a_dropped_server_is_gone_and_the_address_nobody_answers_on_is_named() {
+async fn a_dropped_server_ends_and_its_dead_address_is_reported() {
     let (_dir, server) = server().await;
     let url = server.url();
     let port = url.rsplit(':').next().unwrap().parse::<u16>().unwrap();

@@ -123,7 +123,7 @@ fn remembered(data: &Path) -> String {
 }
 
 #[test]
-fn what_grows_is_signed_and_remembered_before_anybody_has_it() {
+fn a_checkpoint_is_recorded_before_it_is_published() {
     let (store, data) = realm();
     let key = verifier(data.path());
     let mut signer = begin(&store, data.path()).expect("it begins");
@@ -141,7 +141,7 @@ fn what_grows_is_signed_and_remembered_before_anybody_has_it() {
         assert_eq!(turn(&mut signer).expect("nothing fails"), None, "nothing new");
         if size == 300 {
             drop(signer);
-            signer = begin(&store, data.path()).expect("it goes on");
+            signer = begin(&store, data.path()).expect("it continues");
             assert_eq!(
                 turn(&mut signer).expect("nothing fails"),
                 None,
@@ -214,7 +214,7 @@ fn an_archive_that_was_rolled_back_or_changed_is_not_signed() {
 }
 
 #[test]
-fn a_signature_that_nobody_got_is_remembered_all_the_same() {
+fn an_unpublished_signature_is_recorded() {
     let (store, data) = realm();
     archive(&store, &batches(40, 40));
     let fails = Arc::new(AtomicBool::new(true));
@@ -245,7 +245,7 @@ fn a_signature_that_nobody_got_is_remembered_all_the_same() {
 }
 
 #[test]
-fn an_older_copy_of_the_folder_does_not_make_it_forget_what_the_store_has() {
+fn a_signer_with_an_older_folder_uses_the_checkpoint_in_the_store() {
     let (store, data) = realm();
     let mut signer = begin(&store, data.path()).expect("it begins");
     archive(&store, &batches(10, 10));
@@ -326,7 +326,7 @@ fn restore(data: &Path, copies: &[(PathBuf, Vec<u8>)]) {
 }
 
 #[test]
-fn a_folder_that_the_log_has_left_behind_signs_nothing() {
+fn an_outdated_folder_signs_nothing() {
     let (store, data) = realm();
     let first = verifier(data.path());
     archive(&store, &batches(10, 10));
@@ -384,7 +384,7 @@ fn a_folder_that_the_log_has_left_behind_signs_nothing() {
 }
 
 #[test]
-fn what_the_store_did_not_take_is_brought_again() {
+fn failed_store_writes_are_repeated() {
     let (store, data) = realm();
     let fails = Arc::new(AtomicBool::new(false));
     let failing = Arc::clone(&fails);
@@ -417,7 +417,7 @@ fn what_the_store_did_not_take_is_brought_again() {
 }
 
 #[test]
-fn a_key_is_changed_by_a_checkpoint_that_both_have_signed() {
+fn a_key_rotation_is_a_checkpoint_signed_by_both_keys() {
     let (store, data) = realm();
     let secret = |name: &str| data.path().join("signer").join(name);
     let old = verifier(data.path());
@@ -479,7 +479,7 @@ fn a_key_is_changed_by_a_checkpoint_that_both_have_signed() {
 }
 
 #[test]
-fn the_secret_is_its_owners_alone_and_damage_is_named() {
+fn the_secret_is_private_and_damage_is_reported() {
     let (store, data) = realm();
     let key = data.path().join("signer/key");
     let mode = |path: &Path| fs::metadata(path).expect("a file").permissions().mode() & 0o777;
@@ -528,7 +528,7 @@ fn the_secret_is_its_owners_alone_and_damage_is_named() {
 }
 
 #[test]
-fn cosignatures_are_added_to_what_they_are_of_and_stay() {
+fn cosignatures_are_added_to_their_checkpoint_and_stay() {
     let (store, data) = realm();
     let mut signer = begin(&store, data.path()).expect("it begins");
     archive(&store, &batches(5, 5));
@@ -567,7 +567,7 @@ fn cosignatures_are_added_to_what_they_are_of_and_stay() {
 }
 
 #[test]
-fn old_checkpoints_go_unless_somebody_has_cosigned_them_or_a_key_was_changed() {
+fn old_checkpoints_are_deleted_unless_cosigned_or_at_a_rotation() {
     let (store, data) = realm();
     let mut signer = begin(&store, data.path()).expect("it begins");
     let witness = SignerKey::from_seed(

@@ -55,7 +55,7 @@ fn json_is_an_object_a_line_with_the_trace() {
 }
 
 #[test]
-fn text_is_a_line_for_people_without_colours_when_nobody_looks() {
+fn text_is_one_line_without_colours_outside_a_terminal() {
     let text = logged("text");
     assert_eq!(text.lines().count(), 1, "{text}");
     for part in [
@@ -72,7 +72,7 @@ fn text_is_a_line_for_people_without_colours_when_nobody_looks() {
 
 /// No process depends on its log: when the log fills the disk, the process goes on.
 #[test]
-fn a_log_that_cannot_be_written_stops_nobody() {
+fn an_unwritable_log_does_not_stop_the_process() {
     for format in ["text", "json"] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut process = Command::new(std::env::current_exe().unwrap());

@@ -71,7 +71,7 @@ impl Started {
 }
 
 #[tokio::test]
-async fn a_process_without_a_nats_server_says_so_once_and_stops_when_it_is_asked() {
+async fn a_process_without_a_nats_server_reports_it_once_and_stops_on_request() {
     // A port that was returned has no listener.
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let nats = format!("nats://{}", free.local_addr().expect("its address"));
@@ -94,7 +94,7 @@ async fn a_process_without_a_nats_server_says_so_once_and_stops_when_it_is_asked
 }
 
 #[tokio::test]
-async fn a_process_without_a_director_or_a_store_says_so_once_and_stops_when_it_is_asked() {
+async fn a_process_without_a_director_or_store_reports_it_once_and_stops_on_request() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::start(&ServerOptions::new(folder.path()))
         .await
@@ -102,7 +102,7 @@ async fn a_process_without_a_director_or_a_store_says_so_once_and_stops_when_it_
     for (program, awaited) in [
         (
             env!("CARGO_BIN_EXE_annals-login"),
-            "waiting for the director: nobody answers for director; this process",
+            "waiting for the director: no process answers for director; this process",
         ),
         (env!("CARGO_BIN_EXE_annals-director"), "waiting for the store: "),
     ] {

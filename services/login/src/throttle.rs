@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guesses_are_few_and_come_back_slowly() {
+    fn guesses_are_limited_and_refill_slowly() {
         let mut throttle = Throttle::default();
         let mut now = Mono(5_000_000_000);
         for guess in 0..GUESSES {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_names_are_remembered_than_there_is_room_for() {
+    fn the_number_of_names_is_bounded() {
         let mut throttle = Throttle::default();
         for n in 0..MAX_NAMES + 10 {
             throttle.blame(Mono(n as u64), &n.to_string());

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn no_host_fills_the_room() {
+    fn no_host_takes_all_places() {
         let mut turns = Turns::new(ROOM);
         for greedy in 0..3 {
             for _ in 0..ROOM {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_leaves_nothing_behind() {
+    fn cancelled_turns_free_their_place() {
         let mut turns = Turns::new(ROOM);
         for item in 0..4 {
             turns.wait(host(item % 2), item).unwrap();

@@ -115,7 +115,7 @@ fn ask_of(output: &Output) -> AskId {
 }
 
 #[test]
-fn a_good_password_ends_in_a_ticket() {
+fn a_correct_password_gives_a_ticket() {
     let mut bench = Bench::new();
     let verify = bench.asks(1, "adam");
     let Output::Verify { ask, name, password } = verify else {
@@ -163,7 +163,7 @@ fn a_good_password_ends_in_a_ticket() {
 }
 
 #[test]
-fn an_account_that_lives_elsewhere_is_found_there() {
+fn an_account_active_on_another_base_is_found() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));
     let ask = ask_of(&bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT)))));
@@ -194,7 +194,7 @@ fn an_account_that_lives_elsewhere_is_found_there() {
 }
 
 #[test]
-fn every_refusal_says_why() {
+fn every_refusal_has_a_reason() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));
     let answer = bench.one(Input::Verified(ask, Ok(Verdict::Wrong)));
@@ -224,7 +224,7 @@ fn every_refusal_says_why() {
 }
 
 #[test]
-fn an_account_that_is_in_use_is_a_refusal_of_its_own() {
+fn an_account_in_use_has_its_own_refusal() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));
     let ask = ask_of(&bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT)))));
@@ -236,7 +236,7 @@ fn an_account_that_is_in_use_is_a_refusal_of_its_own() {
 }
 
 #[test]
-fn guesses_are_throttled_by_name() {
+fn password_guesses_are_throttled_by_name() {
     let mut bench = Bench::new();
     for _ in 0..GUESSES {
         let ask = ask_of(&bench.asks(1, "adam"));
@@ -256,7 +256,7 @@ fn guesses_are_throttled_by_name() {
 }
 
 #[test]
-fn no_more_is_under_way_than_there_is_room_for() {
+fn concurrent_attempts_are_bounded() {
     let mut bench = Bench::new();
     for connection in 0..MAX_PER_NAME as u64 {
         bench.asks(connection, "adam");
@@ -290,7 +290,7 @@ fn compared(outputs: &[Output]) -> Vec<&str> {
 }
 
 #[test]
-fn few_passwords_are_compared_at_a_time_and_hosts_take_turns() {
+fn password_comparisons_are_bounded_and_fair_across_hosts() {
     let mut bench = Bench::new();
     let other = Host::Four([10, 0, 0, 2]);
     let mut asked = VecDeque::new();
@@ -315,7 +315,7 @@ fn few_passwords_are_compared_at_a_time_and_hosts_take_turns() {
 }
 
 #[test]
-fn a_comparison_that_was_given_up_keeps_its_place_until_it_is_done() {
+fn a_cancelled_comparison_keeps_its_place_until_it_ends() {
     let mut bench = Bench::new();
     let asked: Vec<AskId> = (0..MAX_VERIFYING as u64)
         .map(|n| ask_of(&bench.asks(n, &n.to_string())))
@@ -339,7 +339,7 @@ fn a_comparison_that_was_given_up_keeps_its_place_until_it_is_done() {
 }
 
 #[test]
-fn beyond_the_queue_a_log_in_is_refused_at_once_and_other_hosts_are_not() {
+fn a_host_with_a_full_queue_is_refused_at_once_and_others_are_not() {
     let mut bench = Bench::new();
     let (mut queued, mut busy) = (0, 0);
     for n in 0..MAX_QUEUED as u64 {
@@ -363,7 +363,7 @@ fn beyond_the_queue_a_log_in_is_refused_at_once_and_other_hosts_are_not() {
 }
 
 #[test]
-fn a_password_is_compared_once_and_everything_else_asked_again() {
+fn retries_do_not_repeat_the_password_comparison() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));
     let began = bench.now;
@@ -381,18 +381,14 @@ fn a_password_is_compared_once_and_everything_else_asked_again() {
     assert_eq!(answers, [refused(1, LoginRefusal::Busy)]);
     assert_eq!(bench.now, began.after(LOGIN_WITHIN));
     assert!(places > 5, "{places}");
-    assert_eq!(
-        bench.give(Input::Located(ask, Ok(None))),
-        [],
-        "nobody waits for it any more"
-    );
+    assert_eq!(bench.give(Input::Located(ask, Ok(None))), [], "no attempt waits for it");
 
     bench.asks(2, "adam");
     assert_eq!(bench.wait(), [refused(2, LoginRefusal::Busy)]);
 }
 
 #[test]
-fn a_client_is_told_where_its_base_is() {
+fn a_client_receives_the_address_of_its_base() {
     let mut bench = Bench::new();
     let request = || Input::Request {
         connection: ConnectionId(1),
@@ -490,7 +486,7 @@ impl Services {
 }
 
 #[test]
-fn every_log_in_is_answered_once_whatever_the_services_do() {
+fn every_log_in_is_answered_exactly_once() {
     let mut tickets = 0;
     for seed in 0..200 {
         println!("seed {seed}");
@@ -547,7 +543,7 @@ fn every_log_in_is_answered_once_whatever_the_services_do() {
                     );
                 }
                 LoginAnswer::Refused(refusal) => assert_eq!(*refusal, LoginRefusal::Busy),
-                LoginAnswer::Located(_) => panic!("nobody asked"),
+                LoginAnswer::Located(_) => panic!("an answer without a request"),
             }
         }
         let given = answers
@@ -568,7 +564,7 @@ impl Bench {
 }
 
 #[test]
-fn nothing_it_says_of_itself_is_secret() {
+fn debug_output_contains_no_secrets() {
     let mut bench = Bench::new();
     bench.asks(0x5e, "adam");
     let spoken = format!("{:?} {:?}", bench.login, log_in(0x5e, "adam"));

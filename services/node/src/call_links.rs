@@ -26,7 +26,7 @@ const RESEND_BURST: usize = 64;
 
 /// Minimum interval between two resends of a link that its receiver asked for. The receiver answers each of many
 /// misplaced calls; if each answer resent all of them, answers would multiply.
-const HEEDING: Duration = Duration::from_millis(50);
+const MIN_REQUESTED_RESEND: Duration = Duration::from_millis(50);
 
 /// Maximum confirmations logged in one batch: some tens of bytes each.
 const CONFIRMATIONS: usize = 4_096;
@@ -50,7 +50,7 @@ struct Attempt {
     due: Mono,
     made: u32,
     /// Time of the last resend that the receiver asked for.
-    heeded: Option<Mono>,
+    last_requested: Option<Mono>,
     /// Newest call at the last resend: more calls up to this one may have to be resent.
     behind: CallNumber,
 }
@@ -60,7 +60,7 @@ impl Attempt {
         Self {
             due,
             made: 0,
-            heeded: None,
+            last_requested: None,
             behind: CallNumber(0),
         }
     }
@@ -111,33 +111,39 @@ impl CallLinks {
 
     /// Whether to resend the calls of a link now because its receiver asks for it; if it did so a moment ago, they
     /// become due soon instead.
-    fn heeds(&mut self, link: Link, now: Mono) -> bool {
+    fn may_resend(&mut self, link: Link, now: Mono) -> bool {
         let Some(attempt) = self.links.get(&link).copied() else {
             return false;
         };
-        match attempt.heeded.map(|last| last.after(HEEDING)) {
+        match attempt.last_requested.map(|last| last.after(MIN_REQUESTED_RESEND)) {
             Some(again) if now < again => {
                 let due = attempt.due.min(again);
                 self.schedule(link, Attempt { due, ..attempt });
                 false
             }
             _ => {
-                let heeded = Some(now);
-                self.schedule(link, Attempt { heeded, ..attempt });
+                let last_requested = Some(now);
+                self.schedule(
+                    link,
+                    Attempt {
+                        last_requested,
+                        ..attempt
+                    },
+                );
                 true
             }
         }
     }
 
     /// The receiver's home has sent its location: try that before asking the home again.
-    fn begin_anew(&mut self, link: Link) {
+    fn reset_attempts(&mut self, link: Link) {
         if let Some(attempt) = self.links.get_mut(&link) {
             attempt.made = 0;
         }
     }
 
     /// Whether to resend more calls of a link, now that those up to `upto` are confirmed.
-    fn goes_on(&mut self, link: Link, upto: CallNumber, now: Mono) -> bool {
+    fn may_continue(&mut self, link: Link, upto: CallNumber, now: Mono) -> bool {
         let attempt = self.links.get(&link).copied();
         let Some(attempt) = attempt.filter(|attempt| upto < attempt.behind) else {
             return false;
@@ -152,7 +158,7 @@ impl CallLinks {
                 ..attempt
             },
         );
-        self.heeds(link, now)
+        self.may_resend(link, now)
     }
 
     fn pop(&mut self, now: Mono) -> Option<(Link, Attempt)> {
@@ -284,7 +290,7 @@ impl OwnerContext {
         *confirmed = upto.max(*confirmed);
         if *confirmed == last {
             self.call_links.stop(link);
-        } else if self.call_links.goes_on(link, upto, self.now.mono) {
+        } else if self.call_links.may_continue(link, upto, self.now.mono) {
             self.repeat(link, upto.next());
         }
     }
@@ -313,7 +319,7 @@ impl OwnerContext {
 
     /// The receiver lacks this owner's calls after `have`.
     pub(crate) fn fill_gap(&mut self, link: Link, have: CallNumber) {
-        if self.call_links.heeds(link, self.now.mono) {
+        if self.call_links.may_resend(link, self.now.mono) {
             self.repeat(link, CallNumber(have.0.saturating_add(1)));
         }
     }
@@ -335,9 +341,9 @@ impl OwnerContext {
                 continue;
             }
             if self.home(link) == Some(from) {
-                self.call_links.begin_anew(link);
+                self.call_links.reset_attempts(link);
             }
-            if self.call_links.heeds(link, self.now.mono) {
+            if self.call_links.may_resend(link, self.now.mono) {
                 self.repeat(link, CallNumber(0));
             }
         }
@@ -426,7 +432,7 @@ impl OwnerContext {
                 let next = Attempt {
                     due: self.now.mono.after(pause),
                     made: attempt.made.saturating_add(1),
-                    heeded: Some(self.now.mono),
+                    last_requested: Some(self.now.mono),
                     behind,
                 };
                 self.call_links.schedule(link, next);

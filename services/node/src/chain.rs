@@ -17,7 +17,8 @@ use crate::writer::{Chain, Opening, Tip};
 /// (F4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "the log of owner {owner} has a hole: batch {missing} that batch {successor} (hash {hash}) stands on is not there; db asks for it"
+    "the log of owner {owner} has a hole: batch {missing}, the predecessor of batch {successor} (hash {hash}), is \
+     missing; db requests it"
 )]
 pub struct Hole {
     /// The owner.
@@ -47,7 +48,7 @@ pub struct Claim {
 
 /// End of the chain walked so far, with the openings that the store holds.
 #[derive(Clone, Copy, Debug)]
-pub struct Stand<'a> {
+pub struct ChainEnd<'a> {
     /// Newest batch.
     pub tip: Tip,
     /// Epoch of the newest batch; 0 before the first.
@@ -116,7 +117,7 @@ impl<T> Candidates<T> {
 
     /// Takes the batch after the tip, or says why there is none. Call it again with the same tip after [`Step::Wrong`],
     /// and with the batch as the tip after [`Step::Next`], until it returns something else.
-    pub fn step(&mut self, stand: &Stand<'_>) -> Step<T> {
+    pub fn step(&mut self, stand: &ChainEnd<'_>) -> Step<T> {
         let number = stand.tip.number.next();
         while self.rows.first_key_value().is_some_and(|(passed, _)| *passed < number) {
             self.rows.pop_first();
@@ -169,7 +170,7 @@ impl<T> Candidates<T> {
 
     /// Whether an `Open` is set aside that can come next once the store holds it.
     #[must_use]
-    pub fn awaits_opening(&self, stand: &Stand<'_>) -> bool {
+    pub fn awaits_opening(&self, stand: &ChainEnd<'_>) -> bool {
         let row = self.rows.get(&stand.tip.number.next());
         row.into_iter()
             .flatten()
@@ -192,7 +193,7 @@ impl<T> Candidates<T> {
     }
 
     /// The previous-batch hashes named by the valid batches with this number.
-    fn named_at(&self, stand: &Stand<'_>, number: BatchNumber) -> Vec<Hash> {
+    fn named_at(&self, stand: &ChainEnd<'_>, number: BatchNumber) -> Vec<Hash> {
         let row = self.rows.get(&number).into_iter().flatten();
         let valid = row.filter(|(claim, _)| stand.worth(claim) == Worth::Valid);
         valid.map(|(claim, _)| claim.previous).collect()
@@ -212,7 +213,7 @@ impl<T> Candidates<T> {
     }
 }
 
-impl Stand<'_> {
+impl ChainEnd<'_> {
     /// Rule E5. An `Open` of an epoch below that of a recorded one was not recorded in time, and can no longer be
     /// recorded.
     fn worth(&self, claim: &Claim) -> Worth {
@@ -280,7 +281,7 @@ pub fn assemble(
         }
     }
     let passed = openings.iter().filter(|opening| opening.number <= archived.number);
-    let mut stand = Stand {
+    let mut stand = ChainEnd {
         tip: archived,
         epoch: passed.map(|opening| opening.epoch).max().unwrap_or_default(),
         openings,

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_exposes_what_it_says_whatever_it_is_known_as() {
+    fn exposed_methods_do_not_depend_on_the_client_name() {
         use CallRefusal::{NoSuchMethod, NotAllowed};
         let own = [Err(NoSuchMethod), Ok(1), Ok(2)];
         assert_eq!(called(Part::Base, true), own);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_do_not_fit_reach_nobody() {
+    fn invalid_arguments_are_rejected() {
         let schema = schema();
         let real = schema.entity_type(REAL).expect("it is defined");
         let known = schema.entity_type(KNOWN).expect("it is defined");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_passes_no_mailbox() {
+    fn mailbox_arguments_from_clients_are_rejected() {
         let mailbox = Mailbox {
             entity: EntityId(4),
             home: OwnerId(3),

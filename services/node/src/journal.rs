@@ -193,7 +193,7 @@ impl Journal {
         let frozen = oldest.freeze(&self.imprint, &mut self.tail, tick, wall, opens);
         assert!(
             frozen.bytes.len() <= BATCH_LIMIT,
-            "invariant: batch {} takes {} bytes; no input records so much",
+            "invariant: batch {} takes {} bytes, above the limit of an input",
             frozen.number,
             frozen.bytes.len()
         );
@@ -219,7 +219,9 @@ impl Journal {
     /// If the owner holds no entities.
     #[must_use]
     pub fn part(&self) -> Part {
-        self.state.part().expect("invariant: whoever has entities holds parts")
+        self.state
+            .part()
+            .expect("invariant: an owner with entities holds parts")
     }
 
     /// Whether the next events go into another batch.

@@ -98,7 +98,7 @@ pub enum NotOpened {
     #[error("the base has no room for another session; try another base, or again in a moment")]
     Full,
     /// The stored data does not fit the schema, or the type cannot have a client.
-    #[error("what is stored does not fit the realm's definitions: {0}")]
+    #[error("the stored entity does not fit the realm's definitions: {0}")]
     Unfit(String),
     /// Another client of the account is connected, and the log-in asks for no replacement. The client receives this
     /// reason.
@@ -110,13 +110,13 @@ pub enum NotOpened {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotOrdered {
     /// The entity is not active here. It has to be looked up, and activated.
-    #[error("the entity of the database does not live here; have it begin its life")]
+    #[error("the stored entity is not activated here; activate it first")]
     NotAlive,
     /// The entity's holdings are not known yet, or it has the maximum of waiting orders or of recorded bytes.
-    #[error("the entity takes no orders at this moment; ask again in a moment")]
+    #[error("the entity cannot accept orders at the moment; try again shortly")]
     NotNow,
     /// Such an order is never recorded.
-    #[error("it is not recorded: {0}")]
+    #[error("the order is not recorded: {0}")]
     Refused(String),
 }
 

@@ -31,7 +31,7 @@ use crate::{
     output::{Output, Request},
     owner_context::{Local, OwnerContext, OwnerContextParts},
     schedule::Due,
-    tally::{Member, Way},
+    tally::{CostKind, Member},
     teleport::LOCATED,
     time::{Mono, Now},
     trouble::Trouble,
@@ -575,10 +575,10 @@ impl<R: Role> Owner<R> {
             Part::Cell => Member::CellMethod(method),
         };
         let tally = self.cx.tally();
-        tally.add(entity_type.id, member, Way::Changes, 1);
+        tally.add(entity_type.id, member, CostKind::Changes, 1);
         if sender != self.cx.owner() {
             let bytes = tally.weigh(|scale| call.write(scale));
-            tally.add(entity_type.id, member, Way::Part, bytes);
+            tally.add(entity_type.id, member, CostKind::Part, bytes);
         }
     }
 

@@ -25,7 +25,7 @@ use crate::{
     output::{Output, Request},
     routes::Routes,
     schedule::{Due, Schedule},
-    tally::{Member, Tally, Way},
+    tally::{CostKind, Member, Tally},
     time::Now,
     trail::Trail,
     trouble::{Trouble, Troubles},
@@ -270,8 +270,8 @@ impl OwnerContext {
         if let Some((entity, member)) = counted
             && let Some(image) = self.image(entity)
         {
-            self.tally.add(image.type_id, member, Way::Changes, 1);
-            self.tally.add(image.type_id, member, Way::Log, bytes);
+            self.tally.add(image.type_id, member, CostKind::Changes, 1);
+            self.tally.add(image.type_id, member, CostKind::Log, bytes);
         }
         if let (Some(entity), true) = (entity, placed) {
             self.follow(entity);

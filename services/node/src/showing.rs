@@ -7,7 +7,7 @@ use annals_event::{Audience, Body, Event};
 use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Tick, TypeId};
 use annals_wire::client::{ClientMember, ShownWriter, ToClient, ViewFrame, ViewItem};
 
-use crate::tally::{Member, Tally, Way};
+use crate::tally::{CostKind, Member, Tally};
 
 /// Bytes of values after which a frame is closed and another begun, so that each frame stays far below the limit of
 /// clients.
@@ -18,7 +18,7 @@ const FITS: &str = "invariant: values in the state, and changes that were made t
 
 /// The viewing client's relation to the entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Eyes {
+pub enum Viewer {
     /// The client that controls it.
     Own,
     /// Another client.
@@ -39,7 +39,7 @@ pub struct Showing<'a> {
     schema: &'a Schema,
     entity_type: &'a EntityType,
     entity: EntityId,
-    eyes: Eyes,
+    viewer: Viewer,
     /// Distance, metres.
     distance: f32,
     /// Level of detail: members of a finer level are not sent.
@@ -51,12 +51,12 @@ pub struct Showing<'a> {
 impl<'a> Showing<'a> {
     /// `None` if the schema has no such type.
     #[must_use]
-    pub fn new(schema: &'a Schema, entity: EntityId, type_id: TypeId, eyes: Eyes) -> Option<Self> {
+    pub fn new(schema: &'a Schema, entity: EntityId, type_id: TypeId, viewer: Viewer) -> Option<Self> {
         Some(Self {
             schema,
             entity_type: schema.entity_type(type_id)?,
             entity,
-            eyes,
+            viewer,
             distance: 0.0,
             level: 0,
             tally: None,
@@ -257,9 +257,9 @@ impl<'a> Showing<'a> {
     /// Counts the encoded bytes of a member.
     fn count(&self, member: Member, bytes: usize) {
         if let Some(tally) = self.tally {
-            let way = match self.eyes {
-                Eyes::Own => Way::Own,
-                Eyes::Others => Way::Others,
+            let way = match self.viewer {
+                Viewer::Own => CostKind::Own,
+                Viewer::Others => CostKind::Others,
             };
             tally.add(self.entity_type.id, member, way, bytes);
         }
@@ -286,9 +286,9 @@ impl<'a> Showing<'a> {
 
     fn seen_method(&self, method: MemberId, audience: Audience) -> Option<&'a Method> {
         let method = self.entity_type.client_methods.get(usize::from(method.0))?;
-        let is_meant = match self.eyes {
-            Eyes::Own => audience != Audience::Others,
-            Eyes::Others => {
+        let is_meant = match self.viewer {
+            Viewer::Own => audience != Audience::Others,
+            Viewer::Others => {
                 let is_near = method.detail_distance.is_none_or(|reach| self.distance <= reach);
                 audience != Audience::Own && is_near
             }
@@ -297,9 +297,9 @@ impl<'a> Showing<'a> {
     }
 
     fn is_seen(&self, property: &Property) -> bool {
-        match self.eyes {
-            Eyes::Own => property.distribution.to_own_client(),
-            Eyes::Others => {
+        match self.viewer {
+            Viewer::Own => property.distribution.to_own_client(),
+            Viewer::Others => {
                 let is_near = property.detail_level.is_none_or(|level| level >= self.level);
                 property.distribution.to_other_clients() && is_near
             }

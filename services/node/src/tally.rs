@@ -26,7 +26,7 @@ pub enum Member {
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum CostKind {
     /// Number of changes, or of calls of a method.
     Changes,
     /// Bytes to the log.
@@ -42,11 +42,11 @@ pub enum Way {
 }
 
 /// Number of ways.
-const WAYS: usize = 6;
+const COST_KINDS: usize = 6;
 
 /// The counts of one member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost([u64; WAYS]);
+pub struct Cost([u64; COST_KINDS]);
 
 /// Costs of all members of the schema.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub struct Tally {
     /// First slot of the members of each type, by kind.
     starts: Vec<[usize; 4]>,
     members: Vec<(TypeId, Member)>,
-    costs: Vec<[Cell<u64>; WAYS]>,
+    costs: Vec<[Cell<u64>; COST_KINDS]>,
     /// Scratch buffer for measuring encoded sizes.
     scale: RefCell<Vec<u8>>,
 }
@@ -62,7 +62,7 @@ pub struct Tally {
 impl Cost {
     /// The count of one way.
     #[must_use]
-    pub fn of(&self, way: Way) -> u64 {
+    pub fn of(&self, way: CostKind) -> u64 {
         self.0[way as usize]
     }
 
@@ -103,7 +103,7 @@ impl Tally {
     }
 
     /// Adds to a member's count. Members that the schema does not have are ignored.
-    pub fn add(&self, type_id: TypeId, member: Member, way: Way, amount: usize) {
+    pub fn add(&self, type_id: TypeId, member: Member, way: CostKind, amount: usize) {
         if let Some(costs) = self.place(type_id, member).and_then(|place| self.costs.get(place)) {
             let cost = &costs[way as usize];
             cost.set(cost.get().saturating_add(amount as u64));
@@ -113,7 +113,12 @@ impl Tally {
     /// Counts an event, as sent to owners with a ghost of an entity of this type.
     pub fn add_ghost_event(&self, type_id: TypeId, event: &Event) {
         if let Some(member) = Member::changed_by(&event.body) {
-            self.add(type_id, member, Way::Ghosts, self.weigh(|scale| event.write(scale)));
+            self.add(
+                type_id,
+                member,
+                CostKind::Ghosts,
+                self.weigh(|scale| event.write(scale)),
+            );
         }
     }
 
@@ -123,7 +128,7 @@ impl Tally {
             let one = std::slice::from_ref(property);
             // Without the count of properties, which takes one byte for a single one.
             let bytes = self.weigh(|scale| put_properties(scale, one)) - 1;
-            self.add(type_id, Member::Property(property.0), Way::Ghosts, bytes);
+            self.add(type_id, Member::Property(property.0), CostKind::Ghosts, bytes);
         }
     }
 

@@ -22,25 +22,25 @@ const PATIENCE_MS: u64 = 15_000;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TeleportFailed {
     /// The position or direction is not a number.
-    #[error("its place has coordinates that are no numbers")]
+    #[error("the target position is not finite")]
     NoPlace,
     /// The map has no such space, or was not received yet.
     #[error("there is no space {0}")]
     NoSpace(SpaceId),
     /// The space was destroyed, and not opened again since.
-    #[error("space {0} is gone")]
+    #[error("space {0} was destroyed")]
     SpaceGone(SpaceId),
     /// The entity near which it was to stand does not exist, or has no cell part.
-    #[error("the entity beside which it was to stand: {0}")]
+    #[error("the reference entity of the teleport: {0}")]
     NoEntity(CallError),
     /// It exceeds the size limit of a hand-over, or the limit of what this input may still record.
-    #[error("it is too large to be handed over now")]
+    #[error("the entity is too large to be handed over")]
     TooLarge,
     /// Another teleport was requested before this one began.
-    #[error("it was to be put somewhere else before that was begun")]
+    #[error("a later teleport replaced this one before it began")]
     Superseded,
     /// The owner responsible for the destination refused it.
-    #[error("it was refused there: {0}")]
+    #[error("the receiving cell refused the entity: {0}")]
     Refused(String),
 }
 
@@ -126,7 +126,7 @@ fn note(offset: Position) -> Vec<u8> {
 
 fn beside(offset: &[u8], outcome: &Outcome) -> Result<(SpaceId, Position), CallError> {
     let values = outcome.as_ref().map_err(Clone::clone)?;
-    let strange = || CallError::Internal("what it says is no place".to_owned());
+    let strange = || CallError::Internal("the answer is not a valid position".to_owned());
     let [Value::UInt(space), Value::Vector3(place), ..] = values.as_slice() else {
         return Err(strange());
     };

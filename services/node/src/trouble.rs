@@ -14,7 +14,7 @@ const WAITING_LIMIT: usize = 64;
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Trouble {
     /// A request of behaviour was denied, and behaviour cannot handle that.
-    #[error("the {part} part of entity {entity} ({entity_type}) was denied something: {denied}")]
+    #[error("the {part} part of entity {entity} ({entity_type}) had an operation denied: {denied}")]
     Denied {
         /// The entity.
         entity: EntityId,
@@ -26,7 +26,10 @@ pub enum Trouble {
         denied: Denied,
     },
     /// The realm cannot begin.
-    #[error("the game's first entity, of type {type_id}, was not made: {denied}; mend the game and restart the bases")]
+    #[error(
+        "the game's first entity, of type {type_id}, was not created: {denied}; fix the game and restart the base \
+         processes"
+    )]
     NotBootstrapped {
         /// The type of the bootstrap entity.
         type_id: TypeId,
@@ -43,7 +46,8 @@ pub enum Trouble {
     },
     /// One input caused more work than any may: behaviour calls itself in a circle, or records without end.
     #[error(
-        "{calls} calls and {requests} requests of one input were dropped, with room for {left} B more: behaviour calls itself in a circle, or does too much at once"
+        "{calls} calls and {requests} requests of one input were dropped, with room for {left} B more: behaviour calls \
+         itself recursively, or does too much in one input"
     )]
     Cut {
         /// Dropped calls within the owner.

@@ -196,12 +196,12 @@ impl Writer {
     pub fn offer(&mut self, now: Mono, batch: FrozenBatch) {
         assert!(
             self.wanted(now) != Wanted::Nothing,
-            "batch {} was offered, and none was wanted",
+            "batch {} was offered without a request",
             batch.number
         );
         assert!(
             (batch.owner, batch.epoch) == (self.owner, self.epoch),
-            "batch {} is another's",
+            "batch {} belongs to another owner",
             batch.number
         );
         assert!(
@@ -232,7 +232,7 @@ impl Writer {
         let action = match self.phase {
             Phase::Opening | Phase::Waiting(_) | Phase::Free | Phase::Stopped(_) => return None,
             Phase::Appending(number) => {
-                let kept = self.kept.get_mut(number).expect("what is in flight is kept");
+                let kept = self.kept.get_mut(number).expect("the batch in flight is kept");
                 kept.first_sent.get_or_insert(now);
                 Action::Append {
                     expect: self.last,
@@ -241,7 +241,7 @@ impl Writer {
             }
             Phase::Resolving(_) => Action::ReadLast,
             Phase::Looking => Action::LookAgain,
-            Phase::Recording => Action::RecordOpening(self.opening.expect("what is recorded was closed")),
+            Phase::Recording => Action::RecordOpening(self.opening.expect("the recorded opening was closed")),
             Phase::Confirming => Action::ConfirmEpoch,
         };
         self.asked = Some(Asked {

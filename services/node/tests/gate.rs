@@ -35,7 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn nothing_leaves_early_or_out_of_order(steps in proptest::collection::vec(step(), 1..120)) {
+    fn outputs_leave_in_order_after_their_batch(steps in proptest::collection::vec(step(), 1..120)) {
         let mut gate = Gate::new();
         let (mut newest, mut acknowledged) = (1, 0);
         let mut held: Vec<Output> = Vec::new();
@@ -72,7 +72,7 @@ proptest! {
 }
 
 #[test]
-fn a_shut_gate_is_empty_and_stays_so() {
+fn a_shut_gate_stays_empty() {
     let mut gate = Gate::new();
     gate.push(BatchNumber(1), "frame");
     gate.push_volatile(BatchNumber(0), "position");
@@ -84,7 +84,7 @@ fn a_shut_gate_is_empty_and_stays_so() {
 }
 
 #[test]
-fn a_label_below_one_that_waits_does_not_overtake_it() {
+fn an_output_with_a_lower_label_does_not_overtake() {
     let mut gate = Gate::new();
     gate.push(BatchNumber(5), "first");
     gate.push(BatchNumber(3), "second");
@@ -94,7 +94,7 @@ fn a_label_below_one_that_waits_does_not_overtake_it() {
 }
 
 #[test]
-fn says_when_it_holds_too_much() {
+fn an_overfull_gate_is_reported() {
     let mut gate = Gate::new();
     for _ in 0..WAITING_LIMIT {
         assert!(!gate.is_full());

@@ -44,7 +44,7 @@ fn order(journal: &mut Journal, number: u64) {
 }
 
 #[test]
-fn orders_fill_a_batch_long_before_their_own_bytes_do() {
+fn orders_reserve_more_batch_space_than_their_bytes() {
     let mut journal = journal();
     let mut orders = 0;
     while !journal.is_full() {
@@ -65,7 +65,7 @@ fn orders_fill_a_batch_long_before_their_own_bytes_do() {
 }
 
 #[test]
-fn lives_fill_a_batch_that_makes_db_say_what_they_have() {
+fn activations_reserve_batch_space_for_statements() {
     let mut journal = journal();
     let mut lives = 1;
     while !journal.is_full() {
@@ -85,7 +85,7 @@ fn lives_fill_a_batch_that_makes_db_say_what_they_have() {
 }
 
 #[test]
-fn one_input_may_order_no_more_than_a_transaction_takes() {
+fn orders_of_one_input_fit_one_transaction() {
     let mut journal = journal();
     journal.begin();
     let mut orders = 0;

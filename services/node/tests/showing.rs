@@ -4,7 +4,7 @@
 use annals_def::{EntityType, Located, Schema, Tree, Value, compile};
 use annals_event::{Audience, Body, Cause, Event, Subject};
 use annals_ids::{EntityId, HistoryNumber, Part};
-use annals_node::{Eyes, Showing};
+use annals_node::{Showing, Viewer};
 use annals_wire::client::{ClientMember, Shown, ShownReader, ViewItem, read_properties};
 
 const ENTITY: EntityId = EntityId(7);
@@ -55,13 +55,13 @@ fn invoke(avatar: &EntityType, method: &str, what: u64, audience: Audience) -> E
 }
 
 /// The members and values that a client is sent of these events, with their numbers.
-fn told(schema: &Schema, eyes: Eyes, events: &[Event]) -> Vec<(u64, String)> {
-    told_from_afar(schema, eyes, 0.0, events)
+fn told(schema: &Schema, viewer: Viewer, events: &[Event]) -> Vec<(u64, String)> {
+    told_from_afar(schema, viewer, 0.0, events)
 }
 
-fn told_from_afar(schema: &Schema, eyes: Eyes, distance: f32, events: &[Event]) -> Vec<(u64, String)> {
+fn told_from_afar(schema: &Schema, viewer: Viewer, distance: f32, events: &[Event]) -> Vec<(u64, String)> {
     let avatar = &schema.types()[0];
-    let showing = Showing::new(schema, ENTITY, avatar.id, eyes)
+    let showing = Showing::new(schema, ENTITY, avatar.id, viewer)
         .unwrap()
         .from_afar(distance);
     let numbered = (1..).map(HistoryNumber).zip(events.iter().map(Some));
@@ -92,7 +92,7 @@ fn told_from_afar(schema: &Schema, eyes: Eyes, distance: f32, events: &[Event]) 
 }
 
 #[test]
-fn of_a_member_that_is_send_latest_only_the_newest_event_is_told_and_of_others_all() {
+fn send_latest_only_members_send_the_newest_event_and_others_all() {
     let schema = schema();
     let avatar = &schema.types()[0];
     let events = [
@@ -115,12 +115,15 @@ fn of_a_member_that_is_send_latest_only_the_newest_event_is_told_and_of_others_a
         expected.sort();
         expected
     };
-    assert_eq!(told(&schema, Eyes::Others, &events), expected((7, "onEmote [UInt(7)]")));
-    assert_eq!(told(&schema, Eyes::Own, &events), expected((9, "onEmote [UInt(9)]")));
+    assert_eq!(
+        told(&schema, Viewer::Others, &events),
+        expected((7, "onEmote [UInt(7)]"))
+    );
+    assert_eq!(told(&schema, Viewer::Own, &events), expected((9, "onEmote [UInt(9)]")));
 }
 
 #[test]
-fn of_a_member_that_may_get_lost_the_newest_event_is_told() {
+fn unreliable_members_send_the_newest_event() {
     let schema = schema();
     let avatar = &schema.types()[0];
     let events = [
@@ -130,24 +133,24 @@ fn of_a_member_that_may_get_lost_the_newest_event_is_told() {
         invoke(avatar, "onBlink", 4, Audience::All),
     ];
     let expected = [(3, "glow UInt(3)".to_owned()), (4, "onBlink [UInt(4)]".to_owned())];
-    assert_eq!(told(&schema, Eyes::Others, &events), expected);
+    assert_eq!(told(&schema, Viewer::Others, &events), expected);
 }
 
 #[test]
-fn a_method_with_a_detail_distance_is_told_to_others_within_it_and_to_its_own_client() {
+fn a_method_with_a_detail_distance_reaches_near_clients_and_its_own() {
     let schema = schema();
     let avatar = &schema.types()[0];
     let events = [
         invoke(avatar, "onSigh", 1, Audience::All),
         invoke(avatar, "onSay", 2, Audience::All),
     ];
-    let told = |eyes, distance| {
-        let told = told_from_afar(&schema, eyes, distance, &events);
+    let told = |viewer, distance| {
+        let told = told_from_afar(&schema, viewer, distance, &events);
         told.into_iter().map(|(number, _)| number).collect::<Vec<_>>()
     };
-    assert_eq!(told(Eyes::Others, 30.0), [1, 2]);
-    assert_eq!(told(Eyes::Others, 30.1), [2]);
-    assert_eq!(told(Eyes::Own, 30.1), [1, 2]);
+    assert_eq!(told(Viewer::Others, 30.0), [1, 2]);
+    assert_eq!(told(Viewer::Others, 30.1), [2]);
+    assert_eq!(told(Viewer::Own, 30.1), [1, 2]);
 }
 
 /// Each distribution once, in a part that clients know under its own type.
@@ -187,9 +190,9 @@ const CHEST: &str = r"<root>
 </root>";
 
 /// The names of the shown properties of a type, all of which hold 9: in a full refresh, and when each of them changes.
-fn shown(schema: &Schema, name: &str, eyes: Eyes) -> (Vec<String>, Vec<String>) {
+fn shown(schema: &Schema, name: &str, viewer: Viewer) -> (Vec<String>, Vec<String>) {
     let entity_type = schema.type_named(name).unwrap();
-    let showing = Showing::new(schema, ENTITY, entity_type.id, eyes).unwrap();
+    let showing = Showing::new(schema, ENTITY, entity_type.id, viewer).unwrap();
     let seen_as = schema.entity_type(showing.client_type()).unwrap();
     let name_of = |member: ClientMember| {
         let index = seen_as.client_properties()[usize::from(member.0)];
@@ -228,11 +231,11 @@ fn shown(schema: &Schema, name: &str, eyes: Eyes) -> (Vec<String>, Vec<String>) 
     (whole, changed)
 }
 
-fn expect_shown(schema: &Schema, name: &str, eyes: Eyes, expected: &[&str]) {
-    let (mut whole, changed) = shown(schema, name, eyes);
+fn expect_shown(schema: &Schema, name: &str, viewer: Viewer, expected: &[&str]) {
+    let (mut whole, changed) = shown(schema, name, viewer);
     whole.sort();
-    assert_eq!(whole, expected, "{name} as a whole, with {eyes:?}");
-    assert_eq!(changed, expected, "changes of {name}, with {eyes:?}");
+    assert_eq!(whole, expected, "{name} as a whole, with {viewer:?}");
+    assert_eq!(changed, expected, "changes of {name}, with {viewer:?}");
 }
 
 fn compile_types(types: &[(&str, &str)]) -> Schema {
@@ -247,7 +250,7 @@ fn compile_types(types: &[(&str, &str)]) -> Schema {
 }
 
 #[test]
-fn a_property_is_shown_to_those_of_its_distribution_and_to_nobody_else() {
+fn a_property_is_shown_according_to_its_distribution() {
     let schema = compile_types(&[("Secrets", SECRETS)]);
     let secrets = schema.type_named("Secrets").unwrap();
     let visible = [
@@ -260,25 +263,25 @@ fn a_property_is_shown_to_those_of_its_distribution_and_to_nobody_else() {
         ("others", false, true),
         ("all", true, true),
     ];
-    for (eyes, is_seen) in [(Eyes::Own, 1), (Eyes::Others, 2)] {
-        let showing = Showing::new(&schema, ENTITY, secrets.id, eyes).unwrap();
+    for (viewer, is_seen) in [(Viewer::Own, 1), (Viewer::Others, 2)] {
+        let showing = Showing::new(&schema, ENTITY, secrets.id, viewer).unwrap();
         let mut expected = Vec::new();
         for (name, own, others) in visible {
             let seen = if is_seen == 1 { own } else { others };
             let member = secrets.property_named(name).unwrap().index;
-            assert_eq!(showing.sees(member), seen, "{name} with {eyes:?}");
+            assert_eq!(showing.sees(member), seen, "{name} with {viewer:?}");
             expected.extend(seen.then_some(name));
         }
         expected.sort_unstable();
-        expect_shown(&schema, "Secrets", eyes, &expected);
+        expect_shown(&schema, "Secrets", viewer, &expected);
     }
 }
 
 /// A private member stays private even if the client's type shows it, and one that only the client's type hides has no
 /// number there.
 #[test]
-fn a_client_name_opens_nothing_that_the_type_keeps_to_itself() {
+fn a_client_name_exposes_no_private_member() {
     let schema = compile_types(&[("Chest", CHEST), ("Mimic", MIMIC)]);
-    expect_shown(&schema, "Mimic", Eyes::Others, &["lid"]);
-    expect_shown(&schema, "Mimic", Eyes::Own, &["lid", "prey"]);
+    expect_shown(&schema, "Mimic", Viewer::Others, &["lid"]);
+    expect_shown(&schema, "Mimic", Viewer::Own, &["lid", "prey"]);
 }

@@ -76,8 +76,14 @@ impl PriorityQueue {
     /// If the cap or the largest delta is not positive, or `near` or `per_metre` is negative.
     #[must_use]
     pub fn new(scheme: Scheme, cap: f64) -> Self {
-        assert!(cap > 0.0 && scheme.per_metre >= 0.0, "time goes on");
-        assert!(scheme.near >= 0.0 && scheme.most > 0.0, "a turn puts back");
+        assert!(
+            cap > 0.0 && scheme.per_metre >= 0.0,
+            "cap is positive, and per_metre is not negative"
+        );
+        assert!(
+            scheme.near >= 0.0 && scheme.most > 0.0,
+            "near is not negative, and the largest delta is positive"
+        );
         Self { scheme, cap, time: 0.0 }
     }
 

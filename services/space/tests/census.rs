@@ -45,7 +45,7 @@ fn brute(bodies: &Bodies, space: SpaceId, is_in: impl Fn(Position) -> bool) -> V
 }
 
 #[test]
-fn whoever_is_asked_for_is_found_and_nobody_else() {
+fn range_queries_equal_brute_force() {
     let mut hits = 0;
     let mut census = Census::default();
     for seed in 0..300 {
@@ -89,7 +89,7 @@ fn whoever_is_asked_for_is_found_and_nobody_else() {
 }
 
 #[test]
-fn an_endless_range_finds_everybody_and_an_empty_census_nobody() {
+fn an_infinite_range_finds_all_and_an_empty_census_none() {
     let mut census = Census::default();
     let centre = Spot {
         space: SpaceId(1),

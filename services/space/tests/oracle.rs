@@ -51,7 +51,7 @@ fn areas_of_interest_equal_the_oracle_after_every_round() {
 }
 
 #[test]
-fn so_they_do_where_there_are_many() {
+fn areas_of_interest_equal_the_oracle_in_crowds() {
     let told = equals_the_oracle(FEW * 10, 3);
     assert!(
         told > 100_000,
@@ -80,7 +80,7 @@ fn observer(radius: f32, hysteresis: f32) -> Observer {
 }
 
 #[test]
-fn a_body_in_the_hysteresis_is_kept_only_if_it_is_said_to_have_been_seen() {
+fn a_body_in_the_hysteresis_is_kept_only_if_seen_before() {
     let (own, near, edge, far) = (EntityId(1), EntityId(2), EntityId(3), EntityId(4));
     let mut interest = Interest::default();
     let bodies = [
@@ -95,7 +95,7 @@ fn a_body_in_the_hysteresis_is_kept_only_if_it_is_said_to_have_been_seen() {
     assert!(interest.keep(own, edge));
     assert!(!interest.keep(own, far));
     assert!(!interest.keep(own, own));
-    interest.update(&bodies, &observers, |told| panic!("what was kept stays: {told:?}"));
+    interest.update(&bodies, &observers, |told| panic!("kept entities stay: {told:?}"));
     assert_eq!(interest.seen(own), [near, edge]);
 }
 

@@ -76,7 +76,7 @@ fn the_worked_example_with_a_cap() {
 }
 
 #[test]
-fn what_is_near_has_a_turn_at_every_tick_and_what_is_far_as_often_as_its_delta_says() {
+fn turns_follow_the_distance_delta() {
     let mut crowd = Crowd::new(
         PriorityQueue::default(),
         &[0.0, 10.0, 19.9, 45.0, 120.0, 495.0, 3_000.0],
@@ -90,7 +90,7 @@ fn what_is_near_has_a_turn_at_every_tick_and_what_is_far_as_often_as_its_delta_s
 }
 
 #[test]
-fn who_is_alone_has_a_turn_at_every_tick() {
+fn a_single_entity_has_a_turn_at_every_tick() {
     assert_eq!(
         Crowd::new(PriorityQueue::default(), &[400.0]).turns(100, NO_LIMIT),
         [100]
@@ -98,7 +98,7 @@ fn who_is_alone_has_a_turn_at_every_tick() {
 }
 
 #[test]
-fn where_there_is_too_little_room_turns_are_as_the_deltas_the_other_way_round() {
+fn under_scarcity_turns_are_inverse_to_the_deltas() {
     let mut checked = 0;
     for round in 0..50_usize {
         let count = 2 + round;
@@ -129,7 +129,7 @@ fn where_there_is_too_little_room_turns_are_as_the_deltas_the_other_way_round() 
 }
 
 #[test]
-fn nobody_uses_up_later_what_was_not_needed_before() {
+fn unused_turns_do_not_accumulate() {
     let distances: Vec<f32> = (0..40).map(|at| at as f32 * 10.0).collect();
     let mut crowd = Crowd::new(PriorityQueue::default(), &distances);
     crowd.turns(10_000, NO_LIMIT);
@@ -147,7 +147,7 @@ fn nobody_uses_up_later_what_was_not_needed_before() {
 }
 
 #[test]
-fn somebody_new_has_its_turn_at_once_and_who_walks_away_is_told_of_less_often_by_degrees() {
+fn a_new_entity_has_a_turn_at_once_and_a_leaving_one_gradually_fewer() {
     let mut crowd = Crowd::new(PriorityQueue::default(), &[5.0; 30]);
     crowd.turns(1_000, 3);
     crowd.entities.push((400.0, crowd.queue.enter()));

@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changes_nothing_is_neither_kept_nor_counted() {
+    fn writes_without_effect_are_neither_kept_nor_counted() {
         let mut draft = Draft::new(64);
         let none = KeyRange::new(&b"k"[..], &b"k"[..]);
         let clear = || Mutation::ClearRange { range: none.clone() };

@@ -14,7 +14,7 @@ pub enum StoreError {
     Conflict,
     /// The read version is no longer kept. Nothing was applied.
     #[error(
-        "the transaction is older than {} s; do the same in smaller transactions",
+        "the transaction is older than {} s; use smaller transactions",
         limits::TRANSACTION_AGE.as_secs()
     )]
     TooOld,
@@ -59,19 +59,19 @@ pub enum StoreError {
     TooManyWatches,
     /// The commit may or may not have been applied. Only an idempotency key or a look at the data can tell; see
     /// [`crate::Store::run_once`].
-    #[error("the answer to a commit was lost: it may have been applied or not")]
+    #[error("the answer to a commit was lost: the commit may have been applied or not")]
     CommitUnknown,
     /// The store cannot be reached or is not ready. Nothing was applied.
     #[error("the store is not available: {0}")]
     Unavailable(Arc<str>),
     /// The store's client library rejected the request. Nothing was applied.
-    #[error("the store refuses what it is asked: {0}")]
+    #[error("the store rejected the request: {0}")]
     Refused(Arc<str>),
     /// A write to the store's disk failed. The store acknowledges nothing more until it is reopened.
     #[error("the store has stopped after a failed write ({0}); free or replace the disk, then start it again")]
     Poisoned(Arc<str>),
     /// Data read from the disk or received from the peer differs from what was written.
-    #[error("the store cannot make sense of what it reads: {0}")]
+    #[error("the store read malformed data: {0}")]
     Corrupt(Arc<str>),
 }
 

@@ -50,7 +50,7 @@ mod tests {
     use crate::{MemoryStore, immediate};
 
     #[test]
-    fn the_greatest_of_each_figure_is_kept() {
+    fn the_maximum_of_each_figure_is_kept() {
         let store = MemoryStore::new().store();
         let commit = |rows: u8, value: &[u8], read: bool| {
             let transaction = store.begin();

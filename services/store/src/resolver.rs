@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_bound_the_older_half_is_forgotten_and_never_misjudged() {
+    fn at_the_bound_old_writes_are_evicted_and_later_ones_still_conflict() {
         let mut resolver = Resolver {
             most: 4_000,
             ..Resolver::new(Version(0))

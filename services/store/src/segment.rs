@@ -110,10 +110,10 @@ pub struct Segment {
 pub fn seal(shard: Shard, mut leaves: Vec<Leaf>) -> Result<(Segment, Vec<Vec<u8>>), StoreError> {
     let consecutive = leaves.windows(2).all(|pair| pair[0].leaf.0 + 1 == pair[1].leaf.0);
     let (Some(first), Some(last)) = (leaves.first(), leaves.last()) else {
-        return Err(corrupt("a segment of nothing"));
+        return Err(corrupt("a segment without leaves"));
     };
     if !consecutive || leaves.len() > SEGMENT_LEAVES {
-        return Err(corrupt("a segment of leaves that do not follow one another"));
+        return Err(corrupt("a segment whose leaves are not consecutive"));
     }
     let mut segment = Segment {
         shard,
@@ -190,7 +190,7 @@ impl Segment {
         let bytes =
             zstd::bulk::decompress(stored, block.bytes as usize).map_err(|_| damaged("cannot be decompressed"))?;
         if bytes.len() != block.bytes as usize {
-            return Err(damaged("is of another size than was sealed"));
+            return Err(damaged("has another size than was sealed"));
         }
         let mut fields = Fields::of("a block of a segment", &bytes);
         let mut leaves = Vec::new();
@@ -265,7 +265,7 @@ impl Segment {
         if found != *self {
             let (first, last) = (self.first, self.last);
             return Err(corrupt(&format!(
-                "the index of the segment of leaves {first} to {last} is not that of its blocks"
+                "the index of the segment of leaves {first} to {last} does not match its blocks"
             )));
         }
         leaves.sort_by_key(|leaf| leaf.leaf);
@@ -274,7 +274,7 @@ impl Segment {
             .all(|(expected, leaf)| expected == leaf.leaf.0);
         if !dense || leaves.len() as u64 != self.leaves() {
             return Err(corrupt(&format!(
-                "the segment of leaves {} to {} holds others",
+                "the segment of leaves {} to {} holds other leaves",
                 self.first, self.last
             )));
         }
@@ -446,7 +446,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_sealed_is_read_back(leaves in leaves()) {
+        fn sealed_segments_round_trip(leaves in leaves()) {
             let (segment, blocks) = seal(Shard(3), leaves.clone()).expect("it can be sealed");
             prop_assert_eq!(Segment::decode(&segment.encode()), Ok(segment.clone()));
             prop_assert_eq!(segment.leaves(), leaves.len() as u64);
@@ -464,7 +464,7 @@ mod tests {
         }
 
         #[test]
-        fn every_flipped_bit_shows(leaves in leaves(), at in any::<prop::sample::Index>(), bit in 0..8_u32) {
+        fn every_flipped_bit_is_detected(leaves in leaves(), at in any::<prop::sample::Index>(), bit in 0..8_u32) {
             let (segment, mut blocks) = seal(Shard(0), leaves).expect("it can be sealed");
             let mut index = segment.encode();
             let place = at.index(index.len());
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn only_leaves_that_follow_one_another_are_sealed() {
+    fn only_consecutive_leaves_are_sealed() {
         let leaf = |leaf| Leaf {
             leaf: LeafIndex(leaf),
             owner: OwnerId(1),

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn old_values_are_read_for_five_seconds_and_then_forgotten() {
+    fn old_versions_are_readable_for_five_seconds() {
         let mut state = StoreState::new();
         let at = |seconds| Duration::from_secs(seconds);
         let first = state.commit(at(0), &set(b"k", b"1")).unwrap().version;

@@ -97,7 +97,7 @@ pub enum TupleError {
     #[error("a tuple ends within an element")]
     Truncated,
     /// The element is of another kind.
-    #[error("a tuple holds an element of code {found:#04x} where {wanted} is wanted")]
+    #[error("a tuple holds an element of code {found:#04x} where {wanted} is expected")]
     Unexpected {
         /// Its first byte.
         found: u8,
@@ -111,7 +111,7 @@ pub enum TupleError {
     #[error("a tuple holds a text that is not UTF-8")]
     BadText,
     /// Bytes remain after the end of the tuple.
-    #[error("a tuple goes on for {0} B after its last element")]
+    #[error("a tuple has {0} B after its last element")]
     Trailing(usize),
 }
 
@@ -306,7 +306,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_is_unpacked(tuple in prop::collection::vec(element(), 0..5)) {
+        fn pack_and_unpack_round_trip(tuple in prop::collection::vec(element(), 0..5)) {
             prop_assert_eq!(unpack(&pack(&tuple), &tuple), Ok(tuple));
         }
 
@@ -322,7 +322,7 @@ mod tests {
         }
 
         #[test]
-        fn anything_else_is_refused_or_the_only_encoding(bytes in prop::collection::vec(prop_oneof![0u8..3, 0x0cu8..0x1d, any::<u8>()], 0..12)) {
+        fn other_bytes_are_rejected_or_canonical(bytes in prop::collection::vec(prop_oneof![0u8..3, 0x0cu8..0x1d, any::<u8>()], 0..12)) {
             for integer in [true, false] {
                 let mut unpacker = Unpacker::new(&bytes);
                 let packed = if integer {

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn their_number_is_bounded_and_the_unwanted_make_room() {
+    fn watches_are_bounded_and_dropped_ones_make_room() {
         let mut watches = Watches::default();
         for waiter in 0..WATCHES {
             assert_eq!(watches.add(Bytes::from_static(b"k"), None, None, waiter), None);

@@ -43,7 +43,7 @@ fn a_directory_that_cannot_be_used_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_restart_keeps_what_was_committed_and_goes_on_after_it() {
+async fn a_restart_keeps_commits_and_continues_after_them() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut newest = annals_store::Version(0);
     let mut before = None;
@@ -72,7 +72,7 @@ async fn a_restart_keeps_what_was_committed_and_goes_on_after_it() {
 }
 
 #[tokio::test]
-async fn waiting_watches_of_callers_that_gave_up_make_room() {
+async fn abandoned_watches_are_removed() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let store = open(directory.path()).store();
     for _ in 0..annals_store::limits::WATCHES {
@@ -87,7 +87,7 @@ async fn waiting_watches_of_callers_that_gave_up_make_room() {
 }
 
 #[tokio::test]
-async fn commits_that_the_disk_has_lost_are_missed() {
+async fn commits_lost_by_the_disk_are_detected() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let store = open(directory.path()).store();
     for number in 0..100_u8 {
@@ -129,7 +129,7 @@ async fn commits_that_the_disk_has_lost_are_missed() {
 /// A full disk or a crash may end a write at any byte; after it come the zeros that the journal was allocated with, or
 /// nothing.
 #[tokio::test]
-async fn a_torn_commit_was_never_made() {
+async fn a_torn_commit_is_discarded() {
     let written = tempfile::tempdir().expect("a temporary directory");
     let store = open(written.path()).store();
     set(&store, b"kept", b"as it was").await.expect("committed");
@@ -406,11 +406,11 @@ fn child_that_writes_until_the_disk_is_full() {
         assert!(refused.to_string().contains("failed write"), "{refused}");
         assert!(
             matches!(store.begin().get(b"small").await, Err(StoreError::Poisoned(_))),
-            "nor does it begin anything"
+            "nor does it begin a transaction"
         );
         assert!(
             matches!(waiting.await, Err(StoreError::Poisoned(_))),
-            "who waits is told"
+            "waiting callers receive the error"
         );
         println!("\npoisoned as it should be");
     });

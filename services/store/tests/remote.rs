@@ -34,7 +34,7 @@ impl Served {
         // It is served once it answers: before that, no one receives requests.
         let client = remote(nats).await;
         while client.begin().read_version().await.is_err() {
-            assert!(!served.server.is_finished(), "it is served no longer");
+            assert!(!served.server.is_finished(), "it is no longer served");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         served
@@ -70,10 +70,10 @@ async fn a_store_over_nats_conforms() {
 }
 
 #[tokio::test]
-async fn where_nobody_serves_it_the_store_is_unavailable() {
+async fn a_store_without_a_server_is_unavailable() {
     let nats = NatsServer::start("");
     let backend = remote(&nats).await.backend();
-    let error = backend.read_version().await.expect_err("nobody is there");
+    let error = backend.read_version().await.expect_err("there is no server");
     assert!(
         matches!(&error, StoreError::Unavailable(why) if why.contains("is db running?")),
         "{error}"
@@ -81,10 +81,10 @@ async fn where_nobody_serves_it_the_store_is_unavailable() {
     let error = backend
         .commit(annals_store::CommitRequest::default())
         .await
-        .expect_err("nobody is there");
+        .expect_err("there is no server");
     assert!(
         matches!(error, StoreError::Unavailable(_)),
-        "nobody took the commit, and that is known: {error}"
+        "the commit was not sent, and that is known: {error}"
     );
 }
 
@@ -97,7 +97,7 @@ async fn a_commit_without_an_answer_is_unknown() {
     // Until the server knows the subscription, it reports that there is no responder.
     let commit = async || loop {
         match set(&store, b"k", b"1").await {
-            Err(StoreError::Unavailable(why)) if why.contains("nobody serves") => {}
+            Err(StoreError::Unavailable(why)) if why.contains("no process serves") => {}
             result => return result,
         }
     };
@@ -110,7 +110,7 @@ async fn a_commit_without_an_answer_is_unknown() {
 }
 
 #[tokio::test]
-async fn garbage_is_answered_with_an_error_and_does_no_harm() {
+async fn malformed_requests_are_answered_with_an_error() {
     let nats = NatsServer::start("");
     let memory = MemoryStore::new();
     let served = Served::new(&nats, memory.store()).await;
@@ -130,12 +130,12 @@ async fn garbage_is_answered_with_an_error_and_does_no_harm() {
         assert!(!answer.payload.is_empty());
     }
     assert!(memory.rows().is_empty());
-    set(&remote(&nats).await, b"k", b"1").await.expect("it works on");
+    set(&remote(&nats).await, b"k", b"1").await.expect("it continues");
     served.stop().await;
 }
 
 #[tokio::test]
-async fn a_nats_server_that_takes_only_small_messages_is_named() {
+async fn a_nats_server_with_a_small_message_limit_is_reported() {
     let nats = NatsServer::start("max_payload: 65536");
     let client = nats.connect().await;
     let refused = serve(
@@ -157,7 +157,7 @@ async fn a_nats_server_that_takes_only_small_messages_is_named() {
 }
 
 #[tokio::test]
-async fn a_watch_outlives_the_process_that_serves_it() {
+async fn a_watch_survives_a_restart_of_its_server() {
     let nats = NatsServer::start("");
     let memory = MemoryStore::new();
     let first = Served::new(&nats, memory.store()).await;

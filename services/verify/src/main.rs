@@ -29,18 +29,18 @@ const ZIP: &[u8] = b"PK";
 #[derive(Debug, Parser)]
 #[command(name = "annals-verify", version)]
 struct CommandLine {
-    /// The bundle, or the receipt
+    /// Bundle or receipt to check
     file: PathBuf,
-    /// The log's key, as you know it from elsewhere: NAME+ID+BASE64; several may be given
+    /// The log's verifier key, from an independent source: NAME+ID+BASE64; may be given several times
     #[arg(long, value_name = "KEY", value_parser = key)]
     key: Vec<VerifierKey>,
-    /// A checkpoint of the log that you, or somebody whom you trust, has kept; several may be given
+    /// A checkpoint of the log, kept by you or by a party that you trust; may be given several times
     #[arg(long, value_name = "FILE")]
     checkpoint: Vec<PathBuf>,
-    /// The key of a witness whom you trust; several may be given
+    /// The verifier key of a trusted witness; may be given several times
     #[arg(long, value_name = "KEY", value_parser = key)]
     witness: Vec<VerifierKey>,
-    /// How many of these witnesses must have cosigned
+    /// Minimum number of these witnesses that must have cosigned
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     quorum: usize,
 }
@@ -58,19 +58,19 @@ enum Unread {
         #[source]
         source: io::Error,
     },
-    #[error("{} is no checkpoint that was kept", path.display())]
+    #[error("{} is not a checkpoint", path.display())]
     Note {
         path: PathBuf,
         #[source]
         source: NoteError,
     },
-    #[error("there is nothing to be said of {}", path.display())]
+    #[error("{} cannot be checked", path.display())]
     NoVerdict {
         path: PathBuf,
         #[source]
         source: Box<Wrong>,
     },
-    #[error("nobody takes what is printed")]
+    #[error("standard output cannot be written")]
     Print(#[from] io::Error),
 }
 

@@ -132,7 +132,7 @@ async fn counts() -> Vec<Figure> {
             per_batch(last_keys),
             per_batch(first_keys),
             "keys",
-            note("read or passed over, deleted ones included,"),
+            note("read or skipped, including deleted ones,"),
         ),
         Figure::against(
             "bytes_over_age",
@@ -211,5 +211,5 @@ impl Realm {
 fn process_time() -> Duration {
     clock_gettime(ClockId::ProcessCPUTime)
         .try_into()
-        .expect("no process has worked for a negative time")
+        .expect("process CPU time is not negative")
 }

@@ -59,7 +59,7 @@ pub fn run() -> Vec<Figure> {
 }
 
 pub(crate) async fn write(data: &Path, plan: Plan) -> Made {
-    std::fs::create_dir_all(data).expect("the disk takes it");
+    std::fs::create_dir_all(data).expect("the disk accepts it");
     let store = EmbeddedStore::open(&data.join("store")).expect("a new store").store();
     make(&store, plan).await
 }
@@ -101,7 +101,7 @@ async fn measure(folder: &Path, made: &Made) -> Vec<Figure> {
             found.p50 * 1e-3,
             scanning.as_secs_f64() * 1e3,
             "ms",
-            format!("an item's way, p50; {about}; baseline: looking through the archive once"),
+            format!("an item's history, p50; {about}; baseline: one scan of the archive"),
         ),
         Figure::alone(
             "audit_item_p99",
@@ -126,7 +126,7 @@ async fn scan(store: &Store, serial: Serial) -> usize {
     let mut found = 0;
     for segment in read_segments(store, SHARD).await.expect("segments") {
         for leaf in read_leaves(store, &segment).await.expect("leaves") {
-            let bytes = leaf.archived.whole().expect("nothing was let go");
+            let bytes = leaf.archived.whole().expect("no events were deleted");
             let batch = Batch::read(&bytes).expect("a batch");
             for event in &batch.events {
                 if let Body::Entered { entry: Some(entry), .. } = &event.body {
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_archive_is_measured_like_a_large_one() {
+    fn the_benchmark_runs_on_a_small_archive() {
         let folder = tempfile::tempdir().expect("a folder");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");

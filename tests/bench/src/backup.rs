@@ -43,7 +43,7 @@ pub fn run() -> Vec<Figure> {
 async fn measure(directory: &Path) -> Vec<Figure> {
     let data = directory.join("realm");
     let files = data.join("store");
-    fs::create_dir_all(&data).expect("the disk takes it");
+    fs::create_dir_all(&data).expect("the disk accepts it");
     let bytes = {
         let store = EmbeddedStore::open(&files).expect("a new store").store();
         fill(&store).await
@@ -51,7 +51,7 @@ async fn measure(directory: &Path) -> Vec<Figure> {
     let (mut making, mut restoring, mut copying) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     for turn in 0..TURNS {
         let began = Instant::now();
-        copy(&files, &directory.join(format!("copy-{turn}"))).expect("the disk takes it");
+        copy(&files, &directory.join(format!("copy-{turn}"))).expect("the disk accepts it");
         copying += began.elapsed();
         let backups = directory.join(format!("backups-{turn}"));
         let restored = directory.join(format!("restored-{turn}"));
@@ -81,7 +81,7 @@ async fn measure(directory: &Path) -> Vec<Figure> {
             rate(restoring),
             rate(copying),
             "MB/s",
-            note("read, checked, its cut looked for, folded anew"),
+            note("read, check, find the cut, fold"),
         ),
     ]
 }
@@ -147,7 +147,7 @@ async fn written(store: &Store) -> (Arc<Schema>, Vec<FrozenBatch>) {
     let seen = Grants::watch(store).await.expect("a store");
     let grants = Grants::lead(store.clone(), ProcessId(1), seen)
         .await
-        .expect("nobody leads");
+        .expect("no other db leads");
     let encoded = schema.encode();
     let begun = grants.begin_realm(WallTime(1), schema.fingerprint(), &encoded);
     begun.await.expect("a realm");

@@ -244,7 +244,7 @@ impl Baseline for Ours {
     }
 
     fn remove(&mut self, _: usize) {
-        unreachable!("nobody leaves while it is measured");
+        unreachable!("no entity leaves during the measurement");
     }
 
     fn observe(&mut self, entity: usize, at: [f32; 2], radius: f32, hysteresis: f32) {
@@ -260,7 +260,7 @@ impl Baseline for Ours {
     }
 
     fn forget(&mut self, _: usize) {
-        unreachable!("nobody leaves while it is measured");
+        unreachable!("no entity leaves during the measurement");
     }
 
     fn update(&mut self, events: &mut Vec<Event>) {

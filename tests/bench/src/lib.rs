@@ -102,7 +102,7 @@ impl Percentiles {
 pub(crate) fn busy() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime)
         .try_into()
-        .expect("no thread has worked for a negative time")
+        .expect("thread CPU time is not negative")
 }
 
 /// A name, and the function that measures it.

@@ -82,7 +82,7 @@ async fn append_vs_raw(directory: &Path) -> Figure {
         batches += appended.batches / f64::from(TURNS);
         bare += published.bytes / f64::from(TURNS);
         for stream in [history.stream(), raw.stream()] {
-            stream.purge().await.expect("the disk gets its room back");
+            stream.purge().await.expect("the file is deleted");
         }
     }
     let megabytes = 1e-6;
@@ -423,7 +423,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_have_the_size_they_are_said_to_have() {
+    fn events_have_the_stated_size() {
         let mut core = Core::new(OwnerId(1));
         core.next_batch();
         let batch = core.next_batch();

@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         .find(|name| !SUBJECTS.iter().any(|(subject, _)| subject == name))
     {
         let known: Vec<&str> = SUBJECTS.iter().map(|(subject, _)| *subject).collect();
-        eprintln!("bench: there is no subject {unknown}; there are: {}", known.join(", "));
+        eprintln!("bench: unknown subject {unknown}; known: {}", known.join(", "));
         return ExitCode::from(2);
     }
     let mut figures = Vec::new();

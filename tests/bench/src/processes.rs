@@ -25,7 +25,7 @@ pub(crate) struct Load {
 pub(crate) fn below(id: u32) -> Vec<Process> {
     let mut children: BTreeMap<u32, Vec<Process>> = BTreeMap::new();
     let mut found = Vec::new();
-    let entries = fs::read_dir("/proc").expect("Linux tells of processes");
+    let entries = fs::read_dir("/proc").expect("/proc describes processes");
     let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     for (process, parent) in ids.filter_map(read) {
         if process.id == id {

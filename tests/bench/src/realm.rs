@@ -64,7 +64,7 @@ impl Realm {
             .arg("--data")
             .arg(directory.join("realm"))
             .stdin(Stdio::null())
-            .stderr(file.try_clone().expect("a file can be had twice"))
+            .stderr(file.try_clone().expect("a file handle can be cloned"))
             .stdout(file);
         let mut up = Child::spawn(command).unwrap_or_else(|error| {
             panic!(
@@ -78,7 +78,7 @@ impl Realm {
             if let Some((login, nats)) = addresses(&text) {
                 return Self { up, login, nats };
             }
-            let ended = up.ended().expect("it can be looked at");
+            let ended = up.ended().expect("its status can be read");
             assert!(
                 ended.is_none() && Instant::now() < patience,
                 "the realm did not come up:\n{text}"
@@ -96,7 +96,7 @@ impl Realm {
         let process = i32::try_from(self.up.id()).ok().and_then(Pid::from_raw);
         kill_process(process.expect("a process has an id"), Signal::INT).expect("it runs");
         let patience = Instant::now() + PATIENCE;
-        while self.up.ended().expect("it can be looked at").is_none() {
+        while self.up.ended().expect("its status can be read").is_none() {
             assert!(Instant::now() < patience, "the realm did not stop");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_once_all_of_them_are_there() {
+    fn addresses_are_read_only_when_complete() {
         let hash = Hash([7; 32]);
         let said = format!(
             "realm bench is up: clients log in at 127.0.0.1:7\nfingerprint: {hash}\nnats nats://127.0.0.1:4222"

@@ -262,7 +262,7 @@ fn start_bots(realm: &Realm, bots: usize, directory: &Path) -> (Child, std::path
 
 async fn report(bots: &mut Child, said: &Path) -> Told {
     let patience = Instant::now() + PATIENCE;
-    while bots.ended().expect("it can be looked at").is_none() {
+    while bots.ended().expect("its status can be read").is_none() {
         assert!(Instant::now() < patience, "the bots did not end");
         sleep(Duration::from_millis(50)).await;
     }

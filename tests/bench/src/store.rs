@@ -114,7 +114,7 @@ fn bare_syncs(file: &mut File) -> f64 {
         while Instant::now() < end {
             file.write_all(&bytes)
                 .and_then(|()| file.sync_data())
-                .expect("the disk takes it");
+                .expect("the disk accepts it");
             count += 1;
         }
         count

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_crowd_is_shown_what_the_bare_loop_sees() {
+    fn the_core_shows_the_same_entities_as_the_bare_loop() {
         let size = 500;
         let mut crowd = Crowd::new(&Layout::of(size), || 0);
         for _ in 0..WARM_UP {

@@ -67,7 +67,7 @@ pub fn run() -> Vec<Figure> {
         figures.extend(runtime.block_on(hashed(&folder, name, plan)));
     }
     let folded = folder.path().join("folded");
-    fs::create_dir_all(&folded).expect("the disk takes it");
+    fs::create_dir_all(&folded).expect("the disk accepts it");
     let whole = runtime.block_on(async {
         let store = EmbeddedStore::open(&folded.join("store")).expect("a new store").store();
         fill(&store).await
@@ -139,14 +139,14 @@ async fn prepare(data: &Path, plain: &Path) -> u64 {
         .expect("a store");
     let mut tiler = folder.tiler();
     while tiler.tile_next().await.expect("a store").is_some() {}
-    let mut file = BufWriter::new(File::create(plain).expect("the disk takes it"));
+    let mut file = BufWriter::new(File::create(plain).expect("the disk accepts it"));
     let mut bytes = 0;
     each_batch(&store, |batch| {
-        file.write_all(batch).expect("the disk takes it");
+        file.write_all(batch).expect("the disk accepts it");
         bytes += batch.len() as u64;
     })
     .await;
-    file.flush().expect("the disk takes it");
+    file.flush().expect("the disk accepts it");
     bytes
 }
 

@@ -17,7 +17,7 @@ fn counted() -> usize {
 }
 
 #[test]
-fn a_tick_asks_for_little_memory_and_no_more_of_it_for_each_where_there_are_many() {
+fn allocations_per_entity_are_few_and_independent_of_the_entity_count() {
     let (few, many) = (allocations(1_000, counted), allocations(4_000, counted));
     println!("pieces of memory per entity and tick: {few:.2} of 1,000, {many:.2} of 4,000");
     assert!(few > 0.0, "it is counted");

@@ -4,7 +4,7 @@ use annals_bench::volatile::{KINDS, Parts, measure};
 
 /// Uses other seeds than the measured ones, and shorter walks.
 #[test]
-fn every_kind_of_walk_stays_below_the_promise() {
+fn every_kind_of_walk_stays_within_the_promised_size() {
     for (name, gait) in KINDS {
         for parts in [Parts::Ground, Parts::Flying] {
             for loss in [0, 20] {

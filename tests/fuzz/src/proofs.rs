@@ -20,7 +20,7 @@ pub(crate) fn signed_note(bytes: &[u8]) {
     if let Ok(record) = KeyRecord::parse(bytes) {
         assert_eq!(record.to_string().as_bytes(), bytes);
         let named = record.follows(&record.key, "example.com/behind-the-sofa");
-        assert!(named.is_err(), "nobody has signed it");
+        assert!(named.is_err(), "it is unsigned");
     }
     let Ok(text) = str::from_utf8(bytes) else { return };
     one_form::<Checkpoint>(text);

@@ -19,7 +19,7 @@ const LONGEST: usize = 8 << 10;
 const EDGES: [u8; 8] = [0, 1, 0x7f, 0x80, 0xfe, 0xff, 0x20, b'<'];
 
 #[test]
-fn every_target_keeps_its_promises_on_its_corpus() {
+fn all_targets_pass_on_their_corpora() {
     for target in TARGETS {
         let corpus = corpus(target);
         assert!(!corpus.is_empty(), "{} has no corpus", target.name);
@@ -31,7 +31,7 @@ fn every_target_keeps_its_promises_on_its_corpus() {
 }
 
 #[test]
-fn every_target_keeps_its_promises_on_mutations() {
+fn all_targets_pass_on_mutated_corpora() {
     let number = |name, default| env::var(name).map_or(default, |n| n.parse().expect("a number"));
     let (count, seed) = (
         number("ANNALS_FUZZ_MUTATIONS", MUTATIONS),
@@ -53,7 +53,7 @@ fn every_target_keeps_its_promises_on_mutations() {
 }
 
 #[test]
-fn the_corpus_has_no_folder_without_a_target() {
+fn every_corpus_folder_has_a_target() {
     for folder in fs::read_dir(folder()).expect("the corpus") {
         let name = folder.expect("an entry").file_name();
         assert!(

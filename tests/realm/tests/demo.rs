@@ -12,25 +12,25 @@ use std::{
 use tempfile::TempDir;
 
 /// Maximum concurrent realms: most of their time is waiting.
-const AT_ONCE: u32 = 4;
+const MAX_CONCURRENT: u32 = 4;
 
 /// Number of running realms.
 static RUNNING: (Mutex<u32>, Condvar) = (Mutex::new(0), Condvar::new());
 
 /// A permit to run a realm, released when dropped.
-struct Turn;
+struct Permit;
 
-impl Turn {
+impl Permit {
     fn take() -> Self {
         let (running, ended) = &RUNNING;
         let running = running.lock().unwrap_or_else(PoisonError::into_inner);
-        let free = ended.wait_while(running, |running| *running >= AT_ONCE);
+        let free = ended.wait_while(running, |running| *running >= MAX_CONCURRENT);
         *free.unwrap_or_else(PoisonError::into_inner) += 1;
         Self
     }
 }
 
-impl Drop for Turn {
+impl Drop for Permit {
     fn drop(&mut self) {
         let (running, ended) = &RUNNING;
         *running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
@@ -77,7 +77,7 @@ fn demonstrate(world: Option<&Path>, bots: u32, seconds: Option<u32>, flags: &[&
         println!("SKIPPED: the services' binaries are not built; `make test` builds them");
         return None;
     };
-    let _turn = Turn::take();
+    let _permit = Permit::take();
     let folder = tempfile::tempdir().expect("a folder for the realm");
     let mut command = Command::new(annals);
     command.arg("demo").current_dir(repository());
@@ -120,7 +120,7 @@ fn repository() -> PathBuf {
 }
 
 #[test]
-fn the_sample_world_survives_a_killed_cell_and_a_killed_base() {
+fn the_demo_passes_with_a_killed_cell_and_a_killed_base() {
     let Some(played) = succeed(None, 8, Some(24)) else {
         return;
     };
@@ -195,12 +195,12 @@ fn answers_agree(played: &Played, item: &serde_json::Value) {
 }
 
 #[test]
-fn it_fails_when_one_archived_event_is_missing() {
+fn the_demo_fails_if_an_archived_event_is_missing() {
     let Some(played) = demonstrate(None, 4, Some(9), &["--tamper"]) else {
         return;
     };
     let Played { code, text, .. } = &played;
-    assert_eq!(*code, Some(1), "an event is missing, and nobody minds");
+    assert_eq!(*code, Some(1), "the missing event was not reported");
     let (_, removed) = text
         .split_once("taken out of the archive: ")
         .expect("what was taken out");
@@ -218,7 +218,7 @@ fn it_fails_when_one_archived_event_is_missing() {
     assert!(verdict.contains("demo: FAILED"), "it says so");
     let (code, said) = played.ask(&["item", "1"]);
     assert_eq!(code, Some(1), "nothing is answered from it: {said}");
-    assert!(said.contains("what the answer rests on is not as it was"), "{said}");
+    assert!(said.contains("the data that the answer rests on was changed"), "{said}");
 }
 
 /// A world of many types, with 197 exposed methods and 203 properties beside those of its account, as a shipped game
@@ -295,7 +295,7 @@ fn big_world() -> TempDir {
 
 /// The duration is computed and printed beforehand; with less time there is another verdict, and another exit code.
 #[test]
-fn a_big_world_is_driven_wholly_in_the_time_that_is_printed() {
+fn a_big_world_is_exercised_completely_in_the_printed_duration() {
     let world = big_world();
     let Some(played) = demonstrate(Some(world.path()), 20, None, &[]) else {
         return;
@@ -322,7 +322,7 @@ fn a_big_world_is_driven_wholly_in_the_time_that_is_printed() {
 
 /// Each with as many bots, and for as long, as it takes to drive everything in it.
 #[test]
-fn published_games_survive_them_too() {
+fn the_demo_passes_on_published_games() {
     let corpus = std::env::var_os("ANNALS_CORPUS").map_or_else(|| repository().join("../shared/corpus"), PathBuf::from);
     let Ok(entries) = std::fs::read_dir(&corpus) else {
         println!(

@@ -56,7 +56,11 @@ impl Archive {
                         .unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));
                     if let Some(thinned) = thinned {
                         let left = Thinned::of(&batch).write();
-                        assert!(thinned == left, "seed {}: leaf {leaf} lost what it may not", world.seed);
+                        assert!(
+                            thinned == left,
+                            "seed {}: leaf {leaf} lost protected events",
+                            world.seed
+                        );
                     }
                     archive.take(owner, leaf, batch);
                 }

@@ -46,7 +46,7 @@ mod tests {
     use crate::fault::{Blow, Trouble};
 
     #[test]
-    fn what_never_struck_is_named() {
+    fn faults_that_never_occurred_are_named() {
         let mut coverage = Coverage::default();
         for kind in Kind::all().filter(|kind| *kind != Kind::Blow(Blow::TornWrite)) {
             coverage.add(&BTreeMap::from([(kind, 2), (Kind::Trouble(Trouble::Drop), 3)]));

@@ -85,26 +85,26 @@ impl Blow {
 
     fn word(self) -> &'static str {
         match self {
-            Self::CrashCell => "a cell process dies",
-            Self::CrashBase => "a base process dies",
-            Self::CrashLedger => "the ledger's holder dies",
-            Self::Pause => "a process stops and wakes",
-            Self::CutOff => "a process is cut off",
-            Self::CutFromPeers => "a process is cut off from its peers",
-            Self::CutFromDirector => "a process is cut off from the director",
+            Self::CrashCell => "a cell process crashes",
+            Self::CrashBase => "a base process crashes",
+            Self::CrashLedger => "the ledger's holder crashes",
+            Self::Pause => "a process is paused",
+            Self::CutOff => "a process is partitioned",
+            Self::CutFromPeers => "a process is partitioned from its peers",
+            Self::CutFromDirector => "a process is partitioned from the director",
             Self::ClockJump => "a clock jumps",
-            Self::CrashDirector => "the director dies",
-            Self::PauseDirector => "the director stops and wakes",
-            Self::CrashDb => "db dies",
-            Self::PauseDb => "db stops and wakes",
+            Self::CrashDirector => "the director crashes",
+            Self::PauseDirector => "the director is paused",
+            Self::CrashDb => "db crashes",
+            Self::PauseDb => "db is paused",
             Self::LoseMessage => "the log loses a message in its middle",
             Self::LoseTail => "the log loses its tail",
             Self::TornWrite => "a write is torn",
             Self::SlowDisk => "the disk is slow",
-            Self::LogAway => "the log is away",
-            Self::StoreAway => "the store is away",
+            Self::LogAway => "the log is unavailable",
+            Self::StoreAway => "the store is unavailable",
             Self::Disconnect => "a connection breaks",
-            Self::CrashMidway => "a cell dies in a hand-over",
+            Self::CrashMidway => "a cell crashes in a hand-over",
         }
     }
 }
@@ -154,14 +154,14 @@ impl Trouble {
         match self {
             Self::Drop => "the bus loses a message",
             Self::Duplicate => "the bus repeats a message",
-            Self::Delay => "the bus holds a message back",
+            Self::Delay => "the bus delays a message",
             Self::LostAppend => "an append is lost",
-            Self::LateAppend => "an append comes late",
+            Self::LateAppend => "an append is late",
             Self::LostAnswer => "an answer is lost",
             Self::Conflict => "a transaction conflicts",
             Self::UnknownDone => "a commit's answer is lost",
             Self::UnknownLost => "a commit is lost",
-            Self::UnknownLate => "a commit comes late",
+            Self::UnknownLate => "a commit is late",
         }
     }
 }

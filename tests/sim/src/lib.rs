@@ -64,7 +64,7 @@ pub struct Report {
     /// Cell parts whose destruction another part requested.
     pub ended: usize,
     /// Bytes of batches that retention deleted.
-    pub let_go: u64,
+    pub deleted: u64,
     /// Boundary moves, and cells added or retired.
     pub redrawn: u64,
     /// Logged entries of space data.
@@ -202,7 +202,7 @@ fn report(world: &World, archive: &Archive) -> Report {
         heard: told
             .filter(|told| matches!(told, annals_client::Event::SpaceDataChanged { .. }))
             .count(),
-        let_go: world.let_go,
+        deleted: world.deleted,
         redrawn: world.redrawn,
         marched: world.parade.marched,
         struck: world.struck.clone(),

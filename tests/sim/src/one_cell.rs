@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_in_between_is_in_view_if_it_was_and_nothing_on_the_way_decided_otherwise() {
+    fn an_entity_in_the_hysteresis_keeps_its_state_unless_it_crossed_a_radius() {
         let mut own = trace(&[0.0], 0.0);
         own.look(SIGHT);
         let of = |places: &[f32], appeal, was| judge(&own, &trace(places, appeal), was);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn who_saw_otherwise_meanwhile_decides_by_that_where_it_mattered() {
+    fn an_intermediate_view_decides_where_it_differs() {
         let mut own = trace(&[0.0], 0.0);
         let narrow = Sight {
             radius: 10.0,

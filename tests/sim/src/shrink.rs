@@ -71,7 +71,7 @@ mod tests {
     const TRIES: usize = 2_000;
 
     #[test]
-    fn what_is_needed_stays_and_nothing_else() {
+    fn only_required_elements_remain() {
         let mut dice = annals_def::split_mix(0x5111);
         for case in 0..300 {
             let count = 1 + (dice() % 60) as usize;
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_one_of_what_is_left_it_does_not_fail() {
+    fn the_shrunk_list_is_minimal() {
         let mut dice = annals_def::split_mix(0x5112);
         for case in 0..300 {
             let count = 2 + (dice() % 30) as usize;
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn tries_are_bounded() {
+    fn attempts_are_bounded() {
         let mut tried = 0;
         let shrunk = shrink(1_000, 25, |kept| {
             tried += 1;

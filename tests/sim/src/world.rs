@@ -218,7 +218,7 @@ pub struct World {
     /// Each log as it was archived, in realms with retention.
     remembered: BTreeMap<OwnerId, Vec<Vec<u8>>>,
     /// Bytes of batches that retention deleted.
-    pub let_go: u64,
+    pub deleted: u64,
     /// Boundary moves, and cells added or retired.
     pub redrawn: u64,
 }
@@ -269,7 +269,7 @@ impl World {
             borders: borders::Borders::default(),
             parade: Parade::default(),
             remembered: BTreeMap::new(),
-            let_go: 0,
+            deleted: 0,
             redrawn: 0,
         };
         world.begin();
@@ -284,7 +284,7 @@ impl World {
         let end = self.end_us();
         while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 <= end) {
             let ((at, _), step) = entry.remove_entry();
-            assert!(at >= self.now, "time does not go back");
+            assert!(at >= self.now, "time is monotonic");
             let passed = at - self.now;
             self.memory.advance(std::time::Duration::from_micros(passed));
             self.now = at;

@@ -11,7 +11,7 @@ use annals_sim::{
 /// dead. Its successor must send the map to a process that returns with an older one. (Seeds 748 and 811, before there
 /// were processes that hold the ledger's owner: the simulated director sent each map once.)
 #[test]
-fn who_missed_a_map_is_told_it_later() {
+fn a_process_that_missed_a_map_receives_it_from_the_next_director() {
     let shape = Shape {
         bases: 1,
         cells: 3,

@@ -34,9 +34,9 @@ fn plan(fills: bool) -> Plan {
 }
 
 #[test]
-fn a_broken_rule_is_found_and_shrunk_to_what_breaks_it() {
-    run(&plan(true)).unwrap_or_else(|failure| panic!("with the rule nothing breaks: {failure}"));
-    let failure = run(&plan(false)).expect_err("a hole that nobody fills breaks promises");
+fn a_disabled_rule_is_detected_and_its_plan_shrunk() {
+    run(&plan(true)).unwrap_or_else(|failure| panic!("with the rule enabled no invariant breaks: {failure}"));
+    let failure = run(&plan(false)).expect_err("an unfilled hole breaks an invariant");
     let (shrunk, smaller) = minimal(&failure);
     assert!(shrunk.is_minimal, "{shrunk:?}");
     let kinds: Vec<Kind> = smaller.plan.faults.iter().map(|fault| fault.kind()).collect();

@@ -56,7 +56,7 @@ impl Attributes<'_> {
             self.found.push(Violation::at(
                 self.path,
                 line,
-                "a lint is switched off without a reason = \"…\"",
+                "a lint is suppressed without a reason = \"…\"",
             ));
         }
     }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_without_a_reason_is_caught_wherever_it_stands() {
+    fn a_suppressed_lint_without_a_reason_is_found_anywhere() {
         for bad in [
             "#![allow(dead_code)]",
             "#[allow(dead_code)] fn a() {}",
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_with_a_reason_is_fine() {
+    fn a_suppressed_lint_with_a_reason_is_accepted() {
         assert_eq!(
             found("#[allow(dead_code, reason = \"read by the debugger only\")] fn a() {}"),
             0

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_that_are_not_there_are_named() {
+    fn citations_of_missing_rules_are_found() {
         let rules = rules("## C. Calls\n- **C1** The sender.\n  - **C12 Long.** More.\n- **An owner** is one log.\n");
         assert_eq!(rules, BTreeSet::from(["C1".to_owned(), "C12".to_owned()]));
         let file = |path: &str, text: &str| SourceFile {

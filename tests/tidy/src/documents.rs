@@ -51,17 +51,13 @@ pub fn check(file: &SourceFile, existing: &Existing) -> Vec<Violation> {
             .into_iter()
             .filter(|target| !existing.has(&resolve(&file.path, target)))
         {
-            found.push(Violation::at(
-                &file.path,
-                number + 1,
-                format!("the link {target:?} leads nowhere"),
-            ));
+            found.push(Violation::at(&file.path, number + 1, format!("broken link {target:?}")));
         }
         for path in quoted_paths(line).filter(|path| !stands(path, file, existing)) {
             found.push(Violation::at(
                 &file.path,
                 number + 1,
-                format!("there is no {path:?} in this repository"),
+                format!("{path:?} does not exist in this repository"),
             ));
         }
     }
@@ -151,13 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn links_and_paths_that_lead_nowhere_are_caught() {
+    fn broken_links_and_paths_are_found() {
         assert_eq!(
             found("docs/a.md", "see [b](b.md) and [c](../protocol.md#top), `schema/gone/`"),
             [
-                "docs/a.md:1: the link \"b.md\" leads nowhere",
-                "docs/a.md:1: the link \"../protocol.md\" leads nowhere",
-                "docs/a.md:1: there is no \"schema/gone\" in this repository",
+                "docs/a.md:1: broken link \"b.md\"",
+                "docs/a.md:1: broken link \"../protocol.md\"",
+                "docs/a.md:1: \"schema/gone\" does not exist in this repository",
             ]
         );
         assert_eq!(
@@ -171,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_fine_however_it_is_named() {
+    fn existing_paths_are_accepted_in_every_notation() {
         let text = "[p](protocol.md) [r](../README.md#first) [w](https://example.org/a) `schema/def/` `schema/*/src` `.ci/run`\n\
                     ```sh\ncat `docs/gone`\n```\n";
         assert_eq!(found("docs/a.md", text), Vec::<String>::new());

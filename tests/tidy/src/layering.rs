@@ -217,7 +217,7 @@ fn check_one(member: &Crate) -> Vec<Violation> {
     let Some(place) = PLACES.iter().find(|place| place.name == member.name) else {
         return vec![Violation::of(
             &member.name,
-            "has no place: add it to tests/tidy/src/layering.rs and ARCHITECTURE.md",
+            "is not listed: add it to tests/tidy/src/layering.rs and ARCHITECTURE.md",
         )];
     };
     let wrong = |need: &&String| {
@@ -231,9 +231,9 @@ fn check_one(member: &Crate) -> Vec<Violation> {
     };
     let complain = |need: &String| match place.nature {
         Nature::Pure => {
-            format!("must not depend on {need}: a pure crate knows what is below it and what only computes")
+            format!("must not depend on {need}: a pure crate depends only on lower layers and pure libraries")
         }
-        Nature::Shell | Nature::Harness => format!("must not depend on {need}: arrows point one way"),
+        Nature::Shell | Nature::Harness => format!("must not depend on {need}: dependencies point one way"),
     };
     member
         .needs
@@ -258,34 +258,38 @@ mod tests {
     }
 
     #[test]
-    fn arrows_that_point_the_wrong_way_are_caught() {
+    fn disallowed_dependencies_are_found() {
         assert_eq!(
             verdict("annals-event", &["annals-wire"]),
             1,
-            "schema knows nobody above it"
+            "schema depends on no layer above it"
         );
         assert_eq!(
             verdict("annals-cell", &["annals-base"]),
             1,
-            "cores do not know each other"
+            "cores do not depend on each other"
         );
         assert_eq!(
             verdict("annals-cell", &["annals-store"]),
             1,
-            "the cell core has no store"
+            "the cell core does not depend on the store"
         );
         assert_eq!(
             verdict("annals-base", &["annals-host"]),
             1,
-            "cores do not know their shell"
+            "cores do not depend on their shell"
         );
-        assert_eq!(verdict("annals-host", &["annals"]), 1, "nobody knows the command line");
-        assert_eq!(verdict("annals-sim", &["annals"]), 1, "nobody, tests neither");
+        assert_eq!(
+            verdict("annals-host", &["annals"]),
+            1,
+            "no crate depends on the command line"
+        );
+        assert_eq!(verdict("annals-sim", &["annals"]), 1, "tests do not either");
         assert_eq!(verdict("annals-new", &[]), 1, "a new crate needs a place");
     }
 
     #[test]
-    fn servers_are_not_built_with_what_only_authors_use() {
+    fn servers_do_not_depend_on_authoring_crates() {
         let servers = CORES
             .iter()
             .chain(NODE)
@@ -297,24 +301,24 @@ mod tests {
         assert_eq!(
             verdict("annals-def", AUTHORING),
             1,
-            "the language does not know its tools"
+            "the language does not depend on its tools"
         );
         assert_eq!(
             verdict(COMMAND_LINE, AUTHORING),
             0,
-            "the command line is where authors ask"
+            "the command line may depend on authoring crates"
         );
     }
 
     #[test]
-    fn pure_crates_that_reach_outside_are_caught() {
+    fn impure_dependencies_of_pure_crates_are_found() {
         for outside in ["tokio", "async-nats", "quinn", "rand", "rustix", "libc", "fjall"] {
             assert_eq!(verdict("annals-node", &[outside]), 1, "{outside}");
         }
     }
 
     #[test]
-    fn arrows_that_point_down_are_fine() {
+    fn allowed_dependencies_are_accepted() {
         assert_eq!(
             verdict("annals-cell", &["annals-ids", "annals-node", "annals-space", "sha2"]),
             0

@@ -46,7 +46,7 @@ mod tests {
         rust-version.workspace = true\nlicense.workspace = true\npublish.workspace = true\n[lints]\nworkspace = true\n";
 
     #[test]
-    fn what_is_not_inherited_is_caught() {
+    fn settings_that_are_not_inherited_are_found() {
         assert_eq!(check("Cargo.toml", GOOD), []);
         for (line, instead) in [
             ("[lints]\nworkspace = true\n", ""),
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_of_the_workspace_is_no_crate() {
+    fn the_workspace_root_is_not_a_crate() {
         assert_eq!(check("Cargo.toml", "[workspace]\nmembers = []\n"), []);
     }
 }

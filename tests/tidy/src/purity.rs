@@ -24,7 +24,7 @@ const BANNED: &[(&[&str], &str)] = &[
     (&["std", "time", "SystemTime"], "use the newtypes of annals-ids"),
     (&["HashMap"], "its order differs from run to run: use BTreeMap"),
     (&["HashSet"], "its order differs from run to run: use BTreeSet"),
-    (&["RandomState"], "it is seeded anew by every process"),
+    (&["RandomState"], "every process seeds it differently"),
     (&["DefaultHasher"], "its algorithm may change: use sha2"),
     (&["rand"], "take dice as an input"),
     (&["tokio"], "a core does not wait"),
@@ -162,7 +162,7 @@ impl<'ast> Visit<'ast> for Uses<'_> {
             self.found.push(Violation::at(
                 self.path,
                 line,
-                format!("{}!: return what there is to say", name.ident),
+                format!("{}!: return the text instead", name.ident),
             ));
         }
         self.examine_tokens(call.tokens.clone());
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_reach_the_outside_is_caught() {
+    fn each_use_of_an_impure_module_is_found() {
         for bad in [
             "fn a() { let b = std::time::Instant::now(); }",
             "fn a() { let b = Instant::now(); }",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_and_reasoned_exceptions_are_excused() {
+    fn tests_and_exceptions_with_a_reason_are_accepted() {
         for fine in [
             "#[cfg(test)] mod tests { use std::fs; }",
             "#[allow(clippy::disallowed_types, reason = \"looked up, never iterated\")] use std::collections::HashMap;",

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stray_at_the_top_is_named_once() {
+    fn an_unexpected_top_level_entry_is_reported_once() {
         let paths = [
             "Cargo.toml",
             "scripts/a",

@@ -7,23 +7,32 @@ use crate::repository::SourceFile;
 /// A word, and the reason. Words are concatenated from halves, so that this file passes its own rule.
 type Ban = (&'static str, &'static str);
 
-const PRIVATE: &str = "not a term of the field: docs/glossary.md has the one that is used";
+const PRIVATE: &str = "not a standard term: use the one in docs/glossary.md";
 
 /// Matched where no letter or digit is adjacent: words in capitals match capitals only, others match any case.
 const WORDS: &[Ban] = &[
-    (concat!("to", "do!"), "finish it, or leave it out whole"),
-    (concat!("TO", "DO"), "finish it, or leave it out whole"),
-    (concat!("unimple", "mented!"), "finish it, or leave it out whole"),
-    (concat!("not yet imple", "mented"), "finish it, or leave it out whole"),
-    (concat!("FIX", "ME"), "mend it"),
-    (concat!("XX", "X"), "mend it"),
-    (concat!("HA", "CK"), "do it properly, or say why this is proper"),
+    (concat!("to", "do!"), "finish it, or leave it out"),
+    (concat!("TO", "DO"), "finish it, or leave it out"),
+    (concat!("unimple", "mented!"), "finish it, or leave it out"),
+    (concat!("not yet imple", "mented"), "finish it, or leave it out"),
+    (concat!("FIX", "ME"), "fix it"),
+    (concat!("XX", "X"), "fix it"),
+    (
+        concat!("HA", "CK"),
+        "implement it properly, or explain why this is proper",
+    ),
     (concat!("for ", "now"), "document what is, not what was or may be"),
-    (concat!("place", "holder"), "finish it, or leave it out whole"),
+    (concat!("place", "holder"), "finish it, or leave it out"),
     (concat!("simplified ", "for"), "do the real thing"),
-    (concat!("in a real ", "system"), "this is one"),
-    (concat!("Co-authored", "-by"), "the history says who; no trailers"),
-    (concat!("Generated", "-by"), "the history says who; no trailers"),
+    (concat!("in a real ", "system"), "this is a real system"),
+    (
+        concat!("Co-authored", "-by"),
+        "no trailers: the history records the authors",
+    ),
+    (
+        concat!("Generated", "-by"),
+        "no trailers: the history records the authors",
+    ),
     (concat!("/wo", "rk/"), "a path of one machine"),
     (concat!("/ro", "ot/"), "a path of one machine"),
     (concat!("/ho", "me/"), "a path of one machine"),
@@ -106,7 +115,7 @@ fn meaningless_name(path: &str) -> Option<Violation> {
     }
     Some(Violation::of(
         path,
-        format!("the name {bad:?} says nothing: name it for what is in it"),
+        format!("the name {bad:?} is meaningless: name it after its contents"),
     ))
 }
 
@@ -115,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_banned_word_is_caught() {
+    fn each_banned_word_is_found() {
         for (word, _) in WORDS {
             let quiet = if is_shouted(word) {
                 (*word).to_owned()
@@ -130,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn words_inside_words_are_fine() {
+    fn banned_words_inside_other_words_are_accepted() {
         for fine in [
             "autodock",
             "for nowhere",
@@ -144,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_say_nothing_are_caught() {
+    fn meaningless_file_names_are_found() {
         for bad in [
             "services/host/src/utils.rs",
             "services/core/src/lib.rs",

@@ -18,22 +18,22 @@ fn rust() -> impl Iterator<Item = SourceFile> {
 }
 
 #[test]
-fn arrows_point_one_way() {
+fn dependencies_point_one_way() {
     none(layering::check(&crates()));
 }
 
 #[test]
-fn what_checks_evidence_consists_of_little() {
+fn the_evidence_verifier_has_few_dependencies() {
     none(outsiders::check());
 }
 
 #[test]
-fn files_and_functions_can_be_read() {
+fn files_and_functions_are_within_the_size_limits() {
     none(files().iter().flat_map(sizes::check));
 }
 
 #[test]
-fn rules_that_are_cited_exist() {
+fn cited_rules_exist() {
     let protocol = fs::read_to_string(root().join("docs/protocol.md")).expect("the protocol can be read");
     let rules = citations::rules(&protocol);
     assert!(rules.len() > 50, "the rules were found: {rules:?}");
@@ -41,12 +41,12 @@ fn rules_that_are_cited_exist() {
 }
 
 #[test]
-fn words_are_fit_to_last() {
+fn no_banned_words_are_used() {
     none(files().iter().flat_map(words::check));
 }
 
 #[test]
-fn lints_are_switched_off_with_a_reason() {
+fn suppressed_lints_have_a_reason() {
     none(rust().flat_map(|file| attributes::check(&file)));
 }
 
@@ -85,7 +85,7 @@ fn pure_crates_share_the_stricter_bans() {
 }
 
 #[test]
-fn crates_inherit_what_all_share() {
+fn crates_inherit_the_workspace_settings() {
     none(
         files()
             .iter()
@@ -95,7 +95,7 @@ fn crates_inherit_what_all_share() {
 }
 
 #[test]
-fn the_map_names_every_crate() {
+fn the_architecture_document_names_every_crate() {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the map can be read");
     let absent = |folder: &str| !map.contains(&format!("| `{folder}` |"));
     let unnamed = crates().into_iter().filter(|member| absent(&member.folder));
@@ -103,14 +103,14 @@ fn the_map_names_every_crate() {
 }
 
 #[test]
-fn documents_point_at_what_is_there() {
+fn references_in_documents_resolve() {
     let files = files();
     let existing = Existing::of(files.iter().map(|file| file.path.as_str()));
     none(files.iter().flat_map(|file| documents::check(file, &existing)));
 }
 
 #[test]
-fn the_top_level_is_as_agreed() {
+fn the_top_level_has_only_the_agreed_entries() {
     let files = files();
     let strays = stray_at_top(files.iter().map(|file| file.path.as_str()));
     none(

@@ -160,7 +160,7 @@ fn told_in_vain(stage: &Stage) -> u64 {
 fn play(folder: &Path) {
     let schema = schema(folder);
     let Some(account) = Puppet::account_type(&schema) else {
-        panic!("{}: nobody can log in", folder.display())
+        panic!("{}: no account can log in", folder.display())
     };
     let puppet = Arc::new(Puppet::new(Arc::clone(&schema)));
     let behaviour = Arc::clone(&puppet);
@@ -218,7 +218,7 @@ fn the_sample_world_needs_no_behaviour_of_its_own() {
 }
 
 #[test]
-fn every_game_beside_the_repository_can_be_played() {
+fn every_game_next_to_the_repository_can_be_played() {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
     #[expect(clippy::disallowed_methods, reason = "a test may look at its environment")]
     let folder = std::env::var("ANNALS_CORPUS").map_or(beside, PathBuf::from);

@@ -26,7 +26,7 @@ fn stage_of(schema: Arc<Schema>) -> Stage {
 }
 
 #[test]
-fn definitions_that_it_was_not_built_from_are_refused() {
+fn definitions_other_than_the_compiled_ones_are_refused() {
     let sound = schema(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
     assert!(game(&sound).is_ok());
     let mut types = sound.types().to_vec();
@@ -66,8 +66,8 @@ impl Behaviour for Careless {
 }
 
 #[test]
-#[should_panic(expected = "(Space) was denied something: Space has no property luck")]
-fn what_is_denied_unexpectedly_the_owner_reports() {
+#[should_panic(expected = "(Space) had an operation denied: Space has no property luck")]
+fn unexpected_denials_are_reported_by_the_owner() {
     let schema = schema(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
     let space = schema.type_named("Space").unwrap().id;
     Stage::new(Arc::clone(&schema), Arc::new(Careless(space)), space).pass(1_000);
@@ -111,11 +111,11 @@ fn seen(stage: &Stage, player: usize, entity: EntityId, property: &str) -> Optio
 }
 
 #[test]
-fn players_meet() {
+fn players_see_each_other() {
     let mut stage = stage();
     let players = [stage.join(), stage.join(), stage.join()];
     let avatars = players.map(|player| avatar_of(&mut stage, player));
-    stage.until("everybody sees everybody", |stage| {
+    stage.until("all players to see each other", |stage| {
         let sees = |player: usize| {
             avatars
                 .iter()
@@ -144,7 +144,7 @@ fn players_meet() {
         assert_eq!(seen(&stage, player, me, "title"), Some(text("the first")));
     }
     assert_eq!(called(&stage, 0, me, "onPong"), [[Value::UInt(77)]]);
-    assert!(called(&stage, 1, me, "onPong").is_empty(), "only whoever pinged");
+    assert!(called(&stage, 1, me, "onPong").is_empty(), "only the caller of ping");
     assert_eq!(
         seen(&stage, 0, me, "friends"),
         Some(Value::Sequence(vec![text("player1")]))
@@ -154,7 +154,7 @@ fn players_meet() {
 }
 
 #[test]
-fn whoever_chooses_an_avatar_plays_that() {
+fn a_player_plays_the_chosen_avatar() {
     let mut stage = stage();
     let player = stage.join();
     stage.until("it is shown its avatars", |stage| {
@@ -195,14 +195,14 @@ fn whoever_chooses_an_avatar_plays_that() {
 }
 
 #[test]
-fn whoever_leaves_is_gone() {
+fn a_player_who_leaves_disappears() {
     let mut stage = stage();
     let (stays, leaves) = (stage.join(), stage.join());
     avatar_of(&mut stage, stays);
     let avatar = avatar_of(&mut stage, leaves);
     stage.until("it is seen", |stage| stage.players[stays].core.entity(avatar).is_some());
     stage.call(leaves, avatar, Part::Base, "logOff", &[]);
-    stage.until("it is seen no more", |stage| {
+    stage.until("it to leave the views", |stage| {
         stage.players[stays].core.entity(avatar).is_none()
     });
     assert!(stage.players[leaves].core.has_ended());
@@ -214,7 +214,7 @@ fn whoever_leaves_is_gone() {
 }
 
 #[test]
-fn a_client_that_is_lost_leaves_no_avatar_behind() {
+fn a_lost_client_leaves_no_avatar() {
     let mut stage = stage();
     let player = stage.join();
     avatar_of(&mut stage, player);
@@ -226,7 +226,7 @@ fn a_client_that_is_lost_leaves_no_avatar_behind() {
 }
 
 #[test]
-fn monsters_walk_and_can_be_struck() {
+fn monsters_walk_and_can_be_attacked() {
     let mut stage = stage();
     let player = stage.join();
     avatar_of(&mut stage, player);
@@ -264,7 +264,7 @@ fn monsters_walk_and_can_be_struck() {
 }
 
 #[test]
-fn the_world_is_there_once_whichever_process_is_lost_while_it_begins() {
+fn the_world_is_created_once_despite_process_loss_at_its_start() {
     const CELLS: [OwnerId; 2] = [WEST, EAST];
     for later in (0..400).step_by(20).chain([600, 1_000]) {
         for lost in [BASE, WEST, EAST] {
@@ -326,7 +326,7 @@ fn call_others(
 }
 
 #[test]
-fn players_find_something_to_call_every_exposed_method_on() {
+fn players_find_a_target_for_every_exposed_method() {
     let mut stage = stage();
     let (one, other) = (stage.join(), stage.join());
     let (mut dice, mut driven) = (split_mix(11), Called::new());
@@ -364,7 +364,7 @@ fn players_find_something_to_call_every_exposed_method_on() {
     stage.pass(1_000);
     assert!(stage.players[one].core.has_ended());
     let missing = uncalled(&schema, &driven);
-    assert!(missing.is_empty(), "nobody could call {missing:?}");
+    assert!(missing.is_empty(), "no player called {missing:?}");
     let types = schema.types().iter();
     let all = types.map(|found| found.exposed_base_methods().len() + found.exposed_cell_methods().len());
     assert_eq!(driven.len(), all.sum::<usize>());
@@ -377,7 +377,7 @@ fn players_find_something_to_call_every_exposed_method_on() {
 }
 
 #[test]
-fn the_world_goes_on_after_every_process_was_lost() {
+fn the_world_continues_after_the_loss_of_each_process() {
     let mut stage = stage();
     let (one, other) = (stage.join(), stage.join());
     let (me, you) = (avatar_of(&mut stage, one), avatar_of(&mut stage, other));
@@ -413,7 +413,7 @@ fn the_world_goes_on_after_every_process_was_lost() {
 }
 
 #[test]
-fn damage_is_asked_of_the_cell_and_answered_by_the_base() {
+fn the_base_answers_damage_queries_of_the_cell() {
     // Only another entity can ask; the account serves as one.
     let mut stage = stage();
     let player = stage.join();

@@ -420,7 +420,7 @@ impl Stage {
                 Output::SessionOpened { request, opened } => self.opened(request, &opened),
                 Output::WantIds => panic!("owner {from} has a million ids"),
                 Output::Begun { .. } | Output::Ordered { .. } | Output::Inquire { .. } => {
-                    panic!("nobody in this game asks the database")
+                    panic!("this game does not query the database")
                 }
             }
         }

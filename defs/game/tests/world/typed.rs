@@ -29,11 +29,11 @@ fn sample() -> Arc<Schema> {
 }
 
 /// A function that a test runs in an avatar's cell part; it returns its observations.
-type Deed = fn(&mut Context<'_>) -> Vec<String>;
+type Action = fn(&mut Context<'_>) -> Vec<String>;
 
 /// Behaviour that creates an avatar, which runs the function.
 struct Doing {
-    deed: Deed,
+    action: Action,
     said: OnceLock<Vec<String>>,
 }
 
@@ -57,7 +57,7 @@ impl Behaviour for Doing {
                     .create_cell(context, place, server::NewCell::default())
                     .expect("it is real here");
             }
-            Part::Cell => self.said.set((self.deed)(context)).unwrap(),
+            Part::Cell => self.said.set((self.action)(context)).unwrap(),
         }
     }
 
@@ -70,9 +70,9 @@ impl Behaviour for Doing {
 type Recorded = (MemberId, Vec<u32>, Edit);
 
 /// Runs the function; returns its observations, and the recorded changes.
-fn done(deed: Deed) -> (Vec<String>, Vec<Recorded>) {
+fn done(action: Action) -> (Vec<String>, Vec<Recorded>) {
     let said = OnceLock::new();
-    let doing = Arc::new(Doing { deed, said });
+    let doing = Arc::new(Doing { action, said });
     let behaviour: Arc<dyn Behaviour> = Arc::clone(&doing) as Arc<dyn Behaviour>;
     let schema = sample();
     let mut stage = Stage::new(schema, behaviour, account::TYPE);
@@ -97,7 +97,7 @@ fn effect(kind: u16) -> Effect {
 }
 
 #[test]
-fn each_edit_records_no_more_than_it_changes() {
+fn each_edit_records_only_its_changes() {
     let (said, changes) = done(|context| {
         let mut own = server::Cell::of(context).unwrap();
         own.set_gold(7).unwrap();
@@ -160,7 +160,7 @@ fn each_edit_records_no_more_than_it_changes() {
 }
 
 #[test]
-fn what_cannot_be_edited_is_denied_and_changes_nothing() {
+fn an_invalid_edit_is_denied_and_changes_nothing() {
     let (said, changes) = done(|context| {
         let wrong_part = chest::Cell::of(context).err().map(|denied| denied.to_string());
         let mut own = server::Cell::of(context).unwrap();
@@ -189,7 +189,7 @@ fn what_cannot_be_edited_is_denied_and_changes_nothing() {
 }
 
 #[test]
-fn a_component_is_recorded_as_what_changed_in_it() {
+fn only_the_changed_fields_of_a_component_are_recorded() {
     let (_, changes) = done(|context| {
         let mut own = server::Cell::of(context).unwrap();
         own.set_hp(50).unwrap();
@@ -212,7 +212,7 @@ fn a_component_is_recorded_as_what_changed_in_it() {
 }
 
 #[test]
-fn who_was_beaten_wakes_where_it_was_put_or_where_it_could_not_be_put() {
+fn a_defeated_avatar_wakes_even_if_its_teleport_failed() {
     let (_, changes) = done(|context| {
         let sample = Dispatcher::new(&sample(), Sample).unwrap();
         let mut own = server::Cell::of(context).unwrap();
@@ -247,7 +247,7 @@ fn caller() -> Caller {
 }
 
 #[test]
-fn arguments_of_the_wrong_shape_are_answered_with_an_error() {
+fn arguments_of_the_wrong_type_are_answered_with_an_error() {
     let (said, changes) = done(|context| {
         let sample = Dispatcher::new(&sample(), Sample).unwrap();
         let cases: [(u16, Vec<Value>); 5] = [
@@ -279,7 +279,7 @@ fn arguments_of_the_wrong_shape_are_answered_with_an_error() {
 }
 
 #[test]
-fn who_is_to_be_answered_survives_as_a_note() {
+fn a_deferred_reply_round_trips_through_its_note() {
     let later = Later::<server::TakeDamageReply>::new(&caller());
     let note = later.to_note();
     assert_eq!(Later::from_note(&note), Some(later));
@@ -366,7 +366,7 @@ fn tell(stage: &mut Stage, dispatcher: &mut ClientDispatcher<Noting>) -> Result<
 }
 
 #[test]
-fn a_client_calls_and_is_told_in_types() {
+fn client_calls_and_callbacks_are_typed() {
     let schema = sample();
     let mut stage = Stage::new(Arc::clone(&schema), game(&schema).unwrap(), account::TYPE);
     let player = stage.join();
@@ -409,7 +409,7 @@ fn a_client_calls_and_is_told_in_types() {
 }
 
 #[test]
-fn a_client_with_definitions_of_another_face_is_refused() {
+fn a_client_with_other_client_definitions_is_refused() {
     let sound = sample();
     let mut types = sound.types().to_vec();
     types[0].client_methods.clear();

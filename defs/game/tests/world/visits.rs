@@ -32,7 +32,7 @@ fn log_ins(stage: &Stage, player: usize) -> usize {
 }
 
 #[test]
-fn two_clients_of_one_account_do_not_fight() {
+fn two_clients_of_one_account_do_not_displace_each_other_repeatedly() {
     let mut stage = stage();
     let first = stage.join();
     let avatar = avatar_of(&mut stage, first);
@@ -50,7 +50,7 @@ fn two_clients_of_one_account_do_not_fight() {
 }
 
 #[test]
-fn a_client_that_was_away_when_its_account_logged_in_elsewhere_is_told_so() {
+fn an_absent_client_learns_of_a_log_in_elsewhere() {
     let mut stage = stage();
     let first = stage.join();
     avatar_of(&mut stage, first);
@@ -65,7 +65,7 @@ fn a_client_that_was_away_when_its_account_logged_in_elsewhere_is_told_so() {
 }
 
 #[test]
-fn a_second_client_is_refused_where_the_realm_says_so() {
+fn a_second_client_is_refused_if_configured() {
     let mut stage = stage();
     stage.duplicate = DuplicateLogin::Refuse;
     let first = stage.join();
@@ -96,7 +96,7 @@ fn a_second_client_is_refused_where_the_realm_says_so() {
     stage.reconnect(first);
     stage.pass(5_000);
     assert!(stage.players[fourth].core.is_playing());
-    let end = ended(&stage, first).expect("it has no session any more");
+    let end = ended(&stage, first).expect("its session has ended");
     assert!(end.is_elsewhere(), "{end}");
 }
 
@@ -149,7 +149,7 @@ fn links(stage: &Stage) -> usize {
 }
 
 #[test]
-fn two_thousand_quick_visits_leave_nothing_behind() {
+fn two_thousand_short_visits_leave_no_state() {
     const ACCOUNTS: usize = 20;
     const ROUNDS: usize = 100;
     let mut stage = stage();
@@ -193,7 +193,7 @@ fn seen_at(stage: &Stage, player: usize, entity: EntityId) -> Option<Position> {
 }
 
 #[test]
-fn one_clients_leaving_does_not_stop_anothers_updates() {
+fn a_departing_client_does_not_stop_updates_of_others() {
     let mut stage = stage();
     let (stays, watches) = (stage.join(), stage.join());
     let (own, other) = (avatar_of(&mut stage, stays), avatar_of(&mut stage, watches));

@@ -7,14 +7,14 @@ use annals_def::{Diagnostic, MemberOrigin, Severity, SourcePlace, Survey, TypeOr
 use super::{Description, MethodDescription, TypeDescription, describe};
 
 /// The diagnostics by file, in file order.
-struct Found<'d>(BTreeMap<&'d str, Vec<&'d Diagnostic>>);
+struct DiagnosticsByFile<'d>(BTreeMap<&'d str, Vec<&'d Diagnostic>>);
 
 impl Description {
     /// Describes the schema of a survey, if there is one, with the places of declarations and their advice.
     #[must_use]
     pub fn of_survey(survey: &Survey) -> Option<Self> {
         let origins = survey.origins.clone()?;
-        let found = Found::of(&survey.diagnostics);
+        let found = DiagnosticsByFile::of(&survey.diagnostics);
         let mut description = describe(survey.schema.as_ref()?);
         for (one, mut origin) in description.types.iter_mut().zip(origins.types) {
             let members = &mut origin.members;
@@ -44,7 +44,7 @@ impl Description {
     }
 }
 
-impl<'d> Found<'d> {
+impl<'d> DiagnosticsByFile<'d> {
     /// Warnings and advice; notes are not shown, and with errors there is no schema to describe.
     fn of(diagnostics: &'d [Diagnostic]) -> Self {
         let mut found: BTreeMap<&str, Vec<&Diagnostic>> = BTreeMap::new();

@@ -77,7 +77,11 @@ fn compare_property(
         differs(true, ChangeKind::PropertyType(difference.clone()), is_seen);
     }
     let (from, to) = (old.distribution, new.distribution);
-    differs(from != to, ChangeKind::FlagsChanged { from, to }, eyes(pair, old, new));
+    differs(
+        from != to,
+        ChangeKind::FlagsChanged { from, to },
+        viewer(pair, old, new),
+    );
     let crossed = pair.plan.cross_default(plan, old, new);
     let is_other = crossed.is_some_and(|default| default != new.default);
     let (from, to) = (old.default.clone(), new.default.clone());
@@ -109,7 +113,7 @@ fn compare_property(
 }
 
 /// Whether the clients that see it changed, or the part from which they see it.
-fn eyes(pair: &Pair<'_>, old: &Property, new: &Property) -> bool {
+fn viewer(pair: &Pair<'_>, old: &Property, new: &Property) -> bool {
     let seen = |is_shown: bool, property: &Property| {
         let flags = property.distribution;
         (is_shown && flags.to_clients()).then(|| (flags.to_own_client(), flags.to_other_clients(), flags.on_base()))

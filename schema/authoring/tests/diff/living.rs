@@ -20,7 +20,7 @@ const SAMPLES: usize = 8;
 type Image = BTreeMap<MemberId, Value>;
 
 #[test]
-fn a_living_part_is_read_as_its_class_says() {
+fn an_active_part_is_read_according_to_the_change_class() {
     with_pairs(|about, pair, found, dice| {
         for old in pair.old.types() {
             let about = format!("{}\n{about}", old.name);

@@ -56,7 +56,7 @@ fn class_of(found: &Diff, audience: Audience, on: impl Fn(&Subject, &ChangeKind)
 }
 
 #[test]
-fn there_are_no_changes_exactly_when_nothing_means_anything_else() {
+fn no_changes_are_reported_exactly_if_the_meaning_is_equal() {
     with_pairs(|about, pair, found, _| {
         let same = pair.old.fingerprint() == pair.new.fingerprint();
         assert_eq!(found.changes.is_empty(), same, "{about}");
@@ -67,7 +67,7 @@ fn there_are_no_changes_exactly_when_nothing_means_anything_else() {
 }
 
 #[test]
-fn a_call_under_way_is_read_as_its_class_says() {
+fn a_call_in_flight_is_read_according_to_the_change_class() {
     with_pairs(|about, pair, found, dice| {
         let numbers = numbers(pair, found);
         for old in pair.old.types() {
@@ -121,7 +121,7 @@ fn a_call_under_way_is_read_as_its_class_says() {
 }
 
 #[test]
-fn clients_are_refused_exactly_when_something_breaks_for_them() {
+fn clients_are_refused_exactly_on_breaking_changes() {
     with_pairs(|about, pair, found, dice| {
         let same = pair.old.client_fingerprint() == pair.new.client_fingerprint();
         let class = found.verdict(Audience::Clients);
@@ -185,7 +185,7 @@ fn read_frames(about: &str, pair: &Pair, dice: &mut dyn FnMut() -> u64) {
 }
 
 #[test]
-fn processes_that_are_said_to_exchange_the_same_messages_do() {
+fn processes_reported_compatible_exchange_equal_messages() {
     with_pairs(|about, pair, found, _| {
         let told = found.changes.iter().map(|change| &change.effects.peers);
         assert!(

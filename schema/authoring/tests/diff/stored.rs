@@ -26,7 +26,7 @@ fn read_row(schema: &Schema, (name, row): (&str, &BTreeMap<String, Value>)) -> O
 }
 
 #[test]
-fn a_stored_value_is_read_as_its_class_says() {
+fn a_stored_value_is_read_according_to_the_change_class() {
     with_pairs(|about, pair, found, dice| {
         let numbers = numbers(pair, found);
         for old in pair.old.types().iter().filter(|old| old.parts.base) {

@@ -30,7 +30,7 @@ pub fn put_change(out: &mut Vec<u8>, located: &Located) {
         }
         Edit::Splice { at, removed, inserted } => {
             out.push(1);
-            let of = parts.last().expect("invariant: a splice names the length of its array");
+            let of = parts.last().expect("invariant: a splice has the length of its array");
             [of, at, removed]
                 .iter()
                 .for_each(|&&number| put_number(out, number.into()));

@@ -265,7 +265,7 @@ impl Controllers {
     pub(crate) fn apply(&mut self, id: ControllerId, what: &ControllerEvent) -> Result<(), &'static str> {
         if let ControllerEvent::Set(controller) = what {
             if id <= self.last {
-                return Err("a controller of this number was there before");
+                return Err("the controller number was used before");
             }
             self.last = id;
             self.running.insert(id, Controller::clone(controller));
@@ -278,12 +278,12 @@ impl Controllers {
             }
             (ControllerEvent::Caught(who), Task::Watch { inside, .. }) => {
                 if inside.len() >= TRAP_LIMIT || !inside.insert(*who) {
-                    return Err("it is in the trap already, or the trap is full");
+                    return Err("the entity is already in the trap, or the trap is full");
                 }
             }
             (ControllerEvent::Released(who), Task::Watch { inside, .. }) => {
                 if !inside.remove(who) {
-                    return Err("it is not in the trap");
+                    return Err("the entity is not in the trap");
                 }
             }
             (ControllerEvent::Advanced { leg: next, pace }, Task::Follow { path, leg, .. }) => {
@@ -293,7 +293,7 @@ impl Controllers {
                 (*leg, controller.pace) = (*next, *pace);
             }
             (ControllerEvent::Advanced { leg: 0, pace }, Task::Chase { .. }) => controller.pace = *pace,
-            _ => return Err("the controller does something else"),
+            _ => return Err("the controller is of another kind"),
         }
         Ok(())
     }

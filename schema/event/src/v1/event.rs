@@ -516,7 +516,7 @@ impl Body {
                 put_number(out, person.0);
                 put_bytes(out, sealed);
             }
-            _ => unreachable!("invariant: it is about a session"),
+            _ => unreachable!("invariant: the event concerns a session"),
         }
     }
 
@@ -531,7 +531,7 @@ impl Body {
                 put_number(out, notice.0);
                 put_option(out, entry.as_deref(), |out, entry| entry.write(out));
             }
-            _ => unreachable!("invariant: it is about the ledger"),
+            _ => unreachable!("invariant: the event concerns the ledger"),
         }
     }
 

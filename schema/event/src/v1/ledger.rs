@@ -204,7 +204,7 @@ impl Assets {
 
 /// Assets are missing, or would be there twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the assets are not there, or would be there twice")]
+#[error("the assets are missing, or would exist twice")]
 pub struct Unbalanced;
 
 /// Assets by the slot that they are in, or came from.
@@ -335,7 +335,8 @@ pub enum Order {
     },
 }
 
-/// Why an order was refused. A refused order changes nothing.
+/// Why an order was refused. A refused order changes nothing. These texts are part of the reports in evidence, which a
+/// verifier derives again from the events and compares: a changed text makes earlier evidence fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum RefusalReason {
     /// The requester is not a stored entity.

@@ -66,9 +66,15 @@ impl Sight {
     pub(crate) fn apply(&mut self, change: &SightChange) -> Result<(), &'static str> {
         match change {
             SightChange::Area(area) => self.area = *area,
-            SightChange::Added(_) if self.manual.len() >= MANUAL_LIMIT => return Err("it sees as many as one may"),
-            SightChange::Added(entity) if !self.manual.insert(*entity) => return Err("it sees it already"),
-            SightChange::Removed(entity) if !self.manual.remove(entity) => return Err("it did not see it"),
+            SightChange::Added(_) if self.manual.len() >= MANUAL_LIMIT => return Err("the manual view is full"),
+            SightChange::Added(entity) if !self.manual.insert(*entity) => {
+                return Err("the entity is already in the \
+             manual view");
+            }
+            SightChange::Removed(entity) if !self.manual.remove(entity) => {
+                return Err("the entity is not in the manual \
+             view");
+            }
             SightChange::Added(_) | SightChange::Removed(_) => {}
         }
         Ok(())

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_length_of_a_value_is_what_it_takes() {
+    fn the_length_of_a_value_is_its_encoded_length() {
         for seed in 0..2_000 {
             let mut dice = split_mix(seed);
             let value = generate(&generate_type(4, &mut dice), &mut dice);

@@ -26,10 +26,10 @@ pub enum EnvelopeError {
     #[error("the envelope has no {0}, or one of a newer kind: upgrade this process")]
     Missing(&'static str),
     /// A counter is out of range.
-    #[error("the envelope holds the number {0}, which nothing counts up to")]
+    #[error("the envelope holds the number {0}, which is out of range")]
     Endless(u64),
     /// A nested value is not in its one encoding.
-    #[error("the envelope holds something malformed")]
+    #[error("the envelope has a malformed field")]
     Inside(#[from] Malformed),
 }
 

@@ -25,7 +25,7 @@ pub enum CloseReason {
     #[error("the session was ended by the realm; log in again")]
     Ended,
     /// The client did not read what was sent to it.
-    #[error("the client was too slow to take what was sent; resume the session")]
+    #[error("the client was too slow to receive; resume the session")]
     TooSlow,
     /// The client sent more than is allowed.
     #[error("the client sent too much in too short a time; send less")]

@@ -42,7 +42,7 @@ pub enum Shown {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShowError {
     /// The type has no such client property.
-    #[error("{entity_type} has no client property {member}: take the number it has in the type that the client knows")]
+    #[error("{entity_type} has no client property {member}: use the number of the type that the client has")]
     UnknownProperty {
         /// The type's name.
         entity_type: String,
@@ -50,7 +50,7 @@ pub enum ShowError {
         member: u16,
     },
     /// The type has no such client method.
-    #[error("{entity_type} has no client method {member}: take the number it has in the type that the client knows")]
+    #[error("{entity_type} has no client method {member}: use the number of the type that the client has")]
     UnknownMethod {
         /// The type's name.
         entity_type: String,
@@ -58,7 +58,7 @@ pub enum ShowError {
         member: u16,
     },
     /// The path leads to no part of the property's type.
-    #[error("client property {member} of {entity_type} has no part at {path:?}: the change is one of another type")]
+    #[error("client property {member} of {entity_type} has no part at {path:?}: the change is for another type")]
     NoPart {
         /// The type's name.
         entity_type: String,
@@ -68,7 +68,7 @@ pub enum ShowError {
         path: Vec<u32>,
     },
     /// The number of arguments is not that of the method.
-    #[error("{method} takes {wanted} arguments, not {given}: give as many as it declares")]
+    #[error("{method} takes {wanted} arguments, not {given}: pass the declared arguments")]
     ArgumentCount {
         /// The method's name.
         method: String,

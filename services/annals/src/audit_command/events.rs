@@ -46,12 +46,12 @@ impl Report {
                 found.join(", ")
             ));
         }
-        for (owner, batch) in &log.let_go {
+        for (owner, batch) in &log.deleted {
             said.push(format!(
-                "of what owner {owner} did up to batch {batch} retention has let go: some of the entity's events were there"
+                "retention deleted the events of owner {owner} up to batch {batch}: some of them were of this entity"
             ));
         }
-        let let_go = log.let_go.iter().map(|(owner, batch)| format!("{owner}@{batch}"));
+        let deleted = log.deleted.iter().map(|(owner, batch)| format!("{owner}@{batch}"));
         Self {
             said,
             columns: &["event", "when", "of", "what", "by"],
@@ -60,7 +60,7 @@ impl Report {
             object: json!({
                 "entity": entity.0,
                 "events": objects.collect::<Vec<_>>(),
-                "letGo": let_go.collect::<Vec<_>>(),
+                "letGo": deleted.collect::<Vec<_>>(),
             }),
         }
     }

@@ -14,11 +14,11 @@ use serde_json::{Map, Value, json};
 /// How an answer is printed.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(super) enum Format {
-    /// Columns, and what they say in a sentence
+    /// Columns and sentences
     Table,
-    /// One object
+    /// One JSON object
     Json,
-    /// The steps alone, a line each
+    /// Steps only, one per line
     Csv,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Which {
     /// Only this entity
     #[arg(long, value_parser = |text: &str| text.parse().map(EntityId), conflicts_with = "space")]
     pub(super) entity: Option<EntityId>,
-    /// Only this space, and who is in it
+    /// Only this space and the entities in it
     #[arg(long, value_parser = |text: &str| text.parse().map(SpaceId))]
     pub(super) space: Option<SpaceId>,
 }

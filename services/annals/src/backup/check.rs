@@ -207,7 +207,7 @@ impl Replay {
         let owner = header.owner;
         let Some(kind) = self.rows.kinds.get(&owner) else {
             return report.find(format!(
-                "leaf {leaf} is of owner {owner}, of whom the backup has no row"
+                "leaf {leaf} is of owner {owner}, for which the backup has no row"
             ));
         };
         match &batch {
@@ -223,7 +223,7 @@ impl Replay {
         if let Some(floor) = floor.filter(|floor| header.number <= floor.tail.batch) {
             let tail = batch.map_or_else(|thinned| thinned.tail(), |batch| batch.tail());
             if tail.batch == floor.tail.batch && tail != floor.tail && whole {
-                report.find(format!("the floor of owner {owner} is not that of leaf {leaf}"));
+                report.find(format!("the floor of owner {owner} does not match leaf {leaf}"));
             }
             self.states.insert(owner, Some(floor.clone()));
             return;
@@ -231,7 +231,7 @@ impl Replay {
         match batch {
             Ok(batch) => self.replay((owner, *kind), &batch, whole, report),
             Err(_) => report.find(format!(
-                "the events of leaf {leaf} are gone, and nothing stands in for them"
+                "the events of leaf {leaf} are missing, and no floor replaces them"
             )),
         }
     }
@@ -248,7 +248,9 @@ impl Replay {
                 report.events += batch.events.len() as u64;
                 let floor = self.rows.floors.get(&owner).filter(|floor| floor.tail == held.tail);
                 if floor.is_some_and(|floor| floor.hash() != held.hash()) {
-                    report.find(format!("the floor of owner {owner} is not its state at leaf {leaf}"));
+                    report.find(format!(
+                        "the floor of owner {owner} differs from its state at leaf {leaf}"
+                    ));
                 }
             }
             Err(error) => {
@@ -278,7 +280,7 @@ impl Replay {
         // ends before the call.
         for (link, number) in self.cuts.unmade().take(MAX_NAMED) {
             report.find(format!(
-                "call {number} on {link} was taken, and no batch of the backup made it"
+                "call {number} on {link} was received, and no batch of the backup sent it"
             ));
         }
     }

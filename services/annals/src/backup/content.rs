@@ -53,13 +53,13 @@ pub async fn read_segment(target: &Target, piece: &SegmentPiece) -> Result<Vec<L
         why,
     };
     if bytes.len() as u64 != piece.size {
-        return Err(damaged(format!("it has {} B of {}", bytes.len(), piece.size)));
+        return Err(damaged(format!("size is {} B, expected {}", bytes.len(), piece.size)));
     }
     let name: Hash = piece.name.parse().map_err(|error| damaged(format!("{error}")))?;
     let wrong = |error: StoreError| damaged(error.to_string());
     let (segment, blocks) = Segment::split(name, &bytes).map_err(wrong)?;
     if (segment.first.0, segment.last.0) != (piece.first, piece.last) {
-        return Err(damaged("it holds other leaves than the backup says".to_owned()));
+        return Err(damaged("its leaves differ from those in the manifest".to_owned()));
     }
     segment.leaves_of(&blocks).map_err(wrong)
 }

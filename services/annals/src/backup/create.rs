@@ -33,20 +33,21 @@ const READ_BYTES: usize = 1 << 20;
 #[derive(Debug, Error)]
 pub enum CreateError {
     /// Error of the store.
-    #[error("the realm's store could not be read")]
+    #[error("the realm's store cannot be read")]
     Store(#[from] StoreError),
     /// Error of the target.
-    #[error("the target did not take it")]
+    #[error("the target cannot be written")]
     Target(#[from] TargetError),
     /// The store contains no realm.
-    #[error("there is no realm in the store: nobody ever started it")]
+    #[error("the store contains no realm: start the realm first")]
     NoRealm,
     /// A leaf is missing.
-    #[error("leaf {0} is missing from the archive; `annals log verify` says whose it is")]
+    #[error("leaf {0} is missing from the archive; `annals log verify` names its owner")]
     Lost(LeafIndex),
     /// The leaves do not hash to the stored tree.
     #[error(
-        "the archive is not that of its Merkle tree ({leaves} leaves, root {found} where {stored} is stored): nothing was backed up; see `annals log verify`"
+        "the archive does not match its Merkle tree ({leaves} leaves, root {found}, stored {stored}): nothing was \
+         backed up; see `annals log verify`"
     )]
     Tree {
         /// Number of leaves.
@@ -57,13 +58,13 @@ pub enum CreateError {
         stored: Hash,
     },
     /// Retention deleted what was being backed up.
-    #[error("retention let go of all that was being backed up, before it was: run the backup again")]
+    #[error("retention deleted everything in this backup before it was complete: run the backup again")]
     Overtaken,
     /// An earlier piece is damaged.
-    #[error("a piece that an earlier backup wrote cannot be used")]
+    #[error("a piece of an earlier backup cannot be used")]
     Content(#[from] ContentError),
     /// Compression failed.
-    #[error("the rows could not be compressed")]
+    #[error("the rows cannot be compressed")]
     Compress(#[from] std::io::Error),
 }
 

@@ -32,10 +32,10 @@ pub enum Until {
 #[derive(Debug, Error)]
 pub enum RestoreFailed {
     /// Error in the content of the backup.
-    #[error("the backup cannot be used; `annals backup verify` says all that is wrong with it")]
+    #[error("the backup cannot be used; `annals backup verify` lists its faults")]
     Content(#[from] ContentError),
     /// Error of the store.
-    #[error("the store could not be filled")]
+    #[error("the store cannot be written")]
     Store(#[from] RestoreError),
     /// The requested end lies beyond the backup.
     #[error("the backup ends at leaf {leaves}, before {what}")]
@@ -46,7 +46,7 @@ pub enum RestoreFailed {
         leaves: u64,
     },
     /// No prefix of the backup is a consistent cut.
-    #[error("no part of the backup is a consistent cut: a call was taken that no log made")]
+    #[error("no prefix of the backup is a consistent cut: a received call is in the log of no sender")]
     NoCut,
 }
 

@@ -22,7 +22,7 @@ const S3: &str = "s3://";
 #[derive(Debug, Error)]
 pub enum TargetError {
     /// The folder cannot be used.
-    #[error("the folder {} cannot be made", path.display())]
+    #[error("the folder {} cannot be created", path.display())]
     Folder {
         /// Its path.
         path: PathBuf,

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_was_called_least_is_next_and_equals_take_turns() {
+    fn the_least_called_method_is_next_and_ties_rotate() {
         let (coverage, methods) = (Coverage::default(), methods(3));
         assert_eq!(coverage.least_called(&methods, 7), Some(1));
         coverage.count(methods[1]);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_grows_with_the_world_and_shrinks_with_the_bots() {
+    fn the_duration_grows_with_the_world_and_shrinks_with_more_bots() {
         let world = |types: usize| ToDrive {
             types,
             methods: types * 20,

@@ -250,7 +250,7 @@ mod tests {
 
     /// Regression: a bot that used every eighth turn for others never called the eighth of eight methods.
     #[test]
-    fn no_method_is_left_out_however_many_a_type_has() {
+    fn all_methods_of_a_large_type_are_included() {
         for count in 1..=64_usize {
             let mut found = EntityType::new("Avatar");
             found.parts.base = true;
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn every_exposed_method_of_every_world_gets_its_turn_with_arguments_that_fit() {
+    fn every_exposed_method_of_every_world_is_called_with_valid_arguments() {
         for world in worlds() {
             let (schema, _) = check_dir(&world);
             let schema = schema.expect("the world compiles");
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sample_is_spoken_to_in_its_own_words() {
+    fn sample_methods_get_sample_arguments() {
         let defs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
         let schema = check_dir(&defs).0.expect("the sample compiles");
         let avatar = schema.type_named("Avatar").expect("the sample has avatars");
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_exposes_nothing_is_not_called() {
+    fn a_type_without_exposed_methods_is_not_called() {
         let schema = Schema::new(vec![EntityType::new("Stone")], Vec::new(), Vec::new());
         let repertoire = Repertoire::new(&schema, TypeId(0));
         let mut dice = split_mix(1);

@@ -311,7 +311,7 @@ impl BotsReport {
 }
 
 pub(super) fn round_trips() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LONGEST_ROUND_TRIP, 3).expect("invariant: the bounds are in order")
+    Histogram::new_with_bounds(1, LONGEST_ROUND_TRIP, 3).expect("invariant: the bounds are ascending")
 }
 
 impl fmt::Display for BotsReport {
@@ -327,7 +327,8 @@ impl fmt::Display for BotsReport {
         )?;
         writeln!(
             f,
-            "calls: {} made, {} taken, {} refused, {} lost with what they were for, {} sent again; {} methods driven; {} moves",
+            "calls: {} made, {} accepted, {} refused, {} lost with their target, {} sent again; {} methods driven; \
+             {} moves",
             total(|bot| bot.calls),
             total(|bot| bot.confirmed),
             total(|bot| bot.refused),
@@ -339,7 +340,8 @@ impl fmt::Display for BotsReport {
         let (bytes, moves) = self.bytes_per_second();
         writeln!(
             f,
-            "shown: {} changes, {} client calls, {} whole states; {:.0} bytes/s per client, {:.0} of them of movements; {} views begun anew, {} unreadable",
+            "shown: {} changes, {} client calls, {} whole states; {:.0} bytes/s per client, {:.0} of them movements; \
+             {} views restarted, {} unreadable",
             total(|bot| bot.changes),
             total(|bot| bot.invocations),
             total(|bot| bot.refreshes),
@@ -350,7 +352,7 @@ impl fmt::Display for BotsReport {
         )?;
         let round_trips = self.round_trips();
         if round_trips.is_empty() {
-            return write!(f, "round trips: none, this world echoes nothing");
+            return write!(f, "round trips: none, this world has no echo method");
         }
         let milliseconds = |quantile| round_trips.value_at_quantile(quantile) as f64 / 1_000.0;
         write!(
@@ -374,7 +376,7 @@ impl fmt::Display for Recovery {
             seconds(self.longest)
         )?;
         if self.endless > 0 {
-            write!(f, ", {} never played on", self.endless)?;
+            write!(f, ", {} never resumed", self.endless)?;
         }
         Ok(())
     }
@@ -401,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_what_was_noticed_soon_after_the_moment_and_what_followed_at_once() {
+    fn interruptions_start_near_the_kill_and_include_immediate_repeats() {
         let began = Instant::now();
         let moment = began + Duration::from_secs(10);
         let of = |milliseconds| Gap::Of(Duration::from_millis(milliseconds));
@@ -429,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn recovery_counts_those_that_never_came_back_apart() {
+    fn recovery_counts_bots_that_never_resumed_separately() {
         let began = Instant::now();
         let report = BotsReport {
             bots: vec![
@@ -444,7 +446,7 @@ mod tests {
         let recovery = report.recovery_after(began + Duration::from_secs(1));
         assert_eq!(
             recovery.to_string(),
-            "4 bots interrupted, p50 2.00 s, longest 3.00 s, 1 never played on"
+            "4 bots interrupted, p50 2.00 s, longest 3.00 s, 1 never resumed"
         );
     }
 }

@@ -552,7 +552,7 @@ impl<'b, 'p> Session<'b, 'p> {
             // It has left the view, or the realm is behind with earlier calls.
             Err(CallError::NotInView(_) | CallError::TooManyKept | CallError::NoSession) => false,
             Err(error) => {
-                tracing::warn!(bot = self.bot.report.name, %error, "a bot cannot make its call");
+                tracing::warn!(bot = self.bot.report.name, %error, "a bot cannot send its call");
                 false
             }
         }
@@ -587,7 +587,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_lets_the_longest_planned_call_through_and_no_more_than_its_rate() {
+    fn a_budget_admits_the_longest_call_and_enforces_its_rate() {
         let began = Instant::now();
         let mut budget = Budget {
             bytes: BURST,

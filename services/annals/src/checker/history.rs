@@ -95,7 +95,7 @@ struct Shown {
 pub(super) struct Unreadable(pub(super) &'static str);
 
 /// An event of an entity of unknown type.
-const UNTYPED: Unreadable = Unreadable("how its entity was created is not in the archive");
+const UNTYPED: Unreadable = Unreadable("the creation of its entity is not in the archive");
 
 impl Histories {
     /// Continues reading the archive of all owners. Faults go into the report. If the horizon passes what is being
@@ -215,11 +215,11 @@ impl Histories {
                 return Ok(());
             }
             let is_whole = step.batch.is_some();
-            self.batches += u64::from(is_whole || step.let_go.is_some());
-            if step.fault == Some(Fault::LetGo) && self.floors.have_moved(store).await? {
+            self.batches += u64::from(is_whole || step.deleted.is_some());
+            if step.fault == Some(Fault::Deleted) && self.floors.have_moved(store).await? {
                 return Err(StoreError::Conflict);
             }
-            let tail = step.let_go.as_ref().map(Thinned::tail);
+            let tail = step.deleted.as_ref().map(Thinned::tail);
             let is_other = |tail: Tail| {
                 self.floors
                     .tail(owner)
@@ -231,7 +231,7 @@ impl Histories {
             if let Some(fault) = &fault {
                 report.fault(owner, step.number, fault.clone());
             }
-            if let Some(thinned) = step.let_go.filter(|_| fault.is_none()) {
+            if let Some(thinned) = step.deleted.filter(|_| fault.is_none()) {
                 self.traces.take_thinned(&thinned);
             }
             let (Some(batch), Some(leaf)) = (step.batch, step.leaf) else {
@@ -462,7 +462,7 @@ impl History {
 
 /// The hash of an event as a client sees it that may see all of it.
 fn shown_hash(entity_type: &EntityType, body: &Body) -> Result<Hash, Unreadable> {
-    const UNFIT: Unreadable = Unreadable("its value does not fit the schema");
+    const UNFIT: Unreadable = Unreadable("its value does not match the schema");
     match body {
         Body::Changed { member, change } => {
             let property = entity_type.property(*member).ok_or(UNFIT)?;
@@ -472,7 +472,7 @@ fn shown_hash(entity_type: &EntityType, body: &Body) -> Result<Hash, Unreadable>
             let method = entity_type.client_methods.get(usize::from(method.0)).ok_or(UNFIT)?;
             args_hash(method, args).ok_or(UNFIT)
         }
-        _ => Err(Unreadable("what is archived there is nothing that clients are shown")),
+        _ => Err(Unreadable("the archived event there is not visible to clients")),
     }
 }
 

@@ -90,7 +90,7 @@ pub struct CheckReport {
     pub properties: u64,
     /// Number of these events and states that lie before the horizon and were deleted by retention (rule F14): they are
     /// not checked.
-    pub let_go: u64,
+    pub deleted: u64,
     /// Batches in the archive.
     pub batches: u64,
     /// Entity parts in the archive.
@@ -164,11 +164,11 @@ impl fmt::Display for CheckReport {
             "checked {} shown events and {} states ({} properties) in {} files against {} events of {} entity parts in {} batches",
             self.shown, self.refreshed, self.properties, self.files, self.events, self.parts, self.batches
         )?;
-        if self.let_go > 0 {
+        if self.deleted > 0 {
             writeln!(
                 f,
-                "{} shown things lie before the horizon and were let go by the setting keep_cell_events; not checked",
-                self.let_go
+                "{} shown items are before the horizon and were deleted by the setting keep_cell_events; not checked",
+                self.deleted
             )?;
         }
         writeln!(f, "{}", self.driven)?;
@@ -187,7 +187,8 @@ impl fmt::Display for CheckReport {
         if self.otherwise + self.passed_over > 0 {
             writeln!(
                 f,
-                "on the way {} entity parts were read otherwise, and {} lines and properties passed over or checked twice",
+                "the incremental pass differed: {} entity parts read otherwise, {} lines and properties skipped or \
+                 checked twice",
                 self.otherwise, self.passed_over
             )?;
         }
@@ -226,20 +227,23 @@ impl fmt::Display for Lost {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::UnknownEntity => f.write_str("the archive knows nothing of this entity part"),
-            Why::Absent { newest } => write!(f, "it is not in the archive, whose newest event there is {newest}"),
-            Why::Different => f.write_str("the archive has another value there than was shown"),
+            Why::UnknownEntity => f.write_str("the archive has no event of this entity part"),
+            Why::Absent { newest } => write!(
+                f,
+                "it is not in the archive, whose newest event of the part is {newest}"
+            ),
+            Why::Different => f.write_str("the archived value differs from the one shown"),
             Why::Unreadable(what) => f.write_str(what),
             Why::Property { member, name: None } => {
                 write!(
                     f,
-                    "property {member} was told with a value that the archive does not have"
+                    "property {member} was shown with a value that the archive does not have"
                 )
             }
             Why::Property { name: Some(name), .. } => {
                 write!(
                     f,
-                    "property {name} was told with a value that the archive does not have there"
+                    "property {name} was shown with a value that the archive does not have at that event"
                 )
             }
         }
@@ -265,7 +269,8 @@ impl fmt::Display for Wrong {
                 places: [(owner, batch), (other, later)],
             } => write!(
                 f,
-                "event {number} of the {part} of entity {entity} is there twice: in batch {batch} of owner {owner} and in batch {later} of owner {other}"
+                "event {number} of the {part} of entity {entity} is archived twice: in batch {batch} of owner \
+                 {owner} and in batch {later} of owner {other}"
             ),
         }
     }

@@ -18,13 +18,13 @@ use super::{
 pub(super) struct Check {
     /// The world's folder: the one with `entities.xml`, or the one above its `scripts/`
     dir: PathBuf,
-    /// For people, for programs, or for code hosts and editors
+    /// Output format: text for people, JSON for programs, SARIF for code hosts and editors
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Let warnings, and advice if asked for, fail the check too
+    /// Fail on warnings too, and on advice if it is enabled
     #[arg(long)]
     strict: bool,
-    /// Give advice too: what could be said with fewer bytes or less work
+    /// Also give advice on bytes and work that could be saved
     #[arg(long)]
     lints: bool,
 }

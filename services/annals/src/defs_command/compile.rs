@@ -8,7 +8,7 @@ use super::{CANNOT_RUN, output, world};
 pub(super) struct Compile {
     /// The world's folder: the one with `entities.xml`, or the one above its `scripts/`
     dir: PathBuf,
-    /// Where the stored schema goes
+    /// Output file of the stored schema
     #[arg(long)]
     out: PathBuf,
 }

@@ -23,10 +23,10 @@ pub(super) struct Describe {
     dir: Option<PathBuf>,
     /// Only these types, services or user data objects
     types: Vec<String>,
-    /// For people or for programs
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// As a page like that of `annals defs docs`, into this file or folder, or to the standard output
+    /// Write a page as `annals defs docs` does, to this file or folder, or to standard output
     #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with = "format")]
     html: Option<Option<PathBuf>>,
 }

@@ -10,17 +10,18 @@ use super::{CANNOT_RUN, world};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DiffCommand {
-    /// The definitions that the realm runs on: a world's folder, or a file that `annals defs compile` wrote
+    /// The realm's current definitions: a world's folder, or a file that `annals defs compile` wrote
     old: PathBuf,
-    /// The definitions that are to come, in either form
+    /// The new definitions, in either form
     new: PathBuf,
-    /// For people or for programs
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Something that has another name now: `Type.old=new` for a property or method, `Old=New` for an entity type
+    /// A rename: `Type.old=new` for a property or method, `Old=New` for an entity type
     #[arg(long, value_name = "OLD=NEW")]
     rename: Vec<Rename>,
-    /// What is not to fail: `migration` or `breaking`, for all or, as in `clients=breaking`, for stored, log, peers or clients
+    /// Changes to allow: `migration` or `breaking`, for all or, as in `clients=breaking`, for stored, log, peers or
+    /// clients
     #[arg(long, value_name = "[WHO=]CLASS")]
     allow: Vec<Allowance>,
 }
@@ -47,7 +48,7 @@ impl FromStr for Allowance {
             None => (None, text),
         };
         let wrong =
-            || "say `migration` or `breaking`, or as in `clients=breaking` for whom: stored, log, peers, clients";
+            || "write `migration` or `breaking`, or limit it as in `clients=breaking` to stored, log, peers or clients";
         let audience = audience.map(|word| Audience::ALL.into_iter().find(|audience| audience.word() == word));
         if audience == Some(None) {
             return Err(wrong().to_owned());

@@ -21,7 +21,7 @@ const PAGE: &str = "index.html";
 pub(super) struct Docs {
     /// The world's folder: the one with `entities.xml`, or the one above its `scripts/`
     dir: PathBuf,
-    /// The file to write, or a folder to write `index.html` into; without it the page goes to the standard output
+    /// Output file, or a folder for `index.html`; standard output if omitted
     #[arg(long)]
     out: Option<PathBuf>,
 }

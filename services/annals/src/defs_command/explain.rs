@@ -9,7 +9,7 @@ use super::{CANNOT_RUN, say, style};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Explain {
-    /// The rule's code, like D0201; without one, all rules are listed
+    /// Code of the rule, such as D0201; all rules are listed if omitted
     code: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl Explain {
                 Some(meant) => format!("did you mean {meant}?"),
                 None => "`annals defs explain` lists all".to_owned(),
             };
-            eprintln!("there is no rule {code}; {hint}");
+            eprintln!("unknown rule {code}; {hint}");
             return ExitCode::from(CANNOT_RUN);
         };
         say(&explain(rule, style()));

@@ -18,16 +18,16 @@ use super::{
 pub(super) struct Generate {
     /// The world's folder: the one with `entities.xml`, or the one above its `scripts/`
     dir: PathBuf,
-    /// For which language
+    /// Target language
     #[arg(long, value_enum)]
     lang: Language,
-    /// For which parts of entities; repeat it for several. TypeScript is for clients only
+    /// Entity parts to generate; may be given several times. TypeScript supports clients only
     #[arg(long, value_enum, default_value = "all")]
     part: Vec<PartName>,
-    /// The file to write; without it the code is printed
+    /// Output file; standard output if omitted
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Write nothing, and fail if the file is not what would be written
+    /// Write nothing, and fail if the file is out of date
     #[arg(long, requires = "out")]
     check: bool,
 }
@@ -50,7 +50,7 @@ impl Generate {
     pub(super) fn run(self) -> ExitCode {
         let is_client = |part: &PartName| matches!(part, PartName::Client | PartName::All);
         if self.lang == Language::Typescript && !self.part.iter().all(is_client) {
-            eprintln!("TypeScript is for clients only: leave out --part, or say --part client");
+            eprintln!("TypeScript is for clients only: omit --part, or give --part client");
             return ExitCode::from(CANNOT_RUN);
         }
         let tree = match tree(&self.dir) {
@@ -100,8 +100,8 @@ impl Generate {
                 println!("{} is current", file.display());
                 return ExitCode::SUCCESS;
             }
-            Ok(_) => "is not what the definitions say now",
-            Err(error) if error.kind() == io::ErrorKind::NotFound => "is not there",
+            Ok(_) => "is out of date",
+            Err(error) if error.kind() == io::ErrorKind::NotFound => "is missing",
             Err(error) => {
                 eprintln!("{} cannot be read: {error}", file.display());
                 return ExitCode::from(CANNOT_RUN);

@@ -22,7 +22,7 @@ use server::Server;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Lsp {
-    /// Speak over input and output, which is the only way; some editors say so
+    /// Use standard input and output, the only transport; accepted because some editors pass it
     #[arg(long)]
     stdio: bool,
 }
@@ -36,7 +36,7 @@ impl Lsp {
         match converse(&inbox, &mut BufWriter::new(io::stdout().lock())) {
             Ok(code) => ExitCode::from(code),
             Err(error) => {
-                eprintln!("the editor does not listen: {error}");
+                eprintln!("the connection to the editor failed: {error}");
                 ExitCode::from(CANNOT_RUN)
             }
         }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cancelled_before_it_is_answered_is_refused() {
+    fn requests_cancelled_before_their_answer_are_refused() {
         let symbols = json!({ "textDocument": { "uri": "file:///x.def" } });
         let (_, answers) = conversation(vec![
             initialize(),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_too_long_is_refused_aloud() {
+    fn an_overlong_file_is_refused_with_a_message() {
         let text = " ".repeat(annals_def::MAX_FILE_BYTES + 1);
         let file = json!({ "uri": "file:///nowhere/x.def", "languageId": "xml", "version": 1, "text": text });
         let (_, said) = output(vec![
@@ -185,15 +185,11 @@ mod tests {
             tell("textDocument/didOpen", json!({ "textDocument": file })),
         ]);
         assert!(said.contains("window/showMessage"), "{}", said);
-        assert!(
-            said.contains("`file:///nowhere/x.def` is read as it is on the disk"),
-            "{}",
-            said
-        );
+        assert!(said.contains("`file:///nowhere/x.def` is read from disk"), "{}", said);
     }
 
     #[test]
-    fn the_exit_code_tells_whether_the_editor_said_goodbye() {
+    fn the_exit_code_reports_whether_the_editor_sent_shutdown() {
         assert_eq!(conversation(vec![initialize(), tell("exit", Json::Null)]).0, 1);
         assert_eq!(conversation(vec![tell("exit", Json::Null)]).0, 1);
         assert_eq!(conversation(vec![initialize(), Event::Closed]).0, 1);

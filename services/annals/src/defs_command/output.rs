@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub(super) enum OutputError {
     /// The parent folder does not exist.
-    #[error("{path} cannot be written: there is no folder {parent}; make it first")]
+    #[error("{path} cannot be written: folder {parent} does not exist; create it first")]
     NoFolder { path: String, parent: String },
     /// The operating system refuses.
     #[error("{path} cannot be written: {source}")]

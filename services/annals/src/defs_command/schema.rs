@@ -10,13 +10,13 @@ use super::{CANNOT_RUN, output};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Schema {
-    /// XSD 1.0, or RELAX NG, which is exact about the tags of members
+    /// XSD 1.0, or RELAX NG, which also checks the tags of members
     #[arg(long, value_enum, default_value_t = Notation::Xsd)]
     format: Notation,
-    /// Whose words the schemas accept
+    /// Dialect that the schemas accept
     #[arg(long, value_enum, default_value_t = Words::Bigworld)]
     dialect: Words,
-    /// The folder that the schemas are written to; made if it is not there, but not the one above it
+    /// Output folder; created if missing, in a folder that exists
     #[arg(long)]
     out: PathBuf,
 }

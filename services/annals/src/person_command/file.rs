@@ -25,7 +25,7 @@ const LINE_LIMIT: usize = 2 * 6 * TEXT_LIMIT + 512;
 /// Why a key file cannot be used.
 #[derive(Debug, Error)]
 pub(super) enum KeyFileError {
-    #[error("{} cannot be written; a file that is there is not written over", path.display())]
+    #[error("{} cannot be written; existing files are not overwritten", path.display())]
     Write {
         path: PathBuf,
         #[source]
@@ -123,13 +123,13 @@ pub(super) fn read(path: &Path) -> Result<BTreeMap<DatabaseId, Person>, KeyFileE
         match bytes.pop() {
             None => Ok((number, None)),
             Some(b'\n') => Ok((number, Some(bytes))),
-            Some(_) => Err(malformed(number, "it is too long, or was cut off")),
+            Some(_) => Err(malformed(number, "the line is too long, or was truncated")),
         }
     };
     let (_, head) = next()?;
     let head = head.and_then(|bytes| serde_json::from_slice::<Head>(&bytes).ok());
     let head = head.filter(|head| head.form == FORM);
-    let head = head.ok_or_else(|| malformed(1, &format!("it should say that the file is {FORM}")))?;
+    let head = head.ok_or_else(|| malformed(1, &format!("expected the file format {FORM}")))?;
     let mut persons = BTreeMap::new();
     loop {
         let (number, line) = next()?;
@@ -138,16 +138,16 @@ pub(super) fn read(path: &Path) -> Result<BTreeMap<DatabaseId, Person>, KeyFileE
         let (person, known) = line.person().ok_or_else(|| {
             malformed(
                 number,
-                "it has neither a key of 64 hexadecimal digits nor since when the person is forgotten",
+                "expected a key of 64 hexadecimal digits, or the time at which the person was forgotten",
             )
         })?;
         if persons.insert(person, known).is_some() {
-            return Err(malformed(number, "this person was named before"));
+            return Err(malformed(number, "this person occurs twice"));
         }
     }
     if persons.len() as u64 != head.persons {
         let what = format!(
-            "the file says that it has {} persons, and has {}",
+            "the header says {} persons, and the file has {}",
             head.persons,
             persons.len()
         );
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_nothing_else() {
+    fn person_files_round_trip_and_others_are_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("persons");
         let forgotten = Forgotten {

@@ -26,19 +26,19 @@ const PRINTED: usize = 20;
 /// Take up what the log proves that an older store does not know, or give it up. The realm must not run.
 #[derive(Debug, clap::Args)]
 pub(super) struct AdoptLog {
-    /// Do it; without this the plan is printed and nothing is changed
+    /// Execute the plan; without this it is only printed
     #[arg(long)]
     yes: bool,
-    /// Give up everything that the store does not know, and what is missing of logs that end too early
+    /// Give up all batches unknown to the store, and the missing end of logs that end too early
     #[arg(long, conflicts_with = "give_up_unprovable")]
     discard: bool,
-    /// Take up what the chains prove, and give up what lies behind a hole, or is missing
+    /// Adopt the batches that the chains prove, and give up those after a hole and those that are missing
     #[arg(long)]
     give_up_unprovable: bool,
-    /// The operator's name: it is kept with the decision
+    /// Name of the operator, recorded with the decision
     #[arg(long, value_name = "NAME", value_parser = short::<64>, required_if_eq("yes", "true"))]
     by: Option<String>,
-    /// Why, for whoever asks later: it is kept with the decision
+    /// Reason, recorded with the decision
     #[arg(long, value_name = "TEXT", value_parser = short::<500>, required_if_eq("yes", "true"))]
     reason: Option<String>,
 }
@@ -54,12 +54,12 @@ fn short<const MOST: usize>(text: &str) -> Result<String, String> {
 /// Why nothing was adopted.
 #[derive(Debug, Error)]
 enum NotAdopted {
-    #[error("a log is adopted while its realm does not run: stop it, and name its data directory with --data")]
+    #[error("the realm must be stopped to adopt a log: stop it, and give its data directory with --data")]
     NoData,
     #[error("the realm cannot be read")]
     Source(#[from] SourceError),
     #[error(
-        "there is no log: the data directory has no nats-server's store, and the server of --nats has no log of the realm"
+        "no log found: the data directory has no nats-server's store, and the server of --nats has no log of the realm"
     )]
     NoLog,
     #[error("a process holds owners of the realm: stop all of its processes first")]
@@ -72,7 +72,7 @@ enum NotAdopted {
     Adopt(#[from] AdoptError),
     #[error("the log cannot be read")]
     Log(#[from] ReadError),
-    #[error("the store could not be used")]
+    #[error("the store cannot be used")]
     Store(#[from] StoreError),
 }
 
@@ -104,7 +104,7 @@ impl AdoptLog {
         let schema = Arc::new(schema);
         if let Some(begun) = Adoption::unfinished(&source.store).await? {
             println!(
-                "{} has begun to adopt this log ({:?}); it goes on",
+                "{} has begun to adopt this log ({:?}); the adoption continues",
                 begun.adoption.operator, begun.adoption.reason
             );
             let adoption = Adoption::resume(source.store.clone(), SHARD, schema).await?;
@@ -193,8 +193,8 @@ fn print(plan: &Plan) {
         discarded.events
     );
     println!(
-        "not in any log, and so not restored: accounts and keys of persons that were made after this store was backed up, and \
-         anybody who was forgotten since"
+        "not in any log, and so not restored: accounts and personal keys created, and persons forgotten, after this \
+         store was backed up"
     );
 }
 
@@ -202,7 +202,7 @@ fn print_log(log: &LogPlan) {
     println!("{}", log.log);
     let kind = log
         .kind
-        .map_or("no kind that the log tells".to_owned(), |kind| kind.to_string());
+        .map_or("no kind recorded in the log".to_owned(), |kind| kind.to_string());
     let extent = |beyond: &Beyond| format!("{} batches, {} events", beyond.batches, beyond.events);
     println!(
         "  {kind}: {} taken up, {} given up",

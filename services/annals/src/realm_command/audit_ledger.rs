@@ -23,7 +23,7 @@ use super::RealmError;
 /// See the module.
 #[derive(Debug, clap::Args)]
 pub(super) struct AuditLedger {
-    /// Say where the units of this account come from instead: `account:DATABASE/SLOT/KIND`
+    /// Trace the origin of this account's units instead: `account:DATABASE/SLOT/KIND`
     #[arg(long)]
     trace: Option<Traced>,
 }
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_to_be_traced_is_read_as_it_is_written() {
+    fn traced_accounts_round_trip() {
         let account = Traced {
             holder: DatabaseId(7),
             slot: Slot(1),

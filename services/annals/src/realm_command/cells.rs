@@ -23,7 +23,7 @@ use super::RealmError;
 /// Show the cells of all spaces. Loads and numbers are what owners said last, at most a second ago if they live.
 #[derive(Debug, clap::Args)]
 pub(super) struct Cells {
-    /// How to print them
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
@@ -31,13 +31,13 @@ pub(super) struct Cells {
 /// Why there is no answer.
 #[derive(Debug, Error)]
 pub(super) enum CellsUnknown {
-    #[error("who does not run has no load: leave --data out, and name a realm that runs")]
+    #[error("a stopped realm has no load: leave --data out, and name a live realm")]
     Stopped,
-    #[error("the realm's bus could not be joined")]
+    #[error("the realm's nats-server cannot be reached")]
     Connect(#[from] ConnectError),
     #[error("the realm's director was not reached")]
     NoDirector(#[from] AskError),
-    #[error("the director said something that is not understood")]
+    #[error("the director's answer cannot be decoded")]
     Odd(#[from] ControlError),
 }
 

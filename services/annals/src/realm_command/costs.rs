@@ -31,16 +31,16 @@ const SERVICES: [&str; 2] = ["base", "cell"];
 /// Show the members that cost most, since the processes that are there started.
 #[derive(Debug, clap::Args)]
 pub(super) struct Costs {
-    /// By what they are ordered
+    /// Sort order
     #[arg(long, value_enum, default_value_t = By::Bytes)]
     by: By,
-    /// Only those of this entity type
+    /// Only members of this entity type
     #[arg(long = "type", value_name = "NAME")]
     entity_type: Option<String>,
-    /// Show so many members at most
+    /// Maximum number of members
     #[arg(long, default_value_t = 30)]
     limit: usize,
-    /// How to print them
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
@@ -50,7 +50,7 @@ pub(super) struct Costs {
 enum By {
     /// All bytes
     Bytes,
-    /// How often they are changed or called
+    /// Number of changes or calls
     Changes,
     /// Bytes to the log
     Log,
@@ -67,9 +67,9 @@ enum By {
 /// Why there is no answer.
 #[derive(Debug, Error)]
 pub(super) enum CostsUnknown {
-    #[error("nothing is counted where nothing runs: leave --data out, and name a realm that runs")]
+    #[error("a stopped realm counts no costs: leave --data out, and name a live realm")]
     Stopped,
-    #[error("the realm's bus could not be joined")]
+    #[error("the realm's nats-server cannot be reached")]
     Connect(#[from] ConnectError),
     #[error(transparent)]
     Discovery(#[from] DiscoveryError),

@@ -41,16 +41,16 @@ const LINE_EVERY: Duration = Duration::from_secs(1);
 /// How to migrate it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Migrate {
-    /// The definitions that are to come: a world's folder, or a file that `annals defs compile` wrote
+    /// The new definitions: a world's folder, or a file that `annals defs compile` wrote
     #[arg(long)]
     defs: PathBuf,
-    /// Something that has another name now: `Type.old=new` for a property or method, `Old=New` for an entity type
+    /// A rename: `Type.old=new` for a property or method, `Old=New` for an entity type
     #[arg(long, value_name = "OLD=NEW")]
     rename: Vec<Rename>,
-    /// Try everything out, say what it comes to, and change nothing
+    /// Dry run: report the result and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Let the realm run at once: stored entities are converted while it does, and when they are loaded
+    /// Convert stored entities while the realm runs, and when they are loaded
     #[arg(long)]
     later: bool,
 }
@@ -58,13 +58,16 @@ pub(super) struct Migrate {
 /// Why a realm was not migrated.
 #[derive(Debug, Error)]
 enum NotMigrated {
-    #[error("a realm is migrated while it does not run: name its data directory with --data")]
+    #[error("the realm must be stopped for a migration: give its data directory with --data")]
     NoData,
     #[error("the realm cannot be read")]
     Source(#[from] SourceError),
     #[error(transparent)]
     Migrate(#[from] MigrateError),
-    #[error("the log of owner {0} holds more than is folded: start the realm on the old definitions and stop it again")]
+    #[error(
+        "the log of owner {0} has batches that are not folded: start the realm on the old definitions and stop \
+        it again"
+    )]
     Unfolded(OwnerId),
     #[error("the log of owner {owner} cannot be read to its end")]
     Beyond {
@@ -74,11 +77,11 @@ enum NotMigrated {
     },
     #[error("a log cannot be read")]
     Log(#[from] ReadError),
-    #[error("the store could not be used")]
+    #[error("the store cannot be used")]
     Store(#[from] StoreError),
-    #[error("an owner's state could not be rebuilt")]
+    #[error("an owner's state cannot be rebuilt")]
     Recovery(#[from] RecoveryError),
-    #[error("not everything has a place under the new definitions: the realm is as it was")]
+    #[error("some data has no place under the new definitions; the realm was not changed")]
     NoPlace,
 }
 
@@ -109,7 +112,7 @@ impl Migrate {
         let begun = Preparation::begin(source.store.clone(), SHARD, new.clone(), self.rename.clone()).await;
         let preparation = match begun {
             Err(MigrateError::Unfinished(begun)) if begun == to && !self.dry_run => {
-                println!("this migration was begun before and goes on");
+                println!("continuing a migration that was begun before");
                 return finish(&source.store, &new).await;
             }
             begun => begun?,

@@ -33,13 +33,13 @@ use crate::operating::{NotDone, Reached};
 pub(super) struct Grant {
     /// The name with which the account logs in, or stored:NUMBER for any stored entity
     who: Who,
-    /// KIND=AMOUNT: so many units of a kind that is counted, by its number or name; may be given several times, once for each kind
+    /// KIND=AMOUNT: units of a counted kind, given by number or name; may be given several times, once for each kind
     #[arg(long, value_name = "KIND=AMOUNT", value_parser = counted::<u64>)]
     units: Vec<(Numbered, u64)>,
-    /// KIND=COUNT: so many new items of a kind, each with a new serial; may be given several times, once for each kind
+    /// KIND=COUNT: new items of a kind, each with a new serial; may be given several times, once for each kind
     #[arg(long, value_name = "KIND=COUNT", value_parser = counted::<u32>)]
     new: Vec<(Numbered, u32)>,
-    /// An item that was destroyed or taken, which comes back under its serial; may be given several times
+    /// An item that was destroyed or taken, to restore under its serial; may be given several times
     #[arg(long, value_name = "SERIAL", value_parser = |text: &str| text.parse().map(Serial))]
     item: Vec<Serial>,
     #[command(flatten)]
@@ -51,10 +51,10 @@ pub(super) struct Grant {
 pub(super) struct Take {
     /// The name with which the account logs in, or stored:NUMBER for any stored entity
     who: Who,
-    /// KIND=AMOUNT: so many units of a kind, by its number or name; may be given several times, once for each kind
+    /// KIND=AMOUNT: units of a kind, given by number or name; may be given several times, once for each kind
     #[arg(long, value_name = "KIND=AMOUNT", value_parser = counted::<u64>)]
     units: Vec<(Numbered, u64)>,
-    /// An item that the account has in that slot; may be given several times
+    /// An item in that slot of the account; may be given several times
     #[arg(long, value_name = "SERIAL", value_parser = |text: &str| text.parse().map(Serial))]
     item: Vec<Serial>,
     #[command(flatten)]
@@ -64,19 +64,19 @@ pub(super) struct Take {
 /// On whose word, and why.
 #[derive(Debug, clap::Args)]
 struct Word {
-    /// The operator's name: it is written down
+    /// Name of the operator, recorded with the action
     #[arg(long, value_name = "NAME")]
     by: String,
-    /// Why, for whoever asks later: it is written down
+    /// Reason, recorded with the action
     #[arg(long, value_name = "TEXT")]
     reason: String,
     /// The slot of the account, by its number or name; 0 is the inventory
     #[arg(long, default_value = "0")]
     slot: Numbered,
-    /// The number of the action, to ask again what had no answer: it is done once
+    /// Number of the action, to repeat one that had no answer: it is executed once
     #[arg(long, value_name = "NUMBER")]
     action: Option<ActionId>,
-    /// How to print what was done
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
@@ -84,7 +84,7 @@ struct Word {
 /// Why the order is not known to be done.
 #[derive(Debug, Error)]
 enum OperatorFailed {
-    #[error("kind {kind} is named more than once with {flag}: write each kind once, with all of it")]
+    #[error("kind {kind} is named more than once with {flag}: give each kind once, with the total")]
     KindAgain { flag: &'static str, kind: String },
     #[error(
         "the realm's definitions name no {what} {name:?}{}; write its number, or one of these names: {}",
@@ -101,25 +101,25 @@ enum OperatorFailed {
     Definitions(#[from] SourceError),
     #[error("item {0} is named more than once")]
     ItemAgain(Serial),
-    #[error("what does not run does nothing: leave --data out, and name a realm that runs")]
+    #[error("the realm must be live: leave --data out, and name a live realm")]
     Stopped,
-    #[error("the realm's bus could not be joined")]
+    #[error("the realm's nats-server cannot be reached")]
     Connect(#[from] ConnectError),
     #[error("no account of this realm logs in as {0}")]
     NoAccount(Who),
-    #[error("nobody can be meant")]
+    #[error("the account cannot be found")]
     Unclear(#[from] Unclear),
     #[error("there is no item {0}")]
     NoItem(Serial),
-    #[error("item {serial} is not there: {at}")]
+    #[error("item {serial} is not held by the account: {at}")]
     Elsewhere { serial: Serial, at: String },
-    #[error("it cannot be ordered: {0}")]
+    #[error("the order is not valid: {0}")]
     Order(#[from] annals_event::ledger::RefusalReason),
     #[error("the realm's store cannot be read")]
     Store(#[from] StoreError),
     #[error(transparent)]
     NotDone(#[from] NotDone),
-    #[error("nobody takes what is printed")]
+    #[error("standard output cannot be written")]
     Print(#[from] io::Error),
 }
 
@@ -314,7 +314,7 @@ impl Wanted {
             (None, Some(elsewhere)) => return Err(elsewhere),
             (None, None) => {
                 // Printed before anything is requested, so an interrupted operator can ask again.
-                eprintln!("action {action}: asked again with --action, it is done once");
+                eprintln!("action {action}: repeated with --action, it is executed once");
                 reached.carry_out(holder, (&order, &warrant)).await?
             }
         };

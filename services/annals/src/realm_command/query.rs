@@ -21,19 +21,19 @@ use crate::value_json::value_to_json;
 pub(super) struct QueryStored {
     /// The entity type
     entity_type: String,
-    /// PROPERTY=VALUE that an entity must hold; all of them, if given several times
+    /// PROPERTY=VALUE that an entity must have; may be given several times, all must match
     #[arg(long = "where", value_parser = condition)]
     conditions: Vec<(String, String)>,
-    /// The properties to show, with commas between them; all that are stored if none is named
+    /// Comma-separated properties to show; all stored ones if omitted
     #[arg(long, value_delimiter = ',')]
     select: Vec<String>,
-    /// Show so many entities at most
+    /// Maximum number of entities to show
     #[arg(long, default_value_t = 100)]
     limit: usize,
-    /// Look at so many stored entities at most, where no index says which have the value
+    /// Maximum number of stored entities to scan if no index applies
     #[arg(long, default_value_t = 100_000)]
     scan: usize,
-    /// How to print what was found
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
@@ -45,7 +45,10 @@ pub(super) enum QueryFailed {
     NotBegun,
     #[error(transparent)]
     Query(#[from] QueryError),
-    #[error("{property} is {data_type}: `{text}` is none, or nothing that can be compared; numbers and text can")]
+    #[error(
+        "{property} is {data_type}: `{text}` is not a value of that type, or the type cannot be compared; \
+        numbers and text can"
+    )]
     Value {
         property: String,
         data_type: String,
@@ -154,7 +157,7 @@ fn print_table(answer: &Answer, shown: &[&Property]) -> io::Result<()> {
     }
     let by = match &answer.index {
         Some(property) => format!("by the index on {property}"),
-        None => format!("{} stored entities looked at", answer.scanned),
+        None => format!("{} stored entities scanned", answer.scanned),
     };
     let more = if answer.more { "; there may be more" } else { "" };
     writeln!(stdout(), "{} found, {by}{more}", answer.found.len())

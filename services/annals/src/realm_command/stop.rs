@@ -12,10 +12,10 @@ use crate::stopping::{StopError, Stopping};
 /// How to stop it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Stop {
-    /// Seconds that the game is left between the announcement and the parting of clients
+    /// Seconds between the announcement and the disconnection of clients
     #[arg(long, default_value_t = 0)]
     delay: u64,
-    /// Of a stop that hangs: go on to the next stage without the processes that are waited for
+    /// Advance a stop that hangs to its next stage without the processes that it waits for
     #[arg(long)]
     go_on: bool,
 }

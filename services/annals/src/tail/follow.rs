@@ -9,7 +9,7 @@ use annals_host::{
 };
 use annals_ids::OwnerId;
 use annals_node::{
-    chain::{Candidates, Claim, Stand, Step},
+    chain::{Candidates, ChainEnd, Claim, Step},
     writer::{Opening, Tip},
 };
 use annals_store::layout::owners::OpeningRecord;
@@ -75,7 +75,7 @@ impl Log {
         let mut batches = Vec::new();
         let mut asked = false;
         loop {
-            let stand = Stand {
+            let stand = ChainEnd {
                 tip: Tip {
                     number: self.end.batch,
                     hash: self.end.hash,
@@ -96,7 +96,7 @@ impl Log {
                     }
                 }
                 Step::Wrong { claim, .. } => notes.push(format!(
-                    "batch {} of owner {owner} (hash {}) is not what belongs there",
+                    "batch {} of owner {owner} (hash {}) does not continue the log",
                     claim.number, claim.hash
                 )),
                 // Only the store knows whether an `Open` counts, and what it voids.

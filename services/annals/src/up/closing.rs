@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use annals_director::Stage;
 use annals_host::process::{Settings, connect};
 
-use super::{LOOK, Realm, UpError};
+use super::{POLL_INTERVAL, Realm, UpError};
 use crate::stopping::{StopError, Stopping};
 
 /// How long processes may take to end after the last stage.
@@ -20,14 +20,12 @@ impl Realm {
         // The realm may have been stopped from elsewhere, and have ended already.
         let is_led = !self.left()?.iter().any(|name| is_director(name));
         if is_led && let Err(error) = self.lead_to_the_end(&mut say).await {
-            say(format!(
-                "not stopped in order: {error}; the processes are stopped one by one"
-            ));
+            say(format!("clean stop failed: {error}; stopping the processes one by one"));
             return self.stop().await;
         }
         let patience = Instant::now() + END_WITHIN;
         while self.are_there()? && Instant::now() < patience {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         self.stop().await
     }
@@ -77,7 +75,7 @@ impl Realm {
                 .plan
                 .realm
                 .parse()
-                .expect("invariant: services have taken the realm's name"),
+                .expect("invariant: services have accepted the realm's name"),
             nats: self.nats(),
             replicas: 1,
         };

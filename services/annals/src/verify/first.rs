@@ -24,8 +24,8 @@ use thiserror::Error;
 use reading::Reading;
 
 /// What cannot be known of an archive, however well it verifies, if nothing was kept of it elsewhere.
-pub const UNANCHORED: &str = "NOT KNOWN without a checkpoint that was kept elsewhere (--checkpoint): whether the archive was written \
-    anew from some batch on by whoever has its key or can do without, or cut back to what it was earlier";
+pub const UNANCHORED: &str = "NOT KNOWN without a checkpoint kept elsewhere (--checkpoint): whether a party with \
+    the key or the files rewrote the archive from some batch on, or rolled it back";
 
 /// Stands for a batch's last event if its number is unknown.
 pub const MANY: EventNumber = EventNumber(u64::MAX);
@@ -41,7 +41,7 @@ pub struct Kept {
 
 /// Kept hashes of leaves do not belong to a kept checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the {leaves} hashes of leaves that were kept are not those of a checkpoint that was kept")]
+#[error("the {leaves} kept leaf hashes do not match a kept checkpoint")]
 pub struct StrayLeaves {
     /// Number of hashes.
     pub leaves: usize,

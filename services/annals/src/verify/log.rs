@@ -97,7 +97,7 @@ impl Log {
                 accepted: Vec::new(),
                 state: None,
                 compared: false,
-                let_go: None,
+                deleted: None,
                 horizon: horizon.map(|horizon| horizon.wall),
             },
         })
@@ -175,7 +175,7 @@ impl Log {
             self.summary.bytes += step.bytes.len() as u64;
             self.take(batch, report).await?;
         }
-        if let Some(thinned) = &step.let_go {
+        if let Some(thinned) = &step.deleted {
             self.summary.batches += 1;
             self.summary.events += u64::from(thinned.header.events);
             self.summary.bytes += step.bytes.len() as u64;
@@ -195,7 +195,7 @@ impl Log {
     async fn take_let_go(&mut self, batch: &Thinned, report: &mut VerifyReport) -> Result<(), StoreError> {
         self.pass(&batch.header, batch.tail(), report).await?;
         let number = batch.header.number;
-        self.summary.let_go = Some(number);
+        self.summary.deleted = Some(number);
         let Some(floor) = self.floor_at(number) else {
             return Ok(());
         };

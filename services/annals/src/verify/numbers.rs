@@ -23,7 +23,7 @@ pub(super) struct Numbers {
     early: Vec<Taken>,
     /// Whether events of cell parts were deleted by retention: then the first numbers of a part without a floor may be
     /// gone.
-    let_go: bool,
+    deleted: bool,
 }
 
 /// A call that was taken.
@@ -51,7 +51,7 @@ impl Numbers {
 
     /// Takes a batch whose events were deleted by retention.
     pub(super) fn take_let_go(&mut self, owner: OwnerId, batch: &Thinned, report: &mut VerifyReport) {
-        self.let_go = true;
+        self.deleted = true;
         for &(link, number) in &batch.calls {
             // The exact event is no longer known.
             let made = Taken {
@@ -147,7 +147,7 @@ impl Numbers {
     /// The first gap of each part that has one.
     fn gaps(&self) -> impl Iterator<Item = (EntityId, Part, (u64, u64))> {
         self.histories.iter().filter_map(|(&(entity, part), spans)| {
-            let may_begin_late = self.let_go && part == Part::Cell;
+            let may_begin_late = self.deleted && part == Part::Cell;
             let from = if may_begin_late { spans.oldest() } else { 1 };
             Some((entity, part, spans.first_gap(from)?))
         })

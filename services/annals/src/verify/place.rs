@@ -42,13 +42,13 @@ pub struct Place {
 #[derive(Debug, Error)]
 pub enum PlaceError {
     /// It cannot be read or written.
-    #[error("the file cannot be read or written")]
+    #[error("the progress file cannot be read or written")]
     File(#[from] io::Error),
     /// It is not in the format.
-    #[error("the file does not say how far an archive was verified; name another, or remove it and begin from nothing")]
+    #[error("the file is no progress file; name another, or remove it to start over")]
     Form(#[from] serde_json::Error),
     /// It contradicts itself.
-    #[error("the file contradicts itself, or is of another version; remove it and begin from nothing")]
+    #[error("the progress file is inconsistent, or is of another version; remove it to start over")]
     Wrong,
 }
 

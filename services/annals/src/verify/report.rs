@@ -11,7 +11,7 @@ use annals_ids::{
 
 use annals_db::adopting::{AdoptionRecord, AdoptionStage};
 
-use super::{numbers::Taken, spans::Seen};
+use super::{numbers::Taken, spans::Occurrence};
 
 /// Maximum findings that are listed; the rest are counted.
 pub const MAX_NAMED: usize = 100;
@@ -121,7 +121,7 @@ pub enum Finding {
         /// The batch with the second.
         at: LogPosition,
         /// The place of the first.
-        before: Seen,
+        before: Occurrence,
     },
     /// A call was taken, and no batch made it (rule F5).
     Unmade(Taken),
@@ -130,14 +130,14 @@ pub enum Finding {
         /// The second taking.
         taken: Taken,
         /// The place of the first time.
-        before: Seen,
+        before: Occurrence,
     },
     /// A call's number was used twice.
     MadeTwice {
         /// The second call with the number.
         made: Taken,
         /// The place of the first time.
-        before: Seen,
+        before: Occurrence,
     },
     /// Two batches have the same leaf.
     LeafTwice {
@@ -278,7 +278,7 @@ pub struct OwnerReport {
     /// Whether the state of the owner's holder was compared.
     pub compared: bool,
     /// The last batch whose events retention has deleted.
-    pub let_go: Option<BatchNumber>,
+    pub deleted: Option<BatchNumber>,
     /// The latest wall time up to which retention has deleted events in the owner's shard.
     pub horizon: Option<WallTime>,
 }
@@ -371,8 +371,8 @@ fn write_adoption(f: &mut fmt::Formatter<'_>, adoption: &AdoptionRecord) -> fmt:
     };
     writeln!(
         f,
-        "adopted behind leaf {leaves}: {adopted} batches with {events} events that the store did not know, {discarded} given up; \
-         by {operator} at {at} ms since 1970: {reason:?}{state}"
+        "adopted after leaf {leaves}: {adopted} batches with {events} events unknown to the store, {discarded} given \
+         up; by {operator} at {at} ms since 1970: {reason:?}{state}"
     )
 }
 
@@ -398,12 +398,12 @@ impl fmt::Display for OwnerReport {
         for first in accepted {
             write!(f, ", a hole accepted at batch {first}")?;
         }
-        if let (Some(last), Some(wall)) = (self.let_go, self.horizon) {
+        if let (Some(last), Some(wall)) = (self.deleted, self.horizon) {
             let seconds = wall.0 / 1_000;
             write!(
                 f,
-                "; batches 1 to {last} were let go by retention, none of them closed after @{seconds} since 1970: headers, \
-                 hashes and calls are verified, and the state from {last} on is the floor's"
+                "; batches 1 to {last} were deleted by retention, none of them closed after @{seconds} since 1970: \
+                 headers, hashes and calls are verified, and the state from {last} on is the floor's"
             )?;
         }
         match self.state {
@@ -411,7 +411,7 @@ impl fmt::Display for OwnerReport {
             None => f.write_str("; does not replay")?,
         }
         if self.compared {
-            f.write_str(", as its holder has it")?;
+            f.write_str(", equal to its holder's")?;
         }
         Ok(())
     }
@@ -426,7 +426,7 @@ impl fmt::Display for Finding {
             }
             Self::EventsLost { owner, batches, events } => write!(
                 f,
-                "events {} to {} of owner {owner} are in no intact batch ({} to {}); restore them from a backup",
+                "events {} to {} of owner {owner} are in no intact batch ({} to {}); restore these from a backup",
                 events.0, events.1, batches.0, batches.1
             ),
             Self::Opening { at, epoch, fault } => {
@@ -434,12 +434,13 @@ impl fmt::Display for Finding {
             }
             Self::Floor { at } => write!(
                 f,
-                "the floor of owner {} is not its state at batch {}; restore the realm from a backup that was made before",
+                "the floor of owner {} differs from its state at batch {}; restore the realm from a backup made \
+                 before the damage",
                 at.owner, at.batch
             ),
             Self::Impossible { at, why } => write!(
                 f,
-                "batch {} of owner {} cannot have happened: {why}; it was edited, or this is a defect",
+                "batch {} of owner {} is impossible: {why}; it was edited, or this is a defect",
                 at.batch, at.owner
             ),
             Self::Cursor { at } => write!(
@@ -450,25 +451,25 @@ impl fmt::Display for Finding {
             ),
             Self::Snapshot { at } => write!(
                 f,
-                "the state of owner {} at batch {}, rebuilt from its snapshot, is not what the whole log replays to; \
-                 the snapshot was edited, or this is a defect",
+                "the state of owner {} at batch {}, rebuilt from its snapshot, differs from the replay of the whole \
+                 log; the snapshot was edited, or this is a defect",
                 at.owner, at.batch
             ),
-            Self::Unrecoverable { owner, why } => write!(f, "owner {owner} could not be taken over: {why}"),
+            Self::Unrecoverable { owner, why } => write!(f, "owner {owner} cannot be taken over: {why}"),
             Self::Holder { at } => write!(
                 f,
-                "the process that holds owner {} has another state at batch {} than its log replays to; keep the log, \
-                 kill the process so that another takes over, and report it: this is a defect",
+                "the holder of owner {} at batch {} has a state that differs from the replay of its log; keep the \
+                 log, kill the process so that another takes over, and report this defect",
                 at.owner, at.batch
             ),
             Self::Beyond { owner, why } => write!(
                 f,
-                "the log of owner {owner} beyond its archive: {why}; verify again in a minute, db may still get it"
+                "the log of owner {owner} beyond its archive: {why}; verify again in a minute, db may still archive it"
             ),
             Self::NamedHole { owner, first, until } => write!(
                 f,
-                "batches {first} to {} of owner {owner} were lost by the log, and nobody had them any more; \
-                 `annals log accept-hole {owner}@{first}` gives them up, and what lies behind them",
+                "batches {first} to {} of owner {owner} are lost, and no holder has them; `annals log accept-hole \
+                 {owner}@{first}` gives them up with everything after them",
                 until.0.saturating_sub(1)
             ),
             _ => self.fmt_across(f),
@@ -486,10 +487,10 @@ impl fmt::Display for CheckpointFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root => f.write_str(
-                "says another root than those leaves have: the archive was changed since, or signed falsely",
+                "has another root than those leaves: the archive was changed since, or the signature is fraudulent",
             ),
-            Self::Beyond => f.write_str("is of more leaves than there are: the archive was cut back"),
-            Self::Misplaced => f.write_str("is one of another size"),
+            Self::Beyond => f.write_str("has more leaves than the archive: the archive was truncated"),
+            Self::Misplaced => f.write_str("has another size"),
             Self::Untrusted(why) => write!(f, "is not signed by a key of the log: {why}"),
         }
     }
@@ -506,7 +507,7 @@ impl Finding {
                 until,
             } => write!(
                 f,
-                "event {first} of the history of the {part} of entity {entity} is in no log, and {until} is"
+                "event {first} of the history of the {part} of entity {entity} is in no log, but {until} is"
             ),
             Self::HistoryTwice {
                 entity,
@@ -516,40 +517,41 @@ impl Finding {
                 before,
             } => write!(
                 f,
-                "event {number} of the history of the {part} of entity {entity} is there twice: in batch {} of owner {} \
-                 and in {before}",
+                "event {number} of the history of the {part} of entity {entity} occurs twice: in batch {} of owner \
+                 {} and in {before}",
                 at.batch, at.owner
             ),
             Self::Unmade(taken) => write!(
                 f,
-                "{taken} was taken, and nobody made it: the log of {} has lost a batch, or one was put in",
+                "{taken} was received but never sent: the log of {} has lost a batch, or one was inserted",
                 taken.link.from
             ),
-            Self::TakenTwice { taken, before } => write!(f, "{taken} was taken before, in {before}"),
-            Self::MadeTwice { made, before } => write!(f, "{made} was made before, in {before}"),
+            Self::TakenTwice { taken, before } => write!(f, "{taken} was already received, in {before}"),
+            Self::MadeTwice { made, before } => write!(f, "{made} was already sent, in {before}"),
             Self::LeafTwice { shard, leaf, at } => write!(
                 f,
-                "leaf {leaf} of shard {shard} is given to batch {} of owner {} and to another batch",
+                "leaf {leaf} of shard {shard} is assigned to batch {} of owner {} and to another batch",
                 at.batch, at.owner
             ),
             Self::LeafMissing { shard, leaf, leaves } => write!(
                 f,
-                "leaf {leaf} of shard {shard} is in no log, so that the tree's edge ({leaves} leaves) cannot be compared"
+                "leaf {leaf} of shard {shard} is in no log, so the tree's edge ({leaves} leaves) cannot be compared"
             ),
             Self::Otherwise { at } => write!(
                 f,
-                "owner {} at batch {} is not what was verified there before; its log was edited since, or this is a defect",
+                "owner {} at batch {} differs from what was verified there before; its log was edited since, or this \
+                 is a defect",
                 at.owner, at.batch
             ),
             Self::Rewritten { shard, leaves } => write!(
                 f,
-                "the first {leaves} leaves of shard {shard} are not those that were verified before; the archive was \
-                 written anew"
+                "the first {leaves} leaves of shard {shard} differ from those verified before; the archive was \
+                 rewritten"
             ),
             Self::Edge { shard, leaves } => write!(
                 f,
-                "the tree of shard {shard} ({leaves} leaves) is not that of the archived batches; one of them was \
-                 replaced with all that follows, or the edge was edited"
+                "the tree of shard {shard} ({leaves} leaves) does not match the archived batches; a batch was \
+                 replaced with all that follow, or the edge was edited"
             ),
             _ => self.fmt_stored(f),
         }
@@ -567,13 +569,13 @@ impl Finding {
                 let (first, count) = leaves_of(*level, *index);
                 let last = first.saturating_add(count - 1);
                 let what = match fault {
-                    TileFault::Missing => "is not all there, though later ones are",
-                    TileFault::Other => "is not that of the archived batches",
+                    TileFault::Missing => "is incomplete, though later ones exist",
+                    TileFault::Other => "does not match the archived batches",
                 };
                 write!(
                     f,
-                    "tile {index} of level {level} of shard {shard} (leaves {first} to {last}) {what}; it was edited, and \
-                     proofs that rest on it are wrong"
+                    "tile {index} of level {level} of shard {shard} (leaves {first} to {last}) {what}; it was \
+                     edited, and proofs from it are wrong"
                 )
             }
             Self::Checkpoint { shard, size, fault } => {
@@ -581,16 +583,16 @@ impl Finding {
             }
             Self::Kept { shard, size, fault } => write!(
                 f,
-                "the checkpoint of {size} leaves of shard {shard} that was kept {fault}; whoever has the key may have signed \
-                 both, and then the realm shows another history than it did"
+                "the kept checkpoint of {size} leaves of shard {shard} {fault}; if the key holder signed both, the \
+                 realm presents another history than before"
             ),
             Self::Stored { why } => write!(
                 f,
-                "what is stored beside the batches cannot be read: {why}; restore the realm from a backup"
+                "the rows stored with the batches cannot be read: {why}; restore the realm from a backup"
             ),
             Self::Piece { shard, leaf, why } => write!(
                 f,
-                "what is archived of shard {shard} from leaf {leaf} on cannot be read: {why}; restore it from a backup"
+                "the archive of shard {shard} cannot be read from leaf {leaf} on: {why}; restore it from a backup"
             ),
             _ => Ok(()),
         }
@@ -600,17 +602,18 @@ impl Finding {
 impl fmt::Display for OpeningFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Unrecorded => {
-                "it opens the epoch, and the store has no such opening; it should never have been folded"
-            }
+            Self::Unrecorded => "it opens the epoch, and the store has no such opening; db must not fold such a batch",
             Self::Other => "the store has another opening of this epoch; one of the two was edited",
-            Self::Unopened => "the epoch was not opened before it, or had ended; it should never have been folded",
-            Self::Absent => "the store has the epoch's opening here, and the batch is none; one of the two was edited",
+            Self::Unopened => "its epoch was not opened before it, or had ended; db must not fold such a batch",
+            Self::Absent => {
+                "the store has the epoch's opening here, and the batch is not an opening; one of the two \
+                was edited"
+            }
         })
     }
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for Occurrence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.batches {
             (first, last) if first == last => write!(f, "batch {first}")?,
@@ -633,7 +636,7 @@ impl fmt::Display for Taken {
 fn subjects_of(f: &mut fmt::Formatter<'_>, subjects: &[Subject]) -> fmt::Result {
     for (index, subject) in subjects.iter().take(MAX_SUBJECTS).enumerate() {
         f.write_str(if index == 0 {
-            "; what can be read of it is about the "
+            "; its readable events concern the "
         } else {
             ", the "
         })?;

@@ -14,12 +14,12 @@ pub(super) struct Spans {
 #[derive(Clone, Copy, Debug)]
 struct Run {
     last: u64,
-    seen: Seen,
+    seen: Occurrence,
 }
 
 /// The place of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct Occurrence {
     /// The owner of the log.
     pub owner: OwnerId,
     /// The range of batches in which it was seen.
@@ -28,7 +28,7 @@ pub struct Seen {
 
 impl Spans {
     /// Adds a number; if it is present already, returns its place.
-    pub(super) fn insert(&mut self, number: u64, owner: OwnerId, batch: BatchNumber) -> Option<Seen> {
+    pub(super) fn insert(&mut self, number: u64, owner: OwnerId, batch: BatchNumber) -> Option<Occurrence> {
         if let Some((_, run)) = self.runs.range_mut(..=number).next_back() {
             if number <= run.last {
                 return Some(run.seen);
@@ -40,7 +40,7 @@ impl Spans {
                 return None;
             }
         }
-        let seen = Seen {
+        let seen = Occurrence {
             owner,
             batches: (batch, batch),
         };
@@ -50,7 +50,7 @@ impl Spans {
 
     /// Marks all numbers up to `upto` as seen.
     pub(super) fn seed(&mut self, upto: u64, owner: OwnerId, batch: BatchNumber) {
-        let seen = Seen {
+        let seen = Occurrence {
             owner,
             batches: (BatchNumber(1), batch),
         };
@@ -99,7 +99,7 @@ mod tests {
     const OWNER: OwnerId = OwnerId(1);
 
     #[test]
-    fn agree_with_a_set_of_numbers() {
+    fn spans_agree_with_a_set_of_numbers() {
         for seed in 0..50 {
             let mut dice = split_mix(seed);
             let (mut spans, mut set) = (Spans::default(), BTreeSet::new());
@@ -126,7 +126,7 @@ mod tests {
             assert_eq!(spans.insert(number, OWNER, BatchNumber(number / 10)), None);
         }
         assert_eq!(spans.runs.len(), 1);
-        let seen = Seen {
+        let seen = Occurrence {
             owner: OWNER,
             batches: (BatchNumber(0), BatchNumber(100)),
         };

@@ -64,8 +64,8 @@ impl fmt::Display for Swept {
         for size in self.place.tree.absent() {
             writeln!(
                 f,
-                "NOTE: the checkpoint of {size} leaves that was kept is not in the store, though fewer than {KEPT} newer \
-                 ones are: it was removed there, or the realm was restored since"
+                "NOTE: the kept checkpoint of {size} leaves is not in the store, though fewer than {KEPT} newer ones \
+                 are: it was deleted there, or the realm was restored since"
             )?;
         }
         let before = leaves - self.leaves;
@@ -79,9 +79,9 @@ impl fmt::Display for Swept {
         }
         match self.findings.len() {
             0 => f.write_str(": nothing is wrong"),
-            _ => f.write_str(
-                ": the first thing that is WRONG is named; `annals log verify` without --hashes looks for all",
-            ),
+            _ => {
+                f.write_str(": the first thing that is WRONG is named; `annals log verify` without --hashes finds all")
+            }
         }
     }
 }
@@ -386,7 +386,7 @@ impl<'a> Going<'a> {
     async fn follow(&mut self, checked: Checked) -> Result<Option<Finding>, VerifyError> {
         let Checked { leaf, bytes, .. } = checked;
         let Some(at) = checked.at else {
-            let (shard, why) = (self.swept.place.shard, "it is no batch".to_owned());
+            let (shard, why) = (self.swept.place.shard, "it is not a batch".to_owned());
             return Ok(Some(Finding::Piece { shard, leaf, why }));
         };
         let fault = |fault| {
@@ -404,7 +404,7 @@ impl<'a> Going<'a> {
             return Ok(fault(Fault::Misplaced));
         }
         if checked.is_thinned && !self.floors.are_below(self.store, at).await? {
-            return Ok(fault(Fault::LetGo));
+            return Ok(fault(Fault::Deleted));
         }
         let head = self.swept.place.heads.get(&at.owner);
         let (tail, epoch) = head.map(|head| (head.tail, head.epoch)).unwrap_or_default();

@@ -163,7 +163,7 @@ async fn grant(store: &Store, owner: OwnerId) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_are_brought_back_whoever_was_online_at_the_cut() {
+async fn personal_keys_are_imported_despite_accounts_online_at_the_cut() {
     let realm = Realm::new(26, 60).await;
     realm.works(&["backup", "create", "--data", "realm"]);
     realm.works(&["backup", "restore", "--data", "again"]);
@@ -207,7 +207,7 @@ async fn keys_are_brought_back_whoever_was_online_at_the_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_damaged_is_named_and_not_restored() {
+async fn damaged_pieces_are_named_and_not_restored() {
     let realm = Realm::new(22, 60).await;
     realm.works(&["backup", "create", "--data", "realm"]);
     let segment = fs::read_dir(realm.path("backups/segments"))
@@ -237,7 +237,7 @@ async fn what_is_damaged_is_named_and_not_restored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_that_is_killed_is_none_and_the_next_is_whole() {
+async fn a_killed_backup_is_invalid_and_the_next_is_complete() {
     let realm = Realm::new(23, 1_500).await;
     let create = ["backup", "create", "--data", "realm"];
     let mut dice = split_mix(23);
@@ -260,7 +260,7 @@ async fn a_backup_that_is_killed_is_none_and_the_next_is_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restore_that_is_killed_is_no_realm_and_the_next_is_whole() {
+async fn a_killed_restore_is_invalid_and_the_next_is_complete() {
     let realm = Realm::new(24, 1_500).await;
     realm.works(&["backup", "create", "--data", "realm"]);
     let expected = realm.works(&["backup", "restore", "--data", "whole"]);
@@ -276,7 +276,7 @@ async fn a_restore_that_is_killed_is_no_realm_and_the_next_is_whole() {
         } else {
             assert!(runs && code == Some(2), "half of one is no realm: {text}");
             interrupted += 1;
-            unfinished += usize::from(text.contains("run `annals backup restore` again, which begins anew"));
+            unfinished += usize::from(text.contains("run `annals backup restore` again, which starts over"));
         }
     }
     println!("{interrupted} of {KILLS} were interrupted, {unfinished} of them with something in the store");
@@ -315,14 +315,14 @@ impl Drop for SmallDisk {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_leaves_no_backup_and_no_realm() {
+async fn a_full_disk_leaves_no_partial_backup_or_realm() {
     let realm = Realm::new(25, 400).await;
     let create = ["backup", "create", "--data", "realm"];
     let Some(full) = SmallDisk::mount(&realm.path("backups"), 16) else {
         return;
     };
     let (code, text) = realm.run(&create);
-    assert!(code == Some(2) && text.contains("no backup was made"), "{text}");
+    assert!(code == Some(2) && text.contains("the backup failed"), "{text}");
     assert_eq!(count(&realm.path("backups/backups")), 0);
     drop(full);
     realm.works(&create);

@@ -30,7 +30,7 @@ async fn restored(target: &Target, manifest: &Manifest, until: Until) -> Result<
 }
 
 #[tokio::test]
-async fn a_backup_is_restored_to_what_the_realm_was() {
+async fn a_restored_realm_equals_the_original() {
     for seed in 0..6 {
         let world = world(seed).await;
         if seed % 2 == 0 {
@@ -60,7 +60,7 @@ async fn a_backup_is_restored_to_what_the_realm_was() {
 }
 
 #[tokio::test]
-async fn a_moment_a_batch_and_a_count_of_leaves_cut_where_they_say() {
+async fn a_time_a_batch_or_a_leaf_count_selects_the_cut() {
     let world = world(11).await;
     let target = Target::memory();
     let manifest = create(&world.store, REALM, WallTime(1), &target)
@@ -100,7 +100,7 @@ async fn a_moment_a_batch_and_a_count_of_leaves_cut_where_they_say() {
 }
 
 #[tokio::test]
-async fn a_cut_in_front_of_the_maker_of_a_call_takes_it_in() {
+async fn a_cut_that_separates_a_call_from_its_maker_is_extended() {
     let mut world = World::new(MemoryStore::new().store()).await;
     for log in 0..3 {
         world.create(log);
@@ -129,7 +129,7 @@ async fn a_cut_in_front_of_the_maker_of_a_call_takes_it_in() {
 }
 
 #[tokio::test]
-async fn a_later_backup_writes_what_is_new() {
+async fn a_later_backup_writes_only_new_pieces() {
     let mut world = world(5).await;
     let target = Target::memory();
     let sealed = world.seal(40).await as u64;
@@ -158,7 +158,7 @@ async fn a_later_backup_writes_what_is_new() {
 }
 
 #[tokio::test]
-async fn an_edited_a_missing_and_a_short_piece_are_named() {
+async fn edited_missing_and_truncated_pieces_are_named() {
     let world = world(8).await;
     world.seal(30).await;
     let target = Target::memory();

@@ -36,14 +36,14 @@ async fn check_restored(world: &World, target: &Target, manifest: &Manifest) {
 }
 
 #[tokio::test]
-async fn one_from_before_and_one_from_after_are_restored() {
+async fn backups_from_before_and_after_retention_are_restored() {
     let (mut lost, mut written) = (0, 0);
     for seed in 0..8 {
         let mut world = World::generate(MemoryStore::new().store(), seed, 120).await;
         world.seal(30).await;
         let target = Target::memory();
         let before = create(&world.store, REALM, WallTime(77), &target).await.unwrap();
-        lost += world.let_go().await;
+        lost += world.apply_retention().await;
         let after = create(&world.store, REALM, WallTime(78), &target).await.unwrap();
         assert_eq!(after.manifest.root, before.manifest.root, "seed {seed}");
         written += after.written;
@@ -57,7 +57,7 @@ async fn one_from_before_and_one_from_after_are_restored() {
         let third = create(&world.store, REALM, WallTime(79), &target).await.unwrap();
         assert!(third.reused > 0, "what was not touched is there already");
         check_restored(&world, &target, &third.manifest).await;
-        lost += world.let_go().await;
+        lost += world.apply_retention().await;
         let last = create(&world.store, REALM, WallTime(80), &target).await.unwrap();
         check_restored(&world, &target, &last.manifest).await;
     }
@@ -65,12 +65,12 @@ async fn one_from_before_and_one_from_after_are_restored() {
 }
 
 #[tokio::test]
-async fn a_leaf_before_the_horizon_is_refused_by_name() {
+async fn a_cut_before_the_horizon_is_refused() {
     let world = World::generate(MemoryStore::new().store(), 5, 120).await;
     world.seal(30).await;
     let target = Target::memory();
     let before = create(&world.store, REALM, WallTime(77), &target).await.unwrap();
-    world.let_go().await;
+    world.apply_retention().await;
     let after = create(&world.store, REALM, WallTime(78), &target).await.unwrap();
     let horizon = read_horizon(&world.store, SHARD).await.unwrap().unwrap().leaf.0 + 1;
     let refused = restored(&target, &after.manifest, Until::Leaves(20))
@@ -90,10 +90,10 @@ async fn a_leaf_before_the_horizon_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_segment_that_lost_what_it_may_not_is_found() {
+async fn a_segment_without_protected_events_is_reported() {
     let world = World::generate(MemoryStore::new().store(), 6, 120).await;
     world.seal(30).await;
-    world.let_go().await;
+    world.apply_retention().await;
     // The rows that stand for deleted events are not backed up.
     let transaction = world.store.begin();
     transaction
@@ -104,7 +104,7 @@ async fn a_segment_that_lost_what_it_may_not_is_found() {
     let made = create(&world.store, REALM, WallTime(78), &target).await.unwrap();
     let checked = check(&target, &made.manifest).await.unwrap();
     assert!(
-        checked.to_string().contains("are gone, and nothing stands in for them"),
+        checked.to_string().contains("are missing, and no floor replaces them"),
         "{checked}"
     );
     let refused = restored(&target, &made.manifest, Until::End)
@@ -112,7 +112,7 @@ async fn a_segment_that_lost_what_it_may_not_is_found() {
         .map(|_| ())
         .unwrap_err();
     assert!(
-        matches!(refused, RestoreFailed::Store(RestoreError::LetGo { .. })),
+        matches!(refused, RestoreFailed::Store(RestoreError::Deleted { .. })),
         "{refused:?}"
     );
 }

@@ -39,13 +39,13 @@ async fn is_a_target(address: &str) {
 }
 
 #[tokio::test]
-async fn a_folder() {
+async fn a_backup_to_a_folder() {
     let folder = TempDir::new().unwrap();
     is_a_target(&folder.path().join("a new one").display().to_string()).await;
 }
 
 #[tokio::test]
-async fn a_bucket() {
+async fn a_backup_to_a_bucket() {
     match std::env::var(BUCKET) {
         Ok(address) => is_a_target(&address).await,
         Err(_) => println!("SKIPPED: {BUCKET} names no bucket (s3://BUCKET/PREFIX, with AWS_ENDPOINT and keys)"),
@@ -61,10 +61,10 @@ fn an_address_names_a_bucket() {
 }
 
 #[tokio::test]
-async fn what_is_no_folder_is_an_error() {
+async fn a_target_that_is_not_a_folder_is_an_error() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, b"").unwrap();
     let told = Target::folder(&file).unwrap_err();
-    assert!(told.to_string().contains("cannot be made"), "{told}");
+    assert!(told.to_string().contains("cannot be created"), "{told}");
 }

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use crate::realm::{AVATAR, CELL, Realm, SHARD, batch, found, hole, imprint};
 
 #[test]
-fn a_whole_archive_loses_nothing() {
+fn an_intact_archive_has_no_losses() {
     let mut realm = Realm::with_a_life();
     realm.refreshed(0, &[("level", Value::UInt(1))]);
     realm.refreshed(3, &[("level", Value::UInt(2))]);
@@ -38,7 +38,7 @@ fn a_whole_archive_loses_nothing() {
 }
 
 #[test]
-fn a_batch_that_was_taken_out_is_named_with_its_event() {
+fn a_removed_batch_is_named_with_its_event() {
     let realm = Realm::with_a_life();
     realm.archive();
     realm.clear(&archive::leaf_key(SHARD, LeafIndex(2)));
@@ -65,7 +65,7 @@ fn a_batch_that_was_taken_out_is_named_with_its_event() {
 }
 
 #[test]
-fn a_log_whose_end_was_taken_off_lacks_what_was_shown_of_it() {
+fn a_truncated_log_lacks_its_shown_events() {
     let realm = Realm::with_a_life();
     realm.archive();
     for number in [4, 5] {
@@ -80,7 +80,7 @@ fn a_log_whose_end_was_taken_off_lacks_what_was_shown_of_it() {
 }
 
 #[test]
-fn an_edited_event_is_named_even_if_its_batch_agrees_with_itself() {
+fn an_edited_event_is_named_even_if_its_batch_is_consistent() {
     let realm = Realm::with_a_life();
     realm.archive();
     let before = &realm.frozen[0];
@@ -121,7 +121,7 @@ fn a_flipped_bit_anywhere_in_a_batch_is_found() {
 }
 
 #[test]
-fn a_hole_in_the_history_numbers_is_named_though_nobody_was_shown_it() {
+fn a_gap_in_history_numbers_is_named_even_if_it_was_never_shown() {
     let mut realm = Realm::with_a_life();
     realm.lines.truncate(1);
     realm.archive();
@@ -136,7 +136,7 @@ fn a_hole_in_the_history_numbers_is_named_though_nobody_was_shown_it() {
 }
 
 #[test]
-fn a_number_with_two_events_is_named_with_both_places() {
+fn a_duplicate_history_number_is_named_with_both_places() {
     let realm = Realm::with_a_life();
     let twin = found(&realm.store, Part::Cell);
     let (member, change) = (realm.member("level"), Located::whole(Value::UInt(2)));
@@ -157,7 +157,7 @@ fn a_number_with_two_events_is_named_with_both_places() {
 }
 
 #[test]
-fn a_state_that_never_was_is_lost_and_names_the_property() {
+fn a_state_that_never_existed_is_reported_with_its_property() {
     let mut realm = Realm::with_a_life();
     realm.lines.clear();
     realm.refreshed(2, &[("level", Value::UInt(3))]);
@@ -179,7 +179,7 @@ fn a_state_that_never_was_is_lost_and_names_the_property() {
 }
 
 #[test]
-fn parts_are_told_apart_and_what_never_was_is_unknown() {
+fn parts_are_distinguished_and_missing_ones_are_unknown() {
     let mut realm = Realm::with_a_life();
     let base = found(&realm.store, Part::Base);
     let imprint = imprint(&realm.schema, base);
@@ -213,7 +213,7 @@ fn parts_are_told_apart_and_what_never_was_is_unknown() {
 }
 
 #[test]
-fn a_folder_without_files_and_a_line_that_was_cut_off_are_errors() {
+fn an_empty_folder_and_a_truncated_line_are_errors() {
     let realm = Realm::with_a_life();
     realm.archive();
     let folder = TempDir::new().unwrap();
@@ -229,7 +229,7 @@ fn a_folder_without_files_and_a_line_that_was_cut_off_are_errors() {
 }
 
 #[test]
-fn what_was_changed_or_not_checked_on_the_way_the_whole_check_tells() {
+fn the_full_check_reports_what_the_incremental_check_missed() {
     let realm = Realm::with_a_life();
     realm.archive_after(3, 2);
     realm.write(&realm.lines);

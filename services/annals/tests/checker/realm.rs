@@ -185,8 +185,8 @@ impl Realm {
     }
 
     /// Lets db seal the archive into segments of `most` leaves, as far as they are full, and delete their events.
-    pub(crate) fn let_go(&self, most: usize) {
-        let_go(&self.store, &self.schema, most);
+    pub(crate) fn apply_retention(&self, most: usize) {
+        apply_retention(&self.store, &self.schema, most);
     }
 
     /// The hash of what clients receive of it.
@@ -374,7 +374,7 @@ pub(crate) fn fold(store: &Store, schema: &Arc<Schema>, batches: &[FrozenBatch])
 }
 
 /// Seals the archive into segments of `most` leaves, as far as they are full, and deletes their events by retention.
-pub(crate) fn let_go(store: &Store, schema: &Arc<Schema>, most: usize) {
+pub(crate) fn apply_retention(store: &Store, schema: &Arc<Schema>, most: usize) {
     let folder = immediate(Folder::begin(store.clone(), SHARD, Arc::clone(schema))).unwrap();
     let mut sealer = folder.sealer().of_leaves(most);
     while immediate(sealer.seal_next()).unwrap().is_some() {}

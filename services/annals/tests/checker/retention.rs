@@ -25,16 +25,16 @@ use annals_store::{
     layout::{archive, chunks, retention as layout},
 };
 
-use crate::realm::{AVATAR, CELL, Realm, SHARD, fold, found, hole, imprint, let_go, named};
+use crate::realm::{AVATAR, CELL, Realm, SHARD, apply_retention, fold, found, hole, imprint, named};
 
 /// Leaves whose events are deleted: the creation, and the events 1 and 2 of the avatar.
-const LET_GO: usize = 3;
+const DELETED_BATCHES: usize = 3;
 
 /// A realm that has deleted the beginning of a life, of which a bot was shown everything.
 fn thinned() -> Realm {
     let realm = Realm::with_a_life();
     realm.archive();
-    realm.let_go(LET_GO);
+    realm.apply_retention(DELETED_BATCHES);
     realm
 }
 
@@ -62,29 +62,29 @@ fn floor(realm: &Realm) -> OwnerState {
 }
 
 #[test]
-fn what_was_let_go_is_counted_and_the_rest_is_checked() {
+fn deleted_events_are_counted_and_the_others_checked() {
     let mut realm = Realm::with_a_life();
     realm.refreshed(0, &[("level", Value::UInt(1))]);
     realm.refreshed(2, &[("level", Value::UInt(2))]);
     realm.refreshed(4, &[("level", Value::UInt(3))]);
     realm.archive();
-    realm.let_go(LET_GO);
+    realm.apply_retention(DELETED_BATCHES);
     let report = realm.check();
     assert!(report.is_clean(), "{report}");
-    assert_eq!((report.let_go, report.shown, report.refreshed), (3, 4, 3), "{report}");
+    assert_eq!((report.deleted, report.shown, report.refreshed), (3, 4, 3), "{report}");
     assert_eq!((report.events, report.batches, report.parts), (2, 5, 1), "{report}");
-    let said = "3 shown things lie before the horizon and were let go by the setting keep_cell_events; not checked";
+    let said = "3 shown items are before the horizon and were deleted by the setting keep_cell_events; not checked";
     assert!(report.to_string().contains(said), "{report}");
 }
 
 #[test]
-fn what_is_lost_behind_the_horizon_is_lost() {
+fn losses_behind_the_horizon_are_reported() {
     let mut realm = thinned();
     realm.clear(&archive::leaf_key(SHARD, LeafIndex(3)));
     realm.refreshed(2, &[("level", Value::UInt(9))]);
     realm.refreshed(5, &[]);
     let report = realm.check();
-    assert_eq!(report.let_go, 2, "{report}");
+    assert_eq!(report.deleted, 2, "{report}");
     assert_eq!(report.faults, [(realm.owner, BatchNumber(4), Fault::Missing)]);
     assert_eq!(report.holes, [hole(3, 4)]);
     let newest = HistoryNumber(4);
@@ -99,7 +99,7 @@ fn what_is_lost_behind_the_horizon_is_lost() {
 }
 
 #[test]
-fn whoever_ended_before_the_horizon_was_let_go_and_whoever_never_was_is_unknown() {
+fn entities_ended_before_the_horizon_are_expired_and_others_unknown() {
     let mut realm = Realm::with_a_life();
     end(&mut realm);
     let Line::Shown { number, hash, .. } = realm.lines[0] else {
@@ -119,10 +119,10 @@ fn whoever_ended_before_the_horizon_was_let_go_and_whoever_never_was_is_unknown(
         hash,
     });
     realm.archive();
-    realm.let_go(realm.frozen.len());
+    realm.apply_retention(realm.frozen.len());
     assert!(!floor(&realm).entities.contains_key(&AVATAR));
     let report = realm.check();
-    assert_eq!((report.let_go, report.lost_count), (4, 2), "{report}");
+    assert_eq!((report.deleted, report.lost_count), (4, 2), "{report}");
     assert_eq!(report.hole_count + report.fault_count, 0, "{report}");
     assert!(
         report.lost.iter().all(|lost| lost.why == Why::UnknownEntity),
@@ -132,7 +132,7 @@ fn whoever_ended_before_the_horizon_was_let_go_and_whoever_never_was_is_unknown(
 }
 
 #[test]
-fn a_part_that_its_base_still_has_did_not_end() {
+fn a_part_that_its_base_still_has_has_not_ended() {
     let mut realm = Realm::with_a_life();
     let home = found(&realm.store, Part::Base);
     let called = Body::Called {
@@ -145,13 +145,13 @@ fn a_part_that_its_base_still_has_did_not_end() {
     let base = home_of_the_avatar(&realm, home);
     realm.archive();
     fold(&realm.store, &realm.schema, &[base]);
-    realm.let_go(realm.frozen.len());
+    realm.apply_retention(realm.frozen.len());
     let report = realm.check();
-    assert!(report.is_clean() && report.let_go == 4, "{report}");
+    assert!(report.is_clean() && report.deleted == 4, "{report}");
     // Without its row in the floor nothing is left of it, though its base knows that it should exist.
     realm.clear(&layout::entities(SHARD, horizon(&realm).area, realm.owner).begin);
     let report = realm.check_whole();
-    assert_eq!((report.let_go, report.lost_count), (0, 4), "{report}");
+    assert_eq!((report.deleted, report.lost_count), (0, 4), "{report}");
 }
 
 /// The base's log of an avatar whose cell part has reported its place.
@@ -179,32 +179,32 @@ fn home_of_the_avatar(realm: &Realm, home: OwnerId) -> FrozenBatch {
 }
 
 #[test]
-fn an_entity_that_a_floor_lacks_has_a_hole_in_its_history() {
+fn an_entity_missing_from_a_floor_has_a_gap_in_its_history() {
     let realm = thinned();
     realm.clear(&layout::entities(SHARD, horizon(&realm).area, realm.owner).begin);
     let report = realm.check_whole();
     assert_eq!(report.holes, [hole(1, 3)], "{report}");
-    assert_eq!((report.let_go, report.lost_count), (0, 4), "{report}");
+    assert_eq!((report.deleted, report.lost_count), (0, 4), "{report}");
 }
 
 #[test]
-fn events_that_are_gone_without_a_horizon_are_faults() {
+fn events_deleted_without_a_horizon_are_faults() {
     let realm = Realm::with_a_life();
     realm.archive();
     // In a segment of its own the creation is worth thinning.
-    realm.let_go(1);
+    realm.apply_retention(1);
     assert!(realm.check().is_clean());
     realm.clear(&layout::horizon_key(SHARD));
     let report = realm.check_whole();
     assert!(
-        report.faults.contains(&(realm.owner, BatchNumber(1), Fault::LetGo)),
+        report.faults.contains(&(realm.owner, BatchNumber(1), Fault::Deleted)),
         "{report}"
     );
-    assert_eq!((report.let_go, report.lost_count), (0, 4), "{report}");
+    assert_eq!((report.deleted, report.lost_count), (0, 4), "{report}");
 }
 
 #[test]
-fn a_floor_that_stands_elsewhere_is_named() {
+fn a_misplaced_floor_is_named() {
     let realm = thinned();
     let key = layout::own_key(SHARD, horizon(&realm).area, realm.owner);
     let put = |state: &OwnerState| {
@@ -231,10 +231,10 @@ fn a_floor_that_stands_elsewhere_is_named() {
 }
 
 #[test]
-fn a_check_that_goes_on_passes_a_horizon_that_passes_it() {
+fn a_resumed_check_skips_to_a_horizon_that_has_overtaken_it() {
     let mut realm = Realm::with_a_life();
     realm.archive_after(realm.frozen.len(), realm.lines.len());
-    realm.let_go(LET_GO);
+    realm.apply_retention(DELETED_BATCHES);
     realm.change(5, "level", &[], Value::UInt(4));
     fold(&realm.store, &realm.schema, &realm.frozen[5..]);
     realm.refreshed(1, &[("level", Value::UInt(2))]);
@@ -242,21 +242,21 @@ fn a_check_that_goes_on_passes_a_horizon_that_passes_it() {
     realm.write(&realm.lines);
     let going_on = realm.go_on();
     // The incremental check read the events before they were deleted.
-    assert!(going_on.is_clean() && going_on.let_go == 0, "{going_on}");
+    assert!(going_on.is_clean() && going_on.deleted == 0, "{going_on}");
     let following = realm.following.borrow();
     let whole = immediate(following.check_whole(&realm.store, &realm.schema)).unwrap();
-    assert!(whole.is_clean() && whole.let_go == 3, "{whole}");
+    assert!(whole.is_clean() && whole.deleted == 3, "{whole}");
     assert_eq!(named(&going_on), named(&whole));
     // A part that ended and was deleted is not missed either.
     drop(following);
     end(&mut realm);
     fold(&realm.store, &realm.schema, &realm.frozen[6..]);
-    realm.let_go(1);
+    realm.apply_retention(1);
     let going_on = realm.go_on();
     assert!(going_on.is_clean(), "{going_on}");
     let following = realm.following.borrow();
     let whole = immediate(following.check_whole(&realm.store, &realm.schema)).unwrap();
-    assert!(whole.is_clean() && whole.let_go == 7, "{whole}");
+    assert!(whole.is_clean() && whole.deleted == 7, "{whole}");
     // What was read before its deletion is known, and what differs was not deleted.
     drop(following);
     realm.refreshed(5, &[("level", Value::UInt(9))]);
@@ -276,7 +276,7 @@ fn a_check_that_goes_on_passes_a_horizon_that_passes_it() {
 }
 
 #[test]
-fn what_was_read_ahead_while_a_horizon_passed_it_is_read_again() {
+fn batches_read_ahead_are_read_again_when_a_horizon_overtakes_them() {
     for reads in 0.. {
         let realm = Realm::with_a_later_life();
         fold(&realm.store, &realm.schema, &realm.frozen[..1]);
@@ -288,7 +288,7 @@ fn what_was_read_ahead_while_a_horizon_passed_it_is_read_again() {
             counted.store(before.saturating_sub(1), Ordering::Relaxed);
             if before == 0 && !told.swap(true, Ordering::Relaxed) {
                 fold(&store, &schema, &frozen[1..]);
-                let_go(&store, &schema, 1);
+                apply_retention(&store, &schema, 1);
             }
             faults::Fault::None
         });
@@ -313,7 +313,7 @@ fn what_was_read_ahead_while_a_horizon_passed_it_is_read_again() {
 }
 
 #[test]
-fn a_horizon_that_moves_under_a_check_has_it_begin_anew() {
+fn a_horizon_that_moves_during_a_check_restarts_it() {
     let (mut counts, mut reads) = (BTreeSet::new(), 0u64);
     loop {
         let realm = Realm::with_a_life();
@@ -324,14 +324,14 @@ fn a_horizon_that_moves_under_a_check_has_it_begin_anew() {
         let (told, mut left) = (Arc::clone(&moved), reads);
         let moving = FaultyStore::wrap(&realm.store, move |_| {
             if left == 0 && !told.swap(true, Ordering::Relaxed) {
-                let_go(&store, &schema, 1);
+                apply_retention(&store, &schema, 1);
             }
             left = left.saturating_sub(1);
             faults::Fault::None
         });
         let report = immediate(check(realm.folder.path(), &moving, &realm.schema)).unwrap();
         assert!(report.is_clean(), "before read {reads}: {report}");
-        counts.insert(report.let_go);
+        counts.insert(report.deleted);
         if !moved.load(Ordering::Relaxed) {
             break;
         }

@@ -20,7 +20,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn the_exit_code_tells_clean_wrong_and_nothing_to_check_apart() {
+fn exit_codes_distinguish_clean_invalid_and_missing_definitions() {
     let clean = world(CLEAN);
     let output = annals(clean.path(), &["check", "."]);
     assert_eq!(output.status.code(), Some(0));
@@ -41,7 +41,7 @@ fn the_exit_code_tells_clean_wrong_and_nothing_to_check_apart() {
 }
 
 #[test]
-fn the_check_says_in_which_dialect_it_reads_and_why() {
+fn the_check_reports_the_dialect_and_its_reason() {
     let dir = world(CLEAN);
     let list = "<root>\n<Avatar hasCell=\"true\"/>\n</root>";
     fs::write(dir.path().join("entities.xml"), list).expect("written");
@@ -62,7 +62,7 @@ fn the_check_says_in_which_dialect_it_reads_and_why() {
 }
 
 #[test]
-fn the_check_says_whether_the_definitions_compile_and_why() {
+fn the_check_reports_whether_the_definitions_compile_and_why() {
     let verdict_of = |definitions: &str| {
         let dir = world(definitions);
         let json = annals(dir.path(), &["check", ".", "--format", "json"]);
@@ -107,7 +107,7 @@ fn an_error_behind_thousands_of_warnings_fails_the_check() {
 }
 
 #[test]
-fn every_problem_is_shown_with_its_place_and_what_to_write_instead() {
+fn every_problem_is_shown_with_its_position_and_a_fix() {
     let output = annals(world(WRONG).path(), &["check", "."]);
     let said = said(&output);
     for part in [
@@ -123,7 +123,7 @@ fn every_problem_is_shown_with_its_place_and_what_to_write_instead() {
 }
 
 #[test]
-fn json_says_the_same() {
+fn json_output_matches_the_text() {
     let output = annals(world(WRONG).path(), &["check", ".", "--format", "json"]);
     assert_eq!(output.status.code(), Some(1));
     let report: Json = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -139,7 +139,7 @@ fn json_says_the_same() {
 }
 
 #[test]
-fn sarif_has_what_the_standard_requires() {
+fn sarif_output_conforms_to_the_standard() {
     let dir = world(WRONG);
     for (folder, prefix) in [
         (".", String::new()),
@@ -173,7 +173,7 @@ fn sarif_has_what_the_standard_requires() {
 }
 
 #[test]
-fn advice_is_given_to_those_who_ask_and_fails_only_if_strict() {
+fn advice_is_shown_on_request_and_fails_only_in_strict_mode() {
     let wasteful =
         "<root> <Properties> <share> <Type> FLOAT64 </Type> <Flags> OWN_CLIENT </Flags> </share> </Properties> </root>";
     let dir = world(wasteful);
@@ -204,7 +204,7 @@ fn advice_is_given_to_those_who_ask_and_fails_only_if_strict() {
 }
 
 #[test]
-fn a_rule_is_explained_and_a_slip_is_recognised() {
+fn a_rule_is_explained_and_a_mistyped_code_is_recognised() {
     let dir = world(CLEAN);
     let output = annals(dir.path(), &["explain", "D0201"]);
     assert_eq!(output.status.code(), Some(0));
@@ -248,7 +248,7 @@ fn readers(world: &str) -> Vec<Vec<&str>> {
 }
 
 #[test]
-fn every_command_says_the_same_of_the_same_world() {
+fn all_commands_report_the_same_diagnostics() {
     let errors = |output: Output| String::from_utf8(output.stderr).expect("text");
     let wrong = WRONG.replace("</root>", "<Propertis/></root>");
     for (definition, code) in [(CLEAN, 0), (ODD, 0), (&wrong, 1)] {
@@ -288,7 +288,7 @@ fn every_command_says_the_same_of_the_same_world() {
 }
 
 #[test]
-fn no_command_makes_folders_on_the_way_to_what_it_writes() {
+fn no_command_creates_parent_folders_of_its_output() {
     let dir = world(CLEAN);
     for (command, file) in [
         (&["compile", "."][..], "nope/a.schema"),
@@ -300,7 +300,7 @@ fn no_command_makes_folders_on_the_way_to_what_it_writes() {
         let output = annals(dir.path(), &[command, &["--out", file]].concat());
         assert_eq!(output.status.code(), Some(2), "{command:?}");
         let told = String::from_utf8(output.stderr).expect("text");
-        let end = "cannot be written: there is no folder nope; make it first\n";
+        let end = "cannot be written: folder nope does not exist; create it first\n";
         assert!(told.starts_with(file) && told.ends_with(end), "{command:?}: {told}");
         assert!(!dir.path().join("nope").exists(), "{command:?}");
     }

@@ -23,7 +23,7 @@ fn world(definition: &str) -> tempfile::TempDir {
 }
 
 #[test]
-fn types_are_described_as_a_table_or_as_json() {
+fn types_are_described_as_a_table_or_json() {
     let dir = world(WORLD);
     let table = annals(dir.path(), &["describe", "."]);
     assert_eq!(table.status.code(), Some(0));
@@ -52,7 +52,7 @@ fn types_are_described_as_a_table_or_as_json() {
 }
 
 #[test]
-fn the_page_is_the_same_under_both_names_and_goes_where_it_is_wanted() {
+fn both_page_commands_write_the_same_page_to_the_given_path() {
     let dir = world(WORLD);
     let page = annals(dir.path(), &["docs", "."]);
     assert_eq!(page.status.code(), Some(0));
@@ -91,7 +91,7 @@ fn the_page_is_the_same_under_both_names_and_goes_where_it_is_wanted() {
 }
 
 #[test]
-fn what_cannot_be_described_is_explained() {
+fn definitions_that_cannot_be_described_are_reported() {
     let dir = world(WORLD);
     let slip = annals(dir.path(), &["describe", ".", "Avatr"]);
     assert_eq!(slip.status.code(), Some(2));
@@ -105,7 +105,7 @@ fn what_cannot_be_described_is_explained() {
 }
 
 #[test]
-fn stored_sizes_are_those_that_the_store_is_given() {
+fn stored_sizes_equal_the_bytes_given_to_the_store() {
     for seed in 0..200 {
         let mut dice = split_mix(seed);
         let types = [

@@ -24,7 +24,7 @@ fn path(dir: &tempfile::TempDir) -> &str {
 }
 
 #[test]
-fn the_exit_code_says_whether_anything_is_graver_than_allowed() {
+fn the_exit_code_reports_changes_above_the_allowed_class() {
     let old = world(&property("gold", "UINT32", "BASE"));
     let code = |new: &tempfile::TempDir, more: &[&str]| {
         let arguments = [&["diff", path(&old), path(new)], more].concat();
@@ -53,7 +53,7 @@ fn the_exit_code_says_whether_anything_is_graver_than_allowed() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_told_from_what_breaks() {
+fn incomparable_definitions_differ_from_breaking_changes() {
     let good = world(&property("gold", "UINT32", "BASE"));
     let bad = world(&property("gold", "UINT9", "BASE"));
     let output = annals(&["diff", path(&good), path(&bad)]);
@@ -79,7 +79,7 @@ fn what_cannot_be_compared_is_told_from_what_breaks() {
 }
 
 #[test]
-fn a_rename_is_guessed_aloud_and_done_only_when_it_is_said() {
+fn a_rename_is_suggested_and_applied_only_when_stated() {
     let old = world(&property("gold", "UINT32", "BASE"));
     let new = world(&property("coins", "UINT32", "BASE"));
     let guessed = text(&annals(&["diff", path(&old), path(&new)]).stdout);
@@ -93,7 +93,7 @@ fn a_rename_is_guessed_aloud_and_done_only_when_it_is_said() {
 }
 
 #[test]
-fn a_stored_schema_is_as_good_as_the_folder_it_came_from() {
+fn a_stored_schema_compares_like_its_folder() {
     let old = world(&property("gold", "UINT32", "BASE"));
     let new = world(&property("gold", "UINT8", "BASE"));
     let file = old.path().join("released.schema");
@@ -113,7 +113,7 @@ fn a_stored_schema_is_as_good_as_the_folder_it_came_from() {
 }
 
 #[test]
-fn json_says_what_the_text_says() {
+fn the_json_report_matches_the_text_report() {
     let old = world(&property("gold", "UINT32", "BASE"));
     let new = world(&property("gold", "UINT8", "BASE"));
     let output = annals(&["diff", path(&old), path(&new), "--format", "json"]);
@@ -148,7 +148,7 @@ fn json_says_what_the_text_says() {
 }
 
 #[test]
-fn what_one_alias_changes_is_said_once_with_all_places() {
+fn a_change_by_an_alias_is_reported_once_with_all_places() {
     let world = |amount: &str| {
         let bag = "ARRAY <of> FIXED_DICT <Properties> <n> <Type> AMOUNT </Type> </n> </Properties> </of>";
         let of = |name: &str| {

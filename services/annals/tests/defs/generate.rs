@@ -14,14 +14,14 @@ fn generate(dir: &Path, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn a_file_is_current_until_the_definitions_change() {
+fn a_generated_file_is_current_until_the_definitions_change() {
     let dir = world(FIRST);
     let arguments = ["--lang", "rust", "--part", "cell", "--out", "defs.rs"];
     let check = || generate(dir.path(), &[&arguments[..], &["--check"]].concat());
     let missing = check();
     assert_eq!(missing.status.code(), Some(1));
     assert!(
-        text(&missing.stderr).starts_with("defs.rs is not there; run: "),
+        text(&missing.stderr).starts_with("defs.rs is missing; run: "),
         "{missing:?}"
     );
     assert_eq!(generate(dir.path(), &arguments).status.code(), Some(0));
@@ -36,7 +36,7 @@ fn a_file_is_current_until_the_definitions_change() {
     assert_eq!(stale.status.code(), Some(1));
     assert_eq!(
         text(&stale.stderr),
-        "defs.rs is not what the definitions say now; run: annals defs generate . --lang rust --part cell --out defs.rs\n"
+        "defs.rs is out of date; run: annals defs generate . --lang rust --part cell --out defs.rs\n"
     );
     assert_eq!(
         fs::read(dir.path().join("defs.rs")).expect("readable"),
@@ -46,7 +46,7 @@ fn a_file_is_current_until_the_definitions_change() {
 }
 
 #[test]
-fn only_the_parts_that_are_asked_for_are_written() {
+fn only_the_requested_parts_are_written() {
     let dir = world(FIRST);
     let code = |part: &str| text(&generate(dir.path(), &["--lang", "rust", "--part", part]).stdout);
     for (part, traits) in [
@@ -69,7 +69,7 @@ fn only_the_parts_that_are_asked_for_are_written() {
 }
 
 #[test]
-fn what_cannot_be_generated_is_said() {
+fn definitions_that_cannot_be_generated_are_reported() {
     let broken =
         world("<root> <Properties> <hp> <Type> UINT9 </Type> <Flags> BASE </Flags> </hp> </Properties> </root>");
     let output = generate(broken.path(), &["--lang", "rust"]);

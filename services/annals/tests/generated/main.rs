@@ -180,7 +180,7 @@ same("versions", found, [[1, 4, 0, 0], [302, 4, 1, 1]]);
 "#;
 
 #[test]
-fn what_typescript_keeps_of_space_data_is_what_the_protocol_says() {
+fn typescript_keeps_space_data_as_the_protocol_specifies() {
     let Some(tsc) = typescript() else {
         println!("SKIPPED: no tsc; `make setup` installs one where there is npm, or name one in TSC");
         return;
@@ -207,7 +207,7 @@ fn what_typescript_keeps_of_space_data_is_what_the_protocol_says() {
 }
 
 #[test]
-fn rust_stands_as_rustfmt_would_have_it() {
+fn generated_rust_is_formatted() {
     let folder = scratch("generated-format");
     for (world, model) in worlds::all() {
         // Only where no name is so long that line breaks are ambiguous.

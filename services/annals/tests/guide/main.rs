@@ -34,7 +34,7 @@ const SERVICES: [&str; 5] = [
 ];
 
 #[test]
-fn the_guide_does_what_it_says() {
+fn the_guide_commands_print_the_quoted_output() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let text = fs::read_to_string(&page).expect("the guide is there");
     let folder = tempfile::tempdir().expect("a folder to begin with");
@@ -155,7 +155,7 @@ fn is_line(wanted: &str, line: &str) -> bool {
 }
 
 #[test]
-fn a_page_that_says_something_else_is_noticed() {
+fn a_guide_that_differs_from_the_output_is_detected() {
     assert!(matches(&["a", "…", "c"], &["a", "b", "b", "c"]) && matches(&["…"], &[]));
     assert!(!matches(&["a", "…", "c"], &["a", "b"]) && !matches(&["a"], &["a", "b"]) && !matches(&[], &["a"]));
     assert!(matches(&["a … c … e"], &["a b c d e"]) && !matches(&["a … c"], &["a b c d"]));

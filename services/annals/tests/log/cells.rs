@@ -78,7 +78,7 @@ async fn cells(server: &Server, more: &[&str]) -> (Option<i32>, String, String) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_table_has_a_line_for_each_cell_with_all_that_is_known_of_it() {
+async fn the_table_has_a_line_for_each_cell_with_all_known_data() {
     let folder = TempDir::new().unwrap();
     let server = bus(&folder, Some(list())).await;
     let (code, said, _) = cells(&server, &[]).await;
@@ -93,7 +93,7 @@ space  owner  west  east  south  north   load  entities  clients      moved
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn json_says_the_same_and_what_has_no_end_has_no_edge() {
+async fn json_has_the_same_data_and_omits_infinite_edges() {
     let folder = TempDir::new().unwrap();
     let server = bus(&folder, Some(list())).await;
     let (code, said, _) = cells(&server, &["--format", "json"]).await;
@@ -109,7 +109,7 @@ async fn json_says_the_same_and_what_has_no_end_has_no_edge() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_realm_that_is_not_divided_or_has_no_director_or_does_not_run_says_so() {
+async fn a_realm_without_cells_or_director_or_process_is_reported() {
     let folders = [(); 2].map(|()| TempDir::new().unwrap());
     let server = bus(&folders[0], Some(CellList::default())).await;
     let (code, said, _) = cells(&server, &[]).await;

@@ -10,7 +10,7 @@ use annals_host::{
     telemetry::Metrics,
 };
 use annals_ids::{MemberId, TypeId};
-use annals_node::{Member, Tally, Way};
+use annals_node::{CostKind, Member, Tally};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{process::Command, sync::watch};
@@ -28,7 +28,7 @@ fn schema() -> Schema {
 }
 
 /// A process with these counts.
-async fn process(server: &Server, service: &str, counted: &[(Member, Way, usize)]) -> Announcement {
+async fn process(server: &Server, service: &str, counted: &[(Member, CostKind, usize)]) -> Announcement {
     let bus = Bus::connect(&server.url(), service).await.unwrap();
     let metrics = Arc::new(Metrics::default());
     let (schema, realm) = (schema(), REALM.parse::<Realm>().unwrap());
@@ -53,29 +53,29 @@ async fn costs(server: &Server, more: &[&str]) -> (Option<i32>, String, String) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_all_processes_have_counted_is_summed_and_sorted() {
+async fn the_counts_of_all_processes_are_summed_and_sorted() {
     let folder = TempDir::new().unwrap();
     let server = Server::start(&ServerOptions::new(folder.path())).await.unwrap();
     let (gold, mood) = (Member::Property(MemberId(0)), Member::Property(MemberId(1)));
     let pay = Member::BaseMethod(MemberId(0));
     let cell = [
-        (gold, Way::Changes, 7),
-        (gold, Way::Log, 100),
-        (gold, Way::Own, 20),
-        (gold, Way::Others, 300),
-        (gold, Way::Ghosts, 40),
+        (gold, CostKind::Changes, 7),
+        (gold, CostKind::Log, 100),
+        (gold, CostKind::Own, 20),
+        (gold, CostKind::Others, 300),
+        (gold, CostKind::Ghosts, 40),
     ];
     let base = [
-        (gold, Way::Log, 11),
-        (mood, Way::Changes, 9),
-        (mood, Way::Log, 2_000),
-        (pay, Way::Changes, 1),
-        (pay, Way::Part, 5),
+        (gold, CostKind::Log, 11),
+        (mood, CostKind::Changes, 9),
+        (mood, CostKind::Log, 2_000),
+        (pay, CostKind::Changes, 1),
+        (pay, CostKind::Part, 5),
     ];
     let _cell = process(&server, "cell", &cell).await;
     let _base = process(&server, "base", &base).await;
     // db does not count costs of members.
-    let _db = process(&server, "db", &[(gold, Way::Log, 1_000_000)]).await;
+    let _db = process(&server, "db", &[(gold, CostKind::Log, 1_000_000)]).await;
 
     let (code, said, _) = costs(&server, &[]).await;
     assert_eq!(code, Some(0), "{said}");
@@ -99,7 +99,7 @@ Avatar  pay     base method        1      5     0    0       0       0     5
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_realm_in_which_nobody_counts_says_so() {
+async fn a_realm_without_counts_is_reported() {
     let folder = TempDir::new().unwrap();
     let server = Server::start(&ServerOptions::new(folder.path())).await.unwrap();
     let (code, _, said) = costs(&server, &[]).await;

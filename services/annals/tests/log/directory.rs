@@ -108,7 +108,7 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_realm_left_is_verified_replayed_and_printed_to_its_very_end() {
+async fn a_killed_realms_logs_are_verified_replayed_and_printed_to_the_end() {
     let left = Left::behind(31).await;
     let nats = contents(&left.path().join("nats"));
     let (code, text) = left.run(&["verify"]);
@@ -151,7 +151,7 @@ async fn what_a_killed_realm_left_is_verified_replayed_and_printed_to_its_very_e
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_servers_store_the_archive_is_read_and_the_output_says_so() {
+async fn without_the_server_store_only_the_archive_is_read_and_reported() {
     let left = Left::behind(32).await;
     fs::remove_dir_all(left.path().join("nats")).unwrap();
     let (code, text) = left.run(&["verify"]);
@@ -164,7 +164,7 @@ async fn without_the_servers_store_the_archive_is_read_and_the_output_says_so() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_that_is_taken_out_fails_each_command_and_is_named() {
+async fn a_removed_batch_is_named_and_fails_each_command() {
     let left = Left::behind(33).await;
     let open = || EmbeddedStore::open(&left.path().join("store")).unwrap().store();
     let transaction = open().begin();
@@ -197,7 +197,7 @@ async fn a_batch_that_is_taken_out_fails_each_command_and_is_named() {
 }
 
 #[test]
-fn a_directory_that_is_none_or_in_use_is_refused_with_what_to_do() {
+fn an_invalid_or_used_directory_is_refused_with_advice() {
     let folder = TempDir::new().unwrap();
     let (code, text) = annals_log(folder.path(), &["verify"]);
     assert!(
@@ -219,7 +219,7 @@ fn a_directory_that_is_none_or_in_use_is_refused_with_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_logs_that_others_rely_on_a_hole_is_not_accepted_without_a_thought() {
+async fn accepting_a_hole_in_a_base_or_ledger_log_needs_confirmation() {
     let folder = TempDir::new().unwrap();
     let store = EmbeddedStore::open(&folder.path().join("store")).unwrap().store();
     let transaction = store.begin();
@@ -246,14 +246,14 @@ async fn in_logs_that_others_rely_on_a_hole_is_not_accepted_without_a_thought() 
         );
         let (code, text) = annals_log(folder.path(), &["accept-hole", &place, "--though-calls-are-lost"]);
         assert!(
-            code == Some(2) && text.contains("no hole is named at batch 7"),
+            code == Some(2) && text.contains("no hole is registered at batch 7"),
             "{text}"
         );
     }
 }
 
 #[test]
-fn a_cluster_that_cannot_be_read_is_refused_with_what_to_do() {
+fn an_unreadable_cluster_is_refused_with_advice() {
     let folder = TempDir::new().unwrap();
     let cluster = format!("fdb:{}", folder.path().join("fdb.cluster").display());
     let (code, text) = annals_log(folder.path(), &["verify", "--store", &cluster]);

@@ -39,7 +39,7 @@ async fn running(seed: u64) -> (TempDir, World, Carrier) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_log_holds_beyond_the_archive_is_verified_and_replayed() {
+async fn unarchived_batches_are_verified_and_replayed() {
     let (_folder, world, carrier) = running(41).await;
     let source = Source::running(&carrier.settings()).await.unwrap();
     let report = verify(&source).await.unwrap();
@@ -57,7 +57,7 @@ async fn what_the_log_holds_beyond_the_archive_is_verified_and_replayed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_the_log_has_lost_is_named() {
+async fn a_message_lost_by_the_log_is_named() {
     let (_folder, mut world, mut carrier) = running(42).await;
     world.change_somebody(0);
     let lost = world.frozen.last().unwrap().clone();
@@ -67,7 +67,7 @@ async fn a_message_that_the_log_has_lost_is_named() {
     let source = Source::running(&carrier.settings()).await.unwrap();
     let report = verify(&source).await.unwrap();
     let named = |finding: &Finding| match finding {
-        Finding::Beyond { owner, why } => *owner == lost.owner && why.contains(&format!("batch {} ", lost.number)),
+        Finding::Beyond { owner, why } => *owner == lost.owner && why.contains(&format!("batch {},", lost.number)),
         _ => false,
     };
     assert!(report.findings.iter().any(named), "{report}");
@@ -81,7 +81,7 @@ async fn a_message_that_the_log_has_lost_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_realm_that_grows_while_it_is_verified_is_clean() {
+async fn a_realm_that_grows_during_verification_is_clean() {
     let (_folder, mut world, mut carrier) = running(43).await;
     let source = Source::running(&carrier.settings()).await.unwrap();
     let mut sizes = Vec::new();
@@ -112,7 +112,7 @@ async fn a_realm_that_grows_while_it_is_verified_is_clean() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn new_events_are_followed_through_openings_and_holes_and_void_ones_left_out() {
+async fn new_events_are_followed_across_openings_and_holes_without_void_ones() {
     let (_folder, mut world, mut carrier) = running(44).await;
     let source = Source::running(&carrier.settings()).await.unwrap();
     let plan = TailPlan {
@@ -173,7 +173,7 @@ fn forged_epoch(world: &World, events: &[Event]) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_realm_that_the_server_does_not_have_is_named() {
+async fn a_realm_unknown_to_the_server_is_named() {
     let (_folder, _world, carrier) = running(45).await;
     let mut settings = carrier.settings();
     settings.realm = "other".parse().unwrap();

@@ -91,7 +91,7 @@ fn hashes(states: &BTreeMap<OwnerId, OwnerState>) -> BTreeMap<OwnerId, Hash> {
 }
 
 #[tokio::test]
-async fn a_past_state_is_that_which_its_owners_had() {
+async fn past_states_equal_those_of_their_owners() {
     for seed in 0..8 {
         let asked = Asked::generate(seed).await;
         let all = asked.world.frozen.len();
@@ -124,7 +124,7 @@ async fn a_past_state_is_that_which_its_owners_had() {
 }
 
 #[tokio::test]
-async fn a_moment_ends_before_the_first_batch_that_was_closed_after_it() {
+async fn a_moment_excludes_batches_closed_after_it() {
     for seed in 20..24 {
         let asked = Asked::generate(seed).await;
         let batches = &asked.world.frozen;
@@ -216,7 +216,7 @@ fn said(change: &Change) -> String {
 }
 
 #[tokio::test]
-async fn a_difference_is_what_two_replays_differ_in() {
+async fn a_difference_equals_that_of_two_replays() {
     let mut kinds = BTreeSet::new();
     for seed in 40..46 {
         let asked = Asked::generate(seed).await;
@@ -252,7 +252,7 @@ async fn a_difference_is_what_two_replays_differ_in() {
 }
 
 #[tokio::test]
-async fn an_entity_s_events_are_all_that_the_logs_have_of_it() {
+async fn all_events_of_an_entity_in_the_logs_are_listed() {
     let mut followed = 0;
     for seed in 60..64 {
         let asked = Asked::generate(seed).await;
@@ -270,7 +270,7 @@ async fn an_entity_s_events_are_all_that_the_logs_have_of_it() {
         }
         for (entity, expected) in expected {
             let log = EntityLog::find(&asked.index, &asked.world.store, entity).await.unwrap();
-            assert!(log.let_go.is_empty());
+            assert!(log.deleted.is_empty());
             let found = log.within(Span::default()).map(|found| {
                 let call = found.calls.first().map(|call| call.from);
                 followed += usize::from(call.is_some());
@@ -294,7 +294,7 @@ async fn an_entity_s_events_are_all_that_the_logs_have_of_it() {
 }
 
 #[tokio::test]
-async fn nothing_is_rebuilt_from_an_archive_that_was_changed_since() {
+async fn no_state_is_rebuilt_from_a_changed_archive() {
     for seed in 80..84 {
         let asked = Asked::about(World::generate(MemoryStore::new().store(), seed, STEPS).await).await;
         let all = asked.world.frozen.len();
@@ -352,11 +352,11 @@ async fn nothing_is_rebuilt_from_an_archive_that_was_changed_since() {
 }
 
 #[tokio::test]
-async fn what_was_let_go_is_not_rebuilt_and_what_stands_is() {
+async fn only_states_within_retention_are_rebuilt() {
     let world = World::generate(MemoryStore::new().store(), 90, STEPS).await;
     assert!(world.seal(30).await > 2);
     let asked = Asked::about(world).await;
-    asked.world.let_go().await;
+    asked.world.apply_retention().await;
     let horizon = read_horizon(&asked.world.store, SHARD).await.unwrap().unwrap();
     let horizon = usize::try_from(horizon.leaf.0).unwrap() + 1;
     let all = asked.world.frozen.len();
@@ -371,12 +371,12 @@ async fn what_was_let_go_is_not_rebuilt_and_what_stands_is() {
     let found = Past::at(&asked.index, &asked.world.store, horizon as u64 / 2).await;
     let error = found.err().unwrap();
     assert!(
-        !error.is_finding() && error.to_string().contains("let go by retention"),
+        !error.is_finding() && error.to_string().contains("deleted by retention"),
         "{error}"
     );
     let entity = *asked.world.logs[0].state.entities.keys().next().unwrap();
     let log = EntityLog::find(&asked.index, &asked.world.store, entity).await.unwrap();
-    assert!(!log.let_go.is_empty());
+    assert!(!log.deleted.is_empty());
     assert!(matches!(error, PastError::Replay(_)));
 }
 
@@ -397,7 +397,7 @@ fn audit(data: &Path, index: &Path, line: &[&str]) -> (Option<i32>, String, Stri
 }
 
 #[tokio::test]
-async fn the_command_answers_of_a_realm_that_is_down() {
+async fn the_command_works_on_a_stopped_realm() {
     let folder = TempDir::new().unwrap();
     let (data, index) = (folder.path().join("realm"), folder.path().join("index"));
     std::fs::create_dir_all(&data).unwrap();

@@ -91,7 +91,7 @@ fn ids(answer: &serde_json::Value) -> Vec<u64> {
 }
 
 #[test]
-fn entities_are_found_by_what_they_hold_and_nothing_is_changed() {
+fn entities_are_found_by_value_without_changes_to_the_store() {
     let (folder, schema, mut dice) = (TempDir::new().unwrap(), schema(), split_mix(7));
     let mut expected: Vec<(u64, u64, i64)> = Vec::new();
     {
@@ -160,7 +160,7 @@ fn entities_are_found_by_what_they_hold_and_nothing_is_changed() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_said() {
+fn invalid_queries_are_reported() {
     let (folder, schema) = (TempDir::new().unwrap(), schema());
     let (code, text) = run(folder.path(), &["Avatar"]);
     assert!(
@@ -184,7 +184,10 @@ fn what_cannot_be_asked_is_said() {
             vec!["Avatar", "--select", "name,mood"],
             "Avatar stores no property mood",
         ),
-        (vec!["Avatar", "--where", "level=-1"], "`-1` is none"),
+        (
+            vec!["Avatar", "--where", "level=-1"],
+            "`-1` is not a value of that type",
+        ),
         (vec!["Avatar", "--where", "level"], "write PROPERTY=VALUE"),
     ] {
         let (code, text) = run(folder.path(), &arguments);

@@ -22,14 +22,14 @@ async fn thinned(seed: u64) -> (World, Source, String) {
     let source = Source::archive(world.store.clone());
     let before = verify(&source).await.unwrap();
     assert!(before.is_clean(), "seed {seed}: {before}");
-    assert!(!before.to_string().contains("let go"), "{before}");
+    assert!(!before.to_string().contains("deleted by retention"), "{before}");
     let root = before.roots[&SHARD].1.to_string();
-    world.let_go().await;
+    world.apply_retention().await;
     (world, source, root)
 }
 
 #[tokio::test]
-async fn what_is_left_verifies_and_replays() {
+async fn the_events_left_by_retention_verify_and_replay() {
     for seed in 0..12 {
         let (world, source, root) = thinned(seed).await;
         let report = verify(&source).await.unwrap();
@@ -37,7 +37,7 @@ async fn what_is_left_verifies_and_replays() {
         assert!(report.is_clean(), "seed {seed}: {text}");
         assert!(text.contains(&root), "seed {seed}: another tree: {text}");
         assert!(
-            text.contains("were let go by retention, none of them closed after @"),
+            text.contains("were deleted by retention, none of them closed after @"),
             "{text}"
         );
         for log in &world.logs {
@@ -52,7 +52,7 @@ async fn what_is_left_verifies_and_replays() {
 }
 
 #[tokio::test]
-async fn a_position_that_was_let_go_is_refused() {
+async fn a_position_deleted_by_retention_is_refused() {
     let (world, source, _) = thinned(3).await;
     let owner = world.logs[0].owner;
     let floor = read_floor(&world.store, SHARD, owner, BatchNumber(0))
@@ -65,16 +65,16 @@ async fn a_position_that_was_let_go_is_refused() {
     let refused = replay(&source, owner, Some(BatchNumber(batch.0 - 1)), Extent::Archive).await;
     let refused = refused.unwrap_err();
     assert!(
-        matches!(&refused, ReplayError::LetGo { floor, .. } if *floor == batch),
+        matches!(&refused, ReplayError::Deleted { floor, .. } if *floor == batch),
         "{refused}"
     );
-    assert!(refused.to_string().contains("was let go by retention"), "{refused}");
+    assert!(refused.to_string().contains("deleted by retention"), "{refused}");
     let plan = TailPlan {
         events: 10_000,
         ..TailPlan::default()
     };
     let lines = Tail::read(&source, plan).await.unwrap().lines();
-    let note = format!("note: what owner {owner} did up to batch {batch} was let go by retention");
+    let note = format!("note: the events of owner {owner} up to batch {batch} were deleted by retention");
     assert!(lines.contains(&note), "{lines:?}");
     let begins = format!("{owner}@");
     let printed = lines
@@ -85,7 +85,7 @@ async fn a_position_that_was_let_go_is_refused() {
 }
 
 #[tokio::test]
-async fn a_floor_that_is_another_is_found() {
+async fn a_replaced_floor_is_found() {
     let (world, source, _) = thinned(4).await;
     let owner = world.logs[1].owner;
     let horizon = read_horizon(&world.store, SHARD).await.unwrap().unwrap();
@@ -116,7 +116,7 @@ async fn a_floor_that_is_another_is_found() {
 }
 
 #[tokio::test]
-async fn a_log_that_lost_what_it_may_not_is_found() {
+async fn a_log_without_protected_events_is_found() {
     let (world, source, _) = thinned(5).await;
     // The horizon is set back: nothing stands for what is gone.
     let transaction = world.store.begin();
@@ -127,6 +127,6 @@ async fn a_log_that_lost_what_it_may_not_is_found() {
         owner: world.logs[0].owner,
         batch: BatchNumber(1),
     };
-    let is_named = |finding: &Finding| matches!(finding, Finding::Batch { at: found, fault: annals_audit::archive::Fault::LetGo, .. } if found.batch == at.batch);
+    let is_named = |finding: &Finding| matches!(finding, Finding::Batch { at: found, fault: annals_audit::archive::Fault::Deleted, .. } if found.batch == at.batch);
     assert!(report.findings.iter().any(is_named), "{report}");
 }

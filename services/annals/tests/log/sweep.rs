@@ -101,7 +101,7 @@ fn at(batch: &FrozenBatch) -> LogPosition {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_of_what_is_whole_is_clean_wherever_it_goes_on() {
+async fn a_sweep_of_an_intact_archive_is_clean_wherever_it_resumes() {
     for (seed, leaves) in [(0, 0), (1, 30), (2, 64), (3, 100)] {
         let world = signed(seed).await;
         if leaves > 0 {
@@ -135,7 +135,7 @@ async fn a_sweep_of_what_is_whole_is_clean_wherever_it_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_goes_on_as_the_archive_grows() {
+async fn a_sweep_continues_while_the_archive_grows() {
     let mut world = signed(5).await;
     let mut place = swept(&world).await.0.place;
     for round in 0..4 {
@@ -189,7 +189,7 @@ async fn assert_first(world: &World, is_it: impl Fn(&Finding) -> bool, what: &st
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_byte_is_found_in_its_batch_or_the_next_of_its_log() {
+async fn a_changed_byte_is_found_in_its_batch_or_the_next_of_the_log() {
     for seed in 10..13 {
         let world = signed(seed).await;
         let mut dice = split_mix(seed);
@@ -236,7 +236,7 @@ async fn a_changed_byte_is_found_in_its_batch_or_the_next_of_its_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_layer_is_held_to_the_others() {
+async fn layers_are_checked_against_each_other() {
     let world = signed(20).await;
     let middle = world.frozen.len() / 2;
     let batch = world.frozen[middle].clone();
@@ -272,7 +272,7 @@ async fn each_layer_is_held_to_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_store_says_of_the_logs_is_held_to_them() {
+async fn store_records_of_logs_are_checked_against_the_logs() {
     let world = signed(20).await;
     let batch = world.frozen[world.frozen.len() / 2].clone();
     // An epoch was opened with another batch, or by none.
@@ -319,7 +319,7 @@ async fn what_the_store_says_of_the_logs_is_held_to_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tiles_and_checkpoints_are_held_to_the_leaves() {
+async fn tiles_and_checkpoints_are_checked_against_the_leaves() {
     let world = signed(30).await;
     for level in [0, 1] {
         let row = tiles::tile_key(SHARD, level, 0);
@@ -372,7 +372,7 @@ async fn tiles_and_checkpoints_are_held_to_the_leaves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_archive_that_was_changed_beneath_is_refused() {
+async fn a_sweep_refuses_an_archive_changed_behind_it() {
     let (world, other) = (signed(40).await, signed(41).await);
     let (_, places) = swept(&world).await;
     let place = places.last().unwrap();
@@ -391,7 +391,7 @@ async fn an_archive_that_was_changed_beneath_is_refused() {
     world.frozen[..10].iter().for_each(|batch| tree.push(batch.hash));
     let (size, peaks) = (tree.size(), tree.peaks().to_vec());
     world.edit(&row, Some(&Tree { size, peaks }.encode())).await;
-    assert!(refused(go_on(&world, place).await), "it was cut back");
+    assert!(refused(go_on(&world, place).await), "the archive was truncated");
 }
 
 /// A batch with another wall time: valid but for its hash.
@@ -404,7 +404,7 @@ fn other_wall(batch: &FrozenBatch) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_that_was_replaced_together_with_the_tree_is_found_by_the_chain() {
+async fn the_chain_reveals_a_batch_replaced_together_with_the_tree() {
     let world = World::generate(MemoryStore::new().store(), 60, 60).await;
     let place = world.frozen.len() / 2;
     let batch = &world.frozen[place];
@@ -432,7 +432,7 @@ async fn a_batch_that_was_replaced_together_with_the_tree_is_found_by_the_chain(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_head_that_was_replaced_below_an_untouched_tile_is_refused() {
+async fn a_replaced_batch_below_an_unchanged_tile_is_refused() {
     let (sealed, world) = (signed(42).await, signed(42).await);
     assert!(sealed.seal(64).await > 3);
     let (_, places) = swept(&sealed).await;
@@ -463,7 +463,7 @@ fn annals(data: &Path, line: &[&str]) -> (Option<i32>, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_command_goes_on_from_its_file() {
+async fn the_command_resumes_from_its_file() {
     let folder = TempDir::new().unwrap();
     let store = || EmbeddedStore::open(&folder.path().join("store")).unwrap().store();
     let file = folder.path().join("verified.json");
@@ -502,7 +502,7 @@ async fn the_command_goes_on_from_its_file() {
     assert!(code == Some(1) && said.contains(&named), "{said}");
     std::fs::write(&file, "{}").unwrap();
     let (code, said) = annals(folder.path(), &resume);
-    assert!(code == Some(2) && said.contains("begin from nothing"), "{said}");
+    assert!(code == Some(2) && said.contains("to start over"), "{said}");
     let wrong = String::from_utf8(kept)
         .unwrap()
         .replacen("\"hash\": \"", "\"hash\": \"00", 1);
@@ -511,7 +511,7 @@ async fn the_command_goes_on_from_its_file() {
 }
 
 #[tokio::test]
-async fn of_two_kept_checkpoints_that_contradict_each_other_one_is_wrong() {
+async fn contradictory_kept_checkpoints_are_reported() {
     let world = World::generate(MemoryStore::new().store(), 60, 60).await;
     let mut tree = Frontier::new();
     let leaves = &world.frozen[..world.frozen.len() / 2];

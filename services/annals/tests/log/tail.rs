@@ -15,7 +15,7 @@ async fn lines(world: &World, plan: TailPlan) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn events_are_printed_by_name_with_place_cause_and_value() {
+async fn events_are_printed_with_names_position_cause_and_value() {
     let mut world = World::new(MemoryStore::new().store()).await;
     world.create(0);
     world.create(1);
@@ -70,7 +70,7 @@ async fn events_are_printed_by_name_with_place_cause_and_value() {
 }
 
 #[tokio::test]
-async fn the_newest_that_are_wanted_are_printed_however_far_back() {
+async fn the_requested_number_of_newest_events_is_printed() {
     for seed in 0..5 {
         let mut world = World::generate(MemoryStore::new().store(), seed, 30).await;
         let entity = world.change_somebody(0);
@@ -120,7 +120,7 @@ async fn the_newest_that_are_wanted_are_printed_however_far_back() {
 }
 
 #[tokio::test]
-async fn the_type_of_what_is_no_more_is_found_in_the_log_before() {
+async fn the_type_of_an_ended_entity_is_found_in_the_earlier_log() {
     let mut world = World::new(MemoryStore::new().store()).await;
     world.create(0);
     let entity = *world.logs[0].state.entities.keys().next().unwrap();
@@ -145,7 +145,7 @@ async fn the_type_of_what_is_no_more_is_found_in_the_log_before() {
 }
 
 #[tokio::test]
-async fn an_owner_that_is_none_is_refused() {
+async fn an_unknown_owner_is_refused() {
     let world = World::generate(MemoryStore::new().store(), 1, 3).await;
     let plan = TailPlan {
         events: 1,

@@ -113,7 +113,7 @@ fn batch_named(batch: &FrozenBatch) -> String {
 }
 
 #[tokio::test]
-async fn generated_realms_are_clean_and_replay_to_what_their_cores_had() {
+async fn generated_realms_verify_clean_and_replay_to_the_live_states() {
     for seed in 0..20 {
         let world = world(seed).await;
         let report = verified(&world).await;
@@ -127,7 +127,7 @@ async fn generated_realms_are_clean_and_replay_to_what_their_cores_had() {
 }
 
 #[tokio::test]
-async fn looks_at_a_realm_that_grows_come_to_what_one_look_comes_to() {
+async fn incremental_verification_equals_one_full_verification() {
     for seed in 0..10 {
         let mut world = Looked::at(World::new(MemoryStore::new().store()).await).await;
         for step in 0..6 {
@@ -147,7 +147,7 @@ async fn looks_at_a_realm_that_grows_come_to_what_one_look_comes_to() {
 }
 
 #[tokio::test]
-async fn what_was_changed_behind_a_look_a_whole_verification_finds() {
+async fn a_full_verification_finds_changes_in_verified_batches() {
     let world = world(2).await;
     let source = Source::archive(world.store.clone());
     let mut verification = world.verification.clone();
@@ -164,7 +164,7 @@ async fn what_was_changed_behind_a_look_a_whole_verification_finds() {
 }
 
 #[tokio::test]
-async fn after_a_finding_the_next_look_begins_from_nothing() {
+async fn an_incremental_verification_restarts_after_a_fault() {
     let world = world(15).await;
     let source = Source::archive(world.store.clone());
     let mut verification = world.verification.clone();
@@ -180,7 +180,7 @@ async fn after_a_finding_the_next_look_begins_from_nothing() {
 }
 
 #[tokio::test]
-async fn an_archive_that_was_written_anew_is_told_by_a_checkpoint() {
+async fn a_checkpoint_reveals_a_rewritten_archive() {
     let (world, other) = (world(16).await, world(17).await);
     let source = Source::archive(world.store.clone());
     let good = world.verification.checkpoint();
@@ -213,7 +213,7 @@ async fn an_archive_that_was_written_anew_is_told_by_a_checkpoint() {
 }
 
 #[tokio::test]
-async fn a_missing_batch_is_named_with_its_events_and_what_others_lack() {
+async fn a_missing_batch_is_named_with_its_events_and_dependents() {
     for seed in 0..10 {
         let world = world(seed).await;
         let (batch, entity, number) = world.a_change();
@@ -242,7 +242,7 @@ async fn a_missing_batch_is_named_with_its_events_and_what_others_lack() {
 }
 
 #[tokio::test]
-async fn a_missing_end_is_named_by_the_cursor() {
+async fn the_cursor_reveals_a_truncated_log() {
     let world = world(3).await;
     let batch = world.frozen.last().unwrap();
     world
@@ -300,7 +300,7 @@ async fn a_changed_byte_anywhere_is_named_with_its_batch() {
 }
 
 #[tokio::test]
-async fn a_damaged_batch_tells_whom_it_was_about() {
+async fn the_entities_of_a_damaged_batch_are_reported() {
     let world = world(5).await;
     let (batch, entity, _) = world.a_change();
     let mut changed = batch.bytes.clone();
@@ -412,7 +412,7 @@ async fn a_wrong_tree_edge_is_named() {
 }
 
 #[tokio::test]
-async fn a_last_batch_that_was_replaced_with_its_cursor_is_told_by_the_tree() {
+async fn the_tree_reveals_a_last_batch_replaced_with_its_cursor() {
     let mut world = world(9).await;
     let entity = *world.logs[0].state.entities.keys().next().unwrap();
     world.change(0, entity, 3);
@@ -454,7 +454,7 @@ async fn an_edited_cursor_is_named() {
 }
 
 #[tokio::test]
-async fn a_history_number_that_is_there_twice_is_named_with_both_places() {
+async fn a_repeated_history_number_is_named_with_both_places() {
     let mut world = world(11).await;
     // Elsewhere the same avatar is created again, and its level changes for the first time again.
     let (batch, entity, _) = world.a_change();
@@ -488,7 +488,7 @@ async fn a_history_number_that_is_there_twice_is_named_with_both_places() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_made_is_named_with_its_link() {
+async fn a_call_without_a_sender_is_named_with_its_link() {
     for seed in 0..5 {
         let mut world = world(seed).await;
         let log = (0..3).find(|log| !world.logs[*log].state.entities.is_empty()).unwrap();
@@ -514,7 +514,7 @@ async fn a_call_that_nobody_made_is_named_with_its_link() {
 }
 
 #[tokio::test]
-async fn a_call_that_a_lost_batch_made_is_missed_by_its_receiver() {
+async fn a_call_of_a_lost_batch_is_reported_at_its_receiver() {
     let mut world = Looked::at(World::new(MemoryStore::new().store()).await).await;
     world.create(0);
     world.create(1);
@@ -532,7 +532,7 @@ async fn a_call_that_a_lost_batch_made_is_missed_by_its_receiver() {
 }
 
 #[tokio::test]
-async fn openings_that_are_edited_or_gone_are_named() {
+async fn edited_and_missing_openings_are_named() {
     let mut world = world(12).await;
     world.reopen(2).await;
     world.change_somebody(2);
@@ -627,7 +627,7 @@ async fn a_snapshot_that_differs_from_the_log_is_named() {
 }
 
 #[tokio::test]
-async fn a_hole_that_db_has_named_is_reported() {
+async fn a_hole_registered_by_db_is_reported() {
     let world = world(14).await;
     let owner = world.logs[0].owner;
     let (first, until) = (world.last(owner).next(), world.last(owner).next().next());

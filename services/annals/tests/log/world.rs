@@ -315,7 +315,7 @@ impl World {
     }
 
     /// Lets db delete the events of all sealed batches; returns the number of bytes of these batches.
-    pub(crate) async fn let_go(&self) -> u64 {
+    pub(crate) async fn apply_retention(&self) -> u64 {
         let folder = Folder::begin(self.store.clone(), SHARD, Arc::clone(&self.schema));
         let mut retention = folder.await.unwrap().retention(RetentionPace::Eager);
         let mut bytes = 0;

@@ -118,7 +118,7 @@ pub(crate) async fn checkpoints(seed: u64, steps: usize, count: usize) -> Table 
         let is_said = !swept.findings.is_empty()
             || swept
                 .to_string()
-                .contains(&format!("NOTE: the checkpoint of {size} leaves"));
+                .contains(&format!("NOTE: the kept checkpoint of {size} leaves"));
         assert!(is_said, "{said}: not found: {swept}");
         assert_eq!((traced.first, traced.tile), (None, None), "{said}: no event is another");
         table.count("checkpoint", kind, Named::Nothing, !without.findings.is_empty());

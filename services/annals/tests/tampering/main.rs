@@ -56,7 +56,7 @@ fn run(cases: Vec<Cases>) -> Table {
 }
 
 #[test]
-fn each_of_ten_thousand_cases_is_found_and_named() {
+fn all_ten_thousand_tampering_cases_are_found_and_named() {
     let mut cases = Vec::new();
     for seed in 0..10 {
         let is_sealed = seed % 2 == 1;

@@ -18,7 +18,7 @@ fn is_about(game: &Game, place: usize, id: TradeId) -> bool {
 }
 
 #[tokio::test]
-async fn an_item_went_where_it_went() {
+async fn the_reported_path_of_an_item_is_correct() {
     for seed in 0..SEEDS {
         let game = Game::play(seed, 200).await;
         game.seal(0, game.leaves.len() / 2).await;
@@ -69,7 +69,7 @@ async fn an_item_went_where_it_went() {
 }
 
 #[tokio::test]
-async fn a_trade_went_as_it_went() {
+async fn the_reported_course_of_a_trade_is_correct() {
     let (mut settled, mut refused) = (0, 0);
     for seed in 0..SEEDS {
         let game = Game::play(100 + seed, 250).await;
@@ -112,7 +112,7 @@ async fn a_trade_went_as_it_went() {
 }
 
 #[tokio::test]
-async fn somebody_had_what_they_had() {
+async fn the_reported_holdings_of_an_account_are_correct() {
     for seed in 0..SEEDS {
         let game = Game::play(200 + seed, 200).await;
         let (_folder, mut index) = game.index().await;
@@ -165,7 +165,7 @@ async fn an_index_grows_with_its_archive() {
 }
 
 #[tokio::test]
-async fn what_never_was_is_not_found() {
+async fn unknown_items_and_trades_are_not_found() {
     let game = Game::play(3, 60).await;
     let (_folder, mut index) = game.index().await;
     index.catch_up(&game.store, |_| {}).await.expect("sound");
@@ -192,7 +192,7 @@ async fn what_never_was_is_not_found() {
 }
 
 #[tokio::test]
-async fn who_was_in_the_world_is_told_by_lives_and_clients() {
+async fn presence_is_reported_from_activations_and_clients() {
     let game = Game::play(400, 60).await;
     let (_folder, mut index) = game.index().await;
     index.catch_up(&game.store, |_| {}).await.expect("sound");

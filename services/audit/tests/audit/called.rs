@@ -10,7 +10,7 @@ use annals_store::layout::personal;
 use crate::game::{Game, commit, definitions, named};
 
 #[tokio::test]
-async fn an_account_is_called_by_its_newest_log_in_as_long_as_that_can_be_read() {
+async fn an_account_is_named_by_its_newest_readable_log_in() {
     let mut game = Game::play(400, 40).await;
     let (person, key) = (DatabaseId(100), [3; 32]);
     let admission = |account: Option<&str>| Admission {
@@ -39,7 +39,7 @@ async fn an_account_is_called_by_its_newest_log_in_as_long_as_that_can_be_read()
 }
 
 #[tokio::test]
-async fn what_is_cited_says_under_which_definitions_it_was_entered() {
+async fn cited_entries_name_their_definitions() {
     let mut game = Game::play(410, 60).await;
     let before = game.truths.len() as u64;
     game.rename("ducat").await;
@@ -58,7 +58,7 @@ async fn what_is_cited_says_under_which_definitions_it_was_entered() {
 }
 
 #[tokio::test]
-async fn recent_trades_are_those_in_which_something_was_done_last() {
+async fn recent_trades_are_ordered_by_their_last_change() {
     for seed in 0..3 {
         let game = Game::play(420 + seed, 200).await;
         let (_folder, mut index) = game.index().await;

@@ -88,7 +88,7 @@ fn otherwise(before: &Books, after: &Books) -> Vec<Change> {
 }
 
 #[tokio::test]
-async fn who_had_what_and_what_became_otherwise() {
+async fn holdings_at_a_moment_and_their_differences_are_correct() {
     let schemas = BTreeMap::from([(definitions().fingerprint(), definitions())]);
     let (mut moved, mut paid) = (0, 0);
     for seed in 0..SEEDS {

@@ -86,7 +86,7 @@ async fn a_removed_batch_is_named() {
 }
 
 #[tokio::test]
-async fn batches_in_one_anothers_place_are_named() {
+async fn swapped_batches_are_named() {
     let game = Game::play(22, 60).await;
     for leaf in 1..game.leaves.len() {
         game.write(leaf - 1, &game.leaves[leaf].1).await;
@@ -106,7 +106,7 @@ async fn batches_in_one_anothers_place_are_named() {
 }
 
 #[tokio::test]
-async fn what_is_cited_is_what_was_verified() {
+async fn citations_match_the_verified_batches() {
     let game = Game::play(23, 120).await;
     let (_folder, mut index) = game.index().await;
     index.catch_up(&game.store, |_| {}).await.expect("sound");
@@ -185,7 +185,7 @@ async fn answers(game: &Game, index: &Index) -> Vec<(String, Result<String, Audi
 
 /// No answer rests on a batch that differs from the verified one, even if it is well-formed: loose or sealed.
 #[tokio::test]
-async fn no_answer_rests_on_a_batch_that_was_replaced_by_a_sound_one() {
+async fn no_answer_uses_a_batch_replaced_by_a_well_formed_one() {
     for is_sealed in [false, true] {
         let mut game = Game::play(28, 50).await;
         let leaves = game.leaves.len();
@@ -239,7 +239,7 @@ async fn put(game: &Game, leaf: usize, is_sealed: bool) {
 
 /// A thinned batch is checked against what was verified, like a whole one.
 #[tokio::test]
-async fn a_thinned_batch_that_is_another_one_is_named() {
+async fn a_replaced_thinned_batch_is_named() {
     let game = Game::play(29, 40).await;
     let (_folder, mut index) = game.index().await;
     index.catch_up(&game.store, |_| {}).await.expect("sound");
@@ -253,7 +253,7 @@ async fn a_thinned_batch_that_is_another_one_is_named() {
         let found = EntityLog::find(&index, &game.store, entity)
             .await
             .expect("the same batch");
-        assert_eq!(found.let_go.get(&base), Some(&at.batch));
+        assert_eq!(found.deleted.get(&base), Some(&at.batch));
         game.write(leaf, &thinned(&another(bytes))).await;
         let found = EntityLog::find(&index, &game.store, entity)
             .await
@@ -270,7 +270,7 @@ async fn a_thinned_batch_that_is_another_one_is_named() {
 }
 
 #[tokio::test]
-async fn another_archive_is_not_taken_for_the_same() {
+async fn another_archive_is_not_confused_with_the_indexed_one() {
     let (game, other) = (Game::play(24, 60).await, Game::play(25, 200).await);
     let (_folder, mut index) = game.index().await;
     index.catch_up(&game.store, |_| {}).await.expect("sound");
@@ -282,7 +282,7 @@ async fn another_archive_is_not_taken_for_the_same() {
 }
 
 #[tokio::test]
-async fn an_entry_that_nobody_asked_for_is_named() {
+async fn an_entry_without_an_order_is_named() {
     for is_ordered in [false, true] {
         let mut game = Game::play(26, 60).await;
         let elsewhere = *game.serials.last().expect("an item");

@@ -47,11 +47,11 @@ fn restated(host: &Host, entity: EntityId) -> usize {
 }
 
 #[test]
-fn a_view_is_shown_once_what_it_follows_from_is_logged() {
+fn a_ledger_view_is_shown_after_its_batch() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     let entity = player.entity.unwrap().0;
-    assert_eq!(seen(&player, "coins"), 0, "nothing is known yet");
+    assert_eq!(seen(&player, "coins"), 0, "no balance is known yet");
     host.mood = Mood::Withholds;
     Ledger::default().tell(&mut host, entity, News::Statement(Box::new(statement(10))));
     host.pass(400);
@@ -63,7 +63,7 @@ fn a_view_is_shown_once_what_it_follows_from_is_logged() {
 }
 
 #[test]
-fn nobody_sets_a_view() {
+fn a_ledger_view_cannot_be_set() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     let entity = player.entity.unwrap().0;
@@ -126,7 +126,7 @@ fn come_back(player: &mut Player, host: &mut Host, connection: u64) {
 }
 
 #[test]
-fn a_client_sees_what_the_ledger_says_whatever_happens() {
+fn a_client_sees_the_ledger_state_despite_faults() {
     for seed in 0..SEEDS {
         let mut dice = split_mix(seed);
         let mut host = Host::new();
@@ -191,7 +191,7 @@ fn a_client_sees_what_the_ledger_says_whatever_happens() {
         let held = &host.image(entity).properties;
         let mut views = host.schema.type_named("Account").unwrap().properties.iter();
         let is_kept = |view: &Property| view.account.is_some() && held.contains_key(&view.index);
-        assert!(!views.any(is_kept), "nobody keeps the value of a view");
+        assert!(!views.any(is_kept), "no state holds the value of a view");
         assert_eq!(host.folded().hash(), host.owner.state().hash(), "seed {seed}");
     }
 }

@@ -53,11 +53,11 @@ fn a_ticket_lets_its_client_in_once() {
         assert_eq!(thief.closed, Some(CloseReason::Finished));
     }
     player.listen(&mut host);
-    assert_eq!(player.closed, None, "the rightful client is not disturbed");
+    assert_eq!(player.closed, None, "the connected client is unaffected");
 }
 
 #[test]
-fn nothing_is_said_before_it_is_logged() {
+fn nothing_is_sent_before_its_batch() {
     let mut host = Host::new();
     let ticket = host.secret();
     host.mood = Mood::Withholds;
@@ -78,7 +78,7 @@ fn nothing_is_said_before_it_is_logged() {
 }
 
 #[test]
-fn a_client_whose_definitions_differ_in_what_it_cannot_know_comes_in() {
+fn a_client_with_a_difference_in_server_only_definitions_is_admitted() {
     let mut host = Host::new();
     let mut types = host.schema.types().to_vec();
     types[0]
@@ -96,7 +96,7 @@ fn a_client_whose_definitions_differ_in_what_it_cannot_know_comes_in() {
 }
 
 #[test]
-fn whoever_is_not_expected_is_told_why() {
+fn an_unexpected_client_receives_the_reason() {
     let mut host = Host::new();
     let player = with_ticket(&mut host, 5, 1);
     let good = player.hello(host.epoch);
@@ -192,7 +192,7 @@ fn a_session_is_resumed_after_a_take_over() {
 }
 
 #[test]
-fn a_ticket_outlives_the_process_that_took_it() {
+fn a_ticket_survives_the_process_that_accepted_it() {
     let mut host = Host::new();
     let mut player = with_ticket(&mut host, 5, 1);
     host.crash();
@@ -227,7 +227,7 @@ fn a_second_log_in_takes_over() {
 }
 
 #[test]
-fn a_client_that_was_away_or_had_not_come_is_told_of_the_later_log_in() {
+fn an_absent_client_is_notified_of_the_later_log_in() {
     let mut host = Host::new();
     let mut invited = with_ticket(&mut host, 5, 1);
     let mut away = log_in(&mut host, 5, 2);
@@ -266,13 +266,13 @@ fn a_second_log_in_is_refused_where_the_realm_says_so() {
     };
     assert_eq!(refusing(&mut host, 2).map(drop), Err(NotOpened::InUse));
     first.listen(&mut host);
-    assert_eq!(first.closed, None, "it is not disturbed");
+    assert_eq!(first.closed, None, "its connection is unaffected");
 
     // A session whose client is away is replaced; so is one whose client has not connected yet.
     let connection = first.connection;
     host.role(BaseInput::Closed { connection });
-    let (_, mut second) = refusing(&mut host, 3).expect("nobody is connected");
-    let (wanted, mut third) = refusing(&mut host, 4).expect("nobody is connected");
+    let (_, mut second) = refusing(&mut host, 3).expect("no client is connected");
+    let (wanted, mut third) = refusing(&mut host, 4).expect("no client is connected");
     second.connect(&mut host, 5);
     second.listen(&mut host);
     assert_eq!(second.entrance, Entrance::Rejected(Rejection::LoggedInElsewhere));
@@ -294,7 +294,7 @@ fn a_second_log_in_is_refused_where_the_realm_says_so() {
 }
 
 #[test]
-fn a_client_that_plays_an_avatar_still_is_that_of_its_account() {
+fn a_client_of_an_avatar_still_belongs_to_its_account() {
     let mut host = Host::new();
     let mut first = log_in(&mut host, 5, 1);
     first.call(
@@ -335,7 +335,7 @@ fn opening_twice_with_one_ticket_opens_once() {
 }
 
 #[test]
-fn who_does_not_come_is_not_waited_for() {
+fn an_unused_ticket_expires() {
     let mut host = Host::new();
     let mut late = with_ticket(&mut host, 5, 1);
     let window = u64::try_from(TICKET_WINDOW.as_millis()).unwrap();
@@ -364,7 +364,7 @@ fn who_does_not_come_is_not_waited_for() {
 }
 
 #[test]
-fn a_life_that_ended_does_not_begin_again() {
+fn an_ended_activation_does_not_restart() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     player.call(&mut host, annals_ids::Part::Base, "leave", &[]);
@@ -399,7 +399,7 @@ fn a_life_that_ended_does_not_begin_again() {
 }
 
 #[test]
-fn a_connection_that_ends_is_noticed_by_an_owner_that_is_full() {
+fn a_full_owner_notices_a_closed_connection() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     host.mood = Mood::Withholds;
@@ -413,7 +413,7 @@ fn a_connection_that_ends_is_noticed_by_an_owner_that_is_full() {
     assert_eq!(host.owner.role().connected(), 0);
     host.answer_again();
     let (kept, player) = (player.is_settled(), player.entity.unwrap().0);
-    assert!(!kept, "it took no more calls than it had room for");
+    assert!(!kept, "it accepted only the calls that fit");
     let heard = host.image(player).history.0;
     assert!(heard < 2 * 20, "{heard} events");
 }
@@ -457,7 +457,7 @@ fn admissions(host: &Host, account: DatabaseId) -> Vec<(SessionId, Option<String
 }
 
 #[test]
-fn who_came_in_is_logged_for_those_who_have_the_key() {
+fn admissions_are_logged_under_the_persons_key() {
     let mut host = Host::new();
     let mut player = with_ticket(&mut host, 5, 1);
     let session = player.session;
@@ -512,7 +512,7 @@ pub(crate) fn unwritten(host: &Host) -> Vec<(SessionId, DatabaseId)> {
 }
 
 #[test]
-fn of_who_was_forgotten_it_is_logged_that_somebody_came_in() {
+fn admissions_of_an_erased_person_are_logged_without_name() {
     let mut host = Host::new();
     let ticket = host.secret();
     let mut wanted = open(&host, 1, 5, 5, &ticket);

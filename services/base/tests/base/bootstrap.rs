@@ -42,7 +42,7 @@ fn created(host: &Host) -> Vec<EntityId> {
 }
 
 #[test]
-fn a_realm_begins_once_whenever_its_owner_is_lost() {
+fn a_realm_begins_once_despite_owner_loss() {
     let (mut lost, mut kept) = (0, 0);
     for mood in [Mood::Answers, Mood::Withholds, Mood::Loses] {
         for later in [0, 10, 20, 50, 1_000] {
@@ -81,7 +81,7 @@ fn a_realm_begins_once_whenever_its_owner_is_lost() {
 }
 
 #[test]
-fn it_begins_on_the_owner_that_the_map_names_and_nowhere_else() {
+fn a_realm_begins_on_the_mapped_owner_only() {
     let mut host = Host::of(rooted());
     let named = |version, bootstrap| {
         BaseInput::Map(SpaceMap {
@@ -101,7 +101,7 @@ fn it_begins_on_the_owner_that_the_map_names_and_nowhere_else() {
 }
 
 #[test]
-fn what_it_began_with_may_end_and_does_not_come_again() {
+fn the_first_entity_may_end_and_is_not_recreated() {
     let (mut host, mut cell) = (Host::of(rooted()), Cell::new(CELL));
     host.role(BaseInput::Map(map()));
     host.settle();
@@ -124,7 +124,7 @@ fn what_it_began_with_may_end_and_does_not_come_again() {
 }
 
 #[test]
-fn a_game_that_begins_with_what_cannot_be_is_mended_and_begins() {
+fn a_fixed_game_begins_after_an_invalid_first_entity() {
     let mut host = Host::of(game(Value::UInt(1)));
     host.role(BaseInput::Map(map()));
     host.settle();

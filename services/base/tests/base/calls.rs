@@ -27,7 +27,7 @@ fn heard(host: &Host, entity: EntityId) -> Vec<Value> {
 }
 
 #[test]
-fn a_call_is_taken_once_however_often_it_comes() {
+fn a_duplicate_call_is_consumed_once() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     let entity = player.entity.unwrap().0;
@@ -57,7 +57,7 @@ fn a_call_is_taken_once_however_often_it_comes() {
 }
 
 #[test]
-fn a_missing_call_is_asked_for() {
+fn a_missing_call_is_requested() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     let entity = player.entity.unwrap().0;
@@ -94,7 +94,7 @@ fn a_call_is_not_confirmed_before_it_is_logged() {
 }
 
 #[test]
-fn what_is_not_exposed_is_taken_and_not_run() {
+fn unexposed_calls_are_consumed_and_not_run() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     let entity = player.entity.unwrap().0;
@@ -131,7 +131,7 @@ fn what_is_not_exposed_is_taken_and_not_run() {
 
 /// The entity's own type decides what a client may call, not the type that the client knows it as.
 #[test]
-fn what_only_the_clients_type_exposes_is_taken_and_not_run() {
+fn calls_exposed_only_by_the_client_type_are_consumed_and_not_run() {
     let mut host = Host::new();
     let ticket = host.secret();
     let mut wanted = open(&host, 1, 5, 5, &ticket);
@@ -181,7 +181,7 @@ fn another_base_entity_is_out_of_reach() {
 }
 
 #[test]
-fn what_a_client_gave_away_it_may_not_call() {
+fn a_client_cannot_call_an_entity_it_gave_away() {
     let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
     let mut player = log_in(&mut host, 5, 1);
     let account = player.entity.unwrap().0;
@@ -233,12 +233,12 @@ fn calls_to_cells_are_passed_on() {
     let logged = host.batches().flat_map(|batch| batch.header.consumed);
     assert!(
         !logged.into_iter().any(|consumed| consumed.to == link.to),
-        "the base logs nothing of it"
+        "the base does not log it"
     );
 }
 
 #[test]
-fn calls_to_strangers_go_where_they_were_heard_of() {
+fn calls_to_unknown_entities_follow_their_last_known_owner() {
     let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
     let mut player = log_in(&mut host, 5, 1);
     player.call(&mut host, Part::Base, "become", &[number(1)]);
@@ -274,7 +274,7 @@ fn calls_to_strangers_go_where_they_were_heard_of() {
 }
 
 #[test]
-fn nonsense_is_survived() {
+fn malformed_input_is_survived() {
     let mut host = Host::new();
     let mut dice = annals_def::split_mix(11);
     let mut player = log_in(&mut host, 5, 1);
@@ -318,7 +318,7 @@ fn nonsense_is_survived() {
     }
     host.settle();
     let closed = host.out.iter().any(|out| matches!(out, Out::Close(..)));
-    assert!(!closed, "what is well formed is no reason to close");
+    assert!(!closed, "a well-formed frame does not close the connection");
     assert_eq!(host.owner.state().entities.len(), 1);
     assert_eq!(
         host.folded().hash(),

@@ -47,7 +47,7 @@ impl Cell {
             }
             host.settle();
         }
-        panic!("base and cell do not come to rest");
+        panic!("base and cell do not become idle");
     }
 
     /// Handles one message and returns its answers.
@@ -69,7 +69,7 @@ impl Cell {
                 self.unconfirmed.clear();
                 Vec::new()
             }
-            other => panic!("{other:?} is not for cells"),
+            other => panic!("{other:?} is not sent to cells"),
         }
     }
 
@@ -150,7 +150,7 @@ impl Cell {
                 self.exposed.push((link, number, message[1..].to_vec()));
                 Vec::new()
             }
-            other => panic!("{other:?} is not for cells"),
+            other => panic!("{other:?} is not sent to cells"),
         }
     }
 

@@ -2,14 +2,14 @@
 
 use annals_def::{Value, split_mix};
 use annals_ids::{MemberId, Part};
-use annals_node::{Member, Way};
+use annals_node::{CostKind, Member};
 
 use crate::{game::ACCOUNT, host::Host, player::log_in};
 
 const KEEP: MemberId = MemberId(8);
 
 #[test]
-fn what_is_counted_is_what_the_client_was_told() {
+fn traffic_counters_equal_the_sent_bytes() {
     for seed in 0..10 {
         let mut roll = split_mix(seed);
         let mut host = Host::new();
@@ -38,28 +38,28 @@ fn what_is_counted_is_what_the_client_was_told() {
         host.settle();
         let costs: Vec<_> = host.owner.cx().tally().take().collect();
         assert!(costs.iter().all(|(type_id, ..)| *type_id == ACCOUNT), "{costs:?}");
-        let sum = |way: Way| costs.iter().map(|(.., cost)| cost.of(way)).sum::<u64>();
-        assert_eq!(sum(Way::Own), player.weighed as u64, "seed {seed}: {costs:?}");
-        assert_eq!((sum(Way::Others), sum(Way::Ghosts)), (0, 0));
-        let of = |member: Member, way: Way| {
+        let sum = |way: CostKind| costs.iter().map(|(.., cost)| cost.of(way)).sum::<u64>();
+        assert_eq!(sum(CostKind::Own), player.weighed as u64, "seed {seed}: {costs:?}");
+        assert_eq!((sum(CostKind::Others), sum(CostKind::Ghosts)), (0, 0));
+        let of = |member: Member, way: CostKind| {
             costs
                 .iter()
                 .find(|cost| cost.1 == member)
                 .map_or(0, |cost| cost.2.of(way))
         };
         // One welcome, then one echo of each call.
-        assert_eq!(of(Member::ClientMethod(MemberId(0)), Way::Changes), said);
-        assert_eq!(of(Member::BaseMethod(MemberId(1)), Way::Changes), said - 1);
+        assert_eq!(of(Member::ClientMethod(MemberId(0)), CostKind::Changes), said);
+        assert_eq!(of(Member::BaseMethod(MemberId(1)), CostKind::Changes), said - 1);
         assert_eq!(
-            of(Member::BaseMethod(MemberId(1)), Way::Part),
+            of(Member::BaseMethod(MemberId(1)), CostKind::Part),
             0,
-            "nothing of it came over the bus"
+            "none of it was sent over the bus"
         );
         // One call of three bytes: the kind, the method, and an empty argument list.
         assert_eq!(
             (
-                of(Member::BaseMethod(KEEP), Way::Changes),
-                of(Member::BaseMethod(KEEP), Way::Part)
+                of(Member::BaseMethod(KEEP), CostKind::Changes),
+                of(Member::BaseMethod(KEEP), CostKind::Part)
             ),
             (1, 3)
         );

@@ -157,7 +157,7 @@ impl World {
                 return;
             }
         }
-        panic!("calls are still under way: {:?}", self.player.calls);
+        panic!("calls are still in flight: {:?}", self.player.calls);
     }
 
     fn check(&self) {

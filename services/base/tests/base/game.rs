@@ -242,7 +242,7 @@ impl Behaviour for Game {
             (KEPT, Ok(Learned::Written { .. })) => 'w',
             (LOOKED, Ok(Learned::Found(_))) => 'f',
             (CALLED, Ok(Learned::Begun { .. })) => 's',
-            other => panic!("nobody asked for {other:?}"),
+            other => panic!("unexpected {other:?}"),
         };
         Self::mark(context, letter);
     }

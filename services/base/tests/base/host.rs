@@ -223,7 +223,7 @@ impl Host {
     fn answer(&mut self, now: Now) -> Option<writer::Input> {
         Some(match self.owner.poll_log(now)? {
             Action::Append { expect, batch } => {
-                assert_eq!(expect, self.log.len() as u64, "somebody else appended");
+                assert_eq!(expect, self.log.len() as u64, "another process appended");
                 if self.mood != Mood::Loses {
                     self.log.push(batch.bytes.clone());
                 }

@@ -52,7 +52,7 @@ fn written() -> Result<Learned, NotLearned> {
 }
 
 #[test]
-fn what_is_asked_leaves_once_it_is_logged_and_is_answered_once() {
+fn a_query_leaves_after_its_batch_and_is_answered_once() {
     let begun = |entity: EntityId| Learned::Begun {
         database: SUMMONED,
         mailbox: annals_ids::Mailbox {
@@ -75,7 +75,10 @@ fn what_is_asked_leaves_once_it_is_logged_and_is_answered_once() {
         host.mood = Mood::Withholds;
         host.call(entity, method);
         host.settle();
-        assert!(host.asked.is_empty(), "nothing is asked that may not have happened");
+        assert!(
+            host.asked.is_empty(),
+            "no query is sent before its batch is acknowledged"
+        );
         host.answer_again();
         let (asker, number, inquiry) = host.asked.pop_front().expect("it leaves");
         assert_eq!((asker, host.asked.len()), (entity, 0));
@@ -100,7 +103,7 @@ fn what_is_asked_leaves_once_it_is_logged_and_is_answered_once() {
 }
 
 #[test]
-fn who_is_not_answered_is_told_so_once_even_after_a_crash() {
+fn an_unanswered_query_times_out_once_even_after_a_crash() {
     for crashes in [false, true] {
         let mut host = Host::new();
         let entity = asker(&mut host);
@@ -119,7 +122,7 @@ fn who_is_not_answered_is_told_so_once_even_after_a_crash() {
 }
 
 #[test]
-fn an_answer_is_for_whoever_asked_under_its_number() {
+fn an_answer_goes_to_the_query_with_its_number() {
     let mut host = Host::new();
     let entity = asker(&mut host);
     host.call(entity, KEEP_SURELY);
@@ -136,7 +139,7 @@ fn an_answer_is_for_whoever_asked_under_its_number() {
 }
 
 #[test]
-fn an_entity_of_the_database_begins_to_live_once() {
+fn a_stored_entity_is_activated_once() {
     let mut host = Host::new();
     let first = begin_known(&mut host, 1).expect("it begins");
     assert!(!first.was_active);
@@ -147,7 +150,7 @@ fn an_entity_of_the_database_begins_to_live_once() {
     host.role(BaseInput::OpenSession(wanted));
     host.settle();
     let client = host.image(first.mailbox.entity).client;
-    assert!(client.is_some(), "a log-in finds the same life");
+    assert!(client.is_some(), "a log-in finds the same activation");
     host.crash();
     let later = begin_known(&mut host, 1).expect("it lives");
     assert_eq!((later.mailbox, later.was_active), (first.mailbox, true));
@@ -155,19 +158,23 @@ fn an_entity_of_the_database_begins_to_live_once() {
 }
 
 #[test]
-fn a_check_out_of_another_holding_or_of_a_life_that_ended_begins_nothing() {
+fn an_outdated_check_out_activates_nothing() {
     let mut host = Host::new();
     let former = checked_out(&host, 5, 1);
     host.crash();
     assert_eq!(begin(&mut host, former), Err(NotOpened::Outdated));
     let entity = asker(&mut host);
-    assert_eq!(begin_known(&mut host, 2), Err(NotOpened::Outdated), "its life is older");
+    assert_eq!(
+        begin_known(&mut host, 2),
+        Err(NotOpened::Outdated),
+        "its activation is older"
+    );
     host.call(entity, MemberId(3));
     host.settle();
     assert_eq!(
         begin_known(&mut host, 1),
         Err(NotOpened::Outdated),
-        "its life has ended"
+        "its activation has ended"
     );
-    assert!(!begin_known(&mut host, 2).expect("a new life").was_active);
+    assert!(!begin_known(&mut host, 2).expect("a new activation").was_active);
 }

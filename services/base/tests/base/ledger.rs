@@ -140,14 +140,14 @@ pub(crate) fn orders(host: &Host) -> Vec<(u64, Order)> {
 }
 
 #[test]
-fn what_was_reserved_is_posted_in_the_batch_that_says_it_has_left() {
+fn a_reservation_is_posted_in_the_batch_of_its_departure() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, ACCOUNT.0, 1);
     let entity = player.entity.unwrap().0;
     let mut ledger = Ledger::default();
     ledger.tell(&mut host, entity, News::Statement(Box::new(statement(10))));
     bestow(&mut host, &mut player, 4);
-    assert_eq!(coins(&host, entity), 10, "nothing has left yet");
+    assert_eq!(coins(&host, entity), 10, "no output has left yet");
 
     let of = first(entity);
     let booking = Booking {
@@ -194,7 +194,7 @@ fn what_was_reserved_is_posted_in_the_batch_that_says_it_has_left() {
 }
 
 #[test]
-fn a_life_posts_what_the_one_before_left_reserved() {
+fn an_activation_posts_its_predecessors_reservations() {
     let mut host = Host::new();
     let player = log_in(&mut host, ACCOUNT.0, 1);
     let entity = player.entity.unwrap().0;
@@ -211,7 +211,7 @@ fn a_life_posts_what_the_one_before_left_reserved() {
 }
 
 #[test]
-fn who_cannot_order_is_told_why_at_once() {
+fn an_impossible_order_is_denied_at_once() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, ACCOUNT.0, 1);
     let entity = player.entity.unwrap().0;
@@ -234,7 +234,7 @@ fn who_cannot_order_is_told_why_at_once() {
 }
 
 #[test]
-fn news_for_who_has_ended_are_taken_and_change_nothing() {
+fn notices_for_an_ended_entity_are_consumed_without_effect() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, ACCOUNT.0, 1);
     let entity = player.entity.unwrap().0;
@@ -254,12 +254,12 @@ fn news_for_who_has_ended_are_taken_and_change_nothing() {
                 }
             )
     });
-    assert!(took, "whoever told it may forget it");
+    assert!(took, "the sender may delete it");
     assert_eq!(host.folded().hash(), host.owner.state().hash());
 }
 
 #[test]
-fn news_that_cannot_follow_are_an_alarm_and_cost_nobody_the_process() {
+fn notices_out_of_sequence_are_an_alarm_and_do_not_stop_the_process() {
     let mut host = Host::new();
     let player = log_in(&mut host, ACCOUNT.0, 1);
     let entity = player.entity.unwrap().0;

@@ -56,12 +56,12 @@ fn a_client_passes_to_its_avatar() {
         .entities
         .values()
         .filter(|image| image.client.is_some());
-    assert_eq!(clients.count(), 1, "and nobody else has");
+    assert_eq!(clients.count(), 1, "and no other part has one");
     assert_eq!(cell.parts[&avatar], Some(client), "and its witness serves it");
     host.settle();
     player.listen(&mut host);
     assert_eq!(player.has.as_ref().unwrap().0, avatar);
-    assert_eq!(player.told.len(), 2, "both were told welcome");
+    assert_eq!(player.told.len(), 2, "both received a welcome");
     assert_eq!(player.stamps_wanted, 0, "its witness knows what to do");
     let moved = cell.say_placed(avatar, Some(OwnerId(21)));
     host.hear(moved);
@@ -76,7 +76,7 @@ fn a_client_passes_to_its_avatar() {
     assert_eq!(
         unwritten(&host),
         [(player.session, DatabaseId(0))],
-        "nobody here knows whose avatar it is, but that somebody came in is logged"
+        "the owner of the avatar is unknown here, but the log-in is logged"
     );
 }
 
@@ -172,7 +172,7 @@ fn a_cell_part_begins_with_what_is_stored_of_it() {
         cell.work(&mut host);
         assert_eq!(text(&host.image(entity).properties[&motto]), "slow");
         let base = host.image(entity).base().unwrap();
-        assert!(base.cell_properties.is_empty(), "they are the cell part's now");
+        assert!(base.cell_properties.is_empty(), "the cell part has them");
         assert_eq!(host.folded().entities[&entity], *host.image(entity));
     }
 }
@@ -230,7 +230,7 @@ fn a_cell_part_waits_for_the_map() {
 }
 
 #[test]
-fn a_part_that_was_shed_is_not_made_again() {
+fn a_shed_part_is_not_recreated() {
     let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
     let (mut player, avatar) = avatar(&mut host, &mut cell);
     player.call(&mut host, Part::Base, "shed", &[]);
@@ -288,7 +288,7 @@ fn only_the_present_witness_reaches_the_client() {
     host.hear(moved);
     host.settle();
     assert!(reached(&mut host, &other, 103));
-    assert!(!reached(&mut host, &cell, 104), "it holds the part no more");
+    assert!(!reached(&mut host, &cell, 104), "it no longer holds the part");
     let mut restarted = other.envelope(frames(105));
     restarted.epoch = restarted.epoch.next();
     host.hear(restarted);
@@ -344,7 +344,7 @@ fn movement_and_stamps_reach_the_witness() {
 }
 
 #[test]
-fn how_movements_are_told_is_agreed_anew_over_each_connection() {
+fn the_movement_encoding_is_negotiated_per_connection() {
     let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
     let (mut player, avatar) = avatar(&mut host, &mut cell);
     assert_eq!(player.movements, Movements::Plain, "it reads no others");
@@ -394,7 +394,7 @@ fn how_movements_are_told_is_agreed_anew_over_each_connection() {
 }
 
 #[test]
-fn who_leaves_is_seen_no_more() {
+fn an_entity_that_leaves_is_no_longer_seen() {
     let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
     let (mut player, avatar) = avatar(&mut host, &mut cell);
     player.send(&mut host, &ToServer::Bye);
@@ -403,6 +403,6 @@ fn who_leaves_is_seen_no_more() {
     player.listen(&mut host);
     assert_eq!(player.closed, Some(CloseReason::Finished));
     assert_eq!(trail(&host, avatar), "bAgL");
-    assert_eq!(cell.parts[&avatar], None, "its witness is gone");
+    assert_eq!(cell.parts[&avatar], None, "its witness has ended");
     assert_eq!(host.image(avatar).client, None);
 }

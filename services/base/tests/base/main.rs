@@ -1,6 +1,6 @@
 //! Drives a base owner as its shell does: login service, clients, a cell and a log on one side, the owner on the other.
 
-#![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod accounts;
 mod admission;

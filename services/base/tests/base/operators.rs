@@ -53,12 +53,12 @@ fn of(asker: EntityId, number: u64) -> TransferId {
 }
 
 #[test]
-fn an_order_is_said_to_be_recorded_once_it_is_logged_and_is_recorded_once() {
+fn an_order_is_confirmed_after_its_batch_and_recorded_once() {
     let mut host = Host::new();
     let entity = log_in(&mut host, ACCOUNT.0, 1).entity.unwrap().0;
     let mut ledger = Ledger::default();
     let refused = answered(&mut host, ACCOUNT, grant(1, "grace"));
-    assert_eq!(refused, Err(NotOrdered::NotNow), "nobody knows what it holds");
+    assert_eq!(refused, Err(NotOrdered::NotNow), "its holdings are not known");
     ledger.tell(&mut host, entity, News::Statement(Box::new(statement(10))));
     host.settle();
 
@@ -86,7 +86,7 @@ fn an_order_is_said_to_be_recorded_once_it_is_logged_and_is_recorded_once() {
 }
 
 #[test]
-fn what_nobody_may_order_is_not_recorded() {
+fn forbidden_orders_are_not_recorded() {
     let mut host = Host::new();
     let entity = log_in(&mut host, ACCOUNT.0, 1).entity.unwrap().0;
     let mut ledger = Ledger::default();

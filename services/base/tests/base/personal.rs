@@ -38,7 +38,7 @@ fn ask(host: &mut Host, player: &mut Player, method: &str, args: &[Value]) {
 }
 
 #[test]
-fn what_is_set_is_logged_sealed_and_read_again() {
+fn personal_values_are_logged_sealed_and_read_back() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     let entity = player.entity.unwrap().0;
@@ -73,7 +73,7 @@ fn what_is_set_is_logged_sealed_and_read_again() {
     player.connect(&mut host, 2);
     player.listen(&mut host);
     ask(&mut host, &mut player, "recall", &[unicode(EMAIL)]);
-    assert!(trail(&host, entity).ends_with('='), "whoever takes it over has the key");
+    assert!(trail(&host, entity).ends_with('='), "the successor has the key");
     ask(&mut host, &mut player, "recall", &[unicode("otherwise")]);
     assert!(trail(&host, entity).ends_with('#'));
     ask(&mut host, &mut player, "pry", &[]);
@@ -84,7 +84,7 @@ fn what_is_set_is_logged_sealed_and_read_again() {
 }
 
 #[test]
-fn without_a_key_nothing_is_set_or_read() {
+fn personal_values_require_a_key() {
     let mut host = Host::new();
     let ticket = host.secret();
     let mut wanted = open(&host, 1, 5, 5, &ticket);

@@ -309,7 +309,7 @@ impl Player {
             | ViewItem::SpaceData { .. }
             | ViewItem::Level { .. }
             | ViewItem::Return { .. } => {
-                panic!("a base part stands nowhere")
+                panic!("a base part has no position")
             }
         }
     }

@@ -177,9 +177,12 @@ impl Race {
                 let databases = &host.owner.state().databases;
                 databases.contains_key(&DatabaseId(entity))
             });
-            assert!(known.count() <= 1, "{about}: entity {entity} has two lives");
+            assert!(known.count() <= 1, "{about}: entity {entity} has two activations");
             let logged: i32 = self.hosts.iter().map(|host| logged_lives(host, entity)).sum();
-            assert!(logged <= 1, "{about}: the logs hold {logged} lives of entity {entity}");
+            assert!(
+                logged <= 1,
+                "{about}: the logs hold {logged} activations of entity {entity}"
+            );
         }
     }
 }
@@ -201,7 +204,7 @@ fn logged_lives(host: &Host, database: u64) -> i32 {
 }
 
 #[test]
-fn no_entity_of_the_database_ever_has_two_lives() {
+fn no_stored_entity_ever_has_two_activations() {
     let (mut begun, mut outdated) = (0, 0);
     for seed in 0..20 {
         let mut dice = split_mix(seed);
@@ -213,6 +216,9 @@ fn no_entity_of_the_database_ever_has_two_lives() {
         begun += race.begun;
         outdated += race.outdated;
     }
-    println!("{begun} lives began, {outdated} requests were out of date");
-    assert!(begun > 40 && outdated > 40, "{begun} lives, {outdated} out of date");
+    println!("{begun} activations began, {outdated} requests were out of date");
+    assert!(
+        begun > 40 && outdated > 40,
+        "{begun} activations, {outdated} out of date"
+    );
 }

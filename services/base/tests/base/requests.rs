@@ -30,7 +30,10 @@ fn player_with(errand: fn(&mut Context<'_>)) -> (Host, Cell, Player) {
 fn run_errand(host: &mut Host, cell: &mut Cell, entity: EntityId) {
     let schema = &host.schema;
     let account = schema.type_named("Account").expect("the game has accounts");
-    let method: MemberId = account.base_method_named("run_errand").expect("it has it").index;
+    let method: MemberId = account
+        .base_method_named("run_errand")
+        .expect("the method exists")
+        .index;
     host.call(entity, method);
     host.settle();
     // Drop the acknowledgement to the caller.
@@ -48,7 +51,7 @@ fn beside(context: &mut Context<'_>) -> Result<(), Denied> {
 }
 
 fn account(player: &Player) -> EntityId {
-    player.entity.expect("it was told").0
+    player.entity.expect("a notification arrived").0
 }
 
 /// Requests of an entity that name one that is not here.
@@ -78,7 +81,7 @@ fn about_strangers(entity: EntityId) -> Vec<Request> {
 }
 
 #[test]
-fn what_a_base_part_cannot_ask_for_is_denied_at_once() {
+fn invalid_requests_of_a_base_part_are_denied_at_once() {
     let (mut host, mut cell, player) = player_with(|context| {
         let entity = context.entity();
         let place = PLACE;
@@ -123,14 +126,14 @@ fn what_a_base_part_cannot_ask_for_is_denied_at_once() {
     assert_eq!(
         trail(&host, entity),
         "bA",
-        "none of it was done, and nothing more is told"
+        "none of it was done, and no more notifications arrive"
     );
     assert_eq!(host.owner.role().counters().denied, 0);
     assert!(host.image(entity).client.is_some());
 }
 
 #[test]
-fn a_client_that_is_not_given_away_is_told_to_whoever_wanted_that() {
+fn a_failed_client_transfer_is_reported_to_its_requester() {
     let (mut host, mut cell, player) = player_with(|context| {
         let own = context.entity();
         let avatar = context.create_base("Avatar", Vec::new()).unwrap().entity;
@@ -164,7 +167,7 @@ fn a_client_is_not_given_to_an_entity_that_is_about_to_end() {
 }
 
 #[test]
-fn a_client_that_left_before_it_was_given_away_is_told_too() {
+fn a_client_that_left_before_its_transfer_is_reported() {
     let (mut host, mut cell, player) = player_with(|context| {
         let entity = context.entity();
         let avatar = context.create_base("Avatar", Vec::new()).unwrap().entity;
@@ -183,7 +186,7 @@ fn a_client_that_left_before_it_was_given_away_is_told_too() {
 }
 
 #[test]
-fn a_second_cell_part_and_a_space_that_nobody_has_are_told() {
+fn a_second_cell_part_and_an_unmapped_space_are_reported() {
     let (mut host, mut cell, player) = player_with(|context| {
         let avatar = context.create_base("Avatar", Vec::new()).unwrap().entity;
         context.request(create_cell(avatar)).unwrap();
@@ -202,7 +205,7 @@ fn a_second_cell_part_and_a_space_that_nobody_has_are_told() {
 
 /// A request made before there is a map waits for one, and its denial then goes to the entity that made it.
 #[test]
-fn who_asked_before_there_was_a_map_is_told_afterwards() {
+fn requests_before_the_first_map_are_answered_after_it() {
     let mut host = Host::of(Game {
         errand: Some(|context| {
             let place = Place {

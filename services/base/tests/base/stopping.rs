@@ -22,7 +22,11 @@ fn come(host: &mut Host, moment: Moment) {
     let before = host.owner.moments();
     host.owner.handle(host.now(), Input::Moment(moment));
     host.settle();
-    assert_eq!(host.owner.moments(), before + 1, "{moment:?}: everybody was told");
+    assert_eq!(
+        host.owner.moments(),
+        before + 1,
+        "{moment:?}: every entity was notified"
+    );
 }
 
 /// The number of trail changes before each time that an entity was written.
@@ -41,7 +45,7 @@ fn written(host: &Host, entity: EntityId) -> Vec<usize> {
 }
 
 #[test]
-fn a_stop_tells_the_game_and_sends_clients_away_and_writes_entities_in_the_documented_order() {
+fn a_stop_notifies_disconnects_and_stores_in_the_documented_order() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     // An account whose client has a ticket but has not connected yet is notified as well.
@@ -63,13 +67,13 @@ fn a_stop_tells_the_game_and_sends_clients_away_and_writes_entities_in_the_docum
     assert_eq!(
         host.owner.role().sessions(),
         0,
-        "nobody can come back: {early:?}",
+        "no client can resume: {early:?}",
         early = early.session
     );
 }
 
 #[test]
-fn every_part_is_told_however_many_there_are_and_those_that_come_later_are_not() {
+fn every_existing_part_is_notified_and_later_ones_are_not() {
     const MANY: u64 = 200;
     let mut host = Host::new();
     for account in 1..=MANY {

@@ -23,13 +23,13 @@ fn told(player: &Player) -> Vec<&str> {
 }
 
 #[test]
-fn a_change_is_shown_once_it_is_logged() {
+fn a_change_is_shown_after_its_batch() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     assert_eq!(
         told(&player),
         ["welcome"],
-        "what was said before the view began is not passed over"
+        "calls before the start of the view are kept"
     );
     host.mood = Mood::Withholds;
     say(&mut player, &mut host, "one");
@@ -46,7 +46,7 @@ fn a_change_is_shown_once_it_is_logged() {
 }
 
 #[test]
-fn a_view_goes_on_after_a_take_over_without_hole_or_repetition() {
+fn a_view_continues_after_a_take_over_without_gap_or_repetition() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     for round in 0..10 {
@@ -72,7 +72,7 @@ fn a_view_goes_on_after_a_take_over_without_hole_or_repetition() {
 }
 
 #[test]
-fn history_that_is_forgotten_is_replaced_by_the_whole() {
+fn deleted_history_is_replaced_by_a_full_refresh() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     let connection = player.connection;
@@ -88,11 +88,11 @@ fn history_that_is_forgotten_is_replaced_by_the_whole() {
     host.settle();
     player.listen(&mut host);
     assert_eq!(motto(&player), (annals_event::HISTORY_KEPT - 1).to_string());
-    assert_eq!(told(&player), ["welcome"], "what is refreshed tells no old calls");
+    assert_eq!(told(&player), ["welcome"], "a refresh sends no old calls");
 }
 
 #[test]
-fn stamps_that_make_no_sense_end_in_the_truth() {
+fn invalid_stamps_converge_to_the_current_state() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     say(&mut player, &mut host, "now");
@@ -142,7 +142,7 @@ fn stamps_that_make_no_sense_end_in_the_truth() {
 }
 
 #[test]
-fn nobody_is_shown_everything_again_and_again() {
+fn repeated_full_refreshes_are_limited() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     host.pass(200);
@@ -158,7 +158,7 @@ fn nobody_is_shown_everything_again_and_again() {
     player.begin_view(&mut host);
     host.settle();
     player.listen(&mut host);
-    assert_eq!(player.frames, frames + 1, "and whoever waits");
+    assert_eq!(player.frames, frames + 1, "and the waiting entity");
 }
 
 #[test]

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_takes_as_long_as_its_length_says_whatever_its_corners() {
+    fn the_duration_of_a_walk_depends_on_its_length_only() {
         let mut place = Place::default();
         let path = [
             at(3.0, 9.0, 4.0),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn who_accelerates_is_never_too_fast_and_halts_at_the_end() {
+    fn acceleration_respects_the_top_speed_and_stops_at_the_end() {
         let gait = Gait {
             acceleration: 2.0,
             height: Height::Changed,
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_goes_the_shorter_way_and_ends_exactly() {
+    fn a_turn_takes_the_shorter_way_and_ends_exactly() {
         let mut direction = Direction {
             yaw: 3.0,
             ..Direction::default()
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_without_length_comes_to_an_end_within_a_tick() {
+    fn a_patrol_of_zero_length_ends_within_a_tick() {
         let (mut place, mut course, mut passed) = (Place::default(), still(), 0);
         let path = [Position::default(); 3];
         assert!(!follow(

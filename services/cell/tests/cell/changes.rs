@@ -98,7 +98,7 @@ fn all_copies_are_equal_after_every_change_of_any_schema() {
 }
 
 #[test]
-fn all_copies_are_equal_in_the_end_though_messages_get_lost_and_entities_change_hands() {
+fn all_copies_converge_despite_loss_and_hand_overs() {
     for seed in 100..108 {
         let mut dice = split_mix(seed);
         let mut world = World::of(seed, random_schema(&mut dice));
@@ -122,7 +122,7 @@ fn all_copies_are_equal_in_the_end_though_messages_get_lost_and_entities_change_
 }
 
 #[test]
-fn the_game_is_told_what_changes_on_ghosts_and_never_of_the_real_one() {
+fn the_game_is_notified_of_changes_on_ghosts_only() {
     let mut depths = [0; 3];
     for seed in 200..206 {
         let mut dice = split_mix(seed);
@@ -154,7 +154,7 @@ fn the_game_is_told_what_changes_on_ghosts_and_never_of_the_real_one() {
                 }] += 1;
                 wanted.extend(std::iter::repeat_n((entity, *member, replaced, held), 2));
             }
-            let told = std::mem::take(&mut *world.game.ghost_changes.lock().expect("nobody panics with it"));
+            let told = std::mem::take(&mut *world.game.ghost_changes.lock().expect("the lock is not poisoned"));
             assert_eq!(told, wanted, "seed {seed}");
         }
     }
@@ -162,28 +162,33 @@ fn the_game_is_told_what_changes_on_ghosts_and_never_of_the_real_one() {
 }
 
 #[test]
-fn a_ghost_that_has_missed_events_is_told_what_is_different() {
+fn a_ghost_that_missed_events_receives_the_differences() {
     let mut world = World::new(300);
     let entity = world.spawn(AVATAR, 30.0, None);
     world.run(1_500);
-    world.game.ghost_changes.lock().expect("nobody panics with it").clear();
+    world
+        .game
+        .ghost_changes
+        .lock()
+        .expect("the lock is not poisoned")
+        .clear();
     // More changes than its kept history holds.
     world.cut_off = Some(crate::world::EAST);
     for _ in 0..200 {
         world.call(entity, ACT, vec![Value::UInt(0)]);
         world.run(50);
     }
-    let told = std::mem::take(&mut *world.game.ghost_changes.lock().expect("nobody panics with it"));
-    assert!(told.len() >= 150, "the other ghost was told {} of them", told.len());
+    let told = std::mem::take(&mut *world.game.ghost_changes.lock().expect("the lock is not poisoned"));
+    assert!(told.len() >= 150, "the other ghost received {} of them", told.len());
     world.cut_off = None;
     world.run(5_000);
-    let told = std::mem::take(&mut *world.game.ghost_changes.lock().expect("nobody panics with it"));
+    let told = std::mem::take(&mut *world.game.ghost_changes.lock().expect("the lock is not poisoned"));
     let whole = told
         .iter()
         .all(|(_, _, replaced, _)| matches!(replaced, Replaced::Whole { .. }));
     assert!(whole && (1..10).contains(&told.len()), "{told:?}");
     let strength = &world.real(entity).properties[&MemberId(0)];
-    assert_eq!(&told.last().expect("it is told").3, strength);
+    assert_eq!(&told.last().expect("an update was sent").3, strength);
     check(&world);
 }
 
@@ -196,12 +201,12 @@ fn errand<T: Send + 'static>(
     let (told, tell) = (Arc::new(Mutex::new(None)), world.game.as_ref());
     let outcome = Arc::clone(&told);
     let errand: Errand =
-        Box::new(move |context| *outcome.lock().expect("nobody panics with it") = Some(errand(context)));
-    *tell.errand.lock().expect("nobody panics with it") = Some(errand);
+        Box::new(move |context| *outcome.lock().expect("the lock is not poisoned") = Some(errand(context)));
+    *tell.errand.lock().expect("the lock is not poisoned") = Some(errand);
     let before = world.real(entity).history;
     world.call(entity, ACT, vec![Value::UInt(ERRAND)]);
     world.run(250);
-    let outcome = told.lock().expect("nobody panics with it").take();
+    let outcome = told.lock().expect("the lock is not poisoned").take();
     (outcome.expect("it was done"), changes(world, entity, Some(before)))
 }
 
@@ -210,7 +215,7 @@ fn ints(numbers: &[i64]) -> Vec<Value> {
 }
 
 #[test]
-fn what_changes_nothing_is_not_recorded() {
+fn changes_without_effect_are_not_recorded() {
     let mut world = World::new(400);
     let entity = world.spawn(AVATAR, 30.0, None);
     world.run(1_500);
@@ -237,7 +242,7 @@ fn what_changes_nothing_is_not_recorded() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_leaves_the_old_value() {
+fn an_invalid_value_is_refused_and_the_old_value_stays() {
     let mut world = World::new(401);
     let entity = world.spawn(AVATAR, 30.0, None);
     world.run(1_500);
@@ -269,7 +274,8 @@ fn what_does_not_fit_is_refused_and_leaves_the_old_value() {
         "Avatar.marks: the array at [] has 2 elements, and no slice from 2 to 1",
         "Avatar.marks: at [1]: a unicode string was given where INT16 is declared",
         "Avatar.strength: [] leads to INT32: only the elements of an ARRAY can be inserted, removed or replaced together",
-        "Avatar.motto would take 2097157 bytes; at most 2097152 are possible: split it, or keep it elsewhere and store a reference",
+        "Avatar.motto would take 2097157 bytes; the limit is 2097152: split it, or keep it elsewhere and store a \
+         reference",
         "Avatar has no property courage",
     ];
     assert_eq!(refused, expected);
@@ -278,7 +284,7 @@ fn what_does_not_fit_is_refused_and_leaves_the_old_value() {
 }
 
 #[test]
-fn a_property_does_not_grow_beyond_the_limit_by_small_changes() {
+fn small_changes_cannot_exceed_the_size_limit() {
     let texts = DataType::Array(Arc::new(Sequence::of(DataType::String)));
     let item = FixedDict::of(vec![Field::of("texts", texts), Field::of("last", DataType::String)]);
     let log = Property::new("log", DataType::FixedDict(Arc::new(item)), Distribution::AllClients);
@@ -313,7 +319,7 @@ fn a_property_does_not_grow_beyond_the_limit_by_small_changes() {
 }
 
 #[test]
-fn a_change_within_a_property_of_which_only_the_latest_counts_is_one_of_the_whole() {
+fn a_nested_change_of_a_send_latest_only_property_sends_the_whole() {
     let texts = DataType::Array(Arc::new(Sequence::of(DataType::String)));
     let news = Property {
         latest_only: true,

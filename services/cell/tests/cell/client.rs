@@ -138,7 +138,7 @@ impl Client {
         match ToClient::read(bytes).expect("frames have their encoding") {
             ToClient::StampsWanted { source: Part::Cell } => true,
             ToClient::View(frame) => self.view_frame(frame),
-            other => panic!("no cell says {other:?}"),
+            other => panic!("no cell sends {other:?}"),
         }
     }
 
@@ -180,7 +180,10 @@ impl Client {
                 self.known.insert(entity, seen);
             }
             ViewItem::Space { entity, space } => {
-                assert_eq!(entity, self.entity, "only of its own entity a client is told the space");
+                assert_eq!(
+                    entity, self.entity,
+                    "the client receives the space of its own entity only"
+                );
                 assert!(self.known.contains_key(&entity), "it is there");
                 if self.space.replace(space) != Some(space) {
                     self.data = SpaceData::default();
@@ -188,8 +191,8 @@ impl Client {
             }
             ViewItem::SpaceData { entity, entry } => {
                 assert_eq!(entity, self.entity, "its own space is meant");
-                assert!(self.space.is_some(), "it was told in which space it is");
-                assert!(self.data.take(entry.clone()), "only what is newer is told: {entry:?}");
+                assert!(self.space.is_some(), "its space was sent");
+                assert!(self.data.take(entry.clone()), "only newer entries are sent: {entry:?}");
                 self.entries += 1;
             }
             ViewItem::Placed { entity, position, .. } => {
@@ -265,7 +268,7 @@ impl Client {
                     self.shown.push((entity, number, event));
                 }
             }
-            other => panic!("{other:?} says nothing of that"),
+            other => panic!("{other:?} does not apply"),
         }
     }
 
@@ -280,7 +283,7 @@ impl Client {
             *self.costs.entry(cost).or_default() += writer.len();
             all += writer.len();
         }
-        assert_eq!(all, properties.len(), "there is nothing else");
+        assert_eq!(all, properties.len(), "there are no other properties");
     }
 
     fn weigh(&mut self, bytes: &[u8]) {

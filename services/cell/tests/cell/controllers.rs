@@ -187,20 +187,20 @@ fn tour(seed: u64, faults: Faults, crashes: u64) -> usize {
 }
 
 #[test]
-fn a_tour_over_all_cells_goes_on_without_end() {
+fn a_tour_over_all_cells_continues() {
     let legs = tour(1, CALM, 0);
     // Each leg is 35 to 60 m at 12 m/s: 80 s would be at least 16 for each of the three if hand-overs took no time.
     assert!(legs > 45, "only {legs} legs");
 }
 
 #[test]
-fn no_end_of_a_leg_is_lost_or_told_twice_whoever_dies() {
+fn leg_ends_are_reported_once_despite_crashes() {
     let legs: usize = (0..12).map(|seed| tour(seed, ROUGH, 12)).sum();
-    assert!(legs > 200, "only {legs} legs: the tourists stand around");
+    assert!(legs > 200, "only {legs} legs: the tourists do not move");
 }
 
 #[test]
-fn a_patrol_comes_by_its_places_in_order_whoever_dies() {
+fn a_patrol_visits_its_places_in_order_despite_crashes() {
     for seed in 0..6 {
         let mut world = reporting_world(seed);
         let entity = world.spawn(AVATAR, -10.0, None);
@@ -228,7 +228,7 @@ fn a_patrol_comes_by_its_places_in_order_whoever_dies() {
 /// A rider is always within the trap of its vehicle. The trap reports it once as entered, and never as left: hand-overs
 /// of either, and crashes, do not count as entering or leaving.
 #[test]
-fn who_rides_along_is_caught_once_and_never_released() {
+fn a_rider_in_a_trap_is_caught_once() {
     let mut carried = 0;
     for (seed, crashes) in (0..10).zip([0, 9].into_iter().cycle()) {
         let mut world = reporting_world(seed);
@@ -263,7 +263,7 @@ fn who_rides_along_is_caught_once_and_never_released() {
         let expected: Vec<Report> = riders.iter().map(|rider| Report::Entered(rider.0)).collect();
         assert_eq!(told, expected, "seed {seed}");
         for &rider in &riders {
-            assert_eq!(reports(&world, rider), [], "seed {seed}: nobody was unseated");
+            assert_eq!(reports(&world, rider), [], "seed {seed}: no rider lost its seat");
             let apart = (x_of(&world, rider) - x_of(&world, coach)).abs();
             assert!(apart < 9.0, "seed {seed}: {apart} m from the coach");
         }
@@ -280,7 +280,7 @@ fn who_rides_along_is_caught_once_and_never_released() {
 /// A cell that was taken over has no ghosts at first: that an entity in a trap is unknown there does not mean that it
 /// left.
 #[test]
-fn a_trap_lets_nobody_go_because_its_cell_died() {
+fn a_trap_releases_no_entity_at_a_take_over() {
     for seed in 0..10 {
         let mut world = reporting_world(seed);
         let (bearer, there) = (world.spawn(AVATAR, -3.0, None), world.spawn(AVATAR, 9.0, None));
@@ -308,7 +308,7 @@ fn a_trap_lets_nobody_go_because_its_cell_died() {
 
 /// The same after a hand-over, when the other cell has not yet received an entity that had just entered.
 #[test]
-fn a_trap_lets_nobody_go_because_it_was_handed_over() {
+fn a_trap_releases_no_entity_at_a_hand_over() {
     for seed in 0..40 {
         let mut world = reporting_world(seed);
         let bearer = world.spawn(AVATAR, -3.0, None);
@@ -338,7 +338,7 @@ fn a_trap_lets_nobody_go_because_it_was_handed_over() {
 /// All entities have a trap, wander about, die and are created. In the end each behaviour was notified of entering and
 /// leaving in alternation, and the remainder is the set of entities that are in the trap.
 #[test]
-fn what_traps_told_adds_up_to_who_is_in_them() {
+fn trap_reports_add_up_to_the_trap_contents() {
     let mut told = 0;
     for seed in 0..8 {
         let mut world = reporting_world(seed);
@@ -378,7 +378,7 @@ fn what_traps_told_adds_up_to_who_is_in_them() {
                     Report::Left(who) => inside.remove(&EntityId(who)),
                     _ => continue,
                 };
-                assert!(is_news, "seed {seed}: {report:?} was told to {entity} twice");
+                assert!(is_news, "seed {seed}: {report:?} was reported to {entity} twice");
                 told += 1;
             }
             let from = reals[&entity].1.position;
@@ -393,11 +393,11 @@ fn what_traps_told_adds_up_to_who_is_in_them() {
         }
         check_logs(&world);
     }
-    assert!(told > 300, "only {told} comings and goings");
+    assert!(told > 300, "only {told} entries and exits");
 }
 
 #[test]
-fn who_is_chased_over_a_boundary_is_caught_and_who_is_gone_is_not() {
+fn a_chase_crosses_boundaries_and_ends_with_its_target() {
     let mut world = reporting_world(5);
     let (hunter, prey) = (world.spawn(AVATAR, -30.0, None), world.spawn(AVATAR, 0.0, None));
     world.run(500);
@@ -433,7 +433,7 @@ fn who_is_chased_over_a_boundary_is_caught_and_who_is_gone_is_not() {
 }
 
 #[test]
-fn who_boards_is_carried_turned_and_let_off() {
+fn a_rider_is_carried_turned_and_released() {
     let mut world = reporting_world(6);
     let (coach, rider) = (world.spawn(AVATAR, -20.0, None), world.spawn(AVATAR, -25.0, None));
     world.run(500);
@@ -446,7 +446,7 @@ fn who_boards_is_carried_turned_and_let_off() {
         let denied = context.board(rider, Seat::default(), 2);
         assert!(
             matches!(denied, Err(Denied::Controller { .. })),
-            "nobody rides on who rides: {denied:?}"
+            "an entity cannot ride on a rider: {denied:?}"
         );
         context.move_to_point(at(30.0), Gait::at(10.0), 3).expect("it can go");
     });
@@ -489,7 +489,7 @@ fn who_boards_is_carried_turned_and_let_off() {
 }
 
 #[test]
-fn one_moves_and_one_turns_at_a_time_and_what_is_cancelled_is_told_nothing() {
+fn one_move_and_one_turn_run_at_a_time_and_cancelled_ones_report_nothing() {
     let mut world = reporting_world(7);
     let entity = world.spawn(AVATAR, -20.0, None);
     world.run(500);
@@ -513,7 +513,7 @@ fn one_moves_and_one_turns_at_a_time_and_what_is_cancelled_is_told_nothing() {
 }
 
 #[test]
-fn what_cannot_be_done_is_denied_and_changes_nothing() {
+fn invalid_controllers_are_denied_and_change_nothing() {
     let mut world = reporting_world(8);
     let entity = world.spawn(AVATAR, -20.0, None);
     world.run(500);
@@ -547,7 +547,7 @@ fn what_cannot_be_done_is_denied_and_changes_nothing() {
 
 /// After a crash, an entity is where its behaviour was told that it is.
 #[test]
-fn who_has_arrived_is_there_after_its_cell_died() {
+fn an_arrived_entity_stays_there_after_a_take_over() {
     let mut world = reporting_world(12);
     let (entity, near) = (world.spawn(AVATAR, -40.0, None), world.spawn(AVATAR, -20.0, None));
     world.run(500);
@@ -578,13 +578,13 @@ fn who_has_arrived_is_there_after_its_cell_died() {
         assert_eq!(
             reports(&world, near).len(),
             seen,
-            "who came or went has not gone or come again"
+            "no entity left or entered a second time"
         );
     }
 }
 
 #[test]
-fn who_would_leave_the_world_fails() {
+fn a_move_out_of_the_world_fails() {
     let mut world = reporting_world(9);
     let entity = world.spawn(AVATAR, -20.0, None);
     world.run(500);
@@ -606,7 +606,7 @@ fn who_would_leave_the_world_fails() {
 
 /// Its progress and its speed are in the image when it is handed over.
 #[test]
-fn who_accelerates_keeps_its_pace_over_a_boundary() {
+fn an_accelerating_entity_keeps_its_speed_over_a_boundary() {
     let mut world = reporting_world(10);
     let entity = world.spawn(AVATAR, -60.0, None);
     world.run(500);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::{Body, Call, Event, Subject, latest::call::put_properties};
 use annals_ids::{EntityId, TypeId};
-use annals_node::{Member, Way};
+use annals_node::{CostKind, Member};
 use annals_wire::bus::{GhostMessage, Message, Shown};
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 /// By member and way.
 type Costs = BTreeMap<(TypeId, Member, u8), u64>;
 
-fn note(costs: &mut Costs, (type_id, member): (TypeId, Member), way: Way, amount: usize) {
+fn note(costs: &mut Costs, (type_id, member): (TypeId, Member), way: CostKind, amount: usize) {
     if amount > 0 {
         *costs.entry((type_id, member, way as u8)).or_default() += amount as u64;
     }
@@ -52,17 +52,17 @@ fn logged(world: &World, types: &BTreeMap<EntityId, TypeId>, costs: &mut Costs) 
         let bytes = weigh(&event);
         assert!(bytes < 1 << 14, "its length takes one byte or two");
         let member = (types[&entity], member);
-        note(costs, member, Way::Changes, 1);
-        note(costs, member, Way::Log, bytes + if bytes < 128 { 1 } else { 2 });
+        note(costs, member, CostKind::Changes, 1);
+        note(costs, member, CostKind::Log, bytes + if bytes < 128 { 1 } else { 2 });
     }
 }
 
 /// Costs of what clients received.
 fn shown(world: &World, costs: &mut Costs) {
     for client in world.clients.values() {
-        assert_eq!(client.dropped, 0, "in a calm nothing is shown in vain");
+        assert_eq!(client.dropped, 0, "on a quiet bus no frame is dropped");
         for (&(own, type_id, member), bytes) in &client.costs {
-            let way = if own { Way::Own } else { Way::Others };
+            let way = if own { CostKind::Own } else { CostKind::Others };
             note(costs, (type_id, member), way, *bytes);
         }
     }
@@ -81,7 +81,7 @@ fn sent(world: &World, types: &BTreeMap<EntityId, TypeId>, costs: &mut Costs) {
                         Body::Invoked { method, .. } => Member::ClientMethod(*method),
                         _ => continue,
                     };
-                    note(costs, (types[entity], member), Way::Ghosts, weigh(event));
+                    note(costs, (types[entity], member), CostKind::Ghosts, weigh(event));
                 }
             }
             Message::Ghost(GhostMessage::Image { image, .. }) => {
@@ -95,7 +95,7 @@ fn sent(world: &World, types: &BTreeMap<EntityId, TypeId>, costs: &mut Costs) {
                         bytes.len()
                     };
                     let member = (image.type_id, Member::Property(image.properties[nth].0));
-                    note(costs, member, Way::Ghosts, upto(nth + 1) - upto(nth));
+                    note(costs, member, CostKind::Ghosts, upto(nth + 1) - upto(nth));
                 }
             }
             Message::Call(message) if called.insert((message.link, message.number)) => {
@@ -103,8 +103,8 @@ fn sent(world: &World, types: &BTreeMap<EntityId, TypeId>, costs: &mut Costs) {
                     let mut bytes = Vec::new();
                     message.call.write(&mut bytes);
                     let member = (types[&entity], Member::CellMethod(*method));
-                    note(costs, member, Way::Changes, 1);
-                    note(costs, member, Way::Part, bytes.len());
+                    note(costs, member, CostKind::Changes, 1);
+                    note(costs, member, CostKind::Part, bytes.len());
                 }
             }
             _ => {}
@@ -114,11 +114,18 @@ fn sent(world: &World, types: &BTreeMap<EntityId, TypeId>, costs: &mut Costs) {
 
 /// Costs as counted by the owners.
 fn counted(world: &World) -> Costs {
-    const WAYS: [Way; 6] = [Way::Changes, Way::Log, Way::Own, Way::Others, Way::Ghosts, Way::Part];
+    const COST_KINDS: [CostKind; 6] = [
+        CostKind::Changes,
+        CostKind::Log,
+        CostKind::Own,
+        CostKind::Others,
+        CostKind::Ghosts,
+        CostKind::Part,
+    ];
     let mut costs = Costs::new();
     for id in world.cells.keys() {
         for (type_id, member, cost) in world.cx(*id).tally().take() {
-            for way in WAYS {
+            for way in COST_KINDS {
                 note(&mut costs, (type_id, member), way, cost.of(way) as usize);
             }
         }
@@ -127,7 +134,7 @@ fn counted(world: &World) -> Costs {
 }
 
 #[test]
-fn what_is_counted_stands_in_the_log_and_in_the_messages() {
+fn counters_equal_the_log_and_the_messages() {
     for seed in 0..6 {
         let mut world = World::new(700 + seed);
         world.sent = Some(Vec::new());
@@ -161,11 +168,17 @@ fn what_is_counted_stands_in_the_log_and_in_the_messages() {
         shown(&world, &mut expected);
         sent(&world, &types, &mut expected);
         let counted = self::counted(&world);
-        for way in [Way::Log, Way::Own, Way::Others, Way::Ghosts, Way::Part] {
+        for way in [
+            CostKind::Log,
+            CostKind::Own,
+            CostKind::Others,
+            CostKind::Ghosts,
+            CostKind::Part,
+        ] {
             let members = counted.keys().filter(|(.., counted)| *counted == way as u8).count();
-            assert!(members > 0, "seed {seed}: nothing was made of {way:?}");
+            assert!(members > 0, "seed {seed}: no movement was made of {way:?}");
         }
         assert_eq!(counted, expected, "seed {seed}");
-        assert!(self::counted(&world).is_empty(), "what is taken is taken");
+        assert!(self::counted(&world).is_empty(), "drained outputs are gone");
     }
 }

@@ -108,7 +108,7 @@ fn each_call_without_a_result_ends_with_its_error() {
 
 /// The process of either side dies at any moment: every call ends, once.
 #[test]
-fn an_error_is_told_once_whichever_side_dies() {
+fn an_error_is_reported_once_despite_crashes() {
     let mut asked = 0;
     for (seed, after) in (0..120).step_by(8).enumerate() {
         for victim in [WEST, MIDDLE, HOME] {
@@ -141,7 +141,7 @@ fn an_error_is_told_once_whichever_side_dies() {
 }
 
 #[test]
-fn one_way_calls_to_somebody_who_is_no_more_are_told_as_lost() {
+fn one_way_calls_to_an_ended_entity_are_reported_as_lost() {
     let mut world = World::new(603);
     let one = world.spawn(AVATAR, -5.0, None);
     let gone = world.spawn(AVATAR, -9.0, None);
@@ -153,10 +153,10 @@ fn one_way_calls_to_somebody_who_is_no_more_are_told_as_lost() {
             let note = vec![Value::Int(number)];
             context
                 .call(mailbox(gone, Part::Cell), "note", note)
-                .expect("it has it");
+                .expect("the method exists");
         }
         let base = mailbox(NOBODY, Part::Base);
-        context.call(base, "greet", Vec::new()).expect("it has it");
+        context.call(base, "greet", Vec::new()).expect("the method exists");
     });
     world.run(10_000);
     let mut lost = world.game.lost.lock().expect("nobody panics").clone();

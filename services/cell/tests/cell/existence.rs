@@ -16,18 +16,18 @@ fn cell_of(world: &World, entity: EntityId) -> Option<OwnerId> {
 }
 
 #[test]
-fn a_cell_part_is_made_where_it_is_to_stand_and_its_home_is_told() {
+fn a_cell_part_is_created_at_its_place_and_its_home_is_notified() {
     let mut world = World::new(1);
     let entity = world.spawn(AVATAR, 70.0, None);
     world.run(200);
     assert_eq!(world.holders(entity), [EAST]);
     assert_eq!(cell_of(&world, entity), Some(EAST));
     let timers = &world.real(entity).timers;
-    assert_eq!(timers.len(), 1, "behaviour was told that it was created");
+    assert_eq!(timers.len(), 1, "behaviour was notified of the creation");
 }
 
 #[test]
-fn a_cell_part_that_is_ended_is_gone_and_its_home_is_told() {
+fn an_ended_cell_part_is_removed_and_its_home_is_notified() {
     let mut world = World::new(2);
     let (asked, died) = (world.spawn(AVATAR, -10.0, None), world.spawn(AVATAR, -12.0, None));
     world.run(200);
@@ -47,7 +47,7 @@ fn a_cell_part_that_is_ended_is_gone_and_its_home_is_told() {
 }
 
 #[test]
-fn what_cannot_be_made_is_said_to_be_gone() {
+fn a_failed_creation_is_reported_as_ended() {
     let mut world = World::new(3);
     let mut lost = place(0.0, 0.0);
     lost.position.y = f32::NAN;
@@ -87,7 +87,7 @@ fn what_cannot_be_made_is_said_to_be_gone() {
 }
 
 #[test]
-fn an_entity_without_a_base_is_known_to_its_home_wherever_it_goes() {
+fn the_home_tracks_an_entity_without_a_base() {
     let mut world = World::new(4);
     let entity = EntityId(42);
     let creation = Box::new(creation(entity, CREATURE, 5.0));
@@ -120,7 +120,7 @@ fn an_entity_without_a_base_is_known_to_its_home_wherever_it_goes() {
 }
 
 #[test]
-fn a_closing_cell_takes_nothing_in() {
+fn a_closing_cell_refuses_entities() {
     let mut world = World::new(5);
     world.tell_cell(MIDDLE, CellInput::Close);
     let entity = world.spawn(AVATAR, 30.0, None);
@@ -143,7 +143,7 @@ fn a_closing_cell_takes_nothing_in() {
 }
 
 #[test]
-fn a_cell_that_is_restored_has_everything_where_it_was() {
+fn a_restored_cell_has_all_entities_in_place() {
     let mut world = World::new(6);
     let entity = world.spawn(STATUE, -40.0, Some(1));
     world.run(500);

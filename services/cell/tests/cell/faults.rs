@@ -116,7 +116,7 @@ impl Run {
 }
 
 #[test]
-fn after_everything_that_can_go_wrong_all_is_as_it_should_be() {
+fn all_invariants_hold_after_every_fault() {
     let mut crossed = 0;
     for seed in SEEDS {
         println!("seed {seed}");

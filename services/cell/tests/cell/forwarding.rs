@@ -106,7 +106,7 @@ fn check_heard(world: &World, senders: &[EntityId], receivers: &[EntityId]) -> u
 }
 
 #[test]
-fn calls_on_ghosts_reach_the_real_one_once_and_in_order_wherever_it_goes() {
+fn calls_on_ghosts_reach_the_real_entity_once_and_in_order() {
     let (mut heard, mut crossed) = (0, 0);
     for seed in SEEDS {
         println!("seed {seed}");
@@ -116,7 +116,8 @@ fn calls_on_ghosts_reach_the_real_one_once_and_in_order_wherever_it_goes() {
             .map(|(session, x)| world.spawn(AVATAR, x, (session > 4).then_some(session)))
             .collect();
         let (senders, receivers) = all.split_at(4);
-        *world.game.receivers.lock().expect("nobody panics with it") = receivers.iter().copied().map(mailbox).collect();
+        *world.game.receivers.lock().expect("the lock is not poisoned") =
+            receivers.iter().copied().map(mailbox).collect();
         world.run(1_000);
         world.faults = ROUGH;
         let mut down = BTreeMap::new();

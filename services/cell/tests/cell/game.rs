@@ -245,7 +245,7 @@ impl Behaviour for Game {
                 let request = Request::Destroy { entity: who };
                 context
                     .request(request)
-                    .expect("whoever is in a trap is real or a ghost here");
+                    .expect("an entity in a trap is real or a ghost here");
             }
             _ if tag == KILL => {}
             _ => crate::controllers::report(context, tag, news),
@@ -254,37 +254,40 @@ impl Behaviour for Game {
 
     fn request_denied(&self, context: &mut Context<'_>, _request: &Request, why: &Denied) {
         let denied = (context.entity(), why.clone());
-        self.requests_denied.lock().expect("nobody panics with it").push(denied);
+        self.requests_denied
+            .lock()
+            .expect("the lock is not poisoned")
+            .push(denied);
     }
 
     fn calls_lost(&self, context: &mut Context<'_>, to: Address) {
         let lost = (context.entity(), to);
-        self.lost.lock().expect("nobody panics with it").push(lost);
+        self.lost.lock().expect("the lock is not poisoned").push(lost);
     }
 
     fn replied(&self, context: &mut Context<'_>, then: u32, _note: &[u8], outcome: &Outcome) {
         let replied = (context.entity(), then, outcome.clone());
-        self.replies.lock().expect("nobody panics with it").push(replied);
+        self.replies.lock().expect("the lock is not poisoned").push(replied);
         append(context, "heard", Value::Int(then.into()));
     }
 
     fn teleported(&self, context: &mut Context<'_>, before: SpaceId) {
         let told = (context.entity(), Ok(before));
-        self.teleports.lock().expect("nobody panics with it").push(told);
+        self.teleports.lock().expect("the lock is not poisoned").push(told);
     }
 
     fn teleport_failed(&self, context: &mut Context<'_>, why: &TeleportFailed) {
         let told = (context.entity(), Err(why.clone()));
-        self.teleports.lock().expect("nobody panics with it").push(told);
+        self.teleports.lock().expect("the lock is not poisoned").push(told);
     }
 
     fn space_gone(&self, context: &mut Context<'_>) {
         let place = context.place().expect("a cell part is somewhere");
         let told = (context.entity(), place.space);
-        self.gone.lock().expect("nobody panics with it").push(told);
-        let refuge = *self.refuge.lock().expect("nobody panics with it");
+        self.gone.lock().expect("the lock is not poisoned").push(told);
+        let refuge = *self.refuge.lock().expect("the lock is not poisoned");
         if let Some(refuge) = refuge {
-            context.teleport(refuge).expect("a cell part can be put somewhere");
+            context.teleport(refuge).expect("a cell part can teleport");
         }
     }
 
@@ -292,7 +295,10 @@ impl Behaviour for Game {
         let name = &ghost.entity_type.property(property).expect("it exists").name;
         let new = ghost.get(name).expect("ghosts have it").clone();
         let change = (ghost.entity, property, replaced.clone(), new);
-        self.ghost_changes.lock().expect("nobody panics with it").push(change);
+        self.ghost_changes
+            .lock()
+            .expect("the lock is not poisoned")
+            .push(change);
     }
 
     fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], _caller: &Caller) -> Answer {
@@ -302,15 +308,15 @@ impl Behaviour for Game {
         match (method, args) {
             (NOTE, [number]) => append(context, "heard", number.clone()),
             (ACT, [Value::UInt(ERRAND)]) => {
-                let errand = self.errand.lock().expect("nobody panics with it").take();
+                let errand = self.errand.lock().expect("the lock is not poisoned").take();
                 errand.expect("a test has one")(context);
             }
             (ACT, [Value::UInt(LEAP)]) => {
-                let to = self.destinations.lock().expect("nobody panics with it");
+                let to = self.destinations.lock().expect("the lock is not poisoned");
                 let to = to.get(&context.entity()).copied();
                 context
                     .teleport(to.expect("a test says where"))
-                    .expect("a cell part can be put somewhere");
+                    .expect("a cell part can teleport");
             }
             (ACT, [Value::UInt(FAIL)]) => return Answer::Fail(poor()),
             (ACT, [Value::UInt(FORBID)]) => return Answer::Fail(forbidden()),
@@ -332,7 +338,7 @@ impl Game {
     fn post(&self, context: &mut Context<'_>, to: u64) {
         let to = usize::try_from(to).expect("there are two");
         let name = ["strength", "secret"][to];
-        let receiver = self.receivers.lock().expect("nobody panics with it")[to];
+        let receiver = self.receivers.lock().expect("the lock is not poisoned")[to];
         let Ok(Value::Int(sent)) = context.get(name).map(Cow::into_owned) else {
             panic!("{name} is a number");
         };

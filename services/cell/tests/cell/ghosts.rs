@@ -42,13 +42,13 @@ fn an_entity_near_a_boundary_has_ghosts_that_follow_it() {
     assert_eq!(ghost.session(), Some(annals_ids::SessionId(1)));
     assert!(
         !ghost.properties().contains_key(&MemberId(1)),
-        "what is the own client's stays at home"
+        "properties of the own client stay at the home owner"
     );
     assert_eq!(world.role(MIDDLE).ghosts_on(WEST).collect::<Vec<_>>(), [entity]);
 }
 
 #[test]
-fn a_ghost_goes_when_the_real_one_goes_away_or_dies() {
+fn a_ghost_is_removed_when_the_real_entity_leaves_or_ends() {
     let mut world = World::new(22);
     let (walker, mortal) = (world.spawn(AVATAR, -40.0, Some(1)), world.spawn(AVATAR, -40.0, None));
     world.run(300);
@@ -67,7 +67,7 @@ fn a_ghost_goes_when_the_real_one_goes_away_or_dies() {
 }
 
 #[test]
-fn what_a_ghost_missed_is_made_up_for() {
+fn a_ghost_recovers_missed_events() {
     let mut world = World::new(23);
     let entity = world.spawn(AVATAR, 30.0, None);
     world.run(300);
@@ -102,7 +102,7 @@ fn ghosts_survive_the_death_of_either_side() {
 }
 
 #[test]
-fn a_ghost_whose_holder_is_silent_for_good_goes() {
+fn a_ghost_of_a_dead_holder_is_removed() {
     let mut world = World::new(25);
     let entity = world.spawn(AVATAR, 30.0, None);
     world.run(300);
@@ -134,7 +134,7 @@ fn the_old_owner_of_an_entity_has_a_ghost_of_it_at_once() {
 }
 
 #[test]
-fn ghosts_converge_on_a_rough_bus() {
+fn ghosts_converge_on_a_lossy_bus() {
     for seed in 0..6 {
         let mut world = World::new(seed);
         let entities = [-30.0, 10.0, 55.0, 70.0].map(|x| world.spawn(AVATAR, x, None));
@@ -165,7 +165,7 @@ fn see_far(world: &mut World) {
 }
 
 #[test]
-fn a_third_owner_keeps_its_ghost_of_an_entity_that_changes_hands() {
+fn a_third_owner_keeps_its_ghost_at_a_hand_over() {
     let mut world = World::new(27);
     let (walker, watcher) = (world.spawn(AVATAR, -3.0, Some(1)), world.spawn(AVATAR, 36.0, Some(2)));
     see_far(&mut world);
@@ -181,7 +181,7 @@ fn a_third_owner_keeps_its_ghost_of_an_entity_that_changes_hands() {
         world.walk(1, to, 0.0);
         for _ in 0..40 {
             world.run(10);
-            assert!(has_ghost(&world, EAST, walker), "it never goes");
+            assert!(has_ghost(&world, EAST, walker), "it is never handed over");
         }
         to = if to > 0.0 { -20.0 } else { 30.0 };
     }
@@ -194,7 +194,7 @@ fn a_third_owner_keeps_its_ghost_of_an_entity_that_changes_hands() {
 }
 
 #[test]
-fn a_third_owner_keeps_its_ghost_of_an_entity_whose_new_holder_dies_before_it_speaks_up() {
+fn a_third_owner_keeps_its_ghost_if_the_new_holder_dies_silently() {
     for phase in 0..12 {
         let mut world = World::new(28);
         let walker = world.spawn(AVATAR, -3.0, Some(1));
@@ -212,11 +212,17 @@ fn a_third_owner_keeps_its_ghost_of_an_entity_whose_new_holder_dies_before_it_sp
         world.crash(MIDDLE);
         for _ in 0..80 {
             world.run(100);
-            assert!(has_ghost(&world, EAST, walker), "phase {phase}: it never goes");
+            assert!(
+                has_ghost(&world, EAST, walker),
+                "phase {phase}: it is never handed over"
+            );
         }
         world.start(MIDDLE);
         world.run(4_000);
-        assert!(has_ghost(&world, EAST, walker), "phase {phase}: it never goes");
+        assert!(
+            has_ghost(&world, EAST, walker),
+            "phase {phase}: it is never handed over"
+        );
         check_ghosts(&world);
     }
 }
@@ -261,18 +267,18 @@ fn hear_next_holder(early: impl Fn(EntityId, HistoryNumber) -> Option<GhostMessa
     assert_eq!(world.holders(walker), [MIDDLE]);
     let overtaken = Message::Ghost(GhostMessage::Heads(Vec::new()));
     say(&mut world, MIDDLE, WEST, overtaken);
-    assert!(has_ghost(&world, WEST, walker), "it was said too early");
+    assert!(has_ghost(&world, WEST, walker), "it was sent too early");
     world.run(3_000);
     check_ghosts(&world);
 }
 
 #[test]
-fn what_the_next_holder_said_before_it_had_the_entity_takes_no_ghost_away() {
+fn earlier_messages_of_the_next_holder_remove_no_ghost() {
     hear_next_holder(|_, _| None);
 }
 
 #[test]
-fn nor_does_it_where_that_was_overtaken_by_its_first_word_of_the_entity() {
+fn overtaken_messages_of_the_next_holder_remove_no_ghost() {
     hear_next_holder(|entity, after| {
         let events = Vec::new();
         Some(GhostMessage::Events { entity, after, events })
@@ -281,7 +287,7 @@ fn nor_does_it_where_that_was_overtaken_by_its_first_word_of_the_entity() {
 }
 
 #[test]
-fn nobody_leaves_a_view_while_the_neighbour_that_holds_them_is_taken_over() {
+fn entities_stay_in_view_while_their_holder_is_taken_over() {
     let mut world = World::new(30);
     let (watcher, walker) = (world.spawn(AVATAR, -3.0, Some(1)), world.spawn(AVATAR, 3.0, Some(2)));
     world.run(1_500);
@@ -328,7 +334,7 @@ fn tell_map(world: &mut World, to: &[OwnerId]) {
 }
 
 #[test]
-fn nor_while_a_neighbour_is_taken_over_from_which_a_newer_map_wants_more_than_before() {
+fn entities_stay_in_view_at_a_take_over_with_a_newer_map() {
     let mut world = World::new(31);
     let (watcher, walker) = (world.spawn(AVATAR, 30.0, Some(1)), world.spawn(AVATAR, 66.0, None));
     world.run(1_500);
@@ -361,7 +367,7 @@ fn nor_while_a_neighbour_is_taken_over_from_which_a_newer_map_wants_more_than_be
 }
 
 #[test]
-fn nor_while_a_stranger_is_taken_over_that_was_about_to_hand_them_over() {
+fn entities_stay_in_view_at_a_take_over_before_their_hand_over() {
     let mut world = World::new(33);
     let (watcher, walker) = (world.spawn(AVATAR, 20.0, Some(1)), world.spawn(AVATAR, -5.0, None));
     world.run(1_500);
@@ -401,7 +407,7 @@ fn nor_while_a_stranger_is_taken_over_that_was_about_to_hand_them_over() {
 }
 
 #[test]
-fn who_is_gone_leaves_a_view_that_has_begun_since_once_all_have_said_that_they_do_not_hold_it() {
+fn an_ended_entity_leaves_a_new_view_after_all_owners_deny_it() {
     let mut world = World::new(34);
     let (watcher, mortal) = (world.spawn(AVATAR, -3.0, Some(1)), world.spawn(AVATAR, 3.0, None));
     redraw(
@@ -427,7 +433,7 @@ fn who_is_gone_leaves_a_view_that_has_begun_since_once_all_have_said_that_they_d
     world.run(2_000);
     assert!(
         world.client(1).known.contains_key(&mortal),
-        "somebody may have it who was not heard yet"
+        "an owner that was not heard yet may have it"
     );
     world.run(5_000);
     assert!(!world.client(1).known.contains_key(&mortal));
@@ -435,7 +441,7 @@ fn who_is_gone_leaves_a_view_that_has_begun_since_once_all_have_said_that_they_d
 
 /// West and East are not neighbours; but an entity that has just come to West stays there for a while, wherever it is.
 #[test]
-fn a_ghost_of_a_moment_goes_too() {
+fn a_short_lived_ghost_is_removed() {
     for phase in 0..10 {
         let mut world = World::new(35 + phase);
         let walker = world.spawn(AVATAR, 3.0, Some(1));
@@ -508,17 +514,17 @@ fn hand_over_to_a_stranger(dies: bool) {
 }
 
 #[test]
-fn who_hands_something_over_hears_that_nobody_is_to_have_a_ghost_of_it() {
+fn the_old_owner_learns_that_no_ghost_is_needed() {
     hand_over_to_a_stranger(false);
 }
 
 #[test]
-fn and_hears_so_from_whoever_takes_the_next_holder_over() {
+fn the_old_owner_learns_it_from_the_successor_too() {
     hand_over_to_a_stranger(true);
 }
 
 #[test]
-fn what_is_older_than_what_is_known_changes_nothing() {
+fn outdated_ghost_messages_are_ignored() {
     let mut world = World::new(28);
     let entity = world.spawn(AVATAR, 30.0, None);
     world.run(300);
@@ -581,11 +587,11 @@ fn what_is_older_than_what_is_known_changes_nothing() {
         Message::Ghost(GhostMessage::Image { entity, image }),
     );
     let held = world.role(WEST).ghosts().get(entity).map(annals_cell::Ghost::holder);
-    assert_eq!(held, Some(EAST), "who knows more holds it");
+    assert_eq!(held, Some(EAST), "the owner with the newer history holds it");
 }
 
 #[test]
-fn who_calls_a_ghost_is_told_where_the_real_one_is() {
+fn a_call_on_a_ghost_learns_the_real_owner() {
     let mut world = World::new(29);
     let entity = world.spawn(AVATAR, 30.0, None);
     world.run(2_000);

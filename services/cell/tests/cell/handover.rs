@@ -27,7 +27,7 @@ fn stroll(world: &mut World, entity: EntityId, (from, to): (f32, f32), steps: u8
 }
 
 #[test]
-fn an_entity_that_crosses_takes_everything_with_it_and_its_client_notices_nothing() {
+fn a_hand_over_keeps_all_state_and_is_invisible_to_the_client() {
     let mut world = World::new(11);
     let entity = world.spawn(AVATAR, -30.0, Some(1));
     let watched = world.spawn(AVATAR, 5.0, None);
@@ -86,7 +86,7 @@ fn a_hand_over_survives_the_death_of_either_side_at_any_moment() {
 }
 
 #[test]
-fn while_an_entity_is_under_way_calls_wait_and_nobody_takes_it_for_gone() {
+fn calls_wait_during_a_hand_over_and_the_entity_is_not_reported_lost() {
     let mut world = World::new(13);
     let entity = world.spawn(AVATAR, -3.0, Some(1));
     world.run(500);
@@ -107,7 +107,7 @@ fn while_an_entity_is_under_way_calls_wait_and_nobody_takes_it_for_gone() {
 }
 
 #[test]
-fn what_has_gone_through_several_hands_can_still_be_called_and_ends_everywhere() {
+fn an_entity_after_several_hand_overs_is_callable_and_ends_everywhere() {
     let mut world = World::new(14);
     let entity = world.spawn(AVATAR, -20.0, Some(1));
     world.run(500);
@@ -126,7 +126,7 @@ fn what_has_gone_through_several_hands_can_still_be_called_and_ends_everywhere()
 }
 
 #[test]
-fn an_entity_that_is_put_elsewhere_arrives_there_and_its_client_is_told() {
+fn a_teleported_entity_arrives_and_its_client_is_notified() {
     let mut world = World::new(15);
     let entity = world.spawn(AVATAR, -20.0, Some(1));
     world.run(500);
@@ -153,7 +153,7 @@ fn an_entity_that_is_put_elsewhere_arrives_there_and_its_client_is_told() {
 }
 
 #[test]
-fn a_client_that_never_heard_that_it_was_put_elsewhere_hears_it_from_the_next_owner() {
+fn the_next_owner_repeats_an_unconfirmed_teleport() {
     let mut world = World::new(16);
     let entity = world.spawn(AVATAR, -20.0, Some(1));
     world.run(500);
@@ -180,7 +180,7 @@ fn a_client_that_never_heard_that_it_was_put_elsewhere_hears_it_from_the_next_ow
 }
 
 #[test]
-fn a_home_that_is_a_cell_knows_where_its_entity_went_even_after_it_died() {
+fn a_cell_home_knows_its_entitys_owner_after_a_take_over() {
     let mut world = World::new(17);
     world.spawn_creature(-10.0);
     world.run(300);
@@ -205,7 +205,7 @@ fn a_home_that_is_a_cell_knows_where_its_entity_went_even_after_it_died() {
 }
 
 #[test]
-fn the_log_says_how_an_entity_went() {
+fn the_log_records_the_path_of_an_entity() {
     let mut world = World::new(18);
     let entity = world.spawn(AVATAR, -3.0, Some(1));
     world.run(300);
@@ -234,7 +234,7 @@ fn the_log_says_how_an_entity_went() {
 }
 
 #[test]
-fn an_onload_that_is_no_cell_part_or_of_a_strange_type_is_refused() {
+fn an_onload_without_cell_part_or_of_unknown_type_is_refused() {
     use annals_event::{BaseImage, CellImage, Image, Link, PartImage, Trace};
     use annals_ids::{Address, CallNumber, Epoch, TypeId};
     use annals_wire::bus::{CallMessage, Envelope, Message};
@@ -283,7 +283,7 @@ fn an_onload_that_is_no_cell_part_or_of_a_strange_type_is_refused() {
 }
 
 #[test]
-fn an_entity_does_not_leave_while_something_waits_for_it() {
+fn an_entity_with_waiting_calls_is_not_handed_over() {
     use std::sync::atomic::Ordering;
 
     let mut world = World::new(20);
@@ -312,7 +312,7 @@ fn an_entity_does_not_leave_while_something_waits_for_it() {
 }
 
 #[test]
-fn that_an_entity_has_left_its_home_is_logged_with_its_leaving() {
+fn the_departure_from_home_is_logged_with_the_hand_over() {
     let mut world = World::new(21);
     world.spawn_creature(-2.0);
     world.run(300);
@@ -333,7 +333,7 @@ fn that_an_entity_has_left_its_home_is_logged_with_its_leaving() {
 }
 
 #[test]
-fn owners_whose_maps_differ_do_not_toss_an_entity() {
+fn owners_with_different_maps_do_not_toss_an_entity() {
     let mut world = World::new(22);
     let entity = world.spawn(AVATAR, -20.0, Some(1));
     world.run(500);
@@ -354,7 +354,7 @@ fn owners_whose_maps_differ_do_not_toss_an_entity() {
 }
 
 #[test]
-fn calls_that_chase_an_entity_do_not_breed() {
+fn forwarded_calls_do_not_multiply() {
     for seed in 0..6 {
         let mut world = World::new(seed);
         let entity = world.spawn(AVATAR, -20.0, Some(1));
@@ -380,7 +380,7 @@ fn calls_that_chase_an_entity_do_not_breed() {
 }
 
 #[test]
-fn a_home_is_not_sent_chasing_by_what_others_believe() {
+fn a_home_ignores_outdated_locations() {
     use annals_node::{Input, Output};
     use annals_wire::bus::{Envelope, Message};
 
@@ -419,7 +419,7 @@ fn redrawn(world: &World, version: u64, edge: f32) -> SpaceMap {
 }
 
 #[test]
-fn owners_whose_maps_differ_do_not_toss_an_entity_to_and_fro() {
+fn owners_with_different_maps_do_not_exchange_an_entity_repeatedly() {
     for seed in 0..5 {
         let mut world = World::new(seed);
         let entities: Vec<EntityId> = (0..3).map(|nth| world.spawn(AVATAR, 8.0 + nth as f32, None)).collect();
@@ -437,7 +437,7 @@ fn owners_whose_maps_differ_do_not_toss_an_entity_to_and_fro() {
             "seed {seed}: {tossed} hand-overs of {} entities in a minute",
             entities.len()
         );
-        assert!(tossed >= 3, "nobody was handed over: the maps do not differ");
+        assert!(tossed >= 3, "no entity was handed over: the maps do not differ");
         assert!(
             tossed <= 10 * 3,
             "seed {seed}: {tossed} hand-overs of three entities in a minute"
@@ -462,7 +462,7 @@ fn owners_whose_maps_differ_do_not_toss_an_entity_to_and_fro() {
 }
 
 #[test]
-fn a_survey_says_what_stands_where_and_what_is_to_go() {
+fn a_survey_reports_entities_and_pending_hand_overs() {
     let mut world = World::new(3);
     for x in [10.0, 20.0, 30.0, 40.0] {
         world.spawn(AVATAR, x, None);
@@ -494,7 +494,7 @@ fn a_survey_says_what_stands_where_and_what_is_to_go() {
     let map = redrawn(&world, 2, 32.0);
     world.tell_cell(MIDDLE, CellInput::Map(map));
     let after = space(&world);
-    assert_eq!(after.entities, 5, "nobody has gone yet");
+    assert_eq!(after.entities, 5, "no entity has left yet");
     assert!(
         (after.leaving[&WEST] - 2.0 * ENTITY_UNITS).abs() < 1e-9,
         "{:?}",

@@ -87,7 +87,7 @@ impl Home {
         let to = self
             .map
             .owner_at(place.space, place.position)
-            .expect("somebody is responsible");
+            .expect("a cell is responsible");
         cx.call(
             Address::Base(entity),
             Address::Owner(to),
@@ -137,7 +137,7 @@ impl Home {
         let to = self
             .map
             .owner_at(place.space, place.position)
-            .expect("somebody is responsible");
+            .expect("a cell is responsible");
         let from = Address::Owner(cx.owner());
         cx.call(from, Address::Owner(to), to, Call::CreateCell(creation));
     }
@@ -172,7 +172,7 @@ impl Role for Home {
             HomeInput::CreateBaseless { entity, creation } => self.create_baseless(cx, entity, creation),
             HomeInput::Open(entity, place) => {
                 let to = self.map.owner_at(place.space, place.position);
-                let to = to.expect("somebody is responsible");
+                let to = to.expect("a cell is responsible");
                 let call = Call::OpenSpace(place.space);
                 cx.call(Address::Base(entity), Address::Owner(to), to, call);
             }

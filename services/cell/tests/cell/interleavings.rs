@@ -193,7 +193,7 @@ impl Telling<'_> {
         for owner in scripts.keys() {
             self.deliver(*owner, GhostMessage::Heads(Vec::new()));
         }
-        assert!(self.late.is_empty(), "nobody is asked for anything any more");
+        assert!(self.late.is_empty(), "no requests are open");
     }
 }
 
@@ -241,7 +241,7 @@ const HISTORIES: [(&[&str], usize); 4] = [
 ];
 
 #[test]
-fn in_all_orders_there_are_as_many_ghosts_as_lives_and_none_in_the_end() {
+fn ghost_counts_match_in_all_message_orders() {
     let mut world = World::new(61);
     for (lives, count) in HISTORIES {
         assert_eq!(play(&mut world, lives, (Answers::AtOnce, 3, 1)), count, "{lives:?}");
@@ -249,7 +249,7 @@ fn in_all_orders_there_are_as_many_ghosts_as_lives_and_none_in_the_end() {
 }
 
 #[test]
-fn it_makes_no_difference_that_messages_are_far_apart() {
+fn message_delays_do_not_change_the_result() {
     let mut world = World::new(62);
     for (lives, count) in HISTORIES {
         let step = if count > 28 { 12 } else { 1 };
@@ -258,7 +258,7 @@ fn it_makes_no_difference_that_messages_are_far_apart() {
 }
 
 #[test]
-fn nothing_is_left_where_answers_are_late() {
+fn late_answers_leave_no_state() {
     let mut world = World::new(63);
     for (lives, _) in HISTORIES {
         play(&mut world, lives, (Answers::Late, 3, 1));

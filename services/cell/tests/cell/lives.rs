@@ -29,7 +29,7 @@ fn crowd(world: &mut World) -> ([EntityId; 3], EntityId) {
 }
 
 fn gone(world: &World) -> Vec<EntityId> {
-    let gone = world.game.gone.lock().expect("nobody panics with it").clone();
+    let gone = world.game.gone.lock().expect("the lock is not poisoned").clone();
     assert!(gone.iter().all(|(_, space)| *space == SPACE));
     let mut gone: Vec<EntityId> = gone.into_iter().map(|(entity, _)| entity).collect();
     gone.sort_unstable();
@@ -38,7 +38,7 @@ fn gone(world: &World) -> Vec<EntityId> {
 
 fn destroy(world: &mut World, who: EntityId) {
     have(world, who, |context| {
-        context.destroy_space().expect("it can be");
+        context.destroy_space().expect("the call is permitted");
         assert_eq!(context.set_space_data(KEY, vec![1]), Err(Denied::SpaceGone));
         assert_eq!(context.space_data(KEY), None, "its data is gone with it");
     });
@@ -52,7 +52,7 @@ fn lost(world: &World) -> Vec<EntityId> {
 }
 
 #[test]
-fn who_is_in_a_space_that_is_destroyed_is_told_once_and_ends_and_nobody_else_does() {
+fn only_entities_in_a_destroyed_space_are_notified_once_and_end() {
     let mut world = with_spaces(6);
     let ([west, middle, east], other) = crowd(&mut world);
     write(&mut world, east, KEY, b"one");
@@ -63,7 +63,7 @@ fn who_is_in_a_space_that_is_destroyed_is_told_once_and_ends_and_nobody_else_doe
     world.run(400);
     assert_eq!(gone(&world), there);
     assert_eq!(world.reals().into_keys().collect::<Vec<_>>(), [other]);
-    assert_eq!(lost(&world), [west, middle, east], "their bases heard");
+    assert_eq!(lost(&world), [west, middle, east], "their bases were notified");
     for id in OWNERS {
         assert!(world.cx(id).is_gone(SPACE));
     }
@@ -73,28 +73,30 @@ fn who_is_in_a_space_that_is_destroyed_is_told_once_and_ends_and_nobody_else_doe
     put(&mut world, other, place(-20.0, 0.0));
     world.run(500);
     let why = TeleportFailed::SpaceGone(SPACE);
-    let told = world.game.teleports.lock().expect("nobody panics with it").pop();
+    let told = world.game.teleports.lock().expect("the lock is not poisoned").pop();
     assert_eq!(told, Some((other, Err(why))));
     have(&mut world, other, |context| {
         let denied = context.create_cell_only(CREATURE, place(1.0, 1.0), Vec::new());
         assert_eq!(denied, Err(Denied::SpaceGone));
     });
     world.run(300);
-    assert!(lost(&world).contains(&late), "its base heard that there is none");
+    assert!(lost(&world).contains(&late), "its base received the loss");
     assert_eq!(world.reals().into_keys().collect::<Vec<_>>(), [other]);
-    assert_eq!(gone(&world), there, "and nobody is told who was not there");
+    assert_eq!(gone(&world), there, "and no absent entity is notified");
 }
 
 /// Data written by then is gone with the space, even if much was written at once.
 #[test]
-fn nothing_of_a_space_that_is_destroyed_is_left() {
+fn a_destroyed_space_leaves_no_state() {
     let mut world = World::new(13);
     let [west, ..] = writers(&mut world);
     have(&mut world, west, |context| {
         for value in 0..5 {
-            context.set_space_data(KEY, vec![1 + value]).expect("it can be");
+            context
+                .set_space_data(KEY, vec![1 + value])
+                .expect("the call is permitted");
         }
-        context.destroy_space().expect("it can be");
+        context.destroy_space().expect("the call is permitted");
     });
     world.run(4_000);
     assert_eq!(held(&world, KEY), [None, None, None]);
@@ -104,20 +106,22 @@ fn nothing_of_a_space_that_is_destroyed_is_left() {
 /// An entity that asks for a teleport into another space that is gone as well, which only its owners know, is notified
 /// once and ends.
 #[test]
-fn who_cannot_get_away_ends() {
+fn an_entity_that_cannot_leave_ends() {
     let mut world = with_spaces(14);
     let ([west, middle, east], other) = crowd(&mut world);
     put(&mut world, other, at(ARENA, 1.0));
     world.run(500);
-    have(&mut world, other, |context| context.destroy_space().expect("it can be"));
+    have(&mut world, other, |context| {
+        context.destroy_space().expect("the call is permitted");
+    });
     world.run(500);
-    *world.game.refuge.lock().expect("nobody panics with it") = Some(at(ARENA, 2.0));
+    *world.game.refuge.lock().expect("the lock is not poisoned") = Some(at(ARENA, 2.0));
     destroy(&mut world, middle);
     world.run(3_000);
     assert_eq!(world.reals().len(), 0, "{:?}", world.reals());
-    assert!(copy(&world, WEST, ARENA).is_gone(), "whoever sent them was told why");
-    let told = world.game.gone.lock().expect("nobody panics with it").clone();
-    assert_eq!(told.len(), 5, "each is told once: {told:?}");
+    assert!(copy(&world, WEST, ARENA).is_gone(), "the sender received the reason");
+    let told = world.game.gone.lock().expect("the lock is not poisoned").clone();
+    assert_eq!(told.len(), 5, "each is notified once: {told:?}");
     let mut ended = lost(&world);
     ended.sort_unstable();
     ended.retain(|entity| [west, middle, east].contains(entity));
@@ -126,15 +130,17 @@ fn who_cannot_get_away_ends() {
 
 /// An entity that was leaving, and returns when no other is left, ends as well.
 #[test]
-fn who_comes_back_into_a_space_that_is_gone_ends() {
+fn an_entity_that_returns_to_a_destroyed_space_ends() {
     let mut world = with_spaces(19);
     let ([west, middle, _], other) = crowd(&mut world);
     put(&mut world, other, at(ARENA, 1.0));
     world.run(500);
-    have(&mut world, other, |context| context.destroy_space().expect("it can be"));
+    have(&mut world, other, |context| {
+        context.destroy_space().expect("the call is permitted");
+    });
     world.run(500);
     world.crash(EAST);
-    *world.game.refuge.lock().expect("nobody panics with it") = Some(at(ARENA, 2.0));
+    *world.game.refuge.lock().expect("the lock is not poisoned") = Some(at(ARENA, 2.0));
     destroy(&mut world, middle);
     world.run(1_000);
     assert_eq!(world.live(WEST).state().departing.len(), 1, "it waits for an answer");
@@ -146,29 +152,31 @@ fn who_comes_back_into_a_space_that_is_gone_ends() {
 
 /// The sending owner has no area in that space, and does not know that it is gone.
 #[test]
-fn who_is_sent_into_a_space_that_is_gone_is_refused_and_stays() {
+fn a_teleport_to_a_destroyed_space_is_refused() {
     let mut world = with_spaces(12);
     let [west, _, east] = writers(&mut world);
     put(&mut world, east, at(ARENA, 1.0));
     world.run(500);
-    have(&mut world, east, |context| context.destroy_space().expect("it can be"));
+    have(&mut world, east, |context| {
+        context.destroy_space().expect("the call is permitted");
+    });
     world.run(500);
     assert_eq!(world.holders(east), []);
     put(&mut world, west, at(ARENA, 1.0));
     world.run(1_000);
-    let told = world.game.teleports.lock().expect("nobody panics with it").pop();
-    let why = TeleportFailed::Refused("the space is gone".to_owned());
+    let told = world.game.teleports.lock().expect("the lock is not poisoned").pop();
+    let why = TeleportFailed::Refused("the space was destroyed".to_owned());
     assert_eq!(told, Some((west, Err(why))));
     assert_eq!(world.reals()[&west], (WEST, place(-30.0, 0.0)));
 }
 
 #[test]
-fn a_space_that_is_opened_again_is_empty_and_takes_who_comes() {
+fn a_reopened_space_is_empty_and_accepts_entities() {
     let mut world = with_spaces(7);
     let ([west, ..], other) = crowd(&mut world);
     write(&mut world, west, KEY, b"old");
     have(&mut world, west, |context| {
-        context.set_time_of_day(0.0, 1.0).expect("it can be");
+        context.set_time_of_day(0.0, 1.0).expect("the call is permitted");
     });
     world.run(100);
     destroy(&mut world, west);
@@ -179,7 +187,9 @@ fn a_space_that_is_opened_again_is_empty_and_takes_who_comes() {
     assert_eq!(world.holders(first), [MIDDLE], "it comes after the space was opened");
     have(&mut world, first, |context| {
         assert_eq!((context.space_data(KEY), context.time_of_day()), (None, None));
-        context.set_space_data(KEY, b"new".to_vec()).expect("it can be");
+        context
+            .set_space_data(KEY, b"new".to_vec())
+            .expect("the call is permitted");
     });
     world.run(100);
     assert_eq!(held(&world, KEY), all(b"new"));
@@ -201,7 +211,7 @@ fn a_space_that_is_opened_again_is_empty_and_takes_who_comes() {
 /// Opened again before any other owner has learned that it was gone, a space keeps nothing of before: no entity that
 /// was in it, on any cell, and nothing written by a cell that has learned of neither.
 #[test]
-fn a_space_that_is_opened_anew_keeps_nobody_and_nothing_of_before() {
+fn a_reopened_space_keeps_no_earlier_entities_or_data() {
     let mut world = with_spaces(15);
     let ([west, middle, east], other) = crowd(&mut world);
     let there: Vec<EntityId> = world.reals().into_keys().filter(|entity| *entity != other).collect();
@@ -219,7 +229,7 @@ fn a_space_that_is_opened_anew_keeps_nobody_and_nothing_of_before() {
     world.unaware = None;
     world.run(4_000);
     assert_eq!(held(&world, KEY), [None, None, None]);
-    assert_eq!(gone(&world), there, "each is told once");
+    assert_eq!(gone(&world), there, "each is notified once");
     let mut left: Vec<EntityId> = world.reals().into_keys().collect();
     left.sort_unstable();
     let mut wanted = vec![other, party];
@@ -231,7 +241,7 @@ fn a_space_that_is_opened_anew_keeps_nobody_and_nothing_of_before() {
 /// An owner that destroys a space without knowing that another cell has opened it again ends the life that it knows,
 /// and no later one.
 #[test]
-fn who_destroys_what_it_knows_does_not_end_what_was_opened_since() {
+fn a_late_destroy_does_not_end_a_reopened_space() {
     let mut world = World::new(16);
     let [_, middle, east] = writers(&mut world);
     world.unaware = Some(EAST);
@@ -250,7 +260,7 @@ fn who_destroys_what_it_knows_does_not_end_what_was_opened_since() {
 
 /// An entity on an owner that has no area in the space any more, and that cannot hand it over, is notified as well.
 #[test]
-fn who_is_left_where_the_space_is_no_more_of_the_owners_ends_too() {
+fn entities_outside_the_owners_areas_end_with_the_space() {
     let mut world = World::new(18);
     let [west, _, east] = writers(&mut world);
     world.tell_cell(MIDDLE, CellInput::Close);
@@ -265,7 +275,7 @@ fn who_is_left_where_the_space_is_no_more_of_the_owners_ends_too() {
 
 /// A space that is opened where its former lives are unknown still starts a life of its own.
 #[test]
-fn a_space_that_is_opened_late_is_none_that_was_before() {
+fn a_late_opening_does_not_restore_the_earlier_space() {
     let mut world = World::new(20);
     let [west, middle, east] = writers(&mut world);
     world.unaware = Some(EAST);
@@ -291,14 +301,16 @@ fn a_space_that_is_opened_late_is_none_that_was_before() {
 
 /// An entity that got away once is notified again when its next space is gone.
 #[test]
-fn who_got_away_is_told_again() {
+fn an_entity_that_escaped_is_notified_again() {
     let mut world = with_spaces(21);
     let own = world.spawn(AVATAR, -30.0, None);
     world.run(500);
-    *world.game.refuge.lock().expect("nobody panics with it") = Some(at(ARENA, 2.0));
+    *world.game.refuge.lock().expect("the lock is not poisoned") = Some(at(ARENA, 2.0));
     // It is leaving for a while.
     world.crash(EAST);
-    have(&mut world, own, |context| context.destroy_space().expect("it can be"));
+    have(&mut world, own, |context| {
+        context.destroy_space().expect("the call is permitted");
+    });
     world.run(1_000);
     world.start(EAST);
     world.run(2_000);
@@ -306,9 +318,11 @@ fn who_got_away_is_told_again() {
     put(&mut world, own, at(HALL, 3.0));
     world.run(1_000);
     assert_eq!(where_is(&world, own), (WEST, at(HALL, 3.0)));
-    have(&mut world, own, |context| context.destroy_space().expect("it can be"));
+    have(&mut world, own, |context| {
+        context.destroy_space().expect("the call is permitted");
+    });
     world.run(1_000);
-    let told = world.game.gone.lock().expect("nobody panics with it").clone();
+    let told = world.game.gone.lock().expect("the lock is not poisoned").clone();
     assert_eq!(told, [(own, SPACE), (own, HALL)]);
     assert_eq!(where_is(&world, own), (EAST, at(ARENA, 2.0)), "it got away again");
 }
@@ -316,7 +330,7 @@ fn who_got_away_is_told_again() {
 /// The image of an entity that is handed over names the life of its space. A receiver that does not know that life
 /// learns it; one that knows a later life refuses the entity.
 #[test]
-fn a_hand_over_says_of_which_life_it_is() {
+fn a_hand_over_carries_the_life_of_its_space() {
     let mut world = World::new(17);
     let [_, middle, _] = writers(&mut world);
     world.unaware = Some(WEST);
@@ -355,7 +369,9 @@ fn a_hand_over_says_of_which_life_it_is() {
     world.run(500);
     world.unaware = None;
     world.crash(EAST);
-    have(&mut world, guest, |context| context.destroy_space().expect("it can be"));
+    have(&mut world, guest, |context| {
+        context.destroy_space().expect("the call is permitted");
+    });
     world.run(1_000);
     assert!(copy(&world, WEST, SPACE).is_gone());
     world.unaware = Some(WEST);
@@ -369,15 +385,15 @@ fn a_hand_over_says_of_which_life_it_is() {
 }
 
 #[test]
-fn who_asks_to_be_put_elsewhere_gets_there_and_who_cannot_ends() {
+fn entities_that_teleport_away_survive_and_others_end() {
     for (refuge, stays) in [(at(HALL, 3.0), true), (place(1.0, 1.0), false)] {
         let mut world = with_spaces(8);
         let ([west, middle, east], other) = crowd(&mut world);
-        *world.game.refuge.lock().expect("nobody panics with it") = Some(refuge);
+        *world.game.refuge.lock().expect("the lock is not poisoned") = Some(refuge);
         destroy(&mut world, middle);
         world.run(2_000);
         let there: Vec<EntityId> = world.reals().into_keys().collect();
-        assert_eq!(gone(&world).len(), 4, "each is told once: {:?}", gone(&world));
+        assert_eq!(gone(&world).len(), 4, "each is notified once: {:?}", gone(&world));
         assert_eq!(there.contains(&west), stays);
         if stays {
             assert!(
@@ -398,7 +414,7 @@ fn who_asks_to_be_put_elsewhere_gets_there_and_who_cannot_ends() {
 /// A space is destroyed under all faults. In the end every entity that was in it, was on its way within it, or entered
 /// it then is out, and all owners agree.
 #[test]
-fn a_space_is_gone_in_the_end_whoever_dies_meanwhile() {
+fn a_space_is_destroyed_despite_crashes() {
     for seed in 20..32 {
         let mut world = with_spaces(seed);
         let three = writers(&mut world);
@@ -409,8 +425,8 @@ fn a_space_is_gone_in_the_end_whoever_dies_meanwhile() {
         world.run(1_000);
         world.faults = ROUGH;
         let first = usize::try_from(world.roll(3)).expect("it is small");
-        *world.game.errand.lock().expect("nobody panics with it") = Some(Box::new(|context| {
-            context.destroy_space().expect("it can be");
+        *world.game.errand.lock().expect("the lock is not poisoned") = Some(Box::new(|context| {
+            context.destroy_space().expect("the call is permitted");
         }));
         world.call(three[first], ACT, vec![Value::UInt(ERRAND)]);
         for _ in 0..3 {

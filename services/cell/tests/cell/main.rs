@@ -1,7 +1,7 @@
 //! The cell core, driven by nothing but its inputs: several cells and a home on a small simulated log and bus.
 #![expect(
     clippy::disallowed_types,
-    reason = "a game is shared by all cells, and writes down for the tests what it is told"
+    reason = "the game is shared by all cells and records its notifications for the tests"
 )]
 
 mod changes;

@@ -104,7 +104,7 @@ fn crowd(world: &mut World, count: u64) {
 }
 
 #[test]
-fn what_a_client_reads_is_what_the_cell_had_whatever_is_lost_or_comes_late() {
+fn client_positions_equal_the_cells_despite_loss_and_delay() {
     for seed in 200..204 {
         let mut world = World::new(seed);
         let mut trail = Trail::new();
@@ -119,7 +119,7 @@ fn what_a_client_reads_is_what_the_cell_had_whatever_is_lost_or_comes_late() {
         follow(&mut world, 8_000, &mut trail);
         for session in 1..=6 {
             let told = check_told(&world, session, &trail);
-            assert!(told > 200, "seed {seed}: client {session} was told {told} movements");
+            assert!(told > 200, "seed {seed}: client {session} received {told} movements");
             check_view(&world, world.client(session));
         }
     }
@@ -139,7 +139,7 @@ fn bytes(movements: Movements, change: impl FnOnce(&mut World)) -> usize {
 }
 
 #[test]
-fn a_client_that_reads_predictions_is_told_in_a_fraction_of_the_bytes() {
+fn predicted_movements_take_a_fraction_of_the_bytes() {
     let predicted = World::new(1).movements;
     let (plain, ours) = (bytes(Movements::Plain, |_| ()), bytes(predicted, |_| ()));
     println!("{plain} bytes plain, {ours} predicted");
@@ -153,7 +153,7 @@ fn a_client_that_reads_predictions_is_told_in_a_fraction_of_the_bytes() {
 }
 
 #[test]
-fn only_the_client_itself_says_what_it_has_read_and_only_of_its_view() {
+fn only_the_client_acknowledges_movements_of_its_view() {
     let mut world = World::new(211);
     crowd(&mut world, 4);
     walk_about(&mut world, 4, 20, |world| world.run(100));
@@ -186,7 +186,7 @@ fn only_the_client_itself_says_what_it_has_read_and_only_of_its_view() {
 }
 
 #[test]
-fn a_client_that_says_anything_is_told_of_something_and_others_are_told_right() {
+fn false_acknowledgements_affect_only_their_client() {
     let mut world = World::new(215);
     crowd(&mut world, 3);
     walk_about(&mut world, 3, 50, |world| {
@@ -218,7 +218,7 @@ fn told_like(volatile: Volatile) -> Arc<Schema> {
 }
 
 #[test]
-fn only_what_is_due_at_a_distance_is_told() {
+fn only_due_movements_are_sent() {
     let volatile = Volatile {
         position: Reach::Within(20.0),
         yaw: Reach::Always,
@@ -264,7 +264,7 @@ fn only_what_is_due_at_a_distance_is_told() {
 }
 
 #[test]
-fn a_line_that_carries_next_to_nothing_carries_a_movement_now_and_then() {
+fn a_minimal_bandwidth_still_carries_movements() {
     let mut world = World::new(214);
     world.limit(300);
     crowd(&mut world, 3);
@@ -276,7 +276,7 @@ fn a_line_that_carries_next_to_nothing_carries_a_movement_now_and_then() {
 }
 
 #[test]
-fn where_nothing_is_due_nothing_is_told() {
+fn nothing_is_sent_when_nothing_is_due() {
     let volatile = Volatile {
         position: Reach::Within(20.0),
         ..Volatile::default()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use annals_def::{EntityType, Schema, Value, as_shown, change_as_shown};
 use annals_event::{Body, Call, Event, Image, OwnerState, Place, Subject};
 use annals_ids::{Address, EntityId, HistoryNumber, MemberId, OwnerId, Part, WorldTime};
-use annals_node::{Eyes, Showing};
+use annals_node::{Showing, Viewer};
 use annals_wire::client::{ClientMember, Movements, Shown};
 
 use crate::{
@@ -124,7 +124,7 @@ pub(crate) fn check_ghosts(world: &World) {
         for entity in ghosts.keys() {
             assert!(
                 reals.contains_key(entity),
-                "{id} has a ghost of entity {entity}, which is no more"
+                "{id} has a ghost of entity {entity}, which has ended"
             );
             assert_ne!(
                 reals[entity].0, id,
@@ -187,7 +187,7 @@ pub(crate) fn check_view(world: &World, client: &Client) {
     for entity in client.known.keys() {
         assert!(
             reals.contains_key(entity),
-            "client {} sees {entity}, which is no more",
+            "client {} sees {entity}, which has ended",
             client.session
         );
     }
@@ -270,12 +270,12 @@ pub(crate) fn check_shown(world: &World, client: &Client) {
     let types = entity_types(world);
     let schema: &Schema = world.cx(crate::world::WEST).schema();
     for (entity, number, shown) in &client.shown {
-        let eyes = if *entity == client.entity {
-            Eyes::Own
+        let viewer = if *entity == client.entity {
+            Viewer::Own
         } else {
-            Eyes::Others
+            Viewer::Others
         };
-        let showing = Showing::new(schema, *entity, types[entity], eyes).expect("the type exists");
+        let showing = Showing::new(schema, *entity, types[entity], viewer).expect("the type exists");
         let event = &histories[entity][number];
         let items = showing.update(HistoryNumber(number.0 - 1), std::iter::once((*number, Some(event))));
         assert_eq!(items.len(), 1, "client {} and entity {entity}: hidden", client.session);
@@ -291,7 +291,7 @@ pub(crate) fn check_shown(world: &World, client: &Client) {
                 member: ClientMember(client_id(entity_type.client_methods[usize::from(method.0)].client_id)),
                 args: args.iter().cloned().map(as_shown).collect(),
             },
-            other => panic!("\"{}\" is shown to nobody", other.name()),
+            other => panic!("\"{}\" is not shown to clients", other.name()),
         };
         assert_eq!(logged, *shown, "client {} and entity {entity}", client.session);
     }

@@ -52,7 +52,7 @@ fn motto(world: &World, entity: EntityId) -> Value {
 }
 
 #[test]
-fn a_cell_whose_log_is_away_gathers_no_more_than_the_log_can_take_and_goes_on_afterwards() {
+fn a_cell_bounds_its_batch_during_a_log_outage_and_resumes() {
     let (mut world, avatars) = busy(20, 1, 5_000);
     world.set_lively(true);
     world.run(500);
@@ -82,9 +82,9 @@ fn a_cell_whose_log_is_away_gathers_no_more_than_the_log_can_take_and_goes_on_af
     }
     assert!(
         stood_still > OUTAGE / 2,
-        "it stood still for {stood_still} tenths of a second"
+        "it was blocked for {stood_still} tenths of a second"
     );
-    assert!(woken < stood_still, "it was woken {woken} times while it stood still");
+    assert!(woken < stood_still, "it was woken {woken} times while it was blocked");
     let then: Vec<Value> = avatars.iter().map(|entity| motto(&world, *entity)).collect();
     set_away(&mut world, WEST, false);
     world.run(CALMING);
@@ -105,7 +105,7 @@ fn heard(world: &World, entity: EntityId) -> usize {
 }
 
 #[test]
-fn one_input_records_no_more_than_a_batch_can_hold_and_behaviour_is_told() {
+fn an_input_above_the_batch_limit_is_denied() {
     let (mut world, avatars) = busy(2, 12, 1 << 20);
     world.run(400);
     calm(&mut world);
@@ -123,7 +123,7 @@ fn one_input_records_no_more_than_a_batch_can_hold_and_behaviour_is_told() {
 }
 
 #[test]
-fn calls_in_a_circle_are_cut_and_reported_and_the_owner_goes_on() {
+fn recursive_calls_are_cut_and_reported() {
     let (mut world, avatars) = busy(1, 0, 0);
     world.call(avatars[0], ACT, vec![Value::UInt(CIRCLE)]);
     world.run(1_000);
@@ -148,7 +148,7 @@ fn calls_in_a_circle_are_cut_and_reported_and_the_owner_goes_on() {
 }
 
 #[test]
-fn who_claims_to_have_taken_calls_that_nobody_made_does_no_harm() {
+fn false_call_confirmations_are_harmless() {
     let (mut world, avatars) = busy(2, 0, 0);
     let far = world.spawn(AVATAR, 100.0, None);
     world.run(1_000);
@@ -160,7 +160,7 @@ fn who_claims_to_have_taken_calls_that_nobody_made_does_no_harm() {
         to: Address::Cell(far),
     };
     let links = world.cx(WEST).state().links(link.from).expect("it calls");
-    assert!(!links.sent[&link.to].unconfirmed.is_empty(), "calls are under way");
+    assert!(!links.sent[&link.to].unconfirmed.is_empty(), "calls are in flight");
     let (now, have) = (world.at(), CallNumber(u64::MAX));
     let gap = Envelope {
         from: EAST,
@@ -180,7 +180,7 @@ fn who_claims_to_have_taken_calls_that_nobody_made_does_no_harm() {
 }
 
 #[test]
-fn a_timer_may_fire_at_once_and_then_never_again() {
+fn a_timer_without_interval_fires_once() {
     let (mut world, avatars) = busy(1, 0, 0);
     world.call(avatars[0], ACT, vec![Value::UInt(EONS)]);
     world.run(1_000);

@@ -44,7 +44,7 @@ fn disbelieved(world: &World) -> u64 {
 }
 
 #[test]
-fn who_runs_at_the_top_speed_over_a_boundary_is_never_put_back() {
+fn top_speed_over_a_boundary_is_never_corrected() {
     for seed in 0..5 {
         let (mut world, entity) = player(seed, -30.0);
         let before = (put_back(&world, entity), disbelieved(&world));
@@ -68,7 +68,7 @@ fn who_runs_at_the_top_speed_over_a_boundary_is_never_put_back() {
 }
 
 #[test]
-fn who_is_faster_stays_where_it_was_and_is_put_back_there() {
+fn movement_above_the_top_speed_is_corrected() {
     let (mut world, entity) = player(1, -30.0);
     world.walk(1, -29.5, 0.0);
     world.run(500);
@@ -77,9 +77,9 @@ fn who_is_faster_stays_where_it_was_and_is_put_back_there() {
     world.walk(1, -14.5, 0.0);
     world.run(300);
     assert!((x_of(&world, entity) + 29.5).abs() < 1e-3, "it stays where it was");
-    assert_eq!(put_back(&world, entity), before + 1, "its client is told so");
+    assert_eq!(put_back(&world, entity), before + 1, "its client is corrected");
     let seen = world.client(1).known[&entity].position.x;
-    assert!((seen + 29.5).abs() < 1e-3, "and where: {seen}");
+    assert!((seen + 29.5).abs() < 1e-3, "and the position is right: {seen}");
     assert_eq!(disbelieved(&world), 1);
     // A client that runs at twice the speed, and ignores corrections, gets half as far.
     let mut x = -29.5;
@@ -93,7 +93,10 @@ fn who_is_faster_stays_where_it_was_and_is_put_back_there() {
     let far = x_of(&world, entity) + 29.5;
     assert!(far < TOP * 1.01 * 6.5, "{far} m in 5.3 s");
     let told = put_back(&world, entity) - before;
-    assert!((5..16).contains(&told), "it is told twice a second: {told} times");
+    assert!(
+        (5..16).contains(&told),
+        "corrections are sent twice a second: {told} times"
+    );
     // A client that obeys goes on from where it was put back.
     world.run(2_000);
     let from = x_of(&world, entity);
@@ -109,7 +112,7 @@ fn who_is_faster_stays_where_it_was_and_is_put_back_there() {
 
 /// A hand-over may take a while, during which the client's messages are not received.
 #[test]
-fn who_runs_on_while_it_is_handed_over_is_not_put_back() {
+fn movement_during_a_hand_over_is_not_corrected() {
     let (mut world, entity) = player(6, -10.0);
     let before = (put_back(&world, entity), disbelieved(&world));
     let mut x = -10.0;
@@ -127,7 +130,7 @@ fn who_runs_on_while_it_is_handed_over_is_not_put_back() {
 
 /// A player went on while its cell was dead. It is not put back for that.
 #[test]
-fn who_runs_on_while_its_cell_is_dead_is_not_put_back() {
+fn movement_during_a_cell_outage_is_not_corrected() {
     for seed in 0..5 {
         let (mut world, entity) = player(seed, -60.0);
         let (mut x, mut told) = (-60.0, 0);
@@ -150,7 +153,7 @@ fn who_runs_on_while_its_cell_is_dead_is_not_put_back() {
         assert_eq!(disbelieved(&world), 0, "seed {seed}");
         assert!(
             put_back(&world, entity) <= told + 1,
-            "seed {seed}: it is told where it was found, and no more"
+            "seed {seed}: only its position is sent"
         );
     }
 }
@@ -189,7 +192,7 @@ fn limits_survive_hand_over_and_death() {
 }
 
 #[test]
-fn who_is_driven_by_the_server_is_moved_by_nobody_else() {
+fn an_entity_under_server_control_ignores_client_movement() {
     let (mut world, entity) = player(3, -30.0);
     have(&mut world, entity, |context| {
         context.set_driver(Driver::Server).expect("it is a cell part");
@@ -207,7 +210,7 @@ fn who_is_driven_by_the_server_is_moved_by_nobody_else() {
     world.run(300);
     assert!(
         (world.client(1).known[&entity].position.x + 25.0).abs() < 1e-6,
-        "its client is told where it is"
+        "its client receives its position"
     );
     have(&mut world, entity, |context| {
         context.set_driver(Driver::Client).expect("it is a cell part");
@@ -218,7 +221,7 @@ fn who_is_driven_by_the_server_is_moved_by_nobody_else() {
 }
 
 #[test]
-fn the_game_has_the_last_word() {
+fn game_positions_override_client_movement() {
     let (mut world, entity) = player(4, -30.0);
     // Behaviour of this game allows nothing beyond this line.
     world.game.fence.store(-29, Ordering::Relaxed);
@@ -233,7 +236,7 @@ fn the_game_has_the_last_word() {
 }
 
 #[test]
-fn what_is_no_speed_is_denied() {
+fn an_invalid_speed_is_denied() {
     let (mut world, entity) = player(5, -30.0);
     have(&mut world, entity, |context| {
         for (top, top_y) in [(-1.0, 0.0), (1.0, f32::NAN), (f32::INFINITY, 0.0)] {

@@ -111,7 +111,7 @@ fn crowd(seed: u64) -> (World, Vec<EntityId>) {
 }
 
 #[test]
-fn who_is_there_is_found_at_any_moment_and_nobody_else() {
+fn queries_find_exactly_the_present_entities() {
     let (mut held, mut hits, mut ghosts) = (0, 0, 0);
     for seed in 0..12 {
         let (mut world, players) = crowd(seed);
@@ -133,7 +133,7 @@ fn who_is_there_is_found_at_any_moment_and_nobody_else() {
                 for _ in 0..4 {
                     let shape = some_shape(context);
                     match context.entities_in(shape, None) {
-                        Ok(found) => answers.lock().expect("nobody panics with it").push((shape, found)),
+                        Ok(found) => answers.lock().expect("the lock is not poisoned").push((shape, found)),
                         // The entity may have gone far from where its cell knows others.
                         Err(denied) => assert_eq!(denied, Denied::Beyond { known: 50.0 }),
                     }
@@ -153,7 +153,7 @@ fn who_is_there_is_found_at_any_moment_and_nobody_else() {
             let Some(holder) = holders.first().filter(|_| others(&before) == others(&after)) else {
                 continue;
             };
-            for (shape, found) in asked.lock().expect("nobody panics with it").drain(..) {
+            for (shape, found) in asked.lock().expect("the lock is not poisoned").drain(..) {
                 assert_eq!(found, brute(&after, own, &shape), "seed {seed}: {shape:?}");
                 held += 1;
                 hits += found.len();
@@ -169,7 +169,7 @@ fn who_is_there_is_found_at_any_moment_and_nobody_else() {
 }
 
 #[test]
-fn what_is_not_known_is_not_answered() {
+fn queries_beyond_the_known_range_are_denied() {
     let mut world = World::new(40);
     let own = world.spawn(AVATAR, 30.0, Some(1));
     world.run(500);
@@ -209,7 +209,7 @@ fn what_is_not_known_is_not_answered() {
 }
 
 #[test]
-fn an_owner_of_several_areas_answers_for_what_they_cover_together() {
+fn an_owner_answers_for_the_union_of_its_areas() {
     let mut world = World::new(41);
     let own = world.spawn(AVATAR, -30.0, Some(1));
     let mut map = world.map.clone();
@@ -237,7 +237,7 @@ fn an_owner_of_several_areas_answers_for_what_they_cover_together() {
 }
 
 #[test]
-fn what_ghosts_have_is_read_of_them_and_of_what_is_real_and_nothing_else() {
+fn ghosted_properties_are_readable_on_ghosts_and_real_entities() {
     let mut world = World::new(42);
     let own = world.spawn(AVATAR, -5.0, Some(1));
     let (real, ghost) = (world.spawn(AVATAR, -9.0, None), world.spawn(AVATAR, 9.0, None));
@@ -259,7 +259,7 @@ fn what_ghosts_have_is_read_of_them_and_of_what_is_real_and_nothing_else() {
         for (other, x) in [(real, -9.0), (ghost, 9.0)] {
             let seen = context.look_at(other).expect("it is known");
             assert_eq!(seen.get("mood"), Some(&Value::Int(7)));
-            assert_eq!(seen.get("secret"), None, "its own client alone has it");
+            assert_eq!(seen.get("secret"), None, "only its own client has it");
             assert_eq!(seen.place.position, place(x, 0.0).position);
             let to = seen.mailbox(Part::Cell);
             context

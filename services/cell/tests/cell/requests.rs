@@ -65,7 +65,7 @@ fn a_destroy_of_a_ghost_ends_the_real_entity() {
         world.run(500);
         assert_eq!(world.holders(victim), [], "the real entity has ended");
         let home = world.home.owner.as_ref().expect("it is up").role();
-        assert_eq!(home.lost, [victim], "its home was told");
+        assert_eq!(home.lost, [victim], "its home was notified");
         world.run(3_000);
         assert_eq!(world.holders(killer), [WEST]);
         assert_eq!(ends(&world), [(victim, 1)].into());
@@ -91,7 +91,7 @@ fn a_destroy_of_an_entity_that_is_real_here_ends_it_in_the_same_input() {
 
 /// A mine explodes: ending itself first does not cancel what it requested.
 #[test]
-fn a_destroy_of_a_ghost_outlives_its_sender() {
+fn a_destroy_of_a_ghost_survives_its_sender() {
     let (mut world, mine, victim) = pair(403);
     world.cut_off = Some(MIDDLE);
     have(&mut world, mine, move |context| {
@@ -149,7 +149,7 @@ fn a_destroy_does_not_overtake_the_calls_before_it() {
 }
 
 #[test]
-fn a_destroy_of_an_entity_that_is_no_more_is_told_as_a_lost_call() {
+fn a_destroy_of_an_ended_entity_is_reported_as_a_lost_call() {
     let (mut world, killer, victim) = pair(405);
     world.tell_home(HomeInput::DestroyCell(victim));
     world.run(50);
@@ -167,7 +167,7 @@ fn a_destroy_of_an_entity_that_is_no_more_is_told_as_a_lost_call() {
 
 /// Requests that name another entity than the one that asks, and cannot be forwarded.
 #[test]
-fn what_is_not_forwarded_is_denied_at_once() {
+fn requests_that_are_not_forwarded_are_denied_at_once() {
     let (mut world, one, ghost) = pair(406);
     have(&mut world, one, move |context| {
         let elsewhere = |entity, what| Err(Denied::Elsewhere { entity, what });
@@ -177,9 +177,9 @@ fn what_is_not_forwarded_is_denied_at_once() {
         assert_eq!(context.request(request), elsewhere(NOBODY, "end its cell part"));
         for entity in [ghost, NOBODY] {
             let request = Request::Teleport { entity, place: stand };
-            assert_eq!(context.request(request), elsewhere(entity, "be put somewhere"));
+            assert_eq!(context.request(request), elsewhere(entity, "teleport"));
             let request = Request::OpenSpace { entity, place: stand };
-            assert_eq!(context.request(request), elsewhere(entity, "have a space opened"));
+            assert_eq!(context.request(request), elsewhere(entity, "open a space"));
         }
         let for_bases = [
             Request::CreateCell {
@@ -230,7 +230,7 @@ fn what_is_not_forwarded_is_denied_at_once() {
 /// A request that names another entity and concerns only the one that asks is done here, wherever the other one is
 /// real.
 #[test]
-fn what_concerns_only_itself_is_done_with_ghosts_as_with_what_is_real_here() {
+fn local_requests_accept_ghosts_and_real_entities() {
     let (mut world, one, ghost) = pair(407);
     have(&mut world, one, move |context| {
         context.add_to_manual_aoi(ghost).expect("it is another entity");
@@ -258,7 +258,7 @@ fn what_concerns_only_itself_is_done_with_ghosts_as_with_what_is_real_here() {
 }
 
 #[test]
-fn what_turns_out_to_be_impossible_is_told() {
+fn late_failures_are_reported() {
     let (mut world, one, _) = pair(408);
     let nowhere = SpaceId(99);
     have(&mut world, one, move |context| {
@@ -278,7 +278,7 @@ fn what_turns_out_to_be_impossible_is_told() {
     assert_eq!(
         denied,
         [(one, Denied::NoSpace(nowhere))],
-        "who has ended is told no more"
+        "an ended entity receives nothing"
     );
     let told = world.game.teleports.lock().expect("nobody panics").clone();
     assert_eq!(told, [(one, Err(TeleportFailed::NoSpace(nowhere)))]);
@@ -288,7 +288,7 @@ fn what_turns_out_to_be_impossible_is_told() {
 /// A game's "kill on enter" at cell borders: every entity that a trap reported ends, once, whether it was real or a
 /// ghost, leaving or teleported, and whichever process dies.
 #[test]
-fn whoever_enters_a_deadly_trap_ends_once_wherever_it_goes() {
+fn an_entity_in_a_deadly_trap_ends_once() {
     let (mut killed, mut forwarded) = (0, 0);
     for seed in 0..8 {
         println!("seed {seed}");
@@ -320,13 +320,13 @@ fn whoever_enters_a_deadly_trap_ends_once_wherever_it_goes() {
             assert_eq!(
                 world.holders(*who),
                 [],
-                "seed {seed}: entity {who} was in a trap and lives"
+                "seed {seed}: entity {who} was in a trap and has not ended"
             );
         }
         assert!(ends.values().all(|times| *times == 1), "seed {seed}: {ends:?}");
         assert!(
             ends.keys().all(|who| caught.contains(who)),
-            "seed {seed}: nobody else ended"
+            "seed {seed}: no other entity ended"
         );
         killed += caught.len();
         forwarded += calls;

@@ -22,7 +22,9 @@ fn sees(world: &World, session: u64, entity: EntityId) -> bool {
 
 fn set(world: &mut World, entity: EntityId, radius: f32, hysteresis: f32) {
     have(world, entity, move |context| {
-        context.set_aoi_radius(radius, hysteresis).expect("it can be");
+        context
+            .set_aoi_radius(radius, hysteresis)
+            .expect("the call is permitted");
     });
 }
 
@@ -35,7 +37,7 @@ fn go(world: &mut World, entity: EntityId, x: f32, z: f32) {
 }
 
 #[test]
-fn a_client_sees_as_far_as_behaviour_says() {
+fn a_client_sees_within_the_radius_of_its_behaviour() {
     let mut world = World::new(1);
     let own = world.spawn(AVATAR, -50.0, Some(1));
     let near = world.spawn(AVATAR, -40.0, None);
@@ -49,7 +51,7 @@ fn a_client_sees_as_far_as_behaviour_says() {
     world.run(300);
     assert!(
         sees(&world, 1, near) && !sees(&world, 1, far),
-        "who has left does not come back in the hysteresis"
+        "an entity that left does not return within the hysteresis"
     );
     set(&mut world, own, 38.5, 0.0);
     world.run(300);
@@ -57,7 +59,7 @@ fn a_client_sees_as_far_as_behaviour_says() {
     world.run(300);
     assert!(
         sees(&world, 1, near) && sees(&world, 1, far),
-        "who is in view stays in it"
+        "an entity in view stays in view"
     );
     have(&mut world, own, |context| {
         let set = Some(AreaOfInterest {
@@ -65,7 +67,7 @@ fn a_client_sees_as_far_as_behaviour_says() {
             hysteresis: 40.0,
         });
         assert_eq!(context.aoi_radius(), set);
-        context.reset_aoi_radius().expect("it can be");
+        context.reset_aoi_radius().expect("the call is permitted");
         assert_eq!(context.aoi_radius(), None);
     });
     world.run(300);
@@ -73,7 +75,7 @@ fn a_client_sees_as_far_as_behaviour_says() {
 }
 
 #[test]
-fn what_cannot_be_kept_up_is_denied_and_changes_nothing() {
+fn invalid_view_settings_are_denied_and_change_nothing() {
     let mut world = World::new(2);
     let own = world.spawn(AVATAR, -50.0, Some(1));
     world.run(500);
@@ -106,7 +108,7 @@ fn what_cannot_be_kept_up_is_denied_and_changes_nothing() {
 
 /// A type declared as manual: only clients for which behaviour names it see it.
 #[test]
-fn a_type_that_is_declared_manual_is_seen_by_name_alone_however_far_it_is() {
+fn a_manual_type_is_seen_only_by_name_at_any_distance() {
     let mut world = World::new(3);
     let own = world.spawn(AVATAR, -50.0, Some(1));
     let other = world.spawn(AVATAR, -49.0, Some(2));
@@ -116,7 +118,7 @@ fn a_type_that_is_declared_manual_is_seen_by_name_alone_however_far_it_is() {
     assert!(!sees(&world, 1, sign) && !sees(&world, 2, sign));
     have(&mut world, own, move |context| {
         for sign in [sign, remote] {
-            context.add_to_manual_aoi(sign).expect("it can be");
+            context.add_to_manual_aoi(sign).expect("the call is permitted");
         }
     });
     world.run(1_000);
@@ -131,7 +133,7 @@ fn a_type_that_is_declared_manual_is_seen_by_name_alone_however_far_it_is() {
     assert!(sees(&world, 1, remote), "it is still to be seen");
     check(&world);
     have(&mut world, own, move |context| {
-        context.remove_from_manual_aoi(sign).expect("it can be");
+        context.remove_from_manual_aoi(sign).expect("the call is permitted");
     });
     world.run(500);
     assert!(!sees(&world, 1, sign) && sees(&world, 1, remote));
@@ -140,7 +142,7 @@ fn a_type_that_is_declared_manual_is_seen_by_name_alone_however_far_it_is() {
 }
 
 #[test]
-fn who_is_seen_by_name_no_more_stays_in_the_hysteresis() {
+fn an_entity_removed_by_name_stays_within_the_hysteresis() {
     let mut world = World::new(6);
     let own = world.spawn(AVATAR, -60.0, Some(1));
     let friend = world.spawn(AVATAR, -17.0, None);
@@ -151,7 +153,7 @@ fn who_is_seen_by_name_no_more_stays_in_the_hysteresis() {
                 true => context.add_to_manual_aoi(friend),
                 false => context.remove_from_manual_aoi(friend),
             };
-            changed.expect("it can be");
+            changed.expect("the call is permitted");
         });
         world.run(500);
         assert!(sees(&world, 1, friend), "43 m away, which is too far to come into view");
@@ -165,13 +167,13 @@ fn who_is_seen_by_name_no_more_stays_in_the_hysteresis() {
 }
 
 #[test]
-fn who_is_seen_by_name_is_not_seen_in_another_space() {
+fn an_entity_seen_by_name_is_not_seen_in_another_space() {
     let mut world = with_spaces(4);
     let own = world.spawn(AVATAR, -50.0, Some(1));
     let friend = world.spawn(AVATAR, -120.0, None);
     world.run(1_000);
     have(&mut world, own, move |context| {
-        context.add_to_manual_aoi(friend).expect("it can be");
+        context.add_to_manual_aoi(friend).expect("the call is permitted");
     });
     world.run(500);
     assert!(sees(&world, 1, friend));
@@ -184,7 +186,7 @@ fn who_is_seen_by_name_is_not_seen_in_another_space() {
 }
 
 #[test]
-fn what_was_set_survives_hand_over_and_death() {
+fn view_settings_survive_hand_over_and_take_over() {
     let mut world = World::new(5);
     let own = world.spawn(AVATAR, -20.0, Some(1));
     let sign = world.spawn(SIGN, 20.0, None);
@@ -192,7 +194,7 @@ fn what_was_set_survives_hand_over_and_death() {
     world.run(1_000);
     set(&mut world, own, 8.0, 3.0);
     have(&mut world, own, move |context| {
-        context.add_to_manual_aoi(sign).expect("it can be");
+        context.add_to_manual_aoi(sign).expect("the call is permitted");
     });
     world.run(500);
     for (to, holder) in [(30.0, MIDDLE), (90.0, EAST), (30.0, MIDDLE), (-20.0, WEST)] {
@@ -254,7 +256,9 @@ fn step(world: &mut World, players: &[EntityId], all: &[EntityId]) {
         }
         7 => {
             let who = pick(world, players);
-            have(world, who, |context| context.reset_aoi_radius().expect("it can be"));
+            have(world, who, |context| {
+                context.reset_aoi_radius().expect("the call is permitted");
+            });
         }
         _ => {
             let (who, named) = (pick(world, players), pick(world, all));
@@ -265,14 +269,14 @@ fn step(world: &mut World, players: &[EntityId], all: &[EntityId]) {
                     false if named == context.entity() => Ok(()),
                     false => context.add_to_manual_aoi(named),
                 };
-                done.expect("it can be");
+                done.expect("the call is permitted");
             });
         }
     }
 }
 
 #[test]
-fn views_are_those_of_brute_force_whatever_is_set_and_wherever_all_go() {
+fn views_equal_brute_force_for_all_settings() {
     let mut changes = BTreeMap::<&str, usize>::new();
     for seed in 100..110 {
         let mut world = World::new(seed);

@@ -145,7 +145,7 @@ fn check_places(world: &World) {
 }
 
 #[test]
-fn whatever_is_no_number_is_refused_by_every_controller_and_request() {
+fn non_finite_numbers_are_refused_by_controllers_and_requests() {
     let mut world = reporting_world(501);
     let (one, other) = (world.spawn(STATUE, -5.0, None), world.spawn(AVATAR, 5.0, None));
     world.run(1_000);
@@ -158,7 +158,7 @@ fn whatever_is_no_number_is_refused_by_every_controller_and_request() {
 }
 
 #[test]
-fn a_teleport_to_no_place_fails_and_says_so() {
+fn a_teleport_to_an_invalid_place_fails_with_a_reason() {
     let mut world = World::new(502);
     let (one, other) = (world.spawn(STATUE, -5.0, None), world.spawn(STATUE, 5.0, None));
     world.run(1_000);
@@ -193,7 +193,7 @@ fn a_teleport_to_no_place_fails_and_says_so() {
 }
 
 #[test]
-fn what_clients_say_that_is_no_place_is_not_believed() {
+fn invalid_positions_from_clients_are_ignored() {
     let mut world = World::new(503);
     let entity = world.spawn(STATUE, -20.0, Some(1));
     world.run(1_000);
@@ -252,7 +252,7 @@ fn courses() -> [(u32, Course); 6] {
 
 /// Where steps are lost in rounding, and where a path has no length, each controller ends.
 #[test]
-fn no_controller_goes_on_for_ever_where_it_cannot_get_on() {
+fn a_controller_without_progress_ends() {
     let far = 3.0e7;
     let mut world = reporting_world(504);
     let entity = world.spawn(AVATAR, 70.0, None);
@@ -276,7 +276,11 @@ fn no_controller_goes_on_for_ever_where_it_cannot_get_on() {
             step(context, at, tag);
         });
         world.run(8_000);
-        assert_eq!(controllers(&world, entity).iter().len(), 0, "controller {tag} goes on");
+        assert_eq!(
+            controllers(&world, entity).iter().len(),
+            0,
+            "controller {tag} continues"
+        );
     }
     let told = reports(&world, entity);
     let failed = |tag| Report::Failed(tag);
@@ -307,7 +311,7 @@ fn begin(begun: Result<annals_ids::ControllerId, Denied>) {
 
 /// A rider whose seat leads to invalid coordinates is unseated.
 #[test]
-fn a_seat_that_leads_nowhere_is_no_seat() {
+fn an_invalid_seat_is_ignored() {
     let mut world = reporting_world(505);
     let (coach, rider) = (world.spawn(AVATAR, -20.0, None), world.spawn(AVATAR, -25.0, None));
     world.run(500);

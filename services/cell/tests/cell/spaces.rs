@@ -29,7 +29,9 @@ pub(crate) fn writers(world: &mut World) -> [EntityId; 3] {
 
 pub(crate) fn write(world: &mut World, who: EntityId, key: u16, value: &'static [u8]) {
     have(world, who, move |context| {
-        context.set_space_data(key, value.to_vec()).expect("it can be");
+        context
+            .set_space_data(key, value.to_vec())
+            .expect("the call is permitted");
     });
 }
 
@@ -64,7 +66,7 @@ pub(crate) fn logged(world: &World, space: SpaceId) -> SpaceData {
 }
 
 #[test]
-fn what_one_cell_writes_all_have_at_once_and_the_last_word_stays() {
+fn space_data_reaches_all_cells_and_the_last_write_wins() {
     let mut world = World::new(1);
     let [west, middle, east] = writers(&mut world);
     write(&mut world, west, KEY, b"dawn");
@@ -77,7 +79,7 @@ fn what_one_cell_writes_all_have_at_once_and_the_last_word_stays() {
     assert_eq!(held(&world, KEY + 1), all(b"rain"));
     have(&mut world, west, |context| {
         assert_eq!(context.space_data(KEY), Some(&b"noon"[..]));
-        context.remove_space_data(KEY).expect("it can be");
+        context.remove_space_data(KEY).expect("the call is permitted");
         assert_eq!(context.space_data(KEY), None, "at once, where it was done");
     });
     world.run(60);
@@ -85,8 +87,10 @@ fn what_one_cell_writes_all_have_at_once_and_the_last_word_stays() {
     assert!(OWNERS.iter().all(|id| copy(&world, *id, SPACE).version(KEY).is_some()));
     let before = world.cells[&MIDDLE].events().len();
     have(&mut world, middle, |context| {
-        context.set_space_data(KEY + 1, b"rain".to_vec()).expect("it can be");
-        context.remove_space_data(KEY).expect("it can be");
+        context
+            .set_space_data(KEY + 1, b"rain".to_vec())
+            .expect("the call is permitted");
+        context.remove_space_data(KEY).expect("the call is permitted");
     });
     world.run(60);
     let written = |world: &World| {
@@ -95,18 +99,18 @@ fn what_one_cell_writes_all_have_at_once_and_the_last_word_stays() {
             .filter(|event| matches!(event.body, Body::SpaceData { .. }))
             .count()
     };
-    assert_eq!(written(&world), 2, "what is so already is the last word as well");
+    assert_eq!(written(&world), 2, "an unchanged value is also the last write");
     check(&world);
 }
 
 #[test]
-fn what_got_lost_is_told_again_and_who_dies_has_it_from_its_log() {
+fn lost_space_data_is_resent_and_recovered_from_the_log() {
     let mut world = World::new(2);
     let [west, middle, _] = writers(&mut world);
     world.cut_off = Some(EAST);
     write(&mut world, west, KEY, b"one");
     world.run(60);
-    assert_eq!(held(&world, KEY)[2], None, "it did not hear of it");
+    assert_eq!(held(&world, KEY)[2], None, "the notification did not arrive");
     // The writer is gone for good: another owner that has the value sends it.
     world.crash(WEST);
     world.cut_off = None;
@@ -187,14 +191,14 @@ fn a_client_has_the_data_of_the_space_in_which_its_entity_is() {
         put(&mut world, own, place(-10.0, 0.0));
         world.run(500);
         assert_eq!(world.client(1).space, Some(SPACE));
-        assert_eq!(seen(&world, 1, KEY + 1), Some(b"two".to_vec()), "it is told again");
+        assert_eq!(seen(&world, 1, KEY + 1), Some(b"two".to_vec()), "it is sent again");
     }
     check(&world);
 }
 
 /// No client is sent an older value, even if its next holder has not received the newer one.
 #[test]
-fn what_a_client_has_stays_where_its_holder_has_less() {
+fn a_client_keeps_space_data_that_its_holder_lacks() {
     let mut world = World::new(10);
     let [west, ..] = writers(&mut world);
     write(&mut world, west, KEY, b"one");
@@ -224,14 +228,16 @@ fn what_a_client_has_stays_where_its_holder_has_less() {
 }
 
 #[test]
-fn a_client_with_little_bandwidth_gets_much_data_bit_by_bit() {
+fn a_slow_client_receives_space_data_incrementally() {
     let mut world = World::new(11);
     let [west, ..] = writers(&mut world);
     world.limit(20_000);
     world.run(5_000);
     for key in KEY..KEY + 20 {
         have(&mut world, west, move |context| {
-            context.set_space_data(key, vec![7; 500]).expect("it can be");
+            context
+                .set_space_data(key, vec![7; 500])
+                .expect("the call is permitted");
         });
     }
     world.spawn(AVATAR, -10.0, Some(1));
@@ -260,13 +266,13 @@ pub(crate) fn east_goes_to(world: &mut World, owner: OwnerId) {
 }
 
 #[test]
-fn whoever_gets_an_area_learns_at_once_and_whoever_has_none_any_more_leaves_nothing_untold() {
+fn space_data_survives_area_changes() {
     let mut world = World::new(3);
     east_goes_to(&mut world, MIDDLE);
     let [west, _, east] = writers(&mut world);
     write(&mut world, west, KEY, b"before");
     world.run(2_000);
-    assert_eq!(held(&world, KEY)[2], None, "it has nothing to do with the space");
+    assert_eq!(held(&world, KEY)[2], None, "it has no area of the space");
     east_goes_to(&mut world, EAST);
     world.run(60);
     assert_eq!(held(&world, KEY), all(b"before"));
@@ -300,7 +306,7 @@ fn whoever_gets_an_area_learns_at_once_and_whoever_has_none_any_more_leaves_noth
 }
 
 #[test]
-fn what_goes_beyond_a_limit_is_denied_and_says_why() {
+fn space_data_beyond_a_limit_is_denied_with_a_reason() {
     let mut world = World::new(4);
     let [west, ..] = writers(&mut world);
     have(&mut world, west, |context| {
@@ -332,15 +338,15 @@ fn what_goes_beyond_a_limit_is_denied_and_says_why() {
             context.add_space_geometry(0, &long),
             Err(Denied::SpaceValue { .. })
         ));
-        context.add_space_geometry(127, &hill).expect("it can be");
-        context.add_space_geometry(3, &hill).expect("it can be");
-        context.remove_space_geometry(127).expect("it can be");
+        context.add_space_geometry(127, &hill).expect("the call is permitted");
+        context.add_space_geometry(3, &hill).expect("the call is permitted");
+        context.remove_space_geometry(127).expect("the call is permitted");
         assert_eq!(context.space_geometry().collect::<Vec<_>>(), [(3, hill)]);
     });
     let told = Denied::SpaceKey { key: 7 }.to_string();
     assert_eq!(
         told,
-        "a game's own space data has keys from 256 to 511, and 7 is none of them"
+        "a game's own space data has keys from 256 to 511, and 7 is out of range"
     );
     world.run(200);
     check(&world);
@@ -350,19 +356,21 @@ fn time(world: &mut World, who: EntityId) -> Option<(u64, f64)> {
     let heard = std::sync::Arc::new(std::sync::Mutex::new(None));
     let told = std::sync::Arc::clone(&heard);
     have(world, who, move |context: &mut Context<'_>| {
-        *told.lock().expect("nobody panics with it") = Some((context.now().0, context.time_of_day()));
+        *told.lock().expect("the lock is not poisoned") = Some((context.now().0, context.time_of_day()));
     });
-    let (now, time) = heard.lock().expect("nobody panics with it").take()?;
+    let (now, time) = heard.lock().expect("the lock is not poisoned").take()?;
     Some((now, time?))
 }
 
 #[test]
-fn the_day_goes_on_everywhere_and_through_the_death_of_all_cells() {
+fn the_time_of_day_survives_the_death_of_all_cells() {
     let mut world = World::new(5);
     let [west, _, east] = writers(&mut world);
-    assert_eq!(time(&mut world, east), None, "nobody said what time it is");
+    assert_eq!(time(&mut world, east), None, "no time of day was set");
     have(&mut world, west, |context| {
-        context.set_time_of_day(6.0 * 3_600.0, 60.0).expect("it can be");
+        context
+            .set_time_of_day(6.0 * 3_600.0, 60.0)
+            .expect("the call is permitted");
     });
     let (set, first) = time(&mut world, west).expect("it was set");
     world.run(60);
@@ -388,7 +396,7 @@ fn the_day_goes_on_everywhere_and_through_the_death_of_all_cells() {
 
 /// Random writes, under message loss and crashes.
 #[test]
-fn in_the_end_all_owners_hold_what_follows_from_all_logs() {
+fn all_owners_converge_to_the_state_of_all_logs() {
     for seed in 0..12 {
         let mut world = World::new(seed);
         let writers = writers(&mut world);

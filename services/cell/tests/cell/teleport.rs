@@ -44,7 +44,7 @@ pub(crate) fn at(space: SpaceId, x: f32) -> Place {
 
 /// Runs a closure as behaviour of an entity.
 fn have(world: &mut World, entity: EntityId, errand: impl FnOnce(&mut Context<'_>) + Send + 'static) {
-    *world.game.errand.lock().expect("nobody panics with it") = Some(Box::new(errand));
+    *world.game.errand.lock().expect("the lock is not poisoned") = Some(Box::new(errand));
     world.call(entity, ACT, vec![Value::UInt(ERRAND)]);
 }
 
@@ -53,13 +53,13 @@ pub(crate) fn put(world: &mut World, entity: EntityId, to: Place) {
         .game
         .destinations
         .lock()
-        .expect("nobody panics with it")
+        .expect("the lock is not poisoned")
         .insert(entity, to);
     world.call(entity, ACT, vec![Value::UInt(LEAP)]);
 }
 
 fn told(world: &World) -> Vec<(EntityId, Result<SpaceId, TeleportFailed>)> {
-    world.game.teleports.lock().expect("nobody panics with it").clone()
+    world.game.teleports.lock().expect("the lock is not poisoned").clone()
 }
 
 pub(crate) fn where_is(world: &World, entity: EntityId) -> (OwnerId, Place) {
@@ -78,7 +78,7 @@ fn kept(image: &Image) -> String {
 }
 
 #[test]
-fn into_another_space_on_this_cell_an_entity_goes_at_once_and_nobody_of_the_old_one_sees_it() {
+fn a_teleport_to_a_space_on_the_same_cell_is_immediate() {
     let mut world = world(71);
     let (entity, other) = (world.spawn(AVATAR, -20.0, Some(1)), world.spawn(AVATAR, -25.0, Some(2)));
     world.run(1_000);
@@ -99,12 +99,15 @@ fn into_another_space_on_this_cell_an_entity_goes_at_once_and_nobody_of_the_old_
     world.run(2_500);
     assert!(
         !world.client(2).known.contains_key(&entity),
-        "whoever was left behind does not see it"
+        "the client that stayed does not see it"
     );
     check(&world);
     put(&mut world, other, at(HALL, -21.0));
     world.run(1_000);
-    assert!(world.client(1).known.contains_key(&other), "who follows is seen");
+    assert!(
+        world.client(1).known.contains_key(&other),
+        "an entity that follows is seen"
+    );
     check(&world);
     // It is logged: a successor finds it there.
     world.crash(WEST);
@@ -116,7 +119,7 @@ fn into_another_space_on_this_cell_an_entity_goes_at_once_and_nobody_of_the_old_
 }
 
 #[test]
-fn into_a_space_of_another_owner_an_entity_goes_with_all_that_it_has() {
+fn a_teleport_to_another_owner_keeps_the_entitys_state() {
     let mut world = world(72);
     let (entity, third) = (world.spawn(AVATAR, -20.0, Some(1)), world.spawn(AVATAR, -25.0, Some(2)));
     let there = world.spawn(AVATAR, 80.0, None);
@@ -150,7 +153,7 @@ fn into_a_space_of_another_owner_an_entity_goes_with_all_that_it_has() {
     let space = ViewItem::Space { entity, space: ARENA };
     assert!(
         told.clone().any(|item| *item == space),
-        "who stays behind leaves before: {told:?}"
+        "the other entities leave the view before: {told:?}"
     );
     // Its client moves it there, and it is not put back.
     world.walk(1, 9.0, 3.0);
@@ -162,7 +165,7 @@ fn into_a_space_of_another_owner_an_entity_goes_with_all_that_it_has() {
 }
 
 #[test]
-fn who_cannot_be_put_somewhere_stays_where_it_is_and_is_told() {
+fn a_failed_teleport_is_reported_and_changes_nothing() {
     let mut world = world(73);
     let entity = world.spawn(STATUE, -20.0, Some(1));
     world.run(1_000);
@@ -198,7 +201,7 @@ fn who_cannot_be_put_somewhere_stays_where_it_is_and_is_told() {
 }
 
 #[test]
-fn who_is_refused_is_back_where_it_was_with_all_that_it_had_and_is_told() {
+fn a_refused_entity_is_restored_and_notified() {
     let mut world = world(74);
     let (entity, other) = (world.spawn(AVATAR, -20.0, Some(1)), world.spawn(AVATAR, -25.0, Some(2)));
     world.run(1_000);
@@ -222,7 +225,7 @@ fn who_is_refused_is_back_where_it_was_with_all_that_it_had_and_is_told() {
         panic!("{:?}", told(&world));
     };
     assert_eq!((*who, why.as_str()), (entity, "the process is shutting down"));
-    assert!(world.real(entity).links.awaiting.is_empty(), "nothing of it is left");
+    assert!(world.real(entity).links.awaiting.is_empty(), "no state of it is left");
     assert!(world.client(2).known.contains_key(&entity), "it is seen again");
     assert!(world.client(1).known.contains_key(&other));
     check(&world);
@@ -282,7 +285,7 @@ fn a_teleport_survives_the_death_of_either_side_at_any_moment() {
 }
 
 #[test]
-fn beside_somebody_wherever_that_is() {
+fn a_teleport_to_an_entity_finds_it_on_any_owner() {
     let mut world = world(76);
     let (entity, friend) = (world.spawn(AVATAR, -20.0, Some(1)), world.spawn(AVATAR, 80.0, None));
     world.run(1_000);
@@ -301,7 +304,7 @@ fn beside_somebody_wherever_that_is() {
     };
     have(&mut world, entity, move |context| {
         let wrong = context.teleport_near(beside(friend, Part::Base), offset);
-        assert!(wrong.is_err(), "a base part stands nowhere");
+        assert!(wrong.is_err(), "a base part has no position");
         context
             .teleport_near(beside(friend, Part::Cell), offset)
             .expect("it is another cell part");
@@ -315,7 +318,7 @@ fn beside_somebody_wherever_that_is() {
     have(&mut world, entity, move |context| {
         context
             .teleport_near(beside(friend, Part::Cell), offset)
-            .expect("nobody knows yet");
+            .expect("the position is not known yet");
     });
     world.run(8_000);
     let last = told(&world).pop();
@@ -331,7 +334,7 @@ fn beside_somebody_wherever_that_is() {
 /// successor ends it. At every moment, and whichever cell dies as well, no cell part, ghost or view is left anywhere,
 /// and the home knows.
 #[test]
-fn who_ends_in_mid_teleport_leaves_nothing_behind() {
+fn an_entity_that_ends_during_a_teleport_leaves_no_state() {
     let mut underway = 0;
     for (seed, after) in (0..120).step_by(8).enumerate() {
         for (home_dies, victim) in [(false, None), (true, None), (false, Some(WEST)), (true, Some(EAST))] {
@@ -357,7 +360,7 @@ fn who_ends_in_mid_teleport_leaves_nothing_behind() {
             victim.into_iter().for_each(|victim| world.start(victim));
             world.faults = CALM;
             world.run(22_000);
-            assert_eq!(world.holders(entity), [], "it is real nowhere");
+            assert_eq!(world.holders(entity), [], "it is not real on any owner");
             for id in [WEST, MIDDLE, EAST] {
                 let state = world.live(id).state();
                 assert!(state.departing.is_empty() && state.estates.is_empty(), "on {id}");
@@ -366,7 +369,7 @@ fn who_ends_in_mid_teleport_leaves_nothing_behind() {
             }
             let home = world.home.owner.as_ref().expect("it is up");
             let base = home.state().entities[&entity].base().expect("it has a base part");
-            assert_eq!(base.cell, None, "its home was told");
+            assert_eq!(base.cell, None, "its home was notified");
         }
     }
     assert!(underway > 5, "it was under way only {underway} times");

@@ -75,7 +75,7 @@ fn a_client_sees_what_is_around_it_as_it_is() {
 }
 
 #[test]
-fn what_is_said_to_the_own_client_is_said_to_nobody_else() {
+fn own_client_calls_reach_no_other_client() {
     let mut world = World::new(32);
     let own = world.spawn(AVATAR, -20.0, Some(1));
     let other = world.spawn(AVATAR, -25.0, Some(2));
@@ -95,7 +95,7 @@ fn what_is_said_to_the_own_client_is_said_to_nobody_else() {
 }
 
 #[test]
-fn a_client_that_comes_back_is_sent_only_what_is_missing() {
+fn a_resuming_client_receives_only_the_differences() {
     let mut world = World::new(33);
     let own = world.spawn(AVATAR, -20.0, Some(1));
     let near = world.spawn(AVATAR, 5.0, None);
@@ -123,7 +123,7 @@ fn a_client_that_comes_back_is_sent_only_what_is_missing() {
 }
 
 #[test]
-fn a_client_that_was_away_for_too_long_is_shown_everything_anew() {
+fn a_client_absent_too_long_receives_a_full_refresh() {
     let mut world = World::new(34);
     let own = world.spawn(AVATAR, -20.0, Some(1));
     let near = world.spawn(AVATAR, 5.0, None);
@@ -142,7 +142,7 @@ fn a_client_that_was_away_for_too_long_is_shown_everything_anew() {
 }
 
 #[test]
-fn much_at_once_is_shown_whole() {
+fn a_large_update_is_shown_completely() {
     let mut world = World::new(35);
     let own = world.spawn(AVATAR, -20.0, Some(1));
     let other = world.spawn(AVATAR, -25.0, Some(2));
@@ -161,7 +161,7 @@ fn much_at_once_is_shown_whole() {
 }
 
 #[test]
-fn what_concerns_others_does_not_make_a_client_fall_behind() {
+fn events_of_other_entities_do_not_delay_a_client() {
     let mut world = World::new(36);
     let own = world.spawn(AVATAR, -20.0, Some(1));
     world.spawn(AVATAR, -25.0, Some(2));
@@ -180,7 +180,7 @@ fn what_concerns_others_does_not_make_a_client_fall_behind() {
 }
 
 #[test]
-fn a_client_that_lost_the_last_frame_finds_out() {
+fn a_client_detects_the_loss_of_the_last_frame() {
     let mut world = World::new(37);
     let own = world.spawn(AVATAR, -20.0, Some(1));
     let near = world.spawn(AVATAR, -25.0, None);
@@ -202,7 +202,7 @@ fn a_client_that_lost_the_last_frame_finds_out() {
 }
 
 #[test]
-fn movements_that_are_not_volatile_are_told_for_certain() {
+fn non_volatile_movements_are_sent_reliably() {
     let mut world = World::new(38);
     world.spawn(AVATAR, -20.0, Some(1));
     let statue = world.spawn(STATUE, -25.0, Some(2));
@@ -237,7 +237,7 @@ fn a_crowd_that_moves_fits_datagrams() {
 }
 
 #[test]
-fn what_a_client_cannot_mean_moves_nothing() {
+fn invalid_client_movements_are_ignored() {
     let mut world = World::new(40);
     let entity = world.spawn(AVATAR, -20.0, Some(1));
     let other = world.spawn(AVATAR, -25.0, Some(2));
@@ -300,7 +300,7 @@ fn there_is_a_witness_only_while_there_is_a_client() {
 }
 
 #[test]
-fn a_view_survives_a_take_over_without_anybody_going_and_coming_back() {
+fn a_view_survives_a_take_over_without_leave_and_enter() {
     let mut world = World::new(42);
     let own = world.spawn(AVATAR, -20.0, Some(1));
     let (near, beyond) = (world.spawn(AVATAR, -30.0, None), world.spawn(AVATAR, 15.0, None));
@@ -335,7 +335,7 @@ fn a_view_survives_a_take_over_without_anybody_going_and_coming_back() {
 }
 
 #[test]
-fn what_was_in_view_within_the_hysteresis_stays_in_view_with_a_new_holder() {
+fn entities_within_the_hysteresis_stay_in_view_at_a_take_over() {
     let mut world = World::new(44);
     world.spawn(AVATAR, -30.0, Some(1));
     let (own_side, beyond) = (world.spawn(AVATAR, -68.0, None), world.spawn(AVATAR, 8.0, None));
@@ -354,7 +354,7 @@ fn what_was_in_view_within_the_hysteresis_stays_in_view_with_a_new_holder() {
 }
 
 #[test]
-fn where_something_came_to_rest_is_told_again_in_case_it_was_lost() {
+fn a_resting_position_is_resent() {
     let mut world = World::new(45);
     world.spawn(AVATAR, -20.0, Some(1));
     world.spawn(AVATAR, -25.0, Some(2));
@@ -370,7 +370,7 @@ fn where_something_came_to_rest_is_told_again_in_case_it_was_lost() {
 }
 
 #[test]
-fn stamps_of_somebody_else_or_of_an_earlier_view_begin_nothing() {
+fn stamps_of_another_client_or_an_earlier_view_are_ignored() {
     let mut world = World::new(43);
     let entity = world.spawn(AVATAR, -20.0, Some(1));
     world.run(500);
@@ -397,13 +397,13 @@ fn stamps_of_somebody_else_or_of_an_earlier_view_begin_nothing() {
 
 /// 20,000 bit/s leave 222 bytes of a tick for anything but headers.
 #[test]
-fn a_client_is_shown_no_more_than_its_line_carries_the_nearest_first_and_in_the_end_all() {
+fn bandwidth_limits_updates_nearest_first_and_all_arrive() {
     fill_lines(Movements::Plain, 20_000, 222);
 }
 
 /// 4,800 bit/s leave 32 bytes, which is too little for the movements of 60 entities even in the compact format.
 #[test]
-fn the_same_holds_where_movements_take_few_bytes() {
+fn bandwidth_limits_hold_for_predicted_movements() {
     let predicted = World::new(1).movements;
     fill_lines(predicted, 4_800, 32);
 }
@@ -446,7 +446,7 @@ fn fill_lines(movements: Movements, bits: u32, per_tick: usize) {
     assert!(near > middle && middle > far && far > 0, "{near}, {middle}, {far}");
     assert!(
         others.iter().all(|other| client.moves.contains_key(other)),
-        "somebody is starved"
+        "an entity is starved"
     );
     world.set_lively(false);
     world.run(60_000);
@@ -455,7 +455,7 @@ fn fill_lines(movements: Movements, bits: u32, per_tick: usize) {
 
 /// Has an entity change a property that others see only from near by.
 fn set(world: &mut World, entity: EntityId, property: &'static str, value: i64) {
-    let errand = move |context: &mut Context<'_>| context.set(property, Value::Int(value)).expect("it has it");
+    let errand = move |context: &mut Context<'_>| context.set(property, Value::Int(value)).expect("the method exists");
     run(world, entity, Box::new(errand));
 }
 
@@ -463,19 +463,19 @@ fn set(world: &mut World, entity: EntityId, property: &'static str, value: i64) 
 fn append(world: &mut World, entity: EntityId, property: &'static str, value: i64) {
     let errand = move |context: &mut Context<'_>| {
         let appended = context.append(property, &Path::default(), Value::Int(value));
-        appended.expect("it has it");
+        appended.expect("the method exists");
     };
     run(world, entity, Box::new(errand));
 }
 
 fn run(world: &mut World, entity: EntityId, errand: Errand) {
-    *world.game.errand.lock().expect("no test panics with it") = Some(errand);
+    *world.game.errand.lock().expect("the lock is not poisoned") = Some(errand);
     act(world, entity, ERRAND);
     world.run(300);
 }
 
 #[test]
-fn details_are_told_from_near_by_and_who_comes_closer_is_told_what_has_changed() {
+fn details_are_sent_within_their_distance_and_refreshed_on_approach() {
     let mut world = World::of(47, detailed_schema());
     world.spawn(AVATAR, -40.0, Some(1));
     let other = world.spawn(AVATAR, -15.0, Some(2));
@@ -534,7 +534,7 @@ fn details_are_told_from_near_by_and_who_comes_closer_is_told_what_has_changed()
 }
 
 #[test]
-fn what_happened_to_a_detail_before_it_was_told_is_not_told_after_it() {
+fn detail_changes_before_the_refresh_are_not_resent() {
     let mut world = World::of(50, detailed_schema());
     world.spawn(AVATAR, -40.0, Some(1));
     let other = world.spawn(AVATAR, -30.0, Some(2));
@@ -551,7 +551,7 @@ fn what_happened_to_a_detail_before_it_was_told_is_not_told_after_it() {
 }
 
 #[test]
-fn who_comes_back_is_shown_only_what_has_happened_meanwhile() {
+fn a_returning_entity_is_shown_with_its_differences() {
     let mut world = World::of(48, detailed_schema());
     world.spawn(AVATAR, -80.0, Some(1));
     let other = world.spawn(AVATAR, -78.0, Some(2));
@@ -578,7 +578,7 @@ fn who_comes_back_is_shown_only_what_has_happened_meanwhile() {
 }
 
 #[test]
-fn details_are_right_while_everybody_walks_about_and_cells_die() {
+fn details_are_correct_under_movement_and_crashes() {
     let mut world = World::of(49, detailed_schema());
     let count = 12u8;
     let all: Vec<EntityId> = (0..count)

@@ -283,7 +283,7 @@ impl World {
                     }
                 }
                 Output::WantIds => {}
-                other => panic!("nobody asked for {other:?}"),
+                other => panic!("unexpected {other:?}"),
             }
         }
     }
@@ -385,10 +385,7 @@ impl World {
     /// Creates an entity without a base on the cell that is responsible.
     pub(crate) fn spawn_creature(&mut self, x: f32) {
         let place = place(x, 0.0);
-        let owner = self
-            .map
-            .owner_at(SPACE, place.position)
-            .expect("somebody is responsible");
+        let owner = self.map.owner_at(SPACE, place.position).expect("a cell is responsible");
         self.tell_cell(
             owner,
             CellInput::Create {
@@ -480,10 +477,10 @@ pub(crate) fn have(
     entity: EntityId,
     errand: impl FnOnce(&mut annals_node::Context<'_>) + Send + 'static,
 ) {
-    *world.game.errand.lock().expect("nobody panics with it") = Some(Box::new(errand));
+    *world.game.errand.lock().expect("the lock is not poisoned") = Some(Box::new(errand));
     world.call(entity, crate::game::ACT, vec![Value::UInt(crate::game::ERRAND)]);
     for _ in 0..100 {
-        if world.game.errand.lock().expect("nobody panics with it").is_none() {
+        if world.game.errand.lock().expect("the lock is not poisoned").is_none() {
             return;
         }
         world.run(10);

@@ -97,7 +97,7 @@ impl Run {
                     }
                 }
                 Output::Frame(body) => self.server.write(body),
-                Output::Datagram(_) => panic!("nobody walks in this test"),
+                Output::Datagram(_) => panic!("no entity moves in this test"),
                 Output::Disconnect(_) => self.server.hang_up(),
             }
         }
@@ -176,7 +176,7 @@ impl Run {
                 );
                 self.shown.insert(key, number);
             }
-            other => panic!("seed {seed}: nothing in this test leads to {other:?}"),
+            other => panic!("seed {seed}: unexpected {other:?}"),
         }
     }
 
@@ -227,7 +227,7 @@ impl Run {
 }
 
 #[test]
-fn the_client_sees_the_truth_and_calls_happen_once() {
+fn the_client_view_is_correct_and_calls_take_effect_once() {
     let mut troubles: BTreeMap<&'static str, u64> = BTreeMap::new();
     let (mut holes, mut resumed, mut old_epochs, mut resent, mut calls) = (0, 0, 0, 0, 0);
     for seed in 0..SEEDS {

@@ -254,7 +254,7 @@ impl Server {
                 self.send(&answer);
             }
             ToServer::Call(call) => self.bus.push_back(Message::Call(call)),
-            ToServer::Bye => panic!("nobody leaves in this test"),
+            ToServer::Bye => panic!("no client leaves in this test"),
         }
     }
 

@@ -93,12 +93,12 @@ async fn unsigned(store: &Store, extent: Extent) -> Result<Vec<Alarm>, NoAnswer>
         Ok(Verification { newest: Some(_), .. }) => None,
         Ok(_) => Some(Alarm {
             what: "Nothing of the archive is signed.".to_owned(),
-            advice: "Without a signed checkpoint there is no evidence, and somebody with the files can have written them anew. \
-                     Have annals-signer run.",
+            advice: "Without a signed checkpoint there is no evidence, and a person with the files can have \
+                rewritten them. Run annals-signer.",
         }),
         Err(NoAnswer::Wrong(what)) => Some(Alarm {
             what: format!("The archive is not what was signed: {what}."),
-            advice: "Leave everything as it is, and have somebody run annals log verify.",
+            advice: "Leave everything as it is, and have an operator run annals log verify.",
         }),
         Err(other) => return Err(other),
     };
@@ -115,8 +115,12 @@ async fn holes_in(store: &Store) -> Result<Vec<Alarm>, NoAnswer> {
     for (key, value) in &page.rows {
         let ((owner, first), hole) = (Hole::place(key)?, Hole::decode(value)?);
         alarms.push(Alarm {
-            what: format!("The log of owner {owner} has a hole: batch {first} is missing, and batch {} follows.", hole.until),
-            advice: "What was logged there is not in the archive. annals log verify says more, and an operator decides.",
+            what: format!(
+                "The log of owner {owner} has a hole: batch {first} is missing, and batch {} follows.",
+                hole.until
+            ),
+            advice: "The missing batches are not in the archive. annals log verify has details, and an operator \
+                decides.",
         });
     }
     Ok(alarms)
@@ -146,7 +150,7 @@ fn of_process(process: &Instance) -> Option<Alarm> {
     // A standby director is expected not to be ready.
     let is_expected = report.ready || service == "director";
     (!is_expected).then(|| Alarm {
-        what: format!("A process of {service} does not do its work: {}.", report.readiness),
-        advice: "Its log says more; whoever looks after the realm sees to it.",
+        what: format!("A process of {service} is not working: {}.", report.readiness),
+        advice: "Its log has details; notify the realm's operator.",
     })
 }

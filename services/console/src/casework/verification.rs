@@ -79,9 +79,7 @@ impl Verification {
             Some((_, note)) => {
                 let trusted = trust.check(&note).map_err(|error| {
                     let why = Chain(&error);
-                    NoAnswer::Wrong(format!(
-                        "the newest checkpoint in the store is not to be believed: {why}"
-                    ))
+                    NoAnswer::Wrong(format!("the newest checkpoint in the store cannot be trusted: {why}"))
                 })?;
                 Some(continued((&mut prover, verified), trusted, &note).await?)
             }
@@ -115,7 +113,7 @@ async fn continued(
     if there < head.size {
         let size = head.size;
         return Err(NoAnswer::Wrong(format!(
-            "the archive has {there} batches, and a checkpoint of {size} is signed: it was rolled back"
+            "the archive has {there} batches, and the signed checkpoint has {size}: it was rolled back"
         )));
     }
     let found = prover.root(head.size).await?;
@@ -131,7 +129,7 @@ async fn continued(
     verify_consistency(earlier, later, &proof).map_err(|error| {
         let (size, verified) = (head.size, verified.size);
         NoAnswer::Wrong(format!(
-            "the {verified} batches that were verified and the checkpoint of {size} are not shown to be one history: {error}"
+            "the {verified} verified batches and the checkpoint of {size} are not proven to be one history: {error}"
         ))
     })?;
     Ok(Checked {

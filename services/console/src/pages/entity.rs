@@ -36,8 +36,11 @@ pub(crate) fn page(found: &EntityAt, began: WallTime, at: Option<&str>) -> Marku
         section aria-labelledby="around" {
             h2 #around { "What happened around that" }
             (around(found))
-            @for (owner, batch) in &found.log.let_go {
-                p.quiet { "Of what owner " (owner) " did up to batch " (batch) " retention has let go: some of the entity's events were there." }
+            @for (owner, batch) in &found.log.deleted {
+                p.quiet {
+                    "Retention deleted the events of owner " (owner) " up to batch " (batch)
+                    ": some of them were of this entity."
+                }
             }
         }
     }

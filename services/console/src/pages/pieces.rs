@@ -110,7 +110,7 @@ pub(crate) fn outcome(outcome: Outcome) -> Markup {
 /// Entity that asked, its call and where that is recorded, and the identity behind the session.
 pub(crate) fn asker(cited: &Cited, known: &Known) -> Markup {
     let Some(asked) = &cited.asked else {
-        return html! { "nobody: time was over" };
+        return html! { "nobody: time expired" };
     };
     let warrant = cited.entry.order.as_ref().and_then(Order::warrant);
     let call = asked.call.as_ref();
@@ -291,7 +291,7 @@ pub(crate) fn evidence(address: &str, form: &str, receipt: bool) -> Markup {
         section.evidence aria-labelledby="evidence" {
             h2 #evidence { "Hand it on" }
             p {
-                "The bundle has this answer in words and everything that somebody needs to check it without the realm, with "
+                "The bundle has this answer in words and everything needed to check it without the realm, with "
                 code { "annals-verify" } "."
             }
             p.actions {
@@ -299,7 +299,7 @@ pub(crate) fn evidence(address: &str, form: &str, receipt: bool) -> Markup {
                 @if receipt { a.button.second href={ (address) "/receipt" } download { "Download the receipt" } }
             }
             details {
-                summary { "Lead to a checkpoint that somebody has kept" }
+                summary { "Link the bundle to a kept checkpoint" }
                 form action={ (address) "/bundle" } method="post" enctype="multipart/form-data" {
                     (checkpoint(form))
                     button type="submit" { "Download the bundle that leads to it" }
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_listed_is_counted() {
+    fn omitted_items_are_counted() {
         let of = |kinds: u32, items: u64| {
             let units = (1..=kinds).map(|kind| (AssetKind(kind), 5));
             // Kinds with an amount of zero are neither listed nor counted.

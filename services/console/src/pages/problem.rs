@@ -14,7 +14,7 @@ pub(crate) fn missing() -> Markup {
 pub(crate) fn role(role: Role) -> Markup {
     html! {
         h1 { "Not for your role" }
-        p { "You are logged in as " (role) ". What happened between players is for auditors to look at." }
+        p { "You are logged in as " (role) ". Only auditors can see what happened between players." }
     }
 }
 
@@ -22,7 +22,10 @@ pub(crate) fn unlogged() -> Markup {
     html! {
         div.alarm role="alert" {
             h1 { "Nothing can be shown" }
-            p { "Each view is written down before it is shown, and this one could not be. Whoever runs this console finds the reason in its log." }
+            p {
+                "Each view is recorded before it is shown, and this one cannot be recorded. The reason is in the "
+                "console's log."
+            }
         }
     }
 }
@@ -33,8 +36,11 @@ pub(crate) fn no_answer(why: &NoAnswer, is_repeated: bool) -> Markup {
         NoAnswer::Wrong(what) => wrong(what),
         NoAnswer::Verifying { leaves, of } => html! {
             h1 { "Being verified" }
-            p role="status" { "What has come to the archive is verified before anything is answered from it: " (leaves) " of " (of) " batches. "
-                @if is_repeated { "This page asks again by itself." } @else { "Nothing was done with what you have sent: go back, and send it again in a moment." }
+            p role="status" {
+                "New batches of the archive are verified before any question is answered: " (leaves) " of " (of)
+                " batches. "
+                @if is_repeated { "This page reloads automatically." }
+                @else { "Your form was not processed: go back, and send it again in a moment." }
             }
             @if *of > 0 { progress value=(leaves) max=(of) aria-label="Batches verified" {} }
         },
@@ -64,13 +70,19 @@ pub(super) fn wrong(what: &str) -> Markup {
         div.alarm role="alert" {
             h1 { "This does not verify" }
             p.first { (sentence(what)) }
-            p { "That is the first thing that is not as it was. What an answer would rest on cannot be relied upon, so there is none." }
+            p {
+                "This is the first data that was changed. The question is not answered, because the answer would rest "
+                "on it."
+            }
         }
         section {
             h2 { "What to do" }
             ol {
                 li { "Leave everything as it is: the archive, its backups, and this console's folder." }
-                li { "Have somebody run " code { "annals log verify" } ", which names all that is wrong, and compare with a checkpoint that was kept elsewhere." }
+                li {
+                    "Have an operator run " code { "annals log verify" }
+                    ", which names all faults, and compare with a checkpoint that was kept elsewhere."
+                }
                 li { "Ask again from a backup that verifies." }
             }
         }

@@ -7,7 +7,7 @@ use super::{case, pieces, problem, trade};
 use crate::{
     cases::Case,
     casework::{Home, Meant, NoAnswer},
-    site::Found,
+    site::SearchResult,
 };
 
 pub(crate) fn home(found: Result<&Home, &NoAnswer>, cases: &[Case], form: &str) -> Markup {
@@ -38,7 +38,7 @@ pub(crate) fn home(found: Result<&Home, &NoAnswer>, cases: &[Case], form: &str) 
                     tr { th scope="row" { "an account" } td { code { "merlin" } } td { "what it has had, and what was done with it" } }
                     tr { th scope="row" { "a stored entity" } td { code { "stored:17" } } td { "the same of any account or character" } }
                     tr { th scope="row" { "an entity" } td { code { "1048580" } " or " code { "entity 1048580" } } td { "what it was at any moment" } }
-                    tr { th scope="row" { "a session" } td { code { "session 2097153" } } td { "who was behind it, and from which address" } }
+                    tr { th scope="row" { "a session" } td { code { "session 2097153" } } td { "the client's account and address" } }
                 }
             }
         }
@@ -50,7 +50,11 @@ fn alarms(home: &Home) -> Markup {
     html! {
         section aria-labelledby="alarms" {
             h2 #alarms { "Alarms" }
-            @if home.alarms.is_empty() { p.quiet { "None: the archive verifies, it is what was signed, and no log is known to have a hole." } }
+            @if home.alarms.is_empty() {
+                p.quiet {
+                    "None: the archive verifies, it matches the signed checkpoint, and no log is known to have a hole."
+                }
+            }
             @else {
                 ul.lines.alarms {
                     @for alarm in &home.alarms { li { b { (alarm.what) } br; (alarm.advice) } }
@@ -105,7 +109,7 @@ pub(crate) fn nothing(typed: &str) -> Markup {
     }
 }
 
-pub(crate) fn several(typed: &str, found: &[Found]) -> Markup {
+pub(crate) fn several(typed: &str, found: &[SearchResult]) -> Markup {
     html! {
         h1 { "Several things are called " (typed) }
         ul.found {
@@ -116,7 +120,7 @@ pub(crate) fn several(typed: &str, found: &[Found]) -> Markup {
     }
 }
 
-fn said(found: &Found) -> String {
+fn said(found: &SearchResult) -> String {
     match (found.what, &found.name) {
         (Meant::Account(holder), Some(name)) => format!("the account {name}, stored entity {holder}"),
         (Meant::Account(holder), None) => format!("stored entity {holder}"),

@@ -10,9 +10,12 @@ use super::pieces;
 pub(crate) fn page(session: SessionId, came: &[CameIn]) -> Markup {
     html! {
         h1 { "Client session " (session) }
-        p.lead { "A session is one client's, from its log-in on. Each time that the client came in, its address was written down, sealed under a key of its player." }
+        p.lead {
+            "A session is one client's, from its log-in on. The address of each connection is recorded, sealed under "
+            "a key of the player."
+        }
         section aria-labelledby="came" {
-            h2 #came { "Who was behind it" }
+            h2 #came { "Client of the session" }
             div.scroll tabindex="0" role="region" aria-labelledby="came" {
                 table {
                     thead { tr { th scope="col" { "When" } th scope="col" { "Who, and from where" } th scope="col" { "Account" } th scope="col" { "Event" } } }

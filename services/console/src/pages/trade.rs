@@ -70,8 +70,10 @@ fn result(trade: &Trade, stage: TradeStage, terms: Terms<'_>) -> Markup {
                 (SETTLED, None) => p { "It was settled with nothing on the table." },
                 (TradeStage::Refused(reason), _) => p { "The proposal was refused, and so there was no trade: " (reason) "." },
                 (TradeStage::Begun(Stage::Open), _) => p { "It is open: nothing has changed hands." },
-                (TradeStage::Begun(Stage::Cancelled), _) => p { "It was cancelled: whatever lay on the table went back." },
-                (TradeStage::Begun(Stage::Expired), _) => p { "Its time was over: whatever lay on the table went back." },
+                (TradeStage::Begun(Stage::Cancelled), _) => p {
+                    "It was cancelled: the assets on the table were returned."
+                },
+                (TradeStage::Begun(Stage::Expired), _) => p { "It expired: the assets on the table were returned." },
             }
         }
     }

@@ -11,12 +11,38 @@ pub(crate) fn page(found: &Verification, form: &str) -> Markup {
     let Extent { leaves, root, entry } = found.extent;
     html! {
         h1 { "Verification" }
-        p.lead { "Before anything is answered, all that has come to the archive is read and checked. This is what was found." }
+        p.lead {
+            "Before a question is answered, all new batches of the archive are read and checked. This is the result."
+        }
         ol.checks {
-            li.done { h2 { "Each batch is what was written" } p { (pieces::count(leaves)) " batches: the bytes of each against the hashes in its header, and its events against their tree." } }
-            li.done { h2 { "Nothing is missing between them" } p { "Each log is whole from its first batch on: every batch has the number that comes next, and names the hash of the one before it." } }
-            li.done { h2 { "The ledger's entries follow one another" } p { (pieces::count(entry.0)) " entries, numbered without a gap. What an answer cites is read from the archive again, and held against the log of whoever asked for it." } }
-            li.done { h2 { "All of it is one tree" } p { "The hashes of all batches come to one root, which is the one that the realm keeps: " (pieces::hash(root)) } }
+            li.done {
+                h2 { "Each batch is unchanged" }
+                p {
+                    (pieces::count(leaves)) " batches: the bytes of each against the hashes in its header, and its "
+                    "events against their tree."
+                }
+            }
+            li.done {
+                h2 { "Nothing is missing between them" }
+                p {
+                    "Each log is complete from its first batch on: every batch has the next number, and names the hash "
+                    "of the one before it."
+                }
+            }
+            li.done {
+                h2 { "The ledger's entries follow one another" }
+                p {
+                    (pieces::count(entry.0)) " entries, numbered without a gap. Each entry that an answer cites is "
+                    "read from the archive again, and compared with the log of the owner that ordered it."
+                }
+            }
+            li.done {
+                h2 { "All of it is one tree" }
+                p {
+                    "The hashes of all batches have one root, which is the one that the realm stores: "
+                    (pieces::hash(root))
+                }
+            }
             (signed(found.newest.as_ref()))
             (kept(found.kept.as_ref()))
         }
@@ -41,7 +67,7 @@ fn signed(newest: Option<&Checked>) -> Markup {
             }
             details {
                 summary { "The checkpoint, to be kept elsewhere" }
-                p { "Copy it to where nobody of the realm can change it. With it, whatever is changed later shows." }
+                p { "Copy it to a place outside the realm. With it, any later change can be detected." }
                 div.scroll tabindex="0" role="region" aria-label="The checkpoint" { pre { (newest.note) } }
             }
         }
@@ -52,7 +78,7 @@ fn kept(kept: Option<&Kept>) -> Markup {
     match kept {
         Some(Kept::Continued(kept)) => html! {
             li.done #kept {
-                h2 { "It continues what you have kept" }
+                h2 { "It continues the checkpoint that you kept" }
                 p role="status" {
                     "Your checkpoint is of " (pieces::count(kept.head.size)) " batches, and signed with " (key_names(&kept.signed))
                     ". The archive still begins with exactly these: nothing among them was changed, taken out or put in since you have it."
@@ -61,14 +87,21 @@ fn kept(kept: Option<&Kept>) -> Markup {
         },
         Some(Kept::Unbelieved(why)) => html! {
             li.bad #kept {
-                h2 { "What you have given shows nothing" }
-                p role="alert" { "It is not a checkpoint of this log, signed by one of its keys: " (why) ". Nothing follows from it, neither good nor bad, unless you are sure that it is what was kept: then the log's keys were replaced." }
+                h2 { "The given checkpoint proves nothing" }
+                p role="alert" {
+                    "It is not a checkpoint signed by one of this log's keys: " (why)
+                    ". It proves nothing, unless you are sure that it is the kept checkpoint: then the log's keys were "
+                    "replaced."
+                }
             }
         },
         None => html! {
             li.open {
-                h2 { "What nobody here can know" }
-                p { "Whoever has the realm's key and its files can have written all of this anew, from the first batch on. A checkpoint that somebody keeps elsewhere shows whether that has happened: give it below." }
+                h2 { "What this check cannot show" }
+                p {
+                    "A person with the realm's key and its files can have rewritten all of this, from the first batch "
+                    "on. A checkpoint kept elsewhere shows whether that has happened: give it below."
+                }
             }
         },
     }
@@ -100,7 +133,7 @@ fn keys(keys: &[(u64, VerifierKey)]) -> Markup {
         @if !keys.is_empty() {
             section aria-labelledby="keys" {
                 h2 #keys { "The log's keys" }
-                p { "Compare them with what you have from elsewhere: anybody can make a key." }
+                p { "Compare them with keys from an independent source: anyone can create a key." }
                 div.scroll tabindex="0" role="region" aria-labelledby="keys" {
                     table {
                         thead { tr { th scope="col" { "From batch" } th scope="col" { "Key" } } }

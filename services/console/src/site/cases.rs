@@ -19,7 +19,7 @@ use crate::{
     casework::NoAnswer,
     pages::{Page, case as page},
     sessions::same,
-    views::Seen,
+    views::ViewRecord,
 };
 
 /// Form that opens a case.
@@ -76,7 +76,7 @@ pub(super) async fn open(
         return unclear(&visitor, OLD_FORM);
     }
     let about = Some(sent.about).filter(|about| !about.is_empty());
-    let act = move |site: &Site, seen: Seen<'_>| {
+    let act = move |site: &Site, seen: ViewRecord<'_>| {
         site.views
             .open_case(clock::wall(), seen, about.as_deref(), sent.text.trim())
     };
@@ -95,7 +95,7 @@ pub(super) async fn write(
     if !same(&sent.form, &visitor.form) {
         return unclear(&visitor, OLD_FORM);
     }
-    let act = move |site: &Site, seen: Seen<'_>| {
+    let act = move |site: &Site, seen: ViewRecord<'_>| {
         let written = site
             .views
             .go_on_with_case(clock::wall(), seen, (number, act), sent.text.trim());
@@ -118,12 +118,12 @@ const OLD_FORM: &str = "This form was too old, or not from here. Load the page a
 /// Performs a step, and redirects to the case.
 async fn done<F>(site: &Arc<Site>, visitor: &Visitor, act: F) -> Response
 where
-    F: FnOnce(&Site, Seen<'_>) -> Result<u64, CaseError> + Send + 'static,
+    F: FnOnce(&Site, ViewRecord<'_>) -> Result<u64, CaseError> + Send + 'static,
 {
     let (shared, who, from) = (Arc::clone(site), visitor.name.clone(), visitor.from.clone());
     let role = visitor.role.to_string();
     let writing = tokio::task::spawn_blocking(move || {
-        let seen = Seen {
+        let seen = ViewRecord {
             who: &who,
             role: &role,
             from: &from,

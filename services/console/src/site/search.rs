@@ -92,8 +92,8 @@ pub(super) async fn find(
 }
 
 /// A search as it is recorded: by its results, as the text may be a name, which could never be deleted.
-fn led_to(found: Option<&Answered<Vec<Found>>>) -> String {
-    let found = found.map(|answered| answered.answer.iter().map(Found::address).collect::<Vec<_>>());
+fn led_to(found: Option<&Answered<Vec<SearchResult>>>) -> String {
+    let found = found.map(|answered| answered.answer.iter().map(SearchResult::address).collect::<Vec<_>>());
     match found {
         None => format!("GET {SEARCH}, which had no answer"),
         Some(found) if found.is_empty() => format!("GET {SEARCH}, which found nothing"),
@@ -102,13 +102,13 @@ fn led_to(found: Option<&Answered<Vec<Found>>>) -> String {
 }
 
 /// A search result.
-pub(crate) struct Found {
+pub(crate) struct SearchResult {
     pub(crate) what: Meant,
     /// Name by which an account was found.
     pub(crate) name: Option<String>,
 }
 
-impl Found {
+impl SearchResult {
     /// Address of its page. It contains no name: browsers and the views keep addresses.
     pub(crate) fn address(&self) -> String {
         match self.what {
@@ -121,12 +121,12 @@ impl Found {
     }
 }
 
-async fn look(site: &Site, typed: &str) -> Result<Answered<Vec<Found>>, NoAnswer> {
+async fn look(site: &Site, typed: &str) -> Result<Answered<Vec<SearchResult>>, NoAnswer> {
     let existing = site.casework.existing(candidates(typed)).await?;
-    let mut found: Vec<Found> = existing
+    let mut found: Vec<SearchResult> = existing
         .answer
         .iter()
-        .map(|what| Found {
+        .map(|what| SearchResult {
             what: *what,
             name: None,
         })
@@ -135,7 +135,7 @@ async fn look(site: &Site, typed: &str) -> Result<Answered<Vec<Found>>, NoAnswer
     if let Some(holder) = site.casework.named(name).await? {
         let (what, name) = (Meant::Account(holder), Some(name.to_owned()));
         found.retain(|found| found.what != what);
-        found.push(Found { what, name });
+        found.push(SearchResult { what, name });
     }
     Ok(existing.with(found))
 }
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_typed_is_what_may_be_meant() {
+    fn search_text_is_classified_by_its_form() {
         let trade = Meant::Trade(TradeId(TransferId {
             asker: EntityId(5),
             number: TransferNumber(1),

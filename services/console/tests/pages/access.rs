@@ -37,7 +37,7 @@ async fn console() -> Console {
 }
 
 #[tokio::test]
-async fn nobody_sees_anything_who_has_not_logged_in() {
+async fn nothing_is_shown_without_a_log_in() {
     let console = console().await;
     let mut nobody = Visitor::new(&console);
     for address in GUARDED {
@@ -52,7 +52,7 @@ async fn nobody_sees_anything_who_has_not_logged_in() {
 }
 
 #[tokio::test]
-async fn whoever_logs_in_goes_where_they_wanted() {
+async fn a_log_in_redirects_to_the_requested_page() {
     let console = console().await;
     let mut iris = Visitor::new(&console);
     let shown = iris.log_in("iris", PASSWORD).await;
@@ -94,7 +94,7 @@ async fn whoever_logs_in_goes_where_they_wanted() {
 }
 
 #[tokio::test]
-async fn guesses_are_few() {
+async fn password_guesses_are_limited() {
     let console = console().await;
     let mut eve = Visitor::new(&console);
     for name in ["iris", "nobody"] {
@@ -112,7 +112,7 @@ async fn guesses_are_few() {
 }
 
 #[tokio::test]
-async fn a_form_of_another_site_logs_nobody_in() {
+async fn cross_site_log_in_forms_are_rejected() {
     let console = console().await;
     let mut iris = Visitor::new(&console);
     let form = iris.get("/login").await.field("form");
@@ -132,7 +132,7 @@ async fn a_form_of_another_site_logs_nobody_in() {
 }
 
 #[tokio::test]
-async fn operators_see_nothing_of_what_players_did() {
+async fn operators_see_no_player_actions() {
     let console = console().await;
     let mut otto = Visitor::named(&console, "otto").await;
     for address in GUARDED {
@@ -159,7 +159,7 @@ async fn operators_see_nothing_of_what_players_did() {
 }
 
 #[tokio::test]
-async fn whoever_is_removed_or_changed_is_logged_out() {
+async fn removed_and_changed_users_are_logged_out() {
     let console = console().await;
     for change in [true, false] {
         let mut iris = Visitor::named(&console, "iris").await;
@@ -177,7 +177,7 @@ async fn whoever_is_removed_or_changed_is_logged_out() {
 }
 
 #[tokio::test]
-async fn nothing_is_shown_that_cannot_be_written_down() {
+async fn nothing_is_shown_if_the_access_log_cannot_be_written() {
     let signed = Signed::play(1, 60).await;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("views.log");
@@ -197,7 +197,7 @@ async fn nothing_is_shown_that_cannot_be_written_down() {
 }
 
 #[tokio::test]
-async fn passwords_are_those_that_were_given() {
+async fn only_the_configured_passwords_are_accepted() {
     let mut people = People::default();
     people.add("iris", Role::Auditor, PASSWORD).expect("new");
     let (passwords, iris) = (Passwords::default(), people.named("iris"));

@@ -94,7 +94,7 @@ async fn a_trade_is_shown_with_both_inventories_before_and_after_each_step() {
 }
 
 #[tokio::test]
-async fn an_item_is_shown_with_all_who_have_had_it() {
+async fn an_item_is_shown_with_all_its_owners() {
     let signed = Signed::play(310, 200).await;
     let game = &signed.game;
     let console = Console::over(&game.store).await;
@@ -120,7 +120,7 @@ async fn an_item_is_shown_with_all_who_have_had_it() {
 }
 
 #[tokio::test]
-async fn an_account_is_shown_step_by_step_each_once() {
+async fn an_account_is_shown_with_each_step_once() {
     let signed = Signed::play(320, 400).await;
     let game = &signed.game;
     let console = Console::over(&game.store).await;
@@ -150,7 +150,7 @@ async fn an_account_is_shown_step_by_step_each_once() {
 }
 
 #[tokio::test]
-async fn one_box_leads_to_what_is_meant() {
+async fn one_search_box_finds_every_kind_of_object() {
     let signed = Signed::play(330, 200).await;
     let game = &signed.game;
     let console = Console::over(&game.store).await;
@@ -206,7 +206,7 @@ pub(crate) fn escaped(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_players_write_is_never_more_than_text() {
+async fn player_text_is_escaped() {
     let signed = Signed::play(340, 120).await;
     let console = Console::over(&signed.game.store).await;
     let mut iris = Visitor::named(&console, "iris").await;
@@ -236,7 +236,7 @@ async fn what_players_write_is_never_more_than_text() {
 }
 
 #[tokio::test]
-async fn a_changed_archive_gets_no_answer_but_that() {
+async fn a_changed_archive_gives_only_an_error() {
     let signed = Signed::play(350, 150).await;
     let game = &signed.game;
     let deal: TradeId = game.deals[0].id;
@@ -288,7 +288,7 @@ async fn a_changed_archive_gets_no_answer_but_that() {
 }
 
 #[tokio::test]
-async fn questions_run_beside_one_another_while_the_archive_grows() {
+async fn queries_run_concurrently_while_the_archive_grows() {
     let mut signed = Signed::play(360, 100).await;
     let console = Console::over(&signed.game.store).await;
     let iris = Visitor::named(&console, "iris").await;

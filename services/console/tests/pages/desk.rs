@@ -2,7 +2,7 @@
 
 use annals_console::{
     cases::{Act, CaseError, NOTES, OPEN_CASES, TEXT_BYTES},
-    views::{Seen, ViewLog},
+    views::{ViewLog, ViewRecord},
 };
 use annals_event::ledger::Outcome;
 use annals_evidence::words;
@@ -51,7 +51,7 @@ fn between<'t>(text: &'t str, begin: &str, end: &str) -> &'t str {
 }
 
 #[tokio::test]
-async fn the_desk_begins_with_the_last_trades_the_oldest_first() {
+async fn the_first_page_shows_the_most_recent_trades_oldest_first() {
     let signed = Signed::play(700, 300).await;
     let game = &signed.game;
     let console = Console::over(&game.store).await;
@@ -88,7 +88,7 @@ async fn the_desk_begins_with_the_last_trades_the_oldest_first() {
 }
 
 #[tokio::test]
-async fn alarms_are_what_is_not_as_it_should_be() {
+async fn holes_unsigned_archives_and_failed_verification_are_alarms() {
     let signed = Signed::play(710, 60).await;
     let game = &signed.game;
     let console = Console::over(&game.store).await;
@@ -129,7 +129,7 @@ async fn alarms_are_what_is_not_as_it_should_be() {
 }
 
 #[tokio::test]
-async fn an_account_is_headed_by_its_name_until_it_is_forgotten() {
+async fn an_account_is_titled_by_its_name_until_erasure() {
     let mut signed = Signed::play(720, 120).await;
     log_in(&mut signed.game, NAME).await;
     signed.sign().await;
@@ -180,7 +180,7 @@ async fn an_account_is_headed_by_its_name_until_it_is_forgotten() {
 }
 
 #[tokio::test]
-async fn a_kind_is_called_what_it_was_called_then() {
+async fn a_kind_has_the_name_of_its_time() {
     let mut signed = Signed::play(730, 60).await;
     let before = signed.game.truths.len();
     signed.game.rename("ducat").await;
@@ -217,7 +217,7 @@ async fn a_kind_is_called_what_it_was_called_then() {
 }
 
 #[tokio::test]
-async fn a_case_is_opened_noted_in_and_closed_by_auditors_alone() {
+async fn only_auditors_open_annotate_and_close_cases() {
     let signed = Signed::play(740, 60).await;
     let console = Console::over(&signed.game.store).await;
     let mut iris = Visitor::named(&console, "iris").await;
@@ -303,10 +303,10 @@ async fn refusals(console: &Console, iris: &mut Visitor, form: &str) {
 }
 
 #[test]
-fn cases_are_kept_with_the_views_and_bounded() {
+fn cases_are_stored_with_the_access_log_and_bounded() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("views.log");
-    let seen = Seen {
+    let seen = ViewRecord {
         who: "iris",
         role: "auditor",
         from: "127.0.0.1",

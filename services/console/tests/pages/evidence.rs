@@ -56,7 +56,7 @@ fn verified(shown: &Shown, anchors: &Anchors) -> Verdict {
 }
 
 #[tokio::test]
-async fn what_is_downloaded_is_evidence() {
+async fn downloads_are_valid_evidence() {
     let signed = Signed::play(400, 300).await;
     let console = Console::over(&signed.game.store).await;
     let mut iris = Visitor::named(&console, "iris").await;
@@ -91,7 +91,7 @@ async fn what_is_downloaded_is_evidence() {
 }
 
 #[tokio::test]
-async fn what_is_not_signed_is_no_evidence() {
+async fn unsigned_data_is_not_offered_as_evidence() {
     let mut signed = Signed::play(410, 150).await;
     signed.game.play_on(120).await;
     let console = Console::over(&signed.game.store).await;
@@ -106,7 +106,7 @@ async fn what_is_not_signed_is_no_evidence() {
 }
 
 #[tokio::test]
-async fn a_kept_checkpoint_shows_that_nothing_was_changed() {
+async fn a_kept_checkpoint_confirms_an_unchanged_archive() {
     let mut signed = Signed::play(420, 200).await;
     signed.game.play_on(20).await;
     let kept = signed.sign().await;
@@ -122,7 +122,7 @@ async fn a_kept_checkpoint_shows_that_nothing_was_changed() {
         format!("{leaves} batches"),
         root,
         signed.verifier.to_string(),
-        "What nobody here can know".to_owned(),
+        "What this check cannot show".to_owned(),
     ] {
         assert!(text.contains(&said), "{said}: {text}");
     }
@@ -132,7 +132,7 @@ async fn a_kept_checkpoint_shows_that_nothing_was_changed() {
         let shown = iris.give("/verification", &form, (field, &given)).await;
         assert_eq!(shown.status, StatusCode::OK, "{}", shown.text());
         assert!(
-            shown.text().contains("It continues what you have kept"),
+            shown.text().contains("It continues the checkpoint that you kept"),
             "{}",
             shown.text()
         );
@@ -164,7 +164,7 @@ fn signed_by(key: &SignerKey, size: u64, root: Hash) -> String {
 }
 
 #[tokio::test]
-async fn a_kept_checkpoint_shows_that_something_was_changed() {
+async fn a_kept_checkpoint_reveals_a_changed_archive() {
     let signed = Signed::play(430, 200).await;
     let console = Console::over(&signed.game.store).await;
     let mut iris = Visitor::named(&console, "iris").await;
@@ -192,7 +192,7 @@ async fn a_kept_checkpoint_shows_that_something_was_changed() {
         let shown = iris.give("/verification", &form, ("pasted", &nothing)).await;
         assert_eq!(shown.status, StatusCode::OK);
         assert!(
-            shown.text().contains("What you have given shows nothing"),
+            shown.text().contains("The given checkpoint proves nothing"),
             "{}",
             shown.text()
         );

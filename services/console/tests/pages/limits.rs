@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn every_answer_forbids_what_no_page_needs() {
+async fn every_response_has_restrictive_headers() {
     let signed = Signed::play(500, 120).await;
     let console = Console::over(&signed.game.store).await;
     let mut iris = Visitor::named(&console, "iris").await;
@@ -78,7 +78,7 @@ async fn every_answer_forbids_what_no_page_needs() {
 }
 
 #[tokio::test]
-async fn what_is_too_long_is_refused() {
+async fn overlong_requests_are_refused() {
     let signed = Signed::play(510, 60).await;
     let console = Console::over(&signed.game.store).await;
     let mut iris = Visitor::named(&console, "iris").await;
@@ -100,7 +100,7 @@ async fn what_is_too_long_is_refused() {
 }
 
 #[tokio::test]
-async fn a_socket_serves_pages_until_it_is_to_stop() {
+async fn a_socket_serves_pages_until_shutdown() {
     let signed = Signed::play(520, 60).await;
     let console = Console::over(&signed.game.store).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

@@ -48,7 +48,7 @@ fn parts(world: &World, leaves: usize, entity: EntityId) -> Vec<(OwnerId, String
 }
 
 #[tokio::test]
-async fn an_entity_is_what_it_was_at_the_moment() {
+async fn the_state_of_an_entity_at_a_moment_is_correct() {
     for seed in 0..3 {
         let world = World::generate(MemoryStore::new().store(), seed, STEPS).await;
         let console = Console::over(&world.store).await;
@@ -106,7 +106,7 @@ fn link(html: &str, text: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn links_go_through_all_events_and_back() {
+async fn links_traverse_all_events_in_both_directions() {
     let world = World::generate(MemoryStore::new().store(), 9, STEPS).await;
     let console = Console::over(&world.store).await;
     let mut iris = Visitor::named(&console, "iris").await;

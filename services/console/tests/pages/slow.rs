@@ -95,12 +95,12 @@ fn gated(store: &Store) -> (Store, watch::Sender<Held>, Arc<AtomicBool>) {
 }
 
 #[tokio::test]
-async fn what_is_not_taken_in_yet_is_counted() {
+async fn batches_not_indexed_are_counted() {
     let mut signed = Signed::play(610, 80).await;
     let (store, hold, has_held) = gated(&signed.game.store);
     let console = Console::over(&store).await;
     let mut iris = Visitor::named(&console, "iris").await;
-    let not_yet = "not taken in yet";
+    let not_yet = "not indexed yet";
     let before = iris.get("/item/1").await;
     assert!(before.status == StatusCode::OK && !before.text().contains(not_yet));
 
@@ -115,7 +115,7 @@ async fn what_is_not_taken_in_yet_is_counted() {
     signed.game.play_on(20).await;
     let newer = signed.game.leaves.len() - known;
     assert!(newer > 1);
-    let said = format!("{newer} newer batches are not taken in yet");
+    let said = format!("{newer} newer batches are not indexed yet");
     for (address, status) in [
         ("/item/1", StatusCode::OK),
         ("/account/100", StatusCode::OK),
@@ -136,7 +136,7 @@ async fn what_is_not_taken_in_yet_is_counted() {
 }
 
 #[tokio::test]
-async fn a_browser_asks_again_by_itself_only_where_nothing_was_sent() {
+async fn a_busy_page_reloads_itself_only_after_a_get() {
     let signed = Signed::play(620, 60).await;
     let (store, hold, _) = gated(&signed.game.store);
     let console = Console::over(&store).await;
@@ -149,7 +149,7 @@ async fn a_browser_asks_again_by_itself_only_where_nothing_was_sent() {
         other.give("/verification", &form, ("pasted", "hello"))
     );
     for (shown, again, said) in [
-        (&got, "2", "This page asks again by itself."),
+        (&got, "2", "This page reloads automatically."),
         (&given, "", "go back, and send it again in a moment."),
     ] {
         assert_eq!(shown.status, StatusCode::SERVICE_UNAVAILABLE);

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use annals_console::views::{Head, Seen, ViewLog, ViewsError, check};
+use annals_console::views::{Head, ViewLog, ViewRecord, ViewsError, check};
 use annals_evidence::words;
 use annals_ids::{Hash, WallTime};
 use axum::http::StatusCode;
@@ -15,7 +15,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn each_view_is_written_down_with_who_what_and_when() {
+async fn each_access_is_logged_with_user_page_and_time() {
     let signed = Signed::play(600, 60).await;
     let console = Console::over(&signed.game.store).await;
     let mut iris = Visitor::named(&console, "iris").await;
@@ -52,7 +52,7 @@ async fn each_view_is_written_down_with_who_what_and_when() {
 }
 
 #[tokio::test]
-async fn no_name_of_a_player_is_written_down() {
+async fn no_player_name_is_logged() {
     let signed = Signed::play(605, 60).await;
     let console = Console::over(&signed.game.store).await;
     let mut iris = Visitor::named(&console, "iris").await;
@@ -109,7 +109,7 @@ impl Kept {
         let mut heads = Vec::new();
         for number in 0..count {
             let what = format!("GET /item/{number}?<\"\u{202e}\n>");
-            let seen = Seen {
+            let seen = ViewRecord {
                 who: "iris",
                 role: "auditor",
                 from: "127.0.0.1",
@@ -134,7 +134,7 @@ fn checked(path: &Path, kept: &[Head]) -> Result<Head, ViewsError> {
 }
 
 #[test]
-fn what_was_written_is_what_is_read() {
+fn the_access_log_round_trips() {
     let kept = Kept::of(5);
     let mut seen = Vec::new();
     let head = check(&kept.path(), &kept.heads, |view| seen.push(view.clone())).expect("as it was written");
@@ -151,7 +151,7 @@ fn what_was_written_is_what_is_read() {
     }
     // The file continues where it ended.
     let log = ViewLog::open(&kept.path(), WallTime(9)).expect("opened");
-    let seen = Seen {
+    let seen = ViewRecord {
         who: "ida",
         role: "auditor",
         from: "::1",
@@ -194,7 +194,7 @@ fn a_changed_byte_is_found_wherever_it_is() {
 }
 
 #[test]
-fn lines_that_are_missing_twice_or_out_of_order_are_found() {
+fn missing_duplicate_and_reordered_lines_are_found() {
     let kept = Kept::of(5);
     let text = fs::read_to_string(kept.path()).expect("read");
     let lines: Vec<&str> = text.lines().collect();
@@ -227,7 +227,7 @@ fn lines_that_are_missing_twice_or_out_of_order_are_found() {
 }
 
 #[test]
-fn a_torn_end_is_cut_off_and_said() {
+fn a_torn_last_line_is_truncated_and_reported() {
     let kept = Kept::of(3);
     let bytes = fs::read(kept.path()).expect("read");
     let last = bytes[..bytes.len() - 1]
@@ -243,7 +243,7 @@ fn a_torn_end_is_cut_off_and_said() {
         check(&kept.path(), &kept.heads[..2], |view| seen.push(view.what.clone())).expect("whole again");
         assert_eq!(seen.len(), 3);
         assert!(
-            seen[2].contains(&format!("{} bytes of a line", end - last)),
+            seen[2].contains(&format!("{} bytes of an incomplete line", end - last)),
             "{}",
             seen[2]
         );

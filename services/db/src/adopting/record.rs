@@ -98,8 +98,7 @@ impl AdoptionRecord {
     /// # Errors
     /// [`StoreError::Corrupt`].
     pub fn decode(number: u32, value: &[u8]) -> Result<Self, StoreError> {
-        let damaged =
-            || StoreError::Corrupt(format!("the store holds an adoption, {number}, that cannot be read").into());
+        let damaged = || StoreError::Corrupt(format!("adoption {number} in the store cannot be decoded").into());
         Self::parse(number, value).ok_or_else(damaged)
     }
 
@@ -148,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_read_back_whole_or_refused() {
+    fn a_record_decodes_completely_or_is_rejected() {
         let adoption = Adoption {
             number: 7,
             at: WallTime(u64::MAX),

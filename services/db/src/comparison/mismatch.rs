@@ -75,7 +75,8 @@ impl fmt::Display for Mismatch {
                 let beyond = self.beyond();
                 write!(
                     f,
-                    "the store is older than the log: it does not know {} batches with {} events in {count} logs, closed from {} to {}",
+                    "the store is older than the log: it lacks {} batches with {} events in {count} logs, closed from \
+                     {} to {}",
                     beyond.batches,
                     beyond.events,
                     Utc(beyond.from),
@@ -84,27 +85,29 @@ impl fmt::Display for Mismatch {
                 if let Some(known) = self.logs.iter().filter_map(|log| log.known_to).max() {
                     write!(
                         f,
-                        "; the newest of these logs' batches that it knows is of {}",
+                        "; the newest batch of these logs in the store was closed at {}",
                         Utc(known)
                     )?;
                 }
                 write!(
                     f,
-                    ". Nothing was granted or changed. Put the newer store back, or take up what the log proves with `annals realm \
-                     adopt-log`, or give it up with `annals realm adopt-log --discard`; each shows its plan first"
+                    ". Nothing was granted or changed. Restore the newer store, adopt the batches that the log proves \
+                     with `annals realm adopt-log`, or discard them with `annals realm adopt-log --discard`; each \
+                     command shows its plan first"
                 )?;
             }
             Direction::LogIsOlder => write!(
                 f,
-                "the log is older than the store: {count} logs end before what the store knows of them, and the realm was not \
-                 stopped in order, so that what they held beyond may have been shown and is missing. Nothing was granted or \
-                 changed. Put the nats-server's own files back, or accept the loss with `annals realm adopt-log --discard`, \
-                 which shows its plan first"
+                "the log is older than the store: {count} logs end before their newest batch in the store, and the \
+                 realm was not stopped cleanly, so batches that clients may have seen are missing. Nothing was granted \
+                 or changed. Restore the files of the nats-server, or accept the loss with `annals realm adopt-log \
+                 --discard`, which shows its plan first"
             )?,
             Direction::OtherRealm => write!(
                 f,
-                "the log is another realm's: nothing in {count} logs is in the archive or continues it. Nothing was granted or \
-                 changed. Put the nats-server's files back that belong to this store, or the store that belongs to them"
+                "the log belongs to another realm: no batch in {count} logs is in the archive or continues it. Nothing \
+                 was granted or changed. Restore the nats-server files that belong to this store, or the store that \
+                 belongs to them"
             )?,
         }
         for log in self.logs.iter().take(LISTED) {
@@ -125,15 +128,18 @@ impl fmt::Display for ComparedLog {
             Standing::Ahead(Unknown::Owner) => write!(f, "owner {owner}: the store has no such owner")?,
             Standing::Ahead(Unknown::Epoch { granted, found }) => write!(
                 f,
-                "owner {owner}: archived up to batch {cursor}; the log is of epoch {found}, and the store has granted {granted}"
+                "owner {owner}: archived up to batch {cursor}; the log has epoch {found}, but the store granted \
+                 {granted}"
             )?,
             Standing::Ahead(Unknown::Opening { epoch, batch }) => write!(
                 f,
-                "owner {owner}: archived up to batch {cursor}; batch {batch} is of epoch {epoch}, whose opening is not in the store"
+                "owner {owner}: archived up to batch {cursor}; batch {batch} is of epoch {epoch}, and the store lacks \
+                 its opening"
             )?,
             Standing::Ahead(Unknown::Number { found, next }) => write!(
                 f,
-                "owner {owner}: archived up to batch {cursor}; the log names number {found}, and the store would give out {next} next"
+                "owner {owner}: archived up to batch {cursor}; the log uses number {found}, but the store's next \
+                 number is {next}"
             )?,
             Standing::Detached { first } => write!(
                 f,
@@ -141,7 +147,7 @@ impl fmt::Display for ComparedLog {
             )?,
             Standing::Behind { last, known } => write!(
                 f,
-                "owner {owner}: the log ends with batch {last}, and the store knows of batch {known}"
+                "owner {owner}: the log ends with batch {last}, but the store has batch {known}"
             )?,
             Standing::Foreign { last } => write!(
                 f,

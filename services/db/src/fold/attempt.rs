@@ -16,7 +16,7 @@ use annals_store::{
 };
 
 use super::{
-    Alarm, FoldError, Folded, Folder, Found, check_lease,
+    Alarm, FoldError, Folded, Folder, ReceivedBatch, check_lease,
     effects::{self, Effect, Taking},
     log::Log,
 };
@@ -50,7 +50,7 @@ pub(super) struct Attempt {
     /// Contradiction found in the ledger, if any: nothing is folded then.
     pub(super) breach: Option<(OwnerId, BatchNumber, Breach)>,
     /// Messages taken from the waiting ones, in order.
-    pub(super) taken: Vec<Arc<Found>>,
+    pub(super) taken: Vec<Arc<ReceivedBatch>>,
     /// Logs whose state the transaction depends on and may have changed.
     pub(super) entered: BTreeSet<OwnerId>,
     /// Logs that the next attempt looks at again.
@@ -81,7 +81,7 @@ impl Attempt {
         self.bytes + self.ledger.unwritten() >= FOLD_BYTES || self.folded.batches >= self.most
     }
 
-    fn archive(&mut self, shard: Shard, found: &Found) -> Result<(), StoreError> {
+    fn archive(&mut self, shard: Shard, found: &ReceivedBatch) -> Result<(), StoreError> {
         let leaf = LeafIndex(self.tree.size());
         self.tree.push(found.batch.hash);
         for (key, chunk) in chunks(&archive::leaf_key(shard, leaf), &found.bytes) {
@@ -120,7 +120,7 @@ impl Attempt {
 }
 
 /// Position of a batch in its log, and its wall time.
-fn place_of(found: &Found) -> (LogPosition, WallTime) {
+fn place_of(found: &ReceivedBatch) -> (LogPosition, WallTime) {
     let header = &found.batch.header;
     let at = LogPosition {
         owner: found.owner,
@@ -206,7 +206,7 @@ impl Folder {
         Ok(())
     }
 
-    async fn fold(&mut self, attempt: &mut Attempt, found: &Arc<Found>) -> Result<(), FoldError> {
+    async fn fold(&mut self, attempt: &mut Attempt, found: &Arc<ReceivedBatch>) -> Result<(), FoldError> {
         let mut effects = Vec::new();
         let log = self.logs.entry(found.owner).or_insert_with(Log::new);
         let taken = log.fold(&self.migrations, found, |state, event| {
@@ -233,7 +233,12 @@ impl Folder {
         Ok(())
     }
 
-    async fn carry_out(&mut self, attempt: &mut Attempt, found: &Found, effect: Effect) -> Result<(), FoldError> {
+    async fn carry_out(
+        &mut self,
+        attempt: &mut Attempt,
+        found: &ReceivedBatch,
+        effect: Effect,
+    ) -> Result<(), FoldError> {
         let schema = found.batch.header.schema;
         match effect {
             Effect::Write {
@@ -370,7 +375,7 @@ impl Folder {
             let log = self
                 .logs
                 .get_mut(owner)
-                .expect("invariant: a log that was entered is there");
+                .expect("invariant: the log was inserted before");
             let Some(cursor) = log.write_moved(&attempt.transaction, *owner)? else {
                 continue;
             };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use annals_event::{Event, Impossible, OwnerState};
 use annals_ids::{BatchNumber, OwnerId, Shard};
 use annals_node::{
-    chain::{Candidates, Claim, Stand, Step},
+    chain::{Candidates, ChainEnd, Claim, Step},
     writer::{KEPT_CEILING, Opening, Tip},
 };
 use annals_store::{
@@ -16,7 +16,7 @@ use annals_store::{
     },
 };
 
-use super::{Alarm, FoldError, Found, Missing, snapshot::Snapshots};
+use super::{Alarm, FoldError, Missing, ReceivedBatch, snapshot::Snapshots};
 use crate::migrations::Migrations;
 use crate::recovery::{Recovered, RecoveryError, read_cursor, read_position, recover};
 
@@ -44,9 +44,9 @@ pub(super) struct Log {
     /// The owner's record as the current transaction has read it.
     record: Option<OwnerRecord>,
     openings: Vec<Opening>,
-    candidates: Candidates<Arc<Found>>,
+    candidates: Candidates<Arc<ReceivedBatch>>,
     /// The candidates before the current transaction.
-    before: Option<Candidates<Arc<Found>>>,
+    before: Option<Candidates<Arc<ReceivedBatch>>>,
     pub(super) snapshots: Snapshots,
     /// First batch of the hole that the store has recorded, of the last one if there are several: a hole that is filled
     /// from its front may be recorded again.
@@ -173,7 +173,7 @@ impl Log {
     }
 
     /// Adds a batch of the stream.
-    pub(super) fn take(&mut self, found: &Arc<Found>) -> Option<Alarm> {
+    pub(super) fn take(&mut self, found: &Arc<ReceivedBatch>) -> Option<Alarm> {
         let header = &found.batch.header;
         if self.record.is_none_or(|record| record.epoch < header.epoch) {
             let (owner, number) = (found.owner, header.number);
@@ -194,7 +194,7 @@ impl Log {
     }
 
     /// Returns the batch after the cursor, or why there is none (rules F2, F4 and E5).
-    pub(super) fn step(&mut self) -> Step<Arc<Found>> {
+    pub(super) fn step(&mut self) -> Step<Arc<ReceivedBatch>> {
         if !self.goes_on() {
             return Step::End;
         }
@@ -227,7 +227,7 @@ impl Log {
     pub(super) fn fold(
         &mut self,
         migrations: &Migrations,
-        found: &Found,
+        found: &ReceivedBatch,
         before: impl FnMut(&OwnerState, &Event),
     ) -> Result<(), Impossible> {
         let tail = found.batch.tail();
@@ -241,7 +241,7 @@ impl Log {
             Held::Below(floor) if tail == floor.tail => {
                 let floor = std::mem::replace(&mut self.held, Held::Nothing);
                 let Held::Below(floor) = floor else {
-                    unreachable!("invariant: it was just that")
+                    unreachable!("invariant: the variant was just matched")
                 };
                 self.held = Held::State(floor);
             }
@@ -252,11 +252,11 @@ impl Log {
                     after: floor.tail.event,
                     subject: "owner".to_owned(),
                     event: "batch",
-                    why: "it is not the one at which the floor stands".into(),
+                    why: "it is not the batch of the floor".into(),
                 });
             }
             Held::Nothing | Held::Halted => {
-                unreachable!("invariant: a batch comes next only where it is known where the log stands")
+                unreachable!("invariant: the next batch is known only with the position of the log")
             }
         }
         self.cursor = Cursor {
@@ -305,8 +305,8 @@ impl Log {
     }
 }
 
-fn stand<'a>(cursor: &Cursor, openings: &'a [Opening]) -> Stand<'a> {
-    Stand {
+fn stand<'a>(cursor: &Cursor, openings: &'a [Opening]) -> ChainEnd<'a> {
+    ChainEnd {
         tip: Tip {
             number: cursor.batch,
             hash: cursor.hash,

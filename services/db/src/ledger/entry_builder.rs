@@ -65,7 +65,7 @@ impl<'a> EntryBuilder<'a> {
     }
 
     fn row(&self, holder: DatabaseId) -> Result<HolderRow, Stop> {
-        let why = "it holds something and has no row";
+        let why = "the holder has assets and no row";
         let row = self.books.holder(holder)?;
         row.ok_or_else(|| breach(Row::Holder(holder), why))
     }
@@ -75,7 +75,7 @@ impl<'a> EntryBuilder<'a> {
         let mut versions = BTreeMap::new();
         for holder in self.changes.keys() {
             let row = Row::Holder(*holder);
-            let why = "it holds something and has no row";
+            let why = "the holder has assets and no row";
             let mut held = self.books.holder(*holder)?.ok_or(Breach { row, why })?;
             held.version = held.version.next();
             self.books.holders.set(*holder, Some(held));

@@ -206,7 +206,7 @@ fn read_all<T>(
 }
 
 fn missing(upto: NoticeNumber) -> StoreError {
-    StoreError::Corrupt(format!("the outbox: notices right before those up to {upto} are missing").into())
+    StoreError::Corrupt(format!("the outbox: the notices directly before those up to {upto} are missing").into())
 }
 
 fn misplaced(last: EntryNumber) -> StoreError {

@@ -192,7 +192,7 @@ pub(super) async fn read_statement(
         match decode(Row::Open(id), value.as_deref(), Open::read)? {
             Some(Open::Gift(gift)) => drop(statement.gifts.insert(id, gift)),
             Some(Open::Trade(trade)) => drop(statement.trades.insert(trade.id, trade)),
-            None => return Err(corrupt(Row::Open(id), "it has a party and is not there")),
+            None => return Err(corrupt(Row::Open(id), "it has a party and does not exist")),
         }
     }
     Ok(statement)

@@ -237,7 +237,7 @@ impl Books {
             Err(Stop::Halt(halt)) => Err(halt),
             Err(Stop::Refused(_)) => Err(Breach {
                 row,
-                why: "what is open does not hold what it says",
+                why: "the open transfer does not hold its assets",
             }
             .into()),
         }

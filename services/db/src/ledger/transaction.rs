@@ -165,7 +165,7 @@ impl LedgerTransaction {
                 Err(Halt::Breach(breach)) => return Err(Failed::Breach(breach)),
             }
         }
-        let why = "a rule asks for more rows than any order can touch";
+        let why = "a rule requests more rows than any order can touch";
         Err(Failed::Breach(Breach { row: Row::Head, why }))
     }
 }

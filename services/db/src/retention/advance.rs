@@ -126,7 +126,7 @@ impl Advance {
             return Ok(());
         }
         let bytes = leaf.archived.clone().whole();
-        let bytes = bytes.ok_or_else(|| damaged("its events are gone, and it lies behind the horizon".to_owned()))?;
+        let bytes = bytes.ok_or_else(|| damaged("its events were deleted, and it is after the horizon".to_owned()))?;
         let batch = Batch::read(&bytes).map_err(|error| damaged(error.to_string()))?;
         let state = self.states.entry(owner).or_insert_with(|| OwnerState::new(owner, kind));
         let impossible = |error: annals_event::Impossible| damaged(error.to_string());

@@ -51,7 +51,7 @@ fn all_logins_hash_names_under_one_key() {
 }
 
 #[test]
-fn no_account_is_named_like_a_stored_entity_or_with_control_characters() {
+fn account_names_exclude_entity_ids_and_control_characters() {
     for unfit in [
         "stored:17",
         "stored:",
@@ -93,7 +93,7 @@ fn an_account_is_made_once_and_found() {
             .unwrap_or_else(|error| panic!("seed {seed}: {error}"))
         };
         let anna = create(b"anna", "first");
-        assert_eq!(create(b"anna", "second"), anna, "seed {seed}: somebody was first");
+        assert_eq!(create(b"anna", "second"), anna, "seed {seed}: one request was first");
         let bert = create(b"bert", "third");
         assert_ne!(anna.database, bert.database, "seed {seed}");
         assert_eq!(
@@ -113,7 +113,7 @@ fn an_account_is_made_once_and_found() {
 }
 
 #[test]
-fn an_entity_is_in_use_once() {
+fn an_entity_is_checked_out_once() {
     for seed in 0..50 {
         let store = MemoryStore::new().store();
         let faulty = faulty(&store, seed);
@@ -128,13 +128,13 @@ fn an_entity_is_in_use_once() {
         assert_eq!(other.owner, OwnerId(2), "seed {seed}");
         assert!(
             other.number > first.number,
-            "seed {seed}: later lives have higher numbers"
+            "seed {seed}: later activations have higher numbers"
         );
     }
 }
 
 #[test]
-fn what_is_stored_gives_each_part_what_it_holds_and_what_still_fits() {
+fn stored_values_load_into_their_parts_where_they_fit() {
     let properties = [
         ("name", Value::Unicode("anna".into())),
         ("gold", Value::Int(5)),
@@ -165,7 +165,7 @@ fn what_is_stored_gives_each_part_what_it_holds_and_what_still_fits() {
     assert_eq!(
         of(Part::Cell),
         pairs(&[("hp", Value::Int(6))]),
-        "a number is no blob any more"
+        "a number is no longer a blob"
     );
     let unfit = stored.fits(game::avatar()).expect_err("a number is no blob");
     assert_eq!((&*unfit.entity_type, &*unfit.property), ("Avatar", "baggage"));

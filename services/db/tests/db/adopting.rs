@@ -173,7 +173,7 @@ fn epochs(store: &Store) -> BTreeMap<OwnerId, Epoch> {
 }
 
 #[test]
-fn a_store_that_was_not_restored_agrees_with_its_logs_at_every_moment() {
+fn an_unrestored_store_always_agrees_with_its_logs() {
     for seed in 0..SEEDS {
         let (mut realm, mut play) = (founded(seed), Play::default());
         for _ in 0..4 {
@@ -189,7 +189,7 @@ fn a_store_that_was_not_restored_agrees_with_its_logs_at_every_moment() {
 }
 
 #[test]
-fn an_older_store_is_found_by_every_log_that_it_cannot_know() {
+fn an_older_store_is_detected_by_every_unknown_log() {
     for seed in 0..SEEDS {
         let (realm, old) = gone_on(seed, Replaced::Write);
         let comparison = compare(&old, &realm.stream, &owners_of(&realm));
@@ -220,7 +220,7 @@ fn an_older_store_is_found_by_every_log_that_it_cannot_know() {
 }
 
 #[test]
-fn a_number_that_was_not_given_out_shows_an_older_store() {
+fn an_unallocated_number_shows_an_older_store() {
     let (realm, _) = gone_on(1, Replaced::Write);
     let store = copy(&realm.store);
     let owners = owners_of(&realm);
@@ -243,7 +243,7 @@ fn a_number_that_was_not_given_out_shows_an_older_store() {
 }
 
 #[test]
-fn what_the_chain_proves_is_taken_up_whole() {
+fn proven_batches_are_adopted_completely() {
     for seed in 0..SEEDS {
         let (mut realm, old) = gone_on(seed, Replaced::Write);
         let plan = plan(&old, &realm, Choice::Adopt).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
@@ -276,7 +276,7 @@ fn what_the_chain_proves_is_taken_up_whole() {
 }
 
 #[test]
-fn an_adoption_that_was_cut_off_goes_on_where_it_was() {
+fn an_interrupted_adoption_resumes() {
     let (mut realm, old) = gone_on(3, Replaced::Write);
     let plan = plan(&old, &realm, Choice::Adopt).expect("the log is whole");
     let begun = wait(Adoption::begin(old.clone(), SHARD, game::schema(), &plan, &decision()));
@@ -304,7 +304,7 @@ fn an_adoption_that_was_cut_off_goes_on_where_it_was() {
 }
 
 #[test]
-fn what_is_given_up_is_void_and_the_realm_goes_on() {
+fn discarded_batches_are_void_and_the_realm_continues() {
     for seed in 0..SEEDS {
         let (realm, old) = gone_on(seed, Replaced::Stop);
         let plan = plan(&old, &realm, Choice::Discard).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
@@ -326,7 +326,7 @@ fn what_is_given_up_is_void_and_the_realm_goes_on() {
 }
 
 #[test]
-fn what_lies_behind_a_hole_is_given_up_only_when_asked() {
+fn batches_after_a_hole_are_discarded_only_on_request() {
     let mut tried = 0;
     for seed in 0..SEEDS {
         let (mut realm, old) = gone_on(seed, Replaced::Stop);
@@ -369,7 +369,7 @@ fn what_lies_behind_a_hole_is_given_up_only_when_asked() {
 }
 
 #[test]
-fn a_log_that_lacks_what_the_store_knows_is_older() {
+fn a_log_without_the_stores_batches_is_older() {
     for seed in 0..SEEDS {
         let (mut realm, _) = gone_on(seed, Replaced::Write);
         let owners = owners_of(&realm);
@@ -381,7 +381,7 @@ fn a_log_that_lacks_what_the_store_knows_is_older() {
         assert_eq!(
             comparison.mismatch(true),
             None,
-            "seed {seed}: whoever holds an owner puts it back"
+            "seed {seed}: the holder of an owner restores it"
         );
         let refused = plan(&realm.store, &realm, Choice::Adopt);
         assert!(
@@ -411,7 +411,7 @@ fn a_log_that_lacks_what_the_store_knows_is_older() {
 }
 
 #[test]
-fn a_log_that_begins_too_late_is_no_continuation() {
+fn a_log_that_begins_too_late_does_not_continue_the_archive() {
     let (mut realm, old) = gone_on(5, Replaced::Write);
     let owners = owners_of(&realm);
     let wide = compare(&old, &realm.stream, &owners);
@@ -444,7 +444,7 @@ fn a_log_that_begins_too_late_is_no_continuation() {
 }
 
 #[test]
-fn another_realms_log_is_never_taken_up() {
+fn another_realms_log_is_never_adopted() {
     for seed in 0..SEEDS {
         let (realm, _) = gone_on(seed, Replaced::Write);
         let (other, _) = gone_on(seed + SEEDS, Replaced::Write);

@@ -119,7 +119,7 @@ fn log_in_again(life: &mut Traders) {
 }
 
 #[test]
-fn a_day_walks_over_as_many_keys_in_an_old_realm_as_in_a_young_one() {
+fn keys_scanned_per_day_do_not_grow_with_the_realms_age() {
     let store = MemoryStore::new();
     let mut life = begin(&store);
     // The first days lack leftovers that later days find.

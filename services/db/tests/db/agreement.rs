@@ -64,7 +64,7 @@ fn folded(realm: &Realm, owner: OwnerId, from: usize) -> Vec<annals_ids::Hash> {
 }
 
 #[test]
-fn what_a_taker_finds_is_what_db_folds() {
+fn a_successor_finds_the_chain_that_db_folds() {
     let (mut chains, mut holes) = (0, 0);
     for seed in 0..SEEDS {
         let mut realm = Realm::new(seed);
@@ -120,7 +120,7 @@ fn what_a_taker_finds_is_what_db_folds() {
 }
 
 #[test]
-fn the_stream_of_a_realm_is_as_disorderly_as_it_should_be() {
+fn the_generated_stream_covers_all_disorders() {
     let mut realm = Realm::new(1);
     let owner = realm.found(Part::Base);
     for _ in 0..200 {

@@ -70,7 +70,7 @@ fn impossible(realm: &mut Realm, owner: OwnerId) -> FrozenBatch {
 }
 
 #[test]
-fn what_is_no_batch_of_the_log_is_passed_over() {
+fn messages_that_are_not_batches_of_the_log_are_skipped() {
     let (mut realm, one, two) = realm();
     realm.write(one, false);
     let other = realm.stream.last().expect("it was written").1.clone();
@@ -87,7 +87,7 @@ fn what_is_no_batch_of_the_log_is_passed_over() {
 }
 
 #[test]
-fn an_epoch_that_was_not_granted_is_no_epoch() {
+fn batches_of_an_ungranted_epoch_are_rejected() {
     let (mut realm, one, _) = realm();
     realm.write_ungranted(one);
     realm.write(one, false);
@@ -99,7 +99,7 @@ fn an_epoch_that_was_not_granted_is_no_epoch() {
 }
 
 #[test]
-fn an_open_waits_until_the_store_holds_it() {
+fn an_opening_waits_for_its_record_in_the_store() {
     let (mut realm, one, two) = realm();
     realm.write(one, false);
     realm.take_over(one);
@@ -120,7 +120,7 @@ fn an_open_waits_until_the_store_holds_it() {
 }
 
 #[test]
-fn a_wrong_fill_is_an_alarm_and_the_right_one_still_fits() {
+fn a_wrong_fill_raises_an_alarm_and_the_right_fill_is_accepted() {
     let (mut realm, one, _) = realm();
     realm.write(one, true);
     realm.write(one, false);
@@ -153,7 +153,7 @@ fn a_wrong_fill_is_an_alarm_and_the_right_one_still_fits() {
 }
 
 #[test]
-fn a_hole_of_two_is_filled_from_behind() {
+fn a_hole_of_two_batches_is_filled_backwards() {
     let (mut realm, one, _) = realm();
     [true, true, false].into_iter().for_each(|lose| realm.write(one, lose));
     fold_all(&mut realm);
@@ -168,13 +168,13 @@ fn a_hole_of_two_is_filled_from_behind() {
 }
 
 #[test]
-fn an_open_that_nobody_has_recorded_shows_no_hole() {
+fn an_unrecorded_opening_shows_no_hole() {
     let (mut realm, one, _) = realm();
     [true, true].into_iter().for_each(|lose| realm.write(one, lose));
     realm.take_over(one);
     let folded = fold_all(&mut realm);
     assert_eq!((folded.batches, folded.alarms.len()), (0, 0));
-    assert_eq!(realm.db.missing().count(), 0, "it may stand on what was given up");
+    assert_eq!(realm.db.missing().count(), 0, "it may follow a discarded batch");
 
     realm.record_open(one);
     realm.write(one, false);
@@ -203,7 +203,7 @@ fn named(realm: &Realm, owner: OwnerId) -> Vec<(BatchNumber, Hole)> {
 }
 
 #[test]
-fn a_hole_that_was_named_is_so_no_longer_once_it_is_filled() {
+fn a_filled_hole_is_unregistered() {
     let (mut realm, one, _) = realm();
     realm.write(one, true);
     realm.write(one, false);
@@ -230,7 +230,7 @@ fn a_hole_that_was_named_is_so_no_longer_once_it_is_filled() {
 }
 
 #[test]
-fn a_hole_that_was_named_again_as_it_closed_leaves_no_name() {
+fn a_hole_registered_again_while_closing_leaves_no_record() {
     let (mut realm, one, _) = realm();
     [true, true, false].into_iter().for_each(|lose| realm.write(one, lose));
     fold_all(&mut realm);
@@ -246,7 +246,7 @@ fn a_hole_that_was_named_again_as_it_closed_leaves_no_name() {
 }
 
 #[test]
-fn an_accepted_hole_voids_what_lies_behind_it_and_the_log_goes_on_before_it() {
+fn an_accepted_hole_voids_the_batches_after_it_and_the_log_continues_before_it() {
     let (mut realm, one, two) = realm();
     realm.write(one, false);
     fold_all(&mut realm);
@@ -265,7 +265,7 @@ fn an_accepted_hole_voids_what_lies_behind_it_and_the_log_goes_on_before_it() {
     let accepted = accept(&realm, first).expect("it is named");
     assert_eq!((accepted.stands, accepted.until), (stands.batch, first.next()));
     // A process that was granted the owner before would have found a hole; now there is none.
-    let beyond = taken(&realm, one, stands).expect("there is no hole any more");
+    let beyond = taken(&realm, one, stands).expect("the hole is closed");
     assert!(beyond.is_empty(), "{beyond:?}");
 
     // The previous holder cannot open the owner any more, and batches that it writes after the hole are void.
@@ -310,7 +310,7 @@ fn taken(realm: &Realm, owner: OwnerId, archived: Tail) -> Result<Vec<FrozenBatc
 }
 
 #[test]
-fn a_log_with_what_cannot_have_happened_stands_still_by_itself() {
+fn only_the_log_with_an_impossible_event_is_blocked() {
     let (mut realm, one, two) = realm();
     realm.write(one, false);
     let batch = impossible(&mut realm, one);
@@ -334,7 +334,7 @@ fn a_log_with_what_cannot_have_happened_stands_still_by_itself() {
 }
 
 #[test]
-fn a_log_whose_archive_is_damaged_stands_still_until_it_is_restored() {
+fn a_log_with_a_damaged_archive_is_blocked_until_restored() {
     let (mut realm, one, two) = realm();
     [one, one, two].into_iter().for_each(|owner| realm.write(owner, false));
     fold_all(&mut realm);
@@ -389,7 +389,7 @@ fn burden(realm: &mut Realm, (base, cell): (OwnerId, OwnerId), first: u64, count
 }
 
 #[test]
-fn what_is_too_much_for_one_transaction_is_done_in_several() {
+fn large_work_is_split_into_several_transactions() {
     let (mut realm, base, cell) = realm();
     // Twelve megabytes of batches, then as much again that small batches write to the database.
     burden(&mut realm, (base, cell), 1, 60);
@@ -405,7 +405,7 @@ fn what_is_too_much_for_one_transaction_is_done_in_several() {
 }
 
 #[test]
-fn what_waited_behind_a_hole_is_folded_in_several_transactions() {
+fn the_backlog_after_a_hole_is_folded_in_several_transactions() {
     let (mut realm, base, cell) = realm();
     realm.write(cell, true);
     burden(&mut realm, (base, cell), 1, 60);
@@ -416,7 +416,7 @@ fn what_waited_behind_a_hole_is_folded_in_several_transactions() {
 }
 
 #[test]
-fn a_batch_that_writes_more_than_one_transaction_takes_is_named() {
+fn a_batch_above_the_transaction_limit_is_reported() {
     let (mut realm, base, cell) = realm();
     burden(&mut realm, (base, cell), 1, 60);
     fold_all(&mut realm);
@@ -434,7 +434,7 @@ fn a_batch_that_writes_more_than_one_transaction_takes_is_named() {
 }
 
 #[test]
-fn a_log_of_another_shard_is_none_of_this_one() {
+fn a_log_of_another_shard_is_not_folded() {
     let (mut realm, one, _) = realm();
     let elsewhere = immediate(annals_db::Folder::begin(
         realm.store.clone(),
@@ -453,7 +453,7 @@ fn a_log_of_another_shard_is_none_of_this_one() {
 }
 
 #[test]
-fn alarms_are_raised_once_however_often_a_commit_fails() {
+fn alarms_are_raised_once_despite_failed_commits() {
     let (mut realm, one, _) = realm();
     realm.write(one, true);
     realm.write(one, false);
@@ -483,7 +483,7 @@ fn alarms_are_raised_once_however_often_a_commit_fails() {
 }
 
 #[test]
-fn what_waits_for_a_store_that_is_away_is_still_there() {
+fn queued_work_survives_a_store_outage() {
     let (mut realm, one, _) = realm();
     realm.write(one, false);
     realm.fail_one_in(1);

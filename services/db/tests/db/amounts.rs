@@ -39,7 +39,7 @@ fn both(traders: &Traders) -> [u64; 2] {
 }
 
 #[test]
-fn all_the_gold_goes_to_and_fro_and_stays_as_much() {
+fn transfers_conserve_the_gold() {
     let mut two = rich();
     for round in 0..40 {
         let (from, to) = if round % 2 == 0 { (1, 2) } else { (2, 1) };
@@ -62,7 +62,7 @@ fn all_the_gold_goes_to_and_fro_and_stays_as_much() {
 }
 
 #[test]
-fn all_the_gold_is_traded_for_all_of_something_else() {
+fn trades_conserve_both_kinds() {
     const SILVER: annals_ids::AssetKind = annals_ids::AssetKind(7);
     let mut two = rich();
     let silver = annals_event::ledger::Goods {
@@ -141,7 +141,7 @@ fn orders(traders: &Traders, trade: TradeId, amount: u64) -> [Order; 5] {
 }
 
 #[test]
-fn nothing_and_too_much_are_refused_by_name() {
+fn empty_and_excessive_orders_are_refused_with_a_reason() {
     let mut two = rich();
     let (slot, empty) = (Slot(0), refused(RefusalReason::Empty));
     let trade = open_trade(&mut two, 5);

@@ -81,7 +81,7 @@ fn check(realm: &Realm, number: u64, value: i64) {
 }
 
 #[test]
-fn what_has_changed_is_written_within_a_round_and_no_turn_does_it_all() {
+fn changes_are_written_within_a_round_spread_over_turns() {
     let (mut realm, base, cell) = realm(1);
     change(&mut realm, (base, cell), 1..=ENTITIES, 5);
     let round = archive_round(&mut realm);
@@ -92,7 +92,7 @@ fn what_has_changed_is_written_within_a_round_and_no_turn_does_it_all() {
 }
 
 #[test]
-fn what_is_as_it_was_is_not_written() {
+fn unchanged_entities_are_not_written() {
     let (mut realm, base, cell) = realm(2);
     assert_eq!(looked_at(&archive_round(&mut realm)), 0, "nothing has changed");
     change(&mut realm, (base, cell), 3..=4, 5);
@@ -108,7 +108,7 @@ fn what_is_as_it_was_is_not_written() {
 }
 
 #[test]
-fn who_has_ended_or_was_never_stored_is_left_alone() {
+fn ended_and_unstored_entities_are_skipped() {
     let (mut realm, base, cell) = realm(3);
     let stranger = EntityId(77);
     acts::begin_base(&mut realm, base, stranger, "stranger", (0, 0));
@@ -121,12 +121,12 @@ fn who_has_ended_or_was_never_stored_is_left_alone() {
     assert_eq!(
         held(&realm, 1)[0],
         Some(Value::Int(0)),
-        "a later life may have it by now"
+        "a later activation may have it"
     );
 }
 
 #[test]
-fn a_store_that_fails_and_a_db_that_begins_anew_leave_nothing_out() {
+fn store_failures_and_db_restarts_lose_no_writes() {
     for seed in 10..20 {
         let (mut realm, base, cell) = realm(seed);
         change(&mut realm, (base, cell), 1..=ENTITIES, 5);
@@ -149,7 +149,7 @@ fn a_store_that_fails_and_a_db_that_begins_anew_leave_nothing_out() {
 }
 
 #[test]
-fn a_db_that_was_replaced_writes_nothing() {
+fn a_superseded_db_writes_nothing() {
     let (mut realm, base, cell) = realm(4);
     change(&mut realm, (base, cell), 1..=ENTITIES, 5);
     let mut former = realm.begin_db();

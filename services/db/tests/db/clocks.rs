@@ -100,7 +100,7 @@ impl Open {
 }
 
 #[test]
-fn a_clock_an_hour_fast_has_things_come_back_early_and_once() {
+fn a_fast_clock_returns_assets_early_and_once() {
     for restarts in [false, true] {
         // With any clock: that of the giver's base, or another one.
         for base in [0, 1] {
@@ -119,7 +119,7 @@ fn a_clock_an_hour_fast_has_things_come_back_early_and_once() {
 }
 
 #[test]
-fn a_clock_an_hour_slow_has_things_come_back_late_and_once() {
+fn a_slow_clock_returns_assets_late_and_once() {
     for restarts in [false, true] {
         let mut open = open();
         (0..2).for_each(|base| open.set(base, -HOUR));
@@ -139,7 +139,7 @@ fn a_clock_an_hour_slow_has_things_come_back_late_and_once() {
 }
 
 #[test]
-fn what_is_opened_by_a_wrong_clock_lasts_no_longer_than_that_is_wrong() {
+fn a_wrong_clock_bounds_the_error_of_deadlines() {
     let mut open = open();
     let (slot, to) = (Slot(0), DatabaseId(2));
     let give = |expires| Order::Give {

@@ -74,10 +74,7 @@ fn the_persistent_properties_of_both_parts_are_written_and_no_others() {
     };
     assert_eq!(load(&realm), Some(expected));
     assert_eq!(find(&realm, "anna"), Some(DATABASE));
-    assert!(
-        is_in_use(&realm),
-        "the life that made it one of the database's has it in use"
-    );
+    assert!(is_in_use(&realm), "the activation that stored it has checked it out");
 }
 
 #[test]
@@ -96,7 +93,7 @@ fn an_entity_that_ends_in_the_batch_that_stores_it_is_stored() {
 }
 
 #[test]
-fn what_the_cell_part_held_when_it_ended_is_kept() {
+fn the_last_values_of_an_ended_cell_part_are_kept() {
     let (mut realm, base, cells) = realm();
     acts::store(&mut realm, base, ENTITY, DATABASE.0);
     realm.write(base, false);
@@ -114,7 +111,7 @@ fn what_the_cell_part_held_when_it_ended_is_kept() {
 }
 
 #[test]
-fn a_cell_part_that_outlives_its_base_writes_nothing() {
+fn a_cell_part_without_its_base_writes_nothing() {
     let (mut realm, base, cells) = realm();
     acts::store(&mut realm, base, ENTITY, DATABASE.0);
     acts::end(&mut realm, base, ENTITY);
@@ -126,12 +123,12 @@ fn a_cell_part_that_outlives_its_base_writes_nothing() {
     assert_eq!(
         property(&realm, "hp"),
         Some(Value::Int(100)),
-        "a later life may have it by now"
+        "a later activation may have it"
     );
 }
 
 #[test]
-fn the_cell_part_is_found_wherever_it_is_and_by_a_db_that_has_just_begun() {
+fn a_newly_started_db_finds_the_cell_part_on_any_owner() {
     let (mut realm, base, cells) = realm();
     let store_now = |realm: &mut Realm, hp: i64| {
         acts::store(realm, base, ENTITY, DATABASE.0);
@@ -177,7 +174,7 @@ fn the_cell_part_is_found_wherever_it_is_and_by_a_db_that_has_just_begun() {
 }
 
 #[test]
-fn a_check_out_is_given_back_by_the_life_that_holds_it_alone() {
+fn only_the_holding_activation_releases_a_check_out() {
     let (mut realm, base, _) = realm();
     let check_out = |realm: &Realm, owner| {
         immediate(accounts::check_out(&realm.store, DATABASE, owner)).expect("the store answers")
@@ -208,7 +205,7 @@ fn a_check_out_is_given_back_by_the_life_that_holds_it_alone() {
 }
 
 #[test]
-fn an_identifier_finds_who_has_it_now() {
+fn an_identifier_finds_its_current_entity() {
     let (mut realm, base, _) = realm();
     let other = EntityId(51);
     acts::begin_base(&mut realm, base, other, "anna", (0, 0));
@@ -236,5 +233,9 @@ fn an_identifier_finds_who_has_it_now() {
     realm.write(base, false);
     realm.fold(usize::MAX);
     let found = ["anna", "berta", ""].map(|name| find(&realm, name));
-    assert_eq!(found, [Some(DatabaseId(901)), None, None], "nobody is found by no name");
+    assert_eq!(
+        found,
+        [Some(DatabaseId(901)), None, None],
+        "an empty name finds no entity"
+    );
 }

@@ -124,7 +124,7 @@ fn fold_until_killed(traders: &mut Traders, nth: usize, end: Fault, late: bool) 
 }
 
 #[test]
-fn an_expired_trade_and_a_returned_gift_come_back_once_whenever_db_and_base_die() {
+fn expired_trades_and_returned_gifts_come_back_once_despite_crashes() {
     let mut killed = 0;
     for end in ENDS {
         for late in [false, true] {

@@ -298,7 +298,7 @@ fn step(realm: &mut Realm, play: &mut Play, keeps: bool) {
             // An unfinished one begins again with the next: as after a crash.
             let mut retention = realm.db.retention(RetentionPace::Eager);
             let turns = realm.roll(12);
-            realm.let_go(&mut retention, WallTime(u64::MAX), turns);
+            realm.deleted(&mut retention, WallTime(u64::MAX), turns);
         }
         _ => {
             let count = 1 + realm.roll(30);
@@ -308,7 +308,7 @@ fn step(realm: &mut Realm, play: &mut Play, keeps: bool) {
 }
 
 #[test]
-fn the_store_holds_what_was_written() {
+fn the_store_has_the_written_properties() {
     for seed in 0..SEEDS {
         let mut realm = founded(seed);
         let mut play = Play::default();

@@ -40,7 +40,7 @@ fn mottos() -> Vec<Value> {
 }
 
 #[test]
-fn a_look_up_names_those_that_have_the_value_now() {
+fn a_lookup_returns_the_entities_with_the_current_value() {
     let levels: Vec<Value> = [-32_768, -256, -255, -1, 0, 1, 255, 256, 32_767].map(Value::Int).into();
     for seed in 0..20 {
         let mut dice = split_mix(seed);
@@ -97,7 +97,7 @@ fn values_default(property: &str) -> Value {
 }
 
 #[test]
-fn nothing_is_looked_up_without_an_index() {
+fn a_lookup_without_an_index_is_rejected() {
     let realm = Realm::new(0);
     let look_up = |property: &str| {
         let reading = realm.store.begin();

@@ -21,7 +21,7 @@ fn layout(store: &annals_store::Store) -> Option<u32> {
 }
 
 #[test]
-fn who_folds_marks_a_store_that_has_no_mark() {
+fn folding_marks_an_unmarked_store() {
     let realm: Realm = lived(1);
     assert_eq!(layout(&realm.store), Some(mark::LAYOUT));
     let leaves = leaves(&realm);
@@ -30,7 +30,7 @@ fn who_folds_marks_a_store_that_has_no_mark() {
 }
 
 #[test]
-fn nobody_folds_into_another_layout() {
+fn a_store_with_another_layout_is_not_folded_into() {
     let realm = lived(1);
     let found = mark::LAYOUT + 1;
     let set = |transaction: Transaction| async move { transaction.set(&mark::layout_key(), &found.to_be_bytes()) };
@@ -49,7 +49,7 @@ fn nobody_folds_into_another_layout() {
     assert_eq!(
         (lease(), layout(&realm.store)),
         (before, Some(found)),
-        "whoever folds it goes on"
+        "a db process continues to fold it"
     );
     // A store from before the mark existed is accepted.
     let clear = |transaction: Transaction| async move { transaction.clear(&mark::layout_key()) };

@@ -355,7 +355,7 @@ impl Play {
                 return;
             }
         }
-        panic!("seed {}: the outbox never comes to rest", realm.seed);
+        panic!("seed {}: the outbox never becomes empty", realm.seed);
     }
 }
 
@@ -484,7 +484,7 @@ fn played_on(mut realm: Realm) -> (Realm, Play) {
 }
 
 #[test]
-fn the_ledger_does_what_the_simplest_one_would() {
+fn the_ledger_matches_the_reference_model() {
     let mut outcomes: BTreeMap<String, usize> = BTreeMap::new();
     for seed in 0..SEEDS {
         let (realm, play) = played(seed);
@@ -523,7 +523,7 @@ fn play_out(store: Store, seed: u64) -> Largest {
 }
 
 #[test]
-fn the_ledger_does_the_same_on_the_embedded_store() {
+fn the_ledger_matches_on_the_embedded_store() {
     for seed in 0..SLOW_SEEDS {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let store = EmbeddedStore::open(directory.path()).expect("a new store").store();
@@ -534,7 +534,7 @@ fn the_ledger_does_the_same_on_the_embedded_store() {
 }
 
 #[test]
-fn the_ledger_does_the_same_on_foundationdb() {
+fn the_ledger_matches_on_foundationdb() {
     let Some(mut cluster) = wait(Cluster::named("ledger")) else {
         return;
     };
@@ -563,7 +563,7 @@ fn alone(realm: &mut Realm) -> (OwnerId, EntityId) {
 }
 
 #[test]
-fn what_was_done_is_told_again_and_not_done_again() {
+fn a_repeated_order_repeats_the_notice_and_not_the_entry() {
     use annals_db::ledger::{Ask, Books, Halt};
     let ask = Ask {
         at: annals_ids::LogPosition::default(),
@@ -604,7 +604,7 @@ fn what_was_done_is_told_again_and_not_done_again() {
 }
 
 #[test]
-fn an_audit_finds_nothing_wrong_and_every_unit_leads_to_where_it_was_made() {
+fn an_audit_is_clean_and_every_unit_traces_to_its_creation() {
     let (mut lots_seen, mut items_seen) = (0, 0);
     for seed in 100..110 {
         let (realm, _) = played(seed);
@@ -630,7 +630,7 @@ fn an_audit_finds_nothing_wrong_and_every_unit_leads_to_where_it_was_made() {
             if let Holder::Stored(holder) = place.holder {
                 let traced = wait(trace_account(&realm.store, holder, place.slot, *kind)).expect("it answers");
                 let traced: i128 = traced.iter().map(|(amount, _)| i128::from(*amount)).sum();
-                assert_eq!(traced, *amount, "seed {seed}: {account:?} as it is told");
+                assert_eq!(traced, *amount, "seed {seed}: {account:?} as notified");
             }
         }
         for serial in sums.items.keys() {
@@ -663,7 +663,7 @@ fn an_audit_finds_nothing_wrong_and_every_unit_leads_to_where_it_was_made() {
 }
 
 #[test]
-fn what_a_batch_has_made_is_one_row_and_is_read_in_any_portions() {
+fn the_entries_of_a_batch_are_one_row_and_page_at_any_size() {
     let (realm, _) = played(7);
     let all = entries(&realm);
     let batches: BTreeSet<_> = all.iter().map(|entry| entry.at).collect();
@@ -680,7 +680,7 @@ fn what_a_batch_has_made_is_one_row_and_is_read_in_any_portions() {
 }
 
 #[test]
-fn an_audit_finds_a_deadline_that_nobody_would_look_for() {
+fn an_audit_finds_an_orphaned_deadline() {
     let mut tried = 0;
     for seed in SEEDS..SEEDS + 10 {
         let (realm, _) = played(seed);
@@ -708,7 +708,7 @@ fn an_audit_finds_a_deadline_that_nobody_would_look_for() {
 }
 
 #[test]
-fn an_audit_finds_each_row_that_was_changed_by_hand() {
+fn an_audit_finds_each_edited_row() {
     let (realm, _) = played(7);
     let everything = rows(&realm);
     let mut looked = Audit::default();
@@ -747,7 +747,7 @@ fn an_audit_finds_each_row_that_was_changed_by_hand() {
 }
 
 #[test]
-fn looks_at_a_ledger_that_grows_come_to_what_one_audit_comes_to() {
+fn incremental_audits_equal_one_full_audit() {
     let mut grown = 0;
     for seed in 0..5 {
         let mut realm = Realm::new(seed);

@@ -69,7 +69,7 @@ impl Realm {
         let newest_kept = horizon.map(|horizon| horizon.leaf);
         assert!(
             newest <= newest_kept,
-            "seed {seed}: {newest:?} is gone, and the horizon is {newest_kept:?}"
+            "seed {seed}: {newest:?} was deleted, and the horizon is {newest_kept:?}"
         );
         let Some(horizon) = horizon else { return };
         for (owner, held) in &self.owners {
@@ -191,7 +191,7 @@ fn root(leaves: &[Hash]) -> Hash {
 }
 
 #[test]
-fn the_oracle_knows_a_leaf_from_a_node() {
+fn the_oracle_distinguishes_leaves_from_nodes() {
     assert_ne!(root(&[leaf_hash(b"a"), leaf_hash(b"b")]), leaf_hash(b"ab"));
 }
 

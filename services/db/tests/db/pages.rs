@@ -51,7 +51,7 @@ fn write(store: &Store, page: &[(NoticeNumber, Notice)]) {
 }
 
 #[test]
-fn the_outbox_is_read_the_same_from_wherever_one_begins() {
+fn the_outbox_reads_equally_from_any_start() {
     let store = MemoryStore::new().store();
     let mut notices = Vec::new();
     let mut add = |deliveries: &[u64]| {
@@ -87,7 +87,7 @@ fn the_outbox_is_read_the_same_from_wherever_one_begins() {
     let read = |after| immediate(read_notices(&store, NoticeNumber(after), 10_000));
     assert!(
         matches!(read(0), Err(StoreError::Corrupt(_))),
-        "what is missing is not passed over"
+        "a missing page is an error"
     );
     assert_eq!(read(gone.0).map(|read| read.len() as u64), Ok(end - gone.0));
 }

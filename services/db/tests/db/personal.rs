@@ -46,7 +46,7 @@ fn person(store: &Store, id: DatabaseId) -> Person {
 }
 
 #[test]
-fn a_key_is_made_once_and_none_after_it_is_gone() {
+fn a_key_is_created_once_and_never_after_erasure() {
     for seed in 0..100 {
         let store = MemoryStore::new().store();
         let faulty = faulty(&store, seed);
@@ -81,16 +81,19 @@ fn a_key_is_made_once_and_none_after_it_is_gone() {
         assert_eq!(
             immediate(accounts::find(&store, b"anna")),
             Ok(None),
-            "seed {seed}: nobody logs in"
+            "seed {seed}: no account logs in"
         );
         let another = account(&faulty, b"anna");
-        assert_ne!(another, anna, "seed {seed}: the name is free, and somebody else's");
+        assert_ne!(
+            another, anna,
+            "seed {seed}: the name is free, and another account has it"
+        );
         assert_eq!(person(&store, another), Person::Unknown, "seed {seed}");
     }
 }
 
 #[test]
-fn who_lives_is_not_forgotten() {
+fn an_activated_person_is_not_erased() {
     let store = MemoryStore::new().store();
     let anna = account(&store, b"anna");
     immediate(personal::key(&store, anna, [1; 32])).expect("a key");
@@ -103,7 +106,7 @@ fn who_lives_is_not_forgotten() {
 }
 
 #[test]
-fn backups_have_no_keys_and_all_who_were_forgotten() {
+fn backups_have_no_keys_and_all_erasures() {
     let store = MemoryStore::new().store();
     let [anna, bert] = [b"anna", b"bert"].map(|name| account(&store, name));
     for (person, fresh) in [(anna, 0xa1), (bert, 0xb1)] {
@@ -122,7 +125,7 @@ fn backups_have_no_keys_and_all_who_were_forgotten() {
 }
 
 #[test]
-fn what_is_brought_back_forgets_again() {
+fn a_restored_realm_repeats_the_erasures() {
     for seed in 0..50 {
         let [was, is] = [(); 2].map(|()| MemoryStore::new().store());
         let is = faulty(&is, seed);
@@ -206,7 +209,7 @@ fn grant(store: &Store, owner: OwnerId) {
 }
 
 #[test]
-fn who_lived_where_a_realm_was_cut_off_is_forgotten_until_somebody_has_them_again() {
+fn persons_activated_at_the_cut_are_erased_until_a_holder_has_them() {
     let (mut forgotten, mut left) = (0, 0);
     for seed in 0..20 {
         let realm = lived(seed);
@@ -238,7 +241,7 @@ fn who_lived_where_a_realm_was_cut_off_is_forgotten_until_somebody_has_them_agai
             .map(|(person, _)| *person)
             .collect();
         assert_eq!(imported.living, held, "seed {seed}");
-        assert_eq!(imported.keys, 1, "seed {seed}: keys are brought back, whoever lives");
+        assert_eq!(imported.keys, 1, "seed {seed}: keys are restored for every activation");
         assert_eq!(imported.forgotten as usize, living.len() - held.len(), "seed {seed}");
         for &id in living.keys() {
             let is_forgotten = matches!(person(&store, id), Person::Forgotten(_));
@@ -247,7 +250,7 @@ fn who_lived_where_a_realm_was_cut_off_is_forgotten_until_somebody_has_them_agai
         assert_eq!(
             checked_out(&store),
             living,
-            "seed {seed}: their lives are still to be ended by whoever is granted their owners"
+            "seed {seed}: their activations are ended later, by the holders of their owners"
         );
         forgotten += imported.forgotten;
         left += held.len();
@@ -256,7 +259,7 @@ fn who_lived_where_a_realm_was_cut_off_is_forgotten_until_somebody_has_them_agai
 }
 
 #[test]
-fn whoever_has_no_key_is_forgotten_too_and_for_ever() {
+fn a_person_without_a_key_is_erased_permanently() {
     for seed in 0..50 {
         let store = MemoryStore::new().store();
         let faulty = faulty(&store, seed);
@@ -293,7 +296,7 @@ fn put(store: &Store, rows: &[Row]) {
 }
 
 #[test]
-fn an_account_of_somebody_who_is_forgotten_goes_with_whatever_comes_next() {
+fn an_erased_persons_account_is_deleted_with_the_next_change() {
     let (rows, anna) = torn();
     let found = |store: &Store| immediate(accounts::find(store, b"anna")).expect("readable");
     let forgetting: fn(&Store, DatabaseId) = |store, anna| drop(forget(store, anna, 9).expect("forgotten before"));

@@ -71,7 +71,7 @@ fn ask(conditions: &[(&str, Value)], (limit, scanned): (usize, usize)) -> Query 
 }
 
 #[test]
-fn the_answer_is_what_looking_at_each_entity_finds() {
+fn query_results_equal_a_full_scan() {
     for seed in 0..4 {
         let (store, entities) = stored(seed);
         let mut dice = split_mix(seed ^ 0x51);
@@ -118,7 +118,7 @@ fn the_answer_is_what_looking_at_each_entity_finds() {
 }
 
 #[test]
-fn a_question_looks_at_no_more_than_it_may_and_says_who_has_what_in_use() {
+fn a_query_respects_its_limits_and_reports_check_outs() {
     let (store, entities) = stored(9);
     let (first, owner) = (entities[0].0, OwnerId(3));
     let held = immediate(accounts::check_out(&store, first, owner)).expect("this store has no faults");
@@ -134,7 +134,7 @@ fn a_question_looks_at_no_more_than_it_may_and_says_who_has_what_in_use() {
 }
 
 #[test]
-fn what_the_definitions_do_not_have_is_not_asked_for() {
+fn queries_for_undefined_members_are_rejected() {
     let (store, _) = stored(1);
     let asked = |query_type: &str, property: &str| {
         let question = Query {

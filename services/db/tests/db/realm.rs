@@ -87,8 +87,8 @@ impl Realm {
     pub(crate) fn on(store: Store, seed: u64) -> Self {
         let odds = Arc::new(AtomicU64::new(0));
         let reached = FaultyStore::wrap(&store, fault_plan(seed, Arc::clone(&odds)));
-        let grants = wait(Grants::lead(store.clone(), PROCESS, Term::default())).expect("nobody else leads");
-        let db = wait(Folder::begin(reached.clone(), SHARD, game::schema())).expect("nothing fails yet");
+        let grants = wait(Grants::lead(store.clone(), PROCESS, Term::default())).expect("no other director leads");
+        let db = wait(Folder::begin(reached.clone(), SHARD, game::schema())).expect("no fault is injected yet");
         Self {
             seed,
             dice: Box::new(split_mix(seed)),
@@ -307,7 +307,7 @@ impl Realm {
                 Err(error) => panic!("seed {}: {error}", self.seed),
             }
             commits += 1;
-            assert!(commits < 10_000, "seed {}: db never comes to rest", self.seed);
+            assert!(commits < 10_000, "seed {}: db never becomes idle", self.seed);
         }
     }
 
@@ -369,7 +369,7 @@ impl Realm {
 
     /// db deletes events that are sealed and were closed before `older_than`, for `turns` turns, as far as the store
     /// does not fail. Returns whether there is nothing left to do.
-    pub(crate) fn let_go(&mut self, retention: &mut Retention, older_than: WallTime, turns: usize) -> bool {
+    pub(crate) fn deleted(&mut self, retention: &mut Retention, older_than: WallTime, turns: usize) -> bool {
         for _ in 0..turns {
             match wait(retention.turn(older_than)) {
                 Ok(RetentionProgress::Idle) => return true,

@@ -144,7 +144,7 @@ async fn fill(
 }
 
 #[test]
-fn a_cut_anywhere_is_the_realm_that_ends_there() {
+fn a_restore_to_any_leaf_gives_the_realm_at_that_leaf() {
     for seed in 0..SEEDS {
         let mut realm = lived(seed);
         let leaves = leaves(&realm);
@@ -167,7 +167,7 @@ fn a_cut_anywhere_is_the_realm_that_ends_there() {
         let restored = check_cut(&mut realm, &rows, &leaves);
         assert!(
             derived(&restored) == derived(&realm.store),
-            "seed {seed}: what is folded anew is what was folded"
+            "seed {seed}: folding again gives the same rows"
         );
         check_raised(&realm, &restored);
     }
@@ -222,7 +222,7 @@ fn check_raised(realm: &Realm, restored: &Store) {
             let seen = Grants::watch(&store).await.expect("the store answers");
             Grants::lead(store, ProcessId(7), seen).await
         })
-        .expect("nobody else leads")
+        .expect("no other director leads")
     };
     // Given out by the old realm after the cut, and by the restored one.
     let (old, new) = (lead(&realm.store), lead(restored));
@@ -236,7 +236,7 @@ fn check_raised(realm: &Realm, restored: &Store) {
 }
 
 #[test]
-fn accounts_and_their_entities_are_there_before_they_are_stored() {
+fn accounts_are_restored_before_their_entities_are_stored() {
     let realm = lived(3);
     let leaves = leaves(&realm);
     let entity = annals_db::StoredEntity {
@@ -261,11 +261,11 @@ fn only_an_empty_store_is_filled() {
     let before = everything(&realm.store);
     let claimed = immediate(ClaimedStore::claim(realm.store.clone(), "old-5"));
     assert!(matches!(claimed, Err(RestoreError::NotEmpty)));
-    assert_eq!(everything(&realm.store), before, "nothing of it is touched");
+    assert_eq!(everything(&realm.store), before, "no key of it changed");
 }
 
 #[test]
-fn what_was_interrupted_says_so_and_is_begun_anew() {
+fn an_interrupted_restore_is_reported_and_restarted() {
     for seed in 0..SEEDS {
         let mut realm = lived(seed);
         let leaves = leaves(&realm);
@@ -283,7 +283,7 @@ fn what_was_interrupted_says_so_and_is_begun_anew() {
                 }
                 Ok::<_, RestoreError>(())
             })
-            .expect("so far it goes");
+            .expect("it succeeds up to this point");
             let unfinished = immediate(lineage::read_unfinished(&store.begin()));
             assert_eq!(unfinished, Ok(Some("old-5".to_owned())), "seed {seed}, {taken} leaves");
         }
@@ -293,11 +293,7 @@ fn what_was_interrupted_says_so_and_is_begun_anew() {
         };
         assert!(unmarked() > 0, "seed {seed}");
         immediate(ClaimedStore::claim(store.clone(), "old-5")).expect("it is unfinished");
-        assert_eq!(
-            unmarked(),
-            0,
-            "seed {seed}: what is claimed holds its mark and nothing else"
-        );
+        assert_eq!(unmarked(), 0, "seed {seed}: a claimed store holds its mark only");
         let unfinished = immediate(lineage::read_unfinished(&store.begin()));
         assert_eq!(unfinished, Ok(Some("old-5".to_owned())), "seed {seed}");
         assert_eq!(
@@ -332,7 +328,7 @@ pub(crate) fn everything(store: &Store) -> Vec<(Bytes, Bytes)> {
 }
 
 #[test]
-fn what_is_missing_or_changed_is_no_realm() {
+fn a_backup_with_missing_or_changed_leaves_is_rejected() {
     let realm = lived(5);
     let leaves = leaves(&realm);
     let rows = unlogged(&realm, &leaves);
@@ -342,7 +338,7 @@ fn what_is_missing_or_changed_is_no_realm() {
     assert!(restore_of(&rows, &short, &extent(&leaves)).is_err());
     let mut changed = leaves.clone();
     let middle = changed.len() / 2;
-    let mut bytes = changed[middle].clone().whole().expect("nothing was let go");
+    let mut bytes = changed[middle].clone().whole().expect("no leaf was thinned");
     *bytes.last_mut().expect("a batch") ^= 1;
     changed[middle] = ArchivedBatch::Whole(bytes);
     assert!(restore_of(&rows, &changed, &extent(&leaves)).is_err());

@@ -23,12 +23,12 @@ const EVER: WallTime = WallTime(u64::MAX);
 /// A realm whose deletable events are all deleted, with its leaves as they were before.
 fn thinned() -> (Realm, Vec<ArchivedBatch>) {
     let realms = (0..SEEDS).map(lived);
-    let let_go = |mut realm: Realm| {
+    let deleted = |mut realm: Realm| {
         let before = leaves(&realm);
         (let_all_go(&mut realm) > 0).then_some((realm, before))
     };
     realms
-        .filter_map(let_go)
+        .filter_map(deleted)
         .next()
         .expect("a realm in which something goes")
 }
@@ -48,11 +48,11 @@ fn let_all_go(realm: &mut Realm) -> u64 {
             RetentionProgress::Folding | RetentionProgress::Moved(_) => {}
         }
     }
-    panic!("seed {}: it never comes to rest", realm.seed);
+    panic!("seed {}: it never becomes idle", realm.seed);
 }
 
 #[test]
-fn what_is_restored_is_what_was_written() {
+fn a_restored_realm_equals_the_written_one() {
     let (mut refused, mut lost) = (0, 0);
     for seed in 0..SEEDS {
         let mut realm = lived(seed);
@@ -95,7 +95,7 @@ fn what_is_restored_is_what_was_written() {
 }
 
 #[test]
-fn a_restored_realm_goes_on_letting_go() {
+fn retention_continues_in_a_restored_realm() {
     let (realm, _) = thinned();
     let leaves = leaves(&realm);
     let rows = unlogged(&realm, &leaves);
@@ -114,12 +114,12 @@ fn a_restored_realm_goes_on_letting_go() {
 }
 
 #[test]
-fn what_is_too_young_stays() {
+fn young_leaves_are_kept() {
     let mut realm = lived(2);
     let sealed = immediate(archive::read_segments(&realm.store, SHARD)).expect("the store answers");
     let middle = sealed[sealed.len() / 2].latest;
     let mut retention = retention(&realm);
-    assert!(realm.let_go(&mut retention, middle, 1_000));
+    assert!(realm.deleted(&mut retention, middle, 1_000));
     let horizon = immediate(read_horizon(&realm.store, SHARD)).expect("the store answers");
     let passed = horizon.map_or(0, |horizon| horizon.leaf.0 + 1);
     let expected = sealed.iter().take_while(|segment| segment.latest < middle).last();
@@ -129,7 +129,7 @@ fn what_is_too_young_stays() {
 }
 
 #[test]
-fn a_floor_is_worth_what_it_costs() {
+fn a_floor_is_written_only_if_it_saves_enough() {
     let mut realm = lived(3);
     let_all_go(&mut realm);
     let first = immediate(read_horizon(&realm.store, SHARD))
@@ -156,7 +156,7 @@ fn a_floor_is_worth_what_it_costs() {
 }
 
 #[test]
-fn nothing_is_thinned_for_a_little() {
+fn small_gains_do_not_thin() {
     // A base writes nearly all of it.
     let mut realm = founded(4);
     let bases: Vec<OwnerId> = realm.owners.keys().copied().collect();
@@ -182,7 +182,7 @@ fn nothing_is_thinned_for_a_little() {
 }
 
 #[test]
-fn whoever_is_superseded_lets_nothing_go() {
+fn a_superseded_db_deletes_nothing() {
     let mut realm = lived(5);
     let before = leaves(&realm);
     let former = realm.begin_db();
@@ -197,7 +197,7 @@ fn whoever_is_superseded_lets_nothing_go() {
 }
 
 #[test]
-fn without_its_floor_a_log_is_not_recovered() {
+fn a_log_without_its_floor_cannot_be_recovered() {
     let (realm, _) = thinned();
     let horizon = immediate(read_horizon(&realm.store, SHARD))
         .expect("the store answers")
@@ -219,11 +219,11 @@ fn without_its_floor_a_log_is_not_recovered() {
     };
     immediate(realm.store.run_repeatable(clear)).expect("the store answers");
     let told = immediate(annals_db::recover(&realm.store, SHARD, cell, Part::Cell)).expect_err("nothing to begin with");
-    assert!(matches!(told, annals_db::RecoveryError::LetGo { .. }), "{told}");
+    assert!(matches!(told, annals_db::RecoveryError::Deleted { .. }), "{told}");
 }
 
 #[test]
-fn what_is_left_of_a_batch_is_its_header_and_its_calls() {
+fn a_thinned_batch_keeps_its_header_and_calls() {
     let (realm, before) = thinned();
     let mut gone = 0;
     for (leaf, (whole, left)) in (0..).map(LeafIndex).zip(before.into_iter().zip(leaves(&realm))) {

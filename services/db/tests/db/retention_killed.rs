@@ -99,7 +99,7 @@ fn moments(store: &Store) -> Vec<WallTime> {
 }
 
 /// Deletes events that were closed before each of these times. Returns how often the horizon moves.
-fn let_go(retention: &mut Retention, moments: &[WallTime]) -> Result<usize, FoldError> {
+fn deleted(retention: &mut Retention, moments: &[WallTime]) -> Result<usize, FoldError> {
     let mut moved = 0;
     for moment in moments {
         loop {
@@ -117,7 +117,7 @@ fn let_go(retention: &mut Retention, moments: &[WallTime]) -> Result<usize, Fold
 fn begin(store: &Store, commits: u64, last: Last) -> (Retention, Arc<AtomicU64>) {
     let left = Arc::new(AtomicU64::new(u64::MAX));
     let dying = dying(store, Arc::clone(&left), last);
-    let folder = immediate(Folder::begin(dying, SHARD, game::schema())).expect("nothing fails yet");
+    let folder = immediate(Folder::begin(dying, SHARD, game::schema())).expect("no fault is injected yet");
     left.store(commits, Ordering::Relaxed);
     (folder.retention(RetentionPace::Eager), left)
 }
@@ -139,12 +139,12 @@ fn horizon(store: &Store) -> Horizon {
 }
 
 #[test]
-fn whoever_is_killed_while_letting_go_leaves_what_was_or_what_was_to_be() {
+fn a_kill_during_retention_leaves_the_old_or_the_new_state() {
     let mut realm = laden();
     let moments = moments(&realm.store);
     let whole = copy(&realm.store);
     let (mut retention, left) = begin(&whole, u64::MAX, Last::Lost);
-    assert_eq!(let_go(&mut retention, &moments).expect("nothing fails"), MOVES);
+    assert_eq!(deleted(&mut retention, &moments).expect("nothing fails"), MOVES);
     let commits = u64::MAX - left.load(Ordering::Relaxed);
     let sealed = immediate(archive::read_segments(&whole, SHARD)).expect("the store answers");
     let writes = commits as usize - MOVES - sealed.len();
@@ -155,12 +155,12 @@ fn whoever_is_killed_while_letting_go_leaves_what_was_or_what_was_to_be() {
     for last in [Last::Lost, Last::Applied] {
         for at in 0..commits {
             let store = copy(&realm.store);
-            let ended = let_go(&mut begin(&store, at, last).0, &moments);
+            let ended = deleted(&mut begin(&store, at, last).0, &moments);
             assert!(ended.is_err(), "{at}, {last:?}: it is killed");
             check(&mut realm, &store);
             // The next one begins where this one was.
             let (mut next, _) = begin(&store, u64::MAX, last);
-            let_go(&mut next, &moments).expect("nothing fails any more");
+            deleted(&mut next, &moments).expect("faults have ended");
             assert_eq!(horizon(&store), horizon(&whole), "{at}, {last:?}");
             check(&mut realm, &store);
         }

@@ -41,7 +41,7 @@ fn loose(realm: &Realm, from: u64) -> Vec<(LeafIndex, ArchivedBatch)> {
 }
 
 #[test]
-fn leaves_that_are_not_sealed_are_read_whole_in_any_portions() {
+fn unsealed_leaves_page_at_any_size() {
     for (batches, size) in [(200, 300), (100, 250_000), (90, 150_000)] {
         let (realm, ..) = written(batches, size);
         let all = loose(&realm, 0);
@@ -66,7 +66,7 @@ fn leaves_that_are_not_sealed_are_read_whole_in_any_portions() {
 }
 
 #[test]
-fn segments_follow_one_another_and_name_what_they_hold() {
+fn segments_are_contiguous_and_name_their_contents() {
     let (mut realm, base, cell) = written(100, 2_000);
     let before: Vec<(LeafIndex, ArchivedBatch)> = loose(&realm, 0);
     let sealed = realm.seal(60);
@@ -164,7 +164,7 @@ fn a_damaged_block_is_an_error() {
 }
 
 #[test]
-fn nothing_is_sealed_before_what_is_missing() {
+fn sealing_stops_at_a_missing_leaf() {
     let (mut realm, _, _) = written(30, 10);
     let key = leaf_key(SHARD, LeafIndex(10));
     let work = |transaction: Transaction| {

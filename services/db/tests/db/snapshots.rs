@@ -83,7 +83,7 @@ fn recovery_needs_nothing_before_the_snapshot() {
     assert_eq!(areas, [Area::First, Area::Second, Area::First, Area::Second]);
     let newest = position(&realm, cell).expect("a snapshot");
     forget_archive(&realm, cell, newest.batch);
-    let recovered = immediate(recover(&realm.store, SHARD, cell, Part::Cell)).expect("it needs no more");
+    let recovered = immediate(recover(&realm.store, SHARD, cell, Part::Cell)).expect("the snapshot suffices");
     assert_eq!(recovered.state.hash(), realm.scribe(cell).state.hash());
     forget_archive(&realm, cell, newest.batch.next());
     assert!(immediate(recover(&realm.store, SHARD, cell, Part::Cell)).is_err());
@@ -98,12 +98,12 @@ fn a_snapshot_larger_than_a_transaction_is_written_in_pieces() {
     let newest = position(&realm, cell).expect("a snapshot");
     realm.check();
     forget_archive(&realm, cell, newest.batch);
-    let recovered = immediate(recover(&realm.store, SHARD, cell, Part::Cell)).expect("it needs no more");
+    let recovered = immediate(recover(&realm.store, SHARD, cell, Part::Cell)).expect("the snapshot suffices");
     assert_eq!(recovered.state.hash(), realm.scribe(cell).state.hash());
 }
 
 #[test]
-fn a_snapshot_that_db_did_not_finish_is_none() {
+fn an_unfinished_snapshot_is_ignored() {
     for seed in 0..2 {
         let mut realm = Realm::new(seed);
         let cell = crowded(&mut realm, 40, 100_000);
@@ -143,7 +143,7 @@ fn a_snapshot_that_db_did_not_finish_is_none() {
 }
 
 #[test]
-fn what_has_not_changed_is_not_written_again() {
+fn unchanged_snapshot_rows_are_not_rewritten() {
     let mut realm = Realm::new(5);
     let cell = crowded(&mut realm, 3, 100);
     let spend = |realm: &mut Realm| {

@@ -201,7 +201,7 @@ fn hashes(leaves: u64) -> Vec<Hash> {
 }
 
 #[test]
-fn an_archive_without_tiles_is_caught_up_with() {
+fn tiling_catches_up_with_an_untiled_archive() {
     let store = archive_of(MANY);
     let folder = db(&store);
     let mut prover = immediate(Prover::begin(store.clone(), SHARD)).expect("the store answers");
@@ -229,7 +229,7 @@ fn an_archive_without_tiles_is_caught_up_with() {
 }
 
 #[test]
-fn tiles_follow_an_archive_that_grows_and_is_sealed() {
+fn tiles_follow_a_growing_and_sealed_archive() {
     let store = archive_of(0);
     let folder = db(&store);
     let (mut tiler, mut sealer) = (folder.tiler(), folder.sealer().of_leaves(300));
@@ -252,7 +252,7 @@ fn tiles_follow_an_archive_that_grows_and_is_sealed() {
 }
 
 #[test]
-fn whoever_is_killed_while_tiling_leaves_what_was_or_what_was_to_be() {
+fn a_kill_during_tiling_leaves_the_old_or_the_new_state() {
     let size = 256 * 70 + 9;
     let store = archive_of(size);
     let whole = copy(&store);
@@ -266,7 +266,7 @@ fn whoever_is_killed_while_tiling_leaves_what_was_or_what_was_to_be() {
             left.store(at, Ordering::Relaxed);
             assert!(tile_all(&mut folder.tiler()).is_err(), "{at}, {last:?}: it is killed");
             check(&store, &hashes(size));
-            let tiled = tile_all(&mut db(&store).tiler()).expect("nothing fails any more");
+            let tiled = tile_all(&mut db(&store).tiler()).expect("faults have ended");
             let applied = at + u64::from(last == Last::Applied);
             assert_eq!(
                 tiled,
@@ -279,7 +279,7 @@ fn whoever_is_killed_while_tiling_leaves_what_was_or_what_was_to_be() {
 }
 
 #[test]
-fn what_was_applied_without_an_answer_is_not_applied_again() {
+fn an_unacknowledged_tiling_commit_is_not_repeated() {
     let store = archive_of(600);
     let whole = copy(&store);
     tile_all(&mut db(&whole).tiler()).expect("nothing fails");
@@ -300,7 +300,7 @@ fn what_was_applied_without_an_answer_is_not_applied_again() {
 }
 
 #[test]
-fn a_level_that_lacks_a_root_is_not_written_on() {
+fn a_level_without_a_root_is_not_extended() {
     let store = archive_of(600);
     let folder = db(&store);
     tile_all(&mut folder.tiler()).expect("nothing fails");
@@ -318,7 +318,7 @@ fn a_level_that_lacks_a_root_is_not_written_on() {
 }
 
 #[test]
-fn only_who_folds_writes_tiles() {
+fn only_the_folding_db_writes_tiles() {
     let store = archive_of(600);
     let former = db(&store);
     let mut late = former.tiler();
@@ -329,7 +329,7 @@ fn only_who_folds_writes_tiles() {
 }
 
 #[test]
-fn a_damaged_tile_gives_no_proof_that_is_believed() {
+fn proofs_from_a_damaged_tile_are_rejected() {
     let size = 60_000;
     let store = archive_of(size);
     tile_all(&mut db(&store).tiler()).expect("nothing fails");
@@ -383,7 +383,7 @@ fn thinned() -> (Realm, Vec<Hash>) {
     let mut retention = realm.db.retention(RetentionPace::Eager);
     while immediate(retention.turn(WallTime(u64::MAX))).expect("the store answers") != RetentionProgress::Idle {}
     let gone = leaves(&realm).iter().filter(|leaf| leaf.is_thinned()).count();
-    assert!(gone > 300, "{gone} batches have no events any more");
+    assert!(gone > 300, "{gone} batches were thinned");
     (realm, hashes)
 }
 
@@ -392,7 +392,7 @@ fn hash_of(leaf: &annals_store::ArchivedBatch) -> Hash {
 }
 
 #[test]
-fn what_was_let_go_is_proven_as_before() {
+fn deleted_events_keep_their_proofs() {
     let (realm, hashes) = thinned();
     check(&realm.store, &hashes);
     let tiled = tile_all(&mut realm.db.tiler()).expect("nothing fails");
@@ -401,7 +401,7 @@ fn what_was_let_go_is_proven_as_before() {
 }
 
 #[test]
-fn a_restored_realm_works_its_tiles_out_again() {
+fn a_restored_realm_rebuilds_its_tiles() {
     let (realm, hashes) = thinned();
     tile_all(&mut realm.db.tiler()).expect("nothing fails");
     let archived = leaves(&realm);

@@ -91,7 +91,7 @@ impl Traders {
 
     /// A holder's inventory as known to its base part.
     pub(crate) fn held(&self, holder: u64) -> Assets {
-        let holdings = self.view(holder).holdings.as_ref().expect("it was told");
+        let holdings = self.view(holder).holdings.as_ref().expect("a notification arrived");
         holdings.slots.get(&Slot(0)).cloned().unwrap_or_default()
     }
 

@@ -178,7 +178,7 @@ fn accept(trade: TradeId, version: u64) -> Order {
 /// One party accepts, one of the two changes its offer, the other party accepts the changed offer: an acceptance of
 /// former offers settles nothing, whichever side gave it, whichever side changed its offer, and by whichever order.
 #[test]
-fn an_acceptance_ends_with_the_offer_that_it_was_given_for() {
+fn a_changed_offer_revokes_the_acceptance() {
     let changes: [fn(TradeId, u64) -> Order; 2] = [offer, withdraw];
     for (first, second) in [(1, 2), (2, 1)] {
         for changer in [first, second] {
@@ -217,7 +217,7 @@ fn an_acceptance_ends_with_the_offer_that_it_was_given_for() {
 /// Each holder has as many open as allowed, so that more expires at one moment than one batch ends. For the orders of
 /// that batch, the remaining ones count as ended.
 #[test]
-fn what_is_overdue_and_not_ended_yet_is_acted_on_by_nobody() {
+fn an_overdue_transfer_accepts_no_orders() {
     const GIVERS: u64 = 3;
     let (giver, proposer, partner) = (GIVERS + 1, GIVERS + 2, GIVERS + 3);
     let mut parties = Parties::new(partner);
@@ -296,7 +296,7 @@ fn mint(goods: Goods) -> Order {
 const SWORDS: AssetKind = AssetKind(2);
 
 #[test]
-fn a_holder_has_only_so_much_open() {
+fn open_transfers_of_a_holder_are_limited() {
     let mut parties = Parties::new(3);
     let expires = WallTime(parties.now() + 1_000_000);
     for _ in 0..=OPEN_PER_HOLDER {
@@ -311,15 +311,11 @@ fn a_holder_has_only_so_much_open() {
     assert_eq!(parties.execute(3, Order::Propose { with, expires }).outcome, too_many);
     let with = DatabaseId(2);
     let proposed = parties.execute(3, Order::Propose { with, expires });
-    assert_eq!(
-        proposed.outcome,
-        Outcome::Pending,
-        "what is given to somebody counts with the giver"
-    );
+    assert_eq!(proposed.outcome, Outcome::Pending, "a gift counts with the giver");
 }
 
 #[test]
-fn only_so_many_units_of_a_kind_exist() {
+fn units_of_a_kind_are_limited() {
     let mut parties = Parties::new(2);
     let rest = UNITS_OF_A_KIND - 2 * PURSE;
     let make = |amount| {
@@ -335,7 +331,7 @@ fn only_so_many_units_of_a_kind_exist() {
 }
 
 #[test]
-fn only_so_much_is_on_one_side_of_a_table() {
+fn assets_on_one_side_of_a_trade_are_limited() {
     let mut parties = Parties::new(2);
     let trade = parties.open_trade();
     let count = u32::try_from(ASSETS_PER_SIDE).expect("few");
@@ -357,7 +353,7 @@ fn only_so_much_is_on_one_side_of_a_table() {
 }
 
 #[test]
-fn a_holder_holds_only_so_much() {
+fn assets_of_a_holder_are_limited() {
     let mut parties = Parties::new(2);
     let each = u32::try_from(ASSETS_PER_ORDER).expect("few");
     // All but one of its maximum holdings, including its coins.

@@ -29,7 +29,7 @@ struct Outcome {
 }
 
 #[test]
-fn a_realm_that_lets_go_on_either_side_of_a_migration_is_the_same() {
+fn retention_before_or_after_a_migration_gives_the_same_realm() {
     let (mut migrated, mut thinned) = (0, [0; 3]);
     for seed in 0..TRIED {
         let Some(kept) = outcome(seed, LetsGo::Never) else {
@@ -58,7 +58,7 @@ fn outcome(seed: u64, lets_go: LetsGo) -> Option<Outcome> {
     let world = World::live(&pair.old, dice);
     let store = &world.store;
     if matches!(lets_go, LetsGo::Before | LetsGo::BeforeAndAfter) {
-        let_go(store, &pair.old);
+        deleted(store, &pair.old);
     }
     let preparation = match prepare(store, &pair) {
         Ok(preparation) => preparation,
@@ -77,7 +77,7 @@ fn outcome(seed: u64, lets_go: LetsGo) -> Option<Outcome> {
     {}
     let states = lives_on(&world, &pair, &migrations);
     if matches!(lets_go, LetsGo::After | LetsGo::BeforeAndAfter) {
-        let_go(store, &pair.new);
+        deleted(store, &pair.new);
         let cell = world.cell.owner();
         let floor = immediate(read_floor(store, SHARD, cell, BatchNumber(0))).expect("readable");
         let floor = floor.expect("it was just written");
@@ -131,7 +131,7 @@ fn lives_on(world: &World, pair: &Pair, migrations: &Migrations) -> [Hash; 2] {
 }
 
 /// Deletes all archived events: each leaf is a segment of its own.
-fn let_go(store: &Store, schema: &Schema) {
+fn deleted(store: &Store, schema: &Schema) {
     let begun = Folder::begin(store.clone(), SHARD, Arc::new(schema.clone()));
     let folder = immediate(begun).expect("a store");
     let mut sealer = folder.sealer().of_leaves(1);

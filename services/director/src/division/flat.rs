@@ -12,16 +12,16 @@ use super::{Axis, Bounds, Cut, CutId, Division, MOST_CELLS, Node, Side};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NotATree {
     /// A side of a cut is missing, or nodes are left over.
-    #[error("it ends too early, or too late")]
+    #[error("nodes are missing or left over")]
     Shape,
     /// It has more cells than a space can have.
     #[error("it has more than {MOST_CELLS} cells")]
     Size,
     /// A cut lies outside the area that it cuts.
-    #[error("cut {0} lies outside of what it cuts")]
+    #[error("cut {0} is outside the area that it cuts")]
     Outside(u32),
     /// Two cuts have the same number, or a cut has a number that is not assigned yet.
-    #[error("there cannot be another cut {0}")]
+    #[error("the number of cut {0} is taken or not assigned yet")]
     Number(u32),
     /// An owner has two cells.
     #[error("owner {0} has two cells")]

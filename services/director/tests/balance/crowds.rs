@@ -48,7 +48,7 @@ fn after_a_flash_crowd_every_cell_has_its_share_again() {
 }
 
 #[test]
-fn a_crowd_in_one_spot_is_left_in_peace_once_it_is_divided_as_far_as_it_can_be() {
+fn an_indivisible_crowd_causes_no_further_moves() {
     let shape = Shape {
         entities: 2_000,
         cells: 8,

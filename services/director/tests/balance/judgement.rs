@@ -94,7 +94,7 @@ impl Told {
             assert_eq!(
                 self.balance.trees(),
                 trees,
-                "{what}: a boundary has moved, and nobody hears of it"
+                "{what}: a boundary moved without a new map"
             );
             return;
         };
@@ -160,7 +160,7 @@ impl Told {
 }
 
 #[test]
-fn whatever_is_reported_every_map_covers_the_plane_and_cuts_and_owners_stay_themselves() {
+fn for_any_reports_maps_cover_the_plane_and_ids_are_stable() {
     let (mut maps, mut added, mut retired, mut moved) = (0, 0, 0, 0);
     for seed in 0..SEEDS {
         let mut dice = Dice::new(seed);
@@ -222,7 +222,7 @@ fn whatever_is_reported_every_map_covers_the_plane_and_cuts_and_owners_stay_them
 }
 
 #[test]
-fn several_spaces_are_spread_over_the_owners_and_one_owner_takes_all_if_it_must() {
+fn spaces_are_spread_over_owners_and_a_single_owner_takes_all() {
     let draw = |live: u32| {
         let mut balance = Balance::new(plans(), pace());
         let map = balance.draw(Duration::ZERO, &owners(live), live as usize, &SpaceMap::default());
@@ -241,7 +241,7 @@ fn several_spaces_are_spread_over_the_owners_and_one_owner_takes_all_if_it_must(
 }
 
 #[test]
-fn a_space_waits_until_enough_are_there_and_its_distances_follow_the_plan() {
+fn a_space_waits_for_enough_owners_and_its_distances_follow_the_plan() {
     let mut balance = Balance::new(plans(), pace());
     let none = SpaceMap::default();
     assert_eq!(balance.draw(Duration::ZERO, &owners(4), 5, &none), None);

@@ -22,7 +22,7 @@ fn settled(realm: &mut Realm, seed: u64) -> (u64, u64) {
 }
 
 #[test]
-fn while_nobody_moves_boundaries_and_entities_stay_where_they_are() {
+fn without_movement_boundaries_and_entities_stay() {
     for seed in 0..SEEDS {
         let shape = Shape {
             seed,
@@ -45,7 +45,7 @@ fn while_nobody_moves_boundaries_and_entities_stay_where_they_are() {
 }
 
 #[test]
-fn while_everybody_walks_about_little_more_is_handed_over_than_walks_across() {
+fn random_walks_cause_few_hand_overs_beyond_crossings() {
     for seed in 0..2 {
         let shape = Shape {
             seed,

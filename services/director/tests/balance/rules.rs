@@ -118,7 +118,7 @@ fn spread(count: u64, [west, east]: [f32; 2], [south, north]: [f32; 2], dice: &m
 }
 
 #[test]
-fn what_is_to_go_goes_although_who_is_just_across_stays() {
+fn a_new_boundary_moves_the_wanted_share_at_once() {
     for seed in 0..SEEDS {
         let mut dice = Dice::new(seed);
         let count = 400 + dice.below(4_000);
@@ -136,7 +136,7 @@ fn what_is_to_go_goes_although_who_is_just_across_stays() {
 }
 
 #[test]
-fn a_heap_that_would_only_change_sides_stays() {
+fn a_cluster_that_would_only_change_sides_stays() {
     for seed in 0..SEEDS {
         let mut dice = Dice::new(seed);
         let (most, least) = (200 + dice.below(2_000), dice.below(100));
@@ -155,7 +155,7 @@ fn a_heap_that_would_only_change_sides_stays() {
 }
 
 #[test]
-fn two_boundaries_of_a_cell_do_not_both_give_all_that_may_go_at_once() {
+fn two_boundaries_of_a_cell_share_its_limit_of_moved_load() {
     let (mut moved, mut twice) = (0, 0);
     for seed in 0..SEEDS {
         let mut dice = Dice::new(seed);
@@ -193,7 +193,7 @@ fn two_boundaries_of_a_cell_do_not_both_give_all_that_may_go_at_once() {
 }
 
 #[test]
-fn of_all_cells_the_one_with_the_least_load_is_given_up() {
+fn the_cell_with_the_least_load_is_retired() {
     let mut given_up = Vec::new();
     for seed in 0..SEEDS / 2 {
         let mut dice = Dice::new(seed);

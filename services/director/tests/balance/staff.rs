@@ -15,7 +15,7 @@ fn spare(cost: f64) -> Realm {
 }
 
 #[test]
-fn cells_are_added_while_the_load_is_high_and_given_up_when_it_is_low() {
+fn cells_are_added_at_high_load_and_retired_at_low_load() {
     // 1,000 entities make a load of 1.8: more than half of what two and three cells can do, and less than half of four.
     let mut realm = spare(1.8e-3);
     realm.run(120);
@@ -33,14 +33,14 @@ fn cells_are_added_while_the_load_is_high_and_given_up_when_it_is_low() {
     assert_eq!(
         realm.counts().iter().sum::<usize>(),
         1_000,
-        "nobody is left on an owner without a cell"
+        "no entity is left on an owner without a cell"
     );
     realm.run(120);
     assert_eq!(realm.counts().len(), 2);
 }
 
 #[test]
-fn a_cell_is_kept_after_all_when_the_load_comes_back() {
+fn a_retirement_is_cancelled_when_the_load_returns() {
     let mut realm = spare(1.8e-3);
     realm.run(120);
     realm.cost(2e-4);
@@ -48,7 +48,7 @@ fn a_cell_is_kept_after_all_when_the_load_comes_back() {
     while realm.balance.report(realm.now()).iter().all(|cell| !cell.retires) {
         realm.run(1);
         seconds += 1;
-        assert!(seconds < 300, "nobody is to give its cell up");
+        assert!(seconds < 300, "no cell is being retired");
     }
     realm.cost(1.8e-3);
     realm.run(240);
@@ -78,7 +78,11 @@ fn a_lost_owner_keeps_its_area_as_it_is() {
     realm.run(5);
     let lost = area(&realm);
     realm.run(120);
-    assert_eq!(area(&realm), lost, "it hears of no map, and can neither give nor take");
+    assert_eq!(
+        area(&realm),
+        lost,
+        "a lost owner receives no map and hands nothing over"
+    );
     assert!(before.is_some() && lost.is_some());
     realm.lose(1, false);
     realm.run(120);
@@ -86,7 +90,7 @@ fn a_lost_owner_keeps_its_area_as_it_is() {
 }
 
 #[test]
-fn the_next_director_goes_on_where_the_last_one_was() {
+fn a_new_director_continues_where_the_last_one_was() {
     let mut realm = Realm::new(Shape {
         entities: 2_000,
         cells: 8,

@@ -24,7 +24,7 @@ fn split(division: &mut Division, newcomer: OwnerId, dice: &mut Dice) -> bool {
 }
 
 #[test]
-fn whatever_is_split_and_removed_the_plane_is_covered_once_and_cuts_stay_the_same() {
+fn after_any_splits_and_removals_cells_cover_the_plane_once() {
     for seed in 0..SEEDS {
         let mut dice = Dice::new(seed);
         let mut division = Division::even(&owners(1 + dice.below(9) as u32), 500.0).expect("there are owners");
@@ -65,7 +65,7 @@ fn whatever_is_split_and_removed_the_plane_is_covered_once_and_cuts_stay_the_sam
 }
 
 #[test]
-fn a_tree_is_found_for_areas_that_one_made() {
+fn the_tree_of_given_areas_is_reconstructed() {
     for seed in 0..SEEDS {
         let mut dice = Dice::new(seed);
         let mut division = Division::whole(OwnerId(1));
@@ -83,7 +83,7 @@ fn a_tree_is_found_for_areas_that_one_made() {
 }
 
 #[test]
-fn an_even_division_gives_everybody_as_much_room() {
+fn an_even_division_gives_all_cells_equal_area() {
     for count in [1, 2, 3, 4, 5, 8, 16, 64] {
         let areas = Division::even(&owners(count), 400.0).expect("there are owners").areas();
         assert_eq!(areas.len(), count as usize);
@@ -98,7 +98,7 @@ fn an_even_division_gives_everybody_as_much_room() {
 }
 
 #[test]
-fn what_is_stored_and_no_tree_is_refused() {
+fn stored_data_that_is_not_a_tree_is_rejected() {
     let division = Division::even(&owners(4), 100.0).expect("there are owners");
     let broken = |change: &dyn Fn(&mut Vec<WireNode>)| {
         let mut tree = division.flat(SpaceId(1));

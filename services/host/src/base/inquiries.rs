@@ -33,7 +33,7 @@ const AT_ONCE: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Poll interval of a log's cursor.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Answers inquiries, each in its own task.
 pub(super) struct Inquiries {
@@ -59,11 +59,15 @@ impl Inquiries {
             };
             // A holder that has ended or lags gets no answer: the deadline handles that.
             if holders.tell(owner, input).is_err() {
-                tracing::debug!(%owner, %entity, "an answer of the database was not heard");
+                tracing::debug!(
+                    %owner,
+                    %entity,
+                    "dropped an answer of the database: the holder is gone or its queue is full"
+                );
             }
         };
         let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
-            let busy = format!("{AT_ONCE} inquiries wait here; ask again in a moment");
+            let busy = format!("{AT_ONCE} inquiries are pending; try again in a moment");
             return tell(Err(NotLearned::Refused(busy)));
         };
         tokio::spawn(async move {
@@ -116,7 +120,7 @@ async fn folded(process: &Process, owner: OwnerId, batch: BatchNumber) -> Result
         if process.store.read(read).await.map_err(refused)?.batch >= batch {
             return Ok(());
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -156,10 +160,7 @@ fn type_of(process: &Process, type_id: TypeId) -> Result<&EntityType, NotLearned
     found.ok_or_else(|| NotLearned::Refused(format!("the realm has no type {type_id}")))
 }
 
-#[allow(
-    clippy::needless_pass_by_value,
-    reason = "it stands in map_err, which gives the error away"
-)]
+#[allow(clippy::needless_pass_by_value, reason = "map_err passes the error by value")]
 fn refused(error: impl std::error::Error + 'static) -> NotLearned {
     NotLearned::Refused(Chain(&error).to_string())
 }

@@ -75,13 +75,13 @@ impl FromStr for SpaceSetting {
         for word in words {
             let (name, value) = word
                 .split_once('=')
-                .ok_or_else(|| advice("after the number come names with values"))?;
+                .ok_or_else(|| advice("the number is followed by names with values"))?;
             if !named.insert(name) {
-                return Err(advice("a name stands there twice"));
+                return Err(advice("a name is given twice"));
             }
             let metres = || {
                 let metres = value.parse().ok().filter(|metres| (0.0..=LONGEST).contains(metres));
-                metres.ok_or_else(|| advice("a distance is 0 to 100000 metres"))
+                metres.ok_or_else(|| advice("a distance must be 0 to 100000 metres"))
             };
             match name {
                 "extent" => setting.extent = metres()?,
@@ -90,13 +90,13 @@ impl FromStr for SpaceSetting {
                 "horizon" => setting.horizon = metres()?,
                 "cells" => {
                     let cells = value.parse().ok().filter(|cells| (1..=MOST_CELLS).contains(cells));
-                    setting.cells = Some(cells.ok_or_else(|| advice("cells are 1 to 1024"))?);
+                    setting.cells = Some(cells.ok_or_else(|| advice("cells must be 1 to 1024"))?);
                 }
-                _ => return Err(advice("there are extent, radius, hysteresis, horizon and cells")),
+                _ => return Err(advice("the names are extent, radius, hysteresis, horizon and cells")),
             }
         }
         if setting.extent < 1.0 || setting.radius < 1.0 {
-            return Err(advice("extent and radius are at least 1 metre"));
+            return Err(advice("extent and radius must be at least 1 metre"));
         }
         Ok(setting)
     }
@@ -109,7 +109,7 @@ impl FromStr for Spaces {
         let spaces: Vec<SpaceSetting> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
         let numbers: BTreeSet<u32> = spaces.iter().map(|space| space.space).collect();
         if numbers.len() < spaces.len() {
-            return Err(Advice("two spaces have one number: give each its own".to_owned()));
+            return Err(Advice("two spaces have the same number: give each its own".to_owned()));
         }
         if spaces.len() > MOST {
             return Err(Advice(format!("there can be at most {MOST} spaces")));

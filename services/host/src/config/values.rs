@@ -100,7 +100,8 @@ impl FromStr for StoreKind {
             ("embedded", _) => Ok(StoreKind::Embedded),
             (_, Some(file)) if !file.is_empty() => Ok(StoreKind::FoundationDb(PathBuf::from(file))),
             _ => Err(Advice(format!(
-                "write embedded (files in the data directory) or {CLUSTER}FILE (the FoundationDB cluster of that cluster file)"
+                "write embedded (files in the data directory) or {CLUSTER}FILE (the FoundationDB cluster of that \
+                 cluster file)"
             ))),
         }
     }
@@ -199,7 +200,7 @@ pub(super) fn nats_url(text: &str) -> Result<String, Advice> {
         let read = one.parse::<async_nats::ServerAddr>();
         read.map_err(|error| {
             Advice(format!(
-                "{one:?} is no address ({error}): write nats://HOST:PORT, several with commas"
+                "{one:?} is not an address ({error}): write nats://HOST:PORT, several with commas"
             ))
         })?;
     }

@@ -19,7 +19,7 @@ use crate::{process, telemetry::Chain};
 pub const REQUESTS_AT_ONCE: usize = 256;
 
 /// The answer to a refused request.
-const BUSY: &str = "db has too much to do; ask again";
+const BUSY: &str = "db is overloaded; try again";
 
 /// Answers requests about accounts and stored entities at `subject` until the connection ends.
 ///
@@ -53,7 +53,7 @@ fn read(payload: &[u8]) -> Option<DbAsk> {
     match control::decode::<DbRequest>(payload) {
         Ok(request) => request.ask,
         Err(error) => {
-            tracing::warn!(%error, "a request that was not understood");
+            tracing::warn!(%error, "ignored a malformed request");
             None
         }
     }
@@ -61,7 +61,7 @@ fn read(payload: &[u8]) -> Option<DbAsk> {
 
 async fn send(client: &async_nats::Client, reply: async_nats::Subject, answer: Bytes) {
     if let Err(error) = client.publish(reply, answer).await {
-        tracing::warn!(%error, "an answer was not sent");
+        tracing::warn!(%error, "could not send an answer");
     }
 }
 

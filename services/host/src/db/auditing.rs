@@ -33,21 +33,21 @@ async fn audit_once(store: &Store, metrics: &Metrics) {
             Ok(Progress::Goes) if audit.counted() > MOST_COUNTED => {
                 tracing::warn!(
                     counted = audit.counted(),
-                    "the ledger is too large to be audited by db: run `annals realm audit-ledger`"
+                    "the ledger is too large for the audit by db: run `annals realm audit-ledger`"
                 );
                 return;
             }
             Ok(Progress::Goes) => tokio::time::sleep(PAUSE).await,
             Ok(Progress::Done) => break,
             Err(error) => {
-                tracing::warn!(%error, "the ledger was not audited to its end; it is tried again");
+                tracing::warn!(%error, "the audit of the ledger failed; retrying");
                 return;
             }
         }
     }
     let report = audit.report();
     for finding in &report.findings {
-        tracing::error!(%finding, "the ledger is not as it should be");
+        tracing::error!(%finding, "the audit of the ledger found an error");
     }
     metrics.ledger_audits.add(1);
     metrics.ledger_findings.add(report.found);

@@ -21,7 +21,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(5);
 pub(super) async fn convert_all(store: Store, present: Arc<Schema>) {
     let mut wait = Wait::new(
         "the store",
-        "stored entities are not converted to the realm's definitions meanwhile; it is tried again",
+        "stored entities are not converted to the realm's definitions until then; retrying",
     );
     while let Err(error) = convert(&store, &present).await {
         wait.lasts(Chain(&error));
@@ -39,17 +39,13 @@ async fn convert(store: &Store, present: &Schema) -> Result<(), MigrateError> {
     loop {
         let slice = convert_next(store, present, &migrations).await?;
         for taken in &slice.taken {
-            tracing::error!(%taken, "a value that only one entity may have");
+            tracing::error!(%taken, "a unique value belongs to more than one entity");
         }
         if slice.is_done {
-            tracing::info!("all stored entities are of the realm's definitions");
+            tracing::info!("all stored entities are converted to the realm's definitions");
             return Ok(());
         }
-        tracing::info!(
-            converted = slice.converted,
-            of = slice.of,
-            "stored entities are converted"
-        );
+        tracing::info!(converted = slice.converted, of = slice.of, "converting stored entities");
         tokio::time::sleep(PAUSE).await;
     }
 }

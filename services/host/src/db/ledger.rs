@@ -56,7 +56,7 @@ async fn carry(store: &Store, holders: &Holders<LedgerInput>) {
     let key = head_key();
     let mut wait = Wait::new(
         "the store",
-        "what the ledger did is told to nobody meanwhile; check the disk of db",
+        "notices of the ledger are delayed until then; check the disk of db",
     );
     loop {
         let carried = match read_head(store).await {
@@ -95,7 +95,7 @@ async fn tell_adoptions(store: &Store, holders: &Holders<LedgerInput>) {
             // A holder whose queue is full gets them the next time.
             let _ = holders.tell(owner, LedgerInput::Adoptions(adoptions));
         }
-        Err(error) => tracing::warn!(error = %Chain(&error), "adoptions of logs were not read; they are read again"),
+        Err(error) => tracing::warn!(error = %Chain(&error), "could not read the adoptions of logs; retrying"),
     }
 }
 

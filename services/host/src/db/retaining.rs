@@ -23,7 +23,7 @@ pub(super) async fn let_all_go(
     cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>,
 ) {
     let mut rounds = Rounds::new(ROUND, cursors);
-    let mut wait = Wait::new("the store", "old events of cells are kept meanwhile; it is tried again");
+    let mut wait = Wait::new("the store", "old events of cells are kept until then; retrying");
     while rounds.next().await.is_some() {
         loop {
             let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
@@ -36,7 +36,7 @@ pub(super) async fn let_all_go(
                 Ok(RetentionProgress::Moved(horizon)) => tracing::info!(
                     last = %horizon.leaf,
                     floors = horizon.bytes,
-                    "the events of cells up to this leaf are old enough to go"
+                    "the events of cells up to this leaf are old enough to be deleted"
                 ),
                 Ok(RetentionProgress::Thinned { last, bytes }) => {
                     tracing::debug!(%last, bytes, "a segment of the archive is thinned");

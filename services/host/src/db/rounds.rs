@@ -51,7 +51,7 @@ mod tests {
     const PERIOD: Duration = Duration::from_secs(3600);
 
     #[tokio::test]
-    async fn rounds_end_with_whoever_moves_cursors() {
+    async fn rounds_end_when_the_cursor_sender_is_dropped() {
         let (moved, cursors) = watch::channel(BTreeMap::new());
         let mut rounds = Rounds::new(PERIOD, cursors);
         assert_eq!(rounds.next().await, Some(()), "the first is at once");

@@ -18,7 +18,7 @@ pub(super) async fn seal_all(mut sealer: Sealer, cursors: watch::Receiver<BTreeM
     let mut rounds = Rounds::new(ROUND, cursors);
     let mut wait = Wait::new(
         "the store",
-        "the archive is not sealed into segments meanwhile; it is tried again",
+        "the archive is not sealed into segments until then; retrying",
     );
     while rounds.next().await.is_some() {
         loop {

@@ -22,13 +22,13 @@ pub(super) async fn tile_all(mut tiler: Tiler, cursors: watch::Receiver<BTreeMap
     let mut rounds = Rounds::new(ROUND, cursors);
     let mut wait = Wait::new(
         "the store",
-        "no tiles of the archive's tree are written meanwhile; it is tried again",
+        "no tiles of the archive's tree are written until then; retrying",
     );
     while rounds.next().await.is_some() {
         loop {
             match tiler.tile_next().await {
                 Ok(Some(tiled)) => {
-                    tracing::debug!(first = %tiled.first, leaves = tiled.leaves, "leaves are in tiles");
+                    tracing::debug!(first = %tiled.first, leaves = tiled.leaves, "wrote tiles");
                 }
                 Ok(None) => {
                     wait.ends();

@@ -27,10 +27,7 @@ const AT_ONCE: usize = 4;
 pub(super) async fn trim_all(history: History, cursors: watch::Receiver<BTreeMap<OwnerId, BatchNumber>>) {
     let mut schedule = Schedule::default();
     let mut rounds = Rounds::new(ROUND, cursors);
-    let mut wait = Wait::new(
-        "the nats-server",
-        "logs grow meanwhile by what is archived; it is tried again",
-    );
+    let mut wait = Wait::new("the nats-server", "logs are not trimmed until then; retrying");
     while rounds.next().await.is_some() {
         let due = schedule.due(Instant::now(), &rounds.cursors());
         let mut trims = stream::iter(due)

@@ -16,7 +16,7 @@ use tokio::{
 use super::{
     Arrival, EdgeCommand, EdgeEvent, Serves,
     pace::{Pace, Verdict},
-    registry::{Order, Orders, Registry, close, count},
+    registry::{Orders, Registry, WriteCommand, close, count},
 };
 
 /// Timeout of a handshake.
@@ -121,7 +121,7 @@ async fn write(connection: &Connection, mut send: SendStream, mut orders: Orders
     let mut bytes = Vec::new();
     while let Some(order) = orders.next().await {
         match order {
-            Order::Frame(body) => {
+            WriteCommand::Frame(body) => {
                 bytes.clear();
                 if put_frame(&mut bytes, &body, MAX_DOWNSTREAM_FRAME).is_err() {
                     tracing::error!(
@@ -136,7 +136,7 @@ async fn write(connection: &Connection, mut send: SendStream, mut orders: Orders
                 orders.written(body.len());
                 count(&shared.registry.counts.bytes_out, bytes.len() as u64);
             }
-            Order::Close(reason) => {
+            WriteCommand::Close(reason) => {
                 // A close would overtake what was written, so wait until it was read.
                 if send.finish().is_ok() {
                     let _ = timeout(LAST_READ_WITHIN, send.stopped()).await;

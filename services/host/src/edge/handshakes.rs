@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn one_host_has_its_share_and_others_theirs() {
+    fn each_host_has_its_own_share() {
         let mut handshakes = Handshakes::new();
         for number in 0..100 {
             handshakes.wait(host(1), number).unwrap();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_than_so_many_at_a_time() {
+    fn concurrent_handshakes_are_bounded() {
         let mut handshakes = Handshakes::new();
         for number in 0..100 {
             handshakes.wait(host(number), ()).unwrap();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_taken_only_while_there_is_no_rush() {
+    fn strangers_are_accepted_only_at_low_load() {
         let mut handshakes = Handshakes::new();
         let mut taken = 0;
         while handshakes.takes_strangers(host(taken / OF_STRANGERS as u16)) {

@@ -42,7 +42,11 @@ pub enum IdentityError {
         source: io::Error,
     },
     /// The development certificate is damaged.
-    #[error("{} holds no certificate with its private key in PEM form; restore the file, or remove it to have a new development certificate made", path.display())]
+    #[error(
+        "{} holds no certificate with its private key in PEM form; restore the file, or remove it to generate a new \
+         development certificate",
+        path.display()
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -60,7 +64,7 @@ pub enum IdentityError {
         source: pem::Error,
     },
     /// The certificate could not be created.
-    #[error("the development certificate could not be made")]
+    #[error("the development certificate could not be generated")]
     Made(#[from] rcgen::Error),
 }
 

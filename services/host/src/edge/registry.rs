@@ -23,7 +23,7 @@ pub const MAX_QUEUED_BYTES: usize = 4 << 20;
 
 /// An order to the writer of a connection.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum WriteCommand {
     /// Write this frame's body.
     Frame(Vec<u8>),
     /// Close, when everything before is written.
@@ -41,7 +41,7 @@ pub(super) struct Registry {
 /// The sending end of one connection's queue.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox {
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<WriteCommand>,
     shared: Arc<Queue>,
     connection: quinn::Connection,
 }
@@ -147,7 +147,7 @@ impl Registry {
             }
             EdgeCommand::Close { reason, .. } => {
                 self.remove(connection);
-                if outbox.orders.try_send(Order::Close(reason)).is_err() {
+                if outbox.orders.try_send(WriteCommand::Close(reason)).is_err() {
                     outbox.close(reason);
                 }
             }
@@ -166,7 +166,7 @@ impl Registry {
         let length = body.len();
         let before = outbox.shared.bytes.fetch_add(length, Ordering::Relaxed);
         let fits = before == 0 || before + length <= MAX_QUEUED_BYTES;
-        if fits && outbox.orders.try_send(Order::Frame(body)).is_ok() {
+        if fits && outbox.orders.try_send(WriteCommand::Frame(body)).is_ok() {
             return;
         }
         // The queue of a client that does not read would fill our memory; it may resume when it can.
@@ -191,13 +191,13 @@ impl Outbox {
 /// The receiving end of one connection's queue.
 #[derive(Debug)]
 pub(super) struct Orders {
-    taken: mpsc::Receiver<Order>,
+    taken: mpsc::Receiver<WriteCommand>,
     shared: Arc<Queue>,
 }
 
 impl Orders {
     /// The next order; `None` when the connection was removed and the queue is empty.
-    pub(super) async fn next(&mut self) -> Option<Order> {
+    pub(super) async fn next(&mut self) -> Option<WriteCommand> {
         self.taken.recv().await
     }
 

@@ -54,7 +54,7 @@ impl<I> Held<I> {
             return Some(format!("owner {owner} is being taken over"));
         }
         if *self.stage.borrow() == holder::Stage::Stuck {
-            return Some(format!("the log of owner {owner} stands still"));
+            return Some(format!("the log of owner {owner} is blocked"));
         }
         let told = self.stage_told >= stage && self.moments.load(Ordering::Relaxed) >= self.moments_sent;
         if stage >= Stage::Closing {
@@ -62,7 +62,7 @@ impl<I> Held<I> {
         } else if told {
             None
         } else {
-            Some(format!("owner {owner} has not told all its entities"))
+            Some(format!("owner {owner} has not notified all its entities"))
         }
     }
 }

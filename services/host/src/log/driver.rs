@@ -151,7 +151,8 @@ impl<C: LogCore> Driver<C> {
         let connection = number(*link.borrow());
         let standstill = Wait::new(
             format!("the log of owner {}", core.owner()),
-            "the log stands still and nothing is shown; look at the nats-server's log and disk; one whose disk was full has to be started again once there is room, which `annals up` does",
+            "the log is blocked and nothing is shown; look at the nats-server's log and disk; after a full disk, free \
+             space and restart it, as `annals up` does",
         )
         .after(STANDSTILL);
         let mut driver = Self {

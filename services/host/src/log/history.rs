@@ -103,7 +103,7 @@ pub enum Fault {
     #[error("the log did not answer within {} ms", PATIENCE.as_millis())]
     Silence,
     /// No server answers for the stream: it has no leader at the moment, or JetStream is off.
-    #[error("nobody answers for the log stream; if this lasts, check that a majority of its nats-servers is up")]
+    #[error("no server answers for the log stream; if this lasts, check that a majority of its nats-servers is up")]
     NoLeader,
     /// The server refuses it.
     #[error("the nats-server does not append: {0}; check its disk and its JetStream limits")]
@@ -117,7 +117,10 @@ pub enum Fault {
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// No answer in time.
-    #[error("reading {subject} of stream {stream}: no answer within {} ms; check that its leader is up", PATIENCE.as_millis())]
+    #[error(
+        "reading {subject} of stream {stream}: no answer within {} ms; check that its leader is up",
+        PATIENCE.as_millis()
+    )]
     Silent {
         /// The stream.
         stream: String,
@@ -449,7 +452,7 @@ impl History {
     pub(super) fn entry(&self, message: &async_nats::jetstream::Message) -> Option<Entry> {
         let place = message.info().ok().zip(self.place(&message.subject));
         let Some((info, (lane, owner))) = place else {
-            tracing::warn!(stream = self.name, subject = %message.subject, "a message of no owner");
+            tracing::warn!(stream = self.name, subject = %message.subject, "ignored a message without an owner");
             return None;
         };
         Some(Entry {

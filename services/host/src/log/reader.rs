@@ -68,7 +68,7 @@ impl Reader {
             looking: None,
             interrupted: Wait::new(
                 format!("stream {}", history.name()),
-                "reading the log is interrupted, and goes on where it was; check that the nats-server runs",
+                "reading the log was interrupted; it resumes from the same message; check that the nats-server runs",
             ),
         }
     }

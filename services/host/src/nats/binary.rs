@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_named() {
+    fn rejected_binaries_are_named() {
         let text = choice(&["/old", "/odd"]).unwrap_err().to_string();
         assert!(text.contains("/old is 2.9.10"), "{text}");
         assert!(text.contains("/odd does not run: exec format error"), "{text}");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_private_one_is_looked_for_upward() {
+    fn the_private_binary_is_searched_upward() {
         let start = PathBuf::from("/a/b");
         let found: Vec<_> = private([start].iter()).collect();
         assert_eq!(found[0], Path::new("/a/b/target/tools/nats-server"));

@@ -60,7 +60,10 @@ pub enum ConnectError {
         source: std::io::Error,
     },
     /// No server answered.
-    #[error("no nats-server answered on {url} within {} s; check that it runs and that the address is right", FIRST_PATIENCE.as_secs())]
+    #[error(
+        "no nats-server answered on {url} within {} s; check that it runs and that the address is right",
+        FIRST_PATIENCE.as_secs()
+    )]
     Unreachable {
         /// The address.
         url: String,
@@ -93,7 +96,8 @@ pub enum Unfit {
     },
     /// Its maximum message size is less than that of a batch.
     #[error(
-        "nats-server {server} takes messages of at most {max_payload} bytes; set max_payload: {MAX_PAYLOAD} in its configuration"
+        "nats-server {server} takes messages of at most {max_payload} bytes; set max_payload: {MAX_PAYLOAD} in its \
+         configuration"
     )]
     Payload {
         /// Its name.
@@ -227,7 +231,7 @@ async fn first_connection(
     let servers = addresses(url)?;
     let began = Instant::now();
     let limit = match patience {
-        Some(patience) => format!("this gives up after {} s", patience.as_secs()),
+        Some(patience) => format!("this process gives up after {} s", patience.as_secs()),
         None => "this process holds and serves nothing until one answers".to_owned(),
     };
     let mut wait = Wait::new(
@@ -279,7 +283,7 @@ fn is_refusal(kind: ConnectErrorKind) -> bool {
 fn options(url: &str, name: &str, state: watch::Sender<LinkState>) -> async_nats::ConnectOptions {
     let away = Wait::new(
         format!("the nats-server on {url}"),
-        "the bus is away and tried again; check that the nats-server runs",
+        "the bus is unreachable, reconnecting; check that the nats-server runs",
     );
     let report = Mutex::new(Report { state, away });
     async_nats::ConnectOptions::new()
@@ -431,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flap_shows_as_another_connection() {
+    fn a_reconnect_counts_as_another_connection() {
         let first = LinkState::Down { connections: 0 }.up();
         assert_eq!(first.down().up(), LinkState::Up { connection: 2 });
         assert_eq!(first.down(), LinkState::Down { connections: 1 });

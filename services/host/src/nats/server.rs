@@ -62,7 +62,7 @@ impl fmt::Display for SyncPolicy {
 
 /// The text is not a [`SyncPolicy`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} says not when to sync; write always, or an interval from 1ms to 120s")]
+#[error("{0:?} is not a sync policy; write always, or an interval from 1ms to 120s")]
 pub struct NotASyncPolicy(String);
 
 impl FromStr for SyncPolicy {
@@ -131,7 +131,10 @@ pub enum ServerError {
         source: io::Error,
     },
     /// No free port was found.
-    #[error("no free port on 127.0.0.1 between {} and {} for a nats-server; end what holds them", PORTS.start, PORTS.end)]
+    #[error(
+        "no free port on 127.0.0.1 between {} and {} for a nats-server; end what holds them",
+        PORTS.start, PORTS.end
+    )]
     NoPort,
     /// The server ended.
     #[error("nats-server ended ({status}); its log {log} ends with:\n{tail}")]
@@ -144,7 +147,10 @@ pub enum ServerError {
         tail: String,
     },
     /// It runs and does not answer.
-    #[error("nats-server on {url} did not answer within {} s; its log {log} ends with:\n{tail}", START_PATIENCE.as_secs())]
+    #[error(
+        "nats-server on {url} did not answer within {} s; its log {log} ends with:\n{tail}",
+        START_PATIENCE.as_secs()
+    )]
     Silent {
         /// Its address.
         url: String,

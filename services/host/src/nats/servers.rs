@@ -19,7 +19,7 @@ pub enum ServerCount {
 
 /// The text is not a [`ServerCount`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not how many nats-servers there can be; write 1 or 3")]
+#[error("{0:?} is not a possible number of nats-servers; write 1 or 3")]
 pub struct NotACount(String);
 
 impl ServerCount {

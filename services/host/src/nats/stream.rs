@@ -103,7 +103,7 @@ async fn create(
     let mut wait = Wait::new(
         format!("JetStream to make stream {}", wanted.name),
         format!(
-            "this gives up after {} s; look at the nats-server's log",
+            "this process gives up after {} s; look at the nats-server's log",
             PATIENCE.as_secs()
         ),
     );
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_server_fills_in_is_no_difference() {
+    fn server_defaults_are_no_difference() {
         let wanted = Config {
             name: "log".to_owned(),
             subjects: vec!["b".to_owned(), "a".to_owned()],

@@ -66,13 +66,17 @@ pub enum FolderError {
         path: PathBuf,
     },
     /// A secret file is readable by other users.
-    #[error("{} can be read by others than its owner: anybody may have the key; if nobody can, chmod 600 it, else make another key", path.display())]
+    #[error(
+        "{} can be read by users other than its owner, who may have copied the key; if none can have, chmod 600 it, \
+         else make another key",
+        path.display()
+    )]
     Exposed {
         /// The file.
         path: PathBuf,
     },
     /// There is a key already.
-    #[error("{} is there already; nothing was changed", path.display())]
+    #[error("{} exists already; nothing was changed", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
@@ -86,13 +90,20 @@ pub enum FolderError {
         source: KeyError,
     },
     /// The file holds a key of the other kind.
-    #[error("{} holds a key of the other kind: a log's makes checkpoints, and a witness's cosigns them", path.display())]
+    #[error(
+        "{} holds a key of the other kind: a log's makes checkpoints, and a witness's cosigns them",
+        path.display()
+    )]
     Kind {
         /// The file.
         path: PathBuf,
     },
     /// The file holds no note.
-    #[error("{} holds no signed note; if it is what was signed or cosigned last, restore it: without it nobody would know what that was", path.display())]
+    #[error(
+        "{} holds no signed note; if it is what was signed or cosigned last, restore it: no other file says what that \
+         was",
+        path.display()
+    )]
     Note {
         /// The file.
         path: PathBuf,

@@ -41,7 +41,8 @@ pub enum Refusal {
     },
     /// Its first batches differ.
     #[error(
-        "the first {size} batches of the archive have the root {found}, and a checkpoint was signed with {expected}: they were changed"
+        "the first {size} batches of the archive have the root {found}, and a checkpoint was signed with {expected}: \
+         they were changed"
     )]
     Rewritten {
         /// Leaves of the newest checkpoint.
@@ -53,7 +54,8 @@ pub enum Refusal {
     },
     /// Tiles, leaves and the stored tree do not belong to one archive.
     #[error(
-        "the tree stored with the archive of {size} batches has the root {expected}, and its leaves and tiles have {found}: one of them was changed"
+        "the tree stored with the archive of {size} batches has the root {expected}, and its leaves and tiles have \
+         {found}: one of them was changed"
     )]
     Contradictory {
         /// Leaves of the archive.
@@ -64,7 +66,7 @@ pub enum Refusal {
         found: Hash,
     },
     /// The consistency proof is invalid.
-    #[error("the archive is not shown to continue what was signed: {0}")]
+    #[error("no proof that the archive continues what was signed: {0}")]
     Unproven(Unproven),
 }
 
@@ -88,9 +90,9 @@ pub enum SignError {
     Foreign(#[from] Untrusted),
     /// The store has a record of a key that the folder does not have.
     #[error(
-        "the store has a record of the key {stored}, which signs this log from {from} batches on, and the signer's folder has \
-         {own}: the folder was lost, or is an older copy. Restore the newest copy of it. If there is none, this log is at its \
-         end: a realm that is restored from a backup begins another"
+        "the store has a record of the key {stored}, which signs this log from {from} batches on, and the signer's \
+         folder has {own}: the folder was lost, or is an older copy. Restore the newest copy of it. If there is none, \
+         this log is at its end: a realm that is restored from a backup begins another"
     )]
     OtherKey {
         /// The size from which on that key signs.
@@ -102,8 +104,8 @@ pub enum SignError {
     },
     /// The key has been followed by another.
     #[error(
-        "the key {key} in the signer's folder signs no more: it was followed by {last}. Restore the newest copy of the folder as a \
-         whole"
+        "the key {key} in the signer's folder is retired: its successor is {last}. Restore the newest copy of the \
+         folder as a whole"
     )]
     Retired {
         /// The key.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use annals_def::Schema;
 use annals_ids::TypeId;
-use annals_node::{Cost, Member, Tally, Way};
+use annals_node::{Cost, CostKind, Member, Tally};
 use serde::{Deserialize, Serialize};
 
 /// Maximum members reported, the most expensive first: more than a world has, and 2 MB.
@@ -57,12 +57,12 @@ impl MemberCost {
     }
 
     fn count(&mut self, cost: Cost) {
-        self.changes += cost.of(Way::Changes);
-        self.log += cost.of(Way::Log);
-        self.own += cost.of(Way::Own);
-        self.others += cost.of(Way::Others);
-        self.ghosts += cost.of(Way::Ghosts);
-        self.part += cost.of(Way::Part);
+        self.changes += cost.of(CostKind::Changes);
+        self.log += cost.of(CostKind::Log);
+        self.own += cost.of(CostKind::Own);
+        self.others += cost.of(CostKind::Others);
+        self.ghosts += cost.of(CostKind::Ghosts);
+        self.part += cost.of(CostKind::Part);
     }
 }
 

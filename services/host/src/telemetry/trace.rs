@@ -38,7 +38,7 @@ pub struct TraceContext {
 
 /// A header or text that is not a trace context; readers ignore it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no traceparent")]
+#[error("{0:?} is not a traceparent")]
 pub struct NotATraceparent(String);
 
 impl TraceContext {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn later_versions_may_say_more_and_version_0_may_not() {
+    fn later_versions_may_have_more_fields() {
         let more = format!("{}-more", EXAMPLE.replacen("00", "cc", 1));
         assert!(more.parse::<TraceContext>().is_ok());
         assert!(format!("{EXAMPLE}-more").parse::<TraceContext>().is_err());
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_context_is_refused() {
+    fn malformed_trace_contexts_are_rejected() {
         let zero_trace = format!("00-{}-b7ad6b7169203331-01", "0".repeat(32));
         let zero_span = format!("00-0af7651916cd43dd8448eb211c80319c-{}-01", "0".repeat(16));
         let upper = EXAMPLE.to_uppercase();

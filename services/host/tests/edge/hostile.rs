@@ -60,7 +60,7 @@ async fn still_serves(realm: &Realm) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn frames_that_are_none_close_the_connection() {
+async fn malformed_frames_close_the_connection() {
     let realm = Realm::start();
     let base = realm.start_base();
     let directory = realm.directory.path();
@@ -135,7 +135,7 @@ async fn the_login_service_takes_one_request_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_alpn_and_noise_on_the_port_come_to_nothing() {
+async fn another_alpn_and_noise_are_rejected() {
     let realm = Realm::start();
     let base = realm.start_base();
     let directory = realm.directory.path();
@@ -162,7 +162,7 @@ async fn another_alpn_and_noise_on_the_port_come_to_nothing() {
 
 /// One host starts more handshakes than there are slots, and completes none of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn handshakes_that_do_not_end_hold_up_nobody_else() {
+async fn stalled_handshakes_do_not_delay_others() {
     let realm = Realm::start();
     let base = realm.start_base();
     let directory = realm.directory.path();
@@ -188,7 +188,7 @@ async fn handshakes_that_do_not_end_hold_up_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_says_nothing_is_closed() {
+async fn a_silent_client_is_disconnected() {
     let realm = Realm::start();
     let base = realm.start_base();
     let directory = realm.directory.path();
@@ -202,7 +202,7 @@ async fn a_client_that_says_nothing_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_sends_too_much_is_warned_then_closed() {
+async fn a_client_above_the_rate_limit_is_warned_then_disconnected() {
     let realm = Realm::start();
     let base = realm.start_base();
     realm.world().withholds = true;
@@ -240,7 +240,7 @@ async fn a_client_that_sends_too_much_is_warned_then_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_does_not_read_is_closed() {
+async fn a_client_that_does_not_read_is_disconnected() {
     let realm = Realm::start();
     let base = realm.start_base();
     let mut good = realm.client();
@@ -272,7 +272,7 @@ async fn a_client_that_does_not_read_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stranger_is_rejected() {
+async fn an_unknown_session_is_rejected() {
     let realm = Realm::start();
     let base = realm.start_base();
     let hello = Hello {

@@ -32,7 +32,7 @@ fn the_development_certificate_is_made_once_and_kept_private() {
 }
 
 #[test]
-fn a_broken_certificate_says_what_to_do() {
+fn a_broken_certificate_error_has_advice() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("development-certificate.pem"), "nonsense").unwrap();
     let error = Identity::development(directory.path()).unwrap_err().to_string();
@@ -43,7 +43,7 @@ fn a_broken_certificate_says_what_to_do() {
 }
 
 #[test]
-fn a_port_in_use_says_so() {
+fn a_port_in_use_is_reported() {
     let taken = bind(loopback()).unwrap();
     let address = taken.local_addr().unwrap();
     let error = bind(address).unwrap_err().to_string();

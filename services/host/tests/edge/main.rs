@@ -244,7 +244,7 @@ async fn a_gap_and_a_warning_reach_the_client() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn refusals_say_why() {
+async fn refusals_carry_a_reason() {
     let realm = Realm::start();
     let _base = realm.start_base();
     let endpoint = client_endpoint(loopback()).unwrap();
@@ -289,13 +289,13 @@ async fn refusals_say_why() {
     let mut client = Client::start(endpoint, config);
     let failed = |counters: annals_host::edge::EdgeCounters| counters.failed_handshakes >= 2;
     tokio::select! {
-        event = client.next() => panic!("a client connected to a stranger: {event:?}"),
+        event = client.next() => panic!("a client connected to an unknown server: {event:?}"),
         () = realm.until_counted(&realm.login, "failed handshakes", failed) => {}
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rush_of_log_ins_is_served() {
+async fn a_burst_of_log_ins_is_served() {
     const CLIENTS: usize = 150;
     let realm = Realm::start();
     let _base = realm.start_base();

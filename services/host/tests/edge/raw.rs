@@ -153,7 +153,7 @@ impl ServerCertVerifier for Stop {
         _: &CertificateDer<'_>,
         _: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Err(rustls::Error::General("nobody comes this far".to_owned()))
+        Err(rustls::Error::General("not reached".to_owned()))
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

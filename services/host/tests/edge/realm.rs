@@ -245,7 +245,7 @@ async fn serve_sessions(
         let mut world = world.lock().unwrap();
         match what {
             Arrival::Opened { .. } => {}
-            Arrival::LoginRequest(_) => panic!("a base is asked to log somebody in"),
+            Arrival::LoginRequest(_) => panic!("a base received a log-in request"),
             Arrival::Hello(hello) => world.greet(&edge, connection, epoch, &hello),
             Arrival::Frame(frame) => world.take(frame),
             Arrival::Datagram(ToServerDatagram::Moved(moved)) => world.follow(moved),

@@ -134,7 +134,7 @@ async fn older_disks(rig: &mut Rig) {
     })
     .await;
     let before = actor.screen.taken().len();
-    eventually("the actor goes on", || actor.screen.taken().len() > before + 20).await;
+    eventually("the actor continues", || actor.screen.taken().len() > before + 20).await;
     let repaired = check(&history, &book, &[&actor.screen]).await;
     assert!(
         repaired.beyond.len() > kept && repaired.beyond.contains(&newest),

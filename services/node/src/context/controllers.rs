@@ -95,7 +95,7 @@ impl Context<'_> {
             });
         if vehicle == self.entity || rides {
             return Err(Denied::Controller {
-                why: "nobody rides on itself, or on what rides",
+                why: "an entity cannot ride on itself, or on an entity that rides",
             });
         }
         let task = Task::Ride { vehicle, seat };
@@ -162,7 +162,7 @@ impl Context<'_> {
         };
         if cell_is_full(self.controllers().count() - replaced.len()) {
             return Err(Denied::Controller {
-                why: "it has 64 controllers already; cancel those that are not needed",
+                why: "the entity already has 64 controllers; cancel those that are not needed",
             });
         }
         // A place on a path takes 12 bytes.
@@ -200,7 +200,7 @@ fn check(task: &Task) -> Result<(), Denied> {
     let denied = |why| Err(Denied::Controller { why });
     if !task.is_sound() {
         return denied(
-            "a number in it is not finite, a speed or distance is negative, or its path has no place or more than 1,000",
+            "a number is not finite, a speed or distance is negative, or its path is empty or longer than 1,000 places",
         );
     }
     let speeds = match task {
@@ -209,7 +209,7 @@ fn check(task: &Task) -> Result<(), Denied> {
         Task::Watch { .. } | Task::Ride { .. } => [0.0; 2],
     };
     if speeds.iter().any(|speed| *speed > 0.0 && *speed < SLOWEST) {
-        return denied("it would never come to an end, below a thousandth of a metre or radian per second");
+        return denied("its speed is below a thousandth of a metre or radian per second, so it would never end");
     }
     match task {
         Task::Follow {

@@ -188,7 +188,7 @@ impl OwnerContext {
         let mut bytes = Vec::new();
         call.write(&mut bytes);
         if let Err(spent) = self.needs(bytes.len()) {
-            let outcome = Err(CallError::Internal(format!("the answer is too large: {spent}")));
+            let outcome = Err(CallError::Internal(format!("the reply is too large: {spent}")));
             call = Call::Reply { of, outcome };
         }
         if self.state().links(caller.link.to).is_some() {

@@ -24,7 +24,7 @@ pub enum Denied {
     },
     /// The property belongs to the other part.
     #[error(
-        "{entity_type}.{property} ({flag}) is not held by the {part} part; call a method of the part that holds it"
+        "{entity_type}.{property} ({flag}) is not a property of the {part} part; call a method of the part that has it"
     )]
     OtherPart {
         /// The entity's type.
@@ -38,7 +38,8 @@ pub enum Denied {
     },
     /// The property shows a ledger account, and cannot be set.
     #[error(
-        "{member} is a view of the ledger ({account}) and cannot be set: order a transfer, and it changes when that is booked"
+        "{member} is a view of the ledger ({account}) and cannot be set: order a transfer, which changes it when it is \
+         booked"
     )]
     Account {
         /// Type and member.
@@ -64,7 +65,8 @@ pub enum Denied {
     },
     /// The value exceeds the maximum size.
     #[error(
-        "{member} would take {bytes} bytes; at most {MAX_VALUE_BYTES} are possible: split it, or keep it elsewhere and store a reference"
+        "{member} would take {bytes} bytes; the limit is {MAX_VALUE_BYTES}: split it, or keep it elsewhere and store a \
+         reference"
     )]
     TooLarge {
         /// Type and member.
@@ -80,8 +82,8 @@ pub enum Denied {
     },
     /// Personal data cannot be sealed.
     #[error(
-        "{member} cannot be set: there is no key for its entity. One comes with the first life after it was stored, and none for \
-         whoever was forgotten"
+        "{member} cannot be set: its entity has no personal key. The key is created with the first activation after \
+         the entity was stored, and never for an erased person"
     )]
     NoKey {
         /// Type and member.
@@ -128,12 +130,14 @@ pub enum Denied {
     },
     /// No cell is responsible for a place.
     #[error(
-        "nobody is responsible for that place of space {0}: the setting `spaces` has no such space, or none was heard of yet"
+        "no cell is responsible for that position in space {0}: the setting `spaces` has no such space, or no space \
+         map has arrived yet"
     )]
     NoSpace(SpaceId),
     /// The operation is possible only where the entity is real.
     #[error(
-        "entity {entity} cannot be asked to {what} from here: it is real on another owner, or is no more; call one of its methods"
+        "entity {entity} cannot be asked to {what} from here: it is real on another owner, or has ended; call one of \
+         its methods"
     )]
     Elsewhere {
         /// The entity.
@@ -142,7 +146,7 @@ pub enum Denied {
         what: &'static str,
     },
     /// The entity is not known on this cell.
-    #[error("nothing is known of entity {entity} here: it is too far away, in another space, or no more")]
+    #[error("entity {entity} is unknown here: it is too far away, in another space, or has ended")]
     Unheard {
         /// The entity.
         entity: EntityId,
@@ -164,7 +168,7 @@ pub enum Denied {
         entity: EntityId,
     },
     /// The controller is invalid.
-    #[error("there can be no such controller: {why}")]
+    #[error("invalid controller: {why}")]
     Controller {
         /// The reason.
         why: &'static str,
@@ -177,8 +181,8 @@ pub enum Denied {
     Distance,
     /// The AoI would reach farther than others are known.
     #[error(
-        "it would see {reach} m far, with the hysteresis, and in its space others are known up to {horizon} m only; \
-         the setting `spaces` can say more (`horizon=`)"
+        "its area of interest would reach {reach} m, with the hysteresis, but in its space entities are known up to \
+         {horizon} m only; the setting `spaces` can raise this (`horizon=`)"
     )]
     Horizon {
         /// The requested reach, metres.
@@ -187,10 +191,10 @@ pub enum Denied {
         horizon: f32,
     },
     /// The map was not received from the director yet, or has no such space.
-    #[error("nothing is known of its space yet; try again once `app_ready` was called")]
+    #[error("its space is not known yet; try again after `app_ready`")]
     NoMap,
     /// The key is not in the game's own range.
-    #[error("a game's own space data has keys from {FIRST_OWN_KEY} to {}, and {key} is none of them", SPACE_KEYS - 1)]
+    #[error("a game's own space data has keys from {FIRST_OWN_KEY} to {}, and {key} is out of range", SPACE_KEYS - 1)]
     SpaceKey {
         /// The key.
         key: u16,
@@ -204,37 +208,36 @@ pub enum Denied {
         bytes: usize,
     },
     /// The piece of geometry is invalid.
-    #[error("a space has geometry under the numbers 0 to {}, at coordinates that are numbers", GEOMETRIES - 1)]
+    #[error("the geometry of a space has a number from 0 to {} and finite coordinates", GEOMETRIES - 1)]
     Geometry,
     /// A time of day or its rate is not a number.
-    #[error("a time of day is a number of seconds, and its rate another one")]
+    #[error("a time of day and its rate are finite numbers of seconds")]
     TimeOfDay,
     /// The part's space was destroyed.
-    #[error("its space is gone, and nothing is written into one that is; a base part can open it again")]
+    #[error("its space was destroyed and cannot be written to; a base part can open it again")]
     SpaceGone,
     /// Some of the region is farther away than others are known.
     #[error(
-        "some of that lies farther than {known} m outside of what its cell is responsible for, and nothing is known of it there; \
-         the setting `spaces` can say more (`horizon=`)"
+        "part of that range is farther than {known} m outside the area of its cell, where no entities are known; the \
+         setting `spaces` can raise this (`horizon=`)"
     )]
     Beyond {
         /// Distance up to which others are known, metres.
         known: f32,
     },
     /// The result exceeds the limit of a query.
-    #[error(
-        "{found} entities are there, and one question finds at most {FOUND_LIMIT}: ask for smaller parts, or for one type"
-    )]
+    #[error("{found} entities match, and one query returns at most {FOUND_LIMIT}: query smaller ranges, or one type")]
     TooManyFound {
         /// Number of entities found.
         found: usize,
     },
     /// An entity cannot be in the manual AoI of its own client.
-    #[error("its own client sees the entity anyway")]
+    #[error("the entity is always visible to its own client")]
     OwnView,
     /// The manual AoI is full.
     #[error(
-        "its client sees {MANUAL_LIMIT} entities wherever they are; remove those that are not needed, or are no more"
+        "its client already has {MANUAL_LIMIT} entities in view manually; remove those that are not needed, or have \
+         ended"
     )]
     TooManyInView,
     /// The definition says that entities of this type are not stored.
@@ -244,9 +247,7 @@ pub enum Denied {
         entity_type: String,
     },
     /// The present input has reached its limit of recorded bytes.
-    #[error(
-        "one input cannot record {bytes} bytes more, only {room}: do the rest later, when a timer fires or in another call"
-    )]
+    #[error("an input cannot record {bytes} more bytes, only {room}: do the rest in a timer or another call")]
     Spent {
         /// Bytes to be recorded.
         bytes: usize,
@@ -254,19 +255,19 @@ pub enum Denied {
         room: usize,
     },
     /// The ledger knows stored entities only.
-    #[error("the entity is none of the database's, and only those hold assets; store it first")]
+    #[error("the entity is not stored, and only stored entities hold assets; store it first")]
     NotStored,
     /// The entity's holdings are not known yet.
-    #[error("what the entity holds is not known yet; order once `holdings_known` was called")]
+    #[error("the holdings of the entity are not known yet; order after `holdings_known`")]
     HoldingsUnknown,
     /// The ledger would refuse the order whatever the holdings.
     #[error("the ledger would refuse the order: {0}")]
     Order(RefusalReason),
     /// The order is reserved for operators.
-    #[error("the order is one that only an operator makes")]
+    #[error("only an operator can give this order")]
     OperatorsOrder,
     /// Too many orders are unanswered.
-    #[error("{ORDERS_WAITING} orders of the entity wait for the ledger; order again once `booked` was called")]
+    #[error("{ORDERS_WAITING} orders of the entity already wait for the ledger; order again after `booked`")]
     TooManyOrders,
     /// All granted entity ids are used and the director has not sent more.
     #[error("no entity id is left; the director has been asked for more, try again shortly")]

@@ -30,7 +30,7 @@ impl Context<'_> {
             .database()
             .ok_or_else(|| unread("its entity is not stored".to_owned()))?;
         let key = self.cx.key(person);
-        let key = key.ok_or_else(|| unread("there is no key for its entity".to_owned()))?;
+        let key = key.ok_or_else(|| unread("its entity has no personal key".to_owned()))?;
         let plain = open(key, person, sealed).map_err(|error| unread(error.to_string()))?;
         let mut reader = Reader::new(&plain);
         let value = take_value(&mut reader).and_then(|value| reader.finish("end of value").map(|()| value));

@@ -66,7 +66,7 @@ impl Context<'_> {
             Request::GiveClient { from, to } if from == to => Err(Denied::ClientKept {
                 from: *from,
                 to: *to,
-                why: "it has it already",
+                why: "the entity already has a client",
             }),
             _ => Ok(()),
         }
@@ -76,12 +76,12 @@ impl Context<'_> {
 /// The request's name in denials, and the part that alone can make it.
 fn about(request: &Request) -> (&'static str, Option<Part>) {
     match request {
-        Request::CreateCell { .. } => ("have a cell part made", Some(Part::Base)),
+        Request::CreateCell { .. } => ("create a cell part", Some(Part::Base)),
         Request::DestroyCell { .. } => ("end its cell part", None),
         Request::Destroy { .. } => ("end", None),
         Request::GiveClient { .. } => ("give or take a client", Some(Part::Base)),
         Request::CloseClient { .. } => ("close the connection of its client", Some(Part::Base)),
-        Request::Teleport { .. } => ("be put somewhere", Some(Part::Cell)),
-        Request::OpenSpace { .. } => ("have a space opened", None),
+        Request::Teleport { .. } => ("teleport", Some(Part::Cell)),
+        Request::OpenSpace { .. } => ("open a space", None),
     }
 }

@@ -206,9 +206,9 @@ impl Context<'_> {
 
     fn own_space(&self) -> Result<SpaceId, Denied> {
         let place = self.place();
-        place.map(|place| place.space).ok_or(Denied::CellOnly {
-            what: "have to do with a space",
-        })
+        place
+            .map(|place| place.space)
+            .ok_or(Denied::CellOnly { what: "access a space" })
     }
 
     fn write_space_data(&mut self, key: u16, value: Vec<u8>) -> Result<(), Denied> {

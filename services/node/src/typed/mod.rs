@@ -32,7 +32,8 @@ pub use later::Later;
 /// Behaviour was generated from another schema than the realm's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "the game was generated from the schema {generated}, and the realm's is {found}: run `annals defs generate` on the realm's definitions and build the game again"
+    "the game was generated from schema {generated}, but the realm has {found}: run `annals defs generate` on the \
+     realm's definitions and rebuild the game"
 )]
 pub struct OtherSchema {
     /// The fingerprint of the schema that the code was generated from.

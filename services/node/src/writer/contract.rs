@@ -169,7 +169,7 @@ pub enum Stop {
         epoch: Epoch,
     },
     /// The log or the archive grew during the take-over: restart at E1, in the same epoch.
-    #[error("the log of owner {owner} grew while epoch {epoch} was being opened; read it again")]
+    #[error("the log of owner {owner} grew during the opening of epoch {epoch}; read it again")]
     ReadAgain {
         /// The owner.
         owner: OwnerId,
@@ -204,7 +204,7 @@ pub enum Found {
         hash: Hash,
     },
     /// A message that is not a batch of this owner.
-    #[error("what is at sequence {sequence} is no batch of this owner")]
+    #[error("the message at sequence {sequence} is not a batch of this owner")]
     Stranger {
         /// Sequence on the stream.
         sequence: u64,

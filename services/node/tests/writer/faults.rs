@@ -128,7 +128,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(CASES))]
 
     #[test]
-    fn what_was_shown_is_never_lost(steps in proptest::collection::vec(step(), 1..60)) {
+    fn shown_batches_are_never_lost(steps in proptest::collection::vec(step(), 1..60)) {
         let mut world = World::default();
         world.take_over();
         for step in steps {
@@ -142,7 +142,7 @@ proptest! {
 }
 
 #[test]
-fn what_was_appended_before_an_open_at_a_sequence_given_out_again_is_found() {
+fn an_append_before_an_opening_at_a_reused_sequence_is_found() {
     // The second process to take over has read up to the `Open` of the first, which is void. The log loses that `Open`
     // and the batch before; the holder, still fresh, appends that batch and another, and shows it. So the second `Open`
     // follows the sequence that its writer has read, and not the batch.

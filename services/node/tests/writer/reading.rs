@@ -47,7 +47,7 @@ fn opening(batch: &FrozenBatch) -> Opening {
 }
 
 #[test]
-fn duplicates_and_order_do_not_matter() {
+fn duplicates_and_order_are_irrelevant() {
     let (log, openings) = (log(), openings());
     let [a, b, c, d, e] = [&log[0], &log[1], &log[2], &log[3], &log[4]];
     assert_eq!(
@@ -64,7 +64,7 @@ fn duplicates_and_order_do_not_matter() {
 }
 
 #[test]
-fn what_an_opening_voids_is_passed_over() {
+fn voided_batches_are_skipped() {
     let (log, openings) = (log(), openings());
     let late = batch_behind(tip_of(&log[2]), Epoch(1), false, 50);
     let later = batch_behind(tip_of(&late), Epoch(1), false, 51);
@@ -79,7 +79,7 @@ fn what_an_opening_voids_is_passed_over() {
 }
 
 #[test]
-fn an_open_that_the_store_does_not_hold_is_nobodys_history() {
+fn an_unrecorded_opening_is_ignored() {
     let (log, openings) = (log(), openings());
     assert_eq!(
         find(Tip::default(), &openings[..1], &[&log[0], &log[1], &log[2], &log[3]]),
@@ -93,7 +93,7 @@ fn an_open_that_the_store_does_not_hold_is_nobodys_history() {
 }
 
 #[test]
-fn a_hole_is_named() {
+fn a_hole_is_reported() {
     let (log, openings) = (log(), openings());
     let hole = |missing, successor: &FrozenBatch| {
         Err(Hole {
@@ -120,11 +120,14 @@ fn a_hole_is_named() {
     let Err(hole) = find(Tip::default(), &openings, &[&log[1]]) else {
         panic!("batch 1 is missing")
     };
-    assert!(hole.to_string().contains("batch 1 that batch 2"), "{hole}");
+    assert!(
+        hole.to_string().contains("batch 1, the predecessor of batch 2"),
+        "{hole}"
+    );
 }
 
 #[test]
-fn a_branch_that_was_given_up_is_no_hole() {
+fn an_abandoned_branch_is_not_a_hole() {
     let (log, openings) = (log(), openings());
     // Opened on a batch 3 that the archive does not hold: these could not be recorded, and are still in the log.
     let other = batch_behind(tip_of(&log[1]), Epoch(2), true, 70);
@@ -138,7 +141,7 @@ fn a_branch_that_was_given_up_is_no_hole() {
 }
 
 #[test]
-fn a_hole_is_filled_by_what_the_batch_behind_it_names() {
+fn a_hole_is_filled_by_the_batch_with_the_named_hash() {
     let (log, openings) = (log(), openings());
     let [a, b, c, d] = [&log[0], &log[1], &log[2], &log[3]];
     let wrong = &batch_behind(tip_of(a), Epoch(1), false, 80);
@@ -154,7 +157,7 @@ fn a_hole_is_filled_by_what_the_batch_behind_it_names() {
 }
 
 #[test]
-fn strangers_are_on_no_chain() {
+fn unrelated_messages_are_on_no_chain() {
     let log = log();
     let mut stranger = log[0].bytes.clone();
     stranger[7] ^= 1;

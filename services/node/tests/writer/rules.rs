@@ -161,7 +161,7 @@ fn a_new_log_is_opened_recorded_and_only_then_fresh() {
         !bench.writer.is_fresh(bench.now),
         "E4: the gate opens when the store holds the opening"
     );
-    assert_eq!(bench.ask(), Asked::Look, "nobody was there before: no need to wait");
+    assert_eq!(bench.ask(), Asked::Look, "there was no earlier holder: no need to wait");
     bench.answer(looked(std::slice::from_ref(&open), 1));
     assert_eq!(bench.ask(), Asked::Record(opening(&open)));
     assert_eq!(bench.writer.opening(), None);
@@ -192,7 +192,7 @@ fn batches_are_paced_and_an_idle_log_is_kept_fresh() {
 }
 
 #[test]
-fn the_one_in_flight_is_found_acknowledged() {
+fn an_append_in_flight_is_found_acknowledged() {
     let (mut bench, log) = Bench::in_flight();
     let sent = bench.now;
     bench.wait(Duration::from_millis(500));
@@ -212,7 +212,7 @@ fn the_one_in_flight_is_found_acknowledged() {
 }
 
 #[test]
-fn after_a_lost_tail_what_follows_is_sent_again() {
+fn batches_after_a_lost_tail_are_resent() {
     for (found, sequence) in [(1, 12), (2, 13), (3, 14)] {
         let (mut bench, log) = Bench::in_flight();
         bench.reject_and_find(Some((sequence, &log[found])));
@@ -235,7 +235,7 @@ fn after_a_lost_tail_what_follows_is_sent_again() {
 }
 
 #[test]
-fn an_empty_subject_is_filled_from_the_oldest_kept() {
+fn an_empty_subject_is_refilled_from_the_oldest_kept_batch() {
     let (mut bench, log) = Bench::in_flight();
     bench.reject_and_find(None);
     assert_eq!(bench.ask(), Asked::Append { expect: 0, number: 2 });
@@ -267,7 +267,7 @@ fn a_void_batch_is_appended_after() {
 }
 
 #[test]
-fn a_higher_epoch_ends_it() {
+fn a_higher_epoch_ends_the_writer() {
     let (mut bench, log) = Bench::in_flight();
     bench.reject_and_find(Some((16, &batch_behind(tip_of(&log[3]), Epoch(3), true, 0))));
     assert_eq!(
@@ -283,7 +283,7 @@ fn a_higher_epoch_ends_it() {
 }
 
 #[test]
-fn anything_else_is_an_alarm() {
+fn any_other_message_is_an_alarm() {
     let (_, log) = Bench::in_flight();
     let other = batch_behind(tip_of(&log[3]), Epoch(2), false, 77);
     let (mut bench, _) = Bench::in_flight();
@@ -305,7 +305,7 @@ fn anything_else_is_an_alarm() {
 }
 
 #[test]
-fn what_lands_before_the_opening_is_part_of_the_chain() {
+fn batches_appended_before_the_opening_are_part_of_the_chain() {
     let log = run(Tip::default(), Epoch(1), 3);
     let late = batch_behind(tip_of(&log[2]), Epoch(1), false, 9);
     let mut bench = Bench::opening(Epoch(2), chain(&log, 0, 3));
@@ -322,7 +322,7 @@ fn what_lands_before_the_opening_is_part_of_the_chain() {
 }
 
 #[test]
-fn the_store_has_the_last_word_on_an_opening() {
+fn the_store_decides_on_an_opening() {
     for (refused, stop) in [
         (
             OpeningRefused::Superseded,
@@ -358,7 +358,7 @@ fn the_store_has_the_last_word_on_an_opening() {
 }
 
 #[test]
-fn a_taker_looks_again_when_nobody_before_can_be_fresh() {
+fn a_successor_reads_again_after_the_predecessor_expires() {
     let (log, mut bench, open) = opened();
     assert_eq!(bench.ask(), Asked::Nothing);
     assert_eq!(bench.writer.deadline(bench.now), Some(bench.now.after(SECOND_LOOK)));
@@ -374,7 +374,7 @@ fn a_taker_looks_again_when_nobody_before_can_be_fresh() {
 }
 
 #[test]
-fn a_second_look_that_finds_anything_else_begins_again() {
+fn a_changed_second_read_restarts_the_opening() {
     let (log, _, open) = opened();
     let late = batch_behind(tip_of(&log[2]), Epoch(1), false, 40);
     let with = |batches: &[&FrozenBatch]| log.iter().chain(batches.iter().copied()).cloned().collect::<Vec<_>>();
@@ -424,7 +424,7 @@ fn opened() -> (Vec<FrozenBatch>, Bench, FrozenBatch) {
 }
 
 #[test]
-fn freshness_that_has_lapsed_comes_back_from_the_store_alone() {
+fn only_the_store_renews_expired_freshness() {
     let (mut bench, log) = Bench::in_flight();
     let confirmed = bench.now;
     bench.wait(LATER);
@@ -447,7 +447,7 @@ fn freshness_that_has_lapsed_comes_back_from_the_store_alone() {
 }
 
 #[test]
-fn an_open_of_this_epoch_in_the_log_counts() {
+fn an_existing_opening_of_this_epoch_is_accepted() {
     let log = run(Tip::default(), Epoch(1), 1);
     let own = opening(&log[0]);
     let mut bench = Bench::opening(Epoch(1), chain(&log, 0, 1));
@@ -491,7 +491,7 @@ fn an_owner_of_which_the_store_has_a_higher_opening_cannot_be_taken() {
 }
 
 #[test]
-fn a_reconnection_casts_doubt_on_the_answer_and_on_the_epoch() {
+fn a_reconnection_invalidates_the_answer_and_the_epoch() {
     let (mut bench, log) = Bench::in_flight();
     bench.answer(Input::Disconnected);
     assert!(!bench.writer.is_fresh(bench.now));
@@ -502,7 +502,7 @@ fn a_reconnection_casts_doubt_on_the_answer_and_on_the_epoch() {
         "L5: not believed across a reconnection"
     );
     bench.wait(LATER);
-    assert_eq!(bench.ask(), Asked::Nothing, "there is nobody to ask");
+    assert_eq!(bench.ask(), Asked::Nothing, "there is no owner to ask");
     bench.answer(Input::Reconnected);
     assert_eq!(bench.ask(), Asked::Last);
     bench.answer(Input::Last(Some((15, log[4].bytes.clone()))));
@@ -557,7 +557,7 @@ fn batches_are_kept_until_they_are_archived() {
 }
 
 #[test]
-fn an_archive_that_went_another_way_ends_it() {
+fn a_diverged_archive_ends_the_writer() {
     let ends = |epoch, number: usize| {
         let (mut bench, log) = Bench::in_flight();
         let other = batch_behind(tip_of(&log[number - 2]), epoch, true, 66);
@@ -585,7 +585,7 @@ fn an_archive_that_went_another_way_ends_it() {
 }
 
 #[test]
-fn with_acknowledgement_by_the_archive_the_log_is_not_enough() {
+fn archive_acknowledgement_requires_the_archive() {
     let mut writer = Writer::take_over(OWNER, Epoch(1), Durability::Archive, Chain::default());
     let now = Mono(1);
     let open = batch_behind(Tip::default(), Epoch(1), true, 0);
@@ -608,7 +608,7 @@ fn with_acknowledgement_by_the_archive_the_log_is_not_enough() {
 }
 
 #[test]
-fn too_much_that_is_not_archived_stops_the_input() {
+fn too_many_unarchived_batches_stop_the_input() {
     let (mut bench, mut log) = Bench::in_flight();
     bench.answer(Input::Appended { sequence: 15 });
     let mut sequence = 15;

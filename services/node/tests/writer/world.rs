@@ -123,7 +123,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn newest(&mut self) -> &mut Process {
-        self.processes.last_mut().expect("somebody holds the owner")
+        self.processes.last_mut().expect("a process holds the owner")
     }
 
     pub(crate) fn wait(&mut self, milliseconds: u64) {

@@ -71,7 +71,7 @@ impl History {
     }
 
     /// Pairs of an observer and a body for [`Oracle::keep`].
-    #[allow(dead_code, reason = "baselines keep nobody")]
+    #[allow(dead_code, reason = "baselines keep no entities")]
     pub(crate) fn kept(&mut self) -> Vec<(EntityId, EntityId)> {
         let pairs = usize::from(self.dice.roll(4));
         let mut entity = || EntityId(self.dice.roll(self.entities).into());
@@ -186,7 +186,7 @@ impl Oracle {
     }
 
     /// The expected result of [`annals_space::Interest::keep`].
-    #[allow(dead_code, reason = "baselines keep nobody")]
+    #[allow(dead_code, reason = "baselines keep no entities")]
     pub(crate) fn keep(&mut self, bodies: &[Body], observers: &[Observer], observer: EntityId, body: EntityId) -> bool {
         let by = observers.iter().find(|known| known.entity == observer);
         let of = bodies.iter().find(|known| known.entity == body);

@@ -61,7 +61,7 @@ async fn resolved(subject: &Subject) -> Result<(), StoreError> {
             .run_once(&keys.key(format!("operation/{case}")), &operation)
             .await?;
         let Once::Applied { value, committed } = once else {
-            panic!("{faults:?}: nobody else ran it")
+            panic!("{faults:?}: the record of another run was found")
         };
         assert_eq!(
             value, applied,

@@ -125,7 +125,7 @@ impl Committer {
         let version = group.version;
         let fired = self.fired_by(&mut group);
         if let Err(error) = self.files.write(group) {
-            tracing::error!(%error, "a write of the store has failed; it stops");
+            tracing::error!(%error, "a write of the store failed; the store stops");
             self.published.set_poison(error.to_string().into());
             for commit in admitted {
                 answer_with(commit.answer, Err(StoreError::CommitUnknown));

@@ -43,7 +43,8 @@ const CACHE_BYTES: u64 = 64 * 1024 * 1024;
 pub enum OpenError {
     /// Another process, or this one, already has it open.
     #[error(
-        "the store in {} is held by process {holder}: only one may hold it. Stop that process, or reach the store through it",
+        "the store in {} is held by process {holder}: only one may hold it. Stop that process, or reach the store \
+         through it",
         path.display()
     )]
     Held {
@@ -53,7 +54,10 @@ pub enum OpenError {
         holder: String,
     },
     /// Its files cannot be created, read or written.
-    #[error("the store in {} cannot use its files; see that the directory is writable and the disk not full", path.display())]
+    #[error(
+        "the store in {} cannot use its files; check that the directory is writable and the disk not full",
+        path.display()
+    )]
     Files {
         /// The store's directory.
         path: PathBuf,
@@ -62,7 +66,8 @@ pub enum OpenError {
     },
     /// It was written by another version of this program.
     #[error(
-        "the files of the store in {} are of format {found}, and this program reads {FORMAT} alone; run the release that has written it",
+        "the files of the store in {} are of format {found}, and this program reads {FORMAT} alone; run the release \
+         that has written it",
         path.display()
     )]
     Format {
@@ -166,7 +171,7 @@ impl Files {
         let (file, new) = (self.path.join(ACKNOWLEDGED), self.path.join("ACKNOWLEDGED.new"));
         let written = std::fs::write(&new, version.to_string()).and_then(|()| std::fs::rename(&new, &file));
         if let Err(error) = written {
-            tracing::warn!(%error, "the store could not note what it has acknowledged");
+            tracing::warn!(%error, "could not record up to which commit the store has acknowledged");
         }
     }
 
@@ -310,7 +315,7 @@ fn open_error(path: &Path, source: fjall::Error) -> OpenError {
 
 #[expect(
     clippy::needless_pass_by_value,
-    reason = "it stands where a function from an owned slice is wanted"
+    reason = "callers require a function of an owned slice"
 )]
 fn to_bytes(slice: fjall::Slice) -> Bytes {
     Bytes::copy_from_slice(&slice)
@@ -318,7 +323,7 @@ fn to_bytes(slice: fjall::Slice) -> Bytes {
 
 #[expect(
     clippy::needless_pass_by_value,
-    reason = "it stands where a function from an owned error is wanted"
+    reason = "callers require a function of an owned error"
 )]
 fn unreadable(error: fjall::Error) -> StoreError {
     StoreError::Corrupt(error.to_string().into())

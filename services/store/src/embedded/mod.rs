@@ -109,7 +109,7 @@ impl EmbeddedStore {
             .inner
             .work
             .as_ref()
-            .expect("invariant: only dropping takes the queue away");
+            .expect("invariant: the queue is taken only on drop");
         queue.send(work).await.map_err(|_| self.gone())
     }
 
@@ -128,7 +128,7 @@ impl Drop for Inner {
         if let Some(committer) = self.committer.take()
             && committer.join().is_err()
         {
-            tracing::error!("the store's committer had panicked");
+            tracing::error!("the store's committer panicked");
         }
     }
 }

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_applied_is_run_again() {
+    fn errors_without_effect_are_retried() {
         for code in [1007, 1009, 1020, 1037, 1038, 1042, 1051, 1078, 1213, 1223, 1235, 1242] {
             assert_eq!(retry(COMMITTING, code), Retry::Again, "{code}");
             assert_eq!(retry(Doing::Reading, code), Retry::Again, "{code}");
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_been_applied_is_looked_for() {
+    fn errors_with_unknown_effect_are_resolved_first() {
         // commit_unknown_result, cluster_version_changed, then the codes possible between a commit and its answer.
         for code in [
             1021, 1039, 1004, 1025, 1026, 1030, 1031, 1100, 1101, 1102, 1510, 4000, 4100,
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_not_tried_again() {
+    fn permanent_errors_are_not_retried() {
         for code in [1032, 1036, 2000, 2004, 2005, 2101, 2102, 2103, 2203] {
             assert_eq!(retry(COMMITTING, code), Retry::Never, "{code}");
         }

@@ -43,7 +43,7 @@ impl KeySpace {
     pub(super) fn own(&self, key: &[u8]) -> Result<Bytes, StoreError> {
         key.strip_prefix(&self.prefix[..])
             .map(Bytes::copy_from_slice)
-            .ok_or_else(|| StoreError::Corrupt("the cluster gave a key of another realm".into()))
+            .ok_or_else(|| StoreError::Corrupt("the cluster returned a key of another realm".into()))
     }
 
     /// A key with a gap for the commit's versionstamp, in the cluster's form.
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_others_are_refused() {
+    fn keys_of_other_realms_are_rejected() {
         assert!(matches!(space().own(b"annals/s/k"), Err(StoreError::Corrupt(_))));
         assert!(matches!(space().own(b"annals/"), Err(StoreError::Corrupt(_))));
     }
@@ -189,7 +189,7 @@ mod tests {
         }
 
         #[test]
-        fn a_key_comes_back_and_keeps_its_place(
+        fn prefixed_keys_round_trip_in_order(
             one in prop::collection::vec(any::<u8>(), 0..12),
             two in prop::collection::vec(any::<u8>(), 0..12),
         ) {
@@ -202,7 +202,7 @@ mod tests {
         }
 
         #[test]
-        fn a_stamp_lands_in_its_gap(
+        fn a_versionstamp_fills_its_gap(
             before in prop::collection::vec(any::<u8>(), 0..300),
             after in prop::collection::vec(any::<u8>(), 0..300),
         ) {

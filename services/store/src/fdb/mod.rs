@@ -100,10 +100,13 @@ pub enum OpenError {
         code: i32,
     },
     /// The client was stopped: it starts only once in a process.
-    #[error("FoundationDB's client has been stopped in this process, and starts only once; start the process again")]
+    #[error("FoundationDB's client has been stopped in this process, and starts only once; restart the process")]
     Stopped,
     /// The cluster does not answer.
-    #[error("the cluster that {path} names gives no answer ({reason}); is it running, and reachable from here?", path = path.display())]
+    #[error(
+        "the cluster of {path} does not answer ({reason}); check that it runs and can be reached",
+        path = path.display()
+    )]
     NoAnswer {
         /// The cluster file.
         path: PathBuf,
@@ -149,7 +152,7 @@ mod tests {
 
     #[cfg(not(feature = "foundationdb"))]
     #[test]
-    fn a_binary_without_it_names_the_feature() {
+    fn a_binary_without_the_client_names_the_feature() {
         let place = Place {
             cluster_file: "/etc/foundationdb/fdb.cluster".into(),
             prefix: Prefix::new("annals/test/").expect("a prefix"),

@@ -80,7 +80,7 @@ impl FdbStore {
         match timeout(OPEN_PATIENCE, store.newest()).await {
             Ok(Ok(_)) => Ok(store),
             Ok(Err(error)) => Err(no_answer(error.to_string())),
-            Err(_) => Err(no_answer(format!("nothing within {} s", OPEN_PATIENCE.as_secs()))),
+            Err(_) => Err(no_answer(format!("no answer within {} s", OPEN_PATIENCE.as_secs()))),
         }
     }
 
@@ -122,7 +122,7 @@ impl FdbStore {
         if values.is_empty() && values.more() {
             // A page must contain a row unless there is none; otherwise its reader could not continue.
             return Err(StoreError::Unavailable(
-                "the cluster gave an empty page of a range that goes on".into(),
+                "the cluster returned an empty page before the end of a range".into(),
             ));
         }
         let mut page = PageBuilder::new(read.limit, PAGE_BYTES);
@@ -331,22 +331,16 @@ fn reading(error: FdbError) -> StoreError {
 }
 
 fn silent(what: &str) -> StoreError {
-    StoreError::Unavailable(
-        format!(
-            "the cluster gave no answer to {what} within {} s",
-            READ_PATIENCE.as_secs()
-        )
-        .into(),
-    )
+    StoreError::Unavailable(format!("the cluster did not answer {what} within {} s", READ_PATIENCE.as_secs()).into())
 }
 
 /// FoundationDB's versions are signed and never negative.
 fn version(version: i64) -> Result<Version, StoreError> {
     let known = u64::try_from(version).map(Version);
-    known.map_err(|_| StoreError::Corrupt(format!("the cluster gave version {version}").into()))
+    known.map_err(|_| StoreError::Corrupt(format!("the cluster returned version {version}").into()))
 }
 
 fn signed(version: Version) -> Result<i64, StoreError> {
     let known = i64::try_from(version.0);
-    known.map_err(|_| StoreError::Corrupt(format!("a read at version {version}, which no cluster has").into()))
+    known.map_err(|_| StoreError::Corrupt(format!("a read at version {version}, which no cluster can have").into()))
 }

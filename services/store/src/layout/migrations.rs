@@ -155,7 +155,7 @@ impl Converting {
     /// # Errors
     /// [`StoreError::Corrupt`].
     pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
-        let mut fields = Fields::of("how far stored entities are converted", value);
+        let mut fields = Fields::of("the progress of a migration", value);
         let converting = Self {
             upto: DatabaseId(fields.u64()?),
             converted: fields.u64()?,

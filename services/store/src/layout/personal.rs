@@ -93,7 +93,7 @@ impl Forgotten {
     /// # Errors
     /// [`StoreError::Corrupt`].
     pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
-        let mut fields = Fields::of("that a person was forgotten", value);
+        let mut fields = Fields::of("the record of an erased person", value);
         let (at, leaves, length) = (fields.u64()?, LeafIndex(fields.u64()?), fields.u64()?);
         let rest = fields.rest();
         let split = usize::try_from(length)

@@ -56,7 +56,7 @@ pub fn encode_thinned(next: LeafIndex) -> [u8; 8] {
 /// [`StoreError::Corrupt`].
 pub fn decode_thinned(value: Option<&[u8]>) -> Result<LeafIndex, StoreError> {
     value.map_or(Ok(LeafIndex(0)), |value| {
-        number("how far segments were thinned", value).map(LeafIndex)
+        number("the progress of thinning", value).map(LeafIndex)
     })
 }
 

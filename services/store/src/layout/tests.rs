@@ -60,7 +60,7 @@ fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn kinds_lie_apart() {
+fn key_ranges_of_kinds_do_not_overlap() {
     let low = one_of_each(OwnerId(0), Shard(0), 0);
     let high = one_of_each(OwnerId(u32::MAX), Shard(u16::MAX), u64::MAX);
     for (kind, (low, high)) in low.iter().zip(&high).enumerate() {
@@ -76,7 +76,7 @@ fn kinds_lie_apart() {
 }
 
 #[test]
-fn the_counters_lie_apart() {
+fn counter_keys_do_not_overlap() {
     let counters = [
         Counter::Entities,
         Counter::Owners,
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn ranges_hold_their_own_and_nothing_else(of in owner(), key_of in owner(), after in 0..400_u64, at in number()) {
+    fn ranges_contain_exactly_their_own_keys(of in owner(), key_of in owner(), after in 0..400_u64, at in number()) {
         let own = of == key_of;
         prop_assert!(owners::owners().contains(&owners::owner_key(key_of)));
         prop_assert_eq!(owners::openings(of).contains(&owners::opening_key(key_of, Epoch(at))), own);
@@ -165,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn what_keys_name_is_read_back(owner in owner(), number in number(), chunk in any::<u16>()) {
+    fn keys_round_trip(owner in owner(), number in number(), chunk in any::<u16>()) {
         prop_assert_eq!(owners::owner_of(&owners::owner_key(owner)), Ok(owner));
         let hole = archive::hole_key(owner, BatchNumber(number));
         prop_assert_eq!(Hole::place(&hole), Ok((owner, BatchNumber(number))));
@@ -175,7 +175,7 @@ proptest! {
     }
 
     #[test]
-    fn owners_are_read_back(numbers in any::<[u64; 4]>(), shard in any::<u16>(), kind in 0..OwnerKind::ALL.len(), hash in hash()) {
+    fn owner_values_round_trip(numbers in any::<[u64; 4]>(), shard in any::<u16>(), kind in 0..OwnerKind::ALL.len(), hash in hash()) {
         let [epoch, process, batch, event] = numbers;
         let (epoch, process, batch) = (Epoch(epoch), ProcessId(process), BatchNumber(batch));
         let kind = OwnerKind::ALL[kind];
@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn the_archive_is_read_back(size in number(), term in any::<u64>(), hashes in prop::collection::vec(hash(), 64), until in any::<u64>()) {
+    fn archive_values_round_trip(size in number(), term in any::<u64>(), hashes in prop::collection::vec(hash(), 64), until in any::<u64>()) {
         let tree = Tree { size, peaks: hashes[..size.count_ones() as usize].to_vec() };
         read_back(&tree, &tree.encode(), |value| Tree::decode(Some(value)))?;
         prop_assert_eq!(Tree::decode(None), Ok(Tree::default()));
@@ -206,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn the_database_and_the_director_are_read_back(numbers in any::<[u64; 3]>(), owner in owner(), hash in hash(), password in ".{0,40}") {
+    fn database_and_director_values_round_trip(numbers in any::<[u64; 3]>(), owner in owner(), hash in hash(), password in ".{0,40}") {
         let [one, two, three] = numbers;
         let checkout = Checkout { owner, number: one };
         read_back(&checkout, &checkout.encode(), Checkout::decode)?;
@@ -223,7 +223,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn restorations_are_read_back(numbers in any::<[u64; 2]>(), from in ".{0,20}", to in ".{0,20}", backup in ".{0,20}") {
+    fn restoration_values_round_trip(numbers in any::<[u64; 2]>(), from in ".{0,20}", to in ".{0,20}", backup in ".{0,20}") {
         let [leaf, restored] = numbers;
         let lineage = Lineage { leaf: LeafIndex(leaf), restored: WallTime(restored), from, to, backup };
         read_back(&lineage, &lineage.encode(), Lineage::decode)?;
@@ -231,7 +231,7 @@ proptest! {
     }
 
     #[test]
-    fn the_segment_of_a_leaf_is_the_first_that_ends_at_it_or_behind(last in number(), leaf in number(), chunk in any::<u16>()) {
+    fn the_segment_of_a_leaf_is_the_first_that_ends_at_or_after_it(last in number(), leaf in number(), chunk in any::<u16>()) {
         let key = [&segments::index_key(Shard(3), LeafIndex(last))[..], &chunk.to_be_bytes()].concat();
         prop_assert_eq!(segments::last_of(&key), Ok(LeafIndex(last)));
         prop_assert_eq!(segments::indexes_from(Shard(3), LeafIndex(leaf)).contains(&key), last >= leaf);
@@ -267,7 +267,7 @@ fn commit<T>(
 }
 
 #[test]
-fn chunked_values_are_read_back_beside_their_neighbours() {
+fn adjacent_chunked_values_round_trip() {
     let memory = MemoryStore::new();
     let key = |leaf| archive::leaf_key(Shard(0), LeafIndex(leaf));
     let sizes = [0, 1, 89_999, 90_000, 90_001, 5_900_000];
@@ -329,7 +329,7 @@ fn a_missing_chunk_is_an_error() {
 }
 
 #[test]
-fn a_store_says_by_which_layout_it_was_written() {
+fn a_store_records_its_layout() {
     #[derive(Debug, PartialEq)]
     enum Failed {
         Store(StoreError),
@@ -352,7 +352,7 @@ fn a_store_says_by_which_layout_it_was_written() {
     let put = |value: &[u8]| {
         let transaction = store.begin();
         transaction.set(&mark::layout_key(), value).expect("it fits");
-        immediate(transaction.commit()).expect("nobody else writes");
+        immediate(transaction.commit()).expect("there is no other writer");
     };
     assert_eq!(read(), Ok(None));
     assert_eq!(mark::check_layout(None), Ok(()));

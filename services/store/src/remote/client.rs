@@ -86,15 +86,16 @@ impl RemoteStore {
         let answer = Answer::decode(answer.payload).map_err(|_| Silence::NoAnswer(malformed("is garbled")))?;
         answer
             .says
-            .ok_or_else(|| Silence::NoAnswer(malformed("says nothing this release knows")))
+            .ok_or_else(|| Silence::NoAnswer(malformed("has no content that this release knows")))
     }
 
     fn silence(&self, error: &async_nats::client::RequestError) -> Silence {
         let unavailable = |why: String| StoreError::Unavailable(why.into());
         match error.kind() {
-            RequestErrorKind::NoResponders => {
-                Silence::NotSent(unavailable(format!("nobody serves {}; is db running?", self.subject)))
-            }
+            RequestErrorKind::NoResponders => Silence::NotSent(unavailable(format!(
+                "no process serves {}; is db running?",
+                self.subject
+            ))),
             RequestErrorKind::InvalidSubject | RequestErrorKind::MaxPayloadExceeded => {
                 Silence::NotSent(unavailable(error.to_string()))
             }
@@ -176,14 +177,14 @@ fn settled(answer: Result<Says, Silence>) -> Result<Committed, StoreError> {
 fn unexpected(says: &Says) -> StoreError {
     let what = match says {
         Says::Failed(_) => "fails",
-        Says::ReadVersion(_) => "gives a version",
-        Says::Value(_) => "gives a value",
-        Says::Rows(_) => "gives rows",
-        Says::Committed(_) => "gives a commit",
-        Says::PartTaken(_) => "takes a part",
-        Says::Changed(_) => "speaks of a change",
+        Says::ReadVersion(_) => "returns a version",
+        Says::Value(_) => "returns a value",
+        Says::Rows(_) => "returns rows",
+        Says::Committed(_) => "returns a commit",
+        Says::PartTaken(_) => "accepts a part",
+        Says::Changed(_) => "reports a change",
     };
-    malformed(&format!("{what} where something else was asked"))
+    malformed(&format!("{what} in answer to a request of another kind"))
 }
 
 impl Backend for RemoteStore {

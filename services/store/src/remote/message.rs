@@ -238,12 +238,13 @@ impl Request {
     pub(super) fn ask(self) -> Result<Ask, StoreError> {
         if self.protocol != PROTOCOL {
             let why = format!(
-                "is of version {}, and this side speaks {PROTOCOL}; run the same release",
+                "is of version {}, and this side uses {PROTOCOL}; run the same release",
                 self.protocol
             );
             return Err(malformed(&why));
         }
-        self.ask.ok_or_else(|| malformed("asks for nothing this release knows"))
+        self.ask
+            .ok_or_else(|| malformed("has no request that this release knows"))
     }
 }
 
@@ -277,10 +278,10 @@ impl GetRange {
     }
 
     pub(super) fn read(self) -> Result<RangeRead, StoreError> {
-        let range: KeyRange = self.range.ok_or_else(|| malformed("reads no range"))?.into();
+        let range: KeyRange = self.range.ok_or_else(|| malformed("lacks a range"))?.into();
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
         if limit == 0 {
-            return Err(malformed("reads no rows"));
+            return Err(malformed("reads at most 0 rows"));
         }
         let order = if self.reverse { Order::Reverse } else { Order::Forward };
         Ok(RangeRead { range, limit, order })
@@ -400,7 +401,7 @@ impl TryFrom<Change> for Mutation {
             ..
         } = change;
         Ok(match kind {
-            Kind::None => return Err(malformed("holds a mutation of no kind this release knows")),
+            Kind::None => return Err(malformed("holds a mutation of a kind that this release does not know")),
             Kind::Set => Self::Set { key, value },
             Kind::Clear => Self::Clear { key },
             Kind::ClearRange => Self::ClearRange {
@@ -460,7 +461,7 @@ impl From<Failed> for StoreError {
         let bytes = usize::try_from(failed.bytes).unwrap_or(usize::MAX);
         let detail = failed.detail.as_str().into();
         match reason {
-            Reason::None => malformed("fails for no reason this release knows"),
+            Reason::None => malformed("has an error code that this release does not know"),
             Reason::Conflict => Self::Conflict,
             Reason::TooOld => Self::TooOld,
             Reason::TransactionTooLarge => Self::TransactionTooLarge { bytes },

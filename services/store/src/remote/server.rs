@@ -115,7 +115,7 @@ impl Server {
         let answer = Answer { says: Some(says) }.encode_to_vec();
         if let Err(error) = self.client.publish(reply, answer.into()).await {
             // The client notices by itself: no answer arrives.
-            tracing::warn!(%error, "an answer of the store could not be sent");
+            tracing::warn!(%error, "could not send an answer of the store");
         }
     }
 
@@ -153,7 +153,7 @@ impl Server {
             Ask::ReadVersion(_) | Ask::Commit(_) | Ask::Part(_) => (&self.requests, size),
         };
         let kib = u32::try_from(bytes / KIB + 1).map_err(|_| malformed("is oversized"))?;
-        let busy = |_| StoreError::Unavailable("the store has too much to do".into());
+        let busy = |_| StoreError::Unavailable("the store is overloaded".into());
         Arc::clone(room).try_acquire_many_owned(kib).map_err(busy)
     }
 

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn their_number_and_size_are_bounded() {
+    fn number_and_size_of_uploads_are_bounded() {
         let mut uploads = Uploads::default();
         for upload in 0..UPLOADS {
             assert_eq!(

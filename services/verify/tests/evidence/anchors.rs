@@ -19,7 +19,7 @@ fn own(kind: KeyKind, name: &str) -> SignerKey {
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_the_logs_is_told() {
+async fn a_key_of_another_log_is_reported() {
     let archive = Archive::play(500, 120).await;
     let bytes = archive.bundle(archive.trade()).await;
     let stranger = Anchors {
@@ -41,7 +41,7 @@ async fn a_key_that_is_not_the_logs_is_told() {
 }
 
 #[tokio::test]
-async fn an_earlier_key_vouches_for_the_later_ones() {
+async fn an_earlier_key_vouches_for_later_ones() {
     let mut archive = Archive::play(510, 120).await;
     let mut keys = vec![archive.key.clone()];
     for _ in 0..2 {
@@ -89,7 +89,7 @@ async fn an_earlier_key_vouches_for_the_later_ones() {
 }
 
 #[tokio::test]
-async fn what_was_kept_outside_is_what_it_begins_with() {
+async fn the_evidence_must_extend_a_kept_checkpoint() {
     let mut archive = Archive::play(520, 120).await;
     let (question, kept) = (archive.trade(), archive.newest().await);
     let with = |kept: &SignedNote| Anchors {
@@ -147,7 +147,7 @@ async fn what_was_kept_outside_is_what_it_begins_with() {
 }
 
 #[tokio::test]
-async fn what_lies_behind_what_was_kept_may_have_been_shown_otherwise() {
+async fn leaves_beyond_a_kept_checkpoint_are_reported_as_not_anchored() {
     let mut archive = Archive::play(525, 120).await;
     let question = Question::Account(DatabaseId(100));
     let early = archive.newest().await;
@@ -186,7 +186,7 @@ fn archive_anchors(key: &annals_proof::VerifierKey) -> Anchors {
 }
 
 #[tokio::test]
-async fn what_a_witness_has_seen_is_shown_rather_than_what_is_newer() {
+async fn a_cosigned_checkpoint_is_preferred_to_a_newer_one() {
     let mut archive = Archive::play(530, 120).await;
     let mut cosigned = archive.newest().await;
     let question = archive.trade();

@@ -10,7 +10,7 @@ use crate::archive::Archive;
 const SEEDS: u64 = 4;
 
 #[tokio::test]
-async fn every_answer_can_be_proven_to_somebody_else() {
+async fn every_answer_has_a_bundle_that_proves_it() {
     let mut refused = 0;
     for seed in 0..SEEDS {
         let archive = Archive::play(300 + seed, 120).await;
@@ -47,7 +47,7 @@ async fn every_answer_can_be_proven_to_somebody_else() {
 }
 
 #[tokio::test]
-async fn a_bundle_says_what_happened_and_what_it_rests_on() {
+async fn a_bundle_reports_what_happened_and_its_anchors() {
     let archive = Archive::play(310, 150).await;
     let id = archive.settled()[0];
     let bytes = archive.bundle(Question::Trade(id)).await;
@@ -69,7 +69,7 @@ async fn a_bundle_says_what_happened_and_what_it_rests_on() {
 }
 
 #[tokio::test]
-async fn other_programs_read_what_is_written() {
+async fn bundles_are_readable_by_other_programs() {
     let archive = Archive::play(311, 120).await;
     let bytes = archive.bundle(archive.trade()).await;
     let files = zip::read(&bytes).expect("a zip");
@@ -86,7 +86,7 @@ async fn other_programs_read_what_is_written() {
 }
 
 #[tokio::test]
-async fn what_nobody_has_signed_yet_is_not_proven() {
+async fn unsigned_leaves_are_not_proven() {
     let mut archive = Archive::play(312, 120).await;
     let before = archive.questions();
     archive.go_on(80).await;
@@ -109,7 +109,7 @@ async fn what_nobody_has_signed_yet_is_not_proven() {
 }
 
 #[tokio::test]
-async fn an_archive_that_was_changed_proves_nothing() {
+async fn a_changed_archive_proves_nothing() {
     let archive = Archive::play(313, 120).await;
     let question = archive.trade();
     let answer = archive.answer(question).await;
@@ -141,7 +141,7 @@ async fn an_archive_that_was_changed_proves_nothing() {
 }
 
 #[tokio::test]
-async fn without_anything_known_it_is_said_what_is_not_proven() {
+async fn without_anchors_the_unproven_claims_are_listed() {
     let archive = Archive::play(314, 120).await;
     let bytes = archive.bundle(archive.trade()).await;
     let unknown = check(&bytes, &Anchors::default()).expect("it belongs together");

@@ -52,7 +52,7 @@ impl Given {
 }
 
 #[tokio::test]
-async fn it_says_what_is_proven_and_what_is_not() {
+async fn the_command_reports_proven_and_unproven_claims() {
     let mut given = Given::make(700).await;
     let key = given.key.clone();
     given.ends(0, &["trade.zip"], "That this key is the realm's.");
@@ -70,11 +70,11 @@ async fn it_says_what_is_proven_and_what_is_not() {
     given.archive.go_on(40).await;
     let later = given.archive.sign().await.to_string();
     given.put("later", later);
-    given.ends(2, &["item.zip", "--checkpoint", "later"], "nothing here leads from");
+    given.ends(2, &["item.zip", "--checkpoint", "later"], "no proof leads from");
 }
 
 #[tokio::test]
-async fn it_says_what_is_wrong() {
+async fn the_command_reports_invalid_evidence() {
     let (given, other) = (Given::make(710).await, Archive::play(711, 120).await);
     let stranger = other.key.to_string();
     given.ends(1, &["trade.zip", "--key", &given.key, "--quorum", "1"], "WRONG: ");
@@ -86,11 +86,7 @@ async fn it_says_what_is_wrong() {
         );
     }
     given.put("other", other.newest().await.to_string());
-    given.ends(
-        1,
-        &["trade.zip", "--checkpoint", "other"],
-        "WRONG: the checkpoint that was kept",
-    );
+    given.ends(1, &["trade.zip", "--checkpoint", "other"], "WRONG: the kept checkpoint");
     let mut changed = given.bundle.clone();
     let place = changed.windows(7).position(|bytes| bytes == b"settled");
     let place = place.expect("the report says so");
@@ -99,21 +95,17 @@ async fn it_says_what_is_wrong() {
     given.ends(
         1,
         &["changed.zip"],
-        "WRONG: the bundle is not whole: the file report.txt was changed",
+        "WRONG: the bundle is not intact: the file report.txt was changed",
     );
     given.put("cut.zip", &given.bundle[..given.bundle.len() / 2]);
-    given.ends(1, &["cut.zip"], "it was cut off");
+    given.ends(1, &["cut.zip"], "it was truncated");
 }
 
 #[tokio::test]
-async fn it_says_what_it_cannot_read() {
+async fn the_command_reports_unreadable_files() {
     let given = Given::make(720).await;
     given.ends(2, &["nowhere.zip"], "cannot be read");
-    given.ends(2, &["kept"], "nothing to be said of kept");
-    given.ends(2, &["trade.zip", "--key", "wrong"], "no verifier key");
-    given.ends(
-        2,
-        &["trade.zip", "--checkpoint", "trade.zip"],
-        "no checkpoint that was kept",
-    );
+    given.ends(2, &["kept"], "kept cannot be checked");
+    given.ends(2, &["trade.zip", "--key", "wrong"], "not a verifier key");
+    given.ends(2, &["trade.zip", "--checkpoint", "trade.zip"], "is not a checkpoint");
 }

@@ -39,7 +39,7 @@ fn said(line: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_was_handed_out_is_understood_for_ever() {
+async fn evidence_of_every_released_form_is_accepted() {
     if !folder().exists() && std::env::var("UPDATE_EXPECT").is_ok() {
         hand_out().await;
     }

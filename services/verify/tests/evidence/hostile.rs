@@ -175,7 +175,7 @@ fn bundle(question: Question, entries: &[Entry]) -> Bundle {
 }
 
 #[test]
-fn what_would_take_more_memory_than_there_is_is_not_told() {
+fn evidence_that_would_exhaust_memory_is_refused() {
     let (few, many) = (hoard(20), hoard(200));
     few.answer().expect("it hangs together");
     // 200 steps, each with everything created before it: more than a million items in a file of some hundred kilobytes.
@@ -183,7 +183,7 @@ fn what_would_take_more_memory_than_there_is_is_not_told() {
 }
 
 #[test]
-fn what_was_refused_takes_nothing_from_what_is_told() {
+fn refused_returns_count_as_items_still_on_the_table() {
     // The second entry claims to take all items back, and to be refused: they stay on the table in each later step.
     let hoarded = |items, steps: u64| {
         let first = proposal(items);
@@ -201,7 +201,7 @@ fn what_was_refused_takes_nothing_from_what_is_told() {
 }
 
 #[test]
-fn what_is_counted_is_what_is_held() {
+fn many_payments_of_one_kind_count_as_one_asset() {
     // A thousand payments of units of one kind: one asset in each step.
     let paid = |number| {
         let account = |holder| Account {
@@ -223,7 +223,7 @@ fn what_is_counted_is_what_is_held() {
 }
 
 #[test]
-fn what_was_refused_to_strangers_is_not_put_in() {
+fn refused_orders_of_strangers_are_rejected_in_bundles() {
     let refused = |holder, number: u64| Entry {
         of: TransferId {
             asker: ASKER,
@@ -246,7 +246,7 @@ fn what_was_refused_to_strangers_is_not_put_in() {
 }
 
 #[test]
-fn a_proposal_that_was_refused_began_no_trade() {
+fn a_refused_proposal_begins_no_trade() {
     let refused = Entry {
         outcome: Outcome::Refused(RefusalReason::TooManyOpen),
         ..proposal(0)

@@ -82,7 +82,7 @@ impl Gaps {
 }
 
 #[tokio::test]
-async fn of_an_item_only_that_it_went_and_came_back() {
+async fn an_item_bundle_can_omit_only_a_departure_and_return() {
     let mut gaps = Gaps::default();
     for seed in 0..SEEDS {
         let archive = Archive::play(900 + seed, 150).await;
@@ -136,7 +136,7 @@ fn is_covered<'a>(holder: DatabaseId, entries: impl Iterator<Item = &'a Entry>) 
 }
 
 #[tokio::test]
-async fn of_an_account_whatever_was_not_needed() {
+async fn an_account_bundle_can_omit_only_unneeded_entries() {
     let mut gaps = Gaps::default();
     for seed in 0..SEEDS {
         let archive = Archive::play(920 + seed, 150).await;
@@ -157,7 +157,7 @@ async fn of_an_account_whatever_was_not_needed() {
 }
 
 #[tokio::test]
-async fn of_a_settled_trade_no_change_of_what_lay_on_the_tables() {
+async fn a_settled_trade_bundle_can_omit_no_change_of_an_offer() {
     let mut gaps = Gaps::default();
     for seed in 0..SEEDS {
         let archive = Archive::play(940 + seed, 150).await;

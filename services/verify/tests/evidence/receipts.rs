@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn every_exchange_has_a_receipt_that_says_what_was_exchanged() {
+async fn every_trade_has_a_receipt_of_the_exchanged_assets() {
     let mut receipts = 0;
     for seed in 0..4 {
         let archive = Archive::play(600 + seed, 200).await;
@@ -56,7 +56,7 @@ async fn every_exchange_has_a_receipt_that_says_what_was_exchanged() {
 }
 
 #[tokio::test]
-async fn a_key_does_not_speak_by_its_name() {
+async fn a_key_name_with_invisible_characters_is_not_printed() {
     let archive = Archive::play(608, 200).await;
     let text = archive.receipt(archive.settled()[0]).await.expect("a receipt");
     for blank in ['\u{2800}', '\u{3164}', '\u{202e}'] {

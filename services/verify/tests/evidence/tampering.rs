@@ -56,7 +56,7 @@ async fn a_changed_file_is_named() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_what_the_manifest_says_is_named() {
+async fn a_file_that_differs_from_the_manifest_is_named() {
     let archive = Archive::play(415, 120).await;
     let bytes = archive.bundle(archive.trade()).await;
     let files = zip::read(&bytes).expect("a zip");
@@ -72,7 +72,7 @@ async fn a_file_that_is_not_what_the_manifest_says_is_named() {
 }
 
 #[tokio::test]
-async fn a_changed_byte_is_found_where_everything_else_was_made_to_fit() {
+async fn a_changed_byte_is_found_even_if_all_hashes_are_recomputed() {
     for seed in 0..2 {
         let archive = Archive::play(420 + seed, 120).await;
         let files = zip::read(&archive.bundle(archive.trade()).await).expect("a zip");
@@ -94,7 +94,7 @@ async fn a_changed_byte_is_found_where_everything_else_was_made_to_fit() {
 }
 
 #[tokio::test]
-async fn files_that_are_missing_or_twice_or_of_another_bundle_are_found() {
+async fn missing_duplicate_and_foreign_files_are_found() {
     let archive = Archive::play(430, 150).await;
     let other = Archive::play(431, 150).await;
     let files = zip::read(&archive.bundle(archive.trade()).await).expect("a zip");
@@ -147,7 +147,7 @@ async fn files_that_are_missing_or_twice_or_of_another_bundle_are_found() {
 }
 
 #[tokio::test]
-async fn events_of_something_else_are_found() {
+async fn unrelated_events_are_found() {
     let archive = Archive::play(440, 200).await;
     let trades = archive.settled();
     let read = async |question| Bundle::read(&archive.bundle(question).await).expect("a bundle").0;
@@ -195,7 +195,7 @@ async fn events_of_something_else_are_found() {
 }
 
 #[tokio::test]
-async fn another_checkpoint_of_the_same_log_does_not_fit() {
+async fn another_checkpoint_of_the_same_log_is_refused() {
     let mut archive = Archive::play(450, 120).await;
     let (question, old) = (archive.trade(), archive.newest().await);
     let bundle = Bundle::read(&archive.bundle(question).await).expect("a bundle").0;
@@ -220,7 +220,7 @@ async fn another_checkpoint_of_the_same_log_does_not_fit() {
 }
 
 #[tokio::test]
-async fn what_is_cut_off_or_no_bundle_is_refused() {
+async fn truncated_and_invalid_bundles_are_refused() {
     let archive = Archive::play(460, 120).await;
     let bytes = archive.bundle(archive.trade()).await;
     let mut dice = Dice(460);

@@ -77,7 +77,7 @@ pub fn run() -> Vec<Figure> {
         large.logged as f64 / LARGE as f64,
         large.longest.as_secs_f64() * 1e3
     );
-    let snapshot = format!("all of it is written, {} kB", large.bytes / 1_000);
+    let snapshot = format!("complete snapshot, {} kB", large.bytes / 1_000);
     let row = |name: &str, part: fn(&Took) -> Duration, note: &str| {
         let per_entity = |took: &Took, size: usize| part(took).as_secs_f64() * 1e6 / size as f64;
         Figure::against(
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unwatched_entities_are_back_after_a_restart() {
+    fn unwatched_entities_are_recovered_after_a_restart() {
         let size = 300;
         let mut crowd = Crowd::unwatched(size, GUARD);
         let (_, longest) = ticks(&mut crowd, MEASURED / 20);
@@ -218,7 +218,7 @@ mod tests {
             let cells = crowd.state().entities.values().filter_map(|image| image.cell());
             cells.filter(|cell| cell.controllers.iter().len() == 1).count()
         };
-        assert_eq!(moved(&back), size, "all of them go on");
+        assert_eq!(moved(&back), size, "all entities move");
         assert!(begin(fold(crowd.log())).state().entities.len() == size);
     }
 }

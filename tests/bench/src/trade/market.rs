@@ -432,7 +432,7 @@ async fn found(store: &Store) -> Folder {
     let schema = Schema::new(Vec::new(), Vec::new(), Vec::new());
     Folder::begin(store.clone(), SHARD, Arc::new(schema))
         .await
-        .expect("nobody else folds")
+        .expect("no other db folds")
 }
 
 async fn record_opening(store: &Store, owner: OwnerId, open: &FrozenBatch) {

@@ -19,10 +19,10 @@ use tokio::{sync::watch, task::JoinHandle, time::sleep};
 
 use crate::{
     faults::{Fault, Service},
-    fencing::Woken,
+    fencing::Resumed,
     promises::Proof,
     table::{Round, Table},
-    times::{Doing, Times},
+    times::{Phase, Times},
 };
 
 /// The realm's name.
@@ -30,28 +30,28 @@ pub(crate) const REALM: &str = "chaos";
 
 /// Minimum and maximum play between the checks of a round, during which bots only watch, and the next fault: long
 /// enough that all bots are active again, and random so that faults hit any phase of the realm's periodic work.
-const APART: [Duration; 2] = [Duration::from_millis(1_000), Duration::from_millis(3_000)];
+const PLAY_BETWEEN: [Duration; 2] = [Duration::from_millis(1_000), Duration::from_millis(3_000)];
 
 /// Time before a killed process is restarted when others are to take over: longer than the director's timeout.
-const AWAY: Duration = Duration::from_secs(5);
+const LATE_RESTART: Duration = Duration::from_secs(5);
 
 /// Time that a process is frozen: longer than a lease, and than its successor needs to take over.
-const FROZEN: Duration = Duration::from_secs(7);
+const FREEZE_TIME: Duration = Duration::from_secs(7);
 
 /// Maximum time until all bots play again.
-const BACK_WITHIN: Duration = Duration::from_secs(60);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time that all bots must play before recovery counts.
 const STEADY: Duration = Duration::from_secs(2);
 
 /// Interval between looks at the bots.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Events that each bot must be shown, on average, before all count as playing.
 const SHOWN_EACH: u64 = 4;
 
 /// Longer than any realm lasts: bots play until they are stopped.
-const LONG: Duration = Duration::from_secs(36_000);
+const UNLIMITED: Duration = Duration::from_secs(36_000);
 
 /// How one realm is set up.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,7 @@ pub(crate) struct Setting {
 }
 
 /// One realm under test, with its bots.
-pub(crate) struct Age {
+pub(crate) struct ChaosRealm {
     setting: Setting,
     /// `None` only while every process is dead.
     realm: Option<Realm>,
@@ -114,7 +114,7 @@ pub(crate) fn plan(servers: ServerCount, data: &Path) -> RealmPlan {
     }
 }
 
-impl Age {
+impl ChaosRealm {
     /// Starts a realm and its bots, and waits until all play.
     pub(crate) async fn begin(setting: Setting) -> Self {
         let began = Instant::now();
@@ -125,7 +125,7 @@ impl Age {
         let plan = plan(setting.servers, &data);
         let schema = compile(&plan.world).expect("the sample compiles");
         let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
-        let (until, playing_until) = watch::channel(Instant::now() + LONG);
+        let (until, playing_until) = watch::channel(Instant::now() + UNLIMITED);
         let (resting, seen_resting) = watch::channel(false);
         let (login, certificate) = realm.login;
         let bots = BotPlan {
@@ -162,10 +162,10 @@ impl Age {
             "{} bots log in; nats-servers: {}",
             setting.bots, setting.servers
         ));
-        if age.all_play().await.is_none() {
-            age.fail("not everybody could log in");
+        if age.wait_until_all_play().await.is_none() {
+            age.fail("not all bots could log in");
         }
-        age.times.add(Doing::Setting, began.elapsed());
+        age.times.add(Phase::Setting, began.elapsed());
         age
     }
 
@@ -182,18 +182,18 @@ impl Age {
         let mut times = Times::default();
         let mut now = Instant::now();
         let share = f64::from((dice() >> 32) as u32) / f64::from(u32::MAX);
-        sleep(APART[0] + (APART[1] - APART[0]).mul_f64(share)).await;
-        times.lap(Doing::Playing, &mut now);
+        sleep(PLAY_BETWEEN[0] + (PLAY_BETWEEN[1] - PLAY_BETWEEN[0]).mul_f64(share)).await;
+        times.lap(Phase::Playing, &mut now);
         let (at, resumed) = (now, self.progress.borrow().resumed);
-        let what = self.inflict(fault, dice).await;
-        let Some(since) = self.all_play().await else {
+        let what = self.inject(fault, dice).await;
+        let Some(since) = self.wait_until_all_play().await else {
             let now = *self.progress.borrow();
-            return self.fail(&format!("{fault} ({what}): not everybody plays again: {now}"));
+            return self.fail(&format!("{fault} ({what}): not all bots play again: {now}"));
         };
         let back = since - at;
-        times.add(Doing::Recovering, back);
-        times.add(Doing::Settling, since.elapsed());
-        let size = match self.prove().await {
+        times.add(Phase::Recovering, back);
+        times.add(Phase::Settling, since.elapsed());
+        let size = match self.check_round().await {
             Ok(size) => size,
             Err(broken) => return self.fail(&format!("{fault} ({what}): {broken}")),
         };
@@ -202,7 +202,7 @@ impl Age {
         self.times += times;
         let resumed = self.progress.borrow().resumed - resumed;
         self.say(&format!(
-            "{fault} ({what}): everybody plays after {:.1} s, {resumed} sessions resumed; {size}; {times}",
+            "{fault} ({what}): all bots play after {:.1} s, {resumed} sessions resumed; {size}; {times}",
             back.as_secs_f32(),
         ));
         self.rounds.push(Round { fault, at, back, size });
@@ -214,12 +214,12 @@ impl Age {
     }
 
     /// Checks that all bots play and every promise holds after damage to the realm's storage.
-    pub(crate) async fn stands(&mut self, after: &str) {
-        if self.all_play().await.is_none() {
+    pub(crate) async fn assert_recovered(&mut self, after: &str) {
+        if self.wait_until_all_play().await.is_none() {
             let now = *self.progress.borrow();
-            return self.fail(&format!("after {after} not everybody plays again: {now}"));
+            return self.fail(&format!("after {after} not all bots play again: {now}"));
         }
-        if let Err(broken) = self.prove().await {
+        if let Err(broken) = self.check_round().await {
             self.fail(&format!("after {after}: {broken}"));
         }
     }
@@ -228,14 +228,14 @@ impl Age {
     pub(crate) async fn end(mut self, table: &mut Table) -> Vec<String> {
         let mut now = Instant::now();
         self.until.send_replace(now);
-        let playing = tokio::time::timeout(BACK_WITHIN, &mut self.playing).await;
+        let playing = tokio::time::timeout(RECOVERY_TIMEOUT, &mut self.playing).await;
         let report = playing
-            .expect("the bots take their leave")
+            .expect("the bots log off")
             .expect("bots do not panic")
             .expect("bots can write");
-        self.times.lap(Doing::Setting, &mut now);
+        self.times.lap(Phase::Setting, &mut now);
         if !self.has_failed() {
-            self.judge(&report).await;
+            self.check_report(&report).await;
         }
         self.times += std::mem::take(&mut self.proof.times);
         now = Instant::now();
@@ -249,16 +249,16 @@ impl Age {
         } else if let Some(realm) = self.realm.take() {
             realm.stop().await.expect("the realm stops");
         }
-        self.times.lap(Doing::Setting, &mut now);
+        self.times.lap(Phase::Setting, &mut now);
         table.times += self.times;
         self.failures
     }
 
-    async fn judge(&mut self, report: &BotsReport) {
-        if let Err(broken) = self.prove().await {
+    async fn check_report(&mut self, report: &BotsReport) {
+        if let Err(broken) = self.check_round().await {
             self.fail(&format!("at the end: {broken}"));
         }
-        if let Err(broken) = self.proof.whole().await {
+        if let Err(broken) = self.proof.check_all().await {
             self.fail(&format!("at the end, all files: {broken}"));
         }
         if report.total(|bot| bot.malformed) > 0 {
@@ -276,7 +276,7 @@ impl Age {
         }
     }
 
-    async fn inflict(&mut self, fault: Fault, dice: &mut (dyn FnMut() -> u64 + Send)) -> String {
+    async fn inject(&mut self, fault: Fault, dice: &mut (dyn FnMut() -> u64 + Send)) -> String {
         match fault {
             Fault::Kill(service) => {
                 let name = self.pick(service, dice);
@@ -311,7 +311,7 @@ impl Age {
             self.kill_one(name);
         }
         if late {
-            sleep(AWAY).await;
+            sleep(LATE_RESTART).await;
         }
         let realm = self.realm.as_mut().expect("it runs");
         if names.iter().any(|name| is_server(name)) {
@@ -359,45 +359,45 @@ impl Age {
         let realm = self.realm.as_ref().expect("it runs");
         let name = self.pick(service, dice);
         realm.pause(&name).expect("it can be frozen");
-        sleep(FROZEN).await;
+        sleep(FREEZE_TIME).await;
         // Without db no process can answer for the store.
         let woken = match service {
             Service::Db => None,
-            _ => Some(Woken::look(REALM, &realm.nats()).await),
+            _ => Some(Resumed::look(REALM, &realm.nats()).await),
         };
         realm.resume(&name).expect("it can be woken");
         self.proof.woken = woken;
-        format!("{name} for {} s", FROZEN.as_secs())
+        format!("{name} for {} s", FREEZE_TIME.as_secs())
     }
 
     /// Waits until every bot is connected and receives updates, and stays so for a while. Returns since when; `None` on
     /// timeout.
-    async fn all_play(&mut self) -> Option<Instant> {
+    async fn wait_until_all_play(&mut self) -> Option<Instant> {
         let bots = self.setting.bots as u64;
-        let patience = Instant::now() + BACK_WITHIN;
+        let deadline = Instant::now() + RECOVERY_TIMEOUT;
         // A silent connection takes a moment to be noticed.
         let (mut since, mut shown) = (Instant::now(), self.progress.borrow().shown);
         while since.elapsed() < STEADY || self.progress.borrow().shown < shown + bots * SHOWN_EACH {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
             let now = *self.progress.borrow();
             if now.connected != bots || now.interrupted > 0 {
                 (since, shown) = (Instant::now(), now.shown);
             }
-            if Instant::now() > patience {
+            if Instant::now() > deadline {
                 return None;
             }
         }
         Some(since)
     }
 
-    async fn prove(&mut self) -> Result<crate::promises::Size, String> {
+    async fn check_round(&mut self) -> Result<crate::promises::Size, String> {
         let realm = self.realm.as_mut().expect("it runs");
         realm.watch(&[]).map_err(|ended| ended.to_string())?;
         let (nats, logs) = (realm.nats(), realm.plan().data.join("logs"));
         // Processors are few. Bots only watch meanwhile, so that the data to check does not grow as fast as it is
         // checked.
         self.resting.send_replace(true);
-        let size = self.proof.after_a_round(&nats, &logs).await;
+        let size = self.proof.check_round(&nats, &logs).await;
         self.resting.send_replace(false);
         size
     }

@@ -17,21 +17,21 @@ use annals_ids::OwnerId;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    age::{Age, REALM},
-    fencing::{patiently, source},
+    age::{ChaosRealm, REALM},
+    fencing::{source, with_retries},
 };
 
 /// Maximum time for logs to grow by as much as is damaged.
-const GROWS: Duration = Duration::from_secs(60);
+const GROWTH_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Interval between looks at them.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Messages that are deleted from each log.
-const DELETED: usize = 3;
+const DELETED_MESSAGES: usize = 3;
 
 /// Bytes at the end of a block file that are truncated, or before which a byte is changed: several messages.
-const CUT: u64 = 6_000;
+const DAMAGED_BYTES: u64 = 6_000;
 
 /// One kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,11 +69,11 @@ impl Damage {
 }
 
 /// Damages a realm in one way after another, and runs the checks after each.
-pub(crate) async fn endure(age: &mut Age, servers: ServerCount, damages: &[Damage]) {
+pub(crate) async fn damage_and_check(age: &mut ChaosRealm, servers: ServerCount, damages: &[Damage]) {
     for &damage in damages {
-        let done = inflict(age, damage).await;
+        let done = inject(age, damage).await;
         println!("{} ({servers} servers): {done}", damage.title());
-        age.stands(damage.title()).await;
+        age.assert_recovered(damage.title()).await;
         if age.has_failed() {
             return;
         }
@@ -81,9 +81,9 @@ pub(crate) async fn endure(age: &mut Age, servers: ServerCount, damages: &[Damag
     }
 }
 
-async fn inflict(age: &mut Age, damage: Damage) -> String {
+async fn inject(age: &mut ChaosRealm, damage: Damage) -> String {
     let source = source(REALM, &age.realm().nats()).await;
-    let history = source.history.as_ref().expect("a realm that runs has a log");
+    let history = source.history.as_ref().expect("a live realm has a log");
     let owners = owners(&source.store).await.expect("the store answers");
     let done = match damage {
         Damage::DeletedArchived => {
@@ -113,23 +113,23 @@ async fn inflict(age: &mut Age, damage: Damage) -> String {
 
 /// Kills db, and waits until logs have grown. Returns the owners and the last sequences of their logs when db died;
 /// later messages are not archived.
-async fn without_db(age: &mut Age, history: &History, owners: Vec<OwnerId>) -> Vec<(OwnerId, u64)> {
+async fn without_db(age: &mut ChaosRealm, history: &History, owners: Vec<OwnerId>) -> Vec<(OwnerId, u64)> {
     assert!(age.realm().kill("db").expect("it can be killed"));
     let mut ends = Vec::new();
     for owner in owners {
         ends.push((owner, last(history, owner).await));
     }
     let growing = async {
-        while middles(history, &ends).await.len() < 2 * DELETED {
-            sleep(LOOK).await;
+        while middles(history, &ends).await.len() < 2 * DELETED_MESSAGES {
+            sleep(POLL_INTERVAL).await;
         }
     };
-    timeout(GROWS, growing).await.expect("logs grow without db");
+    timeout(GROWTH_TIMEOUT, growing).await.expect("logs grow without db");
     ends
 }
 
 async fn last(history: &History, owner: OwnerId) -> u64 {
-    let last = patiently(async || history.last(owner).await).await;
+    let last = with_retries(async || history.last(owner).await).await;
     last.expect("it is not empty").sequence
 }
 
@@ -138,8 +138,8 @@ async fn middles(history: &History, after: &[(OwnerId, u64)]) -> Vec<u64> {
     let mut middles = Vec::new();
     for &(owner, after) in after {
         let (mut sequence, mut found) = (after + 1, Vec::new());
-        while found.len() < DELETED + 2
-            && let Some(entry) = patiently(async || history.next(Lane::Log, owner, sequence).await).await
+        while found.len() < DELETED_MESSAGES + 2
+            && let Some(entry) = with_retries(async || history.next(Lane::Log, owner, sequence).await).await
         {
             sequence = entry.sequence + 1;
             found.push(entry.sequence);
@@ -173,8 +173,8 @@ async fn delete(history: &History, doomed: &[u64]) -> String {
 fn cut(block: &Path) -> String {
     let file = OpenOptions::new().write(true).open(block).expect("a block file");
     let length = file.metadata().expect("it has a length").len();
-    let cut = CUT.min(length / 2);
-    file.set_len(length - cut).expect("it can be cut");
+    let cut = DAMAGED_BYTES.min(length / 2);
+    file.set_len(length - cut).expect("it can be truncated");
     format!("{} of {length} bytes cut by {cut}", name(block))
 }
 
@@ -182,7 +182,7 @@ fn flip(block: &Path) -> String {
     let file = OpenOptions::new().read(true).write(true).open(block);
     let file = file.expect("a block file");
     let length = file.metadata().expect("it has a length").len();
-    let place = length - CUT.min(length / 2);
+    let place = length - DAMAGED_BYTES.min(length / 2);
     let mut byte = [0];
     file.read_exact_at(&mut byte, place).expect("it is that long");
     file.write_all_at(&[byte[0] ^ 0x10], place).expect("it can be written");
@@ -190,7 +190,7 @@ fn flip(block: &Path) -> String {
 }
 
 /// Kills a server, damages the last block file of the stream, and restarts the server.
-async fn on_disk(age: &mut Age, harm: impl FnOnce(&Path) -> String) -> String {
+async fn on_disk(age: &mut ChaosRealm, harm: impl FnOnce(&Path) -> String) -> String {
     let servers = age.realm().nats_servers();
     let server = &mut servers.each()[0];
     server.kill().expect("it can be killed");

@@ -87,7 +87,7 @@ pub(crate) struct Deck {
 
 impl Deck {
     pub(crate) fn of(faults: Vec<Fault>) -> Self {
-        assert!(!faults.is_empty(), "a deck has cards");
+        assert!(!faults.is_empty(), "a deck is not empty");
         Self {
             faults,
             left: Vec::new(),

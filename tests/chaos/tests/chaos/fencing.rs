@@ -14,25 +14,25 @@ use annals_host::{
 use annals_ids::{Epoch, OwnerId, ProcessId};
 
 /// Requests to the log before it counts as unavailable: with the timeout of each, half a minute.
-const TRIES: u32 = 40;
+const ATTEMPTS: u32 = 40;
 
 /// Interval between requests.
-const AGAIN: Duration = Duration::from_millis(250);
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// State of the realm when a process was resumed.
 #[derive(Clone, Debug)]
-pub(crate) struct Woken {
+pub(crate) struct Resumed {
     /// By owner, the last message of its log and its epoch.
     logs: BTreeMap<OwnerId, (u64, Epoch)>,
     /// The director's term, and the leader.
     term: (u64, ProcessId),
 }
 
-impl Woken {
+impl Resumed {
     /// Reads the state of a realm.
     pub(crate) async fn look(realm: &str, nats: &str) -> Self {
         let source = source(realm, nats).await;
-        let history = source.history.as_ref().expect("a realm that runs has a log");
+        let history = source.history.as_ref().expect("a live realm has a log");
         let mut logs = BTreeMap::new();
         for owner in owners(&source.store).await.expect("the store answers") {
             let last = history
@@ -51,11 +51,11 @@ impl Woken {
     }
 
     /// Checks that no batch of an older epoch was appended since, and that the same director leads in the same term.
-    pub(crate) async fn harmed_nothing(&self, source: &Source) -> Result<(), String> {
-        let history = source.history.as_ref().expect("a realm that runs has a log");
+    pub(crate) async fn check_fenced(&self, source: &Source) -> Result<(), String> {
+        let history = source.history.as_ref().expect("a live realm has a log");
         for (&owner, &(last, at_waking)) in &self.logs {
             let (mut sequence, mut epoch) = (last + 1, at_waking);
-            while let Some(entry) = patiently(async || history.next(Lane::Log, owner, sequence).await).await {
+            while let Some(entry) = with_retries(async || history.next(Lane::Log, owner, sequence).await).await {
                 let (header, _) = Header::read(&entry.bytes).map_err(|error| error.to_string())?;
                 if header.epoch < epoch {
                     return Err(format!(
@@ -69,7 +69,7 @@ impl Woken {
         let term = Grants::watch(&source.store).await.map_err(|error| error.to_string())?;
         if (term.number, term.process) != self.term {
             return Err(format!(
-                "term {} of director {} came after term {} of {}, though nobody was silent",
+                "term {} of director {} came after term {} of {}, without a director timeout",
                 term.number, term.process, self.term.0, self.term.1
             ));
         }
@@ -88,14 +88,14 @@ pub(crate) async fn source(realm: &str, nats: &str) -> Source {
 }
 
 /// Asks the log, and retries while it has no leader or is busy.
-pub(crate) async fn patiently<T>(ask: impl AsyncFn() -> Result<T, ReadError>) -> T {
+pub(crate) async fn with_retries<T>(ask: impl AsyncFn() -> Result<T, ReadError>) -> T {
     let mut tries = 0;
     loop {
         match ask().await {
             Ok(answer) => return answer,
-            Err(error) => assert!(tries < TRIES, "{error}"),
+            Err(error) => assert!(tries < ATTEMPTS, "{error}"),
         }
         tries += 1;
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! `make chaos` runs many rounds and prints the table of `docs/reliability.md`; `make test` runs a few. The binaries
 //! are those built beside this test.
-#![allow(clippy::expect_used, reason = "a test that cannot go on stops right there")]
+#![allow(clippy::expect_used, reason = "a failed step ends the test")]
 
 mod age;
 mod damage;
@@ -19,17 +19,17 @@ use std::env;
 use annals_def::split_mix;
 use annals_host::nats::ServerCount;
 
-use age::{Age, Setting};
-use damage::{Damage, endure};
+use age::{ChaosRealm, Setting};
+use damage::{Damage, damage_and_check};
 use faults::{Deck, Fault, Service};
 use table::Table;
 
 /// Rounds in one realm before everything is checked from the start and the next realm begins; that check takes longer
 /// the more rounds there were.
-const ROUNDS_OF_AGE: u64 = 10;
+const ROUNDS_PER_REALM: u64 = 10;
 
 /// Maximum bots of a realm whose storage is damaged: these tests do not depend on their number.
-const MOST_DAMAGED: u64 = 20;
+const MAX_DAMAGED_BOTS: u64 = 20;
 
 /// A number from the environment, as `make chaos` sets it. Its name does not begin with ANNALS, which services would
 /// take for a setting.
@@ -37,7 +37,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
     match env::var(name) {
         Ok(text) => text
             .parse()
-            .unwrap_or_else(|_| panic!("{name} is {text:?}, which is no number")),
+            .unwrap_or_else(|_| panic!("{name}={text:?} is not a number")),
         Err(_) => otherwise,
     }
 }
@@ -59,9 +59,9 @@ async fn play(rounds: u64, seed: u64, bots: usize, counts: &[ServerCount], fault
             bots,
             seed: dice(),
         };
-        let rounds_of_age = ROUNDS_OF_AGE.min(rounds - played);
-        let mut age = Age::begin(setting).await;
-        for _ in 0..rounds_of_age {
+        let rounds_in_realm = ROUNDS_PER_REALM.min(rounds - played);
+        let mut age = ChaosRealm::begin(setting).await;
+        for _ in 0..rounds_in_realm {
             let fault = deck.draw(&mut dice);
             played += 1;
             age.round(fault, &mut dice).await;
@@ -95,7 +95,7 @@ async fn a_realm_on_three_servers_recovers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "for long: make chaos"]
+#[ignore = "takes long: run `make chaos`"]
 async fn rounds() {
     assert!(age::are_built(), "the services' binaries are not built");
     let (rounds, seed) = (number("CHAOS_ROUNDS", 200), number("CHAOS_SEED", 1));
@@ -105,52 +105,52 @@ async fn rounds() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_server_loses_comes_back_from_writers() {
+async fn writers_restore_a_log_damaged_on_one_server() {
     if age::are_built() {
-        damaged(ServerCount::One, 6, &[Damage::DeletedMiddle, Damage::CutBlock]).await;
+        run_damage(ServerCount::One, 6, &[Damage::DeletedMiddle, Damage::CutBlock]).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_one_of_three_servers_loses_comes_back() {
+async fn a_log_damaged_on_one_of_three_servers_is_restored() {
     if age::are_built() {
-        damaged(ServerCount::Three, 6, &[Damage::DeletedTail, Damage::FlippedByte]).await;
+        run_damage(ServerCount::Three, 6, &[Damage::DeletedTail, Damage::FlippedByte]).await;
     }
 }
 
 /// Damages the storage of a realm of its own.
-async fn damaged(servers: ServerCount, bots: usize, damages: &[Damage]) {
+async fn run_damage(servers: ServerCount, bots: usize, damages: &[Damage]) {
     let setting = Setting {
         number: 1,
         servers,
         bots,
         seed: 1,
     };
-    let mut age = Age::begin(setting).await;
-    endure(&mut age, servers, damages).await;
+    let mut age = ChaosRealm::begin(setting).await;
+    damage_and_check(&mut age, servers, damages).await;
     let failures = age.end(&mut Table::default()).await;
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "for long: make chaos"]
+#[ignore = "takes long: run `make chaos`"]
 async fn damage_on_one_server() {
     assert!(age::are_built(), "the services are not built: run `make chaos`");
-    damaged(
+    run_damage(
         ServerCount::One,
-        MOST_DAMAGED.min(number("CHAOS_BOTS", MOST_DAMAGED)) as usize,
+        MAX_DAMAGED_BOTS.min(number("CHAOS_BOTS", MAX_DAMAGED_BOTS)) as usize,
         &Damage::ALL,
     )
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "for long: make chaos"]
+#[ignore = "takes long: run `make chaos`"]
 async fn damage_on_three_servers() {
     assert!(age::are_built(), "the services are not built: run `make chaos`");
-    damaged(
+    run_damage(
         ServerCount::Three,
-        MOST_DAMAGED.min(number("CHAOS_BOTS", MOST_DAMAGED)) as usize,
+        MAX_DAMAGED_BOTS.min(number("CHAOS_BOTS", MAX_DAMAGED_BOTS)) as usize,
         &Damage::ALL,
     )
     .await;

@@ -27,21 +27,21 @@ use annals_wire::control::Inspected;
 use tokio::time::sleep;
 
 use crate::{
-    fencing::{Woken, source},
-    times::{Doing, Times},
+    fencing::{Resumed, source},
+    times::{Phase, Times},
 };
 
 /// Maximum time for which owners may lack a responsive holder, and the archive may lack what they logged.
 const ARCHIVED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Interval between looks.
-const AGAIN: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Verifications of a live realm before an error counts: a log that is being restored meanwhile has no hole.
 const VERIFICATIONS: usize = 4;
 
 /// Log messages of a process that failed, or found the log invalid.
-const GRIEF: [&str; 3] = ["panicked", "the log is not as it should be", "stopped with an alarm"];
+const FAILURE_MESSAGES: [&str; 3] = ["panicked", "alarm while folding the log", "stopped with an alarm"];
 
 /// Size of a realm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// The checks of one realm. Each check continues where the previous one ended; [`Self::whole`] starts from the
+/// The checks of one realm. Each check continues where the previous one ended; [`Self::check_all`] starts from the
 /// beginning.
 pub(crate) struct Proof {
     realm: &'static str,
@@ -82,9 +82,9 @@ pub(crate) struct Proof {
     verification: Verification,
     ledger: Audit,
     views: Views,
-    grief: Grief,
+    grief: LogScan,
     /// The process frozen in this round, and the state when it resumed.
-    pub(crate) woken: Option<Woken>,
+    pub(crate) woken: Option<Resumed>,
     /// Time spent.
     pub(crate) times: Times,
 }
@@ -99,33 +99,33 @@ impl Proof {
             verification: Verification::default(),
             ledger: Audit::default(),
             views: Views::default(),
-            grief: Grief::default(),
+            grief: LogScan::default(),
             woken: None,
             times: Times::default(),
         }
     }
 
     /// Runs all checks, or returns the first violation.
-    pub(crate) async fn after_a_round(&mut self, nats: &str, logs: &Path) -> Result<Size, String> {
+    pub(crate) async fn check_round(&mut self, nats: &str, logs: &Path) -> Result<Size, String> {
         let mut since = Instant::now();
-        self.following.look().map_err(told)?;
+        self.following.look().map_err(with_sources)?;
         self.connect(nats).await;
         let (_, source) = self.source.as_ref().expect("it was just made");
         archived(source).await?;
         if let Some(woken) = self.woken.take() {
-            woken.harmed_nothing(source).await?;
+            woken.check_fenced(source).await?;
         }
-        self.times.lap(Doing::Archiving, &mut since);
+        self.times.lap(Phase::Archiving, &mut since);
         let verification = &mut self.verification;
         let report = verified(async || verification.look(source).await).await?;
-        self.times.lap(Doing::Verifying, &mut since);
+        self.times.lap(Phase::Verifying, &mut since);
         let checked = self.following.check(&source.store, &self.schema).await;
-        clean(&checked.map_err(told)?)?;
-        self.times.lap(Doing::Checking, &mut since);
+        clean(&checked.map_err(with_sources)?)?;
+        self.times.lap(Phase::Checking, &mut since);
         balanced(&source.store, &mut self.ledger, &mut self.views).await?;
-        self.times.lap(Doing::Auditing, &mut since);
+        self.times.lap(Phase::Auditing, &mut since);
         self.grief.look(logs)?;
-        self.times.lap(Doing::Reading, &mut since);
+        self.times.lap(Phase::Reading, &mut since);
         let total = |figure: fn(&annals::verify::OwnerReport) -> u64| report.owners.values().map(figure).sum();
         Ok(Size {
             parts: report.parts,
@@ -136,34 +136,36 @@ impl Proof {
     }
 
     /// Checks everything from the beginning, and that the result equals that of the incremental checks of the rounds.
-    pub(crate) async fn whole(&mut self) -> Result<(), String> {
+    pub(crate) async fn check_all(&mut self) -> Result<(), String> {
         let mut since = Instant::now();
         let (_, source) = self.source.as_ref().ok_or("nothing was proven")?;
         let report = verify_from(source, self.verification.checkpoint())
             .await
-            .map_err(told)?;
+            .map_err(with_sources)?;
         if !report.is_clean() {
-            return Err(format!("from nothing the log is not as it should be:\n{report}"));
+            return Err(format!(
+                "verification from the first batch found faults in the log:\n{report}"
+            ));
         }
         let checked = self.following.check_whole(&source.store, &self.schema).await;
-        let checked = checked.map_err(told)?;
+        let checked = checked.map_err(with_sources)?;
         println!("{checked}");
         clean(&checked)?;
         if checked.shown == 0 {
-            return Err("nobody was shown anything".to_owned());
+            return Err("no event was shown".to_owned());
         }
         let (mut ledger, mut views) = (Audit::default(), Views::default());
         balanced(&source.store, &mut ledger, &mut views).await?;
         let report = views.report();
         println!("{report}");
         if report.compared == 0 {
-            return Err("the ledger told nobody anything".to_owned());
+            return Err("no ledger notice was delivered".to_owned());
         }
         let on_the_way = self.views.report();
         if report.compared < on_the_way.compared || report.exchanges < on_the_way.exchanges {
             return Err(format!("on the way more was known of the ledger:\n{on_the_way}"));
         }
-        self.times.lap(Doing::ProvingAnew, &mut since);
+        self.times.lap(Phase::ProvingAnew, &mut since);
         Ok(())
     }
 
@@ -184,47 +186,47 @@ fn clean(checked: &CheckReport) -> Result<(), String> {
     if checked.is_clean() {
         Ok(())
     } else {
-        Err(format!("something that was shown is lost:\n{checked}"))
+        Err(format!("a shown event is lost:\n{checked}"))
     }
 }
 
 /// Checks that no player's holdings were lost, duplicated or reported wrongly.
 async fn balanced(store: &Store, ledger: &mut Audit, views: &mut Views) -> Result<(), String> {
-    let audited: Report = ledger.look(store).await.map_err(told)?;
+    let audited: Report = ledger.look(store).await.map_err(with_sources)?;
     if audited.found > 0 {
         let findings: Vec<String> = audited.findings.iter().map(ToString::to_string).collect();
         return Err(format!("the ledger is not balanced: {}", findings.join("; ")));
     }
-    let known = views.look(store).await.map_err(told)?;
+    let known = views.look(store).await.map_err(with_sources)?;
     if known.found > 0 {
-        return Err(format!("somebody knows of the ledger what is not so:\n{known}"));
+        return Err(format!("a holdings view contradicts the ledger:\n{known}"));
     }
     Ok(())
 }
 
 /// Waits until the archive holds everything logged before this call.
 async fn archived(source: &Source) -> Result<(), String> {
-    let patience = Instant::now() + ARCHIVED_WITHIN;
+    let deadline = Instant::now() + ARCHIVED_WITHIN;
     let owners = annals_audit::replay::owners(&source.store).await;
-    for owner in owners.map_err(told)? {
+    for owner in owners.map_err(with_sources)? {
         let mut logged = None;
         loop {
             if logged.is_none() {
                 logged = inspect(source, owner).await;
             }
             if let Some(logged) = logged {
-                let cursor = read_cursor(&source.store, owner).await.map_err(told)?;
+                let cursor = read_cursor(&source.store, owner).await.map_err(with_sources)?;
                 if cursor.batch >= logged {
                     break;
                 }
             }
-            if Instant::now() > patience {
+            if Instant::now() > deadline {
                 return Err(match logged {
                     Some(logged) => format!("owner {owner}: batch {logged} is not archived in time"),
-                    None => format!("owner {owner}: nobody holds it"),
+                    None => format!("owner {owner}: no holder"),
                 });
             }
-            sleep(AGAIN).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
     Ok(())
@@ -246,10 +248,10 @@ async fn verified(mut look: impl AsyncFnMut() -> Result<VerifyReport, VerifyErro
             Err(error) if tries < VERIFICATIONS => {
                 println!("verified again: {}", Chain(&error));
                 tries += 1;
-                sleep(AGAIN * 10).await;
+                sleep(POLL_INTERVAL * 10).await;
                 continue;
             }
-            Err(error) => return Err(told(error)),
+            Err(error) => return Err(with_sources(error)),
         };
         let compared = report.owners.values().all(|owner| owner.compared);
         if report.is_clean() && compared {
@@ -257,40 +259,42 @@ async fn verified(mut look: impl AsyncFnMut() -> Result<VerifyReport, VerifyErro
         }
         if tries == VERIFICATIONS {
             return Err(format!(
-                "the log is not as it should be (all compared: {compared}):\n{report}"
+                "verification found faults in the log (all compared: {compared}):\n{report}"
             ));
         }
         println!("verified again: {report}");
         tries += 1;
-        sleep(AGAIN * 10).await;
+        sleep(POLL_INTERVAL * 10).await;
     }
 }
 
 /// Process logs, as far as they were read.
 #[derive(Default)]
-struct Grief {
+struct LogScan {
     read: BTreeMap<PathBuf, u64>,
 }
 
-impl Grief {
+impl LogScan {
     /// Reads on, and checks that no process has failed.
     fn look(&mut self, logs: &Path) -> Result<(), String> {
-        for entry in fs::read_dir(logs).map_err(told)? {
-            let path = entry.map_err(told)?.path();
+        for entry in fs::read_dir(logs).map_err(with_sources)? {
+            let path = entry.map_err(with_sources)?.path();
             let (mut file, read) = (
-                File::open(&path).map_err(told)?,
+                File::open(&path).map_err(with_sources)?,
                 self.read.entry(path.clone()).or_default(),
             );
             // A log file that was truncated is read from the start.
-            if file.metadata().map_err(told)?.len() < *read {
+            if file.metadata().map_err(with_sources)?.len() < *read {
                 *read = 0;
             }
-            file.seek(SeekFrom::Start(*read)).map_err(told)?;
+            file.seek(SeekFrom::Start(*read)).map_err(with_sources)?;
             let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes).map_err(told)?;
+            file.read_to_end(&mut bytes).map_err(with_sources)?;
             let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
             let text = String::from_utf8_lossy(&bytes[..whole]);
-            let found = text.lines().find(|line| GRIEF.iter().any(|grief| line.contains(grief)));
+            let found = text
+                .lines()
+                .find(|line| FAILURE_MESSAGES.iter().any(|grief| line.contains(grief)));
             if let Some(line) = found {
                 return Err(format!("{} says: {line}", path.display()));
             }
@@ -301,6 +305,6 @@ impl Grief {
 }
 
 /// An error with all its sources.
-fn told(error: impl std::error::Error + 'static) -> String {
+fn with_sources(error: impl std::error::Error + 'static) -> String {
     Chain(&error).to_string()
 }

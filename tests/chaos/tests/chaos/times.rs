@@ -10,12 +10,12 @@ use std::{
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Times {
     rounds: u32,
-    spent: [Duration; Doing::ALL.len()],
+    spent: [Duration; Phase::ALL.len()],
 }
 
 /// The phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doing {
+pub(crate) enum Phase {
     /// Starting a realm and logging in all bots, and stopping it.
     Setting,
     /// Playing before a fault.
@@ -38,7 +38,7 @@ pub(crate) enum Doing {
     ProvingAnew,
 }
 
-impl Doing {
+impl Phase {
     const ALL: [Self; 10] = [
         Self::Setting,
         Self::Playing,
@@ -70,14 +70,14 @@ impl Doing {
 
 impl Times {
     /// Adds time.
-    pub(crate) fn add(&mut self, doing: Doing, time: Duration) {
-        self.spent[doing as usize] += time;
+    pub(crate) fn add(&mut self, phase: Phase, time: Duration) {
+        self.spent[phase as usize] += time;
     }
 
     /// Adds the time since `since`, which becomes the current time.
-    pub(crate) fn lap(&mut self, doing: Doing, since: &mut Instant) {
+    pub(crate) fn lap(&mut self, phase: Phase, since: &mut Instant) {
         let now = Instant::now();
-        self.add(doing, now - *since);
+        self.add(phase, now - *since);
         *since = now;
     }
 
@@ -102,10 +102,10 @@ impl fmt::Display for Times {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let each = |time: Duration| (time / self.rounds.max(1)).as_secs_f64();
         write!(f, "{:.1} s", each(self.spent.iter().sum()))?;
-        for doing in Doing::ALL {
-            let time = each(self.spent[doing as usize]);
+        for phase in Phase::ALL {
+            let time = each(self.spent[phase as usize]);
             if time >= 0.05 {
-                write!(f, ", {} {time:.1}", doing.title())?;
+                write!(f, ", {} {time:.1}", phase.title())?;
             }
         }
         Ok(())

@@ -26,14 +26,14 @@ pub(crate) struct Shown {
 }
 
 /// Compares all values with the archive. Returns how many coins were seen in each.
-pub(crate) async fn are_what_the_ledger_said(schema: &Schema, store: &Store, shown: &[Shown]) -> Vec<u64> {
+pub(crate) async fn assert_equal_to_ledger(schema: &Schema, store: &Store, shown: &[Shown]) -> Vec<u64> {
     let account = schema.type_named("Account").expect("the sample has accounts");
-    let restated = restated(store).await;
+    let holdings_by_number = holdings_by_number(store).await;
     let mut coins = Vec::new();
     for one in shown {
         let property = account.property(one.member).expect("it was shown");
         let first = (one.entity, one.member, HistoryNumber(0));
-        let mut before = restated.range(first..=(one.entity, one.member, one.number));
+        let mut before = holdings_by_number.range(first..=(one.entity, one.member, one.number));
         let (_, held) = before
             .next_back()
             .unwrap_or_else(|| panic!("the archive says nothing of {one:?}"));
@@ -58,8 +58,8 @@ fn said(held: &Holdings, view: &str) -> Value {
 }
 
 /// Holdings of entities at the history numbers at which a view of theirs changed.
-async fn restated(store: &Store) -> BTreeMap<(EntityId, MemberId, HistoryNumber), Holdings> {
-    let (mut holdings, mut restated) = (BTreeMap::new(), BTreeMap::new());
+async fn holdings_by_number(store: &Store) -> BTreeMap<(EntityId, MemberId, HistoryNumber), Holdings> {
+    let (mut holdings, mut holdings_by_number) = (BTreeMap::new(), BTreeMap::new());
     for (owner, record) in read_owners(store).await.expect("the store answers") {
         if record.kind != OwnerKind::Base {
             continue;
@@ -72,17 +72,17 @@ async fn restated(store: &Store) -> BTreeMap<(EntityId, MemberId, HistoryNumber)
                     continue;
                 };
                 let held: &mut Holdings = holdings.entry(entity).or_default();
-                hear(held, &event);
+                apply_event(held, &event);
                 if let (Body::Restated { member }, Some(number)) = (&event.body, event.history) {
-                    restated.insert((entity, *member, number), held.clone());
+                    holdings_by_number.insert((entity, *member, number), held.clone());
                 }
             }
         }
     }
-    restated
+    holdings_by_number
 }
 
-fn hear(held: &mut Holdings, event: &Event) {
+fn apply_event(held: &mut Holdings, event: &Event) {
     match &event.body {
         Body::Booked(News::Statement(statement)) => *held = statement.holdings.clone(),
         Body::Booked(News::Booking(booking)) => {

@@ -30,7 +30,7 @@ const BOTS: usize = 4;
 const SHOWN: u64 = 80;
 
 /// Maximum time until all bots play in a restored realm.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Runs `annals` in a folder; it must succeed.
 async fn annals(folder: &Path, line: &[&str]) -> String {
@@ -43,7 +43,7 @@ async fn annals(folder: &Path, line: &[&str]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_realm_that_is_played_in_is_backed_up_and_goes_on_elsewhere() {
+async fn a_live_backup_restores_to_a_playable_realm() {
     if !are_built() {
         return;
     }
@@ -59,22 +59,22 @@ async fn a_realm_that_is_played_in_is_backed_up_and_goes_on_elsewhere() {
         playing.len() >= BOTS && playing.values().all(|in_use| *in_use),
         "{playing:?}"
     );
-    realm.plays_on("a backup").await;
+    realm.assert_playing("a backup").await;
     let moment = format!("@{}", UNIX_EPOCH.elapsed().expect("a clock").as_secs());
-    realm.plays_on("a moment").await;
+    realm.assert_playing("a moment").await;
     annals(here, &create).await;
     annals(here, &["backup", "verify"]).await;
 
     let beside = ["backup", "restore", "--realm", "beside", "--data", "beside", "--moment"];
     annals(here, &[&beside[..], &[&moment]].concat()).await;
-    goes_on(here, "beside", &schema).await;
-    realm.plays_on("a realm beside it").await;
+    assert_playable(here, "beside", &schema).await;
+    realm.assert_playing("a realm beside it").await;
     let listed = annals(here, &["backup", "list"]).await;
     assert_eq!(listed.lines().count(), 2, "{listed}");
-    realm.prove().await;
+    realm.stop_and_verify().await;
 
     annals(here, &["backup", "restore", "--data", "played"]).await;
-    goes_on(here, "played", &schema).await;
+    assert_playable(here, "played", &schema).await;
     let restored = accounts(here, &["--data", "played"]).await;
     assert!(playing.keys().all(|id| restored.contains_key(id)), "{restored:?}");
 }
@@ -92,15 +92,15 @@ async fn accounts(folder: &Path, of: &[&str]) -> BTreeMap<u64, bool> {
 
 /// Runs a restored realm: bots log in and play, nothing that they are shown is lost, and all of its log is valid, from
 /// before the backup to its end.
-async fn goes_on(folder: &Path, name: &str, schema: &Arc<Schema>) {
+async fn assert_playable(folder: &Path, name: &str, schema: &Arc<Schema>) {
     let plan = RealmPlan::new(name, &repository().join("defs"), &folder.join(name));
     let mut realm = Realm::start(plan)
         .await
         .unwrap_or_else(|error| panic!("{name}: {error}"));
     let files = folder.join(format!("shown in {name}"));
     let mut playing = Playing::start(realm.login, schema, BOTS, &files);
-    let plays = playing.are_shown(SHOWN, PATIENCE).await;
-    assert!(plays, "{name}: not everybody plays: {}", playing.progress());
+    let plays = playing.wait_until_shown(SHOWN, TIMEOUT).await;
+    assert!(plays, "{name}: not all bots play: {}", playing.progress());
     realm.watch(&[]).unwrap_or_else(|error| panic!("{name}: {error}"));
     let nats = realm.nats();
     let log = ["log", "verify", "--realm", name, "--nats", &nats];
@@ -113,7 +113,7 @@ async fn goes_on(folder: &Path, name: &str, schema: &Arc<Schema>) {
         replicas: 1,
     };
     let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");
-    let checked = within(PATIENCE, "what was shown to be archived", async {
+    let checked = within(TIMEOUT, "what was shown to be archived", async {
         loop {
             let store = remote_store(&bus, &subjects);
             let checked = check(&files, &store, schema).await.expect("the archive can be read");

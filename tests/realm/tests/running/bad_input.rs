@@ -28,16 +28,16 @@ use crate::{
 };
 
 /// Duration of the bus outage.
-const AWAY: Duration = Duration::from_secs(30);
+const OUTAGE: Duration = Duration::from_secs(30);
 
 /// Time without shown events after which the gate counts as closed.
 const QUIET: Duration = Duration::from_millis(2_500);
 
 /// Maximum time until a process notices that its disk is full.
-pub(crate) const NOTICED: Duration = Duration::from_secs(60);
+pub(crate) const NOTICE_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_realm_in_which_people_play_bears_all_of_it() {
+async fn a_live_realm_survives_every_kind_of_invalid_input() {
     if !are_built() {
         return;
     }
@@ -54,12 +54,12 @@ async fn a_realm_in_which_people_play_bears_all_of_it() {
     folder_in_use(&mut realm).await;
     full_store(&mut realm).await;
     full_log(&mut realm).await;
-    bus_away(&mut realm).await;
-    let report = realm.prove().await;
+    bus_outage(&mut realm).await;
+    let report = realm.stop_and_verify().await;
     assert_eq!(
         report.total(|bot| bot.log_ins),
         report.bots.len() as u64,
-        "nobody had to log in again"
+        "a client had to log in again"
     );
     assert!(
         report.bots.iter().all(|bot| bot.ended.is_empty()),
@@ -83,7 +83,7 @@ async fn wrong_password(realm: &mut Played) {
         reason.to_string(),
         "the log-in was refused: the name or the password is wrong"
     );
-    realm.plays_on("a wrong password").await;
+    realm.assert_playing("a wrong password").await;
 }
 
 /// Names that could be mistaken for something else, or displayed as something else.
@@ -96,7 +96,7 @@ async fn unfit_names(realm: &mut Played) {
         };
         assert_eq!(reason, EndReason::LoginRefused(LoginRefusal::UnfitName), "{name:?}");
     }
-    realm.plays_on("an unfit name").await;
+    realm.assert_playing("an unfit name").await;
 }
 
 async fn wrong_calls(realm: &mut Played) {
@@ -159,7 +159,7 @@ async fn wrong_calls(realm: &mut Played) {
             .to_string()
             .contains("check that client and realm have the same definitions")
     );
-    realm.plays_on("an unknown method and wrong arguments").await;
+    realm.assert_playing("an unknown method and wrong arguments").await;
 }
 
 async fn wrong_frames(realm: &mut Played) {
@@ -185,7 +185,7 @@ async fn wrong_frames(realm: &mut Played) {
     let (mut stranger, _) = play(realm, "garbler").await;
     stranger.frame(&[99]).await;
     assert_eq!(stranger.closed_for().await, CloseReason::Malformed);
-    realm.plays_on("frames that are too long or cut off").await;
+    realm.assert_playing("frames that are too long or cut off").await;
 }
 
 async fn noise_on_ports(realm: &mut Played) {
@@ -218,7 +218,7 @@ async fn noise_on_ports(realm: &mut Played) {
         let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
         let _ = stream.read(&mut [0; 4_096]);
     }
-    realm.plays_on("noise on every port").await;
+    realm.assert_playing("noise on every port").await;
 }
 
 async fn noise_on_the_bus(realm: &mut Played) {
@@ -244,7 +244,7 @@ async fn noise_on_the_bus(realm: &mut Played) {
         }
     }
     bus.barrier().await.expect("the bus took it");
-    realm.plays_on("noise on the bus").await;
+    realm.assert_playing("noise on the bus").await;
 }
 
 async fn wrong_definitions(realm: &mut Played) {
@@ -280,7 +280,7 @@ async fn wrong_definitions(realm: &mut Played) {
         status.code() == Some(2) && named(&said) && said.contains("do not compile"),
         "line {line}: {said}"
     );
-    realm.plays_on("definitions that do not parse").await;
+    realm.assert_playing("definitions that do not parse").await;
 }
 
 async fn unknown_setting(realm: &mut Played) {
@@ -302,7 +302,7 @@ async fn unknown_setting(realm: &mut Played) {
             "{service}: {said}"
         );
     }
-    realm.plays_on("an unknown setting").await;
+    realm.assert_playing("an unknown setting").await;
 }
 
 async fn port_in_use(realm: &mut Played) {
@@ -317,7 +317,7 @@ async fn port_in_use(realm: &mut Played) {
         let wanted = format!("cannot listen on {to}; another process may use it");
         assert!(status.code() == Some(1) && said.contains(&wanted), "{service}: {said}");
     }
-    realm.plays_on("a port in use").await;
+    realm.assert_playing("a port in use").await;
 }
 
 async fn folder_in_use(realm: &mut Played) {
@@ -337,7 +337,7 @@ async fn folder_in_use(realm: &mut Played) {
     let (status, said) = run(second.arg("--data").arg(realm.data())).await;
     assert_eq!(status.code(), Some(1), "{said}");
     assert!(said.contains("only one may hold it. Stop that process"), "{said}");
-    realm.plays_on("a folder in use").await;
+    realm.assert_playing("a folder in use").await;
 }
 
 async fn full_store(realm: &mut Played) {
@@ -345,7 +345,7 @@ async fn full_store(realm: &mut Played) {
         return skipped();
     };
     disk.fill();
-    until(NOTICED, "db to stop on a full disk", || {
+    until(NOTICE_TIMEOUT, "db to stop on a full disk", || {
         matches!(realm.realm.ended("db"), Ok(Some(_)))
     })
     .await;
@@ -353,19 +353,19 @@ async fn full_store(realm: &mut Played) {
     assert!(said.contains("free or replace the disk, then start it again"), "{said}");
     // Owners run on without the store.
     let shown = realm.shown();
-    until(QUIET * 2, "people to play on without the store", || {
+    until(QUIET * 2, "bots to play without the store", || {
         realm.shown() > shown + 50
     })
     .await;
     // The supervisor waits for room, however long, and restarts db by itself.
     for _ in 0..8 {
-        realm.watched().await;
+        realm.supervise().await;
         assert!(matches!(realm.realm.ended("db"), Ok(Some(_))), "db waits for room");
     }
     realm.disk("store").expect("it is mounted").free();
-    let said = realm.watched().await;
+    let said = realm.supervise().await;
     assert!(said.iter().any(|line| line.starts_with("db ended")), "{said:?}");
-    realm.plays_on("a full disk under the store").await;
+    realm.assert_playing("a full disk under the store").await;
 }
 
 async fn full_log(realm: &mut Played) {
@@ -373,32 +373,32 @@ async fn full_log(realm: &mut Played) {
         return skipped();
     };
     disk.fill();
-    falls_quiet(realm).await;
+    wait_until_quiet(realm).await;
     for holder in ["base-1", "base-2", "cell-1", "cell-2"] {
         let wanted = "look at the nats-server's log and disk";
-        until(NOTICED, "holders to say why nothing is shown", || {
+        until(NOTICE_TIMEOUT, "holders to say why nothing is shown", || {
             let said = realm.log_of(holder);
-            said.contains("the log stands still") && said.contains(wanted)
+            said.contains("the log is blocked") && said.contains(wanted)
         })
         .await;
     }
     for service in ["base", "cell"] {
         realm
-            .say(service, 2, |is| matches!(is, Readiness::Waiting { .. }))
+            .wait_for_state(service, 2, |is| matches!(is, Readiness::Waiting { .. }))
             .await;
     }
     realm
-        .watched_until("its nats-server is started again when there is room")
+        .supervise_until("its nats-server is restarted when there is space")
         .await;
     realm.disk("nats").expect("it is mounted").free();
-    realm.watched_until("was started again").await;
-    realm.plays_on("a full disk under the log").await;
+    realm.supervise_until("was restarted").await;
+    realm.assert_playing("a full disk under the log").await;
 }
 
-async fn bus_away(realm: &mut Played) {
+async fn bus_outage(realm: &mut Played) {
     let began = Instant::now();
     realm.realm.nats_servers().kill().expect("it can be killed");
-    falls_quiet(realm).await;
+    wait_until_quiet(realm).await;
     assert_eq!(
         log_in(realm, "latecomer").await,
         LoginAnswer::Refused(LoginRefusal::Busy)
@@ -406,18 +406,18 @@ async fn bus_away(realm: &mut Played) {
     assert!(LoginRefusal::Busy.to_string().contains("try again in a moment"));
     let said = realm.log_of("base-1");
     assert!(
-        said.contains("the bus is away and tried again; check that the nats-server runs"),
+        said.contains("the bus is unreachable, reconnecting; check that the nats-server runs"),
         "{said}"
     );
-    tokio::time::sleep(AWAY.saturating_sub(began.elapsed())).await;
+    tokio::time::sleep(OUTAGE.saturating_sub(began.elapsed())).await;
     realm.realm.nats_servers().restart().await.expect("it starts again");
-    realm.plays_on("a bus that is away for 30 s").await;
+    realm.assert_playing("a bus that is away for 30 s").await;
 }
 
 /// Waits until no bot is shown anything, as the gate ensures when nothing can be logged.
-pub(crate) async fn falls_quiet(realm: &Played) {
+pub(crate) async fn wait_until_quiet(realm: &Played) {
     let (mut shown, mut since) = (realm.shown(), Instant::now());
-    until(NOTICED, "nothing to be shown that is not logged", || {
+    until(NOTICE_TIMEOUT, "nothing to be shown that is not logged", || {
         if realm.shown() != shown {
             (shown, since) = (realm.shown(), Instant::now());
         }

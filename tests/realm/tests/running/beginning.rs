@@ -14,13 +14,13 @@ use annals_host::{
 };
 use annals_ids::Part;
 
-use crate::played::{are_built, binary, repository, turn, until, until_event};
+use crate::played::{are_built, binary, permit, repository, until, until_event};
 
 /// Time that a client waits at the start.
-const WAITS: Duration = Duration::from_secs(2);
+const CLIENT_WAIT: Duration = Duration::from_secs(2);
 
 /// Maximum time until a realm listens for log-ins.
-const LISTENS: Duration = Duration::from_secs(60);
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn spawn(service: &str, nats: &str, data: &Path, flags: &[&str]) -> Child {
     let mut command = command(binary(&format!("annals-{service}")).expect("it is built"));
@@ -38,11 +38,11 @@ fn spawn(service: &str, nats: &str, data: &Path, flags: &[&str]) -> Child {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_comes_before_there_is_a_world_waits_and_then_gets_into_it() {
+async fn clients_of_a_starting_realm_wait_and_then_enter_the_world() {
     if !are_built() {
         return;
     }
-    let _turn = turn().await;
+    let _permit = permit().await;
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path();
     let server = Server::start(&ServerOptions::new(data.join("nats")))
@@ -60,7 +60,7 @@ async fn who_comes_before_there_is_a_world_waits_and_then_gets_into_it() {
     ];
     let announced = data.join("login.address");
     let said = || fs::read_to_string(&announced).unwrap_or_default();
-    until(LISTENS, "log-ins to be listened for", || said().contains(' ')).await;
+    until(LISTEN_TIMEOUT, "log-ins to be listened for", || said().contains(' ')).await;
     let said = said();
     let (address, certificate) = said.split_once(' ').expect("address and certificate");
     let login = address.parse().expect("an address");
@@ -76,13 +76,13 @@ async fn who_comes_before_there_is_a_world_waits_and_then_gets_into_it() {
             reads: annals_client::Reads::Predicted,
         },
     );
-    let early = tokio::time::timeout(WAITS, client.next()).await;
-    assert!(early.is_err(), "there is no world, and yet: {early:?}");
+    let early = tokio::time::timeout(CLIENT_WAIT, client.next()).await;
+    assert!(early.is_err(), "an event before the world exists: {early:?}");
     let _second = start("cell", &[]);
     until_event(&mut client, "a log-in", |event| {
         matches!(event, Event::Connected { .. })
     })
     .await;
     let entered = |event: &Event| matches!(event, Event::Entered { part: Part::Cell, .. });
-    until_event(&mut client, "a sight of the world", entered).await;
+    until_event(&mut client, "to see the world", entered).await;
 }

@@ -20,10 +20,10 @@ use crate::played::within;
 pub(crate) const ENTER: char = '\u{e007}';
 
 /// Timeout of every browser action.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Polling interval.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The protocol's key for an element reference.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
@@ -45,18 +45,18 @@ pub(crate) struct Browser {
 }
 
 /// Whether a browser is installed; prints a message if not.
-pub(crate) fn is_there() -> bool {
+pub(crate) fn is_installed() -> bool {
     let found = |program: &str| {
         let path = std::env::var_os("PATH").unwrap_or_default();
         std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
     };
-    let is_there = found("chromium") && found("chromedriver");
-    if !is_there {
+    let is_installed = found("chromium") && found("chromedriver");
+    if !is_installed {
         let said = "there is no chromium and chromedriver on PATH; `make setup` installs them on Debian";
         assert!(std::env::var_os(REQUIRED).is_none(), "{said}");
         println!("SKIPPED: {said}");
     }
-    is_there
+    is_installed
 }
 
 impl Browser {
@@ -72,7 +72,7 @@ impl Browser {
             .spawn()
             .expect("chromedriver starts");
         let mut lines = BufReader::new(driver.stdout.take().expect("piped")).lines();
-        let port = within(PATIENCE, "chromedriver", async {
+        let port = within(TIMEOUT, "chromedriver", async {
             loop {
                 let line = lines
                     .next_line()
@@ -175,43 +175,43 @@ impl Browser {
 
     /// Submits the form whose field has the focus, and waits for the next page.
     pub(crate) async fn submit(&self) {
-        self.leaving().await;
+        self.mark_page().await;
         self.press(ENTER).await;
-        self.arrives().await;
+        self.wait_for_page().await;
     }
 
     /// Clicks an element that leads to another page, and waits for that page.
-    pub(crate) async fn leave_by(&self, selector: &str) {
-        self.leaving().await;
+    pub(crate) async fn click_and_wait(&self, selector: &str) {
+        self.mark_page().await;
         self.click(selector).await;
-        self.arrives().await;
+        self.wait_for_page().await;
     }
 
     /// Follows the link with that text, and waits for the page to which it leads.
     pub(crate) async fn follow(&self, text: &str) {
-        self.leaving().await;
+        self.mark_page().await;
         self.fetch(text).await;
-        self.arrives().await;
+        self.wait_for_page().await;
     }
 
     /// Marks the page: the next one has no mark.
-    async fn leaving(&self) {
+    async fn mark_page(&self) {
         self.ask("window.isLeft = true").await;
     }
 
     /// Waits for the next page, since a click returns before the page has loaded.
-    async fn arrives(&self) {
+    async fn wait_for_page(&self) {
         let path = format!("{}/execute/sync", self.session);
         let script = "return window.isLeft === undefined && document.readyState === 'complete'";
         let question = json!({ "script": script, "args": [] });
-        within(PATIENCE, "the next page", async {
+        within(TIMEOUT, "the next page", async {
             loop {
                 // Between two pages there may be no answer.
                 let (status, answer) = exchange(self.port, "POST", &path, &question).await;
                 if status == 200 && answer["value"] == json!(true) {
                     break;
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         })
         .await;
@@ -249,7 +249,7 @@ impl Browser {
             let wide = self
                 .ask("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
                 .await;
-            assert_eq!(wide[0], wide[1], "{name} sticks out at {width} pixels");
+            assert_eq!(wide[0], wide[1], "{name} overflows at {width} pixels");
             let whole = json!({ "format": "png", "captureBeyondViewport": true });
             let picture = self.command("Page.captureScreenshot", whole).await;
             let picture = picture["data"].as_str().expect("a picture");
@@ -267,10 +267,10 @@ impl Browser {
     /// A downloaded file, once it is complete.
     pub(crate) async fn downloaded(&self, name: &str) -> Vec<u8> {
         let file = self.folder.path().join("downloads").join(name);
-        within(PATIENCE, "the download", async {
+        within(TIMEOUT, "the download", async {
             // The name belongs to an empty file until the download is complete.
             while !std::fs::metadata(&file).is_ok_and(|about| about.len() > 0) {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         })
         .await;
@@ -294,7 +294,7 @@ impl Browser {
     }
 
     async fn call(&self, method: &str, path: &str, body: &Value) -> Value {
-        let (status, answer) = within(PATIENCE, path, exchange(self.port, method, path, body)).await;
+        let (status, answer) = within(TIMEOUT, path, exchange(self.port, method, path, body)).await;
         assert_eq!(status, 200, "{method} {path} {body}: {answer}");
         answer["value"].clone()
     }

@@ -42,10 +42,10 @@ impl Case {
         let mut report = String::new();
         for question in &self.questions {
             let words: Vec<&str> = question.iter().map(String::as_str).collect();
-            let answer = operator.ends(0, &words).await;
+            let answer = operator.run_expecting(0, &words).await;
             report.push_str(&format!("$ annals {}\n{answer}\n", shell(&words)));
         }
-        let report = names::told(&report);
+        let report = names::normalized(&report);
         let path = self.folder().join("report.txt");
         if std::env::var("UPDATE_EXPECT").is_ok() {
             fs::write(&path, &report).expect("the report can be written");
@@ -53,7 +53,7 @@ impl Case {
         let expected = fs::read_to_string(&path).unwrap_or_default();
         assert!(
             report == expected,
-            "{}: the answer is another one than in {}; UPDATE_EXPECT=1 writes it anew:\n{report}",
+            "{}: the report differs from {}; UPDATE_EXPECT=1 rewrites it:\n{report}",
             self.name,
             path.display()
         );
@@ -74,7 +74,7 @@ fn shell(words: &[&str]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_case_library_is_settled_by_the_commands_of_the_handbook() {
+async fn the_handbook_commands_settle_every_case_of_the_library() {
     if !are_built() {
         return;
     }
@@ -100,14 +100,14 @@ async fn the_case_library_is_settled_by_the_commands_of_the_handbook() {
     for case in [cases.0, cases.1, cases.2, cases.3, crashed] {
         case.settle(&operator).await;
     }
-    let expired = waiting.when_it_is_over(&realm).await;
+    let expired = waiting.after_expiry(&realm).await;
     expired.settle(&operator).await;
     println!("settled: {:.1} s", began.elapsed().as_secs_f32());
-    realm.prove().await;
+    realm.stop_and_verify().await;
 }
 
 /// Whether these parts occur in a text, in this order.
-fn stand_in(text: &str, parts: &[&str]) -> bool {
+fn occur_in_order(text: &str, parts: &[&str]) -> bool {
     let mut rest = text;
     parts.iter().all(|part| match rest.split_once(part) {
         Some((_, behind)) => {
@@ -120,7 +120,7 @@ fn stand_in(text: &str, parts: &[&str]) -> bool {
 
 /// The handbook has the complaints, answers and verdicts of all cases unchanged, with at least one answer of each case.
 #[test]
-fn the_handbook_shows_what_was_complained_answered_and_decided() {
+fn the_handbook_quotes_complaints_answers_and_verdicts_unchanged() {
     let handbook = fs::read_to_string(repository().join("docs/auditors-handbook.md")).expect("there is one");
     let unquoted = handbook.replace("\n> ", "\n");
     let blocks: Vec<&str> = handbook.split("```text\n").skip(1).collect();
@@ -153,12 +153,19 @@ fn the_handbook_shows_what_was_complained_answered_and_decided() {
             let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             answers
                 .iter()
-                .any(|answer| answer.starts_with(parts[0]) && stand_in(answer, &parts))
+                .any(|answer| answer.starts_with(parts[0]) && occur_in_order(answer, &parts))
         };
         let shown = blocks.iter().filter(asked).filter(is_shown).count();
-        assert!(shown > 0, "{}: no answer of it is in the handbook", folder.display());
+        assert!(
+            shown > 0,
+            "{}: none of its answers is in the handbook",
+            folder.display()
+        );
         known += shown;
     }
     let all = blocks.iter().filter(asked).count();
-    assert_eq!(known, all, "some answers in the handbook are of no case, or of several");
+    assert_eq!(
+        known, all,
+        "some answers in the handbook belong to no case or to several"
+    );
 }

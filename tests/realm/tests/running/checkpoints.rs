@@ -12,13 +12,13 @@ use std::{
 use annals::up::{Realm, RealmPlan};
 use tokio::process::Command;
 
-use crate::played::{are_built, binary, repository, run, turn, within};
+use crate::played::{are_built, binary, permit, repository, run, within};
 
 /// Maximum time until something new is signed: some rounds of the signer.
-const SIGNS: Duration = Duration::from_secs(60);
+const SIGN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Polling interval.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs `annals` in a folder; returns exit status and output.
 async fn annals(folder: &Path, line: &[&str]) -> (ExitStatus, String) {
@@ -30,7 +30,7 @@ async fn annals(folder: &Path, line: &[&str]) -> (ExitStatus, String) {
 }
 
 /// The same; the exit code must be `code`.
-async fn ends(folder: &Path, code: i32, line: &[&str]) -> String {
+async fn run_expecting(folder: &Path, code: i32, line: &[&str]) -> String {
     let (status, said) = annals(folder, line).await;
     assert_eq!(status.code(), Some(code), "annals {}: {said}", line.join(" "));
     said
@@ -49,35 +49,35 @@ async fn start(name: &str, data: &Path) -> Realm {
 
 /// Repeats a command until its output matches.
 async fn until(what: &str, folder: &Path, line: &[&str], is_it: impl Fn(&str) -> bool) -> String {
-    within(SIGNS, what, async {
+    within(SIGN_TIMEOUT, what, async {
         loop {
             let (status, said) = annals(folder, line).await;
             if status.success() && is_it(&said) {
                 return said;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     })
     .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_signed_is_what_the_archive_goes_on_to_begin_with() {
+async fn the_archive_always_extends_the_signed_checkpoints() {
     if !are_built() {
         return;
     }
-    let _turn = turn().await;
+    let _permit = permit().await;
     let folder = tempfile::tempdir().expect("a folder");
     let (here, data) = (folder.path(), folder.path().join("kept"));
     fs::create_dir_all(&data).expect("a folder for the realm");
     let named = ["checkpoint", "keygen", "--data", "kept", "--name", "example.com/kept"];
-    let key = ends(here, 0, &named).await.trim().to_owned();
-    ends(here, 2, &named).await;
+    let key = run_expecting(here, 0, &named).await.trim().to_owned();
+    run_expecting(here, 2, &named).await;
     let mode = fs::metadata(data.join("signer/key"))
         .expect("a key")
         .permissions()
         .mode();
-    assert_eq!(mode & 0o777, 0o600, "the key is its owner's alone");
+    assert_eq!(mode & 0o777, 0o600, "the key file is private");
     let mut realm = start("kept", &data).await;
     let nats = realm.nats();
     let running = ["--realm", "kept", "--nats", &nats];
@@ -86,7 +86,7 @@ async fn what_was_signed_is_what_the_archive_goes_on_to_begin_with() {
     let first = until("a checkpoint", here, &of(&["show"]), |_| true).await;
     assert!(first.starts_with("example.com/kept\n"), "{first}");
     fs::write(here.join("first"), &first).expect("written");
-    let verified = ends(here, 0, &verify("first", key.as_str())).await;
+    let verified = run_expecting(here, 0, &verify("first", key.as_str())).await;
     assert!(verified.contains("begins with these"), "{verified}");
 
     witnessed(here, &key, &running).await;
@@ -99,10 +99,8 @@ async fn what_was_signed_is_what_the_archive_goes_on_to_begin_with() {
     })
     .await;
 
-    let next = ends(here, 0, &["checkpoint", "rotate", "--data", "kept"])
-        .await
-        .trim()
-        .to_owned();
+    let rotate = ["checkpoint", "rotate", "--data", "kept"];
+    let next = run_expecting(here, 0, &rotate).await.trim().to_owned();
     let keys = until("the new key", here, &of(&["show", "--keys"]), |said| {
         said.lines().count() == 2
     })
@@ -116,14 +114,15 @@ async fn what_was_signed_is_what_the_archive_goes_on_to_begin_with() {
     })
     .await;
     fs::write(here.join("last"), &last).expect("written");
-    ends(here, 0, &verify("last", next.as_str())).await;
-    assert!(ends(here, 1, &verify("last", key.as_str())).await.contains("WRONG"));
+    run_expecting(here, 0, &verify("last", next.as_str())).await;
+    let wrong = run_expecting(here, 1, &verify("last", key.as_str())).await;
+    assert!(wrong.contains("WRONG"), "{wrong}");
 
-    ends(here, 0, &[&["backup", "create"][..], &running].concat()).await;
+    run_expecting(here, 0, &[&["backup", "create"][..], &running].concat()).await;
     realm.stop().await.expect("it stops");
     // An offline realm answers as well.
     let stopped = ["--realm", "kept", "--data", "kept"];
-    ends(
+    run_expecting(
         here,
         0,
         &[&["checkpoint", "verify", "first", "--key", &key][..], &stopped].concat(),
@@ -142,7 +141,7 @@ async fn witnessed(here: &Path, key: &str, running: &[&str]) {
         "--name",
         "witness.example",
     ];
-    let witness = ends(here, 0, &made).await.trim().to_owned();
+    let witness = run_expecting(here, 0, &made).await.trim().to_owned();
     let cosign = [
         "checkpoint",
         "cosign",
@@ -153,14 +152,14 @@ async fn witnessed(here: &Path, key: &str, running: &[&str]) {
         "--key",
         key,
     ];
-    let cosigned = ends(here, 0, &[&cosign[..], running].concat()).await;
+    let cosigned = run_expecting(here, 0, &[&cosign[..], running].concat()).await;
     assert_eq!(fs::read_to_string(here.join("seen")).expect("it remembers"), cosigned);
     let add = ["checkpoint", "add-cosignature", "seen", "--witness"];
-    ends(here, 0, &[&add[..], &[&witness], running].concat()).await;
-    ends(here, 2, &[&add[..], &[key], running].concat()).await;
+    run_expecting(here, 0, &[&add[..], &[&witness], running].concat()).await;
+    run_expecting(here, 2, &[&add[..], &[key], running].concat()).await;
     let of_that_size = size(&cosigned).to_string();
     let show = ["checkpoint", "show", "--size", &of_that_size];
-    let shown = ends(here, 0, &[&show[..], running].concat()).await;
+    let shown = run_expecting(here, 0, &[&show[..], running].concat()).await;
     assert_eq!(shown, cosigned);
     let verify = [
         "checkpoint",
@@ -172,16 +171,16 @@ async fn witnessed(here: &Path, key: &str, running: &[&str]) {
         &witness,
         "--quorum",
     ];
-    let said = ends(here, 0, &[&verify[..], &["1"], running].concat()).await;
+    let said = run_expecting(here, 0, &[&verify[..], &["1"], running].concat()).await;
     let now = SystemTime::UNIX_EPOCH.elapsed().expect("a clock").as_secs();
     let time = said.split('@').nth(1).and_then(|time| time.lines().next());
     let time: u64 = time
         .and_then(|time| time.parse().ok())
         .unwrap_or_else(|| panic!("{said}"));
     assert!((now - 60..=now).contains(&time), "{said}");
-    ends(here, 1, &[&verify[..], &["2"], running].concat()).await;
+    run_expecting(here, 1, &[&verify[..], &["2"], running].concat()).await;
     // It remembers what it has seen, and does not cosign another log.
-    ends(here, 0, &[&cosign[..], running].concat()).await;
+    run_expecting(here, 0, &[&cosign[..], running].concat()).await;
 }
 
 /// An earlier copy of the archive is not signed by the signer that knows the later one, and a checkpoint distinguishes
@@ -191,10 +190,10 @@ async fn rolled_back(here: &Path, (key, next): (&str, &str), first: u64, last: u
     let restore = [
         "backup", "restore", "--realm", "back", "--data", "back", "--leaves", &leaves,
     ];
-    ends(here, 0, &restore).await;
+    run_expecting(here, 0, &restore).await;
     let back = ["--realm", "back", "--data", "back"];
     // A checkpoint of an earlier archive holds for this one too.
-    ends(
+    run_expecting(
         here,
         0,
         &[&["checkpoint", "verify", "first", "--key", key][..], &back].concat(),
@@ -206,9 +205,9 @@ async fn rolled_back(here: &Path, (key, next): (&str, &str), first: u64, last: u
     }
     let mut realm = start("back", &here.join("back")).await;
     let log = here.join("back/logs/signer.log");
-    within(SIGNS, "the signer to refuse", async {
+    within(SIGN_TIMEOUT, "the signer to refuse", async {
         while !fs::read_to_string(&log).is_ok_and(|said| said.contains("it was rolled back")) {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     })
     .await;
@@ -225,11 +224,11 @@ async fn rolled_back(here: &Path, (key, next): (&str, &str), first: u64, last: u
     let nats = realm.nats();
     // The last signed checkpoint is in the store, so that every reader sees that the archive is a different one.
     let running = ["--realm", "back", "--nats", &nats];
-    let shown = ends(here, 0, &[&["checkpoint", "show"][..], &running].concat()).await;
+    let shown = run_expecting(here, 0, &[&["checkpoint", "show"][..], &running].concat()).await;
     assert_eq!(size(&shown), signed);
     fs::write(here.join("newest"), shown).expect("written");
     let verify = ["checkpoint", "verify", "newest", "--key", next];
-    let said = ends(here, 1, &[&verify[..], &running].concat()).await;
+    let said = run_expecting(here, 1, &[&verify[..], &running].concat()).await;
     assert!(
         said.contains("WRONG: the archive has") && said.contains("it was rolled back"),
         "{said}"

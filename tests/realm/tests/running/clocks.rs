@@ -29,7 +29,7 @@ use annals_ids::{EntityId, Hash, OwnerId, TimerId, WorldTime};
 use annals_store::Store;
 
 use crate::{
-    played::{are_built, binary, repository, run, turn, until, within},
+    played::{are_built, binary, permit, repository, run, until, within},
     playing::Playing,
 };
 
@@ -44,10 +44,10 @@ const BOTS: usize = 4;
 const SHOWN: u64 = 60;
 
 /// Timeout of every step.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Polling interval.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A realm whose processes have wall clocks that can be set.
 struct Shifted {
@@ -134,7 +134,7 @@ impl Shifted {
             .stderr(File::create(self.folder.path().join("errors")).expect("a file"));
         let up = Child::spawn(command).expect("it starts");
         let is_up = || printed(&output).contains("Ctrl-C stops it");
-        until(PATIENCE, "the realm to be up", is_up).await;
+        until(TIMEOUT, "the realm to be up", is_up).await;
         let announced = fs::read_to_string(self.data().join("login.address")).expect("it is announced");
         let (address, certificate) = announced.trim().split_once(' ').expect("address and certificate");
         let said = printed(&output);
@@ -168,19 +168,19 @@ impl Shifted {
         let store = remote_store(&bus, &subjects);
         let mut archive = Archive::default();
         let mut playing = Playing::start(realm.login, &self.schema, BOTS, &self.shown(self.runs));
-        goes_on(name, &mut playing, (&mut archive, &store), &before).await;
+        assert_progress(name, &mut playing, (&mut archive, &store), &before).await;
         for (&clock, cell) in clocks.iter().zip(["cell-1", "cell-2"]) {
             let before = archive.timers(&store).await;
             self.set(clock);
             // A process that starts at this point has a different clock from those that were already running.
             realm.kill_one(cell);
             let after = format!("{name}, and {clock} s while it runs");
-            goes_on(&after, &mut playing, (&mut archive, &store), &before).await;
+            assert_progress(&after, &mut playing, (&mut archive, &store), &before).await;
         }
         // Bots do not know the holdings of an avatar that stayed active without them, and would not trade.
         let report = playing.end().await;
         let log_ins = report.total(|bot| bot.log_ins);
-        assert_eq!(log_ins, BOTS as u64, "{name}: nobody had to log in again: {report}");
+        assert_eq!(log_ins, BOTS as u64, "{name}: a client had to log in again: {report}");
         let lost = report.bots.iter().any(|bot| !bot.ended.is_empty());
         assert!(!lost, "{name}: a session was lost: {report}");
         self.runs += 1;
@@ -193,12 +193,12 @@ impl Shifted {
     /// The store of the stopped realm.
     async fn offline(&self) -> Store {
         let (realm, kind) = (REALM.parse().expect("a name"), "embedded".parse().expect("a kind"));
-        within(PATIENCE, "the store to be free", async {
+        within(TIMEOUT, "the store to be free", async {
             loop {
                 match store::open(&kind, &self.data(), &realm).await {
                     Ok(store) => return store,
                     // A killed process takes a moment to exit.
-                    Err(_) => tokio::time::sleep(LOOK).await,
+                    Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
                 }
             }
         })
@@ -206,7 +206,7 @@ impl Shifted {
     }
 
     /// Checks that the archive has what was shown, and that all logs and the ledger are valid.
-    async fn prove(self) {
+    async fn verify(self) {
         let store = self.offline().await;
         let audited = audit(&store).await.expect("the ledger can be read");
         assert!(audited.findings.is_empty(), "{:?}", audited.findings);
@@ -230,7 +230,7 @@ impl Shifted {
         stop.args(["realm", "stop", "--realm", REALM, "--nats", &realm.nats]);
         let (status, said) = run(&mut stop).await;
         assert!(status.success(), "{said}");
-        until(PATIENCE, "the realm to end", || {
+        until(TIMEOUT, "the realm to end", || {
             realm.up.ended().expect("it is ours").is_some()
         })
         .await;
@@ -238,10 +238,15 @@ impl Shifted {
 }
 
 /// Checks that all bots play, trades are settled, and every repeated timer of an existing entity fires.
-async fn goes_on(after: &str, playing: &mut Playing, (archive, store): (&mut Archive, &Store), before: &Timers) {
+async fn assert_progress(
+    after: &str,
+    playing: &mut Playing,
+    (archive, store): (&mut Archive, &Store),
+    before: &Timers,
+) {
     let exchanges = archive.exchanges(store).await;
-    let played = playing.are_shown(SHOWN, PATIENCE).await;
-    assert!(played, "{after}: not everybody plays: {}", playing.progress());
+    let played = playing.wait_until_shown(SHOWN, TIMEOUT).await;
+    assert!(played, "{after}: not all bots play: {}", playing.progress());
     let mut waits = Vec::new();
     let going_on = async {
         loop {
@@ -251,17 +256,17 @@ async fn goes_on(after: &str, playing: &mut Playing, (archive, store): (&mut Arc
             if waits.is_empty() && archive.exchanges(store).await > exchanges {
                 return;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    let goes_on = tokio::time::timeout(PATIENCE, going_on).await.is_ok();
+    let goes_on = tokio::time::timeout(TIMEOUT, going_on).await.is_ok();
     let of = before.len();
     assert!(
         goes_on,
         "{after}: {} of {of} timers wait, or no trade is settled: {waits:?}",
         waits.len()
     );
-    println!("{after}: everybody plays and trades, and {of} timers fire");
+    println!("{after}: all bots play and trade, {of} timers fire");
 }
 
 fn printed(file: &Path) -> String {
@@ -323,11 +328,11 @@ impl Archive {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clocks_that_are_set_an_hour_forward_and_back_stop_nothing_and_lose_nothing() {
+async fn clock_jumps_of_an_hour_stop_nothing_and_lose_nothing() {
     if !are_built() {
         return;
     }
-    let _turn = turn().await;
+    let _permit = permit().await;
     let mut realm = Shifted::new();
     realm.play("at first", &[], End::Killed).await;
     // By its own clock the realm is now older than an hour.
@@ -339,5 +344,5 @@ async fn clocks_that_are_set_an_hour_forward_and_back_stop_nothing_and_lose_noth
     realm.play("an hour back after a stop", &[], End::InOrder).await;
     realm.set(HOUR);
     realm.play("an hour forward after a stop", &[], End::InOrder).await;
-    realm.prove().await;
+    realm.verify().await;
 }

@@ -12,14 +12,14 @@ use tokio::{
 
 use crate::{
     browser::{self, Browser, ENTER},
-    evidence::{bundle, ends},
+    evidence::{bundle, run_expecting},
     hands::Hand,
     played::{Played, are_built, binary, within},
     trading::exchange,
 };
 
 /// Maximum time for the console to start and to stop.
-const SOON: Duration = Duration::from_secs(60);
+const PROCESS_TIMEOUT: Duration = Duration::from_secs(60);
 
 const PASSWORD: &str = "correct horse battery";
 
@@ -45,7 +45,7 @@ impl Console {
             .spawn()
             .expect("it starts");
         let mut lines = BufReader::new(process.stdout.take().expect("piped")).lines();
-        let said = within(SOON, "the console", lines.next_line()).await;
+        let said = within(PROCESS_TIMEOUT, "the console", lines.next_line()).await;
         let said = said.expect("it can be read").expect("it says where it is");
         let address = said
             .strip_prefix("the console is at ")
@@ -59,7 +59,7 @@ impl Console {
         let id = self.process.id().expect("it runs").to_string();
         let asked = Command::new("kill").args(["-TERM", &id]).status().await;
         assert!(asked.expect("kill runs").success());
-        let ended = within(SOON, "the console's end", self.process.wait()).await;
+        let ended = within(PROCESS_TIMEOUT, "the console's end", self.process.wait()).await;
         assert!(ended.expect("it ended").success());
     }
 }
@@ -85,10 +85,10 @@ async fn log_in(iris: &Browser, console: &Console) {
     iris.look("login").await;
     iris.write("#name", "iris").await;
     iris.write("#password", "a wrong password").await;
-    iris.leave_by("main button").await;
+    iris.click_and_wait("main button").await;
     assert_eq!(iris.text("[role=alert]").await, "Name or password is wrong.");
     iris.write("#password", PASSWORD).await;
-    iris.leave_by("main button").await;
+    iris.click_and_wait("main button").await;
     assert_eq!(iris.text("h1").await, "The auditor's desk");
     iris.look("desk").await;
 }
@@ -119,13 +119,13 @@ async fn find_the_trade(iris: &Browser, trade: &str) {
 }
 
 /// A case about the trade: opened with the complaint, annotated, found in the list, and closed.
-async fn settle_a_case(iris: &Browser, trade: &str) {
+async fn handle_case(iris: &Browser, trade: &str) {
     iris.click("#cases ~ details summary").await;
     iris.write("#text", "says that the offer was changed").await;
-    iris.leave_by("#cases ~ details button").await;
+    iris.click_and_wait("#cases ~ details button").await;
     assert_eq!(iris.text("h1").await, "Case 1 open");
     iris.write("#text", "accepted by both, version 3").await;
-    iris.leave_by("button[value=noted]").await;
+    iris.click_and_wait("button[value=noted]").await;
     iris.look("case").await;
     iris.follow("Desk").await;
     let desk = iris.text("main").await;
@@ -140,13 +140,13 @@ async fn settle_a_case(iris: &Browser, trade: &str) {
     iris.look("desk-with-a-case").await;
     iris.follow("Case 1").await;
     iris.write("#text", "the trade stands").await;
-    iris.leave_by("button[value=closed]").await;
+    iris.click_and_wait("button[value=closed]").await;
     assert_eq!(iris.text("h1").await, "Case 1 closed");
     iris.follow(&format!("trade {}", trade)).await;
 }
 
 /// Holdings of both before and after the exchange, from the table of the last step.
-async fn read_the_timeline(iris: &Browser, ann: &Hand, bob: &Hand) {
+async fn check_timeline(iris: &Browser, ann: &Hand, bob: &Hand) {
     let gave = iris.text(".gave").await;
     for (name, hand, coins) in [("ann", ann, 3), ("bob", bob, 1)] {
         let id = hand.id();
@@ -170,11 +170,12 @@ async fn read_the_timeline(iris: &Browser, ann: &Hand, bob: &Hand) {
 }
 
 /// The player of the session that made the proposal, and its address.
-async fn see_who_it_was(iris: &Browser, ann: &Hand) {
+async fn check_player_and_address(iris: &Browser, ann: &Hand) {
     let behind = format!("ann, stored entity {}, from 127.0.0.1", ann.id());
     let said = iris.text(".steps > li:first-child .client").await;
     assert!(said.starts_with(&behind), "{said}");
-    iris.leave_by(".steps > li:first-child a[href^='/session/']").await;
+    iris.click_and_wait(".steps > li:first-child a[href^='/session/']")
+        .await;
     assert!(iris.text("h1").await.starts_with("Client session "));
     assert!(iris.text("tbody").await.contains(&behind));
     iris.look("session").await;
@@ -183,7 +184,7 @@ async fn see_who_it_was(iris: &Browser, ann: &Hand) {
 
 /// The page of the entity that proposed the trade: its coins when the first offer was made, event by event until they
 /// change, and at moments typed in.
-async fn move_the_moment(iris: &Browser, trade: &str) {
+async fn check_entity_page(iris: &Browser, trade: &str) {
     let coins = async || {
         let find = "[...document.querySelectorAll('.properties tr')].find(row => row.cells[0].textContent == 'coins').cells[1].textContent";
         iris.ask(find)
@@ -194,7 +195,8 @@ async fn move_the_moment(iris: &Browser, trade: &str) {
             .expect("coins")
     };
     let (asker, _) = trade.split_once('/').expect("a trade");
-    iris.leave_by(&format!(".steps a[href^='/entity/{asker}?']")).await;
+    iris.click_and_wait(&format!(".steps a[href^='/entity/{asker}?']"))
+        .await;
     assert!(iris.text("h1").await.starts_with(&format!("Entity {asker}")));
     iris.look("entity").await;
     let (before, first) = (coins().await, iris.address().await);
@@ -230,15 +232,15 @@ async fn verify(iris: &Browser) -> SignedNote {
     let kept = format!("{}\n", iris.text("pre").await.trim_end());
     let note = SignedNote::parse(kept.as_bytes()).expect("a checkpoint");
     iris.write("#pasted", &kept).await;
-    iris.leave_by("main button").await;
+    iris.click_and_wait("main button").await;
     let said = iris.text("#kept").await;
-    assert!(said.starts_with("It continues what you have kept"), "{said}");
+    assert!(said.starts_with("It continues the checkpoint that you kept"), "{said}");
     iris.look("kept").await;
     note
 }
 
 /// A bundle that leads to the stored checkpoint, checked as its recipient does.
-async fn take_the_bundle(iris: &Browser, (here, key): (&Path, &str), trade: &str, kept: SignedNote) {
+async fn download_bundle(iris: &Browser, (here, key): (&Path, &str), trade: &str, kept: SignedNote) {
     iris.write("#q", trade).await;
     iris.submit().await;
     iris.fetch("Download the bundle").await;
@@ -256,7 +258,7 @@ async fn take_the_bundle(iris: &Browser, (here, key): (&Path, &str), trade: &str
         verdict.statement()
     );
     std::fs::write(here.join("downloaded.zip"), &bundle).expect("written");
-    ends(here, 0, &["annals-verify", "downloaded.zip", "--key", &key.to_string()]).await;
+    run_expecting(here, 0, &["annals-verify", "downloaded.zip", "--key", &key.to_string()]).await;
     iris.click(".evidence summary").await;
     iris.write("#pasted", &kept.to_string()).await;
     iris.click(".evidence form button").await;
@@ -271,17 +273,17 @@ async fn take_the_bundle(iris: &Browser, (here, key): (&Path, &str), trade: &str
         .downloaded(&format!("receipt-{}.txt", trade.replace('/', "-")))
         .await;
     std::fs::write(here.join("receipt"), receipt).expect("written");
-    ends(here, 0, &["annals-verify", "receipt", "--key", &key.to_string()]).await;
+    run_expecting(here, 0, &["annals-verify", "receipt", "--key", &key.to_string()]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dispute_is_settled_in_a_browser() {
+async fn a_dispute_can_be_settled_in_a_browser() {
     let commands = ["annals-console", "annals-verify"];
-    if !are_built() || commands.iter().any(|name| binary(name).is_none()) || !browser::is_there() {
+    if !are_built() || commands.iter().any(|name| binary(name).is_none()) || !browser::is_installed() {
         return;
     }
     let realm = Played::start(ServerCount::One, &[]).await;
-    let (ann, bob) = (Hand::come(&realm, "ann").await, Hand::come(&realm, "bob").await);
+    let (ann, bob) = (Hand::log_in(&realm, "ann").await, Hand::log_in(&realm, "bob").await);
     let (asker, number) = exchange(&ann, &bob).await;
     let (trade, nats) = (format!("{asker}/{number}"), realm.realm.nats());
     let folder = tempfile::tempdir().expect("a folder");
@@ -290,7 +292,7 @@ async fn a_dispute_is_settled_in_a_browser() {
     // The signer signs within seconds, and there is no evidence before that.
     bundle(here, ["trade", &trade], &running).await;
     let keys = [&["annals", "checkpoint", "show", "--keys"][..], &running].concat();
-    let keys = ends(here, 0, &keys).await;
+    let keys = run_expecting(here, 0, &keys).await;
     let key = keys.trim().strip_prefix("0 ").expect("one key").to_owned();
 
     add_iris(here).await;
@@ -298,16 +300,16 @@ async fn a_dispute_is_settled_in_a_browser() {
     let iris = Browser::start().await;
     log_in(&iris, &console).await;
     find_the_trade(&iris, &trade).await;
-    read_the_timeline(&iris, &ann, &bob).await;
-    settle_a_case(&iris, &trade).await;
-    see_who_it_was(&iris, &ann).await;
-    move_the_moment(&iris, &trade).await;
+    check_timeline(&iris, &ann, &bob).await;
+    handle_case(&iris, &trade).await;
+    check_player_and_address(&iris, &ann).await;
+    check_entity_page(&iris, &trade).await;
     let kept = verify(&iris).await;
-    take_the_bundle(&iris, (here, &key), &trade, kept).await;
-    iris.leave_by(".leave button").await;
+    download_bundle(&iris, (here, &key), &trade, kept).await;
+    iris.click_and_wait(".leave button").await;
     assert_eq!(iris.text("h1").await, "Log in");
     console.stop().await;
-    let views = ends(here, 0, &["annals-console", "views"]).await;
+    let views = run_expecting(here, 0, &["annals-console", "views"]).await;
     for looked in [
         ": logged in",
         ": GET /search, which found nothing",
@@ -327,7 +329,7 @@ async fn a_dispute_is_settled_in_a_browser() {
     let console = Console::serve(here, &["--realm", "played", "--data", data.to_str().expect("a path")]).await;
     log_in(&iris, &console).await;
     find_the_trade(&iris, &trade).await;
-    read_the_timeline(&iris, &ann, &bob).await;
+    check_timeline(&iris, &ann, &bob).await;
     console.stop().await;
     iris.stop().await;
 }

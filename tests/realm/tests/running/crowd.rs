@@ -19,15 +19,15 @@ const CROWD: usize = 24;
 const ROW: usize = 6;
 
 /// Their destination, metres: entirely east of the initial boundary.
-const GATHERS_AT: [f32; 2] = [25.0, -5.0];
+const DESTINATION: [f32; 2] = [25.0, -5.0];
 
 /// Length of a step, metres, and interval between steps: faster than on foot, slower than a horse.
 const STEP: f32 = 1.0;
-const STEPS_EVERY: Duration = Duration::from_millis(100);
+const STEP_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Maximum time to gather, and for the director to divide the crowd.
-const GATHERED: Duration = Duration::from_secs(60);
-const DIVIDED: Duration = Duration::from_secs(90);
+const GATHER_TIMEOUT: Duration = Duration::from_secs(60);
+const DIVIDE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A cell, as `annals realm cells` reports it.
 #[derive(Debug)]
@@ -69,8 +69,8 @@ fn boundary(cells: &[Cell]) -> f64 {
 fn place(nth: usize) -> [f32; 2] {
     let (row, column) = (nth / ROW, nth % ROW);
     [
-        GATHERS_AT[0] + 2.0 * (row * ROW + column) as f32,
-        GATHERS_AT[1] + 2.0 * column as f32,
+        DESTINATION[0] + 2.0 * (row * ROW + column) as f32,
+        DESTINATION[1] + 2.0 * column as f32,
     ]
 }
 
@@ -102,13 +102,16 @@ async fn gather(crowd: &[Hand]) {
         if arrived.count() == crowd.len() {
             return println!("gathered after {:.1} s", began.elapsed().as_secs_f32());
         }
-        assert!(began.elapsed() < GATHERED, "they do not come where they are to be");
-        tokio::time::sleep(STEPS_EVERY).await;
+        assert!(
+            began.elapsed() < GATHER_TIMEOUT,
+            "the crowd does not reach its destination"
+        );
+        tokio::time::sleep(STEP_INTERVAL).await;
     }
 }
 
 /// Waits until the boundary has moved into the crowd, and each cell has a share of it.
-async fn divided(realm: &Played, before: f64) -> Vec<Cell> {
+async fn wait_until_divided(realm: &Played, before: f64) -> Vec<Cell> {
     let began = Instant::now();
     loop {
         let cells = cells(realm).await;
@@ -117,8 +120,11 @@ async fn divided(realm: &Played, before: f64) -> Vec<Cell> {
             println!("divided {:.1} s after that: {cells:?}", began.elapsed().as_secs_f32());
             return cells;
         }
-        assert!(began.elapsed() < DIVIDED, "the crowd is not divided: {cells:?}");
-        tokio::time::sleep(STEPS_EVERY).await;
+        assert!(
+            began.elapsed() < DIVIDE_TIMEOUT,
+            "the boundary did not move into the crowd: {cells:?}"
+        );
+        tokio::time::sleep(STEP_INTERVAL).await;
     }
 }
 
@@ -136,7 +142,7 @@ async fn hand_overs(realm: &Played, of: &[EntityId]) -> usize {
 }
 
 /// Checks that every base and cell reports the costs of its properties and methods, and bytes in every direction.
-async fn costs_are_told(realm: &Played) {
+async fn assert_costs_are_reported(realm: &Played) {
     let mut command = annals(realm, "annals");
     let (status, said) = run(command.args(["realm", "costs", "--limit", "1000", "--format", "json"])).await;
     assert!(status.success(), "{said}");
@@ -146,24 +152,24 @@ async fn costs_are_told(realm: &Played) {
     let members = told["members"].as_array().expect("a list");
     for way in ["changes", "log", "own", "others", "ghosts", "part"] {
         let dearest = members.iter().max_by_key(|member| member[way].as_u64());
-        let dearest = dearest.unwrap_or_else(|| panic!("nothing is told: {said}"));
+        let dearest = dearest.unwrap_or_else(|| panic!("no cost is reported: {said}"));
         println!("{way}: {}.{} {}", dearest["type"], dearest["member"], dearest[way]);
         assert!(dearest[way].as_u64() > Some(0), "{way}: {said}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crowd_in_one_place_is_divided_and_nothing_is_lost() {
+async fn a_crowd_at_one_place_is_rebalanced_without_loss() {
     if !are_built() {
         return;
     }
     let realm = Played::start_alone(ServerCount::One, &[]).await;
     let names = (0..CROWD).map(|nth| &*format!("guest{nth}").leak());
-    let crowd = join_all(names.map(|name| Hand::come(&realm, name))).await;
+    let crowd = join_all(names.map(|name| Hand::log_in(&realm, name))).await;
     let before = boundary(&cells(&realm).await);
     println!("{CROWD} guests are there; the boundary is at {before} m");
     gather(&crowd).await;
-    let cells = divided(&realm, before.max(0.0)).await;
+    let cells = wait_until_divided(&realm, before.max(0.0)).await;
     assert!(
         cells.iter().all(|cell| cell.load > 0.0 && cell.moved.is_some()),
         "{cells:?}"
@@ -171,11 +177,11 @@ async fn a_crowd_in_one_place_is_divided_and_nothing_is_lost() {
     let entities: Vec<EntityId> = crowd.iter().filter_map(|hand| Some(hand.look().avatar?.0)).collect();
     let handed = hand_overs(&realm, &entities).await;
     println!("{handed} hand-overs of the crowd");
-    assert!(handed > 0, "nobody changed hands");
-    costs_are_told(&realm).await;
+    assert!(handed > 0, "no entity was handed over");
+    assert_costs_are_reported(&realm).await;
     for hand in crowd {
         assert!(hand.look().client.core().is_playing(), "it plays on");
         hand.leave().await;
     }
-    realm.prove().await;
+    realm.stop_and_verify().await;
 }

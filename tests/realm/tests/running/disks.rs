@@ -49,7 +49,7 @@ impl SmallDisk {
 
     /// Deletes the file that filled it.
     pub(crate) fn free(&self) {
-        fs::remove_file(self.path.join(FILLER)).expect("what filled it");
+        fs::remove_file(self.path.join(FILLER)).expect("the filler file is deleted");
     }
 }
 

@@ -12,10 +12,10 @@ use crate::{
 };
 
 /// Maximum time until something is signed: some rounds of the signer.
-const SIGNS: Duration = Duration::from_secs(60);
+const SIGN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Polling interval.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs one of our commands in a folder; returns exit status and output.
 pub(crate) async fn command(folder: &Path, line: &[&str]) -> (ExitStatus, String) {
@@ -25,7 +25,7 @@ pub(crate) async fn command(folder: &Path, line: &[&str]) -> (ExitStatus, String
 }
 
 /// The same; the exit code must be `code`.
-pub(crate) async fn ends(folder: &Path, code: i32, line: &[&str]) -> String {
+pub(crate) async fn run_expecting(folder: &Path, code: i32, line: &[&str]) -> String {
     let (status, said) = command(folder, line).await;
     assert_eq!(status.code(), Some(code), "{}: {said}", line.join(" "));
     said
@@ -36,7 +36,7 @@ pub(crate) async fn bundle(folder: &Path, [about, which]: [&str; 2], running: &[
     let file = format!("{about}.zip");
     let ask = ["annals", "audit", about, which, "--bundle", &file];
     let ask = [&ask[..], running].concat();
-    within(SIGNS, "it to be signed", async {
+    within(SIGN_TIMEOUT, "it to be signed", async {
         loop {
             let (status, said) = command(folder, &ask).await;
             if status.success() {
@@ -46,19 +46,19 @@ pub(crate) async fn bundle(folder: &Path, [about, which]: [&str; 2], running: &[
                 status.code() == Some(2) && said.contains("no signed checkpoint"),
                 "{said}"
             );
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_trade_is_proven_to_somebody_who_has_not_the_realm() {
+async fn evidence_proves_a_trade_without_the_realm() {
     if !are_built() || binary("annals-verify").is_none() {
         return;
     }
     let realm = Played::start(ServerCount::One, &[]).await;
-    let (ann, bob) = (Hand::come(&realm, "ann").await, Hand::come(&realm, "bob").await);
+    let (ann, bob) = (Hand::log_in(&realm, "ann").await, Hand::log_in(&realm, "bob").await);
     let (asker, number) = exchange(&ann, &bob).await;
     let (trade, nats) = (format!("{asker}/{number}"), realm.realm.nats());
     let folder = tempfile::tempdir().expect("a folder");
@@ -66,9 +66,9 @@ async fn a_trade_is_proven_to_somebody_who_has_not_the_realm() {
     let running = ["--realm", "played", "--nats", &nats];
     bundle(here, ["trade", &trade], &running).await;
     let keys = [&["annals", "checkpoint", "show", "--keys"][..], &running].concat();
-    let keys = ends(here, 0, &keys).await;
+    let keys = run_expecting(here, 0, &keys).await;
     let key = keys.trim().strip_prefix("0 ").expect("one key").to_owned();
-    let verified = ends(here, 0, &["annals-verify", "trade.zip", "--key", &key]).await;
+    let verified = run_expecting(here, 0, &["annals-verify", "trade.zip", "--key", &key]).await;
     assert!(
         verified.contains(&format!("Trade {trade} of stored entity")),
         "{verified}"
@@ -79,7 +79,7 @@ async fn a_trade_is_proven_to_somebody_who_has_not_the_realm() {
     );
 
     let receipt = [&["annals", "audit", "receipt", &trade][..], &running].concat();
-    let receipt = ends(here, 0, &receipt).await;
+    let receipt = run_expecting(here, 0, &receipt).await;
     for (giver, taker, coins) in [(&ann, &bob, 3), (&bob, &ann, 1)] {
         let line = format!(
             "stored entity {} gave stored entity {}: {coins} of kind ",
@@ -89,10 +89,10 @@ async fn a_trade_is_proven_to_somebody_who_has_not_the_realm() {
         assert!(receipt.contains(&line), "{line}: {receipt}");
     }
     fs::write(here.join("receipt"), receipt).expect("written");
-    ends(here, 0, &["annals-verify", "receipt", "--key", &key]).await;
+    run_expecting(here, 0, &["annals-verify", "receipt", "--key", &key]).await;
 
     let kept = [&["annals", "checkpoint", "show"][..], &running].concat();
-    fs::write(here.join("kept"), ends(here, 0, &kept).await).expect("written");
+    fs::write(here.join("kept"), run_expecting(here, 0, &kept).await).expect("written");
     let data = realm.data();
     realm.realm.stop().await.expect("it stops");
     // The archive alone, without the realm, and with a new index.
@@ -108,7 +108,7 @@ async fn a_trade_is_proven_to_somebody_who_has_not_the_realm() {
         "kept",
     ];
     let stopped = ["--realm", "played", "--data", data, "--index", "another"];
-    ends(here, 0, &[&bundle[..], &stopped].concat()).await;
+    run_expecting(here, 0, &[&bundle[..], &stopped].concat()).await;
     let checked = ["annals-verify", "again.zip", "--key", &key, "--checkpoint", "kept"];
-    ends(here, 0, &checked).await;
+    run_expecting(here, 0, &checked).await;
 }

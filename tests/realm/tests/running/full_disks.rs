@@ -4,7 +4,7 @@
 use annals_host::{health::Readiness, log::History, nats::ServerCount, process::SHARD};
 
 use crate::{
-    bad_input::{NOTICED, falls_quiet, skipped},
+    bad_input::{NOTICE_TIMEOUT, skipped, wait_until_quiet},
     disks::SmallDisk,
     played::{Played, are_built, until},
 };
@@ -16,14 +16,14 @@ const SERVERS: [(&str, &str); 3] = [("n1", "nats/n1"), ("n2", "nats/n2"), ("n3",
 const PLAYED: u64 = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_realm_outlives_a_full_disk_under_the_leader_and_under_all_of_three_servers() {
+async fn a_realm_survives_full_disks_under_the_leader_and_all_three_servers() {
     if !are_built() {
         return;
     }
     let mut realm = Played::start(ServerCount::Three, &SERVERS.map(|(_, disk)| disk)).await;
     let disks = |realm: &Played| SERVERS.map(|(_, disk)| realm.disk(disk).is_some()) == [true; 3];
     if !disks(&realm) {
-        realm.prove().await;
+        realm.stop_and_verify().await;
         return skipped();
     }
     let leader = leader(&realm).await.expect("the stream has a leader");
@@ -31,37 +31,37 @@ async fn a_realm_outlives_a_full_disk_under_the_leader_and_under_all_of_three_se
     let (full, others): (Vec<_>, Vec<_>) = SERVERS.into_iter().partition(|(name, _)| *name == leader);
     disk(&realm, full[0].1).fill();
     let shown = realm.shown();
-    until(NOTICED, "people to play on with one full disk of three", || {
+    until(NOTICE_TIMEOUT, "bots to play with one full disk of three", || {
         realm.shown() > shown + PLAYED
     })
     .await;
-    realm.plays_on("a full disk under one of three servers").await;
+    realm.assert_playing("a full disk under one of three servers").await;
     println!("{:?} leads", self::leader(&realm).await);
 
     for (_, path) in others {
         disk(&realm, path).fill();
     }
-    falls_quiet(&realm).await;
+    wait_until_quiet(&realm).await;
     for holder in ["base-1", "base-2", "cell-1", "cell-2"] {
-        until(NOTICED, "holders to say why nothing is shown", || {
-            realm.log_of(holder).contains("the log stands still")
+        until(NOTICE_TIMEOUT, "holders to say why nothing is shown", || {
+            realm.log_of(holder).contains("the log is blocked")
         })
         .await;
     }
     for service in ["base", "cell"] {
         realm
-            .say(service, 2, |is| matches!(is, Readiness::Waiting { .. }))
+            .wait_for_state(service, 2, |is| matches!(is, Readiness::Waiting { .. }))
             .await;
     }
     realm
-        .watched_until("its nats-server is started again when there is room")
+        .supervise_until("its nats-server is restarted when there is space")
         .await;
     for (_, path) in SERVERS {
         disk(&realm, path).free();
     }
-    realm.watched_until("was started again").await;
-    realm.plays_on("full disks under all of three servers").await;
-    let report = realm.prove().await;
+    realm.supervise_until("was restarted").await;
+    realm.assert_playing("full disks under all of three servers").await;
+    let report = realm.stop_and_verify().await;
     assert!(
         report.bots.iter().all(|bot| bot.ended.is_empty()),
         "no session was lost"

@@ -16,13 +16,13 @@ use tokio::task::JoinHandle;
 use crate::{accounts::Shown, played::Played};
 
 /// Maximum time for the realm to do what a player asked for, including a take-over.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Time without events after which nothing more is expected.
 const QUIET: Duration = Duration::from_millis(1_500);
 
 /// Polling interval.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(crate) type TradeId = (u64, u64);
 
@@ -105,7 +105,7 @@ impl Player {
         }
     }
 
-    pub(crate) fn wish(&mut self, method: &str, args: &[Value]) {
+    pub(crate) fn send_call(&mut self, method: &str, args: &[Value]) {
         let (entity, _) = self.avatar.expect("it is in the world");
         self.client
             .call(entity, Part::Base, method, args)
@@ -114,7 +114,7 @@ impl Player {
 
     pub(crate) fn take(&mut self, event: &Event) {
         if self.avatar.is_none() {
-            self.look_at_account(event);
+            self.record_account_views(event);
         }
         match event {
             Event::Connected { entity, type_id, .. } | Event::Controls { entity, type_id } => {
@@ -130,15 +130,15 @@ impl Player {
                 };
                 let entity_type = self.schema.entity_type(type_id).expect("it was shown");
                 let called = entity_type.client_methods[usize::from(method.0)].name.clone();
-                self.hear(&called, args);
+                self.record_call(&called, args);
             }
-            Event::Ended(reason) => panic!("{} is put out: {reason}", self.name),
+            Event::Ended(reason) => panic!("{} is disconnected: {reason}", self.name),
             _ => {}
         }
     }
 
     /// Records the values of account views, from a change or a whole entity.
-    fn look_at_account(&mut self, event: &Event) {
+    fn record_account_views(&mut self, event: &Event) {
         let account = self.schema.type_named("Account").expect("the sample has accounts");
         let (entity, number, seen) = match event {
             Event::Shown(showing) if showing.part == Part::Base => {
@@ -172,7 +172,7 @@ impl Player {
         }));
     }
 
-    pub(crate) fn hear(&mut self, called: &str, args: &[Value]) {
+    pub(crate) fn record_call(&mut self, called: &str, args: &[Value]) {
         match (called, args) {
             ("onHoldings", [Value::Dict(holdings)]) => {
                 self.carried = Some(Assets::read(&holdings[1]));
@@ -218,7 +218,7 @@ pub(crate) struct Hand {
 }
 
 impl Hand {
-    pub(crate) async fn come(realm: &Played, name: &'static str) -> Self {
+    pub(crate) async fn log_in(realm: &Played, name: &'static str) -> Self {
         let player = Player {
             name,
             schema: Arc::clone(&realm.schema),
@@ -234,8 +234,8 @@ impl Hand {
         let driven = Arc::clone(&player);
         let driving = tokio::spawn(async move {
             loop {
-                driven.lock().expect("nobody panicked").drive();
-                tokio::time::sleep(LOOK).await;
+                driven.lock().expect("the lock is not poisoned").drive();
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         });
         let hand = Self { player, driving };
@@ -249,11 +249,11 @@ impl Hand {
     /// Leaves the world and returns.
     pub(crate) async fn relog(self, realm: &Played) -> Self {
         let name = self.leave().await;
-        Self::come(realm, name).await
+        Self::log_in(realm, name).await
     }
 
     pub(crate) async fn leave(self) -> &'static str {
-        self.wish("logOff", &[]);
+        self.send_call("logOff", &[]);
         self.driving.abort();
         let mut player = self.look();
         player.client.leave();
@@ -261,7 +261,7 @@ impl Hand {
     }
 
     pub(crate) fn look(&self) -> MutexGuard<'_, Player> {
-        self.player.lock().expect("nobody panicked")
+        self.player.lock().expect("the lock is not poisoned")
     }
 
     pub(crate) fn carried(&self) -> Assets {
@@ -280,16 +280,16 @@ impl Hand {
         self.look().trader().expect("it is in the world")
     }
 
-    pub(crate) fn wish(&self, method: &str, args: &[Value]) {
-        self.look().wish(method, args);
+    pub(crate) fn send_call(&self, method: &str, args: &[Value]) {
+        self.look().send_call(method, args);
     }
 
     pub(crate) fn offer(&self, trade: TradeId, assets: &Assets) {
-        self.wish("offer", &[written(trade), assets.value()]);
+        self.send_call("offer", &[written(trade), assets.value()]);
     }
 
     pub(crate) fn accept(&self, trade: TradeId, version: u64) {
-        self.wish("acceptTrade", &[written(trade), Value::UInt(version)]);
+        self.send_call("acceptTrade", &[written(trade), Value::UInt(version)]);
     }
 
     /// Accepts the current contents of the table.
@@ -300,12 +300,12 @@ impl Hand {
 
     /// Waits until a condition holds.
     pub(crate) async fn until(&self, what: &str, is_so: impl Fn(&Player) -> bool) {
-        let patience = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !is_so(&self.look()) {
             {
                 let player = self.look();
                 assert!(
-                    Instant::now() < patience,
+                    Instant::now() < deadline,
                     "{} waits in vain {what}: carries {:?}, wears {:?}, {:?}, {:?}",
                     player.name,
                     player.carried,
@@ -314,7 +314,7 @@ impl Hand {
                     player.outcomes
                 );
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -322,7 +322,7 @@ impl Hand {
     pub(crate) async fn settle(&self) {
         let (mut seen, mut since) = (self.look().outcomes.len(), Instant::now());
         while since.elapsed() < QUIET {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let now = self.look().outcomes.len();
             if now != seen {
                 (seen, since) = (now, Instant::now());
@@ -333,7 +333,7 @@ impl Hand {
     /// Proposes a trade and waits until both players see it.
     pub(crate) async fn propose(&self, other: &Hand) -> TradeId {
         let known: Vec<TradeId> = self.look().tables.keys().copied().collect();
-        self.wish("proposeTrade", &[Value::UInt(other.id())]);
+        self.send_call("proposeTrade", &[Value::UInt(other.id())]);
         let new = |player: &Player| player.tables.keys().copied().find(|trade| !known.contains(trade));
         self.until("for its proposal", |player| new(player).is_some()).await;
         let trade = new(&self.look()).expect("it was waited for");

@@ -34,25 +34,25 @@ use annals_wire::{
 };
 use tokio::sync::mpsc;
 
-use crate::played::{are_built, repository, turn, within};
+use crate::played::{are_built, permit, repository, within};
 
 /// The realm's name.
 const REALM: &str = "lives";
 
 /// Timeout of every step, on a machine that is busy with tests.
-const PATIENCE: Duration = Duration::from_secs(100);
+const TIMEOUT: Duration = Duration::from_secs(100);
 
 /// Polling interval.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Timeout of an entity's inquiry to the database, milliseconds.
-const WAITS_MS: u64 = 90_000;
+const QUERY_TIMEOUT_MS: u64 = 90_000;
 
 /// Entities that several bases activate concurrently.
-const WANTED: u64 = 8;
+const ENTITIES: u64 = 8;
 
 /// Capacity for answers: more than are ever requested.
-const TOLD: usize = 64;
+const ANSWER_CAPACITY: usize = 64;
 
 /// The level of those entities.
 const LEVEL: u64 = 77;
@@ -78,13 +78,13 @@ struct Ordered {
 
 impl Behaviour for Ordered {
     fn created(&self, context: &mut Context<'_>) {
-        context.set_timer(0, LOOK.as_millis() as u64, 0);
+        context.set_timer(0, POLL_INTERVAL.as_millis() as u64, 0);
     }
 
     fn timer(&self, context: &mut Context<'_>, _timer: TimerId, _tag: u32) {
         let own = context.database();
         let is_for_it = |order: &Order| !matches!(order, Order::Keep(entity) if Some(*entity) != own);
-        let mut orders = self.orders.lock().expect("nobody panics with it");
+        let mut orders = self.orders.lock().expect("the lock is not poisoned");
         let order = orders
             .front()
             .is_some_and(is_for_it)
@@ -94,12 +94,12 @@ impl Behaviour for Ordered {
         let (then, note) = (5, b"what for".to_vec());
         let asked = match order {
             None => Ok(()),
-            Some(Order::Keep(_)) => context.store_then(WAITS_MS, (then, note)).map(drop),
+            Some(Order::Keep(_)) => context.store_then(QUERY_TIMEOUT_MS, (then, note)).map(drop),
             Some(Order::Find) => {
                 let level = (Value::UInt(LEVEL), DatabaseId(0));
-                context.find_stored(("Avatar", "level"), level, WAITS_MS, (then, note))
+                context.find_stored(("Avatar", "level"), level, QUERY_TIMEOUT_MS, (then, note))
             }
-            Some(Order::Begin(wanted)) => context.begin_stored(wanted, WAITS_MS, (then, note)),
+            Some(Order::Begin(wanted)) => context.begin_stored(wanted, QUERY_TIMEOUT_MS, (then, note)),
         };
         asked.unwrap_or_else(|denied| panic!("{denied}"));
     }
@@ -125,17 +125,17 @@ struct OwnBase {
 
 impl OwnBase {
     fn order(&self, order: Order) {
-        self.orders.lock().expect("nobody panics with it").push_back(order);
+        self.orders.lock().expect("the lock is not poisoned").push_back(order);
     }
 
-    async fn hear(&mut self) -> Outcome {
-        let told = within(PATIENCE, "an answer of the database", self.told.recv()).await;
+    async fn next_answer(&mut self) -> Outcome {
+        let told = within(TIMEOUT, "an answer of the database", self.told.recv()).await;
         told.expect("the base runs")
     }
 
     async fn ask(&mut self, order: Order) -> Outcome {
         self.order(order);
-        self.hear().await
+        self.next_answer().await
     }
 }
 
@@ -159,7 +159,7 @@ impl World {
     async fn join(&self, folder: &Path, asker: DatabaseId) -> OwnBase {
         let before = self.base_owners().await;
         let orders = Arc::new(Mutex::new(VecDeque::new()));
-        let (says, told) = mpsc::channel(TOLD);
+        let (says, told) = mpsc::channel(ANSWER_CAPACITY);
         let game = Ordered {
             orders: Arc::clone(&orders),
             told: says,
@@ -180,10 +180,10 @@ impl World {
                 if let Some(owner) = self.base_owners().await.difference(&before).next() {
                     return *owner;
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        let owner = within(PATIENCE, "an owner to be granted", joining).await;
+        let owner = within(TIMEOUT, "an owner to be granted", joining).await;
         self.begin_on(owner, asker).await;
         OwnBase { asker, orders, told }
     }
@@ -229,11 +229,11 @@ impl World {
                 match request::<LifeBegun>(&self.bus, "base", self.subjects.lives(owner), &wanted).await {
                     Ok(begun) if begun.entity != 0 => return begun,
                     // The owner is being taken over.
-                    Ok(_) | Err(_) => tokio::time::sleep(LOOK).await,
+                    Ok(_) | Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
                 }
             }
         };
-        within(PATIENCE, "a life to begin", asking).await
+        within(TIMEOUT, "an activation to begin", asking).await
     }
 }
 
@@ -256,11 +256,11 @@ fn named(schema: &Schema, name: &str) -> Order {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stored_entities_live_once_whoever_asks_and_whoever_dies() {
+async fn stored_entities_have_one_activation_despite_races_and_crashes() {
     if !are_built() {
         return;
     }
-    let _turn = turn().await;
+    let _permit = permit().await;
     let folder = tempfile::tempdir().expect("a folder for the realm");
     let defs = repository().join("defs");
     let mut realm = Realm::start(RealmPlan::new(REALM, &defs, &folder.path().join("realm")))
@@ -282,10 +282,10 @@ async fn stored_entities_live_once_whoever_asks_and_whoever_dies() {
     };
     let founded = async {
         while world.base_owners().await.len() < 2 {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    within(PATIENCE, "the realm's own bases", founded).await;
+    within(TIMEOUT, "the realm's own bases", founded).await;
     let theirs = world.base_owners().await;
     let mut bases = Vec::new();
     for number in 0..2 {
@@ -294,16 +294,16 @@ async fn stored_entities_live_once_whoever_asks_and_whoever_dies() {
         let asker = world.make("Avatar", &format!("asker {number}"), TWIN).await;
         bases.push(world.join(&own, asker).await);
     }
-    let lives = at_once(&world, &mut bases).await;
-    told_of(&world, &mut bases, &lives).await;
-    holder_dies(&mut realm, &world, &mut bases[0], &theirs).await;
+    let lives = activate_concurrently(&world, &mut bases).await;
+    check_look_ups(&world, &mut bases, &lives).await;
+    crash_holder(&mut realm, &world, &mut bases[0], &theirs).await;
     realm.stop().await.expect("the realm stops");
 }
 
 /// Two bases activate the same entities concurrently: each gets one activation, and both bases receive the same answer.
-async fn at_once(world: &World, bases: &mut [OwnBase]) -> BTreeMap<DatabaseId, Mailbox> {
+async fn activate_concurrently(world: &World, bases: &mut [OwnBase]) -> BTreeMap<DatabaseId, Mailbox> {
     let mut wanted = BTreeSet::new();
-    for number in 0..WANTED {
+    for number in 0..ENTITIES {
         let name = format!("anna {number}");
         let database = world.make("Avatar", &format!("account {number}"), &name).await;
         wanted.insert(database);
@@ -312,24 +312,27 @@ async fn at_once(world: &World, bases: &mut [OwnBase]) -> BTreeMap<DatabaseId, M
     }
     let mut told: BTreeMap<DatabaseId, Vec<(Mailbox, bool)>> = BTreeMap::new();
     for base in bases {
-        for _ in 0..WANTED {
-            let (database, mailbox, was_active) = begun(base.hear().await);
+        for _ in 0..ENTITIES {
+            let (database, mailbox, was_active) = begun(base.next_answer().await);
             told.entry(database).or_default().push((mailbox, was_active));
         }
     }
     assert!(told.keys().eq(&wanted), "{told:?}");
     let once = told.into_iter().map(|(database, told)| {
         let [(one, first), (two, second)] = told[..] else {
-            panic!("both were told of {database}: {told:?}");
+            panic!("not exactly two answers for {database}: {told:?}");
         };
-        assert!(one == two && first != second, "{database} lives once: {told:?}");
+        assert!(
+            one == two && first != second,
+            "not one activation of {database}: {told:?}"
+        );
         (database, one)
     });
     once.collect()
 }
 
 /// Look-ups return the entities' states, and writes are reported as done.
-async fn told_of(world: &World, bases: &mut [OwnBase], lives: &BTreeMap<DatabaseId, Mailbox>) {
+async fn check_look_ups(world: &World, bases: &mut [OwnBase], lives: &BTreeMap<DatabaseId, Mailbox>) {
     let offline = world.make("Avatar", "offline", "nobody plays her").await;
     // A new activation is folded shortly afterwards.
     let looking = async {
@@ -350,7 +353,7 @@ async fn told_of(world: &World, bases: &mut [OwnBase], lives: &BTreeMap<Database
             }
         }
     };
-    within(PATIENCE, "the lives to be folded", looking).await;
+    within(TIMEOUT, "the activations to be folded", looking).await;
     for absent in [
         named(&world.schema, "who is this"),
         Order::Begin(Wanted::Id(DatabaseId(u64::MAX >> 1))),
@@ -367,7 +370,7 @@ async fn told_of(world: &World, bases: &mut [OwnBase], lives: &BTreeMap<Database
 
 /// The holder of an owner crashes: its activations continue, and an entity that was checked out there but not activated
 /// is activated by the new holder.
-async fn holder_dies(realm: &mut Realm, world: &World, base: &mut OwnBase, theirs: &BTreeSet<OwnerId>) {
+async fn crash_holder(realm: &mut Realm, world: &World, base: &mut OwnBase, theirs: &BTreeSet<OwnerId>) {
     let mut lost = BTreeMap::new();
     for (number, owner) in theirs.iter().enumerate() {
         let living = world.make("Account", &format!("living {number}"), "").await;

@@ -26,27 +26,27 @@ use crate::{
 };
 
 /// Maximum time until db records a hole: it waits half a minute for a refill.
-const NAMED: Duration = Duration::from_secs(120);
+const HOLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Maximum time until the log continues after its hole is accepted.
-const GOES_ON: Duration = Duration::from_secs(90);
+const RESUME_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Polling interval.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Lost batches, from the middle of those that db has not read.
-const LOST: usize = 3;
-const UNREAD: usize = 20;
+const LOST_BATCHES: usize = 3;
+const UNREAD_BATCHES: usize = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_realm_goes_on_before_a_hole_that_an_operator_accepts() {
+async fn a_realm_continues_before_an_accepted_hole_with_one_server() {
     if are_built() {
         lose_and_accept(ServerCount::One).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn so_it_does_where_three_servers_keep_the_log() {
+async fn a_realm_continues_before_an_accepted_hole_with_three_servers() {
     if are_built() {
         lose_and_accept(ServerCount::Three).await;
     }
@@ -63,15 +63,18 @@ async fn lose_and_accept(servers: ServerCount) {
     let mut before = shown(&realm).await;
     let (writer, owner) = busiest_cell(&realm, &source.store).await;
     all_archived(&source, owner).await;
-    let lost = lose(&mut realm, &source, (writer, owner)).await;
-    println!("owner {owner} of {writer}: {LOST} batches from {lost} on are lost");
+    let lost = lose_batches(&mut realm, &source, (writer, owner)).await;
+    println!("owner {owner} of {writer}: {LOST_BATCHES} batches from {lost} on are lost");
 
-    let named = "batches are lost and nobody has them";
-    until(NAMED, "the hole to be named", || realm.log_of("db").contains(named)).await;
+    let named = "the log has lost batches that no process has";
+    until(HOLE_TIMEOUT, "the hole to be named", || {
+        realm.log_of("db").contains(named)
+    })
+    .await;
     let hole = Finding::NamedHole {
         owner,
         first: lost,
-        until: BatchNumber(lost.0 + LOST as u64),
+        until: BatchNumber(lost.0 + LOST_BATCHES as u64),
     };
     let report = verify(&source).await.expect("the log can be read");
     assert!(report.findings.contains(&hole), "{report}");
@@ -81,13 +84,13 @@ async fn lose_and_accept(servers: ServerCount) {
     let place = format!("{owner}@{lost}");
     let (status, said) = run(annals(&realm, "annals").args(["log", "accept-hole", &place])).await;
     assert!(status.success(), "{said}");
-    within(GOES_ON, "the log to go on", async {
+    within(RESUME_TIMEOUT, "the log to continue", async {
         while archived(&source.store, owner).await < lost {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     })
     .await;
-    realm.plays_on("an accepted hole").await;
+    realm.assert_playing("an accepted hole").await;
     assert_eq!(
         state,
         state_at(&source, owner, stands).await,
@@ -134,15 +137,15 @@ async fn archived(store: &Store, owner: OwnerId) -> BatchNumber {
 /// Waits until everything that the owner's holder has logged so far is archived, including all that was shown of it.
 async fn all_archived(source: &Source, owner: OwnerId) {
     let (bus, subjects) = source.live.as_ref().expect("the realm runs");
-    within(NAMED, "the archive to hold what was shown", async {
+    within(HOLE_TIMEOUT, "the archive to hold what was shown", async {
         let logged = loop {
             match request::<Inspected>(bus, "the owner's holder", subjects.inspect(owner), &()).await {
                 Ok(inspected) => break BatchNumber(inspected.batch),
-                Err(_) => tokio::time::sleep(LOOK).await,
+                Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
             }
         };
         while archived(&source.store, owner).await < logged {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     })
     .await;
@@ -152,7 +155,7 @@ async fn all_archived(source: &Source, owner: OwnerId) {
 async fn shown(realm: &Played) -> Following {
     let folder = realm.shown_files();
     let mut shown = Following::new(&folder);
-    until(NAMED, "something shown to be written down", || {
+    until(HOLE_TIMEOUT, "a shown event to be written", || {
         let mut files = fs::read_dir(&folder).expect("files of bots").flatten();
         files.any(|file| file.metadata().is_ok_and(|file| file.len() > 0))
     })
@@ -163,19 +166,19 @@ async fn shown(realm: &Played) -> Following {
 
 /// Kills db until the log has grown, kills the writer, deletes some unread batches from the middle, and restarts both.
 /// Returns the first missing batch.
-async fn lose(realm: &mut Played, source: &Source, (writer, owner): (&'static str, OwnerId)) -> BatchNumber {
-    let history = source.history.as_ref().expect("a realm that runs has a log");
+async fn lose_batches(realm: &mut Played, source: &Source, (writer, owner): (&'static str, OwnerId)) -> BatchNumber {
+    let history = source.history.as_ref().expect("a live realm has a log");
     let read = archived(&source.store, owner).await;
     assert!(realm.realm.kill("db").expect("it can be killed"));
-    within(NAMED, "the log to grow without db", async {
-        while unread(history, owner, read).await.len() < UNREAD {
-            tokio::time::sleep(LOOK).await;
+    within(HOLE_TIMEOUT, "the log to grow without db", async {
+        while unread(history, owner, read).await.len() < UNREAD_BATCHES {
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     })
     .await;
     assert!(realm.realm.kill(writer).expect("it can be killed"));
     let unread = unread(history, owner, read).await;
-    let lost = &unread[unread.len() / 2..][..LOST];
+    let lost = &unread[unread.len() / 2..][..LOST_BATCHES];
     for (sequence, _) in lost {
         delete(history, *sequence).await;
     }
@@ -197,9 +200,9 @@ async fn unread(history: &History, owner: OwnerId, read: BatchNumber) -> Vec<(u6
 
 /// Deletes a message, with retries like [`next`].
 async fn delete(history: &History, sequence: u64) {
-    within(NAMED, "a message to be deleted", async {
+    within(HOLE_TIMEOUT, "a message to be deleted", async {
         while !matches!(history.stream().delete_message(sequence).await, Ok(true)) {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     })
     .await;
@@ -207,11 +210,11 @@ async fn delete(history: &History, sequence: u64) {
 
 /// The next message of a log; retries while its servers have no leader or are busy.
 async fn next(history: &History, owner: OwnerId, sequence: u64) -> Option<Entry> {
-    within(NAMED, "the log to answer", async {
+    within(HOLE_TIMEOUT, "the log to answer", async {
         loop {
             match history.next(Lane::Log, owner, sequence).await {
                 Ok(entry) => return entry,
-                Err(_) => tokio::time::sleep(LOOK).await,
+                Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
     })

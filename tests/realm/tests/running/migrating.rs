@@ -18,12 +18,12 @@ use annals_ids::{BatchNumber, DatabaseId};
 use annals_store::Store;
 
 use crate::{
-    played::{are_built, repository, turn, until, until_event},
+    played::{are_built, permit, repository, until, until_event},
     stopping::{begin, log_of, migrate, other_definitions, reach, start, store, verified},
 };
 
 /// Accounts of players that do not log in.
-const ABSENT: u64 = 3_000;
+const ABSENT_ACCOUNTS: u64 = 3_000;
 
 /// Length of the name of an avatar of each, bytes: long, so that converting them all takes a while.
 const NAME: usize = 60_000;
@@ -32,24 +32,24 @@ const NAME: usize = 60_000;
 const PRESENT: [&str; 6] = ["ada", "berta", "cleo", "dora", "edith", "frida"];
 
 /// Initial log-in count of the first absent account: larger than that of any player.
-const BEFORE: u64 = 100;
+const FIRST_COUNT: u64 = 100;
 
 /// Batches read at a time.
 const PAGE: usize = 256;
 
 /// Maximum time to convert all, on a machine that is busy with tests.
-const CONVERTS: Duration = Duration::from_secs(120);
+const MIGRATION_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn people_log_in_while_the_database_is_converted_and_everything_is_kept() {
+async fn players_log_in_during_a_migration_and_no_data_is_lost() {
     if !are_built() {
         return;
     }
-    let _turn = turn().await;
+    let _permit = permit().await;
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("realm");
     let old = compile(&repository().join("defs")).expect("the sample compiles");
-    let absent = people(&data, &old).await;
+    let absent = create_accounts(&data, &old).await;
 
     let realm = start(&data).await;
     for name in PRESENT {
@@ -57,7 +57,7 @@ async fn people_log_in_while_the_database_is_converted_and_everything_is_kept() 
     }
     realm.close(|line| println!("{line}")).await.expect("stopped");
 
-    let present = others(&store(&data), &old, &absent).await;
+    let present = accounts_from_log_ins(&store(&data), &old, &absent).await;
     assert_eq!(present.len(), PRESENT.len());
     let definitions = other_definitions(folder.path());
     let (code, said) = migrate(&data, &definitions, &["--later"]).await;
@@ -81,8 +81,8 @@ async fn people_log_in_while_the_database_is_converted_and_everything_is_kept() 
             assert!(realm.start_again("db").expect("it starts"));
         }
     }
-    until(CONVERTS, "everything to be converted", || {
-        log_of(&data, "db").contains("all stored entities are of the realm's definitions")
+    until(MIGRATION_TIMEOUT, "everything to be converted", || {
+        log_of(&data, "db").contains("all stored entities are converted to the realm's definitions")
     })
     .await;
     log_in(&realm, &new, "gerda").await;
@@ -97,15 +97,15 @@ async fn people_log_in_while_the_database_is_converted_and_everything_is_kept() 
         assert!(!entity.properties.contains_key("logIns"), "{id}");
     }
     // The activations of players began with their stored values as converted by the plan.
-    let lives = lives(&store, &new).await;
+    let lives = log_in_counts(&store, &new).await;
     for (id, entity) in present {
-        let visits = lives.get(&id).expect("it lived under the new definitions");
+        let visits = lives.get(&id).expect("it was activated under the new definitions");
         assert_eq!(Some(visits), entity.properties.get("logIns"), "{id}");
     }
 }
 
 /// Log-in counts of accounts at their first activation under these definitions.
-async fn lives(store: &Store, schema: &Schema) -> BTreeMap<DatabaseId, Value> {
+async fn log_in_counts(store: &Store, schema: &Schema) -> BTreeMap<DatabaseId, Value> {
     let account = schema.type_named("Account").expect("there are accounts");
     let visits = account.property_named("visits").expect("it has that name now").index;
     let mut lives = BTreeMap::new();
@@ -140,7 +140,7 @@ async fn lives(store: &Store, schema: &Schema) -> BTreeMap<DatabaseId, Value> {
 }
 
 /// The accounts that were created by logging in.
-async fn others(
+async fn accounts_from_log_ins(
     store: &Store,
     schema: &Schema,
     than: &BTreeMap<DatabaseId, u64>,
@@ -158,12 +158,12 @@ async fn others(
 
 /// Creates the accounts of absent players in the store of a realm before its first start; returns the log-in count of
 /// each.
-async fn people(data: &Path, schema: &Schema) -> BTreeMap<DatabaseId, u64> {
+async fn create_accounts(data: &Path, schema: &Schema) -> BTreeMap<DatabaseId, u64> {
     fs::create_dir_all(data).expect("a folder for the realm");
     let store = store(data);
     let mut made = BTreeMap::new();
-    for number in 0..ABSENT {
-        let visits = BEFORE + number;
+    for number in 0..ABSENT_ACCOUNTS {
+        let visits = FIRST_COUNT + number;
         let properties = [
             ("logIns", Value::UInt(visits)),
             ("accountName", Value::Unicode(format!("n{number}"))),

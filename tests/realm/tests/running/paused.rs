@@ -20,16 +20,16 @@ use crate::played::{Played, are_built, binary, repository, run, until};
 const BOTS: u64 = 3;
 
 /// Play after a process was continued.
-const AFTERWARDS: Duration = Duration::from_secs(20);
+const PLAY_AFTER: Duration = Duration::from_secs(20);
 
 /// Maximum time for its bots to log in.
-const LOGGED_IN: Duration = Duration::from_secs(10);
+const LOG_IN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum time to end, beyond its run time.
-const ENDS: Duration = Duration::from_secs(60);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Interval between looks at the archive.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// `annals bots` as a process of its own.
 struct Paused {
@@ -45,7 +45,7 @@ impl Paused {
         fs::create_dir_all(&files).expect("a folder for what is shown");
         let mut command = child::command(binary("annals").expect("it is built"));
         let (login, certificate) = realm.realm.login;
-        let duration = LOGGED_IN + stop + AFTERWARDS;
+        let duration = LOG_IN_TIMEOUT + stop + PLAY_AFTER;
         command
             .args([
                 "bots",
@@ -75,12 +75,15 @@ impl Paused {
     /// lost, and its report.
     async fn stop_and_continue(mut self) -> (bool, Value) {
         let all = format!("{BOTS}/{BOTS} bots play");
-        until(LOGGED_IN, "bots to log in", || self.said("progress").contains(&all)).await;
+        until(LOG_IN_TIMEOUT, "bots to log in", || {
+            self.said("progress").contains(&all)
+        })
+        .await;
         self.process.pause().expect("it runs");
         sleep(self.stop).await;
         self.process.resume().expect("it is stopped");
         let mut status = None;
-        until(AFTERWARDS + LOGGED_IN + ENDS, "bots to end", || {
+        until(PLAY_AFTER + LOG_IN_TIMEOUT + EXIT_TIMEOUT, "bots to end", || {
             status = self.process.ended().expect("it is ours");
             status.is_some()
         })
@@ -97,7 +100,7 @@ impl Paused {
 }
 
 /// Waits until the archive has everything that these bots were shown.
-async fn is_archived(realm: &Played, files: &Path) {
+async fn wait_until_archived(realm: &Played, files: &Path) {
     let plan = realm.realm.plan();
     let (mut complete, mut said) = (false, String::new());
     for _ in 0..80 {
@@ -109,13 +112,13 @@ async fn is_archived(realm: &Played, files: &Path) {
         if complete {
             break;
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
     assert!(complete, "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_that_are_stopped_for_a_while_come_back_and_disturb_nobody() {
+async fn paused_clients_return_and_do_not_affect_others() {
     if !are_built() {
         return;
     }
@@ -140,17 +143,20 @@ async fn clients_that_are_stopped_for_a_while_come_back_and_disturb_nobody() {
         assert!(reason.contains("session"), "the reason is not clear: {reason}");
     }
     let came_back = long["log_ins"].as_u64().expect("a number") + long["resumed"].as_u64().expect("a number");
-    assert!(came_back >= 2 * BOTS, "each was interrupted and came back: {long}");
+    assert!(
+        came_back >= 2 * BOTS,
+        "not every bot was interrupted and resumed: {long}"
+    );
 
     for files in &files {
-        is_archived(&realm, files).await;
+        wait_until_archived(&realm, files).await;
     }
-    realm.plays_on("two processes of clients that were stopped").await;
-    let report = realm.prove().await;
+    realm.assert_playing("two processes of clients that were stopped").await;
+    let report = realm.stop_and_verify().await;
     assert_eq!(report.total(|bot| bot.log_ins), report.bots.len() as u64);
-    assert_eq!(report.total(|bot| bot.resumed), 0, "nobody else lost a connection");
+    assert_eq!(report.total(|bot| bot.resumed), 0, "another client lost its connection");
     assert!(
         report.bots.iter().all(|bot| bot.ended.is_empty()),
-        "nobody else lost a session"
+        "another client lost its session"
     );
 }

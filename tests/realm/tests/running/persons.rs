@@ -12,17 +12,17 @@ use crate::{
 };
 
 /// Maximum time until an activation has ended and is folded: a session waits half a minute for its client.
-const ENDS: Duration = Duration::from_secs(90);
+const END_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Polling interval.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Whether some bytes occur in any file of a folder.
-fn stands_in(folder: &Path, text: &[u8]) -> bool {
+fn occurs_in(folder: &Path, text: &[u8]) -> bool {
     fs::read_dir(folder).expect("a folder").any(|found| {
         let path = found.expect("readable").path();
         if path.is_dir() {
-            stands_in(&path, text)
+            occurs_in(&path, text)
         } else {
             // Sockets, and files deleted meanwhile, are skipped.
             fs::read(&path).is_ok_and(|bytes| bytes.windows(text.len()).any(|window| window == text))
@@ -71,7 +71,7 @@ impl Operator {
     }
 
     /// Checks reports of the trade while the person is known.
-    async fn ask(&self, stored: u64) {
+    async fn check_reports(&self, stored: u64) {
         let said = self.answers(&["annals", "audit", "trade", &self.trade]).await;
         let known = format!("{NAME}, stored entity {stored}, from 127.0.0.1:");
         assert!(said.contains(&known) && said.contains("; bob, stored entity"), "{said}");
@@ -87,13 +87,13 @@ impl Operator {
         );
         let (code, said) = self.says(&["annals", "audit", "session", "1"]).await;
         assert!(
-            code == Some(2) && said.contains("no event in the archive says"),
+            code == Some(2) && said.contains("the archive has no client log-in of session"),
             "{said}"
         );
     }
 
     /// Checks reports of the trade after the person is forgotten.
-    async fn ask_again(&self, stored: u64) {
+    async fn check_reports_after_erasure(&self, stored: u64) {
         let said = self.answers(&["annals", "audit", "trade", &self.trade]).await;
         let redacted = format!("stored entity {stored}; name and address were redacted on ");
         assert!(
@@ -113,12 +113,12 @@ impl Operator {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_came_in_is_known_until_they_are_forgotten() {
+async fn log_in_data_is_reported_until_the_person_is_forgotten() {
     if !are_built() {
         return;
     }
     let realm = Played::start(ServerCount::One, &[]).await;
-    let (ann, bob) = (Hand::come(&realm, NAME).await, Hand::come(&realm, "bob").await);
+    let (ann, bob) = (Hand::log_in(&realm, NAME).await, Hand::log_in(&realm, "bob").await);
     let (asker, number) = exchange(&ann, &bob).await;
     let named = ["--realm", "played", "--nats", &realm.realm.nats()];
     let operator = Operator {
@@ -127,24 +127,24 @@ async fn who_came_in_is_known_until_they_are_forgotten() {
         trade: format!("{asker}/{number}"),
     };
     let stored = ann.id();
-    operator.ask(stored).await;
+    operator.check_reports(stored).await;
 
     // A person who is online cannot be forgotten.
     let (code, said) = operator.forget().await;
-    assert!(code == Some(1) && said.contains("lives"), "{said}");
+    assert!(code == Some(1) && said.contains("is activated"), "{said}");
     operator.answers(&["annals", "person", "export", "before"]).await;
     ann.leave().await;
-    within(ENDS, "the life to end", async {
+    within(END_TIMEOUT, "the activation to end", async {
         loop {
             match operator.forget().await {
                 (Some(0), _) => break,
-                (Some(1), _) => tokio::time::sleep(LOOK).await,
+                (Some(1), _) => tokio::time::sleep(POLL_INTERVAL).await,
                 (_, said) => panic!("{said}"),
             }
         }
     })
     .await;
-    operator.ask_again(stored).await;
+    operator.check_reports_after_erasure(stored).await;
 
     // No proof has changed, and restored keys do not restore the personal data.
     operator.answers(&["annals", "log", "verify"]).await;
@@ -159,7 +159,7 @@ async fn who_came_in_is_known_until_they_are_forgotten() {
     realm.realm.stop().await.expect("it stops");
     for kept in ["store", "nats"] {
         assert!(
-            !stands_in(&data.join(kept), NAME.as_bytes()),
+            !occurs_in(&data.join(kept), NAME.as_bytes()),
             "her name stands in {kept}"
         );
     }

@@ -38,10 +38,10 @@ use tokio::{
 use crate::{disks::SmallDisk, playing::Playing};
 
 /// Maximum concurrent realms: most of their time is waiting.
-const AT_ONCE: u32 = 2;
+const MAX_CONCURRENT: u32 = 4;
 
 /// One permit per concurrent realm.
-static TURNS: Semaphore = Semaphore::const_new(AT_ONCE as usize);
+static PERMITS: Semaphore = Semaphore::const_new(MAX_CONCURRENT as usize);
 
 /// The realm's name.
 const REALM: &str = "played";
@@ -53,10 +53,10 @@ const BOTS: usize = 6;
 const SHOWN: u64 = 20;
 
 /// Maximum time for a realm to recover, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Polling interval.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A live realm with bots.
 pub(crate) struct Played {
@@ -72,12 +72,12 @@ pub(crate) struct Played {
     /// Processes that were stopped on purpose.
     ended: Vec<&'static str>,
     began: Instant,
-    _turn: SemaphorePermit<'static>,
+    _permit: SemaphorePermit<'static>,
 }
 
 /// Waits for a permit.
-pub(crate) async fn turn() -> SemaphorePermit<'static> {
-    TURNS.acquire().await.expect("nobody closes it")
+pub(crate) async fn permit() -> SemaphorePermit<'static> {
+    PERMITS.acquire().await.expect("the semaphore is never closed")
 }
 
 /// The folder of the repository.
@@ -103,22 +103,22 @@ pub(crate) fn are_built() -> bool {
 }
 
 /// Waits for a future; panics with a description on timeout.
-pub(crate) async fn within<F: Future>(patience: Duration, what: &str, waiting: F) -> F::Output {
-    match tokio::time::timeout(patience, waiting).await {
+pub(crate) async fn within<F: Future>(timeout: Duration, what: &str, waiting: F) -> F::Output {
+    match tokio::time::timeout(timeout, waiting).await {
         Ok(output) => output,
-        Err(_) => panic!("{what}: not within {} s", patience.as_secs()),
+        Err(_) => panic!("{what}: not within {} s", timeout.as_secs()),
     }
 }
 
 /// Runs a command to completion; returns exit status and output.
 pub(crate) async fn run(command: &mut Command) -> (ExitStatus, String) {
-    run_within(PATIENCE * 3, command).await
+    run_within(TIMEOUT * 3, command).await
 }
 
 /// The same with a timeout, for commands that read much.
-pub(crate) async fn run_within(patience: Duration, command: &mut Command) -> (ExitStatus, String) {
+pub(crate) async fn run_within(timeout: Duration, command: &mut Command) -> (ExitStatus, String) {
     let running = command.stdin(Stdio::null()).kill_on_drop(true).output();
-    let output = within(patience, "a command to end", running)
+    let output = within(timeout, "a command to end", running)
         .await
         .expect("it can be run");
     let said = [output.stdout, output.stderr].concat();
@@ -129,22 +129,25 @@ impl Played {
     /// Starts a realm of the sample world, with bots. Small disks are mounted under these names in its folder, if
     /// permitted.
     pub(crate) async fn start(servers: ServerCount, disks: &[&'static str]) -> Self {
-        Self::start_in(turn().await, (servers, None), disks).await
+        Self::start_in(permit().await, (servers, None), disks).await
     }
 
     /// The same, with retention: events of cells are deleted at this age.
     pub(crate) async fn start_keeping(age: &str) -> Self {
-        Self::start_in(turn().await, (ServerCount::One, Some(age)), &[]).await
+        Self::start_in(permit().await, (ServerCount::One, Some(age)), &[]).await
     }
 
     /// The same, without other realms at the same time: for tests that depend on timing.
     pub(crate) async fn start_alone(servers: ServerCount, disks: &[&'static str]) -> Self {
-        let turn = TURNS.acquire_many(AT_ONCE).await.expect("nobody closes it");
-        Self::start_in(turn, (servers, None), disks).await
+        let permit = PERMITS
+            .acquire_many(MAX_CONCURRENT)
+            .await
+            .expect("the semaphore is never closed");
+        Self::start_in(permit, (servers, None), disks).await
     }
 
     async fn start_in(
-        turn: SemaphorePermit<'static>,
+        permit: SemaphorePermit<'static>,
         (servers, keeping): (ServerCount, Option<&str>),
         disks: &[&'static str],
     ) -> Self {
@@ -179,9 +182,9 @@ impl Played {
             playing,
             ended: Vec::new(),
             began: Instant::now(),
-            _turn: turn,
+            _permit: permit,
         };
-        played.plays_on("the start").await;
+        played.assert_playing("the start").await;
         played
     }
 
@@ -206,29 +209,26 @@ impl Played {
     }
 
     /// Checks that all bots play, or resume soon, and that every process runs and none has panicked.
-    pub(crate) async fn plays_on(&mut self, after: &str) {
-        let playing = self.playing.are_shown(SHOWN, PATIENCE).await;
+    pub(crate) async fn assert_playing(&mut self, after: &str) {
+        let playing = self.playing.wait_until_shown(SHOWN, TIMEOUT).await;
         assert!(
             playing,
-            "after {after} not everybody plays on: {}; the realm's logs:\n{}",
+            "after {after} not all bots play: {}; the realm's logs:\n{}",
             self.playing.progress(),
-            self.logs_ends()
+            self.log_tails()
         );
         self.realm
             .watch(&self.ended)
             .unwrap_or_else(|error| panic!("after {after}: {error}"));
-        self.nothing_panicked(after);
-        println!(
-            "{:5.1} s: {after}: everybody plays on",
-            self.began.elapsed().as_secs_f32()
-        );
+        self.assert_no_panics(after);
+        println!("{:5.1} s: {after}: all bots play", self.began.elapsed().as_secs_f32());
     }
 
     /// Waits until assets have changed hands in a trade of bots.
-    pub(crate) async fn trades(&self) {
+    pub(crate) async fn wait_for_trade(&self) {
         let (_, _, store) = self.bus();
         let mut views = Views::default();
-        within(PATIENCE * 3, "a trade to be settled", async {
+        within(TIMEOUT * 3, "a trade to be settled", async {
             while views
                 .look(&store)
                 .await
@@ -236,7 +236,7 @@ impl Played {
                 .exchanges
                 == 0
             {
-                tokio::time::sleep(LOOK * 10).await;
+                tokio::time::sleep(POLL_INTERVAL * 10).await;
             }
         })
         .await;
@@ -244,17 +244,17 @@ impl Played {
 
     /// Waits until every activation knows its holdings according to the ledger: the bots' accounts, and this many
     /// others.
-    pub(crate) async fn knows_what_it_holds(&self, others: u64) {
+    pub(crate) async fn wait_for_holdings(&self, others: u64) {
         let (_, _, store) = self.bus();
         let mut views = Views::default();
-        within(PATIENCE * 3, "everybody to know what they hold", async {
+        within(TIMEOUT * 3, "all holdings views to agree with the ledger", async {
             loop {
                 let told = views.look(&store).await.expect("the logs of the bases replay");
                 if told.behind == 0 && told.living >= others + BOTS as u64 {
-                    assert_eq!(told.found, 0, "somebody knows of the ledger what is not so:\n{told}");
+                    assert_eq!(told.found, 0, "a holdings view contradicts the ledger:\n{told}");
                     return println!("{told}");
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         })
         .await;
@@ -277,31 +277,35 @@ impl Played {
     }
 
     /// Supervises the realm once, as `annals up` does continuously; returns its messages.
-    pub(crate) async fn watched(&mut self) -> Vec<String> {
+    pub(crate) async fn supervise(&mut self) -> Vec<String> {
         let said = self.realm.mend().await.unwrap_or_else(|error| panic!("{error}"));
         said.iter().for_each(|line| println!("{line}"));
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         said
     }
 
     /// Supervises the realm until there is a message.
-    pub(crate) async fn watched_until(&mut self, what: &str) {
-        within(PATIENCE, what, async {
-            while !self.watched().await.iter().any(|line| line.contains(what)) {}
+    pub(crate) async fn supervise_until(&mut self, what: &str) {
+        within(TIMEOUT, what, async {
+            while !self.supervise().await.iter().any(|line| line.contains(what)) {}
         })
         .await;
     }
 
     /// Waits until this many processes of a service report a state.
-    pub(crate) async fn say(&self, service: &str, count: usize, is_so: impl Fn(&Readiness) -> bool) {
+    pub(crate) async fn wait_for_state(&self, service: &str, count: usize, is_so: impl Fn(&Readiness) -> bool) {
         let bus = &self.bus;
         let name = REALM.parse().expect("the realm's name is one");
         let saying = |found: &[Instance]| {
             let of_it = found.iter().filter(|instance| instance.service == service);
             of_it.filter(|instance| is_so(&instance.report.readiness)).count() == count
         };
-        within(PATIENCE, service, async {
-            while !saying(&discover(bus, &name, LOOK * 4, saying).await.expect("the bus is there")) {}
+        within(TIMEOUT, service, async {
+            while !saying(
+                &discover(bus, &name, POLL_INTERVAL * 4, saying)
+                    .await
+                    .expect("the bus is there"),
+            ) {}
         })
         .await;
     }
@@ -338,7 +342,7 @@ impl Played {
 
     /// Logs the bots out, and checks that nothing they were shown is lost, and that replaying the archive gives the
     /// state of every owner.
-    pub(crate) async fn prove(mut self) -> BotsReport {
+    pub(crate) async fn stop_and_verify(mut self) -> BotsReport {
         let report = self.playing.end().await;
         println!("{report}");
         assert_eq!(report.total(|bot| bot.malformed), 0, "frames that could not be read");
@@ -357,7 +361,7 @@ impl Played {
             .await
             .expect("the archive can be read");
         println!("{checked}");
-        assert!(checked.is_clean(), "something that was shown is lost:\n{checked}");
+        assert!(checked.is_clean(), "a shown event is lost:\n{checked}");
         assert!(checked.shown > 0 && checked.files == BOTS as u64);
         let audited = audit(&store).await.expect("the ledger can be read");
         assert!(
@@ -368,14 +372,14 @@ impl Played {
         let mut views = Views::default();
         let told = views.look(&store).await.expect("the logs of the bases replay");
         println!("the ledger: {} entries\n{told}", audited.entries);
-        assert_eq!(told.found, 0, "somebody knows of the ledger what is not so:\n{told}");
-        assert!(told.compared > 0, "nobody was told anything by the ledger");
-        self.nothing_panicked("everything");
+        assert_eq!(told.found, 0, "a holdings view contradicts the ledger:\n{told}");
+        assert!(told.compared > 0, "no ledger notice was delivered");
+        self.assert_no_panics("everything");
         self.realm.stop().await.expect("the realm stops");
         report
     }
 
-    fn nothing_panicked(&self, after: &str) {
+    fn assert_no_panics(&self, after: &str) {
         for (name, log) in self.logs() {
             let found = log.lines().find(|line| line.contains("panicked"));
             assert!(found.is_none(), "after {after} {name} says: {found:?}");
@@ -387,7 +391,7 @@ impl Played {
         names.map(|name| (name.clone(), self.log_of(&name))).collect()
     }
 
-    fn logs_ends(&self) -> String {
+    fn log_tails(&self) -> String {
         let mut text = String::new();
         for (name, log) in self.logs() {
             let lines: Vec<&str> = log.lines().collect();
@@ -399,10 +403,10 @@ impl Played {
 }
 
 /// Polls until a condition holds.
-pub(crate) async fn until(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
-    within(patience, what, async {
+pub(crate) async fn until(timeout: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+    within(timeout, what, async {
         while !is_so() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     })
     .await;
@@ -410,7 +414,7 @@ pub(crate) async fn until(patience: Duration, what: &str, mut is_so: impl FnMut(
 
 /// Drives a client until an event occurs.
 pub(crate) async fn until_event(client: &mut Client, what: &str, mut is_it: impl FnMut(&Event) -> bool) -> Event {
-    within(PATIENCE, what, async {
+    within(TIMEOUT, what, async {
         loop {
             let event = client
                 .next()
@@ -425,11 +429,11 @@ pub(crate) async fn until_event(client: &mut Client, what: &str, mut is_it: impl
 }
 
 async fn inspect(bus: &Bus, subjects: &Subjects, owner: OwnerId) -> Inspected {
-    within(PATIENCE, "an owner to be inspected", async {
+    within(TIMEOUT, "an owner to be inspected", async {
         loop {
             match request::<Inspected>(bus, "the owner's holder", subjects.inspect(owner), &()).await {
                 Ok(inspected) => return inspected,
-                Err(_) => tokio::time::sleep(LOOK).await,
+                Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
     })
@@ -439,11 +443,11 @@ async fn inspect(bus: &Bus, subjects: &Subjects, owner: OwnerId) -> Inspected {
 /// The hash of the state, once the archive holds the batch.
 async fn replay_to(store: &Store, owner: OwnerId, batch: BatchNumber) -> Vec<u8> {
     let archive = Source::archive(store.clone());
-    within(PATIENCE, "the archive to hold what an owner has logged", async {
+    within(TIMEOUT, "the archive to hold what an owner has logged", async {
         loop {
             match replay(&archive, owner, Some(batch), Extent::Archive).await {
                 Ok(replayed) => return replayed.state.0.to_vec(),
-                Err(ReplayError::Short { .. }) => tokio::time::sleep(LOOK).await,
+                Err(ReplayError::Short { .. }) => tokio::time::sleep(POLL_INTERVAL).await,
                 Err(error) => panic!("owner {owner}: {error}"),
             }
         }

@@ -20,10 +20,10 @@ use tokio::{sync::watch, task::JoinHandle};
 use crate::played::within;
 
 /// Longer than any test: bots play until they are stopped.
-const LONG: Duration = Duration::from_secs(3_600);
+const UNLIMITED: Duration = Duration::from_secs(3_600);
 
 /// Maximum time for bots to log off.
-const LOG_OFF: Duration = Duration::from_secs(120);
+const LOG_OFF_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Running bots, with the accounts `bot0`, `bot1` and so on.
 pub(crate) struct Playing {
@@ -43,7 +43,7 @@ impl Playing {
         files: &Path,
     ) -> Self {
         fs::create_dir_all(files).expect("a folder for what is shown");
-        let (until, playing_until) = watch::channel(Instant::now() + LONG);
+        let (until, playing_until) = watch::channel(Instant::now() + UNLIMITED);
         let (sender, progress) = watch::channel(Progress::default());
         let plan = BotPlan {
             login,
@@ -72,13 +72,13 @@ impl Playing {
     }
 
     /// Waits until all are connected and were shown this many more events; returns whether that happened in time.
-    pub(crate) async fn are_shown(&mut self, more: u64, patience: Duration) -> bool {
+    pub(crate) async fn wait_until_shown(&mut self, more: u64, timeout: Duration) -> bool {
         let wanted = self.progress().shown + more;
         let bots = self.bots;
         let shown = self
             .progress
             .wait_for(|now| now.shown >= wanted && now.connected == bots);
-        tokio::time::timeout(patience, shown)
+        tokio::time::timeout(timeout, shown)
             .await
             .is_ok_and(|ended| ended.is_ok())
     }
@@ -86,7 +86,7 @@ impl Playing {
     /// Tells them to log off. Bots that have lost the realm wait for it a while.
     pub(crate) async fn end(&mut self) -> BotsReport {
         self.until.send_replace(Instant::now());
-        let report = within(LOG_OFF, "the bots to log off", &mut self.task).await;
+        let report = within(LOG_OFF_TIMEOUT, "the bots to log off", &mut self.task).await;
         report.expect("bots do not panic").expect("bots can write")
     }
 }

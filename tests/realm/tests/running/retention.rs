@@ -19,118 +19,118 @@ use tokio::process::Command;
 use crate::played::{Played, are_built, binary, run_within, within};
 
 /// The minimum age that the setting accepts.
-const KEPT: &str = "1s";
+const MIN_AGE: &str = "1s";
 
 /// Maximum time until something is deleted: a segment has to be full, which takes some thousand batches.
-const GOES: Duration = Duration::from_secs(600);
+const DELETE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Timeout of a command that reads the whole archive.
-const READS: Duration = Duration::from_secs(300);
+const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Maximum time until what was shown is archived.
-const ARCHIVED: Duration = Duration::from_secs(300);
+const ARCHIVE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Polling interval.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 async fn annals(folder: &Path, line: &[&str]) -> (ExitStatus, String) {
     let mut command = Command::new(binary("annals").expect("it is built"));
     command.args(line).current_dir(folder);
-    let (status, said) = run_within(READS, &mut command).await;
+    let (status, said) = run_within(READ_TIMEOUT, &mut command).await;
     println!("annals {}\n{said}", line.join(" "));
     (status, said)
 }
 
 /// The same; it must succeed.
-async fn does(folder: &Path, line: &[&str]) -> String {
+async fn succeed(folder: &Path, line: &[&str]) -> String {
     let (status, said) = annals(folder, line).await;
     assert_eq!(status.code(), Some(0), "annals {}: {said}", line.join(" "));
     said
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_realm_that_lets_go_keeps_every_promise() {
+async fn a_realm_with_retention_keeps_every_promise() {
     if !are_built() {
         return;
     }
-    let mut realm = Played::start_keeping(KEPT).await;
+    let mut realm = Played::start_keeping(MIN_AGE).await;
     let beginning = format!("@{}", UNIX_EPOCH.elapsed().expect("a clock").as_secs());
     let (_, _, store) = realm.bus();
-    dies(&mut realm, "cell-1").await;
-    within(GOES, "something to be let go", async {
-        while !has_let_go(&store).await {
-            tokio::time::sleep(LOOK).await;
+    kill_and_restart(&mut realm, "cell-1").await;
+    within(DELETE_TIMEOUT, "retention to delete an event", async {
+        while !has_deleted_events(&store).await {
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     })
     .await;
     // The process that takes over the dead one's owner starts from a floor.
-    dies(&mut realm, "cell-2").await;
-    dies(&mut realm, "base-1").await;
+    kill_and_restart(&mut realm, "cell-2").await;
+    kill_and_restart(&mut realm, "base-1").await;
 
     let folder = tempfile::tempdir().expect("a folder for backups");
     let (here, nats) = (folder.path(), realm.realm.nats());
     let running = ["--realm", "played", "--nats", &nats];
-    let verified = does(here, &[&["log", "verify"], &running[..]].concat()).await;
+    let verified = succeed(here, &[&["log", "verify"], &running[..]].concat()).await;
     assert!(verified.contains("nothing is wrong"), "{verified}");
     assert!(
-        verified.contains("were let go by retention, none of them closed after @"),
+        verified.contains("were deleted by retention, none of them closed after @"),
         "{verified}"
     );
-    some_was_let_go(&realm, &store).await;
+    assert_some_were_deleted(&realm, &store).await;
 
-    does(here, &[&["backup", "create"], &running[..]].concat()).await;
-    does(here, &["backup", "verify"]).await;
+    succeed(here, &[&["backup", "create"], &running[..]].concat()).await;
+    succeed(here, &["backup", "verify"]).await;
     let restore = ["backup", "restore", "--realm", "beside", "--data", "beside"];
     let (status, said) = annals(here, &[&restore[..], &["--moment", &beginning]].concat()).await;
     assert_ne!(status.code(), Some(0), "{said}");
     assert!(
-        said.contains("lies before the horizon: retention has let go of what cells did"),
+        said.contains("is before the horizon: retention has deleted the cell events"),
         "{said}"
     );
-    let restored = does(here, &restore).await;
-    let verified = does(here, &["log", "verify", "--data", "beside", "--realm", "beside"]).await;
+    let restored = succeed(here, &restore).await;
+    let verified = succeed(here, &["log", "verify", "--data", "beside", "--realm", "beside"]).await;
     assert!(verified.contains("nothing is wrong"), "{verified}");
     // Each owner is compared with what the live realm replays to at that batch; a cell only if the horizon has not
     // passed that batch since, as retention continues.
-    let (mut replayed, mut let_go) = (0, 0);
+    let (mut replayed, mut deleted) = (0, 0);
     for line in restored.lines() {
         let Some((at, state)) = line.split_once(' ').filter(|(at, _)| at.contains('@')) else {
             continue;
         };
         let (status, said) = annals(here, &[&["log", "replay", "--at", at], &running[..]].concat()).await;
         if status.code() != Some(0) {
-            assert!(said.contains("was let go by retention"), "{at}: {said}");
-            let_go += 1;
+            assert!(said.contains("deleted by retention"), "{at}: {said}");
+            deleted += 1;
         } else {
             assert!(said.contains(state), "{at} is {state} in the restored realm: {said}");
             replayed += 1;
         }
     }
     assert!(replayed >= 3, "two bases and the ledger keep all they did: {restored}");
-    assert!(replayed + let_go >= 5, "two cells beside them: {restored}");
-    realm.plays_on("a backup").await;
-    realm.prove().await;
+    assert!(replayed + deleted >= 5, "two cells beside them: {restored}");
+    realm.assert_playing("a backup").await;
+    realm.stop_and_verify().await;
 }
 
 /// Kills and restarts a process; all bots play on.
-async fn dies(realm: &mut Played, name: &'static str) {
+async fn kill_and_restart(realm: &mut Played, name: &'static str) {
     assert!(realm.realm.kill(name).expect("it can be killed"), "{name} is there");
     realm.start_again(name);
-    realm.plays_on(name).await;
+    realm.assert_playing(name).await;
 }
 
 /// Whether the horizon has passed a batch: from then on readers do not use that batch, even if its segment is not
 /// rewritten.
-async fn has_let_go(store: &Store) -> bool {
+async fn has_deleted_events(store: &Store) -> bool {
     let horizon = read_horizon(store, Shard(0)).await;
     horizon.expect("the store answers").is_some()
 }
 
 /// Checks that some of what was shown so far was deleted, and that all the rest is present once archived.
-async fn some_was_let_go(realm: &Played, store: &Store) {
+async fn assert_some_were_deleted(realm: &Played, store: &Store) {
     let mut shown = Following::new(&realm.shown_files());
     shown.look().expect("files of bots");
-    let checked = within(ARCHIVED, "what was shown to be archived", async {
+    let checked = within(ARCHIVE_TIMEOUT, "what was shown to be archived", async {
         loop {
             let checked = shown
                 .check(store, &realm.schema)
@@ -140,10 +140,10 @@ async fn some_was_let_go(realm: &Played, store: &Store) {
                 return checked;
             }
             println!("not yet: {checked}");
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     })
     .await;
     println!("{checked}");
-    assert!(checked.let_go > 0 && checked.shown > checked.let_go, "{checked}");
+    assert!(checked.deleted > 0 && checked.shown > checked.deleted, "{checked}");
 }

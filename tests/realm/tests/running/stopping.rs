@@ -26,17 +26,17 @@ use tokio::process::Command;
 use crate::{
     bad_input::skipped,
     disks::SmallDisk,
-    played::{are_built, binary, repository, run, turn, until, within},
+    played::{are_built, binary, permit, repository, run, until, within},
 };
 
 /// The realm's name.
 const REALM: &str = "stopped";
 
 /// Maximum duration of a stop, on a machine that is busy with tests.
-const STOPS: Duration = Duration::from_secs(90);
+const STOP_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Time between the realm's stop and its start.
-const STANDS: Duration = Duration::from_millis(1_500);
+const DOWNTIME: Duration = Duration::from_millis(1_500);
 
 pub(crate) async fn start(data: &Path) -> Realm {
     start_with(&repository().join("defs"), data).await
@@ -52,7 +52,10 @@ pub(crate) async fn begin(definitions: &Path, data: &Path) -> Realm {
 async fn start_with(definitions: &Path, data: &Path) -> Realm {
     let realm = begin(definitions, data).await;
     for name in ["base-1", "base-2", "cell-1", "cell-2"] {
-        until(STOPS, "owners to be held", || log_of(data, name).contains("taken over")).await;
+        until(STOP_TIMEOUT, "owners to be held", || {
+            log_of(data, name).contains("taken over")
+        })
+        .await;
     }
     realm
 }
@@ -80,7 +83,7 @@ pub(crate) fn log_of(data: &Path, name: &str) -> String {
 /// The store of an offline realm.
 pub(crate) fn store(data: &Path) -> Store {
     EmbeddedStore::open(&data.join("store"))
-        .expect("nobody holds it any more")
+        .expect("the store is not in use")
         .store()
 }
 
@@ -159,12 +162,12 @@ fn order_of<'a>(log: &str, words: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Checks the process logs of a realm that was stopped in order.
-fn ended_in_order(data: &Path) {
+fn assert_ended_in_order(data: &Path) {
     let stages: Vec<String> = Stage::ALL[1..].iter().map(ToString::to_string).collect();
     let stages: Vec<&str> = stages.iter().map(String::as_str).collect();
     let director = log_of(data, "director");
     assert_eq!(
-        director.matches("is asked to stop").count(),
+        director.matches("stop of the realm requested").count(),
         1,
         "the second changed nothing: {director}"
     );
@@ -203,11 +206,11 @@ async fn migrated(data: &Path, others: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_realm_stops_in_the_documented_order_and_goes_on_where_it_stopped() {
+async fn a_realm_stops_in_the_documented_order_and_resumes() {
     if !are_built() {
         return;
     }
-    let _turn = turn().await;
+    let _permit = permit().await;
     let folder = tempfile::tempdir().expect("a folder for the realm");
     let data = folder.path();
     let mut realm = start(data).await;
@@ -218,7 +221,7 @@ async fn a_realm_stops_in_the_documented_order_and_goes_on_where_it_stopped() {
         assert!(status.success(), "{said}");
         assert!(said.trim_end().ends_with("stopped"), "{said}");
     }
-    let ended = within(STOPS, "all processes to end", async {
+    let ended = within(STOP_TIMEOUT, "all processes to end", async {
         while !realm.is_closing().await.expect("looked at") {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -229,7 +232,7 @@ async fn a_realm_stops_in_the_documented_order_and_goes_on_where_it_stopped() {
         .await
         .expect("the rest is stopped");
 
-    ended_in_order(data);
+    assert_ended_in_order(data);
 
     // Everything is folded, and the store shows that no owner is held.
     let said = verified(data, "whole once it is stopped").await;
@@ -243,19 +246,22 @@ async fn a_realm_stops_in_the_documented_order_and_goes_on_where_it_stopped() {
     let others = other_definitions(beside.path());
     migrated(data, &others).await;
 
-    tokio::time::sleep(STANDS).await;
+    tokio::time::sleep(DOWNTIME).await;
     let realm = start_with(&others, data).await;
     let director = log_of(data, "director");
-    assert!(director.contains("was stopped in order"), "{director}");
+    assert!(director.contains("was stopped cleanly"), "{director}");
     let begins = order_of(&director, &["service=\"base\"", "service=\"cell\"", "granted"]);
     let first = begins.iter().position(|word| *word == "granted").expect("granted");
     // A process that received no answer on a busy machine registers again.
-    assert!(first >= 4, "the start waits for two bases and two cells: {director}");
+    assert!(
+        first >= 4,
+        "the start does not wait for two bases and two cells: {director}"
+    );
     // SIGTERM to `annals up` has the same effect as the command.
     realm.close(|line| println!("{line}")).await.expect("stopped");
     let stood = began(&store(data)).await - before;
     assert!(
-        stood >= STANDS.as_millis() as u64,
+        stood >= DOWNTIME.as_millis() as u64,
         "game time has not passed while nothing ran: the realm counts {stood} ms less"
     );
     verified(data, "its whole past, under either definitions").await;
@@ -263,16 +269,16 @@ async fn a_realm_stops_in_the_documented_order_and_goes_on_where_it_stopped() {
     let (_, told) = run(tail.args(["log", "tail", "-n", "100000", "--data"]).arg(data)).await;
     assert!(
         !told.contains("property ") && told.contains("Monster"),
-        "every event is told in the words of its time"
+        "every event is printed with the names of its time"
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_that_hangs_is_named_and_goes_on_when_somebody_says_so() {
+async fn a_hanging_stop_is_reported_and_can_be_continued() {
     if !are_built() {
         return;
     }
-    let _turn = turn().await;
+    let _permit = permit().await;
     let folder = tempfile::tempdir().expect("a folder for the realm");
     let data = folder.path().join("realm");
     fs::create_dir_all(&data).expect("a folder for the realm");
@@ -285,7 +291,7 @@ async fn a_stop_that_hangs_is_named_and_goes_on_when_somebody_says_so() {
     let mut stopping = Stopping::new(bus, subjects);
     stopping.begin(Duration::ZERO).await.expect("the director answers");
     let waits = || log_of(&data, "director").contains("the stop hangs");
-    until(STOPS, "the hanging stage to be named", waits).await;
+    until(STOP_TIMEOUT, "the hanging stage to be named", waits).await;
     let director = log_of(&data, "director");
     let named = director
         .lines()
@@ -302,7 +308,7 @@ async fn a_stop_that_hangs_is_named_and_goes_on_when_somebody_says_so() {
         stopping.go_on().await.expect("the director answers");
     }
     within(
-        STOPS,
+        STOP_TIMEOUT,
         "the stop to come to its end",
         stopping.follow(|line| println!("{line}")),
     )

@@ -12,7 +12,7 @@ use rustls::{
 use crate::played::within;
 
 /// Maximum time until a server reacts.
-const SOON: Duration = Duration::from_secs(30);
+const REACTION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A connection with a stream.
 pub(crate) struct Stranger {
@@ -36,7 +36,9 @@ impl Stranger {
         let config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("TLS for QUIC")));
         let endpoint = quinn::Endpoint::client(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a socket");
         let connecting = endpoint.connect_with(config, to, "localhost").expect("an address");
-        let connection = within(SOON, "a handshake", connecting).await.expect("a connection");
+        let connection = within(REACTION_TIMEOUT, "a handshake", connecting)
+            .await
+            .expect("a connection");
         let (mut send, receive) = connection.open_bi().await.expect("a stream");
         send.write_all(bytes).await.expect("bytes can be sent");
         Self {
@@ -55,7 +57,7 @@ impl Stranger {
 
     /// The body of the next frame received.
     pub(crate) async fn next(&mut self) -> Vec<u8> {
-        within(SOON, "a frame", async {
+        within(REACTION_TIMEOUT, "a frame", async {
             loop {
                 if let Some(body) = self.buffer.next_frame().expect("frames are within their limit") {
                     return body.to_vec();
@@ -65,7 +67,7 @@ impl Stranger {
                     .read_chunk(64 << 10, true)
                     .await
                     .expect("the stream is open");
-                self.buffer.push(&chunk.expect("the stream goes on").bytes);
+                self.buffer.push(&chunk.expect("the stream continues").bytes);
             }
         })
         .await
@@ -73,9 +75,15 @@ impl Stranger {
 
     /// The reason with which the server closes the connection.
     pub(crate) async fn closed_for(&self) -> CloseReason {
-        match within(SOON, "the server to close the connection", self.connection.closed()).await {
+        match within(
+            REACTION_TIMEOUT,
+            "the server to close the connection",
+            self.connection.closed(),
+        )
+        .await
+        {
             ConnectionError::ApplicationClosed(close) => CloseReason::from_code(close.error_code.into_inner()),
-            other => panic!("the connection ended otherwise: {other}"),
+            other => panic!("unexpected end of the connection: {other}"),
         }
     }
 }

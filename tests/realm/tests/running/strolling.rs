@@ -7,7 +7,7 @@ use annals_ids::Hash;
 use serde_json::Value;
 use tokio::{process::Command, time::sleep};
 
-use crate::played::{are_built, binary, repository, run, turn};
+use crate::played::{are_built, binary, permit, repository, run};
 
 const REALM: &str = "strolled";
 
@@ -35,11 +35,11 @@ fn report(said: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bots_play_where_they_are_sent_and_say_what_they_saw() {
+async fn bots_play_in_a_live_realm_and_report_what_they_were_shown() {
     if !are_built() {
         return;
     }
-    let _turn = turn().await;
+    let _permit = permit().await;
     let folder = tempfile::tempdir().expect("a folder");
     let (files, world) = (folder.path().join("shown"), repository().join("defs"));
     let realm = Realm::start(RealmPlan::new(REALM, &world, &folder.path().join("realm"))).await;
@@ -71,7 +71,7 @@ async fn bots_play_where_they_are_sent_and_say_what_they_saw() {
     let (status, said) = run(&mut bots(&realm, Hash::ZERO, &files)).await;
     assert_eq!(status.code(), Some(1), "{said}");
     assert_eq!(report(&said)["has_played"], false);
-    assert!(said.contains("3 bots never got in"), "{said}");
+    assert!(said.contains("3 bots never logged in"), "{said}");
     assert_eq!(fs::read_dir(&files).expect("the folder is there").count(), 3);
     realm.stop().await.expect("it stops");
 }

@@ -19,7 +19,7 @@ use annals_host::{log_source::Source, nats::ServerCount, store, world::compile};
 use tokio::process::Command;
 
 use crate::{
-    played::{are_built, binary, repository, run, turn},
+    played::{are_built, binary, permit, repository, run},
     playing::Playing,
 };
 
@@ -33,7 +33,7 @@ const BOTS: usize = 4;
 const SHOWN: u64 = 60;
 
 /// Timeout of a run.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How a run ends.
 #[derive(Clone, Copy)]
@@ -84,8 +84,8 @@ impl Past {
             .await
             .unwrap_or_else(|error| panic!("{run}: {error}"));
         let mut playing = Playing::start(realm.login, &self.schema, BOTS, &self.shown(run));
-        let played = playing.are_shown(SHOWN, PATIENCE).await;
-        assert!(played, "{run}: not everybody plays: {}", playing.progress());
+        let played = playing.wait_until_shown(SHOWN, TIMEOUT).await;
+        assert!(played, "{run}: not all bots play: {}", playing.progress());
         match end {
             End::InOrder => realm.close(|_| ()).await.expect("it stops"),
             End::Killed => drop(realm),
@@ -118,14 +118,14 @@ impl Past {
     }
 
     /// Bots play in a realm that is started in this folder; it is then valid, and has what was shown in these runs.
-    async fn goes_on(&self, name: &str, has: &[&str]) {
+    async fn assert_continues(&self, name: &str, has: &[&str]) {
         let run = format!("{name}, again");
         self.play(name, &run, End::InOrder).await;
         let data = self.path(name);
         annals(&data, &["log", "verify"], 0).await;
         let realm = REALM.parse().expect("a name");
         let opened = store::open(&"embedded".parse().expect("a kind"), &data, &realm).await;
-        let source = Source::archive(opened.expect("nobody holds it"));
+        let source = Source::archive(opened.expect("the store is not in use"));
         for run in has.iter().copied().chain([run.as_str()]) {
             let checked = check(&self.shown(run), &source.store, &self.schema)
                 .await
@@ -161,9 +161,9 @@ async fn adopt(data: &Path, how: &[&str], code: i32) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_and_a_log_of_different_times_are_told_apart() {
+async fn a_store_and_log_mismatch_is_detected_with_one_server() {
     if are_built() {
-        let _turn = turn().await;
+        let _permit = permit().await;
         let past = Past::new(ServerCount::One);
         past.play("data", "ordered", End::InOrder).await;
         past.play("data", "killed", End::Killed).await;
@@ -181,7 +181,7 @@ async fn a_store_and_a_log_of_different_times_are_told_apart() {
         let without = past.mixed("killed", None);
         past.refused(&without, shorter).await;
         let foreign = past.mixed("newest", Some("other"));
-        past.refused(&foreign, "the log is another realm's").await;
+        past.refused(&foreign, "the log belongs to another realm").await;
         adopt(&foreign, &BY, 1).await;
 
         // A plan changes nothing.
@@ -191,7 +191,7 @@ async fn a_store_and_a_log_of_different_times_are_told_apart() {
         adopt(&adopted, &BY, 0).await;
         let nothing = adopt(&adopted, &BY, 1).await;
         assert!(nothing.contains("nothing to adopt"), "{nothing}");
-        past.goes_on("ordered with newest", &["ordered", "killed", "newest"])
+        past.assert_continues("ordered with newest", &["ordered", "killed", "newest"])
             .await;
         let tail = annals(&adopted, &["log", "tail", "-n", "100000"], 0).await;
         let adoptions = tail
@@ -202,26 +202,26 @@ async fn a_store_and_a_log_of_different_times_are_told_apart() {
         // Discarded batches are void; what the store has remains.
         let given_up = past.path("ordered with killed");
         adopt(&given_up, &[&BY[..], &["--discard"]].concat(), 0).await;
-        past.goes_on("ordered with killed", &["ordered"]).await;
+        past.assert_continues("ordered with killed", &["ordered"]).await;
 
         // If the logs were closed in order, the archive has all of them.
         past.mixed("newest", Some("ordered"));
-        past.goes_on("newest with ordered", &["ordered", "killed", "newest"])
+        past.assert_continues("newest with ordered", &["ordered", "killed", "newest"])
             .await;
         past.mixed("newest", None);
-        past.goes_on("newest with nothing", &["ordered", "killed", "newest"])
+        past.assert_continues("newest with nothing", &["ordered", "killed", "newest"])
             .await;
         // If they were not, an operator may accept the loss.
         adopt(&without, &BY, 1).await;
         adopt(&without, &[&BY[..], &["--discard"]].concat(), 0).await;
-        past.goes_on("killed with nothing", &["ordered"]).await;
+        past.assert_continues("killed with nothing", &["ordered"]).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn so_they_are_where_three_servers_keep_the_log() {
+async fn a_store_and_log_mismatch_is_detected_with_three_servers() {
     if are_built() {
-        let _turn = turn().await;
+        let _permit = permit().await;
         let past = Past::new(ServerCount::Three);
         past.play("data", "ordered", End::InOrder).await;
         past.play("data", "killed", End::Killed).await;
@@ -230,6 +230,7 @@ async fn so_they_are_where_three_servers_keep_the_log() {
         past.refused(&past.mixed("killed", None), "the log is older than the store")
             .await;
         adopt(&adopted, &BY, 0).await;
-        past.goes_on("ordered with killed", &["ordered", "killed"]).await;
+        past.assert_continues("ordered with killed", &["ordered", "killed"])
+            .await;
     }
 }

@@ -16,13 +16,13 @@ use annals_store::{
 };
 
 use crate::{
-    accounts::{Shown, are_what_the_ledger_said},
+    accounts::{Shown, assert_equal_to_ledger},
     hands::{Assets, Hand, TradeId, written},
     played::{Played, are_built},
 };
 
 /// Number of times a player logs in again to see the account.
-const RETURNS: usize = 3;
+const RELOGS: usize = 3;
 
 /// The base owner of an account.
 async fn home(realm: &Played, trader: u64) -> OwnerId {
@@ -44,13 +44,13 @@ async fn on_another_base(realm: &Played, first: &Hand) -> Hand {
     let base = home(realm, first.id()).await;
     let mut neighbours = Vec::new();
     for name in NAMES {
-        let hand = Hand::come(realm, name).await;
+        let hand = Hand::log_in(realm, name).await;
         if home(realm, hand.id()).await != base {
             return hand;
         }
         neighbours.push(hand);
     }
-    panic!("everybody comes to {base}");
+    panic!("all players were placed on {base}");
 }
 
 /// Both offer something, both accept, both receive it.
@@ -82,16 +82,16 @@ async fn accept_both(first: &Hand, second: &Hand, trade: TradeId, version: u64) 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_is_tried_nothing_is_gained_or_lost() {
+async fn no_exploit_duplicates_or_loses_assets() {
     if !are_built() {
         return;
     }
     let mut realm = Played::start(ServerCount::One, &[]).await;
-    let mut ann = Hand::come(&realm, "ann").await;
+    let mut ann = Hand::log_in(&realm, "ann").await;
     assert_eq!(ann.carried().coins, FIRST_COINS);
     assert_eq!(ann.carried().items.len(), FIRST_SWORDS as usize);
     let mut bob = on_another_base(&realm, &ann).await;
-    let mut eve = Hand::come(&realm, "eve").await;
+    let mut eve = Hand::log_in(&realm, "eve").await;
 
     // Abandoned, and checked again at the end.
     let forgotten = eve.propose(&bob).await;
@@ -127,25 +127,25 @@ async fn whatever_is_tried_nothing_is_gained_or_lost() {
     })
     .await;
     said("a trade whose time was over");
-    hold_what_they_held([&ann, &bob, &eve]);
-    realm.knows_what_it_holds(3).await;
+    assert_conserved([&ann, &bob, &eve]);
+    realm.wait_for_holdings(3).await;
     let mut shown = [&ann, &bob, &eve].map(|hand| hand.look().views.clone()).concat();
     for hand in [ann, bob] {
         hand.leave().await;
     }
     // On a busy machine the second in which an avatar is chosen may end before the ledger's notice arrives.
-    for _ in 0..RETURNS {
+    for _ in 0..RELOGS {
         eve = eve.relog(&realm).await;
         shown.extend(eve.look().views.clone());
     }
     eve.leave().await;
-    realm.plays_on("all of it").await;
-    accounts_were_shown(&realm, &shown).await;
-    realm.prove().await;
+    realm.assert_playing("all of it").await;
+    assert_account_views_match(&realm, &shown).await;
+    realm.stop_and_verify().await;
 }
 
 /// Together they have what they began with, and each item once.
-fn hold_what_they_held(hands: [&Hand; 3]) {
+fn assert_conserved(hands: [&Hand; 3]) {
     let coins: u64 = hands.map(|hand| hand.carried().coins).iter().sum();
     assert_eq!(coins, 3 * FIRST_COINS);
     let mut items: Vec<u64> = hands
@@ -162,15 +162,15 @@ fn hold_what_they_held(hands: [&Hand; 3]) {
 }
 
 /// The account views shown while avatars were chosen match the ledger.
-async fn accounts_were_shown(realm: &Played, shown: &[Shown]) {
+async fn assert_account_views_match(realm: &Played, shown: &[Shown]) {
     let (_, _, store) = realm.bus();
-    let coins = are_what_the_ledger_said(&realm.schema, &store, shown).await;
-    assert!(coins.iter().any(|seen| *seen > 0), "nobody saw a coin: {shown:?}");
+    let coins = assert_equal_to_ledger(&realm.schema, &store, shown).await;
+    assert!(coins.iter().any(|seen| *seen > 0), "no view showed a coin: {shown:?}");
     println!("{} values of accounts shown, each as the ledger said", shown.len());
 }
 
 fn said(what: &str) {
-    println!("{what}: nothing gained, nothing lost");
+    println!("{what}: assets conserved");
 }
 
 /// An acceptance does not cover later additions or withdrawals.
@@ -182,10 +182,12 @@ async fn changed_after_acceptance(ann: &Hand, bob: &Hand) {
     bob.until("for both offers", |hand| hand.tables[&trade].version == 2)
         .await;
     bob.accept(trade, 2);
-    ann.until("for the other to accept", |hand| hand.tables[&trade].they_accepted)
-        .await;
+    ann.until("for the other player to accept", |hand| {
+        hand.tables[&trade].they_accepted
+    })
+    .await;
     // The sword is withdrawn, counting on the other's earlier acceptance, which is void.
-    ann.wish("withdraw", &[written(trade), Assets::item(before.items[0]).value()]);
+    ann.send_call("withdraw", &[written(trade), Assets::item(before.items[0]).value()]);
     ann.accept(trade, 2);
     ann.until("to have its sword back", |hand| hand.carried().items == before.items)
         .await;
@@ -196,7 +198,7 @@ async fn changed_after_acceptance(ann: &Hand, bob: &Hand) {
         (0, false, false),
         "{table:?}"
     );
-    ann.wish("cancelTrade", &[written(trade)]);
+    ann.send_call("cancelTrade", &[written(trade)]);
     for (hand, before) in [(ann, before), (bob, theirs)] {
         hand.until("for the end of the trade", |hand| {
             hand.tables[&trade].stage == 2 && *hand.carried() == before
@@ -214,7 +216,7 @@ async fn double_click(ann: &Hand, bob: &Hand) {
         ann.offer(trade, &Assets::item(sword));
     }
     let id = bob.id();
-    ann.wish("give", &[Value::UInt(id), Assets::item(sword).value()]);
+    ann.send_call("give", &[Value::UInt(id), Assets::item(sword).value()]);
     ann.until("for three answers", |hand| hand.refusals() >= 3).await;
     for hand in [ann, bob] {
         hand.until("for one offer", |hand| hand.tables[&trade].version == 1)
@@ -231,7 +233,7 @@ async fn double_click(ann: &Hand, bob: &Hand) {
     assert_eq!(bob.carried().items.len(), theirs.items.len() + 1);
     // It is given back, for the next test.
     let id = ann.id();
-    bob.wish("give", &[Value::UInt(id), Assets::item(sword).value()]);
+    bob.send_call("give", &[Value::UInt(id), Assets::item(sword).value()]);
     ann.until("for its sword", |hand| hand.carried().items == before.items)
         .await;
     bob.until("for its sword to leave", |hand| *hand.carried() == theirs)
@@ -248,29 +250,29 @@ async fn spoofed(eve: &Hand, ann: &Hand, bob: &Hand) {
         .await;
     let refused = eve.refusals();
     eve.offer(trade, &Assets::coins(1));
-    eve.wish("withdraw", &[written(trade), Assets::item(sword).value()]);
+    eve.send_call("withdraw", &[written(trade), Assets::item(sword).value()]);
     eve.accept(trade, 1);
-    eve.wish("cancelTrade", &[written(trade)]);
+    eve.send_call("cancelTrade", &[written(trade)]);
     let own = eve.id();
-    eve.wish("give", &[Value::UInt(own), Assets::coins(1).value()]);
+    eve.send_call("give", &[Value::UInt(own), Assets::coins(1).value()]);
     let id = bob.id();
-    eve.wish("give", &[Value::UInt(id), Assets::item(sword).value()]);
-    eve.wish("give", &[Value::UInt(id), Assets::coins(u64::MAX).value()]);
-    eve.wish("give", &[Value::UInt(u64::MAX), Assets::coins(1).value()]);
-    eve.wish("give", &[Value::UInt(id), Assets::default().value()]);
-    eve.wish("wear", &[Assets::item(sword).value()]);
+    eve.send_call("give", &[Value::UInt(id), Assets::item(sword).value()]);
+    eve.send_call("give", &[Value::UInt(id), Assets::coins(u64::MAX).value()]);
+    eve.send_call("give", &[Value::UInt(u64::MAX), Assets::coins(1).value()]);
+    eve.send_call("give", &[Value::UInt(id), Assets::default().value()]);
+    eve.send_call("wear", &[Assets::item(sword).value()]);
     // A trade number that cannot exist.
-    eve.wish("cancelTrade", &[written((trade.0, u64::MAX))]);
-    eve.until("to be refused everything", |hand| hand.refusals() == refused + 11)
+    eve.send_call("cancelTrade", &[written((trade.0, u64::MAX))]);
+    eve.until("for refusals of all requests", |hand| hand.refusals() == refused + 11)
         .await;
     // The partner cannot withdraw another's assets from the table either.
-    bob.wish("withdraw", &[written(trade), Assets::item(sword).value()]);
+    bob.send_call("withdraw", &[written(trade), Assets::item(sword).value()]);
     bob.settle().await;
     assert_eq!((bob.table(trade).stage, bob.table(trade).version), (0, 1));
     assert_eq!(bob.table(trade).theirs, Assets::item(sword));
-    ann.wish("cancelTrade", &[written(trade)]);
+    ann.send_call("cancelTrade", &[written(trade)]);
     for (hand, before) in [eve, ann, bob].into_iter().zip(before) {
-        hand.until("to hold what it held", |hand| *hand.carried() == before)
+        hand.until("for unchanged holdings", |hand| *hand.carried() == before)
             .await;
     }
 }
@@ -280,17 +282,17 @@ async fn container_swap(realm: &Played, ann: Hand) -> Hand {
     let before = ann.carried();
     let sword = before.items[0];
     for _ in 0..5 {
-        ann.wish("wear", &[Assets::item(sword).value()]);
-        ann.wish("takeOff", &[Assets::item(sword).value()]);
+        ann.send_call("wear", &[Assets::item(sword).value()]);
+        ann.send_call("takeOff", &[Assets::item(sword).value()]);
         // The same from the wrong container.
-        ann.wish("takeOff", &[Assets::item(sword).value()]);
+        ann.send_call("takeOff", &[Assets::item(sword).value()]);
     }
-    ann.wish("wear", &[Assets::item(sword).value()]);
+    ann.send_call("wear", &[Assets::item(sword).value()]);
     let ann = ann.relog(realm).await;
     ann.until("to wear its sword", |hand| hand.worn == Assets::item(sword))
         .await;
     assert_eq!(ann.carried().items.len() + 1, before.items.len());
-    ann.wish("takeOff", &[Assets::item(sword).value()]);
+    ann.send_call("takeOff", &[Assets::item(sword).value()]);
     ann.until("to carry it again", |hand| *hand.carried() == before).await;
     ann
 }
@@ -305,13 +307,13 @@ async fn partner_away(realm: &Played, ann: &Hand, bob: Hand) -> Hand {
     let name = bob.leave().await;
     ann.offer(trade, &Assets::coins(4));
     // Assets can be given to an offline player too.
-    ann.wish("give", &[Value::UInt(id), Assets::coins(1).value()]);
+    ann.send_call("give", &[Value::UInt(id), Assets::coins(1).value()]);
     ann.until("for both offers", |hand| hand.tables[&trade].version == 2)
         .await;
     ann.accept(trade, 2);
     ann.until("for its acceptance", |hand| hand.tables[&trade].accepted)
         .await;
-    let bob = Hand::come(realm, name).await;
+    let bob = Hand::log_in(realm, name).await;
     bob.until("to be shown the trade", |hand| {
         hand.tables.get(&trade).is_some_and(|table| table.they_accepted)
     })
@@ -348,7 +350,10 @@ async fn across_a_boundary(realm: &Played, ann: &Hand, bob: &Hand) {
         assert_eq!(hand.carried().coins, before);
     }
     let (_, _, store) = realm.bus();
-    assert!(was_handed_over(&store, avatar).await, "it never came to the other cell");
+    assert!(
+        was_handed_over(&store, avatar).await,
+        "it was never handed over to the other cell"
+    );
 }
 
 /// Whether an avatar's cell part was handed over.
@@ -386,7 +391,7 @@ async fn base_killed(realm: &mut Played, ann: &Hand, bob: &Hand) {
     for name in bases {
         assert!(realm.realm.start_again(name).expect("it starts"));
     }
-    realm.plays_on("all bases were killed").await;
+    realm.assert_playing("all bases were killed").await;
     ann.until("for both offers", |hand| hand.tables[&trade].version == 2)
         .await;
     ann.accept(trade, 2);
@@ -398,7 +403,7 @@ async fn base_killed(realm: &mut Played, ann: &Hand, bob: &Hand) {
         .await;
     assert!(!ann.carried().items.contains(&taken));
     let id = ann.id();
-    bob.wish("give", &[Value::UInt(id), Assets::item(taken).value()]);
+    bob.send_call("give", &[Value::UInt(id), Assets::item(taken).value()]);
     ann.until("for its sword", |hand| hand.carried().items == before.items)
         .await;
     bob.until("for its sword to leave", |hand| hand.carried().items == theirs.items)
@@ -425,7 +430,7 @@ async fn all_killed(realm: &mut Played, ann: &Hand, bob: &Hand) {
     for name in all {
         assert!(realm.realm.start_again(name).expect("it starts"));
     }
-    realm.plays_on("bases and store were killed").await;
+    realm.assert_playing("bases and store were killed").await;
     ann.until("for the coins, and to be without the sword", |hand| {
         let held = hand.carried();
         held.coins == before.coins + 9 && !held.items.contains(&sword)
@@ -438,10 +443,10 @@ async fn all_killed(realm: &mut Played, ann: &Hand, bob: &Hand) {
     .await;
     // All of it is given back, for the next test.
     let (to_ann, to_bob) = (ann.id(), bob.id());
-    bob.wish("give", &[Value::UInt(to_ann), Assets::item(sword).value()]);
-    ann.wish("give", &[Value::UInt(to_bob), Assets::coins(9).value()]);
+    bob.send_call("give", &[Value::UInt(to_ann), Assets::item(sword).value()]);
+    ann.send_call("give", &[Value::UInt(to_bob), Assets::coins(9).value()]);
     for (hand, before) in [(ann, before), (bob, theirs)] {
-        hand.until("to hold what it held", |hand| *hand.carried() == before)
+        hand.until("for unchanged holdings", |hand| *hand.carried() == before)
             .await;
     }
 }
@@ -452,12 +457,12 @@ async fn db_killed(realm: &mut Played, ann: &Hand, bob: Hand) -> Hand {
     let id = ann.id();
     assert!(realm.realm.kill("db").expect("it can be killed"));
     for _ in 0..2 {
-        bob.wish("give", &[Value::UInt(id), Assets::coins(5).value()]);
+        bob.send_call("give", &[Value::UInt(id), Assets::coins(5).value()]);
     }
     let name = bob.leave().await;
     assert!(realm.realm.start_again("db").expect("it starts"));
-    realm.plays_on("a store that was killed").await;
-    let bob = Hand::come(realm, name).await;
+    realm.assert_playing("a store that was killed").await;
+    let bob = Hand::log_in(realm, name).await;
     ann.until("for both gifts", |hand| hand.carried().coins == before + 10)
         .await;
     bob.until("for both to have left", |hand| hand.carried().coins == theirs - 10)

@@ -37,46 +37,52 @@ const VISITS: usize = 5;
 /// Maximum memory of a login process after so many log-ins, MiB: two buffers of 19 MiB for hashing, and the rest. The
 /// pages of its program are not counted, of which a development build has many; the bench measures all memory of a
 /// release build.
-const HELD: u64 = 50;
+const MEMORY_LIMIT: u64 = 50;
 
 /// Timeout of every step, on a machine that is busy with tests.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Time for which two clients of one account are observed for repeated displacement.
-const PEACE: Duration = Duration::from_secs(4);
+const OBSERVATION: Duration = Duration::from_secs(4);
 
 /// Maximum additional time of a log-in during a take-over of its base, compared with a resumed session: the longest
 /// pause between two attempts, plus the delay of a busy machine.
-const LATER: Duration = Duration::from_secs(20);
+const MAX_DELAY: Duration = Duration::from_secs(20);
 
 /// Polling interval.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn players_come_and_go_and_nobody_is_locked_out() {
+async fn frequent_log_ins_lock_no_account() {
     if !are_built() {
         return;
     }
     let mut realm = Played::start(ServerCount::One, &[]).await;
-    let visitors = quick_visits(&realm).await;
-    realm.plays_on("quick visits").await;
+    let visitors = short_visits(&realm).await;
+    realm.assert_playing("quick visits").await;
     one_account_twice(&realm).await;
-    realm.plays_on("two clients of one account").await;
+    realm.assert_playing("two clients of one account").await;
     one_account_once(&realm).await;
-    realm.plays_on("a log-in that was refused").await;
-    given_while_logging_off(&realm).await;
-    realm.plays_on("gifts to and from players who log off").await;
+    realm.assert_playing("a log-in that was refused").await;
+    gift_during_log_off(&realm).await;
+    realm.assert_playing("gifts to and from players who log off").await;
     log_in_during_a_take_over(&mut realm).await;
-    realm.plays_on("log-ins during a take-over").await;
-    have_left(&realm, &visitors).await;
-    realm.prove().await;
+    realm.assert_playing("log-ins during a take-over").await;
+    assert_all_left(&realm, &visitors).await;
+    realm.stop_and_verify().await;
 }
 
 /// Address of the login service, and its certificate hash.
-type Door = (SocketAddr, Hash);
+type LoginAddress = (SocketAddr, Hash);
 
 /// A client that logs in at this address.
-fn client(realm: &Played, (login, certificate): Door, endpoint: &quinn::Endpoint, name: &str, seed: usize) -> Client {
+fn client(
+    realm: &Played,
+    (login, certificate): LoginAddress,
+    endpoint: &quinn::Endpoint,
+    name: &str,
+    seed: usize,
+) -> Client {
     let config = Config {
         login,
         trust: Trust::Pinned(certificate),
@@ -104,8 +110,8 @@ async fn end_of(client: &mut Client) -> EndReason {
 }
 
 /// Memory of a process in MiB, without the pages of its program.
-fn held(process: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("Linux tells of a process that runs");
+fn memory_of(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("/proc describes a running process");
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kib: u64 = line
         .and_then(|line| line.split_whitespace().next()?.parse().ok())
@@ -140,7 +146,7 @@ async fn is_checked_out(store: &Store, entity: DatabaseId) -> bool {
 }
 
 /// Players that log in and leave, in three ways: nothing of them is stored but their accounts, which are returned.
-async fn quick_visits(realm: &Played) -> BTreeSet<DatabaseId> {
+async fn short_visits(realm: &Played) -> BTreeSet<DatabaseId> {
     let (_, _, store) = realm.bus();
     let before = stored(&store).await;
     let login = realm.realm.members().find(|(name, _)| *name == "login");
@@ -171,12 +177,12 @@ async fn quick_visits(realm: &Played) -> BTreeSet<DatabaseId> {
     println!(
         "{visits} visits in {:.1} s; login holds {} MiB",
         began.elapsed().as_secs_f32(),
-        held(login)
+        memory_of(login)
     );
     assert!(
-        held(login) < HELD,
+        memory_of(login) < MEMORY_LIMIT,
         "login holds {} MiB after {visits} log-ins",
-        held(login)
+        memory_of(login)
     );
     let mut accounts = BTreeSet::new();
     for visitor in 0..VISITORS {
@@ -190,12 +196,12 @@ async fn quick_visits(realm: &Played) -> BTreeSet<DatabaseId> {
 }
 
 /// Checks that no visitor is still active, including those that did not log off.
-async fn have_left(realm: &Played, visitors: &BTreeSet<DatabaseId>) {
+async fn assert_all_left(realm: &Played, visitors: &BTreeSet<DatabaseId>) {
     let (_, _, store) = realm.bus();
     for visitor in visitors {
-        within(PATIENCE, "a visitor's life to end", async {
+        within(TIMEOUT, "a visitor's activation to end", async {
             while is_checked_out(&store, *visitor).await {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         })
         .await;
@@ -215,8 +221,8 @@ async fn one_account_twice(realm: &Played) {
         end.to_string(),
         "the connection was closed: the account logged in elsewhere"
     );
-    assert!(first.next().await.is_none(), "it does nothing any more");
-    let playing = tokio::time::timeout(PEACE, async {
+    assert!(first.next().await.is_none(), "an ended client has no events");
+    let playing = tokio::time::timeout(OBSERVATION, async {
         while let Some(event) = second.next().await {
             assert!(!matches!(event, Event::Lost(_) | Event::Ended(_)), "{event:?}");
         }
@@ -243,7 +249,7 @@ async fn one_account_once(realm: &Played) {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let process = Child::spawn(command).expect("it starts");
-    let door = door(folder.path()).await;
+    let door = login_address(folder.path()).await;
     let endpoint = client_endpoint(door.0).expect("a socket");
     let mut first = client(realm, door, &endpoint, "hermit", 1);
     connected(&mut first).await;
@@ -261,25 +267,25 @@ async fn one_account_once(realm: &Played) {
 }
 
 /// Address of the login process with this folder.
-async fn door(folder: &Path) -> Door {
+async fn login_address(folder: &Path) -> LoginAddress {
     let path = folder.join("login.address");
     let read = || {
         let text = fs::read_to_string(&path).ok()?;
         let (address, certificate) = text.trim().split_once(' ')?;
         Some((address.parse().ok()?, certificate.parse().ok()?))
     };
-    until(PATIENCE, "a login to listen", || read().is_some()).await;
+    until(TIMEOUT, "a login to listen", || read().is_some()).await;
     read().expect("it was waited for")
 }
 
 /// Coins are given to a player that is logging off, and by one: each arrives once.
-async fn given_while_logging_off(realm: &Played) {
+async fn gift_during_log_off(realm: &Played) {
     const ROUNDS: u64 = 5;
-    let stays = Hand::come(realm, "greta").await;
-    let mut goes = Hand::come(realm, "gunnar").await;
+    let stays = Hand::log_in(realm, "greta").await;
+    let mut goes = Hand::log_in(realm, "gunnar").await;
     let (id, other) = (stays.id(), goes.id());
     let (before, theirs) = (stays.carried().coins, goes.carried().coins);
-    let give = |hand: &Hand, to| hand.wish("give", &[Value::UInt(to), Assets::coins(1).value()]);
+    let give = |hand: &Hand, to| hand.send_call("give", &[Value::UInt(to), Assets::coins(1).value()]);
     for round in 1..=ROUNDS {
         give(&stays, other);
         give(&goes, id);
@@ -288,7 +294,7 @@ async fn given_while_logging_off(realm: &Played) {
         give(&goes, id);
         let name = goes.leave().await;
         give(&stays, other);
-        goes = Hand::come(realm, name).await;
+        goes = Hand::log_in(realm, name).await;
         goes.until("for what it gave and got", |hand| hand.carried().coins == theirs)
             .await;
         stays
@@ -303,7 +309,7 @@ async fn given_while_logging_off(realm: &Played) {
 /// All bases crash. Playing clients resume; a client that logs in at once, to an account that was active there with or
 /// without a client, is admitted about as soon.
 async fn log_in_during_a_take_over(realm: &mut Played) {
-    let resumes = Hand::come(realm, "rita").await;
+    let resumes = Hand::log_in(realm, "rita").await;
     let (door, schema) = (realm.realm.login, realm.schema.clone());
     let endpoint = client_endpoint(door.0).expect("a socket");
     // The machine of this client is lost together with the bases.
@@ -351,7 +357,7 @@ async fn log_in_during_a_take_over(realm: &mut Played) {
             recovery.as_secs_f32()
         );
         assert!(
-            took < recovery + LATER,
+            took < recovery + MAX_DELAY,
             "locked out for {took:?}; the recovery took {recovery:?}"
         );
     }

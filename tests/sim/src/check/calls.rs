@@ -84,7 +84,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
         .values()
         .filter(|state| !state.departing.is_empty() || !state.estates.is_empty())
     {
-        wrong.push(format!("owner {} has not come to rest", state.owner));
+        wrong.push(format!("owner {} has not become idle", state.owner));
     }
     wrong
 }

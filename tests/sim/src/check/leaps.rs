@@ -23,7 +23,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
         if image.type_id == entity_type.id && image.properties.get(&leaps) != Some(&wished) {
             let told = image.properties.get(&leaps);
             wrong.push(format!(
-                "entity {entity} wanted to leap {wished} times, and was told of {told:?}"
+                "entity {entity} requested {wished} teleports and received the results {told:?}"
             ));
         }
         if !image

@@ -103,7 +103,7 @@ fn told_once(archive: &Archive, wrong: &mut Vec<String>) {
         let lives = lives(archive).any(|(living, _, _)| living == entity);
         if calls != 1 || records > 1 || (lives && records == 0) {
             wrong.push(format!(
-                "entity {entity} was told the same {calls} times and recorded it {records} times"
+                "entity {entity} received a notice {calls} times and recorded it {records} times"
             ));
         }
     }
@@ -191,7 +191,7 @@ impl Wealth {
 fn known(archive: &Archive, wealth: &Wealth, wrong: &mut Vec<String>) {
     for (entity, database, view) in lives(archive) {
         let Some(holdings) = &view.holdings else {
-            wrong.push(format!("entity {entity} was never told what it holds"));
+            wrong.push(format!("entity {entity} never received its holdings"));
             continue;
         };
         if !view.orders.is_empty() {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_doubled_or_lost_is_found() {
+    fn duplicated_and_lost_assets_are_found() {
         let (one, other) = (Holder::Stored(DatabaseId(1)), Holder::Stored(DatabaseId(2)));
         let made = entry(1, &[(Holder::World, -5), (one, 5)], &[(Holder::World, one)]);
         let given = entry(2, &[(one, -5), (other, 5)], &[(one, other)]);
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(
             wrong(std::slice::from_ref(&given)),
             2,
-            "units and an item that nobody made"
+            "units and an item without a creation"
         );
         assert_eq!(wrong(&[made.clone(), given.clone(), given]), 2, "given twice");
         assert_eq!(wrong(&[made.clone(), made.clone()]), 1, "an item is made once");

@@ -49,7 +49,9 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
                 ));
             }
             if life.before.is_some() && life.ended.is_none() {
-                wrong.push(format!("entity {database} of the database: life {nth} never ended"));
+                wrong.push(format!(
+                    "entity {database} of the database: activation {nth} never ended"
+                ));
             }
         }
     }

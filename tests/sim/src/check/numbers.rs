@@ -83,7 +83,7 @@ fn taken_before_made(archive: &Archive, put_back: bool) -> Vec<String> {
     for (owner, batch, link, call) in early {
         if !made.contains(&(link, call)) {
             wrong.push(format!(
-                "batch {batch} of owner {owner} took call {call} on {link}, which nobody made"
+                "batch {batch} of owner {owner} took call {call} on {link}, which was never sent"
             ));
         } else if !put_back {
             wrong.push(format!(

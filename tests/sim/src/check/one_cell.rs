@@ -15,7 +15,7 @@ use annals_client::Event;
 use annals_def::{EntityType, Value};
 use annals_event::Body;
 use annals_ids::{EntityId, Hash, HistoryNumber, MemberId, Part};
-use annals_node::{Eyes, Showing};
+use annals_node::{Showing, Viewer};
 use annals_wire::client::property_hash;
 
 use crate::{
@@ -128,14 +128,14 @@ impl Follower<'_> {
 
     /// Checks that no event between the two numbers is visible to the client.
     fn expect_nothing(&mut self, entity: EntityId, between: Range<u64>, when: &str) {
-        let eyes = if self.own == Some(entity) {
-            Eyes::Own
+        let viewer = if self.own == Some(entity) {
+            Viewer::Own
         } else {
-            Eyes::Others
+            Viewer::Others
         };
         let showing = self
             .type_of(entity)
-            .and_then(|found| Showing::new(&self.world.schema, entity, found.id, eyes));
+            .and_then(|found| Showing::new(&self.world.schema, entity, found.id, viewer));
         let (Some(showing), Some(history)) = (showing, self.archive.histories.get(&(entity, Part::Cell))) else {
             return;
         };
@@ -160,7 +160,8 @@ impl Follower<'_> {
     /// Checks that the whole state equals the history folded up to that number.
     fn compare(&mut self, entity: EntityId, upto: HistoryNumber, told: &[(MemberId, Hash)]) {
         let (Some(entity_type), Some(held)) = (self.type_of(entity), self.state(entity, upto)) else {
-            self.wrong.push(format!("is given entity {entity}, which nobody made"));
+            self.wrong
+                .push(format!("is given entity {entity}, which was never created"));
             return;
         };
         let told: BTreeMap<MemberId, Hash> = told.iter().copied().collect();

@@ -35,7 +35,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     }
     unsettled(archive, &places, &mut wrong);
     if world.clients.iter().all(|client| client.told.is_empty()) {
-        wrong.push("nobody was ever shown anything: the run tests nothing".to_owned());
+        wrong.push("no event was shown: the run tests nothing".to_owned());
     }
     wrong
 }

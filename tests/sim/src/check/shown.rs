@@ -61,7 +61,7 @@ fn same(
         Part::Base => world.schema.type_named("Avatar").map(|found| found.id),
     };
     let entity_type = type_id.and_then(|type_id| world.schema.entity_type(type_id));
-    let entity_type = entity_type.ok_or("nobody made it")?;
+    let entity_type = entity_type.ok_or("it was never created")?;
     match (&showing.what, &event.body) {
         (What::Changed { property, change, .. }, Body::Changed { member, change: logged }) => {
             let logged = logged.change();

@@ -16,7 +16,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let mut wrong = owners(world, archive, &logged);
     for (number, client) in world.clients.iter().enumerate() {
         let aged = aged(&client.told).into_iter();
-        wrong.extend(aged.map(|what| format!("client {number} was told {what}")));
+        wrong.extend(aged.map(|what| format!("client {number} received {what}")));
         let Some((space, data)) = client
             .core
             .view(annals_ids::Part::Cell)

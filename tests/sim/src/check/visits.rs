@@ -17,7 +17,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     for (number, client) in world.clients.iter().enumerate() {
         match client.ended {
             None if client.core.is_playing() => playing.entry(client.account).or_default().push(number),
-            None => wrong.push(format!("client {number} of account {} is not let in", client.account)),
+            None => wrong.push(format!("client {number} of account {} is not admitted", client.account)),
             Some(reason) if is_sound(reason) => {}
             Some(reason) => wrong.push(format!("client {number} has ended: {reason}")),
         }
@@ -64,7 +64,7 @@ fn left_behind(world: &World, archive: &Archive, played: &[EntityId]) -> Vec<Str
     left.map(|(state, entity, _)| {
         let part = state.part().unwrap_or(Part::Base);
         format!(
-            "the {part} part of entity {entity} lives on owner {}, and nobody plays it",
+            "the {part} part of entity {entity} is on owner {} without a client",
             state.owner
         )
     })

@@ -197,11 +197,11 @@ impl World {
         let account = self.clients[client].account;
         match self.roll() % 6 {
             0 | 1 => {
-                self.note(format_args!("client {client} takes its leave"));
+                self.note(format_args!("client {client} logs off"));
                 self.clients[client].core.leave();
             }
             2 => {
-                self.note(format_args!("client {client} vanishes"));
+                self.note(format_args!("client {client} disappears"));
                 if let Some(connection) = self.clients[client].connection.take() {
                     let noticed = self.between(1_000, 5_000_000);
                     self.after(noticed, Step::Hangup { connection });

@@ -120,8 +120,7 @@ impl World {
         };
         match immediate(stopped.grants.beat()) {
             Ok(()) if self.director.is_some() => {
-                self.broken
-                    .push("a director that had been succeeded went on leading".to_owned());
+                self.broken.push("a superseded director continued to lead".to_owned());
             }
             Ok(()) => {
                 self.director = Some(stopped);
@@ -140,7 +139,7 @@ impl World {
             self.director = Some(director);
             self.after(self.plan.shape.beat_us, Step::Direct);
         } else {
-            self.note("the store does not answer the director, which stands back");
+            self.note("the store does not answer the director, which steps down");
             self.after(LEAD_AGAIN, Step::StartDirector);
         }
     }

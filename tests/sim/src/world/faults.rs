@@ -78,14 +78,14 @@ impl World {
             Blow::ClockJump => self.jump(dice),
             Blow::CrashDirector => {
                 self.director.take()?;
-                self.note("the director dies");
+                self.note("the director crashes");
                 self.after(between((100_000, 4_000_000), dice), Step::StartDirector);
                 Some(())
             }
             Blow::PauseDirector => self.pause_director(dice),
             Blow::CrashDb => {
                 self.db.take()?;
-                self.note("db dies");
+                self.note("db crashes");
                 self.after(between((100_000, 3_000_000), dice), Step::StartDb);
                 Some(())
             }
@@ -101,13 +101,13 @@ impl World {
             }
             Blow::LogAway => {
                 let length = between(OUTAGE, dice);
-                self.note(format_args!("the log is away for {} ms", length / 1_000));
+                self.note(format_args!("the log is unavailable for {} ms", length / 1_000));
                 self.log_away = self.log_away.max(self.ending(length));
                 Some(())
             }
             Blow::StoreAway => {
                 let length = between(SPELL, dice);
-                self.note(format_args!("the store is away for {} ms", length / 1_000));
+                self.note(format_args!("the store is unavailable for {} ms", length / 1_000));
                 self.send_store_away(self.ending(length));
                 Some(())
             }
@@ -139,7 +139,7 @@ impl World {
     }
 
     fn end(&mut self, process: ProcessId, service: Service, dice: &mut Dice<'_>) -> Option<()> {
-        self.note(format_args!("{service:?} process {process} dies"));
+        self.note(format_args!("{service:?} process {process} crashes"));
         self.processes.remove(&process)?;
         let broken: Vec<_> = self
             .connections
@@ -180,7 +180,7 @@ impl World {
     fn pause(&mut self, dice: &mut Dice<'_>) -> Option<()> {
         let process = self.any_process(None, dice)?;
         let length = between(PAUSE, dice);
-        self.note(format_args!("process {process} stops for {} ms", length / 1_000));
+        self.note(format_args!("process {process} is paused for {} ms", length / 1_000));
         let until = self.now + length;
         self.processes.get_mut(&process)?.paused = Some(until);
         self.after(length, Step::Resume { process });
@@ -191,7 +191,7 @@ impl World {
         let process = self.any_process(None, dice)?;
         let length = between(CUT, dice);
         self.note(format_args!(
-            "process {process} is cut off from {from} for {} ms",
+            "process {process} is partitioned from {from} for {} ms",
             length / 1_000
         ));
         self.cut(process, cut, length);
@@ -215,7 +215,7 @@ impl World {
         }
         self.stopped_director = Some(self.director.take()?);
         let (length, successor) = (between(PAUSE, dice), between((100_000, 3_000_000), dice));
-        self.note(format_args!("the director stops for {} ms", length / 1_000));
+        self.note(format_args!("the director is paused for {} ms", length / 1_000));
         self.after(successor, Step::StartDirector);
         self.after(length, Step::ResumeDirector);
         Some(())
@@ -227,7 +227,7 @@ impl World {
         }
         self.stopped_db = Some(self.db.take()?);
         let (length, successor) = (between(PAUSE, dice), between((100_000, 3_000_000), dice));
-        self.note(format_args!("db stops for {} ms", length / 1_000));
+        self.note(format_args!("db is paused for {} ms", length / 1_000));
         self.after(successor, Step::StartDb);
         self.after(length, Step::ResumeDb);
         Some(())
@@ -291,7 +291,7 @@ impl World {
         ));
         if self.may_lose() && unsynced > 0 {
             let lost = self.stream.lose_tail(usize::try_from(unsynced).ok()?);
-            self.note(format_args!("what was not synced is gone, of owners {lost:?}"));
+            self.note(format_args!("unsynced messages of owners {lost:?} are lost"));
             self.heal();
         }
         self.stream.tear();

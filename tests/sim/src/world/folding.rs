@@ -67,9 +67,7 @@ impl World {
         while stopped.folder.has_work() {
             match immediate(stopped.folder.commit()) {
                 Ok(folded) if folded.cursors.is_empty() => break,
-                Ok(_) => self
-                    .broken
-                    .push("a db that had been succeeded went on folding".to_owned()),
+                Ok(_) => self.broken.push("a superseded db continued to fold".to_owned()),
                 Err(_) => break,
             }
         }
@@ -84,7 +82,7 @@ impl World {
                 Err(error) => {
                     let is_superseded = matches!(error, FoldError::Superseded { .. });
                     assert!(is_superseded || self.is_store_troubled(), "db cannot fold: {error}");
-                    self.note(format_args!("db begins anew: {error}"));
+                    self.note(format_args!("db restarts: {error}"));
                     self.after(BEGIN_AGAIN, Step::StartDb);
                     return;
                 }
@@ -176,6 +174,6 @@ impl World {
 
     /// The simulated faults stay within the protocol, so an alarm is a defect.
     fn judge_alarm(&self, alarm: &Alarm) {
-        panic!("seed {}: db raised an alarm that no fault explains: {alarm}", self.seed);
+        panic!("seed {}: db raised an unexplained alarm: {alarm}", self.seed);
     }
 }

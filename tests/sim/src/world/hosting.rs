@@ -382,7 +382,7 @@ impl World {
 
     pub(super) fn deliver(&mut self, from: ProcessId, to: OwnerId, bytes: &[u8]) {
         let Ok(envelope) = Envelope::decode(bytes) else {
-            panic!("seed {}: an envelope does not come back", self.seed)
+            panic!("seed {}: an envelope does not round-trip", self.seed)
         };
         let holds: Vec<Hold> = self
             .processes

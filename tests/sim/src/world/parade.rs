@@ -320,7 +320,7 @@ impl World {
                     entity,
                     upto,
                     ..
-                } if before.get(entity) >= Some(upto) => ("is told anew", entity),
+                } if before.get(entity) >= Some(upto) => ("is sent again", entity),
                 _ => return None,
             };
             let stayed = |trace| *entity == own || stayed(&traces[&own], trace);

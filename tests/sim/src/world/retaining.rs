@@ -46,10 +46,11 @@ impl World {
         for _ in 0..self.between(0, TURNS) {
             match immediate(retaining.retention.turn(older_than)) {
                 Ok(RetentionProgress::Idle) => return,
-                Ok(RetentionProgress::Thinned { bytes, .. }) => self.let_go += bytes,
+                Ok(RetentionProgress::Thinned { bytes, .. }) => self.deleted += bytes,
                 Ok(RetentionProgress::Folding | RetentionProgress::Moved(_)) => {}
                 Err(FoldError::Store(StoreError::Corrupt(what))) => {
-                    self.broken.push(format!("what is to be let go cannot be read: {what}"));
+                    self.broken
+                        .push(format!("the batches to delete cannot be read: {what}"));
                     return;
                 }
                 // The store is in trouble, or another db folds.
@@ -66,8 +67,7 @@ impl World {
         for _ in 0..TURNS {
             match immediate(retaining.retention.turn(WallTime(u64::MAX))) {
                 Ok(RetentionProgress::Moved(_) | RetentionProgress::Thinned { .. }) => {
-                    self.broken
-                        .push("a db that had been succeeded went on letting go".to_owned());
+                    self.broken.push("a superseded db continued to delete".to_owned());
                 }
                 Ok(_) => {}
                 Err(_) => return,
@@ -89,7 +89,7 @@ impl World {
                     break;
                 }
                 let whole = batches.into_iter().map(|(_, archived)| archived.whole());
-                log.extend(whole.map(|bytes| bytes.expect("nothing goes before it was remembered")));
+                log.extend(whole.map(|bytes| bytes.expect("an event is recorded before it is deleted")));
             }
         }
     }

@@ -34,7 +34,7 @@ impl LedgerView {
     /// When its number is not the next.
     pub fn order(&mut self, number: TransferNumber, order: &Order) -> Result<(), &'static str> {
         if number != self.last.next() {
-            return Err("it is not its next order");
+            return Err("it is not the next order");
         }
         self.last = number;
         self.orders.insert(number, order.clone());
@@ -114,8 +114,12 @@ impl Holdings {
             return Err("it is not the next change of the holdings");
         }
         for (slot, assets) in &change.gone {
-            let held = self.slots.get_mut(slot).ok_or("what leaves was not held")?;
-            held.take(assets).map_err(|_| "what leaves was not held")?;
+            let held = self
+                .slots
+                .get_mut(slot)
+                .ok_or("the holder does not have the removed asset")?;
+            held.take(assets)
+                .map_err(|_| "the holder does not have the removed asset")?;
         }
         add(&mut self.slots, &change.come)?;
         self.slots.retain(|_, held| !held.is_empty());
@@ -127,7 +131,7 @@ impl Holdings {
 fn add(slots: &mut Slots, others: &Slots) -> Result<(), &'static str> {
     for (slot, assets) in others {
         let held = slots.entry(*slot).or_default();
-        held.add(assets).map_err(|_| "what came was held already")?;
+        held.add(assets).map_err(|_| "the holder already has the added asset")?;
     }
     Ok(())
 }

@@ -203,7 +203,7 @@ fn stamped(stamp: u64) -> SpaceEntry {
 }
 
 #[test]
-fn numbers_that_could_be_counted_on_beyond_what_a_log_holds_are_refused() {
+fn sequence_numbers_beyond_the_log_limit_are_refused() {
     let link = Link {
         from: Address::Base(EntityId(7)),
         to: Address::Cell(EntityId(9)),
@@ -275,7 +275,7 @@ fn numbers_that_could_be_counted_on_beyond_what_a_log_holds_are_refused() {
 }
 
 #[test]
-fn every_message_comes_back_and_no_damaged_one_panics() {
+fn every_message_round_trips_and_damaged_ones_do_not_panic() {
     for message in every_message() {
         let envelope = Envelope {
             from: OwnerId(1),

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_nothing_shorter_would_do() {
+    fn encodings_round_trip_and_are_minimal() {
         for seed in 0..2_000 {
             let (mut encoder, mut written, mut read) = (Encoder::new(), Vec::new(), Vec::new());
             code(&mut encoder, seed, &mut written);

@@ -52,10 +52,10 @@ pub enum Unreadable {
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// It is of another view.
-    #[error("the datagram is of another view")]
+    #[error("the datagram belongs to another view")]
     OtherView,
     /// It builds on a state that is no longer kept here, or is a duplicate. It counts as lost.
-    #[error("the datagram came too late or twice")]
+    #[error("the datagram is late or a duplicate")]
     Late,
 }
 

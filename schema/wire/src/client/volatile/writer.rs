@@ -69,7 +69,7 @@ pub struct Sent {
 }
 
 /// One movement on its way into a datagram.
-struct Letter {
+struct QueuedMovement {
     slot: usize,
     sample: Sample,
 }
@@ -100,9 +100,9 @@ impl VolatileWriter {
             "one datagram a tick, and ticks ascend"
         );
         let most = motions.len().min(MAX_SLOTS);
-        let letters: Vec<Letter> = motions[..most]
+        let letters: Vec<QueuedMovement> = motions[..most]
             .iter()
-            .map(|motion| Letter {
+            .map(|motion| QueuedMovement {
                 slot: self.slot(motion.entity, tick.0),
                 sample: self.sample(observer, motion),
             })
@@ -257,16 +257,16 @@ impl VolatileWriter {
     }
 
     /// The datagram with these updates, and the states that the client would have after it.
-    fn attempt(&self, tick: u64, origin: &Origin, letters: &[Letter]) -> (Vec<u8>, Vec<(usize, State)>) {
+    fn attempt(&self, tick: u64, origin: &Origin, letters: &[QueuedMovement]) -> (Vec<u8>, Vec<(usize, State)>) {
         let base = self.heard.filter(|heard| tick - heard < 256);
         let acked = |slot: usize| {
             let acked = self.slots[slot].acked.as_ref();
             acked.filter(|state| base.is_some() && tick - state.tick < LONGEST_MEMORY)
         };
-        let mut order: Vec<&Letter> = letters.iter().collect();
+        let mut order: Vec<&QueuedMovement> = letters.iter().collect();
         order.sort_unstable_by_key(|letter| letter.slot);
         let (mut coder, mut model) = (Encoder::new(), Model::default());
-        let needs = |letter: &&Letter| letter.sample.needs_origin(acked(letter.slot));
+        let needs = |letter: &&QueuedMovement| letter.sample.needs_origin(acked(letter.slot));
         let origin = order.iter().any(needs).then_some(origin);
         coder.bit(&mut model, context::HAS_ORIGIN, origin.is_some());
         if let Some(origin) = origin {

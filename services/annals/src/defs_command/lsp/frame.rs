@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_message_is_passed_over() {
+    fn invalid_messages_are_skipped() {
         let good = r#"{"jsonrpc":"2.0","method":"exit"}"#;
         let good = format!("Content-Length: {}\r\n\r\n{good}", good.len());
         let bad = [

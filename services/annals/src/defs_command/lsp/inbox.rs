@@ -138,9 +138,9 @@ mod tests {
     }
 
     #[test]
-    fn room_is_bounded_in_number_and_in_bytes() {
+    fn the_inbox_is_bounded_in_messages_and_bytes() {
         let mut waiting = Waiting::default();
-        assert!(waiting.has_room(u64::MAX), "a single event is never stuck");
+        assert!(waiting.has_room(u64::MAX), "a single event always fits");
         waiting.events.push_back((Event::Closed, 10));
         waiting.bytes = 10;
         assert!(waiting.has_room(MAX_WAITING_BYTES - 10));
@@ -152,16 +152,19 @@ mod tests {
     }
 
     #[test]
-    fn who_puts_in_waits_until_there_is_room() {
+    fn a_sender_waits_until_there_is_capacity() {
         let inbox = Inbox::default();
         inbox.put(ask(1), MAX_WAITING_BYTES);
         let (sender, is_in) = sync_channel(1);
         thread::scope(|scope| {
             scope.spawn(|| {
                 inbox.put(ask(2), 1);
-                sender.send(()).expect("somebody hears it");
+                sender.send(()).expect("the receiver is alive");
             });
-            assert!(is_in.try_recv().is_err(), "there is no room before the first is taken");
+            assert!(
+                is_in.try_recv().is_err(),
+                "no capacity before the first message is taken"
+            );
             assert!(matches!(inbox.take(), Event::Message(Message::Request(request)) if request.id == 1.into()));
             assert!(is_in.recv().is_ok());
             assert!(matches!(inbox.take(), Event::Message(Message::Request(request)) if request.id == 2.into()));
@@ -171,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_request_that_waits_is_cancelled() {
+    fn only_a_queued_request_is_cancelled() {
         let inbox = Inbox::default();
         inbox.put(ask(1), 1);
         inbox.put(ask(2), 1);
@@ -183,7 +186,7 @@ mod tests {
         }
         let asked = std::iter::from_fn(|| inbox.try_take()).filter_map(|event| match event {
             Event::Message(Message::Request(request)) => Some(request.id),
-            Event::Cancelled(id) => panic!("{id} was asked again after it was cancelled"),
+            Event::Cancelled(id) => panic!("request {id} was sent again after it was cancelled"),
             _ => None,
         });
         assert_eq!(asked.collect::<Vec<_>>(), [2.into(), 1.into(), 3.into()]);

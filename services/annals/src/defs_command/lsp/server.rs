@@ -163,16 +163,15 @@ impl Server {
     fn request(&mut self, Request { id, method, params }: Request) {
         let answer = match (self.phase, method.as_str()) {
             (Phase::Strange, Initialize::METHOD) => parsed(params).map(|params| json(self.initialize(params))),
-            (Phase::Strange, _) => Err(refusal(ErrorCode::ServerNotInitialized, "`initialize` comes first")),
+            (Phase::Strange, _) => Err(refusal(ErrorCode::ServerNotInitialized, "`initialize` must come first")),
             (Phase::Running, Shutdown::METHOD) => {
                 self.phase = Phase::Leaving;
                 Ok(Json::Null)
             }
             (Phase::Running, _) => self.ask(&method, params),
-            (Phase::Leaving | Phase::Over(_), _) => Err(refusal(
-                ErrorCode::InvalidRequest,
-                "nothing but `exit` comes behind `shutdown`",
-            )),
+            (Phase::Leaving | Phase::Over(_), _) => {
+                Err(refusal(ErrorCode::InvalidRequest, "only `exit` may follow `shutdown`"))
+            }
         };
         match answer {
             Ok(result) => self.out.push(Response::new_ok(id, result).into()),
@@ -196,10 +195,10 @@ impl Server {
             GotoDefinition::METHOD => parsed(params).map(|params| json(answer.definition(&params))),
             DocumentSymbolRequest::METHOD => parsed(params).map(|params| json(answer.symbols(params))),
             CodeActionRequest::METHOD => parsed(params).map(|params| json(answer.actions(&params))),
-            Initialize::METHOD => Err(refusal(ErrorCode::InvalidRequest, "`initialize` comes once")),
+            Initialize::METHOD => Err(refusal(ErrorCode::InvalidRequest, "`initialize` may come only once")),
             _ => Err(refusal(
                 ErrorCode::MethodNotFound,
-                &format!("there is no request `{method}`"),
+                &format!("unknown request `{method}`"),
             )),
         }
     }
@@ -254,7 +253,7 @@ impl Server {
     /// Shows why the text of an open file is not used: a notification has no answer in which to say so.
     fn tell_of(&mut self, url: &Url, taken: Result<(), NotTaken>) {
         if let Err(reason) = taken {
-            let message = format!("`{url}` is read as it is on the disk: {reason}");
+            let message = format!("`{url}` is read from disk: {reason}");
             let params = ShowMessageParams {
                 typ: MessageType::WARNING,
                 message,
@@ -267,7 +266,7 @@ impl Server {
     fn initialize(&mut self, params: InitializeParams) -> InitializeResult {
         self.phase = Phase::Running;
         self.abilities = abilities(&params);
-        #[expect(deprecated, reason = "editors that know no folders name their root")]
+        #[expect(deprecated, reason = "editors without workspace folders send rootUri")]
         let root = params.root_uri;
         let folders = params.workspace_folders.into_iter().flatten().map(|folder| folder.uri);
         self.folders = folders.collect();

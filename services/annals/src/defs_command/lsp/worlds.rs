@@ -23,11 +23,11 @@ const MAX_OPEN_BYTES: usize = MAX_TREE_BYTES;
 /// The limit that keeps the text of an open file from being used. The file on disk is used instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotTaken {
-    #[error("more than {MAX_DOCUMENTS} files are open; close some of them and open it again")]
+    #[error("more than {MAX_DOCUMENTS} files are open; close some and open the file again")]
     Number,
-    #[error("it has more than {MAX_FILE_BYTES} bytes; make it shorter and open it again")]
+    #[error("the file has more than {MAX_FILE_BYTES} bytes; shorten it and open it again")]
     Length,
-    #[error("the open files have more than {MAX_OPEN_BYTES} bytes; close some of them and open it again")]
+    #[error("the open files have more than {MAX_OPEN_BYTES} bytes; close some and open the file again")]
     Total,
 }
 
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_world_is_looked_at_once_for_all_that_has_changed_in_it() {
+    fn all_changes_of_a_world_are_checked_in_one_pass() {
         let dir = tempfile::tempdir().expect("a folder");
         let game = dir.path().join("game");
         let file = |path: &str, text: &str| {
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn open_files_are_bounded_together() {
+    fn the_total_size_of_open_files_is_bounded() {
         let mut worlds = Worlds::default();
         for number in 0..MAX_OPEN_BYTES / MAX_FILE_BYTES {
             assert_eq!(
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_tells_where_its_world_is() {
+    fn the_world_folder_is_derived_from_a_file() {
         for (path, root) in [
             ("/g/scripts/entity_defs/Avatar.def", Some("/g/scripts")),
             ("/g/entity_defs/interfaces/Fighter.def", Some("/g")),

@@ -12,7 +12,7 @@ const MOST_TRIED: usize = 64;
 
 /// The content of the archive at a leaf.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct LeafContent {
     /// The owner and number in its header.
     pub(super) at: LogPosition,
     pub(super) hash: Hash,
@@ -24,7 +24,7 @@ pub(super) struct Seen {
     pub(super) wrong: Option<(What, EventNumber, EventNumber)>,
 }
 
-impl Seen {
+impl LeafContent {
     /// `None` if not even a header can be read. Below the floor of its log its events may be gone.
     pub(super) fn read(archived: &ArchivedBatch, floors: &Floors) -> Option<Self> {
         let (header, hash, behind) = Header::split(archived.header()).ok()?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use annals_ids::{BatchNumber, EventNumber, Hash, LeafIndex, LogPosition, OwnerId};
 
-use super::{First, What, batch::Seen, reading::Reading};
+use super::{First, What, batch::LeafContent, reading::Reading};
 
 impl Reading {
     /// The hashes named elsewhere: by each batch that of its predecessor, by the store the end of each log and the
@@ -42,7 +42,7 @@ impl<'a> Logs<'a> {
     pub(super) fn batch_of(&self, hash: Hash) -> Option<LogPosition> {
         let seen = self.reading.seen.values();
         let own = seen.clone().find(|seen| seen.hash == hash).map(|seen| seen.at);
-        let before = |seen: &Seen| {
+        let before = |seen: &LeafContent| {
             let (owner, batch) = (seen.at.owner, BatchNumber(seen.at.batch.0 - 1));
             (batch.0 > 0).then_some(LogPosition { owner, batch })
         };
@@ -105,7 +105,7 @@ impl<'a> Logs<'a> {
         next.or(end.map(|end| end.event))
     }
 
-    fn seen(&self, at: LogPosition) -> Option<&Seen> {
+    fn seen(&self, at: LogPosition) -> Option<&LeafContent> {
         let leaves = self.logs.get(&at.owner)?.get(&at.batch)?;
         self.reading.seen.get(leaves.first()?)
     }

@@ -19,7 +19,7 @@ use annals_store::{
     },
 };
 
-use super::batch::Seen;
+use super::batch::LeafContent;
 use crate::verify::tree::read_checkpoints;
 
 /// Rows per read.
@@ -32,7 +32,7 @@ pub(super) type Floors = BTreeMap<OwnerId, BatchNumber>;
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     /// By leaf, what can be read of it.
-    pub(super) seen: BTreeMap<u64, Seen>,
+    pub(super) seen: BTreeMap<u64, LeafContent>,
     /// Number of leaves in the stored tree.
     pub(super) size: u64,
     /// The archived end of each log, in the store.
@@ -68,7 +68,7 @@ impl Reading {
     }
 
     fn take(&mut self, leaf: LeafIndex, archived: &ArchivedBatch, floors: &Floors) {
-        if let Some(seen) = Seen::read(archived, floors) {
+        if let Some(seen) = LeafContent::read(archived, floors) {
             self.seen.insert(leaf.0, seen);
         }
     }

@@ -15,19 +15,22 @@ impl fmt::Display for Traced {
         if let Some(leaf) = self.tile {
             writeln!(
                 f,
-                "FIRST: the hash of leaf {leaf} in its tile is not that of the batch there: proofs that rest on it are wrong, the \
-                 batch is not"
+                "FIRST: the hash of leaf {leaf} in its tile differs from that of its batch: the batch is intact, \
+                 proofs from the tile are wrong"
             )?;
         }
         match (kept, &self.first) {
             (0, _) => f.write_str(UNANCHORED),
             (kept, None) => write!(
                 f,
-                "the archive begins with the {kept} batches of the checkpoint that was kept, and their events are what they were; \
-                 of what came after, {} batches, it says nothing",
+                "the archive continues the kept checkpoint of {kept} batches, and their events are unchanged; it \
+                 does not cover the {} batches after them",
                 leaves.saturating_sub(*kept)
             ),
-            (kept, Some(_)) => write!(f, "held against a checkpoint of {kept} batches that was kept elsewhere"),
+            (kept, Some(_)) => write!(
+                f,
+                "compared with a checkpoint of {kept} batches that was kept elsewhere"
+            ),
         }
     }
 }
@@ -55,18 +58,18 @@ impl fmt::Display for First {
             (None, _) if from == to => write!(f, "the batch of leaf {from}")?,
             (None, _) => write!(f, "an event in one of the batches of the leaves {from} to {to}")?,
         }
-        write!(f, " is the first that is not as it was: {}; ", self.what)?;
+        write!(f, " is the first that was changed: {}; ", self.what)?;
         f.write_str(if self.is_proven {
-            "the checkpoint that was kept proves it"
+            "the kept checkpoint proves it"
         } else {
-            "so the logs say, as far as they were not written anew"
+            "this follows from the logs, unless they were rewritten"
         })?;
         match self.signed {
             0 => Ok(()),
             signed => write!(
                 f,
-                "; the first {signed} batches are those of a checkpoint in the store that the log's key has signed: if nobody else \
-                 has the key, it is behind these"
+                "; the first {signed} batches match a checkpoint in the store that the log's key has signed: unless \
+                 the key was stolen, the change is after them"
             ),
         }
     }
@@ -87,26 +90,26 @@ impl fmt::Display for Span {
 impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Gone => "it is not there any more, or cannot be read",
+            Self::Gone => "it is missing, or cannot be read",
             Self::Changed => {
-                "the header of its batch is another, and with it the time of all of them or what any of them says; which, only \
-                 another copy of the batch tells (a backup, evidence)"
+                "the header of its batch was changed, and with it the time of all events or the content of one; \
+                 another copy of the batch (a backup, evidence) tells which"
             }
             Self::Events => {
-                "the header of its batch is what it was, and the events are others; which of several, only another copy of the \
-                 batch tells (a backup, evidence)"
+                "the header of its batch is unchanged, and events were changed; another copy of the batch (a backup, \
+                 evidence) tells which"
             }
-            Self::Reordered => "events of its batch have changed places",
-            Self::PutIn => "it was put into its batch",
-            Self::Inserted => "its batch was put in",
-            Self::Moved => "its batch is in another place",
+            Self::Reordered => "events of its batch were reordered",
+            Self::PutIn => "it was inserted into its batch",
+            Self::Inserted => "its batch was inserted",
+            Self::Moved => "its batch was moved",
             Self::Cut => {
-                "the archive was cut back to its last batch, or written anew from there on and cut back, and of what it was only \
-                 the root is known"
+                "the archive was truncated, or rewritten from there on and truncated; only the root of the original \
+                 is known"
             }
             Self::Rewritten => {
-                "the archive was written anew from there on, and of what it was only the root is known; hashes of the leaves \
-                 that were kept with the checkpoint (--leaves) would tell the batch"
+                "the archive was rewritten from there on, and only the root of the original is known; leaf hashes \
+                 kept with the checkpoint (--leaves) would identify the batch"
             }
         })
     }

@@ -105,7 +105,7 @@ impl Audit {
         let has_deadline = rows.deadlines.contains(&(open.expires().0, id));
         let has_parties = open.parties().iter().all(|party| rows.parties.contains(&(*party, id)));
         if !has_deadline || !has_parties {
-            let what = format!("transfer {id} is open, and its deadline or a party does not say so");
+            let what = format!("transfer {id} is open, but its deadline or a party lacks it");
             self.find(Finding::Index { what });
         }
     }
@@ -115,7 +115,7 @@ impl Audit {
         if let Some((earliest, id)) = rows.deadlines.first()
             && due.is_none_or(|due| due.0 > *earliest)
         {
-            let what = format!("transfer {id} expires before anything is said to");
+            let what = format!("transfer {id} expires before the next recorded deadline");
             self.find(Finding::Index { what });
         }
     }

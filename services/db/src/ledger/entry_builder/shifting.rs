@@ -90,7 +90,7 @@ impl EntryBuilder<'_> {
         let exists = match (exists, flow) {
             (Some(exists), _) => exists,
             (None, Flow::Out) => return Err(RefusalReason::Supply.into()),
-            (None, Flow::In) => return Err(breach(Row::Supply(kind), "more is held than exists")),
+            (None, Flow::In) => return Err(breach(Row::Supply(kind), "the held amount exceeds the supply")),
         };
         self.books.supplies.set(kind, Some(Supply { nature, exists }));
         Ok(())
@@ -102,7 +102,7 @@ impl EntryBuilder<'_> {
             Flow::In => row.held.checked_add(1),
             Flow::Out => row.held.checked_sub(1),
         };
-        row.held = held.ok_or_else(|| breach(Row::Holder(holder), "it holds less than nothing"))?;
+        row.held = held.ok_or_else(|| breach(Row::Holder(holder), "the balance is negative"))?;
         self.books.holders.set(holder, Some(row));
         Ok(())
     }

@@ -45,7 +45,7 @@ struct Names {
 }
 
 /// The text with all these numbers replaced.
-pub(super) fn told(text: &str) -> String {
+pub(super) fn normalized(text: &str) -> String {
     let numbers = Regex::new(NUMBERS).expect("it is a pattern");
     let of = |name: &'static str| numbers.captures_iter(text).filter_map(move |found| found.name(name));
     let at = |found: regex::Match<'_>| {
@@ -64,11 +64,11 @@ pub(super) fn told(text: &str) -> String {
         entries: entries.into_iter().collect(),
         counted: BTreeMap::new(),
     };
-    let told = numbers.replace_all(text, |found: &Captures<'_>| match found.name("moment") {
+    let normalized = numbers.replace_all(text, |found: &Captures<'_>| match found.name("moment") {
         Some(moment) => names.second(&at(moment)),
         None => names.tell(found),
     });
-    told.into_owned()
+    normalized.into_owned()
 }
 
 impl Names {
@@ -97,19 +97,19 @@ impl Names {
         if let Some(hash) = named("hash") {
             return format!("{:0width$x}", self.place("hash", hash), width = hash.len());
         }
-        let mut told = whole.to_owned();
+        let mut normalized = whole.to_owned();
         if let Some(call) = named("call") {
             let of_whom = format!("{call} of {}", named("entity").unwrap_or_default());
-            told = told.replace(
+            normalized = normalized.replace(
                 &format!("call {call}"),
                 &format!("call {}", self.place("call", &of_whom)),
             );
         }
         if let Some(owner) = named("owner") {
-            told = told.replace(&format!("owner {owner}"), "owner 3");
+            normalized = normalized.replace(&format!("owner {owner}"), "owner 3");
         }
         if let Some(call) = named("told") {
-            told = format!("owner 1, call {}", self.place("told", call));
+            normalized = format!("owner 1, call {}", self.place("told", call));
         }
         for (name, sort, from) in [
             ("asker", "entity", 1_048_576),
@@ -122,10 +122,10 @@ impl Names {
             ("session", "session", 2_097_152),
         ] {
             if let Some(number) = named(name) {
-                told = told.replacen(number, &(from + self.place(sort, number)).to_string(), 1);
+                normalized = normalized.replacen(number, &(from + self.place(sort, number)).to_string(), 1);
             }
         }
-        told
+        normalized
     }
 
     /// Index of a number among those of its sort.
@@ -137,12 +137,12 @@ impl Names {
 }
 
 #[test]
-fn numbers_are_told_by_what_they_are() {
+fn numbers_are_normalized_by_their_kind() {
     let text = "entity 77 of stored entity 900 gives item 31 (kind 2) in 77/4 at 5@812 #99\n  entry  51\n\
                 2026-01-02T03:04:05.678Z\n  entry  47\n2026-01-02T03:04:05.670Z; entity 901 of the database, Account 77, \
                 stored entity 900 from 127.0.0.1:4711, by entity 78 (cell), call 9, by owner 2, call 31, client session 5 of owner 8, call 2";
     assert_eq!(
-        told(text),
+        normalized(text),
         "entity 1048577 of stored entity 101 gives item 1 (kind 2) in 1048577/4 at 3@101 #1001\n  entry  2\n\
          2026-11-23T10:00:01.000Z\n  entry  1\n2026-11-23T10:00:00.000Z; entity 102 of the database, Account 1048577, \
          stored entity 101 from 127.0.0.1:50001, by entity 1048578 (cell), call 1, by owner 1, call 1, client session 2097153 of owner 3, call 2"
@@ -150,16 +150,16 @@ fn numbers_are_told_by_what_they_are() {
 }
 
 #[test]
-fn two_events_of_one_batch_are_told_as_those_of_two() {
+fn events_of_one_batch_and_of_two_are_normalized_alike() {
     let one = "2026-01-02T03:04:05.678Z\n  3@812 #99\n\n2026-01-02T03:04:05.678Z\n  3@812 #100";
     let two = "2026-01-02T03:04:05.678Z\n  3@812 #99\n\n2026-01-02T03:04:05.680Z\n  3@813 #100";
-    assert_eq!(told(one), told(two));
+    assert_eq!(normalized(one), normalized(two));
 }
 
 #[test]
-fn an_account_begins_before_or_after_its_first_session_with_the_same_text() {
+fn the_order_of_account_and_first_session_does_not_change_the_text() {
     let told_at = |made: u8, came: u8| {
-        told(&format!(
+        normalized(&format!(
             "2026-01-02T03:04:0{made}.000Z\n  what  made: what every account begins with\n\n\
              2026-01-02T03:04:01.000Z\n  what  a life began\n\n2026-01-02T03:04:0{came}.000Z\n  what  a session came in"
         ))

@@ -96,7 +96,7 @@ fn everything() -> Vec<Motion> {
 }
 
 #[test]
-fn messages_of_all_kinds_are_read_back_within_half_a_step() {
+fn all_messages_round_trip_within_half_a_step() {
     let packing = Packing::for_radius(500.0);
     let reference = [10, 40, -80];
     for motion in everything() {
@@ -134,7 +134,7 @@ fn messages_of_all_kinds_are_read_back_within_half_a_step() {
 }
 
 #[test]
-fn what_is_out_of_range_is_told_in_full_and_unknown_aliases_are_read_over() {
+fn out_of_range_movements_are_sent_in_full_and_unknown_aliases_skipped() {
     for far in [at(600.0, 1.0, 0.0), at(0.0, 1.0, -600.0)] {
         for placing in [Placing::Full(far), Placing::Ground(far)] {
             let motion = Motion {

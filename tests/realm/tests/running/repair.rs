@@ -5,14 +5,14 @@ use annals_host::nats::ServerCount;
 use crate::played::{Played, are_built};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_dies_is_started_again_and_everybody_plays_on() {
+async fn crashed_processes_restart_and_play_continues_with_one_server() {
     if are_built() {
         kill_one_after_the_other(ServerCount::One).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_is_so_where_three_servers_keep_the_log() {
+async fn crashed_processes_restart_and_play_continues_with_three_servers() {
     if are_built() {
         kill_one_after_the_other(ServerCount::Three).await;
     }
@@ -43,8 +43,8 @@ async fn kill_one_after_the_other(servers: ServerCount) {
                 "{name} is not in {mended:?}"
             );
         }
-        realm.plays_on(&dead.join(" and ")).await;
+        realm.assert_playing(&dead.join(" and ")).await;
     }
-    let report = realm.prove().await;
+    let report = realm.stop_and_verify().await;
     assert!(report.bots.iter().all(|bot| bot.ended.is_empty()), "a session was lost");
 }

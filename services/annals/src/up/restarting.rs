@@ -66,7 +66,7 @@ impl Realm {
                 return Err(ended.into());
             }
             let restarted = self.nats.restart_ended().await?;
-            mended.extend((0..restarted).map(|_| "the nats-server ended, and was started again".to_owned()));
+            mended.extend((0..restarted).map(|_| "the nats-server ended and was restarted".to_owned()));
         }
         self.restart_full_servers(&mut mended).await?;
         for index in 0..self.members.len() {
@@ -78,7 +78,7 @@ impl Realm {
                 return Err(ended);
             }
             if let UpError::Ended { service, status, .. } = &ended {
-                mended.push(format!("{service} ended with {status}, and was started again"));
+                mended.push(format!("{service} ended with {status} and was restarted"));
             }
             let name = self.members[index].name.clone();
             self.start_again(&name)?;
@@ -92,7 +92,7 @@ impl Realm {
         let waits = self.members[index].service == Service::Db && matches!(room(&store), Ok(Room::Full | Room::Little));
         if waits && !self.disks.db_waits {
             said.push(format!(
-                "db has ended as the disk of {} is full; it is started again when there is room",
+                "db ended because the disk of {} is full; it is restarted when there is space",
                 store.display()
             ));
         }
@@ -120,7 +120,7 @@ impl Realm {
             if found == Room::Full && !disk.was_full {
                 disk.was_full = true;
                 said.push(format!(
-                    "the disk of {} is full; its nats-server is started again when there is room",
+                    "the disk of {} is full; its nats-server is restarted when there is space",
                     server.store().display()
                 ));
             }
@@ -131,7 +131,7 @@ impl Realm {
             let is_off = disk.off.is_some_and(|since| now.duration_since(since) >= OFF_FOR);
             if found == Room::Enough && (disk.was_full || is_off) {
                 server.relaunch()?;
-                said.push("a nats-server that stored nothing was started again".to_owned());
+                said.push("a nats-server that stored nothing was restarted".to_owned());
                 *disk = ServerDisk::default();
                 restarted = true;
             }
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ends_again_and_again_is_left_alone() {
+    fn a_process_that_ends_repeatedly_is_not_restarted() {
         let began = Instant::now();
         let at = |seconds| began + Duration::from_secs(seconds);
         let mut restarts = Restarts::default();

@@ -8,14 +8,14 @@ use annals_node::OwnerContext;
 
 /// A wait of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum InternalWait {
     /// Waits for its requested cell part to report its place for the first time.
     CellBegins,
     /// Waits for its cell part to be gone; then the entity is destroyed.
     CellEnds,
 }
 
-impl Mark {
+impl InternalWait {
     /// Records that an entity begins this wait.
     pub(crate) fn set(self, cx: &mut OwnerContext, entity: EntityId) {
         let (to, number) = (Address::Owner(cx.owner()), self.number());
@@ -46,8 +46,8 @@ impl Mark {
 
     fn number(self) -> CallNumber {
         match self {
-            Mark::CellBegins => CallNumber(1),
-            Mark::CellEnds => CallNumber(2),
+            InternalWait::CellBegins => CallNumber(1),
+            InternalWait::CellEnds => CallNumber(2),
         }
     }
 }
