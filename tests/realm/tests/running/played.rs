@@ -38,7 +38,7 @@ use tokio::{
 use crate::{disks::SmallDisk, playing::Playing};
 
 /// Maximum concurrent realms: most of their time is waiting.
-const MAX_CONCURRENT: u32 = 4;
+const MAX_CONCURRENT: u32 = 3;
 
 /// One permit per concurrent realm.
 static PERMITS: Semaphore = Semaphore::const_new(MAX_CONCURRENT as usize);
