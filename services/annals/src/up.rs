@@ -2,7 +2,7 @@
 //! with all data and logs in one folder.
 
 mod closing;
-mod restarting;
+mod supervision;
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -24,7 +24,8 @@ use annals_host::{
 use annals_ids::Hash;
 use thiserror::Error;
 
-use restarting::{Disks, Restarts};
+pub use supervision::Supervised;
+use supervision::{Disks, Restarts};
 
 /// Timeout for a realm to answer log-ins.
 const READY_WITHIN: Duration = Duration::from_secs(60);

@@ -9,7 +9,7 @@ use annals_host::{
     telemetry::Chain,
 };
 
-use crate::up::{Realm, RealmPlan, UpError};
+use crate::up::{Realm, RealmPlan, Supervised, UpError};
 
 /// Interval between checks that everything still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -117,12 +117,12 @@ async fn keep(plan: RealmPlan) -> Result<(), UpError> {
         tokio::select! {
             () = &mut stop => break,
             () = tokio::time::sleep(POLL_INTERVAL) => {
-                if realm.is_closing().await? {
-                    println!("the realm is stopping");
-                    break;
-                }
-                for line in realm.mend().await? {
-                    println!("{line}");
+                match realm.supervise().await? {
+                    Supervised::Running(restarted) => restarted.iter().for_each(|line| println!("{line}")),
+                    Supervised::Closing => {
+                        println!("the realm is stopping");
+                        break;
+                    }
                 }
             }
         }

@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use annals_director::Stage;
-use annals_host::process::{Settings, connect};
+use annals_host::{
+    config::Service,
+    process::{Settings, connect},
+};
 
 use super::{POLL_INTERVAL, Realm, UpError};
 use crate::stopping::{StopError, Stopping};
@@ -18,7 +21,7 @@ impl Realm {
     /// Those of the operating system.
     pub async fn close(mut self, mut say: impl FnMut(String)) -> Result<(), UpError> {
         // The realm may have been stopped from elsewhere, and have ended already.
-        let is_led = !self.left()?.iter().any(|name| is_director(name));
+        let is_led = !self.has_director_left()?;
         if is_led && let Err(error) = self.lead_to_the_end(&mut say).await {
             say(format!("clean stop failed: {error}; stopping the processes one by one"));
             return self.stop().await;
@@ -30,37 +33,24 @@ impl Realm {
         self.stop().await
     }
 
-    /// Whether the realm is being stopped: a process has ended in order, and not because of a failure.
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    pub async fn is_closing(&mut self) -> Result<bool, UpError> {
-        let left = self.left()?;
-        if left.is_empty() {
-            return Ok(false);
-        }
-        // A process that was stopped alone is restarted; the director knows whether the realm is stopping.
-        let stage = match self.stopping().await {
-            Ok(stopping) => stopping.stage().await,
-            Err(error) => Err(error),
-        };
-        Ok(match stage {
-            Ok(stage) => stage > Stage::Running,
-            Err(_) => left.iter().any(|name| is_director(name)),
-        })
+    /// The current stage, from the director.
+    pub(super) async fn stage(&self) -> Result<Stage, StopError> {
+        self.stopping().await?.stage().await
     }
 
-    /// The processes that have ended in order.
-    fn left(&mut self) -> Result<Vec<String>, UpError> {
-        let mut left = Vec::new();
+    /// Whether a director has ended cleanly.
+    pub(super) fn has_director_left(&mut self) -> Result<bool, UpError> {
+        let mut left = self.ended_members()?.into_iter().filter(|(_, ended)| is_clean(ended));
+        Ok(left.any(|(index, _)| self.members[index].service == Service::Director))
+    }
+
+    /// The processes that have ended, by index, with how they ended.
+    pub(super) fn ended_members(&mut self) -> Result<Vec<(usize, UpError)>, UpError> {
+        let mut ended = Vec::new();
         for index in 0..self.members.len() {
-            if let Some(UpError::Ended { service, status, .. }) = self.how_ended(index)?
-                && status.success()
-            {
-                left.push(service);
-            }
+            ended.extend(self.how_ended(index)?.map(|how| (index, how)));
         }
-        Ok(left)
+        Ok(ended)
     }
 
     async fn lead_to_the_end(&self, say: &mut impl FnMut(String)) -> Result<(), StopError> {
@@ -85,15 +75,11 @@ impl Realm {
 
     /// Whether any process still runs.
     fn are_there(&mut self) -> Result<bool, UpError> {
-        for index in 0..self.members.len() {
-            if self.how_ended(index)?.is_none() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(self.ended_members()?.len() < self.members.len())
     }
 }
 
-fn is_director(name: &str) -> bool {
-    name.starts_with("director")
+/// Whether a process ended with exit code 0, as after a request to stop.
+pub(super) fn is_clean(ended: &UpError) -> bool {
+    matches!(ended, UpError::Ended { status, .. } if status.success())
 }

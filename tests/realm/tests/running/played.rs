@@ -12,7 +12,7 @@ use std::{
 use annals::{
     bots::BotsReport,
     checker::check,
-    up::{Realm, RealmPlan},
+    up::{Realm, RealmPlan, Supervised},
     views::Views,
 };
 use annals_audit::replay::{Extent, ReplayError, owners, replay};
@@ -278,7 +278,11 @@ impl Played {
 
     /// Supervises the realm once, as `annals up` does continuously; returns its messages.
     pub(crate) async fn supervise(&mut self) -> Vec<String> {
-        let said = self.realm.mend().await.unwrap_or_else(|error| panic!("{error}"));
+        let said = match self.realm.supervise().await {
+            Ok(Supervised::Running(restarted)) => restarted,
+            Ok(Supervised::Closing) => panic!("the realm is being stopped"),
+            Err(error) => panic!("{error}"),
+        };
         said.iter().for_each(|line| println!("{line}"));
         tokio::time::sleep(POLL_INTERVAL).await;
         said

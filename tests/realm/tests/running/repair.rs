@@ -31,20 +31,24 @@ async fn kill_one_after_the_other(servers: ServerCount) {
                 name => assert!(realm.realm.kill(name).expect("it can be killed"), "{name} is there"),
             }
         }
-        let mut mended = Vec::new();
-        while mended.len() < dead.len() {
-            mended.extend(realm.realm.mend().await.expect("it can be started again"));
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        let mut restarted = Vec::new();
+        while restarted.len() < dead.len() {
+            restarted.extend(realm.supervise().await);
         }
-        println!("{mended:?}");
         for name in dead {
             assert!(
-                mended.iter().any(|line| line.contains(name)),
-                "{name} is not in {mended:?}"
+                restarted.iter().any(|line| line.contains(name)),
+                "{name} is not in {restarted:?}"
             );
         }
         realm.assert_playing(&dead.join(" and ")).await;
     }
+    // A process that was stopped alone ended cleanly, and the realm still runs.
+    realm.realm.stop_one("login").await.expect("it can be stopped");
+    realm
+        .supervise_until("login ended with exit status: 0 and was restarted")
+        .await;
+    realm.assert_playing("a login process that was stopped alone").await;
     let report = realm.stop_and_verify().await;
     assert!(report.bots.iter().all(|bot| bot.ended.is_empty()), "a session was lost");
 }

@@ -8,7 +8,7 @@ use std::{
 
 use annals::{
     stopping::Stopping,
-    up::{Realm, RealmPlan},
+    up::{Realm, RealmPlan, Supervised},
 };
 use annals_director::{Grants, Stage};
 use annals_host::{
@@ -205,6 +205,38 @@ async fn migrated(data: &Path, others: &Path) {
     verified(data, "whole before it runs again").await;
 }
 
+/// Stops a realm from outside until all its processes have ended; the supervisor notices and restarts nothing.
+async fn stop_by_two_operators(realm: &mut Realm) {
+    // Two operators at once: one stops the realm, and both see the progress.
+    let (mut one, mut two) = (stop_command(realm), stop_command(realm));
+    let supervision = within(STOP_TIMEOUT, "the stop to be noticed", supervise_until_closing(realm));
+    let (one, two, ()) = tokio::join!(run(&mut one), run(&mut two), supervision);
+    for (status, said) in [&one, &two] {
+        assert!(status.success(), "{said}");
+        assert!(said.trim_end().ends_with("stopped"), "{said}");
+    }
+    within(STOP_TIMEOUT, "all processes to end", async {
+        let names: Vec<String> = realm.members().map(|(name, _)| name.to_owned()).collect();
+        for name in names {
+            while realm.ended(&name).expect("it is a child").is_none() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    })
+    .await;
+    // The director cannot be asked any more.
+    let after = realm.supervise().await.expect("processes can be looked at");
+    assert_eq!(after, Supervised::Closing);
+}
+
+/// Supervises a realm that is being stopped, as `annals up` does: nothing is restarted.
+async fn supervise_until_closing(realm: &mut Realm) {
+    while let Supervised::Running(restarted) = realm.supervise().await.expect("processes can be looked at") {
+        assert!(restarted.is_empty(), "{restarted:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_realm_stops_in_the_documented_order_and_resumes() {
     if !are_built() {
@@ -214,24 +246,11 @@ async fn a_realm_stops_in_the_documented_order_and_resumes() {
     let folder = tempfile::tempdir().expect("a folder for the realm");
     let data = folder.path();
     let mut realm = start(data).await;
-    // Two operators at once: one stops the realm, and both see the progress.
-    let (mut one, mut two) = (stop_command(&realm), stop_command(&realm));
-    let (one, two) = tokio::join!(run(&mut one), run(&mut two));
-    for (status, said) in [&one, &two] {
-        assert!(status.success(), "{said}");
-        assert!(said.trim_end().ends_with("stopped"), "{said}");
-    }
-    let ended = within(STOP_TIMEOUT, "all processes to end", async {
-        while !realm.is_closing().await.expect("looked at") {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    });
-    ended.await;
+    stop_by_two_operators(&mut realm).await;
     realm
         .close(|line| println!("{line}"))
         .await
         .expect("the rest is stopped");
-
     assert_ended_in_order(data);
 
     // Everything is folded, and the store shows that no owner is held.

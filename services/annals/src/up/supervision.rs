@@ -5,12 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use annals_director::Stage;
 use annals_host::{
     config::Service,
     room::{Room, room},
 };
 
-use super::{Realm, UpError};
+use super::{Realm, UpError, closing::is_clean};
 
 /// Maximum restarts within [`WITHIN`].
 const MOST: usize = 5;
@@ -54,36 +55,59 @@ impl Restarts {
     }
 }
 
+/// Result of one look at a realm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Supervised {
+    /// The realm runs. A line for each process or server that was restarted, or waits for disk space.
+    Running(Vec<String>),
+    /// The realm is being stopped; nothing was restarted.
+    Closing,
+}
+
 impl Realm {
-    /// Restarts what has ended, and returns one line for each.
+    /// Looks at all processes and nats-servers once, and restarts those that ended, unless the realm is being stopped.
+    ///
+    /// A process that ended cleanly is restarted only if the director says that the realm runs: it may have been the
+    /// realm's stop that ended it, and a process that is started then would run without a director.
     ///
     /// # Errors
     /// When something ends repeatedly, with the end of its log; when it cannot be started.
-    pub async fn mend(&mut self) -> Result<Vec<String>, UpError> {
-        let mut mended = Vec::new();
+    pub async fn supervise(&mut self) -> Result<Supervised, UpError> {
+        // What ends from here on belongs to the next look.
+        let ended = self.ended_members()?;
+        let runs = match ended.iter().any(|(_, ended)| is_clean(ended)) {
+            true => match self.stage().await {
+                Ok(stage) if stage > Stage::Running => return Ok(Supervised::Closing),
+                Ok(_) => true,
+                Err(_) if self.has_director_left()? => return Ok(Supervised::Closing),
+                // The next look asks again.
+                Err(_) => false,
+            },
+            false => false,
+        };
+        let mut restarted = Vec::new();
         if let Err(ended) = self.nats.check() {
             if !self.nats_restarts.allow(Instant::now()) {
                 return Err(ended.into());
             }
-            let restarted = self.nats.restart_ended().await?;
-            mended.extend((0..restarted).map(|_| "the nats-server ended and was restarted".to_owned()));
+            let count = self.nats.restart_ended().await?;
+            restarted.extend((0..count).map(|_| "the nats-server ended and was restarted".to_owned()));
         }
-        self.restart_full_servers(&mut mended).await?;
-        for index in 0..self.members.len() {
-            let Some(ended) = self.how_ended(index)? else { continue };
-            if self.waits_for_room(index, &mut mended) {
+        self.restart_full_servers(&mut restarted).await?;
+        for (index, ended) in ended {
+            if is_clean(&ended) && !runs || self.waits_for_room(index, &mut restarted) {
                 continue;
             }
             if !self.members[index].restarts.allow(Instant::now()) {
                 return Err(ended);
             }
             if let UpError::Ended { service, status, .. } = &ended {
-                mended.push(format!("{service} ended with {status} and was restarted"));
+                restarted.push(format!("{service} ended with {status} and was restarted"));
             }
             let name = self.members[index].name.clone();
             self.start_again(&name)?;
         }
-        Ok(mended)
+        Ok(Supervised::Running(restarted))
     }
 
     /// Whether a process that has ended is db and its disk is full: it is restarted when there is space.
