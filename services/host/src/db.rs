@@ -20,6 +20,7 @@ use annals_db::{
 };
 use annals_def::Schema;
 use annals_ids::{BatchNumber, OwnerId};
+use annals_node::ALARM;
 use annals_store::{
     Store, StoreError,
     remote::{ServeError, serve},
@@ -272,7 +273,7 @@ impl Fold {
     /// Rule F6, and the operator's messages.
     async fn announce(&mut self, folded: &Folded) {
         for alarm in &folded.alarms {
-            tracing::error!(%alarm, "alarm while folding the log");
+            tracing::error!(%alarm, "{ALARM} while folding the log");
         }
         if folded.cursors.is_empty() {
             return;
@@ -327,7 +328,7 @@ impl Fold {
             Ok(archived) => {
                 self.archiving.ends();
                 for alarm in &archived.alarms {
-                    tracing::error!(%alarm, "alarm while archiving to the database");
+                    tracing::error!(%alarm, "{ALARM} while archiving to the database");
                 }
                 if archived.written > 0 {
                     let (looked_at, written) = (archived.looked_at, archived.written);

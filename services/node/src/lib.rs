@@ -42,4 +42,4 @@ pub use showing::{Frames, Showing, Viewer, shown_upto};
 pub use tally::{Cost, CostKind, Member, Tally};
 pub use teleport::TeleportFailed;
 pub use trail::Trail;
-pub use trouble::Trouble;
+pub use trouble::{ALARM, Trouble};

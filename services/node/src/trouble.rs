@@ -7,6 +7,10 @@ use thiserror::Error;
 
 use crate::context::Denied;
 
+/// Begins each log message about an observation that contradicts the protocol: data were damaged, or there is a defect.
+/// Whatever collects logs can search for it.
+pub const ALARM: &str = "ALARM";
+
 /// Maximum queued errors. More than these between two drains are most likely repetitions.
 const WAITING_LIMIT: usize = 64;
 
@@ -37,7 +41,7 @@ pub enum Trouble {
         denied: Denied,
     },
     /// An event that the protocol rules out (rule H7).
-    #[error("ALARM: {what}, entity {entity}; keep the realm's log and run `annals log verify`")]
+    #[error("{ALARM}: {what}, entity {entity}; keep the realm's log and run `annals log verify`")]
     Impossible {
         /// The entity.
         entity: EntityId,

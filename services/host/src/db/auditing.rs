@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals_db::ledger::{Audit, Progress};
+use annals_node::ALARM;
 use annals_store::Store;
 
 use crate::telemetry::Metrics;
@@ -47,7 +48,7 @@ async fn audit_once(store: &Store, metrics: &Metrics) {
     }
     let report = audit.report();
     for finding in &report.findings {
-        tracing::error!(%finding, "the audit of the ledger found an error");
+        tracing::error!(%finding, "{ALARM} of the ledger's audit");
     }
     metrics.ledger_audits.add(1);
     metrics.ledger_findings.add(report.found);

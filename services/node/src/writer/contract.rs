@@ -4,6 +4,8 @@ use annals_event::FrozenBatch;
 use annals_ids::{BatchNumber, Epoch, Hash, OwnerId};
 use thiserror::Error;
 
+use crate::trouble::ALARM;
+
 /// When a batch counts as acknowledged: the realm's setting `acknowledged`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
@@ -177,7 +179,9 @@ pub enum Stop {
         epoch: Epoch,
     },
     /// The log or the archive holds something that cannot precede this chain. An alarm.
-    #[error("the log of owner {owner} contradicts its writer in epoch {epoch}: {found}; run `annals log verify`")]
+    #[error(
+        "{ALARM}: the log of owner {owner} contradicts its writer in epoch {epoch}: {found}; run `annals log verify`"
+    )]
     Contradicted {
         /// The owner.
         owner: OwnerId,

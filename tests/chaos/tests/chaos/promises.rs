@@ -22,6 +22,7 @@ use annals_db::{
 use annals_def::Schema;
 use annals_host::{log_source::Source, process::request, telemetry::Chain};
 use annals_ids::{BatchNumber, OwnerId};
+use annals_node::ALARM;
 use annals_store::Store;
 use annals_wire::control::Inspected;
 use tokio::time::sleep;
@@ -41,7 +42,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const VERIFICATIONS: usize = 4;
 
 /// Log messages of a process that failed, or found the log invalid.
-const FAILURE_MESSAGES: [&str; 3] = ["panicked", "alarm while folding the log", "stopped with an alarm"];
+const FAILURE_MESSAGES: [&str; 2] = ["panicked", ALARM];
 
 /// Size of a realm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +83,7 @@ pub(crate) struct Proof {
     verification: Verification,
     ledger: Audit,
     views: Views,
-    grief: LogScan,
+    log_scan: LogScan,
     /// The process frozen in this round, and the state when it resumed.
     pub(crate) woken: Option<Resumed>,
     /// Time spent.
@@ -99,7 +100,7 @@ impl Proof {
             verification: Verification::default(),
             ledger: Audit::default(),
             views: Views::default(),
-            grief: LogScan::default(),
+            log_scan: LogScan::default(),
             woken: None,
             times: Times::default(),
         }
@@ -124,7 +125,7 @@ impl Proof {
         self.times.lap(Phase::Checking, &mut since);
         balanced(&source.store, &mut self.ledger, &mut self.views).await?;
         self.times.lap(Phase::Auditing, &mut since);
-        self.grief.look(logs)?;
+        self.log_scan.look(logs)?;
         self.times.lap(Phase::Reading, &mut since);
         let total = |figure: fn(&annals::verify::OwnerReport) -> u64| report.owners.values().map(figure).sum();
         Ok(Size {
@@ -294,7 +295,7 @@ impl LogScan {
             let text = String::from_utf8_lossy(&bytes[..whole]);
             let found = text
                 .lines()
-                .find(|line| FAILURE_MESSAGES.iter().any(|grief| line.contains(grief)));
+                .find(|line| FAILURE_MESSAGES.iter().any(|message| line.contains(message)));
             if let Some(line) = found {
                 return Err(format!("{} says: {line}", path.display()));
             }
