@@ -15,16 +15,26 @@ echo "test: building"
 "$CARGO" test --locked --workspace --no-run --quiet
 
 output=$(mktemp)
-trap 'rm -f "$output"' EXIT
+# A job of its own process group, so that an interrupt ends its realms too.
+set -m
+realms=
+end() {
+    [ -z "$realms" ] || kill -TERM -- "-$realms" 2>/dev/null || true
+    rm -f "$output"
+}
+trap end EXIT
+trap 'exit 130' INT TERM
 
 echo "test: realms of real processes, beside all other tests; their output follows at the end"
 "$CARGO" test --locked --no-fail-fast -p "$REALMS" -- --test-threads "$REALM_THREADS" >"$output" 2>&1 &
 realms=$!
+set +m
 
 status=0
 "$CARGO" test --locked --no-fail-fast --workspace --exclude "$REALMS" || status=$?
 others=$SECONDS
 wait "$realms" || status=$?
+realms=
 
 echo "test: realms of real processes ($((SECONDS - others)) s after the others)"
 cat "$output"
