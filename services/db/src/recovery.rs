@@ -62,8 +62,8 @@ pub enum RecoveryError {
     },
     /// The events of an archived batch were deleted, and no later floor was found.
     #[error(
-        "the events of batch {batch} of owner {owner} were let go by retention, and no later state is stored: restore \
-         it from a backup"
+        "the events of batch {batch} of owner {owner} were deleted by retention, and no later state is stored: \
+         restore it from a backup"
     )]
     Deleted {
         /// The owner.

@@ -282,8 +282,8 @@ async fn a_changed_archive_gives_only_an_error() {
             );
         }
         game.write(leaf, &game.leaves[leaf].1).await;
-        let mended = iris.get(&format!("/trade/{deal}")).await;
-        assert_eq!(mended.status, StatusCode::OK, "as soon as it is as it was");
+        let repaired = iris.get(&format!("/trade/{deal}")).await;
+        assert_eq!(repaired.status, StatusCode::OK, "as soon as it is as it was");
     }
 }
 

@@ -238,7 +238,7 @@ fn a_torn_last_line_is_truncated_and_reported() {
     for end in last + 1..bytes.len() {
         fs::write(kept.path(), &bytes[..end]).expect("written");
         assert!(matches!(checked(&kept.path(), &[]), Err(ViewsError::Torn)), "{end}");
-        drop(ViewLog::open(&kept.path(), WallTime(7)).expect("mended"));
+        drop(ViewLog::open(&kept.path(), WallTime(7)).expect("repaired"));
         let mut seen = Vec::new();
         check(&kept.path(), &kept.heads[..2], |view| seen.push(view.what.clone())).expect("whole again");
         assert_eq!(seen.len(), 3);

@@ -169,9 +169,9 @@ fn stored_values_load_into_their_parts_where_they_fit() {
     );
     let unfit = stored.fits(game::avatar()).expect_err("a number is no blob");
     assert_eq!((&*unfit.entity_type, &*unfit.property), ("Avatar", "baggage"));
-    let mut mended = stored.clone();
-    mended.properties.remove("baggage");
-    assert_eq!(mended.fits(game::avatar()), Ok(()));
+    let mut repaired = stored.clone();
+    repaired.properties.remove("baggage");
+    assert_eq!(repaired.fits(game::avatar()), Ok(()));
     for cut in 0..stored.encode(0).len() {
         assert!(StoredEntity::decode(&stored.encode(0)[..cut]).is_err(), "cut at {cut}");
     }

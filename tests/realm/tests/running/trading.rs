@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Number of times a player logs in again to see the account.
-const RELOGS: usize = 3;
+const LOG_IN_ROUNDS: usize = 3;
 
 /// The base owner of an account.
 async fn home(realm: &Played, trader: u64) -> OwnerId {
@@ -134,7 +134,7 @@ async fn no_exploit_duplicates_or_loses_assets() {
         hand.leave().await;
     }
     // On a busy machine the second in which an avatar is chosen may end before the ledger's notice arrives.
-    for _ in 0..RELOGS {
+    for _ in 0..LOG_IN_ROUNDS {
         eve = eve.relog(&realm).await;
         shown.extend(eve.look().views.clone());
     }
