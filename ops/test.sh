@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 readonly CARGO=${CARGO:-cargo}
 readonly REALMS=annals-realm
 # More than permits for realms (MAX_CONCURRENT in played.rs), so that a test that waits for a permit holds up no other.
-readonly REALM_THREADS=5
+readonly REALM_THREADS=7
 
 echo "test: building"
 "$CARGO" test --locked --workspace --no-run --quiet

@@ -80,7 +80,7 @@ async fn the_handbook_commands_settle_every_case_of_the_library() {
     }
     // A base that gets too little processor time is taken over, and then other addresses are unknown than in the
     // reports.
-    let mut realm = Played::start_alone(ServerCount::One, &[]).await;
+    let mut realm = Played::start_timed(ServerCount::One, &[]).await;
     let folder = tempfile::tempdir().expect("a folder");
     let operator = Operator {
         folder: folder.path(),

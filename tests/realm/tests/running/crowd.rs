@@ -163,7 +163,7 @@ async fn a_crowd_at_one_place_is_rebalanced_without_loss() {
     if !are_built() {
         return;
     }
-    let realm = Played::start_alone(ServerCount::One, &[]).await;
+    let realm = Played::start_timed(ServerCount::One, &[]).await;
     let names = (0..CROWD).map(|nth| &*format!("guest{nth}").leak());
     let crowd = join_all(names.map(|name| Hand::log_in(&realm, name))).await;
     let before = boundary(&cells(&realm).await);

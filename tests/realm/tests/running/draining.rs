@@ -36,7 +36,7 @@ async fn processes_hand_over_their_owners_on_sigterm_with_three_servers() {
 }
 
 async fn stop_one_after_the_other(servers: ServerCount) {
-    let mut realm = Played::start_alone(servers, &["nats"]).await;
+    let mut realm = Played::start_timed(servers, &["nats"]).await;
     let mut stops = Vec::new();
     // Both bases in turn: all players may be on one of them.
     for (service, name) in [("cell", "cell-1"), ("base", "base-1"), ("base", "base-2")] {

@@ -14,6 +14,7 @@ mod checkpoints;
 mod clocks;
 mod console;
 mod crowd;
+mod demo;
 mod disks;
 mod draining;
 mod evidence;

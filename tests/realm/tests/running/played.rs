@@ -38,7 +38,10 @@ use tokio::{
 use crate::{disks::SmallDisk, playing::Playing};
 
 /// Maximum concurrent realms: most of their time is waiting.
-const MAX_CONCURRENT: u32 = 3;
+const MAX_CONCURRENT: u32 = 5;
+
+/// Permits of a realm whose test depends on timing: few others run beside it.
+const TIMED_PERMITS: u32 = 3;
 
 /// One permit per concurrent realm.
 static PERMITS: Semaphore = Semaphore::const_new(MAX_CONCURRENT as usize);
@@ -137,10 +140,10 @@ impl Played {
         Self::start_in(permit().await, (ServerCount::One, Some(age)), &[]).await
     }
 
-    /// The same, without other realms at the same time: for tests that depend on timing.
-    pub(crate) async fn start_alone(servers: ServerCount, disks: &[&'static str]) -> Self {
+    /// The same, with few other realms at the same time: for tests that depend on timing.
+    pub(crate) async fn start_timed(servers: ServerCount, disks: &[&'static str]) -> Self {
         let permit = PERMITS
-            .acquire_many(MAX_CONCURRENT)
+            .acquire_many(TIMED_PERMITS)
             .await
             .expect("the semaphore is never closed");
         Self::start_in(permit, (servers, None), disks).await

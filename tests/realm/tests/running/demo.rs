@@ -1,57 +1,18 @@
 //! The demonstration, at small size, as `make demo` runs it: real processes, two of them killed, and the archive
 //! checked by separate programs.
-//!
-//! The binaries are those that the workspace's test build has made beside this test.
 
 use std::{
     path::{Path, PathBuf},
-    process::Command,
-    sync::{Condvar, Mutex, PoisonError},
+    time::Duration,
 };
 
 use tempfile::TempDir;
+use tokio::{process::Command, task::JoinSet};
 
-/// Maximum concurrent realms: most of their time is waiting.
-const MAX_CONCURRENT: u32 = 4;
+use crate::played::{are_built, binary, permit, repository, run, run_within};
 
-/// Number of running realms.
-static RUNNING: (Mutex<u32>, Condvar) = (Mutex::new(0), Condvar::new());
-
-/// A permit to run a realm, released when dropped.
-struct Permit;
-
-impl Permit {
-    fn take() -> Self {
-        let (running, ended) = &RUNNING;
-        let running = running.lock().unwrap_or_else(PoisonError::into_inner);
-        let free = ended.wait_while(running, |running| *running >= MAX_CONCURRENT);
-        *free.unwrap_or_else(PoisonError::into_inner) += 1;
-        Self
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        let (running, ended) = &RUNNING;
-        *running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        ended.notify_one();
-    }
-}
-
-/// The binary beside the folder of test binaries; `None` if only this package was built.
-fn annals() -> Option<PathBuf> {
-    let folder = std::env::current_exe().ok()?.parent()?.parent()?.to_owned();
-    let services = [
-        "annals",
-        "annals-base",
-        "annals-cell",
-        "annals-db",
-        "annals-director",
-        "annals-login",
-    ];
-    let built = services.iter().all(|name| folder.join(name).exists());
-    built.then(|| folder.join("annals"))
-}
+/// Maximum time for a demonstration with its checks, on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(400);
 
 /// A completed demonstration.
 struct Played {
@@ -62,24 +23,29 @@ struct Played {
 
 impl Played {
     /// Runs an audit query on the realm, whose index is kept with it; returns exit code and output.
-    fn ask(&self, question: &[&str]) -> (Option<i32>, String) {
-        let mut command = Command::new(annals().expect("it was run"));
-        command.current_dir(self.folder.path()).arg("audit").args(question);
-        let output = command.args(["--data", "realm"]).output().expect("it can be asked");
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+    async fn ask(&self, question: &[&str]) -> (Option<i32>, String) {
+        self.run(&[&["audit"], question].concat()).await
+    }
+
+    /// Runs a command of `annals` on the realm; returns exit code and output.
+    async fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let mut command = annals();
+        command.current_dir(self.folder.path()).args(arguments);
+        let (status, output) = run(command.args(["--data", "realm"])).await;
+        (status.code(), output)
     }
 }
 
-/// Runs a demonstration, for this many seconds or as long as it takes; `None` if there are no binaries.
-fn demonstrate(world: Option<&Path>, bots: u32, seconds: Option<u32>, flags: &[&str]) -> Option<Played> {
-    let Some(annals) = annals() else {
-        println!("SKIPPED: the services' binaries are not built; `make test` builds them");
-        return None;
-    };
-    let _permit = Permit::take();
+/// The command, which the workspace's test build has made beside this test.
+fn annals() -> Command {
+    Command::new(binary("annals").expect("it is built"))
+}
+
+/// Runs a demonstration, for this many seconds or as long as it takes.
+async fn demonstrate(world: Option<&Path>, bots: u32, seconds: Option<u32>, flags: &[&str]) -> Played {
+    let _permit = permit().await;
     let folder = tempfile::tempdir().expect("a folder for the realm");
-    let mut command = Command::new(annals);
+    let mut command = annals();
     command.arg("demo").current_dir(repository());
     if let Some(world) = world {
         command.arg("--world").arg(world);
@@ -87,44 +53,29 @@ fn demonstrate(world: Option<&Path>, bots: u32, seconds: Option<u32>, flags: &[&
     if let Some(seconds) = seconds {
         command.args(["--duration", &seconds.to_string()]);
     }
-    let output = command
-        .args(["--bots", &bots.to_string()])
-        .arg("--data")
-        .arg(folder.path().join("realm"))
-        .args(flags)
-        .output()
-        .expect("the demonstration can be started");
-    let text = String::from_utf8_lossy(&output.stdout);
-    println!("{text}{}", String::from_utf8_lossy(&output.stderr));
-    Some(Played {
-        code: output.status.code(),
-        text: text.into_owned(),
-        folder,
-    })
+    command.args(["--bots", &bots.to_string()]).arg("--data");
+    command.arg(folder.path().join("realm")).args(flags);
+    let (status, text) = run_within(TIMEOUT, &mut command).await;
+    println!("{text}");
+    let code = status.code();
+    Played { code, text, folder }
 }
 
 /// Runs a demonstration that must succeed.
-fn succeed(world: Option<&Path>, bots: u32, seconds: Option<u32>) -> Option<Played> {
-    let played = demonstrate(world, bots, seconds, &[])?;
+async fn succeed(world: Option<&Path>, bots: u32, seconds: Option<u32>) -> Played {
+    let played = demonstrate(world, bots, seconds, &[]).await;
     assert_eq!(played.code, Some(0), "the demonstration failed");
     assert!(played.text.contains("every promise was kept"), "it says so");
-    Some(played)
+    played
 }
 
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .nth(2)
-        .expect("two folders up")
-        .to_owned()
-}
-
-#[test]
-fn the_demo_passes_with_a_killed_cell_and_a_killed_base() {
-    let Some(played) = succeed(None, 8, Some(24)) else {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_demo_passes_with_a_killed_cell_and_a_killed_base() {
+    if !are_built() {
         return;
-    };
-    let (code, said) = played.ask(&["item", "1", "--format", "json"]);
+    }
+    let played = succeed(None, 8, Some(24)).await;
+    let (code, said) = played.ask(&["item", "1", "--format", "json"]).await;
     assert_eq!(code, Some(0), "{said}");
     let answer: serde_json::Value = serde_json::from_str(&said).expect("an object");
     let steps = answer["steps"].as_array().expect("its way");
@@ -135,24 +86,24 @@ fn the_demo_passes_with_a_killed_cell_and_a_killed_base() {
         .iter()
         .find_map(|step| step["to"].as_str()?.strip_prefix("table of trade "));
     if let Some((trade, _)) = traded.and_then(|traded| traded.split_once(',')) {
-        let (code, said) = played.ask(&["trade", trade, "--format", "csv"]);
+        let (code, said) = played.ask(&["trade", trade, "--format", "csv"]).await;
         assert_eq!(code, Some(0), "{said}");
         assert!(said.contains("offered in trade"), "{said}");
     }
-    let (code, said) = played.ask(&["account", "bot0", "--format", "csv"]);
+    let (code, said) = played.ask(&["account", "bot0", "--format", "csv"]).await;
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("made: "), "{said}");
-    answers_agree(&played, &answer);
-    let (code, said) = played.ask(&["account", "nobody"]);
+    answers_agree(&played, &answer).await;
+    let (code, said) = played.ask(&["account", "nobody"]).await;
     assert_eq!(code, Some(2), "{said}");
-    let (code, said) = played.ask(&["item", "1000000"]);
+    let (code, said) = played.ask(&["item", "1000000"]).await;
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("there is no item 1000000"), "{said}");
 }
 
 /// The changes since the first batch of the realm agree with the answers to single queries.
-fn answers_agree(played: &Played, item: &serde_json::Value) {
-    let (code, said) = played.ask(&["diff", "1@1", "26:00:00", "--format", "json"]);
+async fn answers_agree(played: &Played, item: &serde_json::Value) {
+    let (code, said) = played.ask(&["diff", "1@1", "26:00:00", "--format", "json"]).await;
     assert_eq!(code, Some(0), "{said}");
     let answer: serde_json::Value = serde_json::from_str(&said).expect("an object");
     let changes = answer["changes"].as_array().expect("changes");
@@ -165,7 +116,7 @@ fn answers_agree(played: &Played, item: &serde_json::Value) {
         (&moved["before"], &moved["after"]),
         (&serde_json::json!("nowhere"), &item["place"])
     );
-    let (code, said) = played.ask(&["replay", "--format", "json"]);
+    let (code, said) = played.ask(&["replay", "--format", "json"]).await;
     assert_eq!(code, Some(0), "{said}");
     let answer: serde_json::Value = serde_json::from_str(&said).expect("an object");
     let made = changes.iter().filter(|change| change["what"] == "made").count();
@@ -177,12 +128,7 @@ fn answers_agree(played: &Played, item: &serde_json::Value) {
     );
     for owner in answer["owners"].as_array().expect("owners") {
         let at = format!("{}@{}", owner["owner"], owner["batch"]);
-        let mut command = Command::new(annals().expect("it was run"));
-        command
-            .current_dir(played.folder.path())
-            .args(["log", "replay", "--at", &at, "--data", "realm"]);
-        let output = command.output().expect("it can be replayed");
-        let text = String::from_utf8_lossy(&output.stdout);
+        let (_, text) = played.run(&["log", "replay", "--at", &at]).await;
         let state = owner["state"].as_str().expect("a hash");
         assert!(
             text.starts_with(&format!("{at} {state} ")),
@@ -190,15 +136,16 @@ fn answers_agree(played: &Played, item: &serde_json::Value) {
         );
     }
     let entity = parts[0]["entity"].to_string();
-    let (code, said) = played.ask(&["entity", &entity, "--format", "csv"]);
+    let (code, said) = played.ask(&["entity", &entity, "--format", "csv"]).await;
     assert!(code == Some(0) && said.contains("created"), "{said}");
 }
 
-#[test]
-fn the_demo_fails_if_an_archived_event_is_missing() {
-    let Some(played) = demonstrate(None, 4, Some(9), &["--tamper"]) else {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_demo_fails_if_an_archived_event_is_missing() {
+    if !are_built() {
         return;
-    };
+    }
+    let played = demonstrate(None, 4, Some(9), &["--tamper"]).await;
     let Played { code, text, .. } = &played;
     assert_eq!(*code, Some(1), "the missing event was not reported");
     let (_, removed) = text
@@ -216,7 +163,7 @@ fn the_demo_fails_if_an_archived_event_is_missing() {
         "entity {entity} is not named"
     );
     assert!(verdict.contains("demo: FAILED"), "it says so");
-    let (code, said) = played.ask(&["item", "1"]);
+    let (code, said) = played.ask(&["item", "1"]).await;
     assert_eq!(code, Some(1), "nothing is answered from it: {said}");
     assert!(said.contains("the data that the answer rests on was changed"), "{said}");
 }
@@ -294,12 +241,13 @@ fn big_world() -> TempDir {
 }
 
 /// The duration is computed and printed beforehand; with less time there is another verdict, and another exit code.
-#[test]
-fn a_big_world_is_exercised_completely_in_the_printed_duration() {
-    let world = big_world();
-    let Some(played) = demonstrate(Some(world.path()), 20, None, &[]) else {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_big_world_is_exercised_completely_in_the_printed_duration() {
+    if !are_built() {
         return;
-    };
+    }
+    let world = big_world();
+    let played = demonstrate(Some(world.path()), 20, None, &[]).await;
     let text = &played.text;
     assert!(
         text.contains("197 exposed methods, 203 properties and 54 client methods of 9 entity types"),
@@ -311,9 +259,7 @@ fn a_big_world_is_exercised_completely_in_the_printed_duration() {
         "{text}"
     );
     assert_eq!(played.code, Some(0), "{text}");
-    let Some(played) = demonstrate(Some(world.path()), 4, Some(12), &[]) else {
-        return;
-    };
+    let played = demonstrate(Some(world.path()), 4, Some(12), &[]).await;
     let text = &played.text;
     assert!(text.contains("demo: 12 s may be too short for all of it"), "{text}");
     assert!(text.contains("demo: INCOMPLETE: no promise was broken, but "), "{text}");
@@ -321,8 +267,11 @@ fn a_big_world_is_exercised_completely_in_the_printed_duration() {
 }
 
 /// Each with as many bots, and for as long, as it takes to drive everything in it.
-#[test]
-fn the_demo_passes_on_published_games() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_demo_passes_on_published_games() {
+    if !are_built() {
+        return;
+    }
     let corpus = std::env::var_os("ANNALS_CORPUS").map_or_else(|| repository().join("../shared/corpus"), PathBuf::from);
     let Ok(entries) = std::fs::read_dir(&corpus) else {
         println!(
@@ -334,13 +283,12 @@ fn the_demo_passes_on_published_games() {
     let mut games: Vec<PathBuf> = entries.map(|entry| entry.expect("a game").path()).collect();
     games.retain(|path| path.is_dir());
     games.sort();
-    std::thread::scope(|scope| {
-        for game in &games {
-            let is_large = game.ends_with("kbengine-demo");
-            let (bots, seconds) = if is_large { (12, 30) } else { (6, 12) };
-            scope.spawn(move || {
-                succeed(Some(game), bots, Some(seconds));
-            });
-        }
-    });
+    let mut demonstrations = JoinSet::new();
+    for game in games {
+        let is_large = game.ends_with("kbengine-demo");
+        let (bots, seconds) = if is_large { (12, 30) } else { (6, 12) };
+        demonstrations.spawn(async move { succeed(Some(&game), bots, Some(seconds)).await });
+    }
+    // Each game's folder is removed when its demonstration has passed.
+    demonstrations.join_all().await;
 }
