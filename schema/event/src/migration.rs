@@ -131,6 +131,7 @@ impl Migration {
             sent,
             taken: links.taken.clone(),
             awaiting: links.awaiting.clone(),
+            generation: links.generation,
         })
     }
 

@@ -20,7 +20,7 @@ use crate::{
     latest::{
         batch::{Batch, Consumed, Tail},
         event::{Body, Event, Subject},
-        image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage},
+        image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage, take_generation},
         space_data::SpaceData,
     },
 };
@@ -254,6 +254,9 @@ impl OwnerState {
         put_number(out, self.bootstrap.map_or(0, |entity| entity.0));
         put_number(out, self.ledger.notice.0);
         put_number(out, self.ledger.entry.0);
+        if self.links.generation > 0 {
+            put_number(out, self.links.generation);
+        }
     }
 
     /// Takes what [`OwnerState::write_own`] wrote; the entities must be [added](OwnerState::restore) afterwards.
@@ -290,6 +293,9 @@ impl OwnerState {
             notice: NoticeNumber(reader.ordinal("notice number")?),
             entry: EntryNumber(reader.ordinal("entry number")?),
         };
+        if reader.remaining() > 0 {
+            state.links.generation = take_generation(reader)?;
+        }
         reader.finish("end of owner state")?;
         Ok(state)
     }
@@ -335,6 +341,13 @@ impl OwnerState {
             Body::Bootstrapped { entity } if !self.entities.contains_key(entity) => Err("there is no such entity"),
             Body::Bootstrapped { entity } => {
                 self.bootstrap = Some(*entity);
+                Ok(())
+            }
+            Body::CallsRenumbered { generation } if *generation <= self.links.generation => {
+                Err("call numbers are of this generation already")
+            }
+            Body::CallsRenumbered { generation } => {
+                self.renumber_calls(*generation);
                 Ok(())
             }
             Body::Entered { .. } if self.kind != OwnerKind::Ledger => Err("this is not the ledger's owner"),
@@ -420,7 +433,7 @@ impl OwnerState {
     }
 
     fn begin(&mut self, entity: EntityId, event: &Event) -> Result<(), &'static str> {
-        let image = match &event.body {
+        let mut image = match &event.body {
             Body::BaseCreated(creation) => {
                 let base = BaseImage {
                     database: creation.database,
@@ -459,8 +472,23 @@ impl OwnerState {
         if self.entities.contains_key(&entity) {
             return Err("the entity exists already");
         }
+        image.links.generation = image.links.generation.max(self.links.generation);
         self.restore(entity, image);
         Ok(())
+    }
+
+    /// Calls get numbers of a further generation. Parts that arrive later get it on arrival; the calls of destroyed
+    /// parts are all numbered.
+    fn renumber_calls(&mut self, generation: u64) {
+        let departing = self.departing.values_mut().map(|(_, image)| image);
+        let parts = self
+            .entities
+            .values_mut()
+            .chain(departing)
+            .map(|image| &mut image.links);
+        for links in parts.chain([&mut self.links]) {
+            links.generation = links.generation.max(generation);
+        }
     }
 
     /// The current life of a space, as far as this owner knows.
@@ -484,6 +512,7 @@ impl OwnerState {
         if !image.links.is_settled() {
             let mut links = image.links;
             links.awaiting.clear();
+            links.generation = 0;
             self.estates.insert(entity, links);
         }
     }
@@ -630,10 +659,10 @@ fn apply_to_base(entity: EntityId, base: &mut BaseImage, body: &Body) -> Result<
 fn apply_to_links(links: &mut Links, body: &Body) -> Option<Result<(), &'static str>> {
     Some(match body {
         Body::Called { to, home, number, call } => {
-            let sent = links.sent.entry(*to).or_default();
-            if *number != sent.last.next() {
+            if *number != links.next_call(*to) {
                 return Some(Err("it is not the next call on its link"));
             }
+            let sent = links.sent.entry(*to).or_default();
             sent.home = *home;
             sent.last = *number;
             sent.unconfirmed.insert(*number, call.clone());
@@ -648,6 +677,14 @@ fn apply_to_links(links: &mut Links, body: &Body) -> Option<Result<(), &'static 
         },
         Body::Awaits { to, number, awaiting } => {
             links.awaiting.insert((*to, *number), awaiting.clone());
+            Ok(())
+        }
+        Body::CallsSkipped { from, upto } => {
+            let taken = links.taken.entry(*from).or_default();
+            if upto <= taken {
+                return Some(Err("these calls were taken"));
+            }
+            *taken = *upto;
             Ok(())
         }
         Body::Resumed { to, number } => links

@@ -82,7 +82,7 @@ impl Run {
             Address::Owner(PEER),
             Address::Cell(EntityId(9)),
         ][self.roll(3) as usize];
-        match self.roll(16) {
+        match self.roll(18) {
             0 => self.record(subject, history, changed(1, Value::Int(-5))),
             1 => self.change_within(subject, &image),
             2 => self.record(subject, history, invoked()),
@@ -97,6 +97,8 @@ impl Run {
             11 => self.bootstrap(entity),
             12 | 13 => self.control(subject, &image),
             14 => self.movement_control(subject),
+            15 => self.skip(subject, &image),
+            16 => self.renumber(),
             _ => self.freeze(),
         }
     }
@@ -121,7 +123,7 @@ impl Run {
     }
 
     fn call(&mut self, subject: Subject, to: Address, image: &Image) {
-        let number = image.links.sent.get(&to).map_or(CallNumber(1), |sent| sent.last.next());
+        let number = image.links.next_call(to);
         let call = Call::Method {
             method: MemberId(3),
             args: vec![Value::Opaque(vec![1])],
@@ -258,6 +260,20 @@ impl Run {
         self.state.consume(&consumed).expect("the next number");
     }
 
+    /// The receiver no longer waits for some calls.
+    fn skip(&mut self, subject: Subject, image: &Image) {
+        let from = Address::Client(SessionId(4));
+        let taken = image.links.taken.get(&from).copied().unwrap_or_default();
+        let upto = CallNumber(taken.0 + 1 + self.roll(9));
+        self.record(subject, None, Body::CallsSkipped { from, upto });
+    }
+
+    /// The log was cut at a hole.
+    fn renumber(&mut self) {
+        let generation = self.state.links.generation + 1 + self.roll(3);
+        self.record(Subject::Owner, None, Body::CallsRenumbered { generation });
+    }
+
     fn create(&mut self) {
         let entity = EntityId(self.next_entity);
         self.next_entity += 1;
@@ -294,12 +310,7 @@ impl Run {
     }
 
     fn hand_over(&mut self, entity: EntityId, image: Image) {
-        let number = self
-            .state
-            .links
-            .sent
-            .get(&Address::Owner(PEER))
-            .map_or(CallNumber(1), |sent| sent.last.next());
+        let number = self.state.links.next_call(Address::Owner(PEER));
         let subject = Subject::Entity(entity, Part::Cell);
         self.record(subject, None, Body::Offloaded { to: PEER, number });
         let call = Call::Onload {
@@ -536,6 +547,97 @@ fn a_realm_begins_once_with_an_existing_entity() {
     );
     let again = state.apply(&begins(1)).expect_err("it has begun");
     assert!(again.to_string().contains("begun already"), "{again}");
+}
+
+fn of_owner(body: Body) -> Event {
+    Event {
+        subject: Subject::Owner,
+        cause: Cause(0),
+        history: None,
+        body,
+    }
+}
+
+#[test]
+fn a_generation_of_call_numbers_applies_to_all_parts_and_moves_with_them() {
+    let mut run = Run::new(1);
+    run.create();
+    let (entity, peer) = (EntityId(1), Address::Owner(PEER));
+    let old = run.state.entities[&entity].clone();
+    run.call(Subject::Entity(entity, Part::Cell), peer, &old);
+    let mut state = run.state;
+    let renumbered = |generation| of_owner(Body::CallsRenumbered { generation });
+    state.apply(&renumbered(3)).expect("it is higher");
+    let first = CallNumber(CallNumber::floor(3).0 + 1);
+    assert_eq!(state.links.next_call(peer), first);
+    assert_eq!(state.entities[&entity].links.next_call(peer), first);
+    assert_eq!((first.generation(), CallNumber(1).generation()), (3, 0));
+    for lower in [2, 3] {
+        let error = state.apply(&renumbered(lower)).expect_err("it is in use");
+        assert!(error.to_string().contains("of this generation already"), "{error}");
+    }
+
+    let arrives = |image: Image| Event {
+        subject: Subject::Entity(entity, Part::Cell),
+        ..of_owner(Body::Onloaded {
+            from: PEER,
+            number: CallNumber(1),
+            image: Box::new(image),
+        })
+    };
+    let arrived = |above: u64, image: &Image| {
+        let mut other = OwnerState::new(PEER, Part::Cell);
+        if above > 0 {
+            other.apply(&renumbered(above)).expect("it is higher");
+        }
+        other.apply(&arrives(image.clone())).expect("it is elsewhere");
+        other.entities[&entity].links.generation
+    };
+    let image = state.entities[&entity].clone();
+    assert_eq!(
+        (
+            arrived(0, &image),
+            arrived(5, &image),
+            arrived(5, &old),
+            arrived(0, &old)
+        ),
+        (3, 5, 5, 0),
+        "the higher one of the part's and the owner's"
+    );
+    let restored = OwnerState::read_own(&{
+        let mut bytes = Vec::new();
+        state.write_own(&mut bytes);
+        bytes
+    });
+    assert_eq!(restored.expect("it can be read").links.generation, 3);
+}
+
+#[test]
+fn skipped_calls_are_waited_for_no_longer() {
+    let mut run = Run::new(1);
+    run.create();
+    let (entity, from) = (EntityId(1), Address::Owner(PEER));
+    let to = Address::Cell(entity);
+    let mut state = run.state;
+    let skipped = |upto| Event {
+        subject: Subject::Entity(entity, Part::Cell),
+        ..of_owner(Body::CallsSkipped {
+            from,
+            upto: CallNumber(upto),
+        })
+    };
+    let consumed = |number| annals_event::Consumed {
+        at: 0,
+        from,
+        to,
+        number: CallNumber(number),
+        trace: [0; 16],
+    };
+    state.apply(&skipped(4)).expect("none was taken");
+    assert!(state.consume(&consumed(4)).is_err(), "it was skipped");
+    assert!(state.consume(&consumed(6)).is_err(), "it is not the next");
+    state.consume(&consumed(5)).expect("it is the next");
+    assert!(state.apply(&skipped(5)).is_err(), "it was taken");
 }
 
 #[test]

@@ -56,8 +56,25 @@ number! {
     HistoryNumber(u64)
 }
 number! {
-    /// Position of a call on the link between two addresses, dense from 1.
+    /// Position of a call on the link between two addresses: dense within a generation, from 1 (rule C13).
     CallNumber(u64)
+}
+
+/// Bits of a call number below its generation: far more calls than one link makes.
+const GENERATION_SHIFT: u32 = 40;
+
+impl CallNumber {
+    /// The highest number before the first one of a generation.
+    #[must_use]
+    pub const fn floor(generation: u64) -> Self {
+        Self(generation << GENERATION_SHIFT)
+    }
+
+    /// The generation of the number.
+    #[must_use]
+    pub const fn generation(self) -> u64 {
+        self.0.saturating_sub(1) >> GENERATION_SHIFT
+    }
 }
 number! {
     /// Index of a leaf in a shard's Merkle tree, dense from 0, assigned when a batch is archived.

@@ -82,6 +82,8 @@ pub struct CallMessage {
     pub to_home: OwnerId,
     /// Its number on the link.
     pub number: CallNumber,
+    /// Whether all earlier calls on the link are confirmed, so that the receiver waits for none of them (rule C2).
+    pub is_oldest: bool,
     /// The request that it belongs to.
     pub trace: Trace,
     /// The call.

@@ -142,7 +142,8 @@ fn to_server() -> Vec<(&'static str, ToServer)> {
     let call = Call {
         entity: ENTITY,
         part: Part::Cell,
-        number: CallNumber(1),
+        number: CallNumber(3),
+        is_oldest: false,
         message: vec![2, 5, b'h', b'e', b'l', b'l', b'o'],
     };
     let known = Known {
@@ -162,7 +163,14 @@ fn to_server() -> Vec<(&'static str, ToServer)> {
         ..Known::default()
     };
     vec![
-        ("call", ToServer::Call(call)),
+        ("call", ToServer::Call(call.clone())),
+        (
+            "call: all earlier ones are confirmed",
+            ToServer::Call(Call {
+                is_oldest: true,
+                ..call
+            }),
+        ),
         (
             "stamps",
             ToServer::Stamps(Stamps {

@@ -11,7 +11,7 @@ use annals_event::{
     Task, types_of,
 };
 use annals_evidence::Terms;
-use annals_ids::{Address, EntityId, Hash, MemberId, Part, TypeId};
+use annals_ids::{Address, CallNumber, EntityId, Hash, MemberId, Part, TypeId};
 
 /// Names known for the world of a log.
 #[derive(Debug, Default)]
@@ -182,6 +182,15 @@ impl Words<'_> {
                 format!("{} is gone; calls up to {upto} are lost", self.address(*to))
             }
             Body::Awaits { to, number, .. } => format!("awaits the reply to call {number} of {}", self.address(*to)),
+            Body::CallsSkipped { from, upto } => {
+                format!("waits no longer for calls up to {upto} of {}", self.address(*from))
+            }
+            Body::CallsRenumbered { generation } => {
+                format!(
+                    "numbers its calls above {}: its log was cut at a hole",
+                    CallNumber::floor(*generation)
+                )
+            }
             Body::Resumed { to, number } => format!("awaits call {number} of {} no longer", self.address(*to)),
             Body::TimerSet { timer, at } => format!("timer {timer} set for {} ms", at.due),
             Body::TimerGone { timer } => format!("timer {timer} gone"),

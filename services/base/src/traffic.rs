@@ -110,6 +110,7 @@ impl BaseRole {
             from_home: home,
             to_home: if cx.image(entity).is_some() { home } else { UNKNOWN_HOME },
             number: call.number,
+            is_oldest: call.is_oldest,
             trace,
             call: annals_event::Call::Exposed { message: call.message },
         };

@@ -268,7 +268,7 @@ impl Link {
     fn under_way(&self, entity: EntityId, part: Part) -> Vec<Call> {
         self.kept
             .range(..=self.sent)
-            .map(|(&number, kept)| kept.call(entity, part, number))
+            .map(|(&number, kept)| self.message(entity, part, number, kept))
             .collect()
     }
 
@@ -285,25 +285,26 @@ impl Link {
         let calls: Vec<Call> = self
             .kept
             .range(from..=end)
-            .map(|(&number, kept)| kept.call(entity, part, number))
+            .map(|(&number, kept)| self.message(entity, part, number, kept))
             .collect();
         self.sent = calls.last().map_or(self.sent, |call| call.number);
         calls
+    }
+
+    fn message(&self, entity: EntityId, part: Part, number: CallNumber, call: &KeptCall) -> Call {
+        Call {
+            entity,
+            part,
+            number,
+            is_oldest: number == self.confirmed().next(),
+            message: call.message.clone(),
+        }
     }
 }
 
 impl KeptCall {
     fn bytes(&self) -> usize {
         self.message.len() + CALL_OVERHEAD
-    }
-
-    fn call(&self, entity: EntityId, part: Part, number: CallNumber) -> Call {
-        Call {
-            entity,
-            part,
-            number,
-            message: self.message.clone(),
-        }
     }
 }
 

@@ -519,6 +519,31 @@ fn calls_are_sent_in_a_window_and_resent_until_confirmed() {
 }
 
 #[test]
+fn the_oldest_unconfirmed_call_is_marked() {
+    let mut table = Table::seeing();
+    let marked = |table: &mut Table| -> Vec<(u64, bool)> {
+        let mark = |frame| match frame {
+            ToServer::Call(Call { number, is_oldest, .. }) => (number.0, is_oldest),
+            other => panic!("not a call: {other:?}"),
+        };
+        table.frames().into_iter().map(mark).collect()
+    };
+    for _ in 0..3 {
+        table.hit(1).unwrap();
+    }
+    assert_eq!(marked(&mut table), [(1, true), (2, false), (3, false)]);
+    let (entity, part) = (OTHER, Part::Cell);
+    let upto = CallNumber(1);
+    table.say(&ToClient::Took { entity, part, upto });
+    table.wait(500);
+    assert_eq!(marked(&mut table), [(2, true), (3, false)], "resent");
+    let upto = CallNumber(3);
+    table.say(&ToClient::Took { entity, part, upto });
+    table.hit(1).unwrap();
+    assert_eq!(marked(&mut table), [(4, true)]);
+}
+
+#[test]
 fn a_gap_is_answered_once_for_all_requests() {
     let mut table = Table::seeing();
     for _ in 0..5 {

@@ -35,7 +35,7 @@ use crate::{
     comparison::{
         Beyond, ComparedLog, Known, Numbers, Read, Standing, is_bare_open, kind_of, opening, read_batches, read_known,
     },
-    restoring::{RAISE, RAISE_EPOCHS, RAISE_OWNERS, read_lives, set_checkouts},
+    restoring::{RAISE, RAISE_EPOCHS, RAISE_GENERATIONS, RAISE_OWNERS, read_lives, set_checkouts},
 };
 
 pub use record::{AdoptionRecord, AdoptionStage};
@@ -353,12 +353,16 @@ impl LogPlan {
             shard,
             epoch: Epoch(granted.max(self.highest).0.saturating_add(RAISE_EPOCHS)),
             process: ProcessId(0),
+            call_generation: self.record.map(|record| record.call_generation).unwrap_or_default(),
         }
     }
 
     /// Writes what the store must know of the log.
-    fn write(&self, transaction: &Transaction, shard: Shard) -> Result<(), StoreError> {
-        let (owner, record) = (self.log.owner, self.owner(shard));
+    async fn write(&self, transaction: &Transaction, shard: Shard) -> Result<(), StoreError> {
+        let (owner, mut record) = (self.log.owner, self.owner(shard));
+        if self.discarded.batches > 0 {
+            record.call_generation = director::assign(transaction, Counter::CallGenerations, 1).await?.start;
+        }
         transaction.set(&owners::owner_key(owner), &record.encode())?;
         for opening in &self.openings {
             transaction.set(&owners::opening_key(owner, opening.epoch), &opening.encode())?;
@@ -474,8 +478,10 @@ impl Adoption {
                 return Ok(last);
             }
             let next = last.map_or(0, |last| last + 1);
-            plan.logs.values().try_for_each(|log| log.write(&transaction, shard))?;
             raise_counters(&transaction, plan).await?;
+            for log in plan.logs.values() {
+                log.write(&transaction, shard).await?;
+            }
             transaction.set(&director::closed_key(), &director::encode_closed(rested))?;
             decided(next).write(&transaction)?;
             Ok::<_, StoreError>(next)
@@ -571,6 +577,7 @@ async fn raise_counters(transaction: &Transaction, plan: &Plan) -> Result<(), St
     let seen = plan.logs.values().fold(Numbers::default(), |seen, log| Numbers {
         entity: seen.entity.max(log.numbers.entity),
         checkout: seen.checkout.max(log.numbers.checkout),
+        call_generation: seen.call_generation.max(log.numbers.call_generation),
     });
     let owner = plan.logs.keys().next_back().map_or(0, |owner| u64::from(owner.0));
     let raised = [
@@ -578,6 +585,7 @@ async fn raise_counters(transaction: &Transaction, plan: &Plan) -> Result<(), St
         (Counter::Owners, owner, RAISE_OWNERS),
         (Counter::Processes, 0, RAISE),
         (Counter::Checkouts, seen.checkout, RAISE),
+        (Counter::CallGenerations, seen.call_generation, RAISE_GENERATIONS),
     ];
     for (counter, seen, raise) in raised {
         let key = director::counter_key(counter);

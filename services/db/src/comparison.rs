@@ -349,6 +349,8 @@ pub(crate) struct Numbers {
     pub(crate) entity: u64,
     /// Highest number of a check-out.
     pub(crate) checkout: u64,
+    /// Highest generation of call numbers.
+    pub(crate) call_generation: u64,
 }
 
 impl Numbers {
@@ -366,6 +368,9 @@ impl Numbers {
                 Body::Stored { database } => (*database, 0),
                 _ => (DatabaseId(0), 0),
             };
+            if let Body::CallsRenumbered { generation } = event.body {
+                self.call_generation = self.call_generation.max(generation);
+            }
             self.entity = self.entity.max(subject).max(database.0);
             self.checkout = self.checkout.max(checkout);
         }

@@ -9,15 +9,16 @@ use annals_ids::{Address, CallNumber};
 /// Finds consistent cuts in the archive's batches, which must be given in order.
 #[derive(Debug, Default)]
 pub struct Cuts {
-    made: BTreeMap<Link, Made>,
+    /// By link and generation, within which numbers are dense.
+    made: BTreeMap<(Link, u64), Made>,
     /// Calls that were consumed but not made so far.
     unmade: BTreeSet<(Link, CallNumber)>,
 }
 
-/// Calls made on a link.
+/// Calls of one generation made on a link.
 #[derive(Debug, Default)]
 struct Made {
-    /// All calls up to this number were made.
+    /// All calls of the generation up to this one were made.
     upto: u64,
     /// Calls beyond a gap: their batches were archived before those of the gap.
     beyond: BTreeSet<u64>,
@@ -37,7 +38,8 @@ impl Cuts {
 
     fn take_calls(&mut self, header: &Header, made: impl Iterator<Item = (Link, CallNumber)>) -> bool {
         for (link, number) in made {
-            self.made.entry(link).or_default().insert(number.0);
+            let (generation, place) = split(number);
+            self.made.entry((link, generation)).or_default().insert(place);
             self.unmade.remove(&(link, number));
         }
         for consumed in &header.consumed {
@@ -49,10 +51,11 @@ impl Cuts {
                 from: consumed.from,
                 to: consumed.to,
             };
+            let (generation, place) = split(consumed.number);
             if !self
                 .made
-                .get(&link)
-                .is_some_and(|made| made.contains(consumed.number.0))
+                .get(&(link, generation))
+                .is_some_and(|made| made.contains(place))
             {
                 self.unmade.insert((link, consumed.number));
             }
@@ -64,6 +67,12 @@ impl Cuts {
     pub fn unmade(&self) -> impl Iterator<Item = (Link, CallNumber)> {
         self.unmade.iter().copied()
     }
+}
+
+/// The generation of a call number, and its place in the generation, from 1.
+fn split(number: CallNumber) -> (u64, u64) {
+    let generation = number.generation();
+    (generation, number.0 - CallNumber::floor(generation).0)
 }
 
 impl Made {

@@ -4,13 +4,15 @@
 //! batches and everything logged behind them in that log: a further epoch is granted, to no process, and recorded as
 //! opened at the first missing batch. That voids all of it by the rule that voids the batches of a replaced holder
 //! (E5), for db, takers and readers alike. The process that is granted the owner next continues from the last batch
-//! before the hole.
+//! before the hole, and gives its calls numbers of a new generation, since the void batches may have used the next ones
+//! (rule C13).
 
 use annals_ids::{BatchNumber, Epoch, OwnerId};
 use annals_store::{
     Store, StoreError, Transaction,
     layout::{
         archive::{self, Hole},
+        director::{self, Counter},
         owners::{self, Cursor, OpeningRecord, OwnerRecord},
     },
 };
@@ -73,6 +75,7 @@ pub async fn accept_hole(store: &Store, owner: OwnerId, first: BatchNumber) -> R
         }
         let closing = OwnerRecord {
             epoch: record.epoch.next(),
+            call_generation: director::assign(&transaction, Counter::CallGenerations, 1).await?.start,
             ..record
         };
         let opening = OpeningRecord::closing(closing.epoch, first);

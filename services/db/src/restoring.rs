@@ -42,7 +42,7 @@ use crate::{
     recovery::recover,
     retention::read_parts,
 };
-pub(crate) use rows::{RAISE, RAISE_EPOCHS, RAISE_OWNERS};
+pub(crate) use rows::{RAISE, RAISE_EPOCHS, RAISE_GENERATIONS, RAISE_OWNERS};
 use rows::{adapted, passing};
 
 /// Rows of an unfinished store that one transaction removes.

@@ -170,6 +170,7 @@ fn take_over(now: u64, epoch: Epoch, log: &[Vec<u8>]) -> Owner<LedgerRole> {
     let role = LedgerRole::take_over(&state, Mono(now));
     let beginning = Beginning {
         state,
+        call_generation: 0,
         chain,
         imprint: Imprint {
             realm: "test".into(),

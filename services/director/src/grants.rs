@@ -246,7 +246,9 @@ impl Grants {
     /// # Errors
     /// When this director does not lead or the store cannot be used.
     pub async fn register(&self) -> Result<ProcessId, GrantError> {
-        let work = |transaction: Transaction| async move { Ok(take(&transaction, Counter::Processes, 1).await?.start) };
+        let work = |transaction: Transaction| async move {
+            Ok(director::assign(&transaction, Counter::Processes, 1).await?.start)
+        };
         self.run(work).await.map(ProcessId)
     }
 
@@ -284,7 +286,7 @@ impl Grants {
             if let Some((owner, held)) = made {
                 return write_grant(&transaction, owner, held.passed_to(process)).await;
             }
-            let owner = take(&transaction, Counter::Owners, 1).await?.start;
+            let owner = director::assign(&transaction, Counter::Owners, 1).await?.start;
             let owner = OwnerId(u32::try_from(owner).expect("invariant: fewer than 2^32 owners are ever founded"));
             tried.store(owner.0, Ordering::Relaxed);
             let record = OwnerRecord {
@@ -292,6 +294,7 @@ impl Grants {
                 shard,
                 epoch: Epoch(1),
                 process,
+                call_generation: 0,
             };
             write_grant(&transaction, owner, record).await
         };
@@ -316,7 +319,7 @@ impl Grants {
     /// # Errors
     /// When this director does not lead or the store cannot be used.
     pub async fn more_ids(&self) -> Result<Range<u64>, GrantError> {
-        self.run(|transaction| async move { Ok(take(&transaction, Counter::Entities, ID_BLOCK).await?) })
+        self.run(|transaction| async move { Ok(director::assign(&transaction, Counter::Entities, ID_BLOCK).await?) })
             .await
     }
 
@@ -404,7 +407,7 @@ async fn read_term(transaction: &Transaction) -> Result<Term, StoreError> {
 
 async fn write_grant(transaction: &Transaction, owner: OwnerId, record: OwnerRecord) -> Result<Grant, GrantError> {
     transaction.set(&owners::owner_key(owner), &record.encode())?;
-    let ids = take(transaction, Counter::Entities, ID_BLOCK).await?;
+    let ids = director::assign(transaction, Counter::Entities, ID_BLOCK).await?;
     Ok(Grant {
         owner,
         kind: record.kind,
@@ -412,13 +415,6 @@ async fn write_grant(transaction: &Transaction, owner: OwnerId, record: OwnerRec
         epoch: record.epoch,
         ids,
     })
-}
-
-async fn take(transaction: &Transaction, counter: Counter, count: u64) -> Result<Range<u64>, StoreError> {
-    let key = director::counter_key(counter);
-    let next = director::decode_counter(transaction.get(&key).await?.as_deref())?;
-    transaction.set(&key, &director::encode_counter(next + count))?;
-    Ok(next..next + count)
 }
 
 async fn read_converting(transaction: &Transaction) -> Result<Option<Converting>, StoreError> {

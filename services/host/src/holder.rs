@@ -24,7 +24,7 @@ use annals_node::{
 use annals_personal::PersonalKey;
 use annals_store::{
     Store, StoreError, Transaction,
-    layout::owners::{self, OpeningRecord},
+    layout::owners::{self, OpeningRecord, OwnerRecord},
 };
 use annals_wire::{
     bus::Envelope,
@@ -624,11 +624,13 @@ async fn take_over<R: Role>(
         schema,
     };
     let keys = read_keys(&process.store, &state).await?;
+    let call_generation = read_call_generation(&process.store, owner).await?;
     let clock = process.clock;
     let now = clock.now();
     let role = make(&state, now.mono);
     let beginning = Beginning {
         state,
+        call_generation,
         chain,
         imprint,
         durability: terms.durability,
@@ -683,6 +685,17 @@ async fn read_keys(store: &Store, state: &OwnerState) -> Result<BTreeMap<Databas
         }
     }
     Ok(keys)
+}
+
+/// The generation of the owner's call numbers (rule C13): it changes only while the owner has no holder.
+async fn read_call_generation(store: &Store, owner: OwnerId) -> Result<u64, StoreError> {
+    let read = |transaction: Transaction| async move { transaction.get(&owners::owner_key(owner)).await };
+    let record = store
+        .read(read)
+        .await?
+        .map(|value| OwnerRecord::decode(&value))
+        .transpose()?;
+    Ok(record.map_or(0, |record| record.call_generation))
 }
 
 async fn read_openings(store: &Store, owner: OwnerId) -> Result<Vec<Opening>, StoreError> {

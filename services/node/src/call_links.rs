@@ -174,7 +174,7 @@ impl CallLinks {
 
 /// Outcome of an arriving call.
 pub(crate) enum Arrival {
-    /// The next on its link, and consumed: execute it.
+    /// Consumed: execute it.
     Taken(Caller),
     /// A repetition, too early, or for a receiver that is not here.
     Settled,
@@ -215,7 +215,7 @@ impl OwnerContext {
         sent.is_none_or(|sent| sent.unconfirmed.is_empty())
     }
 
-    /// Consumes a call from `sender`, if it is the next on its link.
+    /// Consumes a call from `sender`, if no earlier one on its link can follow (rule C2).
     pub(crate) fn arrive(&mut self, sender: OwnerId, message: &CallMessage) -> Arrival {
         let link = message.link;
         if !self.is_here(link.to) {
@@ -238,8 +238,17 @@ impl OwnerContext {
             return Arrival::Settled;
         }
         if message.number > taken.next() {
-            self.tell(sender, Message::Gap { link, have: taken });
-            return Arrival::Settled;
+            if !message.is_oldest {
+                self.tell(sender, Message::Gap { link, have: taken });
+                return Arrival::Settled;
+            }
+            // The sender has no earlier calls any more. If they are not taken here, they were taken in batches that are
+            // void since the log was cut at a hole; or the sender's log was cut, and its numbers continue higher up.
+            let skipped = Body::CallsSkipped {
+                from: link.from,
+                upto: CallNumber(message.number.0 - 1),
+            };
+            self.record(subject_of(link.to), false, skipped);
         }
         self.journal.consume(link, message.number, message.trace);
         self.trace = message.trace;
@@ -495,6 +504,8 @@ impl OwnerContext {
     fn message(&self, link: Link, number: CallNumber) -> Option<(CallMessage, OwnerId)> {
         let sent = self.state().links(link.from)?.sent.get(&link.to)?;
         let call = sent.unconfirmed.get(&number)?.clone();
+        let confirmed = self.call_links.confirmed.get(&link).copied().unwrap_or_default();
+        let oldest = sent.unconfirmed.range(confirmed.next()..).next();
         let from_home = match link.from.entity() {
             Some((entity, _)) => self.image(entity).map_or(self.owner(), |image| image.home),
             None => self.owner(),
@@ -504,6 +515,7 @@ impl OwnerContext {
             from_home,
             to_home: sent.home,
             number,
+            is_oldest: oldest.is_some_and(|(oldest, _)| *oldest == number),
             trace: self.trace,
             call,
         };

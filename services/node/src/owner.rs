@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use annals_def::Schema;
-use annals_event::{Body, Call, CallError, Event, Imprint, Link, OwnerState, Timer};
+use annals_event::{Body, Call, CallError, Event, Imprint, Link, OwnerState, Subject, Timer};
 use annals_ids::{
     Address, BatchNumber, CallNumber, DatabaseId, EntityId, Hash, MemberId, OwnerId, OwnerKind, Part, SpaceId, Tick,
     WorldTime,
@@ -141,6 +141,8 @@ pub enum Input<R> {
 pub struct Beginning {
     /// The state at the end of the log (rule E1).
     pub state: OwnerState,
+    /// The generation of its call numbers, in its record (rule C13).
+    pub call_generation: u64,
     /// Batches that are not archived yet.
     pub chain: Chain,
     /// Header fields that all its batches share, including the new epoch.
@@ -173,6 +175,7 @@ impl<R: Role> Owner<R> {
     pub fn take_over(now: Now, role: R, beginning: Beginning) -> Self {
         let Beginning {
             state,
+            call_generation,
             chain,
             imprint,
             durability,
@@ -202,6 +205,12 @@ impl<R: Role> Owner<R> {
             moments,
         };
         owner.begin(now);
+        if owner.cx.state().links.generation < call_generation {
+            let generation = call_generation;
+            owner
+                .cx
+                .record(Subject::Owner, false, Body::CallsRenumbered { generation });
+        }
         for entity in restored {
             let cx = &mut owner.cx;
             cx.run(entity, &owner.role.around(), |behaviour, context| {

@@ -387,8 +387,9 @@ impl OwnerContext {
     /// The number of the next call from one address to another.
     #[must_use]
     pub fn next_call(&self, from: Address, to: Address) -> CallNumber {
-        let sent = self.state().links(from).and_then(|links| links.sent.get(&to));
-        sent.map_or(CallNumber(1), |sent| sent.last.next())
+        self.state()
+            .links(from)
+            .map_or(CallNumber(1), |links| links.next_call(to))
     }
 
     /// Calls from one address to another; `from` is real here or this owner itself.

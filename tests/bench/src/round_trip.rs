@@ -253,6 +253,7 @@ fn request() -> Bytes {
             from_home: OwnerId(1),
             to_home: OwnerId(1),
             number: CallNumber(100),
+            is_oldest: false,
             trace: [1; 16],
             call: Call::Method {
                 method: MemberId(1),

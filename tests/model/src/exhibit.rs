@@ -50,6 +50,7 @@ pub fn chapters() -> Vec<(&'static str, Vec<Exhibit>)> {
     vec![
         ("One owner's log", crate::log::exhibits::exhibits()),
         ("Calls", crate::calls::exhibits::exhibits()),
+        ("Calls on cut logs", crate::cut::exhibits::exhibits()),
         ("Hand-over", crate::handover::exhibits::exhibits()),
         ("Teleports", crate::teleport::exhibits::exhibits()),
         ("What others see", crate::view::exhibits::exhibits()),

@@ -10,6 +10,7 @@
 pub mod account;
 pub mod backup;
 pub mod calls;
+pub mod cut;
 pub mod exhibit;
 pub mod explorer;
 pub mod faults;

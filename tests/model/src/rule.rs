@@ -72,6 +72,8 @@ pub enum Rule {
     C2WithEffects,
     /// C2: the receiving end of a link moves with its entity.
     C2ReceiverMoves,
+    /// C2: the oldest unconfirmed call is taken even if numbers before it are missing.
+    C2OldestSkips,
     /// C3: a confirmation leaves through the gate.
     C3ThroughGate,
     /// C4: unconfirmed calls are resent.
@@ -84,6 +86,8 @@ pub enum Rule {
     C7Awaiting,
     /// C9: the calls of a destroyed entity stay until they are confirmed.
     C9CallsOutlive,
+    /// C13: the calls of a log that was cut get numbers of a new generation.
+    C13Renumbered,
     /// H1: a hand-over is logged before the image leaves.
     H1Logged,
     /// H1: the entity leaves in the same input as the call that carries it.
@@ -209,7 +213,7 @@ pub enum Rule {
 }
 
 /// Every rule: where `docs/protocol.md` states it, and a summary in half a sentence.
-const STATED: [(Rule, &str, &str); 101] = [
+const STATED: [(Rule, &str, &str); 103] = [
     (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
     (Rule::L3OneInFlight, "L3", "one append in flight"),
     (Rule::L3Frozen, "L3", "what is sent again is the same bytes"),
@@ -300,6 +304,11 @@ const STATED: [(Rule, &str, &str); 101] = [
         "C2",
         "the receiving end of a link moves with its entity",
     ),
+    (
+        Rule::C2OldestSkips,
+        "C2",
+        "the oldest unconfirmed call is taken even if numbers before it are missing",
+    ),
     (Rule::C3ThroughGate, "C3", "a confirmation leaves through the gate"),
     (Rule::C4Resent, "C4", "unconfirmed calls are sent again"),
     (
@@ -317,6 +326,11 @@ const STATED: [(Rule, &str, &str); 101] = [
         Rule::C9CallsOutlive,
         "C9",
         "the calls of a destroyed entity stay until they are confirmed",
+    ),
+    (
+        Rule::C13Renumbered,
+        "C13",
+        "the calls of a log that was cut get numbers of a new generation",
     ),
     (Rule::H1Logged, "H1", "a hand-over is logged before the image leaves"),
     (

@@ -312,6 +312,7 @@ impl Stage {
             from_home: ASKER,
             to_home: BASE,
             number: CallNumber(self.asked),
+            is_oldest: false,
             trace: [0; 16],
             call: Call::Method {
                 method: found.index,
@@ -624,6 +625,7 @@ fn take_over<R: Role>(
     let first = u64::from(owner.0) << 40 | epoch.0 << 20;
     let beginning = Beginning {
         state,
+        call_generation: 0,
         chain,
         imprint: Imprint {
             realm: "table".into(),

@@ -22,7 +22,7 @@ use super::{
     },
     change::{put_change, take_change},
     controller::{ControllerEvent, take_controller_id},
-    image::Image,
+    image::{Image, take_generation},
     ledger::{Entry, News, Order},
     movement_control::MovementControl,
     sight::SightChange,
@@ -242,6 +242,20 @@ pub enum Body {
         /// The entity.
         entity: EntityId,
     },
+    /// The sender has no calls up to `upto` any more, since they were taken in batches that are void: the receiver's log
+    /// was cut at an accepted hole. The receiver waits for none of them (rule C2).
+    CallsSkipped {
+        /// The sender.
+        from: Address,
+        /// The highest number that is skipped.
+        upto: CallNumber,
+    },
+    /// The owner's log was cut at an accepted hole: from here on, calls of the owner and of all its parts get numbers of
+    /// this generation, above all that the void batches may have used (rule C13).
+    CallsRenumbered {
+        /// The generation: higher than any in use in the realm when the log was cut.
+        generation: u64,
+    },
     /// The base part sends an order to the ledger. It is executed in the transaction that folds this event.
     Ordered {
         /// The number of the order.
@@ -394,6 +408,8 @@ impl Body {
             Body::Sighted(_) => "sighted",
             Body::Admitted { .. } => "admitted",
             Body::Adopted(_) => "adopted",
+            Body::CallsRenumbered { .. } => "calls renumbered",
+            Body::CallsSkipped { .. } => "calls skipped",
         }
     }
 
@@ -431,6 +447,8 @@ impl Body {
             Body::Sighted(_) => 30,
             Body::Admitted { .. } => 31,
             Body::Adopted(_) => 32,
+            Body::CallsRenumbered { .. } => 33,
+            Body::CallsSkipped { .. } => 34,
         }
     }
 
@@ -447,6 +465,7 @@ impl Body {
             Body::Destroyed => {}
             Body::Stored { database } => put_number(out, database.0),
             Body::Bootstrapped { entity } => put_number(out, entity.0),
+            Body::CallsRenumbered { generation } => put_number(out, *generation),
             Body::Ordered { .. } | Body::Booked(_) | Body::Entered { .. } => self.write_ledger(out),
             Body::Restated { member } => put_number(out, u64::from(member.0)),
             Body::Changed { member, change } => {
@@ -477,6 +496,7 @@ impl Body {
                 put_awaiting(out, awaiting);
             }
             Body::Resumed { to, number } => put_link_end(out, *to, *number),
+            Body::CallsSkipped { from, upto } => put_link_end(out, *from, *upto),
             Body::TimerSet { timer, at } => {
                 put_number(out, u64::from(timer.0));
                 put_timer(out, at);
@@ -599,6 +619,13 @@ impl Body {
             30 => Body::Sighted(SightChange::read(reader)?),
             31 => Self::read_admission(reader)?,
             32 => Body::Adopted(Box::new(Adoption::read(reader)?)),
+            33 => Body::CallsRenumbered {
+                generation: take_generation(reader)?,
+            },
+            34 => {
+                let (from, upto) = take_link_end(reader)?;
+                Body::CallsSkipped { from, upto }
+            }
             _ => return Err(wrong),
         })
     }

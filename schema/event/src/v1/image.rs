@@ -38,6 +38,8 @@ pub struct Links {
     pub taken: BTreeMap<Address, CallNumber>,
     /// The replies awaited, by the call's receiver and number.
     pub awaiting: BTreeMap<(Address, CallNumber), Awaiting>,
+    /// Generation of the numbers of its next calls (rule C13): 0, unless the log that held it was cut at a hole.
+    pub generation: u64,
 }
 
 /// The sending end of a link.
@@ -119,6 +121,9 @@ pub struct Image {
     /// State of this kind of part only.
     pub part: PartImage,
 }
+
+/// Highest generation of call numbers: accepted holes are rare, and all numbers stay below the limit of ordinals.
+const MAX_GENERATION: u64 = (1 << 20) - 1;
 
 /// Which fields of an image are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -207,9 +212,10 @@ impl Image {
         put_number(out, u64::from(self.last_timer.0));
         self.links.write(out);
         put_option(out, self.client.as_ref(), put_client);
+        let renumbered = if self.links.generation > 0 { RENUMBERED } else { 0 };
         match &self.part {
             PartImage::Base(base) => {
-                out.push(0);
+                out.push(renumbered);
                 put_number(out, base.database.0);
                 put_number(out, base.checkout);
                 put_held(out, &base.cell_properties);
@@ -220,7 +226,7 @@ impl Image {
                 base.ledger.write(out);
             }
             PartImage::Cell(cell) => {
-                out.push(cell.kind());
+                out.push(cell.kind() | renumbered);
                 out.push(u8::from(cell.based));
                 match extent {
                     Extent::Whole => put_place(out, &cell.place),
@@ -240,6 +246,9 @@ impl Image {
                 }
             }
         }
+        if self.links.generation > 0 {
+            put_number(out, self.links.generation);
+        }
     }
 
     /// Takes an image.
@@ -256,6 +265,14 @@ impl Image {
             return Err(reader.malformed("history length"));
         }
         let timers = reader.map(4, "timers", take_timer_id, take_timer)?;
+        let last_timer = take_timer_id(reader)?;
+        let mut links = Links::read(reader)?;
+        let client = take_option(reader, take_client)?;
+        let kind = reader.byte("part")?;
+        let part = PartImage::read(kind & !RENUMBERED, reader)?;
+        if kind & RENUMBERED != 0 {
+            links.generation = take_generation(reader)?;
+        }
         Ok(Self {
             type_id,
             home,
@@ -263,18 +280,18 @@ impl Image {
             history,
             recent,
             timers,
-            last_timer: take_timer_id(reader)?,
-            links: Links::read(reader)?,
-            client: take_option(reader, take_client)?,
-            part: PartImage::read(reader)?,
+            last_timer,
+            links,
+            client,
+            part,
         })
     }
 }
 
 impl PartImage {
-    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+    fn read(kind: u8, reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let wrong = reader.malformed("part");
-        Ok(match reader.byte("part")? {
+        Ok(match kind {
             0 => PartImage::Base(BaseImage {
                 database: DatabaseId(reader.number("database id")?),
                 checkout: reader.number("check-out")?,
@@ -291,13 +308,15 @@ impl PartImage {
     }
 }
 
-/// The part kind that marks a cell part, and the flags for its optional fields. A field with its initial value takes no
-/// bytes.
+/// The part kind that marks a cell part (a base part has 0), and the flags for optional fields. A field with its initial
+/// value takes no bytes.
 const CELL: u8 = 1;
 const CONTROLLED: u8 = 2;
 const HAS_MOVEMENT_CONTROL: u8 = 4;
 const SIGHTED: u8 = 8;
 const LATER: u8 = 16;
+/// For both parts.
+const RENUMBERED: u8 = 32;
 
 impl CellImage {
     fn kind(&self) -> u8 {
@@ -343,7 +362,14 @@ impl Links {
         self.sent.values().all(|sent| sent.unconfirmed.is_empty())
     }
 
-    /// Appends the links.
+    /// The number of the next call to an address.
+    #[must_use]
+    pub fn next_call(&self, to: Address) -> CallNumber {
+        let last = self.sent.get(&to).map(|sent| sent.last).unwrap_or_default();
+        last.max(CallNumber::floor(self.generation)).next()
+    }
+
+    /// Appends the links, without the generation.
     pub fn write(&self, out: &mut Vec<u8>) {
         put_number(out, self.sent.len() as u64);
         for (to, sent) in &self.sent {
@@ -369,7 +395,7 @@ impl Links {
         }
     }
 
-    /// Takes links.
+    /// Takes links of generation 0.
     ///
     /// # Errors
     /// When they are not in their one encoding.
@@ -383,6 +409,7 @@ impl Links {
                 |reader| Ok((take_address(reader)?, take_call_number(reader)?)),
                 take_awaiting,
             )?,
+            generation: 0,
         })
     }
 }
@@ -407,6 +434,17 @@ fn take_held(reader: &mut Reader<'_>) -> Result<BTreeMap<MemberId, Value>, Malfo
     let properties = take_properties(reader)?;
     if properties.is_sorted_by(|(one, _), (next, _)| one < next) {
         Ok(properties.into_iter().collect())
+    } else {
+        Err(wrong)
+    }
+}
+
+/// A generation other than 0, whose numbers stay below the limit of call numbers.
+pub(crate) fn take_generation(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
+    let wrong = reader.malformed("generation of call numbers");
+    let generation = reader.number("generation of call numbers")?;
+    if (1..=MAX_GENERATION).contains(&generation) {
+        Ok(generation)
     } else {
         Err(wrong)
     }

@@ -136,6 +136,8 @@ struct WireCall {
     trace: Vec<u8>,
     #[prost(bytes = "vec", tag = "6")]
     call: Vec<u8>,
+    #[prost(bool, tag = "7")]
+    is_oldest: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -278,6 +280,7 @@ fn to_wire(message: &Message) -> WireMessage {
         Message::Call(message) => WireMessage::Call(WireCall {
             link: link_bytes(message.link),
             number: message.number.0,
+            is_oldest: message.is_oldest,
             from_home: message.from_home.0,
             to_home: message.to_home.0,
             trace: message.trace.to_vec(),
@@ -419,6 +422,7 @@ fn from_wire(message: WireMessage) -> Result<Message, EnvelopeError> {
         WireMessage::Call(wire) => Message::Call(CallMessage {
             link: take_link(&wire.link)?,
             number: call_number(wire.number)?,
+            is_oldest: wire.is_oldest,
             from_home: OwnerId(wire.from_home),
             to_home: OwnerId(wire.to_home),
             trace: wire.trace.try_into().map_err(|_| EnvelopeError::Missing("trace"))?,

@@ -30,8 +30,10 @@ pub struct Call {
     pub entity: EntityId,
     /// The part.
     pub part: Part,
-    /// Its number on the link: dense from 1, continuous over the session's lifetime.
+    /// Its number on the link: dense from 1, continuous over the session's lifetime, at most 2^40.
     pub number: CallNumber,
+    /// Whether all earlier calls on the link are confirmed, so that the receiver waits for none of them (rule C2).
+    pub is_oldest: bool,
     /// The index among the part's exposed methods ([`MessageRange::of_calls`](annals_def::MessageRange::of_calls)), and
     /// the arguments in the method's order. Decoding it requires the entity's type.
     pub message: Vec<u8>,
@@ -200,7 +202,7 @@ impl ToServer {
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             ToServer::Call(call) => {
-                out.push(1);
+                out.push(if call.is_oldest { 4 } else { 1 });
                 put_part(out, call.part);
                 put_entity(out, call.entity);
                 put_number(out, call.number.0);
@@ -219,12 +221,13 @@ impl ToServer {
     /// Reads a body that fills `bytes`.
     ///
     /// # Errors
-    /// When it is not in its one encoding, a number that begins at 1 is 0, or stamps are too many or out of order.
+    /// When it is not in its one encoding, a number that begins at 1 is 0, a call's number is of a further generation, or
+    /// stamps are too many or out of order.
     pub fn read(bytes: &[u8]) -> Result<Self, Malformed> {
         let reader = &mut Reader::new(bytes);
         let wrong = reader.malformed("client frame");
         let frame = match reader.byte("client frame")? {
-            1 => ToServer::Call(take_call(reader)?),
+            kind @ (1 | 4) => ToServer::Call(take_call(kind == 4, reader)?),
             2 => ToServer::Stamps(Stamps {
                 source: take_part(reader)?,
                 view: reader.number("view")?,
@@ -238,12 +241,13 @@ impl ToServer {
     }
 }
 
-fn take_call(reader: &mut Reader<'_>) -> Result<Call, Malformed> {
+fn take_call(is_oldest: bool, reader: &mut Reader<'_>) -> Result<Call, Malformed> {
     let part = take_part(reader)?;
     let entity = take_entity(reader)?;
     let wrong = reader.malformed("call number");
+    // A client's numbers may be skipped, so it could use them up at once: in the called entity's state, for ever.
     let number = CallNumber(reader.ordinal("call number")?);
-    if number.0 == 0 {
+    if number.0 == 0 || number.generation() > 0 {
         return Err(wrong);
     }
     let message = reader.take(reader.remaining(), "message")?.to_vec();
@@ -251,6 +255,7 @@ fn take_call(reader: &mut Reader<'_>) -> Result<Call, Malformed> {
         entity,
         part,
         number,
+        is_oldest,
         message,
     })
 }

@@ -278,7 +278,8 @@ fn to_server(dice: &mut Dice<'_>) -> ToServer {
         0 | 1 => ToServer::Call(Call {
             entity: entity(dice),
             part: part(dice),
-            number: CallNumber(ordinal(dice).max(1)),
+            number: CallNumber(ordinal(dice).clamp(1, CallNumber::floor(1).0)),
+            is_oldest: dice().is_multiple_of(2),
             message: bytes(dice),
         }),
         2 | 3 => {

@@ -1,4 +1,5 @@
-//! History numbers, and calls that were made and taken, across all logs: dense and unique (rules V1, C1 and C2, F5).
+//! History numbers, and calls that were made and taken, across all logs: unique, and dense except where a log was cut at
+//! an accepted hole (rules V1, C1, C2 and C13, F5).
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,8 @@ pub(super) struct Numbers {
     taken: BTreeMap<Link, Spans>,
     /// Calls that were taken before a batch that made them was seen.
     early: Vec<Taken>,
+    /// Calls up to which a receiver waits for none any more (rule C2).
+    skipped: Vec<Taken>,
     /// Whether events of cell parts were deleted by retention: then the first numbers of a part without a floor may be
     /// gone.
     deleted: bool,
@@ -142,6 +145,19 @@ impl Numbers {
         for &taken in self.early.iter().filter(|taken| !self.is_made(taken)) {
             report.find(Finding::Unmade(taken));
         }
+        for &skipped in &self.skipped {
+            let Some(made) = self.made.get(&skipped.link) else {
+                continue;
+            };
+            let none = Spans::default();
+            let taken = self.taken.get(&skipped.link).unwrap_or(&none);
+            if let Some(number) = made.first_beyond(taken).filter(|number| *number <= skipped.number.0) {
+                report.find(Finding::Skipped {
+                    number: CallNumber(number),
+                    at: skipped,
+                });
+            }
+        }
     }
 
     /// The first gap of each part that has one.
@@ -161,24 +177,29 @@ impl Numbers {
 
     fn note_made(&mut self, owner: OwnerId, batch: &Batch, report: &mut VerifyReport) {
         for (event, body) in (batch.header.first_event.0..).zip(&batch.events) {
-            let Body::Called { to, number, .. } = &body.body else {
-                continue;
-            };
-            let from = match body.subject {
+            let this = match body.subject {
                 Subject::Owner => Address::Owner(owner),
                 Subject::Entity(entity, part) => Address::of(entity, part),
             };
-            let link = Link { from, to: *to };
-            let made = Taken {
+            let (link, number, skips) = match body.body {
+                Body::Called { to, number, .. } => (Link { from: this, to }, number, false),
+                Body::CallsSkipped { from, upto } => (Link { from, to: this }, upto, true),
+                _ => continue,
+            };
+            let named = Taken {
                 at: LogPosition {
                     owner,
                     batch: batch.header.number,
                 },
                 event: EventNumber(event),
                 link,
-                number: *number,
+                number,
             };
-            self.note_one_made(made, report);
+            if !skips {
+                self.note_one_made(named, report);
+            } else if self.skipped.len() < MAX_EARLY {
+                self.skipped.push(named);
+            }
         }
     }
 

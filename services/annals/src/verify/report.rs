@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fmt};
 use annals_audit::archive::Fault;
 use annals_event::{Adoption, Impossible, Subject};
 use annals_ids::{
-    Address, BatchNumber, EntityId, Epoch, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition, OwnerId,
-    OwnerKind, Part, Shard, WallTime,
+    Address, BatchNumber, CallNumber, EntityId, Epoch, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition,
+    OwnerId, OwnerKind, Part, Shard, WallTime,
 };
 
 use annals_db::adopting::{AdoptionRecord, AdoptionStage};
@@ -125,6 +125,13 @@ pub enum Finding {
     },
     /// A call was taken, and no batch made it (rule F5).
     Unmade(Taken),
+    /// A call was made, and its receiver waits for it no longer (rule C2): it was taken in a batch that is void.
+    Skipped {
+        /// The call.
+        number: CallNumber,
+        /// The event that skips it.
+        at: Taken,
+    },
     /// A call was taken twice.
     TakenTwice {
         /// The second taking.
@@ -525,6 +532,12 @@ impl Finding {
                 f,
                 "{taken} was received but never sent: the log of {} has lost a batch, or one was inserted",
                 taken.link.from
+            ),
+            Self::Skipped { number, at } => write!(
+                f,
+                "call {number} from {} to {} has no effect: the log of {} was cut at a hole behind which the call was \
+                 received, and batch {} of owner {} continues after it",
+                at.link.from, at.link.to, at.link.to, at.at.batch, at.at.owner
             ),
             Self::TakenTwice { taken, before } => write!(f, "{taken} was already received, in {before}"),
             Self::MadeTwice { made, before } => write!(f, "{made} was already sent, in {before}"),

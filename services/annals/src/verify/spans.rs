@@ -70,6 +70,20 @@ impl Spans {
         before.is_some_and(|(_, run)| number <= run.last)
     }
 
+    /// The lowest number that `other` does not contain.
+    pub(super) fn first_beyond(&self, other: &Self) -> Option<u64> {
+        self.runs.iter().find_map(|(&first, run)| {
+            let mut number = first;
+            while number <= run.last {
+                match other.runs.range(..=number).next_back() {
+                    Some((_, before)) if number <= before.last => number = before.last + 1,
+                    _ => return Some(number),
+                }
+            }
+            None
+        })
+    }
+
     /// The highest number; 0 if there is none.
     pub(super) fn newest(&self) -> u64 {
         self.runs.last_key_value().map_or(0, |(_, run)| run.last)
@@ -111,6 +125,13 @@ mod tests {
                 let gap = (1..=set.last().copied().unwrap_or(0)).find(|number| !set.contains(number));
                 assert_eq!(spans.first_gap(1).map(|(first, _)| first), gap, "seed {seed}");
                 assert_eq!(Some(spans.newest()), set.last().copied(), "seed {seed}");
+                let mut other = Spans::default();
+                let held: Vec<u64> = (1..=100).filter(|_| !dice().is_multiple_of(3)).collect();
+                for number in &held {
+                    other.insert(*number, OWNER, BatchNumber(batch));
+                }
+                let beyond = set.iter().copied().find(|number| !held.contains(number));
+                assert_eq!(spans.first_beyond(&other), beyond, "seed {seed}");
                 assert!(
                     (1..=101).all(|number| spans.contains(number) == set.contains(&number)),
                     "seed {seed}"

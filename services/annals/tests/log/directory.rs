@@ -229,6 +229,7 @@ async fn accepting_a_hole_in_a_base_or_ledger_log_needs_confirmation() {
             kind,
             epoch: Epoch(1),
             process: ProcessId(1),
+            call_generation: 0,
         };
         let key = owners::owner_key(OwnerId(number));
         transaction.set(&key, &record.encode()).unwrap();

@@ -9,7 +9,7 @@ use annals::{
 };
 use annals_audit::archive::Fault;
 use annals_def::split_mix;
-use annals_event::{FrozenBatch, Subject};
+use annals_event::{Body, Event, FrozenBatch, Subject};
 use annals_host::log_source::Source;
 use annals_ids::{
     Address, BatchNumber, CallNumber, EntityId, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition, Part,
@@ -529,6 +529,59 @@ async fn a_call_of_a_lost_batch_is_reported_at_its_receiver() {
     let unmade =
         |finding: &Finding| matches!(finding, Finding::Unmade(taken) if taken.link.from == Address::Cell(caller));
     assert!(report.findings.iter().any(unmade), "{report}");
+}
+
+/// A world with a caller and an entity that it calls, in two logs.
+async fn caller_and_called() -> (Looked, EntityId, EntityId) {
+    let mut world = Looked::at(World::new(MemoryStore::new().store()).await).await;
+    world.create(0);
+    world.create(1);
+    let [caller, called] = [0, 1].map(|log| *world.logs[log].state.entities.keys().next().unwrap());
+    (world, caller, called)
+}
+
+/// As after an accepted hole in the log of the receiver, which had taken the call behind it.
+#[tokio::test]
+async fn a_call_that_its_receiver_skips_is_named() {
+    let (mut world, caller, called) = caller_and_called().await;
+    let (from, to) = (Address::Cell(caller), Address::Cell(called));
+    world.make(0, caller, 1, called);
+    let last = world.make(0, caller, 1, called);
+    let upto = CallNumber(1);
+    let skipped = world.event(called, None, 0, Body::CallsSkipped { from, upto });
+    world.append(1, &[], &[skipped]);
+    let skipping = world.frozen.last().unwrap().clone();
+    world.append(1, &[(from, to, last)], &[]);
+    world.archive().await;
+    let report = verified(&world).await;
+    let [Finding::Skipped { number, at: found }] = &report.findings[..] else {
+        panic!("{report}")
+    };
+    assert_eq!((*number, found.at, found.link.to), (upto, at(&skipping), to));
+    let text = report.to_string();
+    assert!(text.contains("call 1 from cell of entity"), "{text}");
+}
+
+/// As after an accepted hole in the log of the sender: the numbers before its new generation were never used.
+#[tokio::test]
+async fn skipped_numbers_without_calls_are_no_finding() {
+    let (mut world, caller, called) = caller_and_called().await;
+    let (from, to) = (Address::Cell(caller), Address::Cell(called));
+    world.call(0, caller, 1, called);
+    let renumbered = Event {
+        subject: Subject::Owner,
+        ..world.event(caller, None, 0, Body::CallsRenumbered { generation: 1 })
+    };
+    world.append(0, &[], &[renumbered]);
+    let number = world.make(0, caller, 1, called);
+    let upto = CallNumber::floor(1);
+    assert_eq!(number, upto.next());
+    let skipped = world.event(called, None, 0, Body::CallsSkipped { from, upto });
+    world.append(1, &[], &[skipped]);
+    world.append(1, &[(from, to, number)], &[]);
+    world.archive().await;
+    let report = verified(&world).await;
+    assert!(report.findings.is_empty(), "{report}");
 }
 
 #[tokio::test]

@@ -175,10 +175,10 @@ impl World {
         }
     }
 
-    /// An avatar calls one elsewhere, whose level then changes; the caller receives the acknowledgement.
-    pub(crate) fn call(&mut self, log: usize, caller: EntityId, other: usize, called: EntityId) {
-        let (from, to) = (Address::Cell(caller), Address::Cell(called));
-        let number = next_call(&self.logs[log].state, from, to);
+    /// An avatar makes a call to one elsewhere; returns its number.
+    pub(crate) fn make(&mut self, log: usize, caller: EntityId, other: usize, called: EntityId) -> CallNumber {
+        let to = Address::Cell(called);
+        let number = next_call(&self.logs[log].state, Address::Cell(caller), to);
         let method = self.schema.type_named("Avatar").unwrap().cell_methods[0].index;
         let call = Body::Called {
             to,
@@ -191,6 +191,13 @@ impl World {
             },
         };
         self.append(log, &[], &[self.event(caller, None, 0, call)]);
+        number
+    }
+
+    /// An avatar calls one elsewhere, whose level then changes; the caller receives the acknowledgement.
+    pub(crate) fn call(&mut self, log: usize, caller: EntityId, other: usize, called: EntityId) {
+        let (from, to) = (Address::Cell(caller), Address::Cell(called));
+        let number = self.make(log, caller, other, called);
         let history = self.next_history(other, called);
         let change = self.changed("level", number.0 % 200);
         self.append(
@@ -450,8 +457,7 @@ impl World {
 }
 
 fn next_call(state: &OwnerState, from: Address, to: Address) -> CallNumber {
-    let sent = state.links(from).and_then(|links| links.sent.get(&to));
-    sent.map_or(CallNumber(1), |sent| sent.last.next())
+    state.links(from).map_or(CallNumber(1), |links| links.next_call(to))
 }
 
 fn owners_call(to: Address, home: OwnerId, number: CallNumber, call: Call) -> Event {

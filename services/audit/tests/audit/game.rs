@@ -168,6 +168,7 @@ impl Game {
                     shard: SHARD,
                     epoch: Epoch(1),
                     process: ProcessId(1),
+                    call_generation: 0,
                 };
                 transaction.set(&owner_key(owner), &record.encode())?;
             }

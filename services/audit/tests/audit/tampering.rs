@@ -330,6 +330,7 @@ async fn pretend_a_floor(game: &Game, owner: OwnerId, bytes: &[u8]) {
         shard: SHARD,
         epoch: Epoch(1),
         process: ProcessId(1),
+        call_generation: 0,
     };
     commit(&game.store, |transaction| {
         for (key, chunk) in chunks(&own_key(SHARD, horizon.area, owner), &own) {

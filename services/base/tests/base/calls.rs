@@ -206,6 +206,7 @@ fn calls_to_cells_are_passed_on() {
         entity: account,
         part: Part::Cell,
         number: CallNumber(1),
+        is_oldest: true,
         message: vec![0],
     };
     player.send(&mut host, &ToServer::Call(early));
@@ -291,7 +292,8 @@ fn malformed_input_is_survived() {
             ToServer::Call(Call {
                 entity: EntityId(number()),
                 part,
-                number: CallNumber(number().max(1)),
+                number: CallNumber(number().clamp(1, CallNumber::floor(1).0)),
+                is_oldest: number().is_multiple_of(2),
                 message: number().to_le_bytes()[..(round as usize / 2) % 9].to_vec(),
             })
         } else {

@@ -163,6 +163,7 @@ impl Cell {
             from_home: BASE,
             to_home: BASE,
             number,
+            is_oldest: false,
             trace: [0; 16],
             call: Call::Placed(at),
         }))

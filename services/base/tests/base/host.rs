@@ -150,6 +150,7 @@ impl Host {
             from_home: caller,
             to_home: BASE,
             number,
+            is_oldest: false,
             trace: [0; 16],
             call: Call::Method {
                 method,
@@ -344,6 +345,7 @@ fn take_over(
     let keys = state.databases.keys().map(|&person| (person, key(person))).collect();
     let beginning = Beginning {
         state,
+        call_generation: 0,
         chain,
         imprint: Imprint {
             realm: "test".into(),

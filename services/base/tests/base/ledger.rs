@@ -46,6 +46,7 @@ impl Ledger {
             from_home: LEDGER,
             to_home: BASE,
             number: self.last,
+            is_oldest: false,
             trace: [0; 16],
             call: Call::Ledger { to, news },
         };

@@ -154,6 +154,7 @@ impl Player {
             entity,
             part,
             number: *last,
+            is_oldest: false,
             message,
         };
         kept.insert(*last, call.clone());

@@ -603,6 +603,7 @@ fn a_call_on_a_ghost_learns_the_real_owner() {
         from_home: EAST,
         to_home: OwnerId(0),
         number: CallNumber(1),
+        is_oldest: false,
         trace: Trace::default(),
         call: Call::Exposed { message: vec![0] },
     };

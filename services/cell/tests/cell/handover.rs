@@ -264,6 +264,7 @@ fn an_onload_without_cell_part_or_of_unknown_type_is_refused() {
             from_home: EAST,
             to_home: MIDDLE,
             number: CallNumber(number),
+            is_oldest: false,
             trace: Trace::default(),
             call: Call::Onload {
                 entity: EntityId(5),

@@ -8,6 +8,7 @@ mod changes;
 mod client;
 mod controllers;
 mod costs;
+mod cut_logs;
 mod errors;
 mod existence;
 mod faults;

@@ -21,6 +21,8 @@ pub(crate) struct Process<R: Role> {
     pub(crate) owner: Option<Owner<R>>,
     log: Vec<FrozenBatch>,
     epoch: Epoch,
+    /// Assigned by the store when the log is cut.
+    call_generation: u64,
     /// The pending request to the log, and when the log answers it.
     asked: Option<(Mono, Asked)>,
     /// Whether the log is unavailable.
@@ -48,6 +50,7 @@ impl<R: Role> Process<R> {
             owner: None,
             log: Vec::new(),
             epoch: Epoch(0),
+            call_generation: 0,
             asked: None,
             away: false,
             woken: 0,
@@ -79,6 +82,7 @@ impl<R: Role> Process<R> {
         self.epoch = self.epoch.next();
         let first = (u64::from(self.id.0) * 1_000 + self.epoch.0) * BLOCK;
         let beginning = Beginning {
+            call_generation: self.call_generation,
             chain: Chain::whole(Tip::default(), self.log.clone(), self.log.len() as u64),
             imprint: Imprint {
                 realm: "test".to_owned(),
@@ -106,6 +110,18 @@ impl<R: Role> Process<R> {
         {
             self.append(expect, batch);
         }
+    }
+
+    /// Number of batches in the log.
+    pub(crate) fn length(&self) -> usize {
+        self.log.len()
+    }
+
+    /// Cuts the log behind this many batches, as if an operator had accepted a hole there. The process is down.
+    pub(crate) fn cut(&mut self, length: usize, call_generation: u64) {
+        assert!(self.owner.is_none(), "no process holds it");
+        self.log.truncate(length);
+        self.call_generation = call_generation;
     }
 
     /// When it must be woken.

@@ -40,6 +40,9 @@ pub(crate) const RAISE: u64 = 1 << 32;
 /// Increment of the counter of owners, which has 32 bits.
 pub(crate) const RAISE_OWNERS: u64 = 1 << 12;
 
+/// Increment of the counter of call generations, of which few are ever used.
+pub(crate) const RAISE_GENERATIONS: u64 = 16;
+
 /// Increment of epochs.
 pub(crate) const RAISE_EPOCHS: u64 = 1 << 20;
 
@@ -171,6 +174,7 @@ pub(super) fn adapted(rows: &[Row], extent: &Extent) -> Result<Vec<Row>, StoreEr
         Counter::Owners,
         Counter::Processes,
         Counter::Checkouts,
+        Counter::CallGenerations,
     ]
     .into_iter()
     .map(director::counter_key)
@@ -199,10 +203,10 @@ fn adapt(key: &[u8], value: &[u8], extent: &Extent, ahead: Option<(u32, Hash)>) 
             director::Realm { schema, ..realm }.encode()
         }
         Some(0x01) => {
-            let raise = if key == director::counter_key(Counter::Owners) {
-                RAISE_OWNERS
-            } else {
-                RAISE
+            let raise = match key {
+                key if key == director::counter_key(Counter::Owners) => RAISE_OWNERS,
+                key if key == director::counter_key(Counter::CallGenerations) => RAISE_GENERATIONS,
+                _ => RAISE,
             };
             let next = director::decode_counter(Some(value))?;
             director::encode_counter(next.saturating_add(raise)).to_vec()

@@ -12,7 +12,7 @@ use annals_store::{
     Order, Row, Transaction, immediate,
     layout::{
         archive::{self, Hole},
-        owners::{self, OpeningRecord},
+        owners::{self, OpeningRecord, OwnerRecord},
     },
 };
 
@@ -264,6 +264,7 @@ fn an_accepted_hole_voids_the_batches_after_it_and_the_log_continues_before_it()
     immediate(realm.db.name_hole(missing)).expect("the store answers");
     let accepted = accept(&realm, first).expect("it is named");
     assert_eq!((accepted.stands, accepted.until), (stands.batch, first.next()));
+    assert_eq!([one, two].map(|owner| generation(&realm, owner)), [1, 0], "rule C13");
     // A process that was granted the owner before would have found a hole; now there is none.
     let beyond = taken(&realm, one, stands).expect("the hole is closed");
     assert!(beyond.is_empty(), "{beyond:?}");
@@ -291,6 +292,42 @@ fn an_accepted_hole_voids_the_batches_after_it_and_the_log_continues_before_it()
     realm.begin_db();
     assert_eq!(fold_all(&mut realm).batches, 0);
     assert_eq!(taken(&realm, one, stands), Ok(vec![open]));
+}
+
+/// The generation of an owner's call numbers.
+fn generation(realm: &Realm, owner: OwnerId) -> u64 {
+    let read = |transaction: Transaction| async move { transaction.get(&owners::owner_key(owner)).await };
+    let record = immediate(realm.store.read(read)).expect("the store answers");
+    let record = OwnerRecord::decode(&record.expect("there is such an owner"));
+    record.expect("it is intact").call_generation
+}
+
+/// Each accepted hole of a realm begins a generation of its own: parts move between owners.
+#[test]
+fn no_two_accepted_holes_have_the_same_generation() {
+    let (mut realm, one, two) = realm();
+    for (number, owner) in (1..).zip([one, two]) {
+        realm.write(owner, false);
+        fold_all(&mut realm);
+        let first = realm.owners[&owner].chain.last().expect("it was written");
+        let first = Batch::read(&first.batch.bytes)
+            .expect("an intact batch")
+            .tail()
+            .batch
+            .next();
+        realm.write(owner, true);
+        realm.write(owner, false);
+        fold_all(&mut realm);
+        let missing = realm
+            .db
+            .missing()
+            .find(|missing| missing.owner == owner)
+            .expect("a hole");
+        immediate(realm.db.name_hole(missing)).expect("the store answers");
+        immediate(accept_hole(&realm.store, owner, first)).expect("it is named");
+        assert_eq!(generation(&realm, owner), number);
+    }
+    assert_eq!(generation(&realm, one), 1, "that of another owner does not change");
 }
 
 /// What a taker finds in an owner's log beyond its archive (rule E1).

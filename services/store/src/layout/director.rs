@@ -1,9 +1,11 @@
 //! The director's records: its term, and the realm's counters, schema and map.
 
+use std::ops::Range;
+
 use annals_ids::{Hash, ProcessId, WallTime};
 
 use super::fields::{Fields, key, number};
-use crate::StoreError;
+use crate::{StoreError, Transaction};
 
 /// The number sequences of a realm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub enum Counter {
     Processes,
     /// Check-outs.
     Checkouts,
+    /// Generations of call numbers (rule C13): one per log that was cut at a hole.
+    CallGenerations,
 }
 
 /// The current leader and its term.
@@ -46,6 +50,7 @@ pub fn counter_key(counter: Counter) -> Vec<u8> {
         Counter::Owners => 1,
         Counter::Processes => 2,
         Counter::Checkouts => 3,
+        Counter::CallGenerations => 4,
     };
     key(0x01, &[&[number]])
 }
@@ -62,6 +67,17 @@ pub fn encode_counter(next: u64) -> [u8; 8] {
 /// [`StoreError::Corrupt`].
 pub fn decode_counter(value: Option<&[u8]>) -> Result<u64, StoreError> {
     value.map_or(Ok(1), |value| number("a counter", value))
+}
+
+/// Assigns the next `count` numbers of a counter.
+///
+/// # Errors
+/// As [`Transaction::get`]; [`StoreError::Corrupt`] if the counter is corrupt.
+pub async fn assign(transaction: &Transaction, counter: Counter, count: u64) -> Result<Range<u64>, StoreError> {
+    let key = counter_key(counter);
+    let next = decode_counter(transaction.get(&key).await?.as_deref())?;
+    transaction.set(&key, &encode_counter(next + count))?;
+    Ok(next..next + count)
 }
 
 /// Key of the [`Realm`] record.

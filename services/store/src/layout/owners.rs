@@ -21,6 +21,8 @@ pub struct OwnerRecord {
     pub epoch: Epoch,
     /// The process it is granted to.
     pub process: ProcessId,
+    /// The generation of its call numbers (rule C13): assigned when its log was last cut at a hole; 0 if it never was.
+    pub call_generation: u64,
 }
 
 /// The first batch of an epoch (rule E3).
@@ -148,6 +150,9 @@ impl OwnerRecord {
         value.extend(self.shard.0.to_be_bytes());
         value.extend(self.epoch.0.to_be_bytes());
         value.extend(self.process.0.to_be_bytes());
+        if self.call_generation > 0 {
+            value.extend(self.call_generation.to_be_bytes());
+        }
         value
     }
 
@@ -159,11 +164,19 @@ impl OwnerRecord {
         let mut fields = Fields::of("an owner", value);
         let kind = OwnerKind::of_number(fields.u8()?).ok_or_else(|| fields.corrupt())?;
         let (shard, epoch) = (Shard(fields.u16()?), Epoch(fields.u64()?));
+        let process = ProcessId(fields.u64()?);
+        let call_generation = match fields.is_empty() {
+            true => 0,
+            false => Some(fields.u64()?)
+                .filter(|generation| *generation > 0)
+                .ok_or_else(|| fields.corrupt())?,
+        };
         let record = Self {
             kind,
             shard,
             epoch,
-            process: ProcessId(fields.u64()?),
+            process,
+            call_generation,
         };
         fields.finish()?;
         Ok(record)

@@ -82,6 +82,7 @@ fn counter_keys_do_not_overlap() {
         Counter::Owners,
         Counter::Processes,
         Counter::Checkouts,
+        Counter::CallGenerations,
     ];
     let keys: std::collections::BTreeSet<_> = counters.map(director::counter_key).into();
     assert_eq!(keys.len(), counters.len());
@@ -179,7 +180,7 @@ proptest! {
         let [epoch, process, batch, event] = numbers;
         let (epoch, process, batch) = (Epoch(epoch), ProcessId(process), BatchNumber(batch));
         let kind = OwnerKind::ALL[kind];
-        let record = OwnerRecord { kind, shard: Shard(shard), epoch, process };
+        let record = OwnerRecord { kind, shard: Shard(shard), epoch, process, call_generation: event % 3 };
         read_back(&record, &record.encode(), OwnerRecord::decode)?;
         let opening = OpeningRecord { epoch, number: batch, hash };
         read_back(&opening, &opening.encode(), OpeningRecord::decode)?;
@@ -248,6 +249,7 @@ fn an_owner_of_no_known_kind_is_refused() {
         shard: Shard(1),
         epoch: Epoch(2),
         process: ProcessId(3),
+        call_generation: 0,
     };
     let mut stored = record.encode();
     stored[0] = 3;

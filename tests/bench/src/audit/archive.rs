@@ -229,6 +229,7 @@ impl Archive {
             shard: SHARD,
             epoch: EPOCH,
             process: ProcessId(1),
+            call_generation: 0,
         };
         let write = |transaction: Transaction| async move {
             transaction.set(&owner_key(owner), &record.encode())?;

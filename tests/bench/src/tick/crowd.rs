@@ -191,6 +191,7 @@ impl Crowd {
         let role = CellRole::take_over(&state, now);
         let schema = schema();
         let beginning = Beginning {
+            call_generation: 0,
             chain: Chain::whole(archived, Vec::new(), sequence),
             imprint: Imprint {
                 realm: "bench".to_owned(),
@@ -324,6 +325,7 @@ impl Crowd {
             from_home: BASE,
             to_home: CELL,
             number: CallNumber(1),
+            is_oldest: false,
             trace: [0; 16],
             call: Call::CreateCell(Box::new(creation)),
         }));

@@ -423,6 +423,7 @@ async fn found(store: &Store) -> Folder {
             shard: SHARD,
             epoch: Epoch(1),
             process: ProcessId(1),
+            call_generation: 0,
         };
         transaction
             .set(&owners::owner_key(owner), &record.encode())

@@ -135,6 +135,7 @@ async fn wrong_calls(realm: &mut Played) {
                 entity,
                 part: Part::Base,
                 number,
+                is_oldest: false,
                 message,
             },
         );

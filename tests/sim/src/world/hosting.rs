@@ -281,6 +281,7 @@ impl World {
         let keys = self.keys(&state);
         let beginning = Beginning {
             state,
+            call_generation: 0,
             chain,
             imprint,
             durability,

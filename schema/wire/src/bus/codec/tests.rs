@@ -89,6 +89,7 @@ fn every_call_message() -> Vec<Message> {
             from_home: OwnerId(1),
             to_home: OwnerId(2),
             number,
+            is_oldest: number.0.is_multiple_of(2),
             trace: [5; 16],
             call,
         }),
@@ -243,6 +244,7 @@ fn sequence_numbers_beyond_the_log_limit_are_refused() {
             from_home: OwnerId(1),
             to_home: OwnerId(2),
             number: call,
+            is_oldest: false,
             trace: [5; 16],
             call: Call::DestroyCell,
         };
