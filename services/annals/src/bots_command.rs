@@ -10,6 +10,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use annals_bots::{
+    bots::{self, BotPlan, BotsError, BotsReport, Reads},
+    progress::Progress,
+};
 use annals_client::Trust;
 use annals_def::Schema;
 use annals_host::{
@@ -21,10 +25,7 @@ use serde::Serialize;
 use thiserror::Error;
 use tokio::sync::watch;
 
-use crate::{
-    bots::{self, BotPlan, BotsError, BotsReport, Reads},
-    progress::{Progress, ProgressView},
-};
+use crate::progress::ProgressView;
 
 /// The password of the bots' accounts.
 pub(crate) const PASSWORD: &str = "a password for bots";

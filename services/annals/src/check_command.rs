@@ -2,14 +2,13 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
+use annals_bots::checker::check;
 use annals_host::{
     log_source::NamedRealm,
     process::{connect, remote_store},
     telemetry::Chain,
     world::compile,
 };
-
-use crate::checker::check;
 
 /// The exit code if nothing is lost, but not everything was driven.
 pub(crate) const INCOMPLETE: u8 = 3;

@@ -2,14 +2,20 @@
 //! afterwards that nothing shown to a client is lost.
 
 use std::{
-    fmt, fs, io,
+    fs, io,
     path::{Path, PathBuf},
     process::{ExitCode, ExitStatus},
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use annals_audit::replay::owners;
+use annals_bots::{
+    bots::{BotPlan, BotsReport, Reads, Recovery, ToDrive, TradeEnd},
+    demo::{self, Findings, KILLED, Verdict, inspect},
+    progress::Progress,
+    tamper::{Removed, TamperError, remove_one_event},
+    views::{Views, ViewsError},
+};
 use annals_client::Trust;
 use annals_def::Schema;
 use annals_host::{
@@ -17,31 +23,24 @@ use annals_host::{
     config::Realm as RealmName,
     health::discover,
     nats::Bus,
-    process::{AskError, Settings, connect, remote_store, request, stop_signal, stopped},
+    process::{Settings, connect, remote_store, stop_signal, stopped},
     telemetry::Chain,
     world::{WorldError, compile},
 };
-use annals_ids::{BatchNumber, EntryNumber, Hash, LogPosition, OwnerId};
+use annals_ids::{EntryNumber, Hash, LogPosition};
 use annals_store::Store;
-use annals_wire::{Subjects, control::Inspected};
 use thiserror::Error;
 use tokio::{process::Command, sync::watch};
 
 use crate::{
-    bots::{self, BotPlan, BotsError, BotsReport, Reads, Recovery, ToDrive, TradeEnd},
     bots_command::{PASSWORD, print_ends, print_play},
     check_command::INCOMPLETE,
-    progress::{Progress, ProgressView},
-    tamper::{Removed, TamperError, remove_one_event},
+    progress::ProgressView,
     up::{Realm, RealmPlan, UpError},
-    views::{Views, ViewsError},
 };
 
 /// The realm's name.
 const REALM: &str = "demo";
-
-/// The processes that are killed: the first after a third of the time, the second after two thirds.
-const KILLED: [&str; 2] = ["cell-1", "base-1"];
 
 /// Timeout for the archive to contain what was shown last.
 const ARCHIVED_WITHIN: Duration = Duration::from_secs(30);
@@ -49,10 +48,7 @@ const ARCHIVED_WITHIN: Duration = Duration::from_secs(30);
 /// The marker file of a folder that a demonstration may empty.
 const MARK: &str = "made-by-annals-demo";
 
-/// How long an owner may be without a holder that answers.
-const HELD_WITHIN: Duration = Duration::from_secs(20);
-
-/// Interval between retries of these.
+/// Interval between retries of a replay.
 const AGAIN_AFTER: Duration = Duration::from_millis(300);
 
 /// What is demonstrated.
@@ -90,63 +86,6 @@ const DURATION: Duration = Duration::from_secs(30);
 /// Maximum names of undriven members that are printed.
 const NAMED: usize = 5;
 
-/// The verdict on a demonstration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Verdict {
-    /// Every promise was kept, and everything was driven.
-    Kept,
-    /// No promise was broken, but something was not tried, for these reasons.
-    Incomplete(Vec<String>),
-    /// A promise was broken.
-    Broken,
-}
-
-/// The promises checked so far, and what was not tried.
-#[derive(Clone, Debug, Default)]
-struct Findings {
-    broken: bool,
-    untried: Vec<String>,
-}
-
-impl Findings {
-    /// Records whether a promise was kept.
-    fn promise(&mut self, is_kept: bool) {
-        self.broken |= !is_kept;
-    }
-
-    fn verdict(self) -> Verdict {
-        match (self.broken, self.untried.is_empty()) {
-            (true, _) => Verdict::Broken,
-            (false, true) => Verdict::Kept,
-            (false, false) => Verdict::Incomplete(self.untried),
-        }
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Verdict::Kept => f.write_str("every promise was kept"),
-            Verdict::Incomplete(untried) => write!(
-                f,
-                "INCOMPLETE: no promise was broken, but {}; let the bots play for longer, with DURATION=seconds (--duration)",
-                untried.join(", and ")
-            ),
-            Verdict::Broken => f.write_str("FAILED: a promise was broken"),
-        }
-    }
-}
-
-impl Verdict {
-    fn exit_code(&self) -> ExitCode {
-        match self {
-            Verdict::Kept => ExitCode::SUCCESS,
-            Verdict::Incomplete(_) => ExitCode::from(INCOMPLETE),
-            Verdict::Broken => ExitCode::FAILURE,
-        }
-    }
-}
-
 /// Why there is nothing to report.
 #[derive(Debug, Error)]
 enum DemoError {
@@ -159,16 +98,12 @@ enum DemoError {
     File { path: PathBuf, source: io::Error },
     #[error("the realm cannot run")]
     Up(#[from] UpError),
-    #[error("the bots cannot run")]
-    Bots(#[from] BotsError),
+    #[error(transparent)]
+    Demo(#[from] demo::DemoError),
     #[error("the demonstration cannot connect to the realm's nats-server")]
     Connect(#[from] annals_host::nats::ConnectError),
     #[error("the realm's store cannot be read")]
     Store(#[from] annals_store::StoreError),
-    #[error("owner {owner} cannot be inspected")]
-    Inspect { owner: OwnerId, source: AskError },
-    #[error("owner {owner}'s holder answered with an invalid state hash; build all binaries from the same source")]
-    Hash { owner: OwnerId },
     #[error("no event can be removed from the archive")]
     Tamper(#[from] TamperError),
     #[error("a child process cannot be run")]
@@ -182,7 +117,7 @@ impl Demo {
     /// broken, 2 if it could not be run, and 3 if no promise was broken and something was not tried.
     pub async fn run(self) -> ExitCode {
         match self.demonstrate().await {
-            Ok(verdict) => verdict.exit_code(),
+            Ok(verdict) => exit_code(&verdict),
             Err(error) => {
                 eprintln!("demo: {}", Chain(&error));
                 ExitCode::from(CANNOT_RUN)
@@ -284,8 +219,7 @@ impl Demo {
         files: &Path,
         duration: Duration,
     ) -> Result<(BotsReport, Vec<(&'static str, Instant)>), DemoError> {
-        let began = Instant::now();
-        let (_, until) = watch::channel(began + duration);
+        let (_, until) = watch::channel(Instant::now() + duration);
         let (address, certificate) = realm.login;
         let plan = BotPlan {
             login: address,
@@ -302,26 +236,13 @@ impl Demo {
         };
         let (sender, progress) = watch::channel(Progress::default());
         let view = ProgressView::new(duration);
-        let mut kills = Vec::new();
-        let playing = bots::run(plan, sender);
-        tokio::pin!(playing);
-        let following = view.follow(progress);
-        tokio::pin!(following);
-        let mut watching = true;
-        let report = loop {
-            let next = KILLED.get(kills.len()).copied();
-            let due = began + duration * u32::try_from(kills.len() + 1).unwrap_or(u32::MAX) / 3;
-            tokio::select! {
-                report = &mut playing => break report?,
-                () = tokio::time::sleep_until(due.into()), if next.is_some() => {
-                    let name = next.expect("invariant: guarded");
-                    realm.kill(name).map_err(DemoError::Process)?;
-                    view.note(&format!("demo: {name} killed with SIGKILL after {} s", began.elapsed().as_secs()));
-                    kills.push((name, Instant::now()));
-                }
-                () = &mut following, if watching => watching = false,
-            }
+        let kill = |name: &str, after: Duration| {
+            realm.kill(name)?;
+            view.note(&format!("demo: {name} killed with SIGKILL after {} s", after.as_secs()));
+            Ok(())
         };
+        let (played, ()) = tokio::join!(demo::play(plan, duration, sender, kill), view.follow(progress));
+        let (report, kills) = played?;
         let killed: Vec<&str> = kills.iter().map(|(name, _)| *name).collect();
         realm.watch(&killed)?;
         Ok((report, kills))
@@ -349,9 +270,7 @@ impl Demo {
         let mut findings = Findings::default();
         if kills.len() < KILLED.len() {
             let (killed, of) = (kills.len(), KILLED.len());
-            findings
-                .untried
-                .push(format!("only {killed} of {of} processes were killed"));
+            findings.miss(format!("only {killed} of {of} processes were killed"));
         }
         for (name, at) in kills {
             let recovery = report.recovery_after(*at);
@@ -380,7 +299,7 @@ impl Demo {
         let undriven = report.undriven(schema);
         if self.world.is_some() && !undriven.is_empty() {
             let (count, named) = (undriven.len(), &undriven[..undriven.len().min(NAMED)]);
-            findings.untried.push(format!(
+            findings.miss(format!(
                 "{count} exposed methods were not called ({})",
                 named.join(", ")
             ));
@@ -440,9 +359,7 @@ impl Demo {
             Some(0) => {}
             Some(1) => findings.promise(false),
             Some(code) if code == i32::from(INCOMPLETE) => {
-                findings
-                    .untried
-                    .push("the archive does not show everything at work (\"not driven\" above)".to_owned());
+                findings.miss("the archive does not show everything at work (\"not driven\" above)".to_owned());
             }
             _ => return Err(DemoError::Unchecked(status)),
         }
@@ -454,32 +371,6 @@ fn this_program(nats: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| PathBuf::from("annals")));
     command.env("ANNALS_REALM", REALM).env("ANNALS_NATS", nats);
     command
-}
-
-/// The live state of each owner, from its holder.
-async fn inspect(bus: &Bus, subjects: &Subjects, store: &Store) -> Result<Vec<(LogPosition, Hash)>, DemoError> {
-    let mut live = Vec::new();
-    for owner in owners(store).await? {
-        let until = Instant::now() + HELD_WITHIN;
-        let inspected = loop {
-            match request::<Inspected>(bus, "the owner's holder", subjects.inspect(owner), &()).await {
-                Ok(inspected) => break inspected,
-                // The owner may be in a take-over.
-                Err(_) if Instant::now() < until => tokio::time::sleep(AGAIN_AFTER).await,
-                Err(source) => return Err(DemoError::Inspect { owner, source }),
-            }
-        };
-        let state = inspected.state.try_into().map_err(|_| DemoError::Hash { owner })?;
-        let state = Hash(state);
-        live.push((
-            LogPosition {
-                owner,
-                batch: BatchNumber(inspected.batch),
-            },
-            state,
-        ));
-    }
-    Ok(live)
 }
 
 /// Audits the ledger: the amount of each kind equals what was created, every item is in one place, and no base has a
@@ -552,41 +443,25 @@ async fn print_figures(bus: &Bus, realm: &RealmName) {
     }
 }
 
+fn exit_code(verdict: &Verdict) -> ExitCode {
+    match verdict {
+        Verdict::Kept => ExitCode::SUCCESS,
+        Verdict::Incomplete(_) => ExitCode::from(INCOMPLETE),
+        Verdict::Broken => ExitCode::FAILURE,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_promise_differs_from_an_incomplete_run() {
-        let untried = || vec!["3 exposed methods were not called (A.b)".to_owned()];
-        let cases = [
-            (Findings::default(), Verdict::Kept, "every promise was kept"),
-            (
-                Findings {
-                    broken: false,
-                    untried: untried(),
-                },
-                Verdict::Incomplete(untried()),
-                "INCOMPLETE: no promise was broken, but 3 exposed methods were not called (A.b); let",
-            ),
-            (
-                Findings {
-                    broken: true,
-                    untried: untried(),
-                },
-                Verdict::Broken,
-                "FAILED: a promise was broken",
-            ),
-        ];
-        for (findings, expected, text) in cases {
-            let verdict = findings.verdict();
-            assert_eq!(verdict, expected);
-            assert!(verdict.to_string().starts_with(text), "{verdict}");
-        }
-        let codes = [Verdict::Kept, Verdict::Incomplete(untried()), Verdict::Broken];
+    fn each_verdict_has_its_own_exit_code() {
+        let untried = vec!["3 exposed methods were not called (A.b)".to_owned()];
+        let codes = [Verdict::Kept, Verdict::Incomplete(untried), Verdict::Broken];
         let codes: Vec<String> = codes
             .iter()
-            .map(|verdict| format!("{:?}", verdict.exit_code()))
+            .map(|verdict| format!("{:?}", exit_code(verdict)))
             .collect();
         assert!(
             codes[0] != codes[1] && codes[1] != codes[2] && codes[0] != codes[2],

@@ -1,16 +1,13 @@
 //! The command line: run a realm, check definitions, read the log.
 //!
-//! Responsible for: the operator's commands, and the load and proof of a demonstration: [`bots`] play over the real
-//! transport and record what they were shown, [`checker`] compares that with the archive. Not responsible for: anything
-//! that a service does.
+//! Responsible for: the operator's commands, their arguments and what they print. Not responsible for: anything that a
+//! service does; bots and the checker of what they were shown (`annals-bots`).
 
 pub mod audit_command;
 pub mod backup;
 pub mod backup_command;
-pub mod bots;
 pub mod bots_command;
 pub mod check_command;
-pub mod checker;
 pub mod checkpoint_command;
 pub mod data_command;
 pub mod defs_command;
@@ -22,12 +19,9 @@ pub mod person_command;
 pub mod progress;
 pub mod realm_command;
 pub mod segments;
-pub mod showings;
 pub mod stopping;
 pub mod tail;
-pub mod tamper;
 pub mod up;
 pub mod up_command;
 mod value_json;
 pub mod verify;
-pub mod views;

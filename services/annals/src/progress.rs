@@ -1,50 +1,17 @@
-//! The progress of a run of bots: a bar on a terminal, a line every few seconds elsewhere.
+//! Progress on standard error: a bar on a terminal; for bots, a line every few seconds elsewhere.
 
 use std::{
-    fmt,
     io::{IsTerminal, stderr},
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
+use annals_bots::progress::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::sync::watch;
 
 /// Interval between lines if there is no terminal.
 pub const LINE_EVERY: Duration = Duration::from_secs(5);
-
-/// Progress of a run of bots.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Progress {
-    /// Time since the run began.
-    pub elapsed: Duration,
-    /// Bots that play at present.
-    pub connected: u64,
-    /// Of these, bots that receive nothing about the world around them.
-    pub interrupted: u64,
-    /// Planned number of bots.
-    pub bots: u64,
-    /// Calls made.
-    pub calls: u64,
-    /// Recent calls per second.
-    pub calls_per_second: f64,
-    /// Events that bots were shown.
-    pub shown: u64,
-    /// Recent events shown per second.
-    pub shown_per_second: f64,
-    /// Number of session resumptions.
-    pub resumed: u64,
-}
-
-impl fmt::Display for Progress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}/{} bots play, {:.0} calls/s, {:.0} shown/s, {} resumed",
-            self.connected, self.bots, self.calls_per_second, self.shown_per_second, self.resumed
-        )
-    }
-}
 
 /// Shows progress on standard error.
 #[derive(Debug)]
@@ -143,22 +110,6 @@ impl ArchiveBar {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn progress_is_printed_as_one_line() {
-        let progress = Progress {
-            connected: 97,
-            bots: 100,
-            calls_per_second: 210.4,
-            shown_per_second: 3_140.6,
-            resumed: 3,
-            ..Progress::default()
-        };
-        assert_eq!(
-            progress.to_string(),
-            "97/100 bots play, 210 calls/s, 3141 shown/s, 3 resumed"
-        );
-    }
 
     #[tokio::test]
     async fn following_ends_when_the_run_ends() {

@@ -115,6 +115,16 @@ const PLACES: &[Place] = &[
     shell("annals-data", &[&["annals-def"]]),
     shell("annals-client", &[SCHEMA]),
     shell("annals-host", &[SCHEMA, NODE, STORE, CORES]),
+    // Bots play worlds with the sample's puppets, and compute the required duration.
+    shell(
+        "annals-bots",
+        &[
+            SCHEMA,
+            STORE,
+            &["annals-director", "annals-db"],
+            &["annals-audit", "annals-client", "annals-host", "annals-sample"],
+        ],
+    ),
     shell(
         COMMAND_LINE,
         &[
@@ -124,13 +134,12 @@ const PLACES: &[Place] = &[
             STORE,
             CORES,
             EVIDENCE,
-            // The demonstration plays worlds with the sample's puppets, and computes the required duration.
             &[
                 "annals-audit",
+                "annals-bots",
                 "annals-client",
                 "annals-data",
                 "annals-host",
-                "annals-sample",
             ],
         ],
     ),

@@ -7,10 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals::{
+use annals::up::{Realm, RealmPlan};
+use annals_bots::{
     bots::{self, BotPlan, BotsError, BotsReport},
     progress::Progress,
-    up::{Realm, RealmPlan},
 };
 use annals_client::Trust;
 use annals_host::{nats::ServerCount, world::compile};
@@ -139,7 +139,7 @@ impl ChaosRealm {
             resting: seen_resting,
             seed: setting.seed,
             files: files.clone(),
-            reads: annals::bots::Reads::Predicted,
+            reads: annals_bots::bots::Reads::Predicted,
         };
         let (told, progress) = watch::channel(Progress::default());
         let playing = tokio::spawn(bots::run(bots, told));

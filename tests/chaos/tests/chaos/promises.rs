@@ -10,9 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals::{
+use annals::verify::{Verification, VerifyError, VerifyReport, verify_from};
+use annals_bots::{
     checker::{CheckReport, Following},
-    verify::{Verification, VerifyError, VerifyReport, verify_from},
     views::Views,
 };
 use annals_db::{

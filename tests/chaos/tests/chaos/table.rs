@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals::bots::{BotsReport, Gap};
+use annals_bots::bots::{BotsReport, Gap};
 use annals_host::nats::ServerCount;
 
 use crate::{faults::Fault, promises::Size, times::Times};

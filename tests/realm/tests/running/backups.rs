@@ -7,10 +7,8 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use annals::{
-    checker::check,
-    up::{Realm, RealmPlan},
-};
+use annals::up::{Realm, RealmPlan};
+use annals_bots::checker::check;
 use annals_def::Schema;
 use annals_host::{
     nats::ServerCount,

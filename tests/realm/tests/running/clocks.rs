@@ -13,8 +13,8 @@ use std::{
     time::Duration,
 };
 
-use annals::{checker::check, views::Views};
 use annals_audit::archive::LogWalk;
+use annals_bots::{checker::check, views::Views};
 use annals_db::{Migrations, ledger::audit};
 use annals_def::Schema;
 use annals_director::read_owners;

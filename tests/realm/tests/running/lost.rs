@@ -3,11 +3,9 @@
 
 use std::{fs, time::Duration};
 
-use annals::{
-    checker::Following,
-    verify::{Finding, verify},
-};
+use annals::verify::{Finding, verify};
 use annals_audit::replay::{Extent, replay};
+use annals_bots::checker::Following;
 use annals_db::read_cursor;
 use annals_event::Header;
 use annals_host::{

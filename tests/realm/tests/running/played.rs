@@ -9,13 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals::{
-    bots::BotsReport,
-    checker::check,
-    up::{Realm, RealmPlan, Supervised},
-    views::Views,
-};
+use annals::up::{Realm, RealmPlan, Supervised};
 use annals_audit::replay::{Extent, ReplayError, owners, replay};
+use annals_bots::{bots::BotsReport, checker::check, views::Views};
 use annals_client::{Client, Config, Event, Trust, client_endpoint};
 use annals_db::ledger::audit;
 use annals_def::Schema;

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals::{
+use annals_bots::{
     bots::{self, BotPlan, BotsError, BotsReport, Reads},
     progress::Progress,
 };

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use annals::checker::Following;
+use annals_bots::checker::Following;
 use annals_db::read_horizon;
 use annals_ids::Shard;
 use annals_store::Store;

@@ -9,10 +9,8 @@ use std::{
     time::Duration,
 };
 
-use annals::{
-    checker::check,
-    up::{Realm, RealmPlan},
-};
+use annals::up::{Realm, RealmPlan};
+use annals_bots::checker::check;
 use annals_db::ledger::audit;
 use annals_def::Schema;
 use annals_host::{log_source::Source, nats::ServerCount, store, world::compile};

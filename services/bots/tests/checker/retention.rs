@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use annals::{
+use annals_bots::{
     checker::{Fault, Following, Why, check},
     showings::Line,
 };

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals::{
+use annals_bots::{
     bots::{BotPlan, BotsError, Gap, run},
     progress::Progress,
 };
@@ -36,7 +36,7 @@ fn plan(files: &Path) -> (BotPlan, UdpSocket) {
         resting: watch::channel(false).1,
         seed: 1,
         files: files.to_owned(),
-        reads: annals::bots::Reads::Predicted,
+        reads: annals_bots::bots::Reads::Predicted,
     };
     (plan, silent)
 }

@@ -24,7 +24,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use annals_client::{Reads, walk::REACH};
+pub use annals_client::Reads;
 use annals_client::{Trust, client_endpoint};
 use annals_def::Schema;
 pub use coverage::ToDrive;
@@ -36,7 +36,7 @@ use coverage::Coverage;
 pub use report::{BotReport, BotsReport, Driven, Gap, Interruption, Recovery, TradeEnd};
 
 /// Log-ins per second. With more at once, handshakes are lost and retried, which takes longer.
-pub const LOG_INS_PER_SECOND: u32 = 30;
+pub(crate) const LOG_INS_PER_SECOND: u32 = 30;
 
 /// Bots per UDP socket: each socket has its own receive buffer, which must hold a burst of frames.
 const BOTS_PER_SOCKET: usize = 10;

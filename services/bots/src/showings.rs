@@ -22,7 +22,7 @@ use annals_ids::{EntityId, Epoch, Hash, HistoryNumber, MemberId, Part, TypeId};
 use thiserror::Error;
 
 /// The extension of these files.
-pub const EXTENSION: &str = "shown";
+pub(crate) const EXTENSION: &str = "shown";
 
 /// Something that a bot was shown, or that happened to it.
 #[derive(Clone, Debug, PartialEq, Eq)]

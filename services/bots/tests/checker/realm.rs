@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, fs, path::Path, sync::Arc};
 
-use annals::{
+use annals_bots::{
     checker::{CheckReport, Following, Wrong, check},
     showings::Line,
 };

@@ -7,7 +7,7 @@ mod retention;
 
 use std::fs;
 
-use annals::{
+use annals_bots::{
     checker::{CheckError, Fault, Why, Wrong, check},
     showings::Line,
 };

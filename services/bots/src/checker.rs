@@ -28,7 +28,7 @@ pub use annals_audit::archive::Fault;
 pub use driven::{Driven, Share};
 pub use following::Following;
 use history::{Extent, Histories, History};
-pub use report::{CheckReport, Lost, MAX_NAMED, Why, Wrong};
+pub use report::{CheckReport, Lost, Why, Wrong};
 
 /// Maximum attempts to read an archive while retention deletes from it: the horizon moves by segments.
 const ATTEMPTS: u32 = 10;

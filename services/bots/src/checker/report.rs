@@ -8,7 +8,7 @@ use annals_ids::{BatchNumber, EntityId, HistoryNumber, MemberId, OwnerId, Part};
 use super::driven::Driven;
 
 /// Maximum findings of each kind that are listed; the rest are counted.
-pub const MAX_NAMED: usize = 100;
+const MAX_NAMED: usize = 100;
 
 /// A shown event that the archive does not contain as shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
