@@ -2,12 +2,11 @@
 
 use std::{fs, io, path::PathBuf};
 
+use annals_audit::verify::{Kept, StrayLeaves};
 use annals_host::signer::{FolderError, read_note};
 use annals_ids::Hash;
 use annals_proof::{Trust, VerifierKey, checkpoint::Untrusted, key::KeyError};
 use thiserror::Error;
-
-use crate::verify::{Kept, StrayLeaves};
 
 /// Size of a hash in bytes.
 const HASH_BYTES: usize = 32;

@@ -24,4 +24,3 @@ pub mod tail;
 pub mod up;
 pub mod up_command;
 mod value_json;
-pub mod verify;

@@ -10,6 +10,7 @@ use std::{
 use annals_audit::{
     moment::position,
     replay::{Extent, ReplayError, owners, replay},
+    verify::{Kept, Place, SweepProgress, UNANCHORED, VerifyError, find_first, sweep, verify_against},
 };
 use annals_db::{AcceptError, accept_hole};
 use annals_director::read_owners;
@@ -28,7 +29,6 @@ use crate::{
     progress::ArchiveBar,
     segments::Segments,
     tail::{Tail, TailError, TailPlan},
-    verify::{Kept, Place, SweepProgress, UNANCHORED, VerifyError, find_first, sweep, verify_against},
 };
 
 /// Interval between writes of the progress of a verification.

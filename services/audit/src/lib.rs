@@ -6,8 +6,9 @@
 //! index with wrong positions, results in an error and never in an answer.
 //!
 //! Responsible for: the index, the entries and events that an answer rests on ([`Index`], [`EntityLog`]), the realm at
-//! a moment ([`past`]), and evidence for others ([`evidence`]). Not responsible for: conclusions from entries
-//! (`annals-evidence`), or the presentation of answers (the command line and the console).
+//! a moment ([`past`]), evidence for others ([`evidence`]), and the verification of a whole log ([`verify`]). Not
+//! responsible for: conclusions from entries (`annals-evidence`), or the presentation of answers (the command line and
+//! the console).
 
 mod answer;
 pub mod archive;
@@ -30,6 +31,7 @@ mod recent;
 pub mod replay;
 mod rows;
 mod sessions;
+pub mod verify;
 
 pub use answer::AuditError;
 pub use called::holders_of;

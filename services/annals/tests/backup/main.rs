@@ -2,11 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
-#[path = "../log/world.rs"]
-#[allow(
-    dead_code,
-    reason = "the world is that of the tests of `annals log`, which do more to it"
-)]
+#[path = "../../../audit/tests/audit/world.rs"]
+#[allow(dead_code, reason = "the tests of verification ask more of a world")]
 mod world;
 
 mod commands;

@@ -1,16 +1,14 @@
 //! The pieces of a backup: nothing is stored twice, and no damage is missed.
 
-use annals::{
-    backup::{
-        check::check,
-        content::read_rows,
-        create::{CreateError, create},
-        manifest::{Manifest, ManifestError},
-        restore::{RestoreFailed, Restored, Until, restore},
-        target::Target,
-    },
-    verify::verify,
+use annals::backup::{
+    check::check,
+    content::read_rows,
+    create::{CreateError, create},
+    manifest::{Manifest, ManifestError},
+    restore::{RestoreFailed, Restored, Until, restore},
+    target::Target,
 };
+use annals_audit::verify::verify;
 use annals_host::log_source::Source;
 use annals_ids::{LogPosition, WallTime};
 use annals_store::{MemoryStore, Store, layout::archive};

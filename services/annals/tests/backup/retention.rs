@@ -1,15 +1,13 @@
 //! Backups of realms with retention: one made before reaches back, one made after contains what is left, and says so.
 
-use annals::{
-    backup::{
-        check::check,
-        create::create,
-        manifest::Manifest,
-        restore::{RestoreFailed, Restored, Until, restore},
-        target::Target,
-    },
-    verify::verify,
+use annals::backup::{
+    check::check,
+    create::create,
+    manifest::Manifest,
+    restore::{RestoreFailed, Restored, Until, restore},
+    target::Target,
 };
+use annals_audit::verify::verify;
 use annals_db::{RestoreError, read_horizon};
 use annals_host::log_source::Source;
 use annals_ids::WallTime;

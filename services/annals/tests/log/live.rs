@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use annals::{
-    tail::{Tail, TailPlan},
+use annals::tail::{Tail, TailPlan};
+use annals_audit::{
+    replay::{Extent, replay},
     verify::{Finding, verify},
 };
-use annals_audit::replay::{Extent, replay};
 use annals_event::{Body, Event};
 use annals_host::{
     log::Lane,

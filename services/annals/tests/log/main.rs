@@ -10,8 +10,11 @@ mod directory;
 mod live;
 mod past;
 mod query;
+mod resuming;
 mod retention;
-mod sweep;
+mod segments;
 mod tail;
-mod verify;
+
+#[path = "../../../audit/tests/audit/world.rs"]
+#[allow(dead_code, reason = "the tests of verification ask more of a world")]
 mod world;

@@ -1,11 +1,11 @@
 //! Verifying logs from which much was deleted by retention: the rest is intact, and deleted events are not reported as
 //! missing.
 
-use annals::{
-    tail::{Tail, TailPlan},
+use annals::tail::{Tail, TailPlan};
+use annals_audit::{
+    replay::{Extent, ReplayError, replay},
     verify::{Finding, verify},
 };
-use annals_audit::replay::{Extent, ReplayError, replay};
 use annals_db::{read_floor, read_horizon};
 use annals_host::log_source::Source;
 use annals_ids::{BatchNumber, LogPosition};

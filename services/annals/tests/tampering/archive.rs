@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use annals::verify::{Kept, Place, Swept, Traced, UNANCHORED, find_first, sweep};
+use annals_audit::verify::{Kept, Place, Swept, Traced, UNANCHORED, find_first, sweep};
 use annals_def::split_mix;
 use annals_event::Batch;
 use annals_ids::{EventNumber, LeafIndex, LogPosition, WallTime};

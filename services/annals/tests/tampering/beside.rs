@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use annals::verify::{Kept, Place, sweep};
+use annals_audit::verify::{Kept, Place, sweep};
 use annals_def::split_mix;
 use annals_ids::{Hash, LeafIndex};
 use annals_proof::{KeyKind, KeyName, SignerKey};

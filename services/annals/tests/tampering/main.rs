@@ -21,8 +21,8 @@ mod evidence;
 #[allow(dead_code, reason = "the auditor's own tests ask more of a game")]
 mod game;
 
-#[path = "../log/world.rs"]
-#[allow(dead_code, reason = "the tests of the log ask more of a world")]
+#[path = "../../../audit/tests/audit/world.rs"]
+#[allow(dead_code, reason = "the tests of verification ask more of a world")]
 mod world;
 
 use std::{fs, future::Future, path::Path, sync::Mutex, thread};

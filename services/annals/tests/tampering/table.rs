@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use annals::verify::Traced;
+use annals_audit::verify::Traced;
 use annals_ids::{EventNumber, LogPosition};
 
 /// What was changed first, as known to the forger.

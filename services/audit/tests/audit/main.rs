@@ -1,7 +1,14 @@
-//! The auditor, tested with generated games whose every step is known.
+//! The auditor, tested with generated games whose every step is known; and the verification of logs, tested with
+//! generated realms, intact and damaged.
+
+#![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
 mod answers;
 mod called;
 mod game;
 mod moments;
+mod sweep;
 mod tampering;
+mod verify;
+#[allow(dead_code, reason = "the tests of `annals log` ask more of a world")]
+mod world;

@@ -16,10 +16,10 @@ mod written;
 #[allow(dead_code, reason = "the auditor's own tests ask more of a game")]
 mod game;
 
-#[path = "../../../annals/tests/log/world.rs"]
+#[path = "../../../audit/tests/audit/world.rs"]
 #[allow(
     dead_code,
     clippy::unwrap_used,
-    reason = "the tests of the log ask more of a world, and unwrap what they made"
+    reason = "the tests of verification ask more of a world, and unwrap what they made"
 )]
 mod world;

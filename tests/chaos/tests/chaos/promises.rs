@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals::verify::{Verification, VerifyError, VerifyReport, verify_from};
+use annals_audit::verify::{Verification, VerifyError, VerifyReport, verify_from};
 use annals_bots::{
     checker::{CheckReport, Following},
     views::Views,
@@ -127,7 +127,7 @@ impl Proof {
         self.times.lap(Phase::Auditing, &mut since);
         self.log_scan.look(logs)?;
         self.times.lap(Phase::Reading, &mut since);
-        let total = |figure: fn(&annals::verify::OwnerReport) -> u64| report.owners.values().map(figure).sum();
+        let total = |figure: fn(&annals_audit::verify::OwnerReport) -> u64| report.owners.values().map(figure).sum();
         Ok(Size {
             parts: report.parts,
             batches: total(|owner| owner.batches),

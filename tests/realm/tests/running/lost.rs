@@ -3,8 +3,10 @@
 
 use std::{fs, time::Duration};
 
-use annals::verify::{Finding, verify};
-use annals_audit::replay::{Extent, replay};
+use annals_audit::{
+    replay::{Extent, replay},
+    verify::{Finding, verify},
+};
 use annals_bots::checker::Following;
 use annals_db::read_cursor;
 use annals_event::Header;

@@ -1,12 +1,10 @@
 //! Verifying hashes, numbers, seals, chains, tiles and checkpoints: a change in any layer is found and named, by a
 //! sweep as by a whole verification, and an interrupted sweep gives the same result as an uninterrupted one.
 
-use std::{path::Path, process::Command};
-
-use annals::verify::{
-    CheckpointFault, Finding, Kept, OpeningFault, Place, Swept, TileFault, VerifyError, sweep, verify,
+use annals_audit::{
+    archive::Fault,
+    verify::{CheckpointFault, Finding, Kept, OpeningFault, Place, Swept, TileFault, VerifyError, sweep, verify},
 };
-use annals_audit::archive::Fault;
 use annals_def::split_mix;
 use annals_event::{Batch, FrozenBatch};
 use annals_host::log_source::Source;
@@ -14,7 +12,6 @@ use annals_ids::{Hash, LeafIndex, LogPosition};
 use annals_proof::{Checkpoint, Frontier, KeyKind, KeyName, SignedNote, SignerKey, TreeHead, succession::KeyRecord};
 use annals_store::{
     MemoryStore,
-    embedded::EmbeddedStore,
     layout::{
         archive::{self, Tree},
         checkpoints,
@@ -447,67 +444,6 @@ async fn a_replaced_batch_below_an_unchanged_tile_is_refused() {
         go_on(&world, place).await,
         Err(VerifyError::Changed { leaves: 256 })
     ));
-}
-
-fn annals(data: &Path, line: &[&str]) -> (Option<i32>, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
-    command
-        .args(["log", "verify", "--hashes", "--data"])
-        .arg(data)
-        .args(line);
-    let output = command.env_remove("ANNALS_REALM").output().unwrap();
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    println!("{text}");
-    (output.status.code(), text)
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_command_resumes_from_its_file() {
-    let folder = TempDir::new().unwrap();
-    let store = || EmbeddedStore::open(&folder.path().join("store")).unwrap().store();
-    let file = folder.path().join("verified.json");
-    let resume = ["--resume", file.to_str().unwrap()];
-    let world = World::generate(store(), 50, 80).await;
-    let (leaves, last) = (world.frozen.len(), world.frozen[3].clone());
-    drop(world);
-    let (code, said) = annals(folder.path(), &resume);
-    assert!(code == Some(0) && said.contains(&format!("{leaves} leaves")), "{said}");
-    assert!(
-        said.contains("nothing is wrong") && !said.contains("verifying"),
-        "no bar where there is no terminal: {said}"
-    );
-    let (code, said) = annals(folder.path(), &resume);
-    assert!(
-        code == Some(0) && said.contains(&format!("behind {leaves} batches that were verified before")),
-        "{said}"
-    );
-    let kept = std::fs::read(&file).unwrap();
-    let mut bytes = last.bytes.clone();
-    *bytes.last_mut().unwrap() ^= 1;
-    let transaction = store().begin();
-    transaction
-        .set(&archive::leaf_key(SHARD, LeafIndex(3)), &bytes)
-        .unwrap();
-    transaction
-        .clear_range(&annals_store::KeyRange::prefix(&archive::leaf_key(SHARD, LeafIndex(3))))
-        .unwrap();
-    for (key, chunk) in annals_store::layout::chunks(&archive::leaf_key(SHARD, LeafIndex(3)), &bytes) {
-        transaction.set(&key, chunk).unwrap();
-    }
-    transaction.commit().await.unwrap();
-    drop(transaction);
-    let (code, said) = annals(folder.path(), &[]);
-    let named = format!("WRONG: batch {} of owner {}", last.number, last.owner);
-    assert!(code == Some(1) && said.contains(&named), "{said}");
-    std::fs::write(&file, "{}").unwrap();
-    let (code, said) = annals(folder.path(), &resume);
-    assert!(code == Some(2) && said.contains("to start over"), "{said}");
-    let wrong = String::from_utf8(kept)
-        .unwrap()
-        .replacen("\"hash\": \"", "\"hash\": \"00", 1);
-    std::fs::write(&file, wrong).unwrap();
-    assert_eq!(annals(folder.path(), &resume).0, Some(2));
 }
 
 #[tokio::test]

@@ -5,7 +5,6 @@ use std::{
     sync::Arc,
 };
 
-use annals_audit::archive::{LogWalk, Step, of_recovery};
 use annals_db::{Kind, Migrations, RecoveryError, read_floor, read_horizon, read_position, recover};
 use annals_event::{Batch, Header, OwnerState, Reader, Subject, Tail, Thinned, latest::event::Event};
 use annals_host::log_source::{Source, read_openings};
@@ -17,6 +16,8 @@ use annals_store::{
         snapshots::Position,
     },
 };
+
+use crate::archive::{LogWalk, Step, of_recovery};
 
 use super::{
     VerifyError,

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use annals_audit::archive::{of_recovery, read_tree};
 use annals_db::{read_cursor, read_floor_batch};
 use annals_director::read_owners;
 use annals_host::log_source::read_openings;
@@ -20,7 +19,10 @@ use annals_store::{
 };
 
 use super::batch::LeafContent;
-use crate::verify::tree::read_checkpoints;
+use crate::{
+    archive::{of_recovery, read_tree},
+    verify::tree::read_checkpoints,
+};
 
 /// Rows per read.
 const PAGE: usize = 256;

@@ -26,7 +26,6 @@ use std::{
     sync::Arc,
 };
 
-use annals_audit::archive::{Step, read_tree};
 use annals_db::{Migrations, RecoveryError, adopting::AdoptionRecord};
 use annals_director::read_owners;
 use annals_event::{Batch, Header};
@@ -42,6 +41,8 @@ use annals_store::{
 };
 use annals_wire::control::Inspected;
 use thiserror::Error;
+
+use crate::archive::{Step, read_tree};
 
 pub use first::{First, Kept, MANY, StrayLeaves, Traced, UNANCHORED, What, find_first};
 use leaves::Leaves;

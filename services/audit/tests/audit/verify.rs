@@ -3,20 +3,19 @@
 
 use std::ops::{Deref, DerefMut};
 
-use annals::{
-    segments::Segments,
+use annals_audit::{
+    archive::Fault,
     verify::{Checkpoint, Finding, OpeningFault, Verification, VerifyReport, verify, verify_from},
 };
-use annals_audit::archive::Fault;
 use annals_def::split_mix;
 use annals_event::{Body, Event, FrozenBatch, Subject};
 use annals_host::log_source::Source;
 use annals_ids::{
     Address, BatchNumber, CallNumber, EntityId, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition, Part,
-    WallTime,
 };
 use annals_store::{
     MemoryStore,
+    archive::read_segments,
     layout::{
         archive::{self, Hole, Tree},
         chunks,
@@ -705,8 +704,8 @@ async fn a_damaged_block_of_a_segment_names_every_batch_in_it() {
         assert!(world.seal(60).await > 0);
         let report = verified(&world).await;
         assert!(report.is_clean(), "seed {seed}: {report}");
-        let listed = Segments::list(&world.store, WallTime(1_000)).await.unwrap();
-        let segment = &listed.sealed[0];
+        let sealed = read_segments(&world.store, SHARD).await.unwrap();
+        let segment = &sealed[0];
         let key = [&segments::block_key(SHARD, segment.last, 0)[..], &[0, 0]].concat();
         let mut block = world.row(&key).await.unwrap();
         let middle = block.len() / 2;
@@ -723,37 +722,5 @@ async fn a_damaged_block_of_a_segment_names_every_batch_in_it() {
                 );
             }
         }
-    }
-}
-
-#[tokio::test]
-async fn segments_are_listed() {
-    let world = world(1).await;
-    let sealed = world.seal(50).await;
-    let listed = Segments::list(&world.store, WallTime(1_000)).await.unwrap();
-    let text = listed.to_string();
-    assert_eq!(
-        (listed.sealed.len(), text.lines().count()),
-        (sealed, sealed + 1),
-        "{text}"
-    );
-    let loose = world.frozen.len() - 50 * sealed;
-    let all = format!(
-        "{sealed} segments; {loose} of {} leaves are not sealed yet",
-        world.frozen.len()
-    );
-    assert!(text.ends_with(&all), "{text}");
-    let first = text.lines().next().unwrap();
-    assert!(
-        first.starts_with("leaves 0 to 49  00:00:00.000 to 00:00:02.450"),
-        "{first}"
-    );
-    for log in &world.logs {
-        let last = world.frozen[..50]
-            .iter()
-            .rev()
-            .find(|batch| batch.owner == log.owner)
-            .unwrap();
-        assert!(first.contains(&format!(" {}@1-{}", log.owner, last.number)), "{first}");
     }
 }

@@ -7,10 +7,6 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, thread::available_parallelism};
 
-use annals_audit::{
-    Floors,
-    archive::{Fault, of_recovery, read_tree},
-};
 use annals_db::read_archived;
 use annals_director::read_owners;
 use annals_event::{Batch, Header, Malformed, Tail, Thinned};
@@ -24,6 +20,11 @@ use annals_store::{
 };
 use futures::{StreamExt, stream};
 use tokio::task::JoinHandle;
+
+use crate::{
+    Floors,
+    archive::{Fault, of_recovery, read_tree},
+};
 
 use super::{
     VerifyError,

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use annals_audit::archive::Fault;
 use annals_event::{Adoption, Impossible, Subject};
 use annals_ids::{
     Address, BatchNumber, CallNumber, EntityId, Epoch, EventNumber, Hash, HistoryNumber, LeafIndex, LogPosition,
@@ -10,6 +9,8 @@ use annals_ids::{
 };
 
 use annals_db::adopting::{AdoptionRecord, AdoptionStage};
+
+use crate::archive::Fault;
 
 use super::{numbers::Taken, spans::Occurrence};
 
