@@ -11,7 +11,7 @@ use annals_db::{
 use annals_event::Header;
 use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, WallTime};
 use annals_store::{
-    KeyRange, MemoryStore, Order, Store, key_after,
+    KeyRange, MemoryStore, Order, Store, Transaction, key_after,
     layout::{
         chunks,
         director::{self, Counter},
@@ -319,10 +319,14 @@ fn discarded_batches_are_void_and_the_realm_continues() {
             assert_eq!(found, expected, "seed {seed}: owner {owner}");
             let is_cut = plan.logs.get(owner).is_some_and(|log| log.discarded.batches > 0);
             assert_eq!(stands < held.chain.len(), is_cut, "seed {seed}: owner {owner}");
-            let read = |transaction: Transaction| async move { transaction.get(&owner_key(*owner)).await };
+            let read = |transaction: Transaction| async move { transaction.get(&owners::owner_key(*owner)).await };
             let record = wait(old.read(read)).expect("the store answers").expect("a record");
-            let record = OwnerRecord::decode(&record).expect("it is intact");
-            assert_eq!(record.call_generation > 0, is_cut, "seed {seed}: owner {owner}, rule C13");
+            let record = owners::OwnerRecord::decode(&record).expect("it is intact");
+            assert_eq!(
+                record.call_generation > 0,
+                is_cut,
+                "seed {seed}: owner {owner}, rule C13"
+            );
         }
         let comparison = compare(&old, &realm.stream, &owners_of(&realm));
         assert_eq!(comparison.mismatch(false), None, "seed {seed}: {comparison:?}");

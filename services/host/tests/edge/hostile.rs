@@ -43,6 +43,7 @@ fn call(number: u64, bytes: usize) -> Vec<u8> {
         entity,
         part,
         number: CallNumber(number),
+        is_oldest: false,
         message: vec![0; bytes + 1],
     };
     let mut body = Vec::new();

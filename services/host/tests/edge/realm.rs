@@ -307,6 +307,7 @@ impl World {
                 part,
                 number,
                 message,
+                ..
             }) => {
                 if number.0 == self.taken.len() as u64 + 1 {
                     self.taken.push((number, message[1..].to_vec()));
