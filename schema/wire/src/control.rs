@@ -170,6 +170,9 @@ pub struct ProcessBeat {
     /// What it still has to do in the next stage, for an operator.
     #[prost(string, tag = "10")]
     pub waits: String,
+    /// Its game time, milliseconds.
+    #[prost(uint64, tag = "11")]
+    pub world: u64,
 }
 
 /// An owner that a process holds, and its load.

@@ -135,7 +135,13 @@ fn record_opening(store: &Store, epoch: Epoch, batch: &FrozenBatch) {
 impl World {
     fn live(old: &Schema, dice: &mut dyn FnMut() -> u64) -> Self {
         let store = MemoryStore::new().store();
-        let grants = immediate(Grants::lead(store.clone(), PROCESS, Term::default())).expect("no other director leads");
+        let grants = immediate(Grants::lead(
+            store.clone(),
+            PROCESS,
+            Term::default(),
+            std::time::Duration::ZERO,
+        ))
+        .expect("no other director leads");
         immediate(grants.begin_realm(WallTime(1_000), old.fingerprint(), &old.encode())).expect("a new realm");
         let mut folder = immediate(Folder::begin(store.clone(), SHARD, Arc::new(old.clone()))).expect("a store");
         let mut base = Log::found(&grants, Part::Base, old);
@@ -416,12 +422,23 @@ fn check_states(
     migrations: &Migrations,
     before: [OwnerState; 2],
 ) {
-    let grants = immediate(Grants::lead(world.store.clone(), PROCESS, Term::default()));
+    let grants = immediate(Grants::lead(
+        world.store.clone(),
+        PROCESS,
+        Term::default(),
+        std::time::Duration::ZERO,
+    ));
     // The first director of the test leads for good; the next takes the term that it left.
     let term = immediate(Grants::watch(&world.store)).expect("readable");
     let grants = match grants {
         Ok(grants) => grants,
-        Err(_) => immediate(Grants::lead(world.store.clone(), PROCESS, term)).expect("it has seen the term"),
+        Err(_) => immediate(Grants::lead(
+            world.store.clone(),
+            PROCESS,
+            term,
+            std::time::Duration::ZERO,
+        ))
+        .expect("it has seen the term"),
     };
     let mut folder = immediate(Folder::begin(world.store.clone(), SHARD, Arc::new(pair.new.clone()))).expect("a store");
     for (log, before) in [&world.base, &world.cell].into_iter().zip(before) {
@@ -574,7 +591,7 @@ fn check_former(seed: u64, former: &Store, pair: &Pair) {
     let begun = |schema: &Schema| {
         let grants = immediate(async {
             let term = Grants::watch(former).await.expect("readable");
-            Grants::lead(former.clone(), PROCESS, term).await
+            Grants::lead(former.clone(), PROCESS, term, std::time::Duration::ZERO).await
         });
         immediate(grants.expect("no other director leads").begin_realm(
             WallTime(9),
@@ -683,9 +700,14 @@ fn a_killed_migration_resumes_to_the_same_result() {
             let failing = dying(&store, at, applied);
             let ended = migrate(&failing, &pair);
             let begun = immediate(async {
-                let grants = Grants::lead(store.clone(), PROCESS, Grants::watch(&store).await?)
-                    .await
-                    .expect("a term");
+                let grants = Grants::lead(
+                    store.clone(),
+                    PROCESS,
+                    Grants::watch(&store).await?,
+                    std::time::Duration::ZERO,
+                )
+                .await
+                .expect("a term");
                 Ok::<_, StoreError>(grants.begin_realm(WallTime(1), pair.new.fingerprint(), &[]).await)
             });
             let begun = begun.expect("readable");
@@ -725,7 +747,9 @@ fn invalid_migrations_are_refused_with_a_reason() {
     let begin = |schema: &Schema| {
         immediate(async {
             let term = Grants::watch(&world.store).await.expect("readable");
-            let grants = Grants::lead(world.store.clone(), PROCESS, term).await.expect("a term");
+            let grants = Grants::lead(world.store.clone(), PROCESS, term, std::time::Duration::ZERO)
+                .await
+                .expect("a term");
             grants
                 .begin_realm(WallTime(1), schema.fingerprint(), &schema.encode())
                 .await
@@ -759,7 +783,9 @@ fn invalid_migrations_are_refused_with_a_reason() {
     let survey = immediate(still_closed.survey()).expect("readable");
     immediate(async {
         let term = Grants::watch(&world.store).await.expect("readable");
-        let grants = Grants::lead(world.store.clone(), PROCESS, term).await.expect("a term");
+        let grants = Grants::lead(world.store.clone(), PROCESS, term, std::time::Duration::ZERO)
+            .await
+            .expect("a term");
         grants.open_realm(WallTime(10_000)).await.expect("it leads")
     });
     assert!(matches!(prepare(&world.store, &third), Err(MigrateError::NotStopped)));

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use annals_ids::{Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard, WallTime};
+use annals_ids::{Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard, WallTime, WorldTime};
 use annals_store::{
     KeyRange, Store, StoreError, Transaction,
     layout::{
@@ -94,21 +95,23 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// Takes the lead. `seen` is the term that has not changed for too long; if it has changed since, its director is
-    /// alive.
+    /// Takes the lead. `seen` is the term that has not changed while it was `watched`; if it has changed since, its
+    /// director is alive. Game time continues from the last heartbeat of that term, plus the time watched.
     ///
     /// # Errors
     /// [`GrantError::Superseded`] when another director leads.
-    pub async fn lead(store: Store, process: ProcessId, seen: Term) -> Result<Self, GrantError> {
+    pub async fn lead(store: Store, process: ProcessId, seen: Term, watched: Duration) -> Result<Self, GrantError> {
+        let passed = u64::try_from(watched.as_millis()).unwrap_or(u64::MAX);
+        let term = Term {
+            number: seen.number + 1,
+            process,
+            beat: 0,
+            world: WorldTime(seen.world.0.saturating_add(passed)),
+        };
         let work = |transaction: Transaction| async move {
             let held = read_term(&transaction).await?;
-            if held
-                == (Term {
-                    number: seen.number + 1,
-                    process,
-                    beat: 0,
-                })
-            {
+            if held == term {
+                // The answer to an earlier run was lost.
                 return Ok(held);
             }
             if held != seen {
@@ -117,11 +120,6 @@ impl Grants {
                     term: held.number,
                 });
             }
-            let term = Term {
-                number: held.number + 1,
-                process,
-                beat: 0,
-            };
             transaction.set(&director::term_key(), &term.encode())?;
             Ok(term)
         };
@@ -139,24 +137,29 @@ impl Grants {
             .await
     }
 
-    /// Writes a heartbeat for the standbys.
+    /// Writes a heartbeat for the standbys, with the game time.
     ///
     /// # Errors
     /// [`GrantError::Superseded`] when another director leads.
-    pub async fn beat(&mut self) -> Result<(), GrantError> {
-        let (number, process, next) = (self.term.number, self.term.process, self.term.beat + 1);
+    pub async fn beat(&mut self, world: WorldTime) -> Result<(), GrantError> {
+        let term = Term {
+            beat: self.term.beat + 1,
+            world,
+            ..self.term
+        };
         let beat = |transaction: Transaction| async move {
-            let term = Term {
-                number,
-                process,
-                beat: next,
-            };
             transaction.set(&director::term_key(), &term.encode())?;
             Ok(())
         };
         self.run(beat).await?;
-        self.term.beat = next;
+        self.term = term;
         Ok(())
+    }
+
+    /// The game time at the last heartbeat of this term, or at its beginning.
+    #[must_use]
+    pub fn world(&self) -> WorldTime {
+        self.term.world
     }
 
     /// Begins the realm, or finds that it has begun. Returns when it began, and its schema.
@@ -453,7 +456,7 @@ mod tests {
         ] {
             let memory = MemoryStore::new();
             let seen = immediate(Grants::watch(&memory.store())).expect("the store answers");
-            let lead = immediate(Grants::lead(memory.store(), ProcessId(1), seen));
+            let lead = immediate(Grants::lead(memory.store(), ProcessId(1), seen, Duration::ZERO));
             let term = lead.expect("no other director leads").term;
             let mut commits = 0;
             let store = FaultyStore::wrap(&memory.store(), move |call| {

@@ -1,10 +1,10 @@
 //! Grants on a store: every grant raises its owner's epoch, entity ids are given out once, and a director that was
 //! replaced changes nothing (rules D1 and E).
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use annals_director::{Grant, GrantError, Grants, ID_BLOCK, openings, read_owners};
-use annals_ids::{Epoch, Hash, LeafIndex, OwnerId, OwnerKind, ProcessId, Shard, WallTime};
+use annals_ids::{Epoch, Hash, LeafIndex, OwnerId, OwnerKind, ProcessId, Shard, WallTime, WorldTime};
 use annals_store::{
     MemoryStore, Store, immediate,
     layout::{
@@ -17,7 +17,8 @@ const SHARD: Shard = Shard(0);
 
 fn lead(store: &Store, process: u64) -> Grants {
     let seen = immediate(Grants::watch(store)).expect("the store answers");
-    immediate(Grants::lead(store.clone(), ProcessId(process), seen)).expect("the term is the one that was seen")
+    immediate(Grants::lead(store.clone(), ProcessId(process), seen, Duration::ZERO))
+        .expect("the term is the one that was seen")
 }
 
 fn epoch_in_store(store: &Store, owner: OwnerId) -> (Epoch, ProcessId) {
@@ -109,14 +110,14 @@ fn a_superseded_director_changes_nothing() {
     immediate(former.begin_realm(WallTime(1), Hash([1; 32]), b"schema")).expect("it leads");
     // A standby that saw an older heartbeat does not get the term; one that saw the newest does.
     let seen = immediate(Grants::watch(&store)).expect("the store answers");
-    immediate(former.beat()).expect("it leads");
-    let early = immediate(Grants::lead(store.clone(), ProcessId(2), seen)).err();
+    immediate(former.beat(WorldTime(5_000))).expect("it leads");
+    let early = immediate(Grants::lead(store.clone(), ProcessId(2), seen, Duration::ZERO)).err();
     assert!(matches!(early, Some(GrantError::Superseded { .. })), "{early:?}");
     let mut next = lead(&store, 2);
 
     let rows = memory.rows();
     let refused = [
-        immediate(former.beat()).err(),
+        immediate(former.beat(WorldTime(5_000))).err(),
         immediate(former.grant(owner, ProcessId(6))).err(),
         immediate(former.found(OwnerKind::Cell, SHARD, ProcessId(6))).err(),
         immediate(former.found(OwnerKind::Ledger, SHARD, ProcessId(6))).err(),
@@ -135,8 +136,31 @@ fn a_superseded_director_changes_nothing() {
         assert_eq!(leader, ProcessId(2));
     }
     assert!(memory.rows() == rows, "nothing was written");
-    immediate(next.beat()).expect("it leads");
+    immediate(next.beat(WorldTime(6_000))).expect("it leads");
     immediate(next.grant(owner, ProcessId(6))).expect("it leads");
+}
+
+#[test]
+fn game_time_continues_from_the_last_heartbeat_of_the_term_before() {
+    let store = MemoryStore::new().store();
+    let watch = || immediate(Grants::watch(&store)).expect("the store answers");
+    let lead = |process, watched| {
+        let grants = Grants::lead(
+            store.clone(),
+            ProcessId(process),
+            watch(),
+            Duration::from_millis(watched),
+        );
+        immediate(grants).expect("the term is the one that was seen")
+    };
+    let mut first = lead(1, 0);
+    assert_eq!(first.world(), WorldTime(0));
+    immediate(first.beat(WorldTime(7_000))).expect("it leads");
+    let second = lead(2, 3_000);
+    assert_eq!(second.world(), WorldTime(10_000), "and the silence that was watched");
+    assert_eq!(lead(3, 500).world(), WorldTime(10_500), "a term without a heartbeat");
+    assert!(immediate(first.beat(WorldTime(99_000))).is_err(), "it does not lead");
+    assert_eq!(watch().world, WorldTime(10_500));
 }
 
 #[test]

@@ -41,7 +41,13 @@ impl Realm {
     fn new() -> Self {
         let store = MemoryStore::new().store();
         let seen = immediate(Grants::watch(&store)).expect("the store answers");
-        let grants = immediate(Grants::lead(store.clone(), ProcessId(1), seen)).expect("no other director leads");
+        let grants = immediate(Grants::lead(
+            store.clone(),
+            ProcessId(1),
+            seen,
+            std::time::Duration::ZERO,
+        ))
+        .expect("no other director leads");
         let granted = immediate(grants.found(OwnerKind::Cell, SHARD, ProcessId(2))).expect("it leads");
         Self {
             store,

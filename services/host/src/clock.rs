@@ -39,14 +39,16 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The clock by which a director sends game time, for a realm that began at `began`.
-    pub fn new(began: WallTime) -> Self {
-        Self::at(WorldTime(wall().0.saturating_sub(began.0)))
-    }
-
     /// A clock whose game time is `world` now.
     pub fn at(world: WorldTime) -> Self {
         Self { started: mono(), world }
+    }
+
+    /// Continues from a later game time; an earlier one changes nothing.
+    pub fn follow(&mut self, world: WorldTime) {
+        if world > self.now().world {
+            *self = Self::at(world);
+        }
     }
 
     /// The current time.
@@ -64,6 +66,15 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_follows_later_game_times_only() {
+        let mut clock = Clock::at(WorldTime(5_000));
+        clock.follow(WorldTime(4_000));
+        assert!((5_000..6_000_000).contains(&clock.now().world.0));
+        clock.follow(WorldTime(7_000_000));
+        assert!(clock.now().world >= WorldTime(7_000_000));
+    }
 
     #[test]
     fn advances_by_microseconds() {

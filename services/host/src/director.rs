@@ -10,7 +10,7 @@ use annals_director::{
     Balance, Beat, Decision, Desired, Grant, GrantError, Grants, Lifecycle, Membership, Pace, Progress, SILENCE,
     SpacePlan, Stage,
 };
-use annals_ids::{Hash, OwnerId, OwnerKind, ProcessId};
+use annals_ids::{Hash, OwnerId, OwnerKind, ProcessId, WallTime, WorldTime};
 use annals_store::{Store, layout::director::Realm};
 use annals_wire::{
     SpaceMap, Subjects,
@@ -137,7 +137,10 @@ async fn stand_by(store: &Store, id: ProcessId, first: &mut bool) -> Grants {
             }
             // A realm that never had a director has none to wait for.
             Ok(term) if closed || term.number == 0 || clock::mono().since(since) >= SILENCE => {
-                match wait.during(Grants::lead(store.clone(), id, term)).await {
+                // Nobody counted game time before the first term.
+                let watched = clock::mono().since(since);
+                let watched = if term.number == 0 { Duration::ZERO } else { watched };
+                match wait.during(Grants::lead(store.clone(), id, term, watched)).await {
                     Ok(grants) => {
                         wait.ends();
                         return grants;
@@ -257,15 +260,14 @@ async fn end_db(reach: &Reach<'_>) -> bool {
 
 impl Leader {
     async fn begin(grants: Grants, schema: &Arc<Schema>, plan: Plan) -> Result<Self, GrantError> {
-        let closed = grants.open_realm(clock::wall()).await?;
+        let wall = clock::wall();
+        let closed = grants.open_realm(wall).await?;
         if closed {
             tracing::info!(
                 "the realm was stopped cleanly: it continues where it stopped, without waiting for silent processes"
             );
         }
-        let realm = grants
-            .begin_realm(clock::wall(), schema.fingerprint(), &schema.encode())
-            .await?;
+        let realm = grants.begin_realm(wall, schema.fingerprint(), &schema.encode()).await?;
         let owners = grants.owners().await?;
         // A realm that was stopped in order has no holders: there is no silence to wait for.
         let held = owners
@@ -287,7 +289,7 @@ impl Leader {
         });
         Ok(Self {
             schema: schema.fingerprint(),
-            clock: Clock::new(realm.began),
+            clock: Clock::at(game_time(wall, realm.began, grants.world(), closed)),
             realm,
             membership: if closed {
                 Membership::reopened(held)
@@ -307,7 +309,7 @@ impl Leader {
     }
 
     async fn beat(&mut self) -> Result<(), GrantError> {
-        self.grants.beat().await?;
+        self.grants.beat(self.clock.now().world).await?;
         self.go_on().await?;
         if !self.lifecycle.grants() {
             return Ok(());
@@ -329,7 +331,10 @@ impl Leader {
         }
         self.named = self.lifecycle.is_overdue(monotonic());
         if self.lifecycle.stage() >= Stage::EndingLogin && !self.closed {
-            self.grants.close_realm(clock::wall()).await?;
+            // By game time, which a change of the wall clock since the realm began has not moved.
+            let played = self.clock.now().world.0;
+            let closed = WallTime(self.realm.began.0.saturating_add(played));
+            self.grants.close_realm(closed).await?;
             self.closed = true;
         }
         Ok(())
@@ -517,6 +522,8 @@ impl Leader {
 
     fn hear(&mut self, beat: &ProcessBeat) -> Orders {
         let process = ProcessId(beat.process);
+        // While no director led, the processes have counted on.
+        self.clock.follow(WorldTime(beat.world));
         let holds = match beat.service.as_str() {
             "base" => Some(OwnerKind::Base),
             "cell" => Some(OwnerKind::Cell),
@@ -591,6 +598,16 @@ impl Leader {
             epoch,
             address,
         }
+    }
+}
+
+/// The game time with which a director begins. Where a realm was `closed`, its beginning has just been moved; where it
+/// was not, the wall clock may have been changed since, and counts only if no director has recorded game time.
+fn game_time(wall: WallTime, began: WallTime, recorded: WorldTime, closed: bool) -> WorldTime {
+    if closed || recorded.0 == 0 {
+        WorldTime(wall.0.saturating_sub(began.0))
+    } else {
+        recorded
     }
 }
 

@@ -259,6 +259,7 @@ impl Process {
             told: progress.told.number(),
             done: progress.done.number(),
             waits: progress.waits,
+            world: self.clock.now().world.0,
         };
         self.ask(DirectorAsk::Beat(beat)).await
     }

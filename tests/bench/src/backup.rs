@@ -48,7 +48,11 @@ async fn measure(directory: &Path) -> Vec<Figure> {
         let store = EmbeddedStore::open(&files).expect("a new store").store();
         fill(&store).await
     };
-    let (mut making, mut restoring, mut copying) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+    let (mut making, mut restoring, mut copying) = (
+        std::time::Duration::ZERO,
+        std::time::Duration::ZERO,
+        std::time::Duration::ZERO,
+    );
     for turn in 0..TURNS {
         let began = Instant::now();
         copy(&files, &directory.join(format!("copy-{turn}"))).expect("the disk accepts it");
@@ -145,7 +149,7 @@ async fn written(store: &Store) -> (Arc<Schema>, Vec<FrozenBatch>) {
     let defs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
     let schema = annals_host::world::compile(&defs).expect("the sample compiles");
     let seen = Grants::watch(store).await.expect("a store");
-    let grants = Grants::lead(store.clone(), ProcessId(1), seen)
+    let grants = Grants::lead(store.clone(), ProcessId(1), seen, std::time::Duration::ZERO)
         .await
         .expect("no other db leads");
     let encoded = schema.encode();

@@ -56,7 +56,9 @@ impl World {
         let defs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
         let schema = Arc::new(check_dir(&defs).0.expect("the sample compiles"));
         let seen = Grants::watch(&store).await.unwrap();
-        let grants = Grants::lead(store.clone(), ProcessId(1), seen).await.unwrap();
+        let grants = Grants::lead(store.clone(), ProcessId(1), seen, std::time::Duration::ZERO)
+            .await
+            .unwrap();
         grants
             .begin_realm(WallTime(1_000), schema.fingerprint(), &schema.encode())
             .await

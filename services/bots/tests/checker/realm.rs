@@ -324,7 +324,13 @@ pub(crate) fn named(report: &CheckReport) -> String {
 
 pub(crate) fn found(store: &Store, part: Part) -> OwnerId {
     let seen = immediate(Grants::watch(store)).unwrap();
-    let grants = immediate(Grants::lead(store.clone(), ProcessId(1), seen)).unwrap();
+    let grants = immediate(Grants::lead(
+        store.clone(),
+        ProcessId(1),
+        seen,
+        std::time::Duration::ZERO,
+    ))
+    .unwrap();
     immediate(grants.found(part, SHARD, ProcessId(1))).unwrap().owner
 }
 

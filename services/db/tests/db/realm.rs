@@ -87,7 +87,13 @@ impl Realm {
     pub(crate) fn on(store: Store, seed: u64) -> Self {
         let odds = Arc::new(AtomicU64::new(0));
         let reached = FaultyStore::wrap(&store, fault_plan(seed, Arc::clone(&odds)));
-        let grants = wait(Grants::lead(store.clone(), PROCESS, Term::default())).expect("no other director leads");
+        let grants = wait(Grants::lead(
+            store.clone(),
+            PROCESS,
+            Term::default(),
+            std::time::Duration::ZERO,
+        ))
+        .expect("no other director leads");
         let db = wait(Folder::begin(reached.clone(), SHARD, game::schema())).expect("no fault is injected yet");
         Self {
             seed,

@@ -220,7 +220,7 @@ fn check_raised(realm: &Realm, restored: &Store) {
         let store = store.clone();
         immediate(async {
             let seen = Grants::watch(&store).await.expect("the store answers");
-            Grants::lead(store, ProcessId(7), seen).await
+            Grants::lead(store, ProcessId(7), seen, std::time::Duration::ZERO).await
         })
         .expect("no other director leads")
     };

@@ -104,7 +104,13 @@ fn outcome(seed: u64, lets_go: LetsGo) -> Option<Outcome> {
 /// Takes the logs over, which converts them; changes and stores everything in them.
 fn lives_on(world: &World, pair: &Pair, migrations: &Migrations) -> [Hash; 2] {
     let term = immediate(Grants::watch(&world.store)).expect("readable");
-    let grants = immediate(Grants::lead(world.store.clone(), PROCESS, term)).expect("it has seen the term");
+    let grants = immediate(Grants::lead(
+        world.store.clone(),
+        PROCESS,
+        term,
+        std::time::Duration::ZERO,
+    ))
+    .expect("it has seen the term");
     let mut folder = immediate(Folder::begin(world.store.clone(), SHARD, Arc::new(pair.new.clone()))).expect("a store");
     [&world.base, &world.cell].map(|log| {
         let mut state = state_of(&world.store, log);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use annals_ids::{Hash, ProcessId, WallTime};
+use annals_ids::{Hash, ProcessId, WallTime, WorldTime};
 
 use super::fields::{Fields, key, number};
 use crate::{StoreError, Transaction};
@@ -31,6 +31,8 @@ pub struct Term {
     pub process: ProcessId,
     /// Incremented by the leader as a heartbeat; standbys watch it.
     pub beat: u64,
+    /// The game time at that heartbeat; 0 if there was none.
+    pub world: WorldTime,
 }
 
 /// Basic facts of a realm.
@@ -128,10 +130,9 @@ impl Term {
     /// The stored form.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        [self.number, self.process.0, self.beat]
-            .iter()
-            .flat_map(|number| number.to_be_bytes())
-            .collect()
+        let world = Some(self.world.0).filter(|world| *world > 0);
+        let numbers = [self.number, self.process.0, self.beat].into_iter().chain(world);
+        numbers.flat_map(u64::to_be_bytes).collect()
     }
 
     /// Decodes the stored form; no value is the term before the first.
@@ -141,10 +142,13 @@ impl Term {
     pub fn decode(value: Option<&[u8]>) -> Result<Self, StoreError> {
         let Some(value) = value else { return Ok(Self::default()) };
         let mut fields = Fields::of("the director's term", value);
+        let (number, process, beat) = (fields.u64()?, ProcessId(fields.u64()?), fields.u64()?);
+        let world = WorldTime(fields.optional_u64()?);
         let term = Self {
-            number: fields.u64()?,
-            process: ProcessId(fields.u64()?),
-            beat: fields.u64()?,
+            number,
+            process,
+            beat,
+            world,
         };
         fields.finish()?;
         Ok(term)

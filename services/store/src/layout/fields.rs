@@ -100,6 +100,17 @@ impl<'a> Fields<'a> {
         self.take().map(u64::from_be_bytes)
     }
 
+    /// A number other than 0 at the end of a value, or 0 if the value ends here.
+    pub(crate) fn optional_u64(&mut self) -> Result<u64, StoreError> {
+        if self.is_empty() {
+            return Ok(0);
+        }
+        match self.u64()? {
+            0 => Err(self.corrupt()),
+            number => Ok(number),
+        }
+    }
+
     pub(crate) fn hash(&mut self) -> Result<Hash, StoreError> {
         self.take().map(Hash)
     }

@@ -165,12 +165,7 @@ impl OwnerRecord {
         let kind = OwnerKind::of_number(fields.u8()?).ok_or_else(|| fields.corrupt())?;
         let (shard, epoch) = (Shard(fields.u16()?), Epoch(fields.u64()?));
         let process = ProcessId(fields.u64()?);
-        let call_generation = match fields.is_empty() {
-            true => 0,
-            false => Some(fields.u64()?)
-                .filter(|generation| *generation > 0)
-                .ok_or_else(|| fields.corrupt())?,
-        };
+        let call_generation = fields.optional_u64()?;
         let record = Self {
             kind,
             shard,

@@ -2,7 +2,7 @@
 
 use annals_ids::{
     BatchNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, LeafIndex, OwnerId, OwnerKind, ProcessId, Shard,
-    WallTime,
+    WallTime, WorldTime,
 };
 use proptest::prelude::*;
 
@@ -213,7 +213,7 @@ proptest! {
         read_back(&checkout, &checkout.encode(), Checkout::decode)?;
         let account = Account { database: DatabaseId(one), password };
         prop_assert_eq!(Account::decode(&account.encode()), Ok(account));
-        let term = Term { number: one, process: ProcessId(two), beat: three };
+        let term = Term { number: one, process: ProcessId(two), beat: three, world: WorldTime(one ^ three) };
         read_back(&term, &term.encode(), |value| Term::decode(Some(value)))?;
         let realm = Realm { began: WallTime(one), schema: hash };
         read_back(&realm, &realm.encode(), Realm::decode)?;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use annals_director::{Balance, Beat, Decision, Grant, Grants, Membership, Pace, SILENCE, SpacePlan};
-use annals_ids::{OwnerId, OwnerKind, ProcessId};
+use annals_ids::{OwnerId, OwnerKind, ProcessId, WorldTime};
 use annals_store::{immediate, layout::owners::OwnerRecord};
 use annals_wire::{
     SpaceMap,
@@ -108,7 +108,7 @@ impl World {
 
     fn lead(&self, process: ProcessId) -> Option<(Grants, BTreeMap<OwnerId, OwnerRecord>)> {
         let seen = immediate(Grants::watch(&self.store)).ok()?;
-        let grants = immediate(Grants::lead(self.store.clone(), process, seen)).ok()?;
+        let grants = immediate(Grants::lead(self.store.clone(), process, seen, Duration::ZERO)).ok()?;
         let owners = immediate(grants.owners()).ok()?;
         Some((grants, owners))
     }
@@ -118,7 +118,8 @@ impl World {
         let Some(mut stopped) = self.stopped_director.take() else {
             return;
         };
-        match immediate(stopped.grants.beat()) {
+        let world = WorldTime(self.now / 1_000);
+        match immediate(stopped.grants.beat(world)) {
             Ok(()) if self.director.is_some() => {
                 self.broken.push("a superseded director continued to lead".to_owned());
             }
