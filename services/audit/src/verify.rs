@@ -275,7 +275,7 @@ async fn walk_shard(
         }
         let log = logs.get_mut(&owner).expect("invariant: a batch was read from a log");
         if let Some(thinned) = &step.deleted {
-            numbers.take_let_go(owner, thinned, report);
+            numbers.take_thinned(owner, thinned, report);
             if let Some(floor) = log.floor_at(step.number) {
                 numbers.take_floor(floor);
             }

@@ -199,7 +199,7 @@ fn examine(
             report.deleted += 1;
             None
         }
-        EventLookup::Lost(why) if histories.lack(entity, part, &why) && histories.is_let_go(entity, part) => {
+        EventLookup::Lost(why) if histories.lack(entity, part, &why) && histories.is_deleted(entity, part) => {
             report.deleted += 1;
             None
         }

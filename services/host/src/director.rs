@@ -323,10 +323,10 @@ impl Leader {
     /// is held any more.
     async fn go_on(&mut self) -> Result<(), GrantError> {
         if let Some(stage) = self.lifecycle.advance(monotonic()) {
-            tracing::info!(%stage, "the realm stops");
+            tracing::info!(%stage, "the stop of the realm has reached a stage");
         } else if self.lifecycle.is_overdue(monotonic()) && !self.named {
             for waiting in self.lifecycle.waiting() {
-                tracing::error!(stage = %self.lifecycle.stage(), %waiting, "the stop hangs");
+                tracing::error!(stage = %self.lifecycle.stage(), %waiting, "a stage of the stop is overdue; `annals realm stop --go-on` continues without it");
             }
         }
         self.named = self.lifecycle.is_overdue(monotonic());

@@ -59,7 +59,7 @@ pub fn chapters() -> Vec<(&'static str, Vec<Exhibit>)> {
         ("The ledger", crate::ledger::exhibits::exhibits()),
         ("Trades", crate::trade::exhibits::exhibits()),
         ("Views of accounts", crate::account::exhibits::exhibits()),
-        ("Letting go", crate::retention::exhibits::exhibits()),
+        ("Retention", crate::retention::exhibits::exhibits()),
         ("A restored store", crate::backup::exhibits::exhibits()),
         ("Other definitions", crate::migration::exhibits::exhibits()),
     ]

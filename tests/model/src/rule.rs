@@ -421,13 +421,13 @@ const STATED: [(Rule, &str, &str); 103] = [
         "F14",
         "the next floors go into the area that the horizon does not name",
     ),
-    (Rule::F14Below, "F14", "events are let go at or below the horizon only"),
+    (Rule::F14Below, "F14", "events are deleted at or below the horizon only"),
     (Rule::F14Header, "F14", "the header of every batch is kept"),
     (Rule::F14Calls, "F14", "which calls a batch made is kept"),
     (
         Rule::F14Lasting,
         "F14",
-        "nothing of a base or of the ledger's owner is let go",
+        "no events of a base or of the ledger's owner are deleted",
     ),
     (
         Rule::F14CellParts,

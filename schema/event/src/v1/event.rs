@@ -577,7 +577,7 @@ impl Body {
                 args: take_values(reader)?,
             },
             6 => Body::Moved(take_place(reader)?),
-            7..=10 => Self::read_link(kind, reader)?,
+            7..=10 | 34 => Self::read_link(kind, reader)?,
             11 => Body::TimerSet {
                 timer: take_timer_id(reader)?,
                 at: take_timer(reader)?,
@@ -622,10 +622,6 @@ impl Body {
             33 => Body::CallsRenumbered {
                 generation: take_generation(reader)?,
             },
-            34 => {
-                let (from, upto) = take_link_end(reader)?;
-                Body::CallsSkipped { from, upto }
-            }
             _ => return Err(wrong),
         })
     }
@@ -657,7 +653,8 @@ impl Body {
                 number,
                 awaiting: take_awaiting(reader)?,
             },
-            _ => Body::Resumed { to, number },
+            10 => Body::Resumed { to, number },
+            _ => Body::CallsSkipped { from: to, upto: number },
         })
     }
 

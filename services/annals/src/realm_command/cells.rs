@@ -131,7 +131,7 @@ fn to_json(list: &CellList) -> Value {
             "entities": cell.entities,
             "clients": cell.witnesses,
             "movedSecondsAgo": cell.unmoved.map(|unmoved| unmoved.as_secs_f64()),
-            "isGivenUp": cell.retires,
+            "isRetiring": cell.retires,
         })
     };
     json!({

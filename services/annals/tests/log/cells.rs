@@ -101,9 +101,9 @@ async fn json_has_the_same_data_and_omits_infinite_edges() {
     let said: Value = serde_json::from_str(&said).unwrap();
     let expected = json!({ "map": 9, "cells": [
         { "space": 1, "owner": 4, "west": null, "east": 12.5, "south": null, "north": -3.25, "load": 0.25,
-            "entities": 1_200, "clients": 34, "movedSecondsAgo": 2.5, "isGivenUp": false },
+            "entities": 1_200, "clients": 34, "movedSecondsAgo": 2.5, "isRetiring": false },
         { "space": 1, "owner": 11, "west": 12.5, "east": null, "south": null, "north": null, "load": 0.0625,
-            "entities": 7, "clients": 0, "movedSecondsAgo": null, "isGivenUp": true },
+            "entities": 7, "clients": 0, "movedSecondsAgo": null, "isRetiring": true },
     ] });
     assert_eq!(said, expected);
 }

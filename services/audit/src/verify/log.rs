@@ -180,7 +180,7 @@ impl Log {
             self.summary.batches += 1;
             self.summary.events += u64::from(thinned.header.events);
             self.summary.bytes += step.bytes.len() as u64;
-            self.take_let_go(thinned, report).await?;
+            self.take_thinned(thinned, report).await?;
         }
         self.reached = step.number;
         Ok(())
@@ -193,7 +193,7 @@ impl Log {
     }
 
     /// Takes a batch whose events were deleted by retention: at its floor the log continues.
-    async fn take_let_go(&mut self, batch: &Thinned, report: &mut VerifyReport) -> Result<(), StoreError> {
+    async fn take_thinned(&mut self, batch: &Thinned, report: &mut VerifyReport) -> Result<(), StoreError> {
         self.pass(&batch.header, batch.tail(), report).await?;
         let number = batch.header.number;
         self.summary.deleted = Some(number);

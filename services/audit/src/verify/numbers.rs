@@ -53,7 +53,7 @@ impl Numbers {
     }
 
     /// Takes a batch whose events were deleted by retention.
-    pub(super) fn take_let_go(&mut self, owner: OwnerId, batch: &Thinned, report: &mut VerifyReport) {
+    pub(super) fn take_thinned(&mut self, owner: OwnerId, batch: &Thinned, report: &mut VerifyReport) {
         self.deleted = true;
         for &(link, number) in &batch.calls {
             // The exact event is no longer known.

@@ -151,7 +151,7 @@ impl Histories {
 
     /// Whether all events of a part were deleted by retention: it ended before the horizon, and its cell's log shows
     /// that it existed.
-    pub(super) fn is_let_go(&self, entity: EntityId, part: Part) -> bool {
+    pub(super) fn is_deleted(&self, entity: EntityId, part: Part) -> bool {
         let latest = self.get(entity, part).and_then(|history| history.latest);
         let lives_on =
             self.floors.cells().contains_key(&entity) || latest.is_some_and(|at| !self.floors.have_passed(at));
@@ -183,7 +183,7 @@ impl Histories {
     pub(super) fn otherwise_than(&self, whole: &Self) -> u64 {
         let is_otherwise = |(key, history): &(&(EntityId, Part), &History)| {
             let is_same = whole.parts.get(key).is_some_and(|whole| history.is_beginning_of(whole));
-            !is_same && !whole.is_let_go(key.0, key.1)
+            !is_same && !whole.is_deleted(key.0, key.1)
         };
         self.parts.iter().filter(is_otherwise).count() as u64
     }

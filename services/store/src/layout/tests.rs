@@ -109,10 +109,24 @@ fn read_back<T: PartialEq + std::fmt::Debug>(
     stored: &[u8],
     decode: impl Fn(&[u8]) -> Result<T, StoreError>,
 ) -> Result<(), TestCaseError> {
+    read_back_beyond(value, None, stored, decode)
+}
+
+/// The same for a value with an optional number at its end, without which it has this form.
+fn read_back_beyond<T: PartialEq + std::fmt::Debug>(
+    value: &T,
+    shorter: Option<&[u8]>,
+    stored: &[u8],
+    decode: impl Fn(&[u8]) -> Result<T, StoreError>,
+) -> Result<(), TestCaseError> {
     let decoded = decode(stored);
     prop_assert_eq!(decoded.as_ref(), Ok(value));
     let longer = [stored, &[0]].concat();
-    for broken in (0..stored.len()).map(|end| &stored[..end]).chain([&longer[..]]) {
+    let zero = [shorter.unwrap_or(stored), &[0; 8]].concat();
+    let cut = (0..stored.len())
+        .map(|end| &stored[..end])
+        .filter(|cut| Some(*cut) != shorter);
+    for broken in cut.chain([&longer[..], &zero[..]]) {
         prop_assert!(
             matches!(decode(broken), Err(StoreError::Corrupt(_))),
             "{} of {} B",
@@ -181,7 +195,8 @@ proptest! {
         let (epoch, process, batch) = (Epoch(epoch), ProcessId(process), BatchNumber(batch));
         let kind = OwnerKind::ALL[kind];
         let record = OwnerRecord { kind, shard: Shard(shard), epoch, process, call_generation: event % 3 };
-        read_back(&record, &record.encode(), OwnerRecord::decode)?;
+        let shorter = OwnerRecord { call_generation: 0, ..record }.encode();
+        read_back_beyond(&record, Some(&shorter), &record.encode(), OwnerRecord::decode)?;
         let opening = OpeningRecord { epoch, number: batch, hash };
         read_back(&opening, &opening.encode(), OpeningRecord::decode)?;
         let cursor = Cursor { batch, hash, event: EventNumber(event), epoch };
@@ -214,7 +229,8 @@ proptest! {
         let account = Account { database: DatabaseId(one), password };
         prop_assert_eq!(Account::decode(&account.encode()), Ok(account));
         let term = Term { number: one, process: ProcessId(two), beat: three, world: WorldTime(one ^ three) };
-        read_back(&term, &term.encode(), |value| Term::decode(Some(value)))?;
+        let shorter = Term { world: WorldTime(0), ..term }.encode();
+        read_back_beyond(&term, Some(&shorter), &term.encode(), |value| Term::decode(Some(value)))?;
         let realm = Realm { began: WallTime(one), schema: hash };
         read_back(&realm, &realm.encode(), Realm::decode)?;
         let id = DatabaseId(one);

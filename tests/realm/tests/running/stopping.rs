@@ -173,7 +173,7 @@ fn assert_ended_in_order(data: &Path) {
     );
     let passed: Vec<&str> = director
         .lines()
-        .filter(|line| line.contains("the realm stops"))
+        .filter(|line| line.contains("the stop of the realm has reached a stage"))
         .map(|line| *stages.iter().find(|stage| line.contains(*stage)).expect("a stage"))
         .collect();
     assert_eq!(passed, stages[1..], "every stage, once, in order");
@@ -309,12 +309,12 @@ async fn a_hanging_stop_is_reported_and_can_be_continued() {
     let (bus, subjects) = reach(&realm).await;
     let mut stopping = Stopping::new(bus, subjects);
     stopping.begin(Duration::ZERO).await.expect("the director answers");
-    let waits = || log_of(&data, "director").contains("the stop hangs");
+    let waits = || log_of(&data, "director").contains("a stage of the stop is overdue");
     until(STOP_TIMEOUT, "the hanging stage to be named", waits).await;
     let director = log_of(&data, "director");
     let named = director
         .lines()
-        .find(|line| line.contains("the stop hangs"))
+        .find(|line| line.contains("a stage of the stop is overdue"))
         .expect("named");
     assert!(named.contains("the log of owner"), "{named}");
     // The operator decides, stage by stage.

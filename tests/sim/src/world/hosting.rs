@@ -246,8 +246,7 @@ impl World {
         let Some(held) = self.held(hold) else { return };
         let (epoch, ids) = (held.epoch, held.ids.clone());
         let Some((state, chain)) = self.read_owner(hold.owner) else {
-            self.after(300_000, Step::TakeOver { hold });
-            return;
+            return self.after(300_000, Step::TakeOver { hold });
         };
         let imprint = Imprint {
             realm: REALM.to_owned(),

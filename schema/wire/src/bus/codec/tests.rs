@@ -84,15 +84,7 @@ fn every_call_message() -> Vec<Message> {
     };
     let number = CallNumber(6);
     vec![
-        Message::Call(CallMessage {
-            link,
-            from_home: OwnerId(1),
-            to_home: OwnerId(2),
-            number,
-            is_oldest: number.0.is_multiple_of(2),
-            trace: [5; 16],
-            call,
-        }),
+        Message::Call(call_message(link, number, call)),
         Message::Took { link, upto: number },
         Message::Gap { link, have: number },
         Message::Moved {
@@ -203,6 +195,18 @@ fn stamped(stamp: u64) -> SpaceEntry {
     }
 }
 
+fn call_message(link: Link, number: CallNumber, call: Call) -> CallMessage {
+    CallMessage {
+        link,
+        from_home: OwnerId(1),
+        to_home: OwnerId(2),
+        number,
+        is_oldest: number.0.is_multiple_of(2),
+        trace: [5; 16],
+        call,
+    }
+}
+
 #[test]
 fn sequence_numbers_beyond_the_log_limit_are_refused() {
     let link = Link {
@@ -239,17 +243,8 @@ fn sequence_numbers_beyond_the_log_limit_are_refused() {
             known: known(history),
             movements: Movements::Plain,
         };
-        let taken = CallMessage {
-            link,
-            from_home: OwnerId(1),
-            to_home: OwnerId(2),
-            number: call,
-            is_oldest: false,
-            trace: [5; 16],
-            call: Call::DestroyCell,
-        };
         [
-            Message::Call(taken),
+            Message::Call(call_message(link, call, Call::DestroyCell)),
             Message::Took { link, upto: call },
             Message::Gap { link, have: call },
             Message::Ghost(image),
