@@ -1,31 +1,16 @@
 //! Escapes text for HTML: text from files is shown as it is, and never parsed as a tag.
 
-use std::fmt;
-
 use annals_def::notation::to_base64;
+use maud::{Markup, Render, html};
 use sha2::{Digest, Sha256};
 
 /// Text between tags, or between the double quotes of an attribute.
 pub(super) struct Text<'t>(pub(super) &'t str);
 
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut rest = self.0;
-        while let Some(at) = rest.find(|c: char| matches!(c, '&' | '<' | '>' | '"' | '\'') || is_odd(c)) {
-            let (before, from) = rest.split_at(at);
-            let character = from.chars().next().expect("invariant: found there");
-            f.write_str(before)?;
-            f.write_str(match character {
-                '&' => "&amp;",
-                '<' => "&lt;",
-                '>' => "&gt;",
-                '"' => "&quot;",
-                '\'' => "&#39;",
-                _ => "\u{fffd}",
-            })?;
-            rest = &from[character.len_utf8()..];
-        }
-        f.write_str(rest)
+impl Render for Text<'_> {
+    fn render_to(&self, out: &mut String) {
+        let shown: String = self.0.chars().map(|c| if is_odd(c) { '\u{fffd}' } else { c }).collect();
+        shown.render_to(out);
     }
 }
 
@@ -35,41 +20,38 @@ fn is_odd(c: char) -> bool {
 }
 
 /// Text with code between back-quotes.
-pub(super) struct Prose<'t>(pub(super) &'t str);
-
-impl fmt::Display for Prose<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts: Vec<&str> = self.0.split('`').collect();
-        for (at, part) in parts.iter().enumerate() {
-            let is_code = at % 2 == 1 && at + 1 < parts.len();
-            match is_code {
-                true => write!(f, "<code>{}</code>", Text(part))?,
-                false if at % 2 == 1 => write!(f, "`{}", Text(part))?,
-                false => Text(part).fmt(f)?,
+pub(super) fn prose(text: &str) -> Markup {
+    let parts: Vec<&str> = text.split('`').collect();
+    html! {
+        @for (at, part) in parts.iter().enumerate() {
+            @if at % 2 == 1 && at + 1 < parts.len() {
+                code { (Text(part)) }
+            } @else {
+                @if at % 2 == 1 { "`" }
+                (Text(part))
             }
         }
-        Ok(())
     }
 }
 
 /// Names joined to an anchor: letters, digits, `_`, `.` and `-` as they are, other characters as their number.
-pub(super) struct Anchor<'t>(pub(super) &'t [&'t str]);
+pub(super) fn anchor(names: &[&str]) -> String {
+    let escaped = names
+        .iter()
+        .map(|name| name.chars().map(anchor_character).collect::<String>());
+    escaped.collect::<Vec<_>>().join(":")
+}
 
-impl fmt::Display for Anchor<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, name) in self.0.iter().enumerate() {
-            if at > 0 {
-                f.write_str(":")?;
-            }
-            for c in name.chars() {
-                match c {
-                    c if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') => write!(f, "{c}")?,
-                    c => write!(f, "~{:x}~", u32::from(c))?,
-                }
-            }
-        }
-        Ok(())
+fn anchor_character(c: char) -> String {
+    match c {
+        c if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') => c.to_string(),
+        c => format!("~{:x}~", u32::from(c)),
     }
+}
+
+/// A link to an element of the page.
+pub(super) fn link(anchor: &str, text: &str) -> Markup {
+    html! { a href={ "#" (anchor) } { (Text(text)) } }
 }
 
 /// The hash with which a page's policy allows one script or style sheet.
@@ -83,15 +65,9 @@ mod tests {
 
     #[test]
     fn nothing_is_read_as_a_tag() {
-        let text = Text("<a href=\"x\" title='y'>&amp;\u{0}\u{202e}z\n").to_string();
-        assert_eq!(
-            text,
-            "&lt;a href=&quot;x&quot; title=&#39;y&#39;&gt;&amp;amp;\u{fffd}\u{fffd}z\n"
-        );
-        assert_eq!(
-            Prose("add `<b>`, or `c").to_string(),
-            "add <code>&lt;b&gt;</code>, or `c"
-        );
-        assert_eq!(Anchor(&["type", "a\"b c.d"]).to_string(), "type:a~22~b~20~c.d");
+        let text = Text("<a href=\"x\">&amp;\u{0}\u{202e}z\n").render().0;
+        assert_eq!(text, "&lt;a href=&quot;x&quot;&gt;&amp;amp;\u{fffd}\u{fffd}z\n");
+        assert_eq!(prose("add `<b>`, or `c").0, "add <code>&lt;b&gt;</code>, or `c");
+        assert_eq!(anchor(&["type", "a\"b c.d"]), "type:a~22~b~20~c.d");
     }
 }

@@ -1,15 +1,16 @@
 //! The tables of a section: properties and methods.
 
 use annals_def::{Diagnostic, Ids, MemberOrigin, Size};
+use maud::{Markup, html};
 
 use super::{
     Page,
-    escape::{Anchor, Text},
-    kinds::{codes, shortened},
+    escape::{Text, anchor, link},
+    kinds::{advice, codes, shortened},
 };
-use crate::{
-    describe::ArgumentDescription, describe::MethodDescription, describe::PropertyDescription,
-    describe::TypeDescription, describe::marks::method_marks, describe::marks::property_marks,
+use crate::describe::{
+    ArgumentDescription, MethodDescription, PropertyDescription, TypeDescription,
+    marks::{method_marks, property_marks},
 };
 
 /// Who has a copy, the class of its label, and the text of the label.
@@ -23,246 +24,206 @@ const RECEIVERS: [(&str, &str, &str); 5] = [
 
 impl Page<'_> {
     /// The properties of a type: those of clients in the order of their ids, then the others.
-    pub(super) fn property_table(&mut self, one: &TypeDescription) {
-        if one.properties.is_empty() {
-            return;
-        }
-        self.put(format_args!(
-            "<div data-table><h3>Properties{}</h3>\n",
-            overflow(&one.client_properties)
-        ));
-        self.push(
-            "<table class=\"properties\"><thead><tr><th class=\"number\">id</th><th>property</th><th>type</th>\
-             <th class=\"number\">size</th><th>who has it</th><th>level</th><th class=\"number\">stored</th>\
-             <th>default</th></tr></thead>\n",
-        );
+    pub(super) fn property_table(&self, one: &TypeDescription) -> Markup {
         let seen = one.client_properties.members.iter().map(|id| one.property(*id));
         let others = one.properties.iter().filter(|property| property.id.is_none());
-        for property in seen.chain(others) {
-            self.property(&one.name, property);
+        html! {
+            @if !one.properties.is_empty() {
+                div data-table {
+                    h3 { "Properties" (overflow(&one.client_properties)) }
+                    table.properties {
+                        thead {
+                            tr {
+                                th.number { "id" } th { "property" } th { "type" } th.number { "size" }
+                                th { "who has it" } th { "level" } th.number { "stored" } th { "default" }
+                            }
+                        }
+                        @for property in seen.chain(others) { (self.property(&one.name, property)) }
+                    }
+                }
+            }
         }
-        self.push("</table></div>\n");
     }
 
-    fn property(&mut self, owner: &str, property: &PropertyDescription) {
+    fn property(&self, owner: &str, property: &PropertyDescription) -> Markup {
         let name = &property.name;
         let marks = property_marks(property);
-        let find = property_words(owner, property, &marks);
-        self.put(format_args!(
-            "<tbody id=\"{anchor}\" data-item data-find=\"{}\"><tr>",
-            Text(&find),
-            anchor = Anchor(&["type", owner, name]),
-        ));
-        self.id(property.id);
-        self.put(format_args!(
-            "<td class=\"name\"><a href=\"#{}\">{}</a>",
-            Anchor(&["type", owner, name]),
-            Text(name)
-        ));
-        self.said(owner, property.origin.as_ref());
-        self.chips(marks.iter().map(|mark| ("", mark.as_str())));
-        self.put(format_args!(
-            "</td><td class=\"type\" data-label=\"type\"><code title=\"{}\">",
-            Text(&shortened(&property.data_type))
-        ));
-        self.written(property.written());
-        self.push("</code></td>");
-        self.size(property.size, "size");
-        self.put(format_args!(
-            "<td class=\"who\" data-label=\"who has it\"><span title=\"{}\">",
-            property.distribution.flag()
-        ));
+        let anchor = anchor(&["type", owner, name]);
         let receivers = property.receivers();
-        let has = |who: &&(&str, &str, &str)| receivers.contains(&who.0);
-        self.chips(RECEIVERS.iter().filter(has).map(|(_, class, word)| (*class, *word)));
-        self.push("</span></td>");
-        match (&property.level, property.distribution.to_other_clients()) {
-            (Some(level), _) => self.put(format_args!(
-                "<td class=\"level\" data-label=\"level\"><span>{} <small>{} m</small></span></td>",
-                Text(&level.label),
-                level.radius
-            )),
-            (None, true) => self.push("<td class=\"level\" data-label=\"level\">any</td>"),
-            (None, false) => self.push("<td class=\"none\" data-label=\"level\">–</td>"),
+        let receivers = RECEIVERS.iter().filter(|who| receivers.contains(&who.0));
+        html! {
+            tbody id=(anchor) data-item data-find=(Text(&property_words(owner, property, &marks))) {
+                tr {
+                    (id(property.id))
+                    td.name {
+                        (link(&anchor, name))
+                        (said(owner, property.origin.as_ref()))
+                        (chips(marks.iter().map(|mark| ("", mark.as_str()))))
+                    }
+                    td.type data-label="type" {
+                        code title=(Text(&shortened(&property.data_type))) { (self.written(property.written())) }
+                    }
+                    (size(property.size, "size"))
+                    td.who data-label="who has it" {
+                        span title=(property.distribution.flag()) {
+                            (chips(receivers.map(|(_, class, word)| (*class, *word))))
+                        }
+                    }
+                    (level(property))
+                    @match &property.storage {
+                        Some(storage) => (size(storage.size, "stored")),
+                        None => td.number.none data-label="stored" { "–" },
+                    }
+                    td.default data-label="default" { code { (Text(&shortened(&property.default.in_words()))) } }
+                }
+                (advice_row(&property.advice, 8))
+            }
         }
-        match &property.storage {
-            Some(storage) => self.size(storage.size, "stored"),
-            None => self.push("<td class=\"number none\" data-label=\"stored\">–</td>"),
-        }
-        self.put(format_args!(
-            "<td class=\"default\" data-label=\"default\"><code>{}</code></td></tr>",
-            Text(&shortened(&property.default.in_words()))
-        ));
-        self.advice_row(&property.advice, 8);
     }
 
     /// The methods of one part: those that clients know in the order of their ids, then the others.
     pub(super) fn method_table(
-        &mut self,
+        &self,
         (title, part): (&str, &str),
         owner: &str,
         methods: &[&MethodDescription],
         ids: Option<&Ids>,
-    ) {
-        if methods.is_empty() {
-            return;
+    ) -> Markup {
+        html! {
+            @if !methods.is_empty() {
+                div data-table {
+                    h3 { (title) @if let Some(ids) = ids { (overflow(ids)) } }
+                    table.methods {
+                        thead {
+                            tr {
+                                th.number { "id" } th { "method" } th { "arguments" } th.number { "size" } th { "who" }
+                            }
+                        }
+                        @for method in methods { (self.method(part, owner, method)) }
+                    }
+                }
+            }
         }
-        let over = ids.map(overflow).unwrap_or_default();
-        self.put(format_args!(
-            "<div data-table><h3>{title}{over}</h3>\n<table class=\"methods\"><thead><tr><th class=\"number\">id</th>\
-             <th>method</th><th>arguments</th><th class=\"number\">size</th><th>who</th></tr></thead>\n"
-        ));
-        methods.iter().for_each(|method| self.method(part, owner, method));
-        self.push("</table></div>\n");
     }
 
-    fn method(&mut self, part: &str, owner: &str, method: &MethodDescription) {
+    fn method(&self, part: &str, owner: &str, method: &MethodDescription) -> Markup {
         let name = &method.name;
         let marks = method_marks(method);
-        let types = method
-            .args
-            .iter()
-            .chain(&method.returns)
-            .map(|arg| shortened(&arg.data_type));
-        let names = method.args.iter().map(|arg| arg.name.as_str());
-        let find = [
-            owner,
-            name,
-            part,
-            "method",
-            &names.collect::<Vec<_>>().join(" "),
-            &types.collect::<Vec<_>>().join(" "),
-            &method.written().join(" "),
-            &marks.join(" "),
-            if method.size.fixed().is_some() {
-                "fixed"
-            } else {
-                "variable"
-            },
-            &found_by(method.origin.as_ref()),
-            &codes(&method.advice),
-        ];
-        let find = find.join(" ").to_lowercase();
         let anchor = match part {
-            "service" => Anchor(&["service", owner, name]).to_string(),
-            part => Anchor(&["type", owner, part, name]).to_string(),
+            "service" => anchor(&["service", owner, name]),
+            part => anchor(&["type", owner, part, name]),
         };
-        self.put(format_args!(
-            "<tbody id=\"{anchor}\" data-item data-find=\"{}\"><tr>",
-            Text(&find)
-        ));
-        self.id(method.id);
-        self.put(format_args!(
-            "<td class=\"name\"><a href=\"#{anchor}\">{}</a>",
-            Text(name)
-        ));
-        self.said(owner, method.origin.as_ref());
-        let none = if method.args.is_empty() && method.returns.is_empty() {
-            " none"
-        } else {
-            ""
-        };
-        self.put(format_args!(
-            "</td><td class=\"type{none}\" data-label=\"arguments\"><span>"
-        ));
-        self.arguments(&method.args, method.written());
-        if !method.returns.is_empty() {
-            self.push(" → ");
-            self.arguments(&method.returns, &[]);
-        }
-        self.push("</span></td>");
-        self.size(method.size, "size");
-        let none = if marks.is_empty() { " class=\"none\"" } else { "" };
-        self.put(format_args!("<td{none} data-label=\"who\">"));
-        self.chips(marks.iter().map(|mark| (class_of(mark), mark.as_str())));
-        self.push("</td></tr>");
-        self.advice_row(&method.advice, 5);
-    }
-
-    /// Advice on a member in a row below it, and the end of the member.
-    fn advice_row(&mut self, advice: &[Diagnostic], columns: usize) {
-        if !advice.is_empty() {
-            self.put(format_args!("<tr><td></td><td colspan=\"{}\">", columns - 1));
-            self.advice(advice);
-            self.push("</td></tr>");
-        }
-        self.push("</tbody>\n");
-    }
-
-    fn arguments(&mut self, arguments: &[ArgumentDescription], written: &[String]) {
-        for (at, argument) in arguments.iter().enumerate() {
-            self.push(if at > 0 { ", " } else { "" });
-            self.put(format_args!(
-                "{}: <code title=\"{}\">",
-                Text(&argument.name),
-                argument.size
-            ));
-            match written.get(at) {
-                Some(written) => self.written(written),
-                None => self.put(format_args!("{}", Text(&shortened(&argument.data_type)))),
+        let has_none = method.args.is_empty() && method.returns.is_empty();
+        html! {
+            tbody id=(anchor) data-item data-find=(Text(&method_words(part, owner, method, &marks))) {
+                tr {
+                    (id(method.id))
+                    td.name { (link(&anchor, name)) (said(owner, method.origin.as_ref())) }
+                    td.type.none[has_none] data-label="arguments" {
+                        span {
+                            (self.arguments(&method.args, method.written()))
+                            @if !method.returns.is_empty() { " → " (self.arguments(&method.returns, &[])) }
+                        }
+                    }
+                    (size(method.size, "size"))
+                    td class=[marks.is_empty().then_some("none")] data-label="who" {
+                        (chips(marks.iter().map(|mark| (class_of(mark), mark.as_str()))))
+                    }
+                }
+                (advice_row(&method.advice, 5))
             }
-            self.push("</code>");
-        }
-        if arguments.is_empty() {
-            self.push("–");
         }
     }
 
-    fn id(&mut self, id: Option<u16>) {
-        match id {
-            Some(id) => self.put(format_args!("<td class=\"number\" data-label=\"id\">{id}</td>")),
-            None => self.push("<td class=\"number none\" data-label=\"id\">–</td>"),
-        }
-    }
-
-    fn size(&mut self, size: Size, label: &str) {
-        match size {
-            Size::Fixed(bytes) => {
-                self.put(format_args!(
-                    "<td class=\"number\" data-label=\"{label}\">{bytes} B</td>"
-                ));
+    fn arguments(&self, arguments: &[ArgumentDescription], written: &[String]) -> Markup {
+        html! {
+            @if arguments.is_empty() { "–" }
+            @for (at, argument) in arguments.iter().enumerate() {
+                @if at > 0 { ", " }
+                (Text(&argument.name)) ": "
+                code title=(argument.size.to_string()) {
+                    @match written.get(at) {
+                        Some(written) => (self.written(written)),
+                        None => (Text(&shortened(&argument.data_type))),
+                    }
+                }
             }
-            Size::Variable { least, of_default } => self.put(format_args!(
-                "<td class=\"number\" data-label=\"{label}\" \
-                 title=\"at least {least} bytes; the default takes {of_default}\">{least}+ B</td>"
-            )),
         }
     }
+}
 
-    /// The documentation of a member, and its place if it is declared elsewhere.
-    fn said(&mut self, owner: &str, origin: Option<&MemberOrigin>) {
-        let Some(origin) = origin else { return };
-        if let Some(documentation) = &origin.documentation {
-            self.put(format_args!("<div class=\"doc\">{}</div>", Text(documentation)));
-        }
-        if origin.from.name != owner {
-            self.put(format_args!(
-                "<div class=\"place\">from <a href=\"#{}\">{}</a></div>",
-                Anchor(&["definition", origin.from.kind.name(), &origin.from.name]),
-                Text(&origin.from.to_string())
-            ));
+/// The detail level of a property.
+fn level(property: &PropertyDescription) -> Markup {
+    html! {
+        @match (&property.level, property.distribution.to_other_clients()) {
+            (Some(level), _) => td.level data-label="level" {
+                span { (Text(&level.label)) " " small { (level.radius) " m" } }
+            },
+            (None, true) => td.level data-label="level" { "any" },
+            (None, false) => td.none data-label="level" { "–" },
         }
     }
+}
 
-    fn chips<'c>(&mut self, chips: impl Iterator<Item = (&'static str, &'c str)>) {
-        let mut any = false;
-        for (class, word) in chips {
-            self.push(if any { "" } else { "<span class=\"chips\">" });
-            any = true;
-            self.put(format_args!("<span class=\"chip {class}\">{}</span>", Text(word)));
+/// Advice on a member, in a row below it.
+fn advice_row(given: &[Diagnostic], columns: usize) -> Markup {
+    html! {
+        @if !given.is_empty() { tr { td {} td colspan=(columns - 1) { (advice(given)) } } }
+    }
+}
+
+fn id(id: Option<u16>) -> Markup {
+    html! {
+        @match id {
+            Some(id) => td.number data-label="id" { (id) },
+            None => td.number.none data-label="id" { "–" },
         }
-        self.push(if any { "</span>" } else { "" });
+    }
+}
+
+fn size(size: Size, label: &str) -> Markup {
+    html! {
+        @match size {
+            Size::Fixed(bytes) => td.number data-label=(label) { (bytes) " B" },
+            Size::Variable { least, of_default } => td.number data-label=(label)
+                title={ "at least " (least) " bytes; the default takes " (of_default) } { (least) "+ B" },
+        }
+    }
+}
+
+/// The documentation of a member, and its place if it is declared elsewhere.
+fn said(owner: &str, origin: Option<&MemberOrigin>) -> Markup {
+    let elsewhere = origin
+        .filter(|origin| origin.from.name != owner)
+        .map(|origin| &origin.from);
+    html! {
+        @if let Some(documentation) = origin.and_then(|origin| origin.documentation.as_ref()) {
+            div.doc { (Text(documentation)) }
+        }
+        @if let Some(from) = elsewhere {
+            div.place {
+                "from " (link(&anchor(&["definition", from.kind.name(), &from.name]), &from.to_string()))
+            }
+        }
+    }
+}
+
+fn chips<'c>(chips: impl Iterator<Item = (&'static str, &'c str)>) -> Markup {
+    let chips: Vec<_> = chips.collect();
+    html! {
+        @if !chips.is_empty() {
+            span.chips {
+                @for (class, word) in chips { span class={ "chip " (class) } { (Text(word)) } }
+            }
+        }
     }
 }
 
 /// The number of ids in a list that take more than one byte, if any.
-fn overflow(ids: &Ids) -> String {
-    match ids.overflowing() {
-        0 => String::new(),
-        over => format!(
-            " <small>{over} of {} ids take more than one byte</small>",
-            ids.members.len()
-        ),
+fn overflow(ids: &Ids) -> Markup {
+    let over = ids.overflowing();
+    html! {
+        @if over > 0 { " " small { (over) " of " (ids.members.len()) " ids take more than one byte" } }
     }
 }
 
@@ -272,6 +233,31 @@ fn class_of(mark: &str) -> &'static str {
         "exposed to all clients" => "others",
         _ => "",
     }
+}
+
+/// The search words of a method.
+fn method_words(part: &str, owner: &str, method: &MethodDescription, marks: &[String]) -> String {
+    let arguments = method.args.iter().chain(&method.returns);
+    let types = arguments.map(|arg| shortened(&arg.data_type));
+    let names = method.args.iter().map(|arg| arg.name.as_str());
+    let find = [
+        owner,
+        &method.name,
+        part,
+        "method",
+        &names.collect::<Vec<_>>().join(" "),
+        &types.collect::<Vec<_>>().join(" "),
+        &method.written().join(" "),
+        &marks.join(" "),
+        if method.size.fixed().is_some() {
+            "fixed"
+        } else {
+            "variable"
+        },
+        &found_by(method.origin.as_ref()),
+        &codes(&method.advice),
+    ];
+    find.join(" ").to_lowercase()
 }
 
 /// The search words of a property.
