@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds every test, then runs two groups side by side: realms of real processes, which mostly wait, and all others,
-# which mostly compute. Both groups resolve to the features of the whole workspace, so nothing is built twice.
+# which mostly compute. Both select the whole workspace, and so the same features of each crate: nothing is built twice.
 #
 #   ops/test.sh        with ANNALS_SIM_SEEDS seeds of the simulation
 set -euo pipefail
@@ -8,6 +8,8 @@ cd "$(dirname "$0")/.."
 
 readonly CARGO=${CARGO:-cargo}
 readonly REALMS=annals-realm
+# The one test target of that package.
+readonly REALMS_TARGET=running
 # More than permits for realms (MAX_CONCURRENT in played.rs), so that a test that waits for a permit holds up no other.
 readonly REALM_THREADS=7
 
@@ -26,7 +28,7 @@ trap end EXIT
 trap 'exit 130' INT TERM
 
 echo "test: realms of real processes, beside all other tests; their output follows at the end"
-"$CARGO" test --locked --no-fail-fast -p "$REALMS" -- --test-threads "$REALM_THREADS" >"$output" 2>&1 &
+"$CARGO" test --locked --no-fail-fast --workspace --test "$REALMS_TARGET" -- --test-threads "$REALM_THREADS" >"$output" 2>&1 &
 realms=$!
 set +m
 
