@@ -84,12 +84,6 @@ impl<T, const N: usize> Exactly<T, N> {
     pub fn as_slice(&self) -> &[T] {
         &self.0
     }
-
-    /// The elements, mutable.
-    #[must_use]
-    pub fn as_mut_slice(&mut self) -> &mut [T] {
-        &mut self.0
-    }
 }
 
 impl<T: Clone + Default, const N: usize> Default for Exactly<T, N> {

@@ -142,12 +142,6 @@ pub enum What {
 }
 
 impl Traced {
-    /// Whether the batch is known.
-    #[must_use]
-    pub fn names_batch(&self) -> bool {
-        self.first.as_ref().is_some_and(|first| first.batch.is_some())
-    }
-
     /// The event, if it is known which.
     #[must_use]
     pub fn event(&self) -> Option<(LogPosition, EventNumber)> {
