@@ -60,7 +60,7 @@ impl Report {
             object: json!({
                 "entity": entity.0,
                 "events": objects.collect::<Vec<_>>(),
-                "letGo": deleted.collect::<Vec<_>>(),
+                "deleted": deleted.collect::<Vec<_>>(),
             }),
         }
     }

@@ -227,7 +227,7 @@ fn schemas_are_written_for_each_kind_of_file() {
         let path = dir.path().join(format!("schemas/definition.{format}"));
         let schema = fs::read_to_string(path).expect("a file");
         assert!(schema.contains(&format!("name=\"{own_word}\"")), "{schema}");
-        assert!(schema.contains("The base has it") || format == "rng");
+        assert!(schema.contains("It is on the base") || format == "rng");
     }
     fs::write(dir.path().join("taken"), "").expect("a file");
     assert_eq!(
