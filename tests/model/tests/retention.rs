@@ -7,7 +7,7 @@ use annals_model::retention::RetentionModel;
 use annals_model::rule::Rules;
 
 #[test]
-fn a_log_is_let_go_while_its_owner_is_taken() {
+fn events_are_deleted_while_the_owner_is_taken_over() {
     let faults = Faults {
         crashes: 2,
         ..Faults::default()
@@ -17,5 +17,5 @@ fn a_log_is_let_go_while_its_owner_is_taken() {
         rules: Rules::ALL,
         faults,
     });
-    assert_exhausted("a_log_is_let_go_while_its_owner_is_taken", &found);
+    assert_exhausted("events_are_deleted_while_the_owner_is_taken_over", &found);
 }
