@@ -33,7 +33,7 @@ pub struct AccountModel {
     pub bounds: AccountBounds,
 }
 
-/// The base part, in memory or according to its log. The n-th notice says that the value is n.
+/// The base part, in memory or according to its log. The n-th notice has the value n.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Part {
     value: u8,

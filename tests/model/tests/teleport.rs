@@ -1,4 +1,4 @@
-//! The model of teleports: the entity is where its owner is responsible, and behaviour hears what came of its wishes.
+//! The model of teleports: real entities are in spaces of their owner, and behaviour receives each outcome.
 
 use annals_model::exhibit::assert_exhausted;
 use annals_model::explorer::search_with_progress;
