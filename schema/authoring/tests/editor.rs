@@ -313,9 +313,14 @@ const TOLD: &[(&str, &str, &str, &[&str])] = &[
         FILE,
         "<gold>",
         "OWN_CLIENT",
-        &["**OWN_CLIENT**: The cell and the own client have it."],
+        &["**OWN_CLIENT**: It is on the cell and the own client."],
     ),
-    (FILE, "<gold>", "Persistent", &["**Persistent**: Whether it is stored"]),
+    (
+        FILE,
+        "<gold>",
+        "Persistent",
+        &["**Persistent**: Whether the property is stored"],
+    ),
     (FILE, "<name>", "UNICODE_STRING", &["**UNICODE_STRING**: Text", "1+ B"]),
     (
         FILE,

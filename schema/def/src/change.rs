@@ -76,7 +76,7 @@ pub enum Replaced {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     /// The new value or elements do not fit.
-    #[error("the value does not fit what is declared at {path}")]
+    #[error("the value does not fit the type declared at {path}")]
     Mismatch {
         /// The path of the change.
         path: Path,
@@ -84,7 +84,7 @@ pub enum ChangeError {
         source: Box<Mismatch>,
     },
     /// The path leads into a value without parts.
-    #[error("{path} leads nowhere: {found} has no parts that can be assigned, from step {step}")]
+    #[error("invalid path {path}: at step {step}, {found} has no parts that can be assigned")]
     NoParts {
         /// The whole path.
         path: Path,
@@ -94,7 +94,7 @@ pub enum ChangeError {
         found: String,
     },
     /// The path names an element or field that does not exist.
-    #[error("{path} leads nowhere: step {step} is beyond the {length} parts there")]
+    #[error("invalid path {path}: step {step} is beyond the {length} parts there")]
     OutOfRange {
         /// The whole path.
         path: Path,
@@ -104,7 +104,10 @@ pub enum ChangeError {
         length: usize,
     },
     /// The path of a splice leads to a value that is not an array.
-    #[error("{path} leads to {found}: only the elements of an ARRAY can be inserted, removed or replaced together")]
+    #[error(
+        "invalid path {path} for a slice: found {found}, but only elements of an ARRAY can be inserted, removed or \
+         replaced"
+    )]
     NotAnArray {
         /// The whole path.
         path: Path,
@@ -112,7 +115,7 @@ pub enum ChangeError {
         found: String,
     },
     /// The array does not have the slice to be replaced.
-    #[error("the array at {path} has {length} elements, and no slice from {at} to {end}")]
+    #[error("invalid slice from {at} to {end}: the array at {path} has {length} elements")]
     NoSlice {
         /// The path of the array.
         path: Path,

@@ -29,7 +29,7 @@ pub enum Step {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The value is of another kind.
-    #[error("{found} was given where {wanted} is declared")]
+    #[error("expected {wanted}, found {found}")]
     Kind {
         /// The declared type.
         wanted: String,
@@ -49,7 +49,7 @@ pub enum Problem {
         high: i128,
     },
     /// A sequence of fixed size has a different length.
-    #[error("{found} elements were given where exactly {wanted} are declared")]
+    #[error("expected {wanted} elements, found {found}")]
     Size {
         /// The declared size.
         wanted: u32,
@@ -65,7 +65,7 @@ pub enum Problem {
         limit: usize,
     },
     /// A dictionary has a different number of fields.
-    #[error("{found} fields were given where {wanted} are declared")]
+    #[error("expected {wanted} fields, found {found}")]
     FieldCount {
         /// The declared number of fields.
         wanted: usize,
@@ -73,7 +73,7 @@ pub enum Problem {
         found: usize,
     },
     /// `None` for a dictionary that does not allow it.
-    #[error("None was given, but the FIXED_DICT does not say <AllowNone> true </AllowNone>")]
+    #[error("found None, but the FIXED_DICT has no <AllowNone> true </AllowNone>")]
     NoneNotAllowed,
 }
 

@@ -36,9 +36,7 @@ pub enum EncodeError {
     #[error("the value does not fit its type")]
     Mismatch(#[from] Mismatch),
     /// A sequence stored as one blob exceeds the maximum length of a blob.
-    #[error(
-        "a sequence stored as one blob takes {found} bytes, above the limit of {MAX_LENGTH}; leave out persistAsBlob"
-    )]
+    #[error("a sequence stored as one blob takes {found} bytes, above the limit of {MAX_LENGTH}; remove persistAsBlob")]
     BlobTooLong {
         /// Its bytes.
         found: usize,
@@ -49,7 +47,7 @@ pub enum EncodeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The bytes end too early.
-    #[error("{wanted} more bytes were expected where {left} are left")]
+    #[error("expected {wanted} more bytes, {left} are left")]
     Truncated {
         /// Number of missing bytes, or of elements of at least a byte.
         wanted: usize,
@@ -57,19 +55,19 @@ pub enum DecodeError {
         left: usize,
     },
     /// A length below 255 in the long form.
-    #[error("the length {0} is not written in its short form")]
+    #[error("the length {0} is not in its short form")]
     LongForm(usize),
     /// A string that is not UTF-8.
     #[error("a UNICODE_STRING holds bytes that are not UTF-8")]
     NotUtf8,
     /// A marker byte that is neither 0 nor 1.
-    #[error("the byte {0:#04x} stands where 00 or 01 marks None or a value")]
+    #[error("expected the byte 00 (None) or 01 (a value), found {0:#04x}")]
     BadMarker(u8),
     /// A null mailbox with non-zero bytes, an unknown part, or an address between server and client.
-    #[error("the 16 bytes of a mailbox are neither all zero nor an address that may stand here")]
+    #[error("the 16 bytes of a mailbox are neither all zero nor an address that is valid here")]
     BadMailbox,
     /// Too many elements that take no bytes.
-    #[error("{0} elements that take no bytes are above the limit")]
+    #[error("{0} elements without bytes exceed the limit")]
     TooManyEmpty(usize),
     /// Trailing bytes.
     #[error("{0} bytes follow the value")]

@@ -305,23 +305,24 @@ fn a_refused_change_reports_path_and_reason() {
     let cases = [
         (
             Change::part(Path(vec![3, 0, 6]), Value::Int(0)),
-            "[3, 0, 6] leads nowhere: step 2 is beyond the 6 parts there",
+            "invalid path [3, 0, 6]: step 2 is beyond the 6 parts there",
         ),
         (
             Change::part(Path(vec![3, 1, 0]), Value::Int(0)),
-            "[3, 1, 0] leads nowhere: STRING has no parts that can be assigned, from step 2",
+            "invalid path [3, 1, 0]: at step 2, STRING has no parts that can be assigned",
         ),
         (
             Change::splice(Path(vec![3, 0]), 5, 2, Vec::new()),
-            "the array at [3, 0] has 6 elements, and no slice from 5 to 7",
+            "invalid slice from 5 to 7: the array at [3, 0] has 6 elements",
         ),
         (
             Change::splice(Path(vec![3, 1]), 0, 0, Vec::new()),
-            "[3, 1] leads to STRING: only the elements of an ARRAY can be inserted, removed or replaced together",
+            "invalid path [3, 1] for a slice: found STRING, but only elements of an ARRAY can be inserted, removed or \
+             replaced",
         ),
         (
             Change::splice(Path(vec![3, 0]), 6, 0, vec![Value::Int(1), Value::Unicode("x".into())]),
-            "the value does not fit what is declared at [3, 0]: at [7]: a unicode string was given where INT32 is declared",
+            "the value does not fit the type declared at [3, 0]: at [7]: expected INT32, found a unicode string",
         ),
     ];
     for (change, wanted) in cases {

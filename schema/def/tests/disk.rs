@@ -62,7 +62,7 @@ fn special_files_are_not_opened() {
     assert!(made.success());
     let (file, message) = problem(dir.path(), Severity::Warning);
     assert_eq!(file, "entity_defs/Pipe.def");
-    assert!(message.contains("no regular file"), "{message}");
+    assert!(message.contains("not a regular file"), "{message}");
     assert!(stops_if_listed(dir.path(), "Pipe"));
 }
 
@@ -74,7 +74,7 @@ fn a_loop_of_links_is_reported_and_skipped() {
         symlink(target, dir.path().join("entity_defs/again")).expect("a link");
         let (file, message) = problem(dir.path(), Severity::Error);
         assert_eq!(file, "entity_defs/again");
-        assert!(message.contains("a folder that is read already"), "{message}");
+        assert!(message.contains("a folder that was already read"), "{message}");
     }
 }
 

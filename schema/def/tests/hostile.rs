@@ -209,7 +209,7 @@ fn a_digest_limits_repetitions_and_ends_with_the_errors() {
     let said = digest(&compiled.diagnostics, Style::Plain);
     assert_eq!(said.matches("warning[D0103]").count(), 3);
     assert!(
-        said.contains("… and 37 more of D0103, in 37 files: `<Properties>` is there twice"),
+        said.contains("… and 37 more of D0103, in 37 files: `<Properties>` is repeated"),
         "{said}"
     );
     let (error, warning) = (said.find("error["), said.rfind("warning["));

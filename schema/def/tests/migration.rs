@@ -207,16 +207,16 @@ fn a_rename_without_effect_is_refused() {
     ])]);
     let refused = |all: &[&str]| renames(&old, &new, all).expect_err("it says nothing").to_string();
     for (all, part) in [
-        (&["Avatar.a"][..], "is no rename"),
-        (&["Avatar.a="], "is no rename"),
-        (&["Avatar.=c"], "is no rename"),
-        (&["Avatar.x=c"], "there was no Avatar.x"),
-        (&["Monster.a=c"], "there was no type Monster"),
-        (&["Avatar.a=x"], "there is no Avatar.x"),
-        (&["Avatar=Monster"], "there is no type Monster"),
+        (&["Avatar.a"][..], "is not a rename"),
+        (&["Avatar.a="], "is not a rename"),
+        (&["Avatar.=c"], "is not a rename"),
+        (&["Avatar.x=c"], "the old definitions have no Avatar.x"),
+        (&["Monster.a=c"], "the old definitions have no type Monster"),
+        (&["Avatar.a=x"], "the new definitions have no Avatar.x"),
+        (&["Avatar=Monster"], "the new definitions have no type Monster"),
         (&["Avatar.a=c", "Avatar.a=b"], "renamed twice"),
-        (&["Avatar.a=c", "Avatar.b=c"], "the new name of two"),
-        (&["Avatar.a=b"], "the new name of two"),
+        (&["Avatar.a=c", "Avatar.b=c"], "two names become Avatar.c"),
+        (&["Avatar.a=b"], "two names become Avatar.b"),
     ] {
         assert!(refused(all).contains(part), "{all:?}: {}", refused(all));
     }

@@ -122,24 +122,24 @@ fn a_value_that_does_not_fit_is_refused_with_its_path() {
     let refused = |value: Value| Vec::<Outer>::from_value(&value).unwrap_err().to_string();
     let dict = |list: Vec<Value>, inner: Value| Value::Sequence(vec![Value::Dict(vec![Value::Sequence(list), inner])]);
     let cases = [
-        (Value::None, "None was given where ARRAY or TUPLE is declared"),
+        (Value::None, "expected ARRAY or TUPLE, found None"),
         (
             dict(vec![Value::UInt(70_000)], Value::None),
             "at [0].list[0]: 70000 does not fit UINT16",
         ),
         (
             dict(vec![Value::Int(7)], Value::None),
-            "at [0].list[0]: a signed integer was given",
+            "at [0].list[0]: expected UINT16, found a signed integer",
         ),
         (
             dict(vec![], Value::Dict(vec![])),
-            "at [0].inner: 0 fields were given where 1 are declared",
+            "at [0].inner: expected 1 fields, found 0",
         ),
         (
             dict(vec![], Value::Dict(vec![Value::UInt(1)])),
-            "at [0].inner.name: an unsigned integer was given",
+            "at [0].inner.name: expected UNICODE_STRING, found an unsigned integer",
         ),
-        (Value::Sequence(vec![Value::None]), "at [0]: None was given, but"),
+        (Value::Sequence(vec![Value::None]), "at [0]: found None, but"),
     ];
     for (value, begins) in cases {
         let said = refused(value);

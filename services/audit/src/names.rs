@@ -179,7 +179,7 @@ impl Words<'_> {
         match body {
             Body::Confirmed { to, upto, lost: false } => format!("{} took calls up to {upto}", self.address(*to)),
             Body::Confirmed { to, upto, lost: true } => {
-                format!("{} is gone; calls up to {upto} are lost", self.address(*to))
+                format!("{} no longer exists; calls up to {upto} are lost", self.address(*to))
             }
             Body::Awaits { to, number, .. } => format!("awaits the reply to call {number} of {}", self.address(*to)),
             Body::CallsSkipped { from, upto } => {
@@ -385,7 +385,7 @@ fn adopted(adoption: &Adoption) -> String {
         ..
     } = adoption;
     format!(
-        "{operator} had the store take up {adopted} batches with {events} events that it did not know, and give up {discarded}, \
+        "{operator} had the store adopt {adopted} batches with {events} events that it did not know, and discard {discarded}, \
          behind leaf {leaves}: {reason:?}"
     )
 }

@@ -72,7 +72,7 @@ fn an_invalid_data_file_is_refused_with_its_position() {
     for (content, wanted) in [
         (
             "<root>\n <a>\n</root>",
-            "a.xml:3:1: `</root>` was found where `</a>` should close `<a>`",
+            "a.xml:3:1: expected `</a>` to close `<a>`, found `</root>`",
         ),
         ("", "a.xml:1:1: the file has no root element"),
         (
@@ -272,7 +272,7 @@ fn unread_text_is_not_lost() {
     let error = file.save().expect_err("text would be lost");
     assert_eq!(
         error.to_string(),
-        "a.xml is not saved: 1:15: text behind the children of `<root>` is not read, and would be lost"
+        "a.xml is not saved: 1:15: text after the children of `<root>` is not read, and would be lost"
     );
     assert_eq!(fs::read_to_string(&path).expect("there"), text);
 }

@@ -323,10 +323,15 @@ impl Leader {
     /// is held any more.
     async fn go_on(&mut self) -> Result<(), GrantError> {
         if let Some(stage) = self.lifecycle.advance(monotonic()) {
-            tracing::info!(%stage, "the stop of the realm has reached a stage");
+            tracing::info!(%stage, "the realm is stopping: entered a stage");
         } else if self.lifecycle.is_overdue(monotonic()) && !self.named {
             for waiting in self.lifecycle.waiting() {
-                tracing::error!(stage = %self.lifecycle.stage(), %waiting, "a stage of the stop is overdue; `annals realm stop --go-on` continues without it");
+                tracing::error!(
+                    stage = %self.lifecycle.stage(),
+                    %waiting,
+                    "a stage of the realm's stop is overdue: check the process that it waits for, or continue without it \
+                     with `annals realm stop --go-on`"
+                );
             }
         }
         self.named = self.lifecycle.is_overdue(monotonic());
@@ -450,7 +455,7 @@ impl Leader {
             ..WireMap::from(&map)
         };
         self.grants.write_map(&control::encode(&stored)).await?;
-        tracing::debug!(version = map.version, "divided");
+        tracing::debug!(version = map.version, "divided the spaces");
         self.map = map;
         Ok(())
     }

@@ -257,7 +257,7 @@ pub async fn hold<R>(
     let Some((mut driver, mut heard)) = open(&process, &terms, &make).await else {
         return;
     };
-    tracing::info!(%owner, %epoch, entities = driver.core().owner.state().entities.len(), "taken over");
+    tracing::info!(%owner, %epoch, entities = driver.core().owner.state().entities.len(), "took over the owner");
     let mut inspections = Inspections::listen(&process, owner).await;
     let mut troubles = Troubles::default();
     let mut gauge = Gauge::new();
@@ -266,7 +266,7 @@ pub async fn hold<R>(
             send(&process, owner, output, &wires).await;
         }
         if let Some(stop) = driver.core().stopped() {
-            tracing::info!(%owner, %epoch, %stop, "no longer held");
+            tracing::info!(%owner, %epoch, %stop, "no longer holds the owner");
             return;
         }
         troubles.tell(driver.core_mut());
@@ -400,7 +400,7 @@ impl Troubles {
         }
         while let Some(trouble) = held.owner.poll_trouble() {
             self.told = Some(now);
-            tracing::error!(owner = %held.owner.state().owner, %trouble, "the owner reported a trouble");
+            tracing::error!(owner = %held.owner.state().owner, %trouble, "the owner reported an error");
         }
     }
 }
@@ -574,7 +574,7 @@ async fn open<R: Role>(
                 }
             }
             Some(stop) => {
-                tracing::info!(%owner, %epoch, %stop, "not taken over");
+                tracing::info!(%owner, %epoch, %stop, "did not take over the owner");
                 return None;
             }
         }

@@ -260,7 +260,7 @@ where
             .process
             .beat(presence, &holds, &self.trade.address, self.map.version);
         if let Err(error) = said.await {
-            tracing::warn!(%error, "the beat to the director failed");
+            tracing::warn!(%error, "could not send the beat to the director; retrying");
         }
     }
 
@@ -373,7 +373,7 @@ where
 
     fn begin(&mut self, owner: OwnerId, grant: &GrantOrder) {
         let Some((_, kind, shard, epoch)) = grant.terms().filter(|(_, kind, ..)| *kind == R::KIND) else {
-            tracing::error!(%owner, kind = grant.kind, "granted to a process that cannot hold it");
+            tracing::error!(%owner, kind = grant.kind, "ignored a grant that is malformed or for another kind of owner");
             return;
         };
         let (commands, receiver) = mpsc::channel(COMMANDS);
@@ -422,7 +422,7 @@ where
 
     async fn end(&mut self, owner: OwnerId) {
         if let Some(held) = self.held.remove(&owner) {
-            tracing::info!(%owner, epoch = %held.epoch, "given up");
+            tracing::info!(%owner, epoch = %held.epoch, "released the owner");
             held.task.abort();
             self.holders.set(owner, None);
             // If the service has ended, the notice is not needed.

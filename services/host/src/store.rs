@@ -67,7 +67,7 @@ pub async fn open_to_fill(kind: &StoreKind, data: &Path, realm: &Realm) -> Resul
             };
             let mut wait = Wait::new(
                 format!("the FoundationDB cluster of {}", cluster_file.display()),
-                "nothing is served until it answers, and this process gives up soon; check that the cluster runs",
+                "nothing is served until it answers, and this process ends soon; check that the cluster runs",
             );
             let opened = wait.during(fdb::open(&place)).await;
             wait.ends();

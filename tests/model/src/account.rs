@@ -33,7 +33,7 @@ pub struct AccountModel {
     pub bounds: AccountBounds,
 }
 
-/// The base part, in memory or according to its log. The n-th notice says that the value is n.
+/// The base part, in memory or according to its log. The n-th notice has the value n.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Part {
     value: u8,
@@ -140,17 +140,17 @@ impl Model for AccountModel {
             })
         };
         match step {
-            AccountStep::Hear => format!("the part hears that the value is {}", after.memory.value),
-            AccountStep::Restate => format!("that takes history number {}", after.memory.history),
-            AccountStep::Log => format!("its log has the value {}", after.log.value),
-            AccountStep::Crash => "the process crashes, and another goes on from the log".to_owned(),
+            AccountStep::Hear => format!("the part receives the value {}", after.memory.value),
+            AccountStep::Restate => format!("the change takes history number {}", after.memory.history),
+            AccountStep::Log => format!("the log stores the value {}", after.log.value),
+            AccountStep::Crash => "the process crashes, and another continues from the log".to_owned(),
             AccountStep::Begin => match state.client {
-                Some(sight) => format!("the client begins a view; it has {}", told(Some(sight))),
-                None => "the client begins a view, and has nothing".to_owned(),
+                Some(sight) => format!("the client begins a view, and names {}", told(Some(sight))),
+                None => "the client begins a view, and names nothing".to_owned(),
             },
             AccountStep::Show => format!("the client is sent {}", told(after.frame)),
             AccountStep::Arrive => format!("the client sees {}", told(after.client)),
-            AccountStep::Lose => "that is lost".to_owned(),
+            AccountStep::Lose => "the frame is lost".to_owned(),
         }
     }
 

@@ -53,15 +53,15 @@ pub fn chapters() -> Vec<(&'static str, Vec<Exhibit>)> {
         ("Calls on cut logs", crate::cut::exhibits::exhibits()),
         ("Hand-over", crate::handover::exhibits::exhibits()),
         ("Teleports", crate::teleport::exhibits::exhibits()),
-        ("What others see", crate::view::exhibits::exhibits()),
-        ("Data of spaces", crate::space::exhibits::exhibits()),
+        ("Ghosts and views", crate::view::exhibits::exhibits()),
+        ("Space data", crate::space::exhibits::exhibits()),
         ("The order of the archive", crate::order::exhibits::exhibits()),
         ("The ledger", crate::ledger::exhibits::exhibits()),
         ("Trades", crate::trade::exhibits::exhibits()),
         ("Views of accounts", crate::account::exhibits::exhibits()),
         ("Retention", crate::retention::exhibits::exhibits()),
         ("A restored store", crate::backup::exhibits::exhibits()),
-        ("Other definitions", crate::migration::exhibits::exhibits()),
+        ("Migration", crate::migration::exhibits::exhibits()),
     ]
 }
 
@@ -105,7 +105,7 @@ impl Exhibit {
         let schedule = match self.schedule() {
             Ok(schedule) => schedule,
             Err(found) => panic!(
-                "without {:?} everything holds within these bounds: {found:?}",
+                "without {:?}, no invariant fails within these bounds: {found:?}",
                 self.rule
             ),
         };
@@ -115,14 +115,14 @@ impl Exhibit {
         let text = std::fs::read_to_string(page).unwrap_or_default();
         assert!(
             text.contains(&section),
-            "write docs/schedules.md anew: cargo run -p annals-model > docs/schedules.md"
+            "docs/schedules.md is out of date: run `cargo run -p annals-model > docs/schedules.md`"
         );
     }
 
     /// The exhibit's section of `docs/schedules.md`.
     pub fn section(&self, schedule: &Schedule) -> String {
         let mut text = format!("### {}: {}\n\n", self.rule.number(), self.rule.says());
-        let _ = writeln!(text, "Without it, it does not hold that {}:\n", self.invariant);
+        let _ = writeln!(text, "Without this rule, the invariant \"{}\" fails:\n", self.invariant);
         for (number, step) in (1..).zip(&schedule.steps) {
             let _ = writeln!(text, "{number}. {step}");
         }

@@ -193,23 +193,23 @@ impl Model for LedgerModel {
             (true, _) => ": transfer 1 moves its unit",
             (_, true) => ": transfer 2 moves its unit",
             _ if after.store != state.store => ": nothing is moved",
-            _ => ": refused, the cursor is another",
+            _ => ": refused, because the cursor has changed",
         };
         match step {
             LedgerStep::Prepare(index) => format!("{} prepares to fold batch {}", db(index), state.store.cursor + 1),
             LedgerStep::Commit(index) => format!("{} commits{effect}", db(index)),
-            LedgerStep::CommitUnanswered(index) => format!("{} commits and hears no answer{effect}", db(index)),
+            LedgerStep::CommitUnanswered(index) => format!("{} commits and receives no answer{effect}", db(index)),
             LedgerStep::Finish(index) => format!("{} commits the rest", db(index)),
             LedgerStep::DbCrash(index) => format!("{} crashes", db(index)),
             LedgerStep::TakeResult => {
                 let transfer = state.store.outbox.of[usize::from(state.memory.taken)];
                 format!(
-                    "ledger's holder takes the result of transfer {} from the outbox",
+                    "the holder of `ledger` takes the result of transfer {} from the outbox",
                     transfer + 1
                 )
             }
-            LedgerStep::LedgerCommit => "the log ledger has everything".into(),
-            LedgerStep::LedgerCrash => "ledger's holder crashes; its successor goes on from the log".into(),
+            LedgerStep::LedgerCommit => "the log `ledger` stores all its events".into(),
+            LedgerStep::LedgerCrash => "the holder of `ledger` crashes; its successor continues from the log".into(),
         }
     }
 

@@ -7,9 +7,9 @@ use annals_model::exhibit::chapters;
 const HEAD: &str = "\
 # What each rule prevents
 
-For each rule of `docs/protocol.md`, a shortest schedule in which something fails when that rule is taken out and all others
-are in force. `docs/model.md` says how to read them. This page is written by `cargo run -p annals-model`, and every section is
-compared with a new search by a test.
+For each rule of `docs/protocol.md`, a shortest schedule in which an invariant fails when that rule is disabled and all
+others are in force. `docs/model.md` explains how to read a schedule. `cargo run -p annals-model` generates this page, and
+a test compares every section with a new search.
 ";
 
 fn main() -> ExitCode {
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
                 Ok(schedule) => println!("{}", exhibit.section(&schedule)),
                 Err(found) => {
                     eprintln!(
-                        "without {:?} everything holds within these bounds: {found:?}",
+                        "without {:?}, no invariant fails within these bounds: {found:?}",
                         exhibit.rule
                     );
                     return ExitCode::FAILURE;

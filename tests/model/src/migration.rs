@@ -84,7 +84,7 @@ struct Holder {
 struct Row {
     /// The definitions that its properties are of.
     content: Definitions,
-    /// The definitions that it says it is of.
+    /// The definitions that it names.
     generation: Definitions,
 }
 

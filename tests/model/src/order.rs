@@ -165,7 +165,7 @@ impl Model for OrderModel {
                 match after.after[usize::from(owner)][usize::from(number) - 1] {
                     0 => format!("{} is made", name(owner, number)),
                     other => format!(
-                        "{} is made; it consumes what {} let out",
+                        "{} is made; it consumes an output of {}",
                         name(owner, number),
                         name(1 - owner, other)
                     ),
@@ -177,11 +177,15 @@ impl Model for OrderModel {
                 format!(
                     "{} is {}",
                     name(owner, number),
-                    if again { "put back" } else { "stored and acknowledged" }
+                    if again {
+                        "appended again"
+                    } else {
+                        "stored and acknowledged"
+                    }
                 )
             }
             OrderStep::Read => format!("db reads {}{folds}", message(state.read)),
-            OrderStep::ReadAhead(index) => format!("db reads {} ahead of its turn{folds}", message(index)),
+            OrderStep::ReadAhead(index) => format!("db reads {} out of order{folds}", message(index)),
             OrderStep::Fill(owner) => {
                 format!(
                     "{} fills the hole in its log{folds}",

@@ -203,22 +203,22 @@ impl Model for SpaceModel {
                 };
                 format!("{} {what}", name(owner))
             }
-            SpaceStep::Log(owner) => format!("{} logs that it has {}", name(owner), held(after.owners[owner].log)),
+            SpaceStep::Log(owner) => format!("{} logs {}", name(owner), held(after.owners[owner].log)),
             SpaceStep::Arrive(owner, write) => {
                 let has = held(after.owners[owner].memory);
-                format!("write {write} reaches {}, which has {has} then", name(owner))
+                format!("write {write} reaches {}, which then has {has}", name(owner))
             }
             SpaceStep::Lose(owner, write) => format!("write {write} is lost on its way to {}", name(owner)),
             SpaceStep::Beat(owner, other) => format!(
-                "{} and {} tell one another what they have, and each is sent what it lacks",
+                "{} and {} exchange their versions, and each receives what it lacks",
                 name(owner),
                 name(other)
             ),
-            SpaceStep::Crash(owner) => format!("{} crashes, and goes on from its log", name(owner)),
+            SpaceStep::Crash(owner) => format!("{} crashes, and continues from its log", name(owner)),
             SpaceStep::Redraw(owner) if after.owners[owner].has_area => format!("{} gets an area", name(owner)),
-            SpaceStep::Redraw(owner) => format!("{} has no area any more", name(owner)),
+            SpaceStep::Redraw(owner) => format!("{} loses its area", name(owner)),
             SpaceStep::Show => format!("the client sees {}", held(after.sees)),
-            SpaceStep::Move(owner) => format!("the client's entity goes to {}", name(owner)),
+            SpaceStep::Move(owner) => format!("the client's entity moves to {}", name(owner)),
         }
     }
 

@@ -180,27 +180,24 @@ impl Model for TeleportModel {
             let count = |state: &TeleportState| state.memory[owner].real.map(|being| being.told);
             let before = count(state).or(state.memory[owner].departing.map(|being| being.told));
             if count(after) > Some(before.unwrap_or_default()) {
-                "behaviour is told"
+                "behaviour is notified"
             } else {
-                "behaviour is told nothing"
+                "behaviour is not notified"
             }
         };
         match step {
-            TeleportStep::Wish if after.memory[X].soft.asked => "behaviour wishes the entity to be in Y's space".into(),
-            TeleportStep::Wish => "behaviour wishes the entity to be in Y's space, and X hands it over".into(),
+            TeleportStep::Wish if after.memory[X].soft.asked => "behaviour requests a teleport to Y's space".into(),
+            TeleportStep::Wish => "behaviour requests a teleport to Y's space, and X hands it over".into(),
             TeleportStep::Leave => "X hands the entity over".into(),
-            TeleportStep::Take => format!("Y gets the call and takes the entity; {}", told(Y)),
-            TeleportStep::Refuse => "Y gets the call, and refuses".into(),
+            TeleportStep::Take => format!("Y receives the call and takes the entity; {}", told(Y)),
+            TeleportStep::Refuse => "Y receives the call, and refuses".into(),
             TeleportStep::Hear if after.memory[X].real.is_some() => {
-                format!(
-                    "X hears that it was refused: the entity is real there again; {}",
-                    told(X)
-                )
+                format!("X receives the refusal: the entity is real there again; {}", told(X))
             }
-            TeleportStep::Hear => "X hears that the entity has arrived".into(),
-            TeleportStep::Tell(owner) => format!("{} tells behaviour what came of it", name(owner)),
-            TeleportStep::Log(owner) => format!("{}'s log has everything", name(owner)),
-            TeleportStep::Crash(owner) => format!("{} crashes; its successor goes on from the log", name(owner)),
+            TeleportStep::Hear => "X receives the arrival of the entity".into(),
+            TeleportStep::Tell(owner) => format!("{} notifies behaviour of the outcome", name(owner)),
+            TeleportStep::Log(owner) => format!("{}'s log stores all its events", name(owner)),
+            TeleportStep::Crash(owner) => format!("{} crashes; its successor continues from the log", name(owner)),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The model of views of accounts: what is seen is what the ledger said, and in the end the newest of it.
+//! The model of account views: a client sees values that the ledger had, and in the end the newest one.
 
 use annals_model::account::{AccountBounds, AccountModel};
 use annals_model::exhibit::assert_exhausted;

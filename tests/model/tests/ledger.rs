@@ -7,7 +7,7 @@ use annals_model::ledger::{LedgerBounds, LedgerModel};
 use annals_model::rule::Rules;
 
 #[test]
-fn two_dbs_fold_transfers_that_are_asked_for_twice() {
+fn two_dbs_fold_transfers_that_are_requested_twice() {
     let faults = Faults {
         crashes: 2,
         unknowns: 1,
@@ -19,5 +19,5 @@ fn two_dbs_fold_transfers_that_are_asked_for_twice() {
         rules: Rules::ALL,
         bounds,
     });
-    assert_exhausted("two_dbs_fold_transfers_that_are_asked_for_twice", &found);
+    assert_exhausted("two_dbs_fold_transfers_that_are_requested_twice", &found);
 }

@@ -7,7 +7,7 @@ use annals_model::migration::{MigrationBounds, MigrationModel};
 use annals_model::rule::Rules;
 
 #[test]
-fn a_realm_is_migrated_while_its_owner_is_taken_twice() {
+fn a_realm_is_migrated_while_its_owner_is_taken_over_twice() {
     let faults = Faults {
         crashes: 1,
         tails: 1,
@@ -19,5 +19,5 @@ fn a_realm_is_migrated_while_its_owner_is_taken_twice() {
         rules: Rules::ALL,
         bounds,
     });
-    assert_exhausted("a_realm_is_migrated_while_its_owner_is_taken_twice", &found);
+    assert_exhausted("a_realm_is_migrated_while_its_owner_is_taken_over_twice", &found);
 }

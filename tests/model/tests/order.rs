@@ -22,7 +22,7 @@ fn every_prefix_is_a_cut_while_nothing_is_lost() {
 }
 
 #[test]
-fn what_was_lost_is_archived_in_the_end() {
+fn lost_batches_are_archived_in_the_end() {
     let faults = Faults {
         tails: 1,
         holes: 1,
@@ -38,12 +38,12 @@ fn what_was_lost_is_archived_in_the_end() {
         rules: Rules::ALL,
         bounds,
     });
-    assert_exhausted("what_was_lost_is_archived_in_the_end", &found);
+    assert_exhausted("lost_batches_are_archived_in_the_end", &found);
 }
 
 /// Why F5 promises no cut behind a loss.
 #[test]
-fn a_prefix_is_no_cut_when_a_batch_was_put_back() {
+fn a_prefix_is_no_cut_when_a_batch_was_appended_again() {
     let found = cut_broken_by_a_loss();
     let Verdict::Broken(schedule) = &found.verdict else {
         panic!("{found:#?}")

@@ -1,4 +1,4 @@
-//! The model of a space's data: nothing gets older, the last word stays, and in the end everybody has it.
+//! The model of space data: no copy gets older, the last write wins, and in the end every owner has it.
 
 use annals_model::exhibit::assert_exhausted;
 use annals_model::explorer::search_with_progress;

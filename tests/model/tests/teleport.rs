@@ -1,4 +1,4 @@
-//! The model of teleports: the entity is where its owner is responsible, and behaviour hears what came of its wishes.
+//! The model of teleports: real entities are in spaces of their owner, and behaviour receives each outcome.
 
 use annals_model::exhibit::assert_exhausted;
 use annals_model::explorer::search_with_progress;
@@ -7,7 +7,7 @@ use annals_model::rule::Rules;
 use annals_model::teleport::{TeleportBounds, TeleportModel};
 
 #[test]
-fn an_entity_is_put_elsewhere_and_refused() {
+fn an_entity_is_teleported_and_refused() {
     let faults = Faults {
         crashes: 2,
         ..Faults::NONE
@@ -22,5 +22,5 @@ fn an_entity_is_put_elsewhere_and_refused() {
         rules: Rules::ALL,
         bounds,
     });
-    assert_exhausted("an_entity_is_put_elsewhere_and_refused", &found);
+    assert_exhausted("an_entity_is_teleported_and_refused", &found);
 }

@@ -163,7 +163,6 @@ const COMPUTES: &[&str] = &[
     "ed25519-dalek",
     "encoding_rs",
     "humantime",
-    "miette",
     "prost",
     "quick-xml",
     "serde_json",

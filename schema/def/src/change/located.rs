@@ -29,7 +29,7 @@ pub struct Located {
 
 /// Why a change does not fit a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the change was made to a value of another shape")]
+#[error("the change was made to a value with another structure")]
 pub struct OtherShape;
 
 impl Located {

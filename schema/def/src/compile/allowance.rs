@@ -41,8 +41,8 @@ pub(super) fn report_refused(dialect: Dialect, findings: &mut Findings) {
         .allowances()
         .filter(|one| is_refused(one, dialect))
         .map(|one| {
-            let message = format!("`{}` is an error, which cannot be allowed", one.rule);
-            Finding::new(Rule::Allowance, one.at, message).help("put it right: there is no schema until then")
+            let message = format!("`{}` is an error, and errors cannot be allowed", one.rule);
+            Finding::new(Rule::Allowance, one.at, message).help("fix the error: there is no schema until then")
         })
         .collect();
     findings.extend(refused);
@@ -54,8 +54,8 @@ pub(super) fn report_unused(dialect: Dialect, findings: &mut Findings) {
         .allowances()
         .filter(|one| !one.is_used && !is_refused(one, dialect))
         .map(|one| {
-            let message = format!("`{}` is not broken here", one.rule);
-            Finding::new(Rule::UnusedAllowance, one.at, message).help("remove the code")
+            let message = format!("`{}` is not violated here", one.rule);
+            Finding::new(Rule::UnusedAllowance, one.at, message).help("remove the code from the allowance")
         })
         .collect();
     findings.extend(unused);
@@ -88,17 +88,17 @@ impl ReadAllowances {
         };
         let Some(words) = codes_of(comment.text) else {
             let code = misspelt(comment.text).unwrap_or("D…").to_ascii_uppercase();
-            let message = "the comment begins otherwise than an allowance, so it allows nothing".to_owned();
+            let message = "the comment does not begin as an allowance does, so it allows nothing".to_owned();
             return refuse(
                 message,
-                &format!("write `allow {code}: ` and why the rule may be broken here"),
+                &format!("write `allow {code}: ` and the reason for the exception"),
             );
         };
         let (codes, reason) = words.split_once(':').unwrap_or((words, ""));
         if reason.trim().is_empty() {
             refuse(
                 "the allowance gives no reason, so it allows nothing".to_owned(),
-                "write a colon behind the code, and why the rule may be broken here",
+                "after the code, write a colon and the reason for the exception",
             );
             return;
         }
@@ -108,7 +108,10 @@ impl ReadAllowances {
             let shown: String = code.chars().take(MAX_SHOWN).collect();
             let allowances = self.files.entry(document.file()).or_default();
             match Rule::with_code(code) {
-                None => refuse(format!("there is no rule `{shown}`"), "`annals defs explain` lists all"),
+                None => refuse(
+                    format!("there is no rule `{shown}`"),
+                    "`annals defs explain` lists all rules",
+                ),
                 Some(_) if allowances.len() == MAX_ALLOWANCES => refuse(
                     format!("there are more than {MAX_ALLOWANCES} allowances in this file"),
                     "allow the rule once, above the root element",

@@ -200,9 +200,9 @@ impl<'l, 's> Compiler<'l, 's> {
             return (lineage, members);
         }
         self.budget = 0;
-        let message = "all types together have too many members from here on";
+        let message = "from here on, all types together have too many members";
         let finding = Finding::new(Rule::TypeTooLarge, definition.span, message)
-            .help("inherit less, or leave out the sizes of sequences");
+            .help("inherit less, or omit the sizes of sequences");
         self.report(finding);
         none
     }
@@ -214,7 +214,7 @@ impl<'l, 's> Compiler<'l, 's> {
             match levels.iter().position(|known| known.label == level.label) {
                 Some(at) => levels[at] = level.clone(),
                 None if levels.len() == MAX_LEVELS => {
-                    let message = format!("`{}` is one level of detail more than {MAX_LEVELS}", level.label);
+                    let message = format!("`{}` exceeds the maximum of {MAX_LEVELS} levels of detail", level.label);
                     let finding = Finding::new(Rule::LevelCount, *span, message).help("merge two levels");
                     self.report(finding);
                 }
@@ -232,7 +232,10 @@ impl<'l, 's> Compiler<'l, 's> {
         }
         let is_band = self.reading.dialect == Dialect::KBEngine && BANDS.contains(&label.name);
         if is_band && levels.is_empty() {
-            let message = format!("the level `{}` has no distance, so changes are sent at any", label.name);
+            let message = format!(
+                "the level `{}` has no distance, so changes are sent at any distance",
+                label.name
+            );
             let finding = Finding::new(Rule::LevelWithoutEffect, label.span, message)
                 .help("declare `<DetailLevels>` in the entity, or remove the `<DetailLevel>`");
             self.report(finding);
@@ -326,7 +329,7 @@ impl<'l, 's> Compiler<'l, 's> {
         ];
         for (has_part, part, member) in missing {
             if let (false, Some((name, span))) = (has_part, member) {
-                let message = format!("`{}` has no {part} part, but `{name}` belongs there", listed.name);
+                let message = format!("`{}` has no {part} part, but `{name}` belongs to it", listed.name);
                 let finding = Finding::new(Rule::PartMismatch, span, message)
                     .help(format!("remove the member, or give the type a {part} part"))
                     .related(listed.span, "the type");
@@ -342,11 +345,11 @@ impl<'l, 's> Compiler<'l, 's> {
         };
         for (second, span) in identifiers {
             let message = format!(
-                "`{}` is an identifier, and `{}` is one already",
+                "`{}` is an identifier, but `{}` already is one",
                 second.name, first.name
             );
             let finding = Finding::new(Rule::SecondIdentifier, span, message)
-                .help("make it a unique index: `<Indexed> true <Unique> true </Unique> </Indexed>`")
+                .help("use a unique index instead: `<Indexed> true <Unique> true </Unique> </Indexed>`")
                 .related(first_span, "the first one");
             self.report(finding);
         }

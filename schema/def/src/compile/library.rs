@@ -61,7 +61,7 @@ impl<'s> Documents<'s> {
     pub(super) fn parse(tree: &Tree, sources: &'s Sources<'s>, findings: &mut Findings) -> Option<Self> {
         let Some(root) = root_of(tree) else {
             let finding = Finding::in_path(Rule::NoDefinitions, "", "there are no entity definitions here")
-                .help("name the folder that holds `entities.xml` and `entity_defs/`, or the one above it");
+                .help("name the folder that contains `entities.xml` and `entity_defs/`, or its parent");
             // The content of an unreadable folder is unknown.
             if !tree.unread().iter().any(|(path, _)| path.is_empty()) {
                 findings.push(finding);
@@ -175,9 +175,9 @@ impl<'s> Library<'s> {
             self.objects = reading.name_list(list);
         }
         if let Some(list) = documents.section(COMPONENT_LIST) {
-            let message = "BigWorld does not read this list; what it names is checked and in no entity type for that";
+            let message = "BigWorld does not read this list: its components are checked, but added to no entity type";
             let finding = Finding::new(Rule::ExtraFile, list.name_span(), message)
-                .help("name a component in the `<Components>` of an entity that is to have it");
+                .help("name each component in the `<Components>` of the entities that should have it");
             reading.report(finding);
             let listed = reading.name_list(list).entities;
             self.listed_components = listed.into_iter().map(|listed| listed.name).collect();
@@ -209,7 +209,7 @@ impl<'s> Library<'s> {
                 client: None,
             })
             .collect();
-        let message = "there is no `entities.xml`; all definitions are taken, in the order of their names";
+        let message = "there is no `entities.xml`; all definitions are used, in the order of their names";
         let finding = Finding::in_path(Rule::NoEntityList, "", message)
             .help("add `entities.xml`: a root element with an empty element for each type");
         reading.report(finding);
@@ -313,12 +313,12 @@ fn read_alias_files<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>)
     let roots: Vec<Section<'s>> = read.iter().filter_map(|path| documents.section(path)).collect();
     read_aliases(reading, &roots);
     for root in roots.iter().skip(1) {
-        let message = format!("these aliases are read too, behind those of `{path}`; BigWorld itself does not");
+        let message = format!("these aliases are read after those of `{path}`; BigWorld does not read them");
         let finding = Finding::new(Rule::ExtraFile, root.name_span(), message).help(format!("move them to `{path}`"));
         reading.report(finding);
     }
     if let Some(root) = present.next().and_then(|path| documents.section(path)) {
-        let message = format!("this file is not read beside `{}`", paths[0]);
+        let message = format!("this file is not read, because `{}` exists", paths[0]);
         let finding = Finding::new(Rule::NotUsed, root.name_span(), message).help("move its aliases there");
         reading.report(finding);
     }
@@ -335,7 +335,7 @@ fn other_files_mean_nothing(reading: &mut Reading<'_>, documents: &Documents<'_>
         }
         if let Some(root) = document.root() {
             let finding = Finding::new(Rule::NotUsed, root.name_span(), "nothing reads a file of this name")
-                .help("definitions end in `.def`, aliases stand in `alias.xml` or `types.xml`");
+                .help("definitions end in `.def`, aliases are in `alias.xml` or `types.xml`");
             reading.report(finding);
         }
     }

@@ -140,14 +140,15 @@ impl<'l> Lineage<'l> {
         if let Some(at) = self.path.iter().position(|open| *open == key) {
             let names: Vec<&str> = self.path[at..].iter().map(|(_, name)| *name).collect();
             let message = format!("`{0}` inherits from itself: {1} → {0}", key.1, names.join(" → "));
-            findings.push(Finding::new(Rule::Cycle, named.span, message).help("remove one of these steps"));
+            findings.push(Finding::new(Rule::Cycle, named.span, message).help("remove one of these references"));
         } else if self.path.len() >= MAX_CHAIN || self.steps.len() >= MAX_STEPS {
-            let message = format!("more than {MAX_CHAIN} definitions in a row, or {MAX_STEPS} in all, are inherited");
+            let message =
+                format!("the inheritance chain has more than {MAX_CHAIN} definitions, or more than {MAX_STEPS} in all");
             findings.push(Finding::new(Rule::Cycle, named.span, message).help("merge some of them"));
         } else if self.done.contains(&key) {
-            let message = format!("`{}` is already there by another way", key.1);
-            let finding = Finding::new(Rule::RepeatedInterface, named.span, message)
-                .help("remove it here, or where it comes from otherwise");
+            let message = format!("`{}` is already inherited in another way", key.1);
+            let finding =
+                Finding::new(Rule::RepeatedInterface, named.span, message).help("remove it here or at the other place");
             findings.push(finding);
         } else {
             self.follow(definition, findings);
@@ -157,9 +158,9 @@ impl<'l> Lineage<'l> {
     fn components(&mut self, definition: &'l Definition<'l>, findings: &mut Findings) {
         for used in &definition.components {
             if self.is_component {
-                let message = "a component has no components of its own";
+                let message = "a component cannot have components";
                 let finding = Finding::new(Rule::MissingComponent, used.name.span, message)
-                    .help("let the entity have both components");
+                    .help("add both components to the entity");
                 findings.push(finding);
                 continue;
             }

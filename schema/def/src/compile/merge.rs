@@ -116,7 +116,7 @@ impl<'l> Members<'l> {
                 Step::Own(definition) => members.add(definition, None, dialect, findings),
                 Step::Component(used, definitions) => {
                     if let Some(first) = components.insert(used.name.name, used.name.span) {
-                        let message = format!("a second component `{}`", used.name.name);
+                        let message = format!("the component name `{}` is used twice", used.name.name);
                         let finding = Finding::new(Rule::RepeatedComponent, used.name.span, message)
                             .help("give each its own name")
                             .related(first, "the first one");
@@ -211,10 +211,10 @@ impl<'l> Members<'l> {
             (Ok(at), Dialect::KBEngine) => {
                 let first = self.properties.spans[at];
                 if first != declared.span {
-                    let message = format!("`{name}` is declared by a descendant too, whose declaration counts");
+                    let message = format!("`{name}` is also declared by a descendant, whose declaration takes effect");
                     let finding = Finding::new(Rule::RepeatedProperty, declared.span, message)
-                        .help("KBEngine refuses this: rename one of the two")
-                        .related(first, "this one counts");
+                        .help("KBEngine rejects this: rename one of the two")
+                        .related(first, "this one takes effect");
                     findings.push(finding);
                 }
                 None
@@ -308,11 +308,11 @@ fn declared_again(name: &str, again: &DeclaredMethod<'_>, (first, span): (&Metho
     let finding = |message: String| Finding::new(Rule::RepeatedMethod, again.span, message);
     let finding = match is_identical {
         true => finding(format!(
-            "the method `{name}` is declared twice in the same way; the first one counts"
+            "the method `{name}` is declared twice identically; the first declaration takes effect"
         ))
         .severity(Severity::Warning)
-        .help("remove one of the two: BigWorld 14.4 and KBEngine refuse this"),
-        false => finding(format!("the method `{name}` is declared twice, and differs"))
+        .help("remove one of the two: BigWorld 14.4 and KBEngine reject this"),
+        false => finding(format!("the method `{name}` is declared twice, with differences"))
             .help("remove one of the two; only properties can be redefined"),
     };
     finding.related(span, "declared here first")
@@ -338,14 +338,14 @@ fn component_methods_agree(lineage: &Lineage<'_>, findings: &mut Findings) {
             };
             let (what, help) = match (&first.method, &declared.method) {
                 _ if !is_component || first.span == declared.span => continue,
-                _ if !first_is_component => ("the entity has a method of this name itself", "rename one of the two"),
+                _ if !first_is_component => ("the entity itself has a method of this name", "rename one of the two"),
                 (Some(a), Some(b))
                     if a.exposed == b.exposed && first.args == declared.args && first.returns == declared.returns =>
                 {
                     continue;
                 }
                 (Some(_), Some(_)) => (
-                    "another component has a method of this name that differs",
+                    "another component has a different method of this name",
                     "rename one of the two, or give both the same arguments and exposure",
                 ),
                 _ => continue,

@@ -161,8 +161,8 @@ impl Finding {
         if self.severity != Severity::Error {
             return self;
         }
-        let help = self.help.as_deref().unwrap_or("put it right");
-        let help = format!("{help}; no listed type uses it, so the world compiles without");
+        let help = self.help.as_deref().unwrap_or("fix it");
+        let help = format!("{help}; no listed type uses it, so the world compiles anyway");
         self.severity(Severity::Warning).help(help)
     }
 

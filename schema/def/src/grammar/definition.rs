@@ -33,12 +33,12 @@ pub static DEFINITION: Content = Content::tags(&[
     Tag::once(
         "Volatile",
         &VOLATILE,
-        "What is sent at every opportunity instead of as a change. Replaces the inherited section whole.",
+        "Position and direction, sent whenever they are due, not as changes. Replaces the whole inherited section.",
     ),
     Tag::once(
         "LoDLevels",
         &LOD_LEVELS,
-        "Levels of detail: how far away which properties are sent.",
+        "Levels of detail: the distances up to which properties are sent.",
     )
     .home(BIGWORLD),
     Tag::once("LODLevels", &LOD_LEVELS, "Another spelling of `LoDLevels`.").home(Home::Mostly(Dialect::BigWorld)),
@@ -51,12 +51,12 @@ pub static DEFINITION: Content = Content::tags(&[
     Tag::once(
         "Persistent",
         &BOOLEAN,
-        "Whether entities of this type can be stored; true unless said otherwise.",
+        "Whether entities of this type can be stored; true by default.",
     ),
     Tag::once(
         "ClientName",
         &ENTITY_NAME,
-        "The listed entity type as which clients see this one.",
+        "The listed entity type that clients see instead of this one.",
     )
     .home(BIGWORLD),
     Tag::once(
@@ -83,14 +83,19 @@ pub static DEFINITION: Content = Content::tags(&[
         "Metres around the entity within which it attracts areas of interest.",
     )
     .home(BIGWORLD),
-    Tag::once("IsManualAoI", &BOOLEAN, "Clients see it only where behaviour says so.").home(BIGWORLD),
+    Tag::once(
+        "IsManualAoI",
+        &BOOLEAN,
+        "Clients see it only when behaviour adds it to their view.",
+    )
+    .home(BIGWORLD),
     Tag::once("IsManualAOI", &BOOLEAN, "Another spelling of `IsManualAoI`.").home(BIGWORLD),
     Tag::once("Distribution", &DISTRIBUTION, "The parts that the entity type has.").home(BIGWORLD),
     Tag::unused("ExplicitDatabaseID", "Ids are chosen by the store."),
-    Tag::unused("NetworkCompression", "What is compressed is decided by the transport."),
+    Tag::unused("NetworkCompression", "The transport decides about compression."),
     Tag::unused(
         "ofEntity",
-        "Of a shipped game: the entity types that have the component; here their `<Components>` say so.",
+        "Of a shipped game: the entity types that have the component; here their `<Components>` name it.",
     ),
     Tag::unused(
         "ofBWComponent",
@@ -118,7 +123,11 @@ pub static OBJECT: Content = Content::tags(&[
     Tag::once("Properties", &OBJECT_PROPERTIES, "The properties, each by its name."),
 ]);
 
-const PARENT: Tag = Tag::once("Parent", &PARENT_NAME, "The definition that this one inherits whole.");
+const PARENT: Tag = Tag::once(
+    "Parent",
+    &PARENT_NAME,
+    "The definition from which this one inherits everything.",
+);
 const IMPLEMENTS: Tag = Tag::once(
     "Implements",
     &IMPLEMENTED,
@@ -162,7 +171,7 @@ static KBENGINE_COMPONENTS: Content = Content::named("component", &COMPONENT_TYP
 pub static COMPONENT_ALIAS: Content = Content::tags(&[Tag::once(
     "name",
     &FREE,
-    "What the entity calls the component, if not by the name of its definition.",
+    "The name of the component in the entity; by default that of its definition.",
 )]);
 
 /// A component in KBEngine's form: the tag is what the entity calls it.
@@ -182,23 +191,23 @@ pub(crate) static VOLATILE: Content = Content::tags(&[
     Tag::once(
         "position",
         REACH,
-        "Where the entity is: empty for always, or within so many metres.",
+        "The position of the entity: empty to send it at any distance, or a maximum distance in metres.",
     ),
     Tag::once(
         "yaw",
         REACH,
-        "Where it heads: empty for always, or within so many metres.",
+        "The heading: empty to send it at any distance, or a maximum distance in metres.",
     ),
     Tag::once(
         "pitch",
         REACH,
-        "Where it looks up or down; reaches no further than `yaw`.",
+        "The inclination up or down; sent no further than `yaw`.",
     ),
-    Tag::once("roll", REACH, "How it is tilted; reaches no further than `pitch`."),
+    Tag::once("roll", REACH, "The tilt; sent no further than `pitch`."),
     Tag::once(
         "optimized",
         &Content::text(Text::BooleanOrNothing),
-        "The height may be left out while the entity stands on the ground.",
+        "Whether the height may be omitted while the entity is on the ground.",
     ),
 ]);
 
@@ -213,11 +222,16 @@ pub(crate) static LOD_LEVELS: Content = Content::tags(&[Tag::many(
 pub(crate) static DETAIL_LEVEL: Content = Content {
     text: Text::Distance,
     ..Content::tags(&[
-        Tag::once("label", &FREE, "What properties call the level in their `DetailLevel`.").needed(),
+        Tag::once(
+            "label",
+            &FREE,
+            "The name by which properties refer to the level in their `DetailLevel`.",
+        )
+        .needed(),
         Tag::once(
             "hyst",
             &DISTANCE,
-            "Metres further out at which an observer leaves the level; 10 if not given.",
+            "Metres further out at which an observer leaves the level; 10 by default.",
         ),
     ])
 };
@@ -244,7 +258,7 @@ pub(crate) static DETAIL_LEVELS: Content = Content::tags(&[
 
 /// A level of detail in KBEngine's form.
 pub(crate) static DETAIL_BAND: Content = Content::tags(&[
-    Tag::once("radius", &DISTANCE, "How many metres wide the level is.").needed(),
+    Tag::once("radius", &DISTANCE, "The width of the level, metres.").needed(),
     Tag::once(
         "hyst",
         &DISTANCE,

@@ -203,12 +203,12 @@ pub static LEDGER: Content = Content::tags(&[
     Tag::once(
         "Kinds",
         &KIND_NAMES,
-        "What kinds of assets are called: each name with the number of its kind.",
+        "Names of kinds of assets, each with the number of its kind.",
     ),
     Tag::once(
         "Slots",
         &SLOT_NAMES,
-        "What the slots of accounts are called: each name with the number of its slot; 0 is the inventory.",
+        "Names of slots of accounts, each with the number of its slot; 0 is the inventory.",
     ),
 ]);
 

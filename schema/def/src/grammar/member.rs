@@ -9,32 +9,32 @@ use super::{
 /// A property.
 pub static PROPERTY: Content = Content::tags(&[
     TYPE_TAG,
-    Tag::once("Flags", &FLAGS, "Who has a copy of the property.").needed(),
+    Tag::once("Flags", &FLAGS, "The parts and clients that have the property.").needed(),
     DEFAULT,
     Tag::once(
         "Account",
         &ACCOUNT,
-        "It is a view of what the ledger says that the entity holds, and has no value of its own.",
+        "A view of the holdings of the entity in the ledger; the property has no value of its own.",
     ),
     Tag::once(
         "Personal",
         &BOOLEAN,
-        "It is about a person: sealed wherever it is kept, and gone when the person is forgotten.",
+        "Personal data: sealed wherever it is kept, and unreadable once the person is forgotten.",
     ),
     PERSISTENT,
     EDITABLE,
     Tag::once(
         "DetailLevel",
         &LEVEL,
-        "The level of detail within which other clients are told of changes.",
+        "The level of detail within which changes are sent to other clients.",
     ),
     Tag::once(
         "Identifier",
         &BOOLEAN,
-        "Entities are loaded by this name: at most one of a type, persistent, with a unique index.",
+        "The name by which entities are loaded: at most one per type, persistent, with a unique index.",
     ),
-    Tag::once("Indexed", &INDEXED, "The store finds entities by it.").home(BIGWORLD),
-    Tag::once("Index", &INDEX, "The store finds entities by it.").home(KBENGINE),
+    Tag::once("Indexed", &INDEXED, "The store can look entities up by this value.").home(BIGWORLD),
+    Tag::once("Index", &INDEX, "The store can look entities up by this value.").home(KBENGINE),
     DATABASE_LENGTH_TAG,
     LATEST_ONLY,
     RELIABLE,
@@ -54,9 +54,9 @@ pub static OBJECT_PROPERTY: Content = Content::tags(&[
     PERSISTENT,
     EDITABLE,
     DATABASE_LENGTH_TAG,
-    Tag::unused("Flags", "The domain of the object says who has it."),
-    Tag::unused("Account", "User data objects hold nothing."),
-    Tag::unused("Personal", "User data objects are nobody's."),
+    Tag::unused("Flags", "The domain of the object decides where the property is."),
+    Tag::unused("Account", "User data objects have no holdings."),
+    Tag::unused("Personal", "User data objects hold no personal data."),
     Tag::unused("DetailLevel", UNCHANGED),
     Tag::unused("SendLatestOnly", UNCHANGED),
     Tag::unused("IsReliable", UNCHANGED),
@@ -78,7 +78,7 @@ pub static FIELD: Content = Content::tags(&[
     Tag::once(
         "Persistent",
         &BOOLEAN,
-        "Whether it is stored with the property; true unless said otherwise.",
+        "Whether the field is stored with the property; true by default.",
     ),
     DATABASE_LENGTH_TAG,
     WIDGET,
@@ -155,37 +155,37 @@ pub static SERVICE_METHOD: Content = Content::tags(&[
 /// The tag of a positional argument.
 pub(crate) const ARG: &str = "Arg";
 
-const TYPE_TAG: Tag = Tag::once("Type", &TYPE, "What it holds: a type of the language, or an alias.").needed();
+const TYPE_TAG: Tag = Tag::once("Type", &TYPE, "The type: a type of the language, or an alias.").needed();
 const DATABASE_LENGTH_TAG: Tag = Tag::once(
     "DatabaseLength",
     &DATABASE_LENGTH,
-    "Characters or bytes that a database makes room for.",
+    "Characters or bytes for which a database reserves space.",
 );
-const DEFAULT: Tag = Tag::once("Default", &VALUE, "What it holds at first.");
+const DEFAULT: Tag = Tag::once("Default", &VALUE, "The initial value.");
 const PERSISTENT: Tag = Tag::once(
     "Persistent",
     &BOOLEAN,
-    "Whether it is stored; false unless said otherwise.",
+    "Whether the property is stored; false by default.",
 );
-const EDITABLE: Tag = Tag::once("Editable", &BOOLEAN, "Whether world editors offer it.");
+const EDITABLE: Tag = Tag::once("Editable", &BOOLEAN, "Whether world editors can edit the property.");
 const REPLAY: Tag = Tag::unused("ExposedForReplay", "Everything is recorded.");
 const LATEST_ONLY: Tag = Tag::once(
     "SendLatestOnly",
     &BOOLEAN,
-    "Of what an observer has not been sent yet only the newest is kept.",
+    "Only the newest of the changes not yet sent to an observer is kept.",
 );
 const RELIABLE: Tag = Tag::once(
     "IsReliable",
     &BOOLEAN,
-    "Whether it is sent again when lost; true unless said otherwise.",
+    "Whether a lost change or call is sent again; true by default.",
 );
 const DETAIL_DISTANCE: Tag = Tag::once(
     "DetailDistance",
     &DISTANCE,
-    "Clients further away than so many metres are not told.",
+    "Maximum distance of clients to which it is sent, metres.",
 );
-const UTYPE: Tag = Tag::once("Utype", &PROTOCOL_ID, "An id of 16 bits for a foreign protocol.");
-const WIDGET: Tag = Tag::unused("Widget", "How a world editor shows it.");
+const UTYPE: Tag = Tag::once("Utype", &PROTOCOL_ID, "A 16-bit id for a foreign protocol.");
+const WIDGET: Tag = Tag::unused("Widget", "The control that a world editor shows.");
 const REPLAY_LEVEL: Tag = Tag::unused("ReplayExposureLevel", "Everything is recorded.");
 const IS_BUFFERED: Tag = Tag::unused("isBuffered", "Of a shipped game: sent together with others.");
 const ONLY_LAST: Tag = Tag::unused(
@@ -194,21 +194,21 @@ const ONLY_LAST: Tag = Tag::unused(
 );
 const SHOULD_BACKUP: Tag = Tag::unused(
     "shouldBackup",
-    "Of a shipped game: it is in backups; here all is in the log.",
+    "Of a shipped game: whether it is in backups; here everything is in the log.",
 );
 const HEADER_SIZE: Tag = Tag::once(
     HEADER_SIZE_NAME,
     &LENGTH_HEADER,
-    "Orders client numbers: of what varies in size, a smaller header comes first. Lengths take one byte, or four, all the \
-     same.",
+    "Orders client numbers: among members of variable size, a smaller header comes first. A length takes one byte, or \
+     four, in any case.",
 );
-const NO_HEADER_SIZE: Tag = Tag::unused(HEADER_SIZE_NAME, "Only what clients are sent is ordered by it.");
+const NO_HEADER_SIZE: Tag = Tag::unused(HEADER_SIZE_NAME, "It orders only members that are sent to clients.");
 const HEADER_SIZE_NAME: &str = "VariableLengthHeaderSize";
-const ARGS: Tag = Tag::once("Args", &ARGUMENTS, "What the method takes: a type for each name.");
+const ARGS: Tag = Tag::once("Args", &ARGUMENTS, "The arguments of the method: a type for each name.");
 const RETURNS: Tag = Tag::once(
     "ReturnValues",
     &RETURNED,
-    "What the method answers: a type for each name.",
+    "The return values of the method: a type for each name.",
 );
 const POSITIONAL: Tag = Tag::many(ARG, &TYPE, "The type of an argument that has only a position.");
 
@@ -223,12 +223,8 @@ pub(crate) const HEADER_SIZES: (u32, u32) = (1, 4);
 
 /// The ledger account that a property shows.
 pub(crate) static ACCOUNT: Content = Content::tags(&[
-    Tag::once(
-        "Slot",
-        &SLOT,
-        "Which slot of what the entity holds; 0, the inventory, unless said otherwise.",
-    ),
-    Tag::once("Kind", &KIND, "Which kind of asset; without it, all of them."),
+    Tag::once("Slot", &SLOT, "The slot of the holdings; by default 0, the inventory."),
+    Tag::once("Kind", &KIND, "The kind of asset; all kinds if absent."),
 ]);
 pub(super) static SLOT: Content = Content::text(Text::Integer(0, u16::MAX as u32));
 pub(super) static KIND: Content = Content::text(Text::Integer(0, u32::MAX));

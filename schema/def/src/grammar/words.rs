@@ -205,12 +205,12 @@ pub static TYPES: &[TypeWord] = &[
         "USER_TYPE",
         Meaning::User,
         BIGWORLD,
-        "A value that code of the game reads and writes.",
+        "A value that the code of the game encodes and decodes.",
     ),
 ];
 
-const DEFAULT: Tag = Tag::once("Default", &VALUE, "What members of the type hold at first.");
-const WIDGET: Tag = Tag::unused("Widget", "How a world editor shows it.");
+const DEFAULT: Tag = Tag::once("Default", &VALUE, "The initial value of members of the type.");
+const WIDGET: Tag = Tag::unused("Widget", "The control that a world editor shows.");
 const IMPLEMENTED_BY: &str = "implementedBy";
 
 /// A type without tags.
@@ -224,15 +224,11 @@ pub static SEQUENCE: Content = Content {
     text: Text::Type,
     ..Content::tags(&[
         Tag::once("of", &TYPE, "The type of its elements.").needed(),
-        Tag::once(
-            "size",
-            &SIZE,
-            "How many elements it always has, if it always has as many.",
-        ),
+        Tag::once("size", &SIZE, "The number of elements, if it is fixed."),
         Tag::once(
             "persistAsBlob",
             &BOOLEAN,
-            "It is stored in one piece instead of as rows.",
+            "Whether it is stored in one piece instead of as rows.",
         )
         .home(BIGWORLD),
         DEFAULT,
@@ -251,7 +247,12 @@ pub static DICT: Content = Content {
         )
         .home(BIGWORLD),
         Tag::once("Properties", &FIELDS, "The fields, each by its name."),
-        Tag::once("AllowNone", &BOOLEAN, "The value can be None, and is at first.").home(BIGWORLD),
+        Tag::once(
+            "AllowNone",
+            &BOOLEAN,
+            "Whether the value can be None; it is then None initially.",
+        )
+        .home(BIGWORLD),
         Tag::once(
             IMPLEMENTED_BY,
             &FREE,
@@ -259,7 +260,7 @@ pub static DICT: Content = Content {
         ),
         DEFAULT,
         WIDGET,
-        Tag::unused("TypeName", "The name of the alias says it."),
+        Tag::unused("TypeName", "The name of the alias has the same meaning."),
     ])
 };
 
@@ -320,17 +321,17 @@ impl FlagWord {
     #[must_use]
     pub fn says(&self) -> &'static str {
         match self.distribution {
-            Distribution::Base => "The base has it.",
-            Distribution::BaseAndClient => "The base and the own client have it.",
-            Distribution::CellPrivate => "The cell where the entity is real has it.",
-            Distribution::CellPublic => "The cell and its ghosts have it.",
-            Distribution::CellPublicAndOwn => "The cell, its ghosts and the own client have it.",
+            Distribution::Base => "It is on the base.",
+            Distribution::BaseAndClient => "It is on the base and the own client.",
+            Distribution::CellPrivate => "It is on the cell where the entity is real.",
+            Distribution::CellPublic => "It is on the cell and its ghosts.",
+            Distribution::CellPublicAndOwn => "It is on the cell, its ghosts and the own client.",
             Distribution::OtherClients => {
-                "The cell, its ghosts and every client that sees the entity but its own have it."
+                "It is on the cell, its ghosts and every client that sees the entity except its own."
             }
-            Distribution::OwnClient => "The cell and the own client have it.",
-            Distribution::AllClients => "The cell, its ghosts and every client that sees the entity have it.",
-            Distribution::EditorOnly => "World editors have it; nothing at run time.",
+            Distribution::OwnClient => "It is on the cell and the own client.",
+            Distribution::AllClients => "It is on the cell, its ghosts and every client that sees the entity.",
+            Distribution::EditorOnly => "It exists in world editors only, not at run time.",
         }
     }
 }
@@ -349,7 +350,7 @@ pub const BOOLEANS: &[Word] = &[
 
 const OWN_CLIENT: Word = Word {
     name: "OWN_CLIENT",
-    says: "The client whose entity it is may call it.",
+    says: "The entity's own client may call it.",
 };
 
 /// Who may call a base method; an empty text means the same.

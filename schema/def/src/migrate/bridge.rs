@@ -235,7 +235,7 @@ impl fmt::Display for TypeChange {
             Self::SizeGiven { to } => write!(f, "size {to} given"),
             Self::SizeGrown { from, to } => write!(f, "size {from} raised to {to}"),
             Self::SizeCut { from, to } => write!(f, "size {from} lowered to {to}"),
-            Self::LimitLowered => f.write_str("greatest length lowered, as an element can be stored in no bytes"),
+            Self::LimitLowered => f.write_str("maximum length lowered, as an element can be stored without bytes"),
             Self::ElementDefault => f.write_str("default of new elements changed"),
             Self::PersistAsBlob => f.write_str("persistAsBlob changed"),
             Self::NoneAllowed => f.write_str("None allowed"),
@@ -507,10 +507,12 @@ impl Conversion {
             value: value.clone(),
             why,
         };
-        let unsaid = || misfit(format!("nothing says how {from} becomes {to}"));
+        let unsaid = || misfit(format!("no conversion from {from} to {to} is known"));
         match (self, value) {
             (Self::Keep, _) | (Self::Fields(_), Value::None) => Ok(value.clone()),
-            (Self::Number, _) => number::convert(value, to).ok_or_else(|| misfit(format!("no {to} is equal to it"))),
+            (Self::Number, _) => {
+                number::convert(value, to).ok_or_else(|| misfit(format!("no {to} has the same value")))
+            }
             (Self::Bytes, Value::Unicode(text)) => Ok(Value::Bytes(text.clone().into_bytes())),
             (Self::Text, Value::Bytes(bytes)) => match std::str::from_utf8(bytes) {
                 Ok(text) => Ok(Value::Unicode(text.to_owned())),
@@ -554,7 +556,7 @@ fn cross_elements(
             return Err(Misfit {
                 at: vec![Step::Element(i)],
                 value: value.clone(),
-                why: format!("only {wanted} elements have a place, and it is not the default of an element"),
+                why: format!("only {wanted} elements fit, and this one is not the default of an element"),
             });
         }
     }

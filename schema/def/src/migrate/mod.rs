@@ -100,15 +100,16 @@ pub enum MethodKind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MigrationError {
     /// The old schema has no such type.
-    #[error("{0} is no entity type of the old definitions: migrate with those under which this was written")]
+    #[error(
+        "{0} is not an entity type of the old definitions: migrate with the definitions under which the \
+         data was written"
+    )]
     UnknownType(String),
     /// The new schema has no such type.
-    #[error(
-        "an entity of type {0} has no place, as the type was removed: bring the type back, or say what it is called now"
-    )]
+    #[error("the type {0} of an entity was removed: add the type again, or declare its new name as a rename")]
     TypeRemoved(String),
     /// The type no longer has this part.
-    #[error("the {part} part of {entity_type} has no place, as the type has none any more: bring the part back")]
+    #[error("{entity_type} no longer has a {part} part, but an entity has one: add the part again")]
     PartRemoved {
         /// The old name of the type.
         entity_type: String,
@@ -116,7 +117,10 @@ pub enum MigrationError {
         part: Part,
     },
     /// The old schema has no such member.
-    #[error("{entity_type} has no {member} in the old definitions: migrate with those under which this was written")]
+    #[error(
+        "{entity_type} has no {member} in the old definitions: migrate with the definitions under which the data was \
+         written"
+    )]
     UnknownMember {
         /// The old name of the type.
         entity_type: String,
@@ -124,7 +128,7 @@ pub enum MigrationError {
         member: String,
     },
     /// A value cannot be converted.
-    #[error("{entity_type}.{property}: {value} has no place at {at}: {why}")]
+    #[error("{entity_type}.{property}: {value} at {at} cannot be converted: {why}")]
     Misfit {
         /// The old name of the type.
         entity_type: String,
@@ -139,7 +143,7 @@ pub enum MigrationError {
     },
     /// The property moved to the other part, whose data is elsewhere.
     #[error(
-        "{entity_type}.{property}: {value} is in the {part} part, which does not hold the property any more; \
+        "{entity_type}.{property}: {value} is in the {part} part, which no longer has the property; \
          the other part is in the log of another owner"
     )]
     OtherPart {
@@ -154,8 +158,8 @@ pub enum MigrationError {
     },
     /// A call to an entity of unknown type.
     #[error(
-        "a call of method {method} to {to} is under way, and types differ in what becomes of it: start the realm on the old \
-         definitions, so that it arrives, and stop it again"
+        "a call of method {method} to {to} is not delivered yet, and its conversion depends on the type of the \
+         receiver: start the realm on the old definitions until the call has arrived, and stop it again"
     )]
     UnknownReceiver {
         /// The receiver.
@@ -164,7 +168,9 @@ pub enum MigrationError {
         method: MemberId,
     },
     /// A call of a method that was removed.
-    #[error("{entity_type}.{method} was removed: a call of it that is under way can only be answered with an error")]
+    #[error(
+        "{entity_type}.{method} was removed: a call of it that is not delivered yet can only be answered with an error"
+    )]
     MethodRemoved {
         /// The old name of the type.
         entity_type: String,

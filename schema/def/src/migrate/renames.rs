@@ -26,19 +26,19 @@ pub struct Rename {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenameError {
     /// The rename has another form.
-    #[error("`{0}` is no rename: write `Type.old=new` for a property or method, `Old=New` for an entity type")]
+    #[error("`{0}` is not a rename: write `Type.old=new` for a property or method, `Old=New` for an entity type")]
     Form(String),
     /// A name is renamed twice.
-    #[error("{0} is renamed twice: say once what it is called now")]
+    #[error("{0} is renamed twice: give one new name")]
     Twice(String),
     /// Two names get the same new name.
-    #[error("{0} is the new name of two: each keeps a name of its own")]
+    #[error("two names become {0}: give each its own new name")]
     Joined(String),
     /// The old name does not exist in the old definitions.
-    #[error("there was no {0} in the old definitions: check the spelling")]
+    #[error("the old definitions have no {0}: check the spelling")]
     NotThere(String),
     /// The new name does not exist in the new definitions.
-    #[error("there is no {0} in the new definitions: check the spelling")]
+    #[error("the new definitions have no {0}: check the spelling")]
     NotHere(String),
 }
 
@@ -97,7 +97,7 @@ impl Renames {
                 Some(member) => renames.members.insert((entity_type, member), to),
             };
             if let Some(before) = before {
-                return Err(RenameError::Twice(format!("what is to be {before}")));
+                return Err(RenameError::Twice(format!("the name that becomes {before}")));
             }
         }
         renames.check(old, new)?;

@@ -14,8 +14,8 @@ use crate::{
 const SLOTS: u32 = u16::MAX as u32;
 
 /// The types of views, as messages list them.
-const TYPES: &str = "with a `<Kind>`, UINT64 or ARRAY of UINT64; without one, ARRAY of FIXED_DICT with `kind` (UINT32) \
-                     and then `units` or `serial` (UINT64)";
+const TYPES: &str = "with a `<Kind>`, use UINT64 or ARRAY of UINT64; without one, ARRAY of FIXED_DICT with `kind` \
+                     (UINT32) and then `units` or `serial` (UINT64)";
 
 impl<'s> Reading<'s> {
     /// The account that a property is a view of, if it is one. Tags that a view cannot have are reported.
@@ -39,7 +39,7 @@ impl<'s> Reading<'s> {
         let Some(shows) = Holding::of(&property.data_type, kind) else {
             let span = fields.get("Type").map_or(section.name_span(), |of| of.name_span());
             let message = format!(
-                "`{}` is a view of an account {}, and of type {}",
+                "`{}` is a view of an account {}, but of type {}",
                 section.name,
                 if kind.is_some() { "of one kind" } else { "of all kinds" },
                 property.data_type
@@ -60,12 +60,12 @@ impl<'s> Reading<'s> {
             .get("Flags")
             .map_or(section.name_span(), |flags| flags.text_span());
         let message = format!(
-            "`{}` is a view of an account, and {}",
+            "`{}` is a view of an account, but its flags are {}",
             section.name, property.distribution
         );
         let finding = Finding::new(Rule::AccountFlags, span, message).help(
-            "make it BASE, or BASE_AND_CLIENT for the own client; for others, set a property of the cell once the ledger has \
-             booked it",
+            "make it BASE, or BASE_AND_CLIENT for the own client; for other clients, set a cell property after the \
+             ledger has booked the change",
         );
         self.report(finding);
     }
@@ -74,8 +74,12 @@ impl<'s> Reading<'s> {
         let name = section.name;
         let taken = [
             (property.persistent, "Persistent", "the ledger keeps it"),
-            (property.editable, "Editable", "nobody can set it"),
-            (property.latest_only, "SendLatestOnly", "only the newest is told of any"),
+            (property.editable, "Editable", "it cannot be set"),
+            (
+                property.latest_only,
+                "SendLatestOnly",
+                "only the newest value is sent in any case",
+            ),
         ];
         for (is_given, tag, because) in taken {
             if let (true, Some(given)) = (is_given, fields.get(tag)) {
@@ -89,11 +93,11 @@ impl<'s> Reading<'s> {
             let default = fields.get("Default").or(fields.get("Type"));
             let span = default.map_or(section.name_span(), |default| default.name_span());
             let message = format!(
-                "`{name}` is a view of an account, and cannot begin as {}",
+                "`{name}` is a view of an account and cannot begin as {}",
                 property.default
             );
             let finding = Finding::new(Rule::AccountValue, span, message).help(
-                "remove the `<Default>`, or take a type without one: until the ledger was heard of, there is nothing",
+                "remove the `<Default>`, or use a type without a default: the view is empty until the ledger sends it",
             );
             self.report(finding);
         }

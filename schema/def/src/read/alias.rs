@@ -65,7 +65,7 @@ impl<'s> Reading<'s> {
             Dialect::KBEngine => name.to_ascii_uppercase(),
         };
         if let Some(&first) = pending.names.get(&unique) {
-            let message = format!("the alias `{name}` is declared again; the first declaration counts");
+            let message = format!("the alias `{name}` is declared twice; the first declaration takes effect");
             let finding = Finding::new(Rule::RepeatedAlias, section.name_span(), message)
                 .help("remove one of the two")
                 .related(first, "declared here first");
@@ -74,7 +74,7 @@ impl<'s> Reading<'s> {
         }
         pending.names.insert(unique, section.name_span());
         if self.dialect == Dialect::KBEngine && name.starts_with('_') {
-            let message = format!("the alias `{name}` begins with `_`, which KBEngine keeps for itself");
+            let message = format!("the alias `{name}` begins with `_`, which KBEngine reserves");
             self.report(Finding::new(Rule::AliasName, section.name_span(), message).help("choose another name"));
         }
         if super::declared_type::is_built_in(name) {
@@ -114,7 +114,7 @@ impl<'s> Reading<'s> {
             let names: Vec<&str> = pending.path[at..].iter().map(|(open, _)| *open).collect();
             let message = format!("the alias `{name}` contains itself: {} → {name}", names.join(" → "));
             let finding = Finding::new(Rule::AliasCycle, used_at, message)
-                .help("an alias can only use others; for a list of unknown depth use ids")
+                .help("an alias cannot contain itself; for a structure of unknown depth use ids")
                 .related(pending.path[at].1, "declared here");
             self.report(finding);
             return Some(None);
@@ -126,7 +126,7 @@ impl<'s> Reading<'s> {
             self.report(finding);
             return Some(None);
         }
-        let message = format!("`{name}` is declared further down");
+        let message = format!("`{name}` is declared below");
         let finding = Finding::new(Rule::AliasOrder, used_at, message)
             .help(format!("move the declaration of `{name}` above this one"))
             .related(section.name_span(), "declared here");

@@ -165,7 +165,7 @@ pub(super) fn of_problem(problem: &Problem) -> String {
             let wanted = *wanted as usize;
             let change = match *found < wanted {
                 true => format!("add {}", wanted - *found),
-                false => format!("leave out {}", *found - wanted),
+                false => format!("remove {}", *found - wanted),
             };
             format!("{change}, or change the `<size>` of the type")
         }
@@ -173,7 +173,7 @@ pub(super) fn of_problem(problem: &Problem) -> String {
         Problem::Kind { wanted, .. } => format!("write a value of type {wanted}"),
         Problem::FieldCount { .. } => "write `<field> value </field>` for each field that differs".to_owned(),
         Problem::NoneNotAllowed => {
-            "leave out the `<Default>`, or add `<AllowNone> true </AllowNone>` to the type".to_owned()
+            "remove the `<Default>`, or add `<AllowNone> true </AllowNone>` to the type".to_owned()
         }
     }
 }

@@ -53,7 +53,7 @@ impl<'s> Reading<'s> {
     pub(super) fn declared_type_with(&mut self, section: Section<'s>, pending: &mut Pending<'s>) -> Option<Typed> {
         let name = section.text();
         if name.is_empty() {
-            let message = format!("`<{}>` names no type", section.name);
+            let message = format!("`<{}>` does not name a type", section.name);
             let finding = Finding::new(Rule::MissingType, section.name_span(), message)
                 .help("write a type of the language, like `UINT8`, or an alias");
             self.report(finding);
@@ -92,9 +92,9 @@ impl<'s> Reading<'s> {
             self.budget = left;
             return true;
         }
-        let message = "all types and defaults together are too large from here on";
+        let message = "from here on, all types and defaults together are too large";
         let finding = Finding::new(Rule::TypeTooLarge, section.text_span(), message)
-            .help("use large types in fewer places, or leave out the sizes of sequences");
+            .help("use large types in fewer places, or omit the sizes of sequences");
         self.report(finding);
         false
     }
@@ -142,7 +142,7 @@ impl<'s> Reading<'s> {
         let element = match fields.get("of") {
             Some(of) => self.declared_type_with(of, pending),
             None => {
-                let message = format!("`{}` does not say what it is a sequence of", section.text());
+                let message = format!("`{}` has no element type", section.text());
                 let finding = Finding::new(Rule::ElementType, section.text_span(), message)
                     .help(format!("write `{} <of> TYPE </of>`", section.text()));
                 self.report(finding);
@@ -230,7 +230,10 @@ impl<'s> Reading<'s> {
                 continue;
             };
             if let Some(first) = declared.insert(section.name, section) {
-                let message = format!("the field `{}` is declared again and replaces the first", field.name);
+                let message = format!(
+                    "the field `{}` is declared twice; this declaration replaces the first",
+                    field.name
+                );
                 let finding = Finding::new(Rule::RepeatedField, section.name_span(), message)
                     .help("remove one of the two")
                     .related(first.name_span(), "declared here first");
@@ -285,7 +288,7 @@ impl<'s> Reading<'s> {
         let alias = fields.get("Type").map(Section::text).filter(|name| !is_built_in(name));
         let help = match alias {
             Some(alias) => format!("move it to the declaration of `{alias}`, or remove it"),
-            None => "move it into the `<Type>`, behind the type".to_owned(),
+            None => "move it into the `<Type>`, after the type".to_owned(),
         };
         let message = "the `<Default>` of a field is not read here";
         self.report(Finding::new(Rule::DefaultIgnored, default.name_span(), message).help(help));
@@ -325,7 +328,7 @@ impl<'s> Reading<'s> {
     fn user_type(&mut self, section: Section<'s>) -> Option<Typed> {
         let fields = self.fields(section, &grammar::USER);
         let Some(implemented_by) = fields.get("implementedBy") else {
-            let message = "the USER_TYPE does not say what implements it";
+            let message = "the USER_TYPE has no `<implementedBy>`";
             let finding = Finding::new(Rule::ImplementedBy, section.text_span(), message)
                 .help("add `<implementedBy> module.instance </implementedBy>`");
             self.report(finding);
@@ -347,14 +350,14 @@ impl<'s> Reading<'s> {
         let problem = if data_type.depth() > MAX_TYPE_DEPTH {
             format!("the type is nested more than {MAX_TYPE_DEPTH} levels deep")
         } else if data_type.node_count() > MAX_TYPE_NODES {
-            format!("the type has more than {MAX_TYPE_NODES} parts once all aliases are written out")
+            format!("the type has more than {MAX_TYPE_NODES} parts after all aliases are expanded")
         } else if data_type.default_count().is_none_or(|count| count > MAX_DEFAULT_VALUES) {
             format!("the default of the type has more than {MAX_DEFAULT_VALUES} values")
         } else {
             return true;
         };
         let finding = Finding::new(Rule::TypeTooLarge, section.text_span(), problem)
-            .help("divide it, or leave out the sizes of sequences");
+            .help("split it, or omit the sizes of sequences");
         self.report(finding);
         false
     }

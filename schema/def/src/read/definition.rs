@@ -143,7 +143,7 @@ impl<'s> Reading<'s> {
                     parent.name_span(),
                     "the parent of an interface is not read",
                 )
-                .help("let it implement the other interface");
+                .help("implement the other interface instead");
                 self.report(finding);
             } else {
                 definition.parent = self.text(parent);
@@ -188,7 +188,7 @@ impl<'s> Reading<'s> {
                 let message = format!("`{}` is implemented twice", named.name);
                 let finding = Finding::new(Rule::RepeatedInterface, named.span, message)
                     .help("remove one of the two")
-                    .related(first, "the first time");
+                    .related(first, "first implemented here");
                 self.report(finding);
                 continue;
             }

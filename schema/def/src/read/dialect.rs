@@ -163,13 +163,17 @@ impl Choice<'_> {
         let against = self.against?;
         let (read_as, other) = (self.dialect.name(), against.dialect.name());
         let message = format!(
-            "{} is a sign of {other}'s dialect, but the game is read in {read_as}'s",
+            "{} is a sign of the {other} dialect, but the game is read in the {read_as} dialect",
             against.named()
         );
-        let finding = Finding::new(Rule::DialectSigns, against.span, message)
-            .help(format!("keep to one dialect: remove what is {read_as}'s, or this"));
+        let finding = Finding::new(Rule::DialectSigns, against.span, message).help(format!(
+            "use one dialect: remove the {read_as} declarations, or this one"
+        ));
         Some(match self.because {
-            Some(because) => finding.related(because.span, format!("{} is a sign of {read_as}'s", because.named())),
+            Some(because) => finding.related(
+                because.span,
+                format!("{} is a sign of the {read_as} dialect", because.named()),
+            ),
             None => finding,
         })
     }

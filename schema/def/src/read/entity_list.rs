@@ -94,7 +94,7 @@ impl<'s> Reading<'s> {
                 }
             };
             *part = Some(as_boolean(attribute.value).unwrap_or_else(|| {
-                let message = format!("`{}` is neither true nor false; it is taken as false", attribute.value);
+                let message = format!("`{}` is neither true nor false; it is read as false", attribute.value);
                 self.findings.push(Finding::new(Rule::Boolean, attribute.span, message));
                 false
             }));
@@ -135,14 +135,14 @@ impl<'s> Reading<'s> {
             Dialect::BigWorld => {
                 let place = list.entities.iter().position(|listed| listed.span == counts);
                 let number = place.map_or(String::new(), |place| format!(": it is number {place}"));
-                format!("`{name}` is listed again further down, and the later place counts{number}")
+                format!("`{name}` is listed again below, and the later place takes effect{number}")
             }
             Dialect::KBEngine => format!("`{name}` is listed twice"),
         };
         let finding = Finding::new(Rule::RepeatedEntity, span, message)
             .severity(Rule::RepeatedEntity.severity_in(self.dialect))
             .help("remove one of the two")
-            .related(counts, "this place counts");
+            .related(counts, "this place takes effect");
         self.findings.push(finding);
     }
 }

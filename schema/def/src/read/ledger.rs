@@ -44,13 +44,13 @@ impl<'s> Reading<'s> {
             };
             let (name, span) = (child.name, child.name_span());
             let twice = match (names.get(name), numbers.get(&number)) {
-                (Some((first, at)), _) => Some((format!("`{name}` is the name of {what} {first} already"), *at)),
-                (None, Some((first, at))) => Some((format!("{what} {number} is named `{first}` already"), *at)),
+                (Some((first, at)), _) => Some((format!("`{name}` is already the name of {what} {first}"), *at)),
+                (None, Some((first, at))) => Some((format!("{what} {number} is already named `{first}`"), *at)),
                 (None, None) => None,
             };
             if let Some((message, first)) = twice {
                 let finding = Finding::new(Rule::LedgerName, span, message)
-                    .help(format!("give each {what} one name of its own"))
+                    .help(format!("give each {what} one unique name"))
                     .related(first, "the first one");
                 self.report(finding);
                 continue;

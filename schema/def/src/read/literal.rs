@@ -69,8 +69,8 @@ impl<'s> Reading<'s> {
         let text = section.text();
         let message = match from {
             Origin::Text => return value,
-            Origin::Engine => format!("`{text}` is no value of type {data_type}: KBEngine uses {value} instead"),
-            Origin::Nothing => format!("`{text}` is no literal of Python: {value} is used instead"),
+            Origin::Engine => format!("`{text}` is not a value of type {data_type}: KBEngine uses {value} instead"),
+            Origin::Nothing => format!("`{text}` is not a Python literal: {value} is used instead"),
         };
         let help = match (data_type, from_text(data_type, text)) {
             (DataType::Vector2 | DataType::Vector3 | DataType::Vector4, _) => correction::with_commas(text),

@@ -168,7 +168,7 @@ impl<'s> Reading<'s> {
                 section.name_span(),
                 "a client method cannot return values",
             )
-            .help("remove `<ReturnValues>`; let the client call an exposed method instead");
+            .help("remove `<ReturnValues>`; the client can call an exposed method instead");
             self.report(finding);
         }
         self.attributes_mean_nothing(section);
@@ -207,7 +207,7 @@ impl<'s> Reading<'s> {
                 names.insert(child.name, i).is_ok()
             };
             if !is_new {
-                let message = format!("a second `{}`", child.name);
+                let message = format!("the argument name `{}` is used twice", child.name);
                 let finding =
                     Finding::new(Rule::RepeatedArgument, child.name_span(), message).help("give each its own name");
                 self.report(finding);
@@ -258,14 +258,14 @@ impl<'s> Reading<'s> {
                 let message = match (text, part) {
                     (_, MethodPart::Service) => "clients cannot call services".to_owned(),
                     ("ALL_CLIENTS", _) => "other clients cannot call a base method".to_owned(),
-                    _ => format!("there is no exposure `{text}`"),
+                    _ => format!("`{text}` is not an exposure"),
                 };
                 let finding = Finding::new(Rule::ExposedValue, span, message);
                 let meant = self.nearest(text, known.iter().copied());
                 self.report(match (meant, known.as_slice()) {
                     (Some(meant), _) => finding.meant(meant),
                     (None, []) => finding.help("remove `<Exposed/>`"),
-                    (None, _) => finding.help(format!("write `<Exposed/>`, or in it {}", known.join(" or "))),
+                    (None, _) => finding.help(format!("write `<Exposed/>`, or {} in it", known.join(" or "))),
                 });
                 Exposure::No
             }

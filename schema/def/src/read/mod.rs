@@ -192,9 +192,9 @@ impl<'s> Reading<'s> {
                 Occurs::Needed | Occurs::Once | Occurs::Misplaced => match fields.get(tag.name) {
                     None => fields.push(tag.name, child),
                     Some(first) => {
-                        let message = format!("`<{}>` is there twice; the first one counts", child.name);
+                        let message = format!("`<{}>` is repeated; the first one takes effect", child.name);
                         let finding = Finding::new(Rule::RepeatedTag, child.name_span(), message)
-                            .help("put everything into one section")
+                            .help("merge the two sections")
                             .related(first.name_span(), "the first one");
                         self.report(finding);
                     }
@@ -221,7 +221,7 @@ impl<'s> Reading<'s> {
 
     /// Reports a tag that is unknown at its place.
     pub(crate) fn unknown_tag(&mut self, child: Section<'s>, known: impl IntoIterator<Item = &'static str>) {
-        let message = format!("`<{}>` is not understood and has no effect", child.name);
+        let message = format!("`<{}>` is unknown and has no effect", child.name);
         let is_repeated = self.findings.is_repeated(Rule::UnknownTag, &message);
         let finding = Finding::new(Rule::UnknownTag, child.name_span(), message);
         let meant = if is_repeated {
@@ -268,8 +268,8 @@ impl<'s> Reading<'s> {
         self.children_mean_nothing(section);
         if !section.has_text() {
             let message = format!("`<{}>` is empty", section.name);
-            let finding = Finding::new(Rule::MissingValue, section.name_span(), message)
-                .help("write what it names, or remove it");
+            let finding =
+                Finding::new(Rule::MissingValue, section.name_span(), message).help("write a name, or remove the tag");
             self.report(finding);
             return None;
         }
@@ -301,8 +301,8 @@ impl<'s> Reading<'s> {
         };
         let meant = self.nearest(section.text(), BOOLEANS.iter().map(|word| word.name));
         let (outcome, value) = match self.dialect {
-            Dialect::BigWorld => ("the default is taken", None),
-            Dialect::KBEngine => ("it is taken as false", Some(false)),
+            Dialect::BigWorld => ("the default is used", None),
+            Dialect::KBEngine => ("it is read as false", Some(false)),
         };
         let message = format!("`{}` is neither true nor false; {outcome}", section.text());
         let finding = Finding::new(Rule::Boolean, span, message);
@@ -365,7 +365,7 @@ impl<'s> Reading<'s> {
             let message = format!("`<{}>` has no effect here", section.name);
             let finding = Finding::new(Rule::MemberOption, section.name_span(), message)
                 .severity(Severity::Note)
-                .help("remove it: it orders members that clients are sent and whose size varies");
+                .help("remove it: it applies only to members of variable size that are sent to clients");
             self.report(finding);
             return UNLESS_DECLARED;
         }
@@ -382,7 +382,7 @@ impl<'s> Reading<'s> {
             self.report(Finding::new(Rule::Name, section.name_span(), message).help("choose a shorter name"));
             return false;
         }
-        let message = format!("`{}` cannot be used as a name in code", section.name);
+        let message = format!("`{}` is not a valid name in code", section.name);
         let better: String = section
             .name
             .chars()

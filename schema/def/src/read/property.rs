@@ -51,7 +51,7 @@ impl<'s> Reading<'s> {
         let name = again.name;
         let message = match self.dialect {
             Dialect::BigWorld => format!("`{name}` is declared twice; this declaration replaces the first"),
-            Dialect::KBEngine => format!("`{name}` is declared twice; the first declaration counts"),
+            Dialect::KBEngine => format!("`{name}` is declared twice; the first declaration takes effect"),
         };
         let finding = Finding::new(Rule::RepeatedProperty, again.span, message)
             .help("remove one of the two")
@@ -153,7 +153,7 @@ impl<'s> Reading<'s> {
             let finding = Finding::new(
                 Rule::UnknownFlags,
                 named.span,
-                format!("there is no distribution `{}`", named.name),
+                format!("there are no flags `{}`", named.name),
             );
             let meant = self.nearest(named.name, known());
             self.report(match meant {
@@ -207,7 +207,7 @@ impl<'s> Reading<'s> {
         property.indexed = index.map_or(Index::None, |(index, _)| index);
         if property.identifier {
             if let Some((Index::None | Index::Plain, span)) = index {
-                let finding = Finding::new(Rule::IdentifierIndex, span, "an identifier has a unique index")
+                let finding = Finding::new(Rule::IdentifierIndex, span, "an identifier needs a unique index")
                     .help("remove this, or write `<Indexed> true <Unique> true </Unique> </Indexed>`");
                 self.report(finding);
             }
@@ -230,7 +230,7 @@ impl<'s> Reading<'s> {
                 indexed.text_span()
             };
             let is_indexed = super::as_boolean(indexed.text()).unwrap_or_else(|| {
-                let message = format!("`{}` is neither true nor false; it is taken as false", indexed.text());
+                let message = format!("`{}` is neither true nor false; it is read as false", indexed.text());
                 self.report(Finding::new(Rule::Boolean, span, message).help("write `true` or `false`"));
                 false
             });
@@ -247,7 +247,7 @@ impl<'s> Reading<'s> {
             "UNIQUE" => Some((Index::Unique, named.span)),
             "INDEX" => Some((Index::Plain, named.span)),
             _ => {
-                let message = format!("`{}` is no kind of index", named.name);
+                let message = format!("`{}` is not a kind of index", named.name);
                 let finding = Finding::new(Rule::IndexType, named.span, message).help("write `UNIQUE` or `INDEX`");
                 self.report(finding);
                 None
@@ -283,9 +283,9 @@ impl<'s> Reading<'s> {
                 .help("index a number, a STRING, a UNICODE_STRING or a BLOB");
             self.report(finding);
         } else if property.identifier && !matches!(data_type, DataType::String | DataType::Unicode | DataType::Blob) {
-            let message = format!("`{name}` is of type {data_type}, which names nothing");
+            let message = format!("`{name}` is of type {data_type}, which cannot be an identifier");
             let finding = Finding::new(Rule::IdentifierType, span, message)
-                .help("make it a STRING, a UNICODE_STRING or a BLOB, or give it an index that is unique");
+                .help("make it a STRING, a UNICODE_STRING or a BLOB, or use a unique index instead");
             self.report(finding);
         }
     }
@@ -332,7 +332,7 @@ impl<'s> Reading<'s> {
         if has(|part| matches!(part, DataType::Python(_))) {
             let message = format!("`{name}` sends an opaque value between client and server");
             let finding = Finding::new(Rule::ClientPython, span, message)
-                .help("declare what is in it: a FIXED_DICT, an ARRAY, a STRING");
+                .help("declare its content: a FIXED_DICT, an ARRAY, a STRING");
             self.report(finding);
         }
         if has(|part| matches!(part, DataType::Mailbox)) {

@@ -70,17 +70,17 @@ impl<'s> Reading<'s> {
         let is_in = |names: &[&str]| names.contains(&name);
         let (severity, message) = match (self.dialect, holder) {
             (Dialect::KBEngine, _) if is_in(KBENGINE) => {
-                (Severity::Error, format!("every entity has a `{name}` already"))
+                (Severity::Error, format!("every entity already has a member `{name}`"))
             }
             (Dialect::KBEngine, _) if is_in(KBENGINE_NOW) => {
-                (Severity::Warning, format!("KBEngine refuses a property `{name}`"))
+                (Severity::Warning, format!("KBEngine rejects a property `{name}`"))
             }
             (Dialect::BigWorld, Holder::Object) if is_in(OF_OBJECT) => (
                 Severity::Warning,
-                format!("every user data object has a `{name}` already"),
+                format!("every user data object already has a member `{name}`"),
             ),
             (Dialect::BigWorld, Holder::Entity(on)) if is_in_part(name, on) => {
-                (Severity::Warning, format!("every entity has a `{name}` already"))
+                (Severity::Warning, format!("every entity already has a member `{name}`"))
             }
             _ => return true,
         };

@@ -70,7 +70,7 @@ pub struct SchemaDecodeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaProblem {
     /// An unknown version.
-    #[error("version {0} is not known here (this program reads versions {UNNAMED} and {NAMED})")]
+    #[error("unknown version {0} (this program reads versions {UNNAMED} and {NAMED})")]
     Version(u8),
     /// The bytes end too early.
     #[error("the bytes end too early")]
@@ -82,25 +82,25 @@ pub enum SchemaProblem {
     #[error("a name is not UTF-8")]
     Name,
     /// Names of kinds or slots are not identifiers, not unique, or not in the order of their numbers.
-    #[error("the names of kinds and slots are not identifiers, each once and in the order of their numbers")]
+    #[error("a name of a kind or slot is not an identifier, is repeated, or is not in the order of the numbers")]
     LedgerNames,
     /// A default does not fit its type.
     #[error("a default does not fit its type: {0}")]
     Default(stream::DecodeError),
     /// A list or type exceeds a limit.
-    #[error("{0} above its limit")]
+    #[error("limit exceeded: {0}")]
     Limit(&'static str),
     /// A type whose values take no bytes: a few bytes could stand for any number of them.
     #[error("{0} without parts")]
     Empty(&'static str),
     /// A reference to a type or level that does not exist.
-    #[error("a reference to {0} that is not there")]
+    #[error("a reference to {0} that does not exist")]
     Dangling(&'static str),
     /// A distance that is NaN, infinite or negative.
-    #[error("{0} that is no distance")]
+    #[error("{0} is not a distance")]
     Distance(&'static str),
     /// Trailing bytes.
-    #[error("something follows the schema")]
+    #[error("bytes follow the schema")]
     Trailing,
 }
 

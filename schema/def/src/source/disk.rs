@@ -1,7 +1,7 @@
 //! Reads a game's folder into a [`Tree`]: the only module of this crate with file access.
 #![allow(
     clippy::disallowed_methods,
-    reason = "whoever has files already hands the compiler a Tree; this is for everybody else"
+    reason = "a caller that has the files in memory passes a Tree; this module reads them from disk"
 )]
 
 use std::{
@@ -73,7 +73,7 @@ impl Reader {
     /// Reads the folder at a canonical path.
     fn read_folder(&mut self, dir: &Path, below: &str, depth: usize) {
         if !self.seen.insert(dir.to_owned()) {
-            let reason = "it is a link to a folder that is read already";
+            let reason = "it is a link to a folder that was already read";
             return self.tree.cannot_read(below, reason);
         }
         let entries = match sorted_entries(dir, &mut self.entries_left) {
@@ -125,7 +125,7 @@ impl Reader {
     /// The content of a path, which must be a regular file of the game.
     fn content(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
         if !fs::metadata(path)?.is_file() {
-            return Err(io::Error::other("it is no regular file"));
+            return Err(io::Error::other("it is not a regular file"));
         }
         if path.is_symlink() {
             let real = path.canonicalize()?;

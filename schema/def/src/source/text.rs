@@ -32,7 +32,7 @@ pub(super) fn decode<'t>(bytes: &'t [u8], whole: Span, findings: &mut Findings) 
             Rule::Encoding,
             whole,
             format!(
-                "the file is not UTF-8: byte {:#04x} in line {line} begins no character",
+                "the file is not UTF-8: byte {:#04x} in line {line} does not begin a character",
                 bytes[at]
             ),
         )

@@ -156,7 +156,7 @@ impl<'s> Parser<'s, '_> {
         let content = &self.text[self.at + begin.len()..];
         let Some(length) = content.find(end) else {
             let span = self.span(self.at, self.at + begin.len());
-            let finding = Finding::new(Rule::NotWellFormed, span, format!("{what} has no end"));
+            let finding = Finding::new(Rule::NotWellFormed, span, format!("{what} is not closed"));
             self.findings.push(finding.help(format!("add `{end}`")));
             return Err(Stop);
         };
@@ -180,7 +180,7 @@ impl<'s> Parser<'s, '_> {
             let finding = Finding::new(
                 Rule::NotWellFormed,
                 self.span(self.at, end),
-                format!("`{noted}` begins no tag"),
+                format!("`{noted}` does not begin a tag"),
             );
             self.findings
                 .push(finding.help("write `&lt;` for the character itself"));
@@ -264,7 +264,7 @@ impl<'s> Parser<'s, '_> {
             let behind_name = &rest[name.len()..];
             let Some((value, behind)) = quoted(behind_name) else {
                 if let Some(quote) = opening_quote(behind_name) {
-                    let message = format!("the value of the attribute `{name}` has no end");
+                    let message = format!("the value of the attribute `{name}` is not closed");
                     let finding = Finding::new(Rule::NotWellFormed, span, message);
                     self.findings.push(finding.help(format!("close it with `{quote}`")));
                     return Err(Stop);
@@ -287,11 +287,11 @@ impl<'s> Parser<'s, '_> {
             if attributes.len() == MAX_ATTRIBUTES {
                 let message = format!("the tag `<{tag}` has more than {MAX_ATTRIBUTES} attributes");
                 let finding = Finding::new(Rule::NotWellFormed, tag_span, message);
-                self.findings.push(finding.help("say it with elements"));
+                self.findings.push(finding.help("use elements instead"));
                 return Err(Stop);
             }
             if attributes.iter().any(|known| known.name == name) {
-                let message = format!("the attribute `{name}` is there twice; the first one counts");
+                let message = format!("the attribute `{name}` is repeated; the first one takes effect");
                 self.findings
                     .push(Finding::new(Rule::Attribute, span, message).help("remove one of the two"));
             } else {
@@ -348,11 +348,11 @@ impl<'s> Parser<'s, '_> {
         let finding = match (end, self.open.last()) {
             (None, _) => Finding::new(Rule::NotWellFormed, span, "the end tag has no `>`").help("close it with `>`"),
             (Some(_), None) => {
-                let message = format!("`</{name}>` closes nothing");
+                let message = format!("`</{name}>` has no start tag");
                 Finding::new(Rule::NotWellFormed, span, message).help("remove it, or add its start tag")
             }
             (Some(_), Some(open)) => {
-                let message = format!("`</{name}>` was found where `</{expected}>` should close `<{expected}>`");
+                let message = format!("expected `</{expected}>` to close `<{expected}>`, found `</{name}>`");
                 let is_outer = self.open.iter().any(|open| self.nodes[open.node].name == name);
                 let help = if is_outer {
                     format!("add `</{expected}>` before it")
@@ -383,7 +383,7 @@ impl<'s> Parser<'s, '_> {
         let is_in_text = self.is_in_text();
         let Some(open) = self.open.last_mut() else {
             if !is_blank {
-                let message = "text outside of the root element is not read";
+                let message = "text outside the root element is not read";
                 let span = self.without_blanks(span);
                 let finding = Finding::new(Rule::StrayText, span, message).help("remove it, or put it into a comment");
                 self.findings.push(finding);
@@ -410,10 +410,10 @@ impl<'s> Parser<'s, '_> {
             }
             open.nodes_at_text = self.nodes.len();
         } else if !is_blank {
-            let message = format!("text behind the children of `<{}>` is not read", node.name);
+            let message = format!("text after the children of `<{}>` is not read", node.name);
             let span = self.without_blanks(span);
-            let finding = Finding::new(Rule::StrayText, span, message)
-                .help("write it before the first child if it is to be read, or remove it");
+            let finding =
+                Finding::new(Rule::StrayText, span, message).help("move it before the first child, or remove it");
             self.findings.push(finding);
         }
     }
@@ -426,7 +426,7 @@ impl<'s> Parser<'s, '_> {
             let finding = Finding::new(
                 Rule::NotWellFormed,
                 self.span(self.at, self.at + 1),
-                "`&` begins no reference",
+                "`&` does not begin a reference",
             );
             self.findings
                 .push(finding.help("write `&amp;` for the character itself"));
@@ -439,8 +439,8 @@ impl<'s> Parser<'s, '_> {
             return Ok(());
         }
         let span = self.span(begin, self.at);
-        let finding = Finding::new(Rule::Entity, span, format!("`&{reference};` stands for nothing here"))
-            .help("write the character itself; entities of one's own are not supported");
+        let finding = Finding::new(Rule::Entity, span, format!("`&{reference};` is not a known entity"))
+            .help("write the character itself; custom entities are not supported");
         self.findings.push(finding);
         Err(Stop)
     }
@@ -501,7 +501,7 @@ impl<'s> Parser<'s, '_> {
 /// The finding about elements that are nested too deeply.
 fn too_deep(span: Span) -> Finding {
     let message = format!("elements are nested more than {MAX_XML_DEPTH} levels deep");
-    let help = format!("close what is left open above; a type is nested at most {MAX_TYPE_DEPTH} levels deep");
+    let help = format!("close the open elements above; a type is nested at most {MAX_TYPE_DEPTH} levels deep");
     Finding::new(Rule::TooDeep, span, message).help(help)
 }
 

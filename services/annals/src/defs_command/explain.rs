@@ -25,7 +25,7 @@ impl Explain {
             let codes: Vec<String> = Rule::ALL.iter().map(ToString::to_string).collect();
             let hint = match nearest(&code, codes.iter().map(String::as_str)) {
                 Some(meant) => format!("did you mean {meant}?"),
-                None => "`annals defs explain` lists all".to_owned(),
+                None => "`annals defs explain` lists all rules".to_owned(),
             };
             eprintln!("unknown rule {code}; {hint}");
             return ExitCode::from(CANNOT_RUN);

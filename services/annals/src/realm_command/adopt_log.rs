@@ -32,7 +32,7 @@ pub(super) struct AdoptLog {
     /// Give up all batches unknown to the store, and the missing end of logs that end too early
     #[arg(long, conflicts_with = "give_up_unprovable")]
     discard: bool,
-    /// Adopt the batches that the chains prove, and give up those after a hole and those that are missing
+    /// Adopt the batches that the chains prove, and discard those after a hole and those that are missing
     #[arg(long)]
     give_up_unprovable: bool,
     /// Name of the operator, recorded with the decision
@@ -181,11 +181,11 @@ fn print(plan: &Plan) {
         print_log(log);
     }
     for log in &plan.behind {
-        println!("{log}; what it held beyond that batch and was not archived is given up");
+        println!("{log}; what it held beyond that batch and was not archived is discarded");
     }
     let (adopted, discarded) = (plan.adopted(), plan.discarded());
     println!(
-        "in all: {} batches with {} events of {} owners are taken up, {} batches with {} events are given up",
+        "in all: {} batches with {} events of {} owners are adopted, {} batches with {} events are discarded",
         adopted.batches,
         adopted.events,
         plan.logs.len(),
@@ -205,7 +205,7 @@ fn print_log(log: &LogPlan) {
         .map_or("no kind recorded in the log".to_owned(), |kind| kind.to_string());
     let extent = |beyond: &Beyond| format!("{} batches, {} events", beyond.batches, beyond.events);
     println!(
-        "  {kind}: {} taken up, {} given up",
+        "  {kind}: {} adopted, {} discarded",
         extent(&log.adopted),
         extent(&log.discarded)
     );

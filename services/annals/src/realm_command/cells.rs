@@ -79,7 +79,7 @@ fn print_table(list: &CellList) -> io::Result<()> {
     let notes = list
         .cells
         .iter()
-        .map(|cell| if cell.retires { "  is given up" } else { "" });
+        .map(|cell| if cell.retires { "  is being retired" } else { "" });
     for (line, note) in lines.iter().zip([""].into_iter().chain(notes)) {
         let columns = line.iter().zip(&widths).map(|(text, width)| format!("{text:>width$}"));
         writeln!(stdout(), "{}{note}", columns.collect::<Vec<_>>().join("  "))?;

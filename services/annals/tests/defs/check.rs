@@ -113,7 +113,7 @@ fn every_problem_is_shown_with_its_position_and_a_fix() {
     for part in [
         "error[D0201]: there is no type `UINT9`\n --> entity_defs/Avatar.def:3:15\n",
         "help: did you mean `UINT8`?",
-        "error[D0302]: there is no distribution `ALL_CLIENT`\n --> entity_defs/Avatar.def:3:37\n",
+        "error[D0302]: there are no flags `ALL_CLIENT`\n --> entity_defs/Avatar.def:3:37\n",
         "help: did you mean `ALL_CLIENTS`?",
         "2 errors\n.: read as BigWorld",
         "\n`annals defs explain D0201` says more",
@@ -208,7 +208,7 @@ fn a_rule_is_explained_and_a_mistyped_code_is_recognised() {
     let dir = world(CLEAN);
     let output = annals(dir.path(), &["explain", "D0201"]);
     assert_eq!(output.status.code(), Some(0));
-    assert!(said(&output).starts_with("D0201: there is no such type (error)\n"));
+    assert!(said(&output).starts_with("D0201: unknown type (error)\n"));
     let slip = annals(dir.path(), &["explain", "D9201"]);
     assert_eq!(slip.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&slip.stderr).contains("did you mean"));
@@ -227,7 +227,7 @@ fn schemas_are_written_for_each_kind_of_file() {
         let path = dir.path().join(format!("schemas/definition.{format}"));
         let schema = fs::read_to_string(path).expect("a file");
         assert!(schema.contains(&format!("name=\"{own_word}\"")), "{schema}");
-        assert!(schema.contains("The base has it") || format == "rng");
+        assert!(schema.contains("It is on the base") || format == "rng");
     }
     fs::write(dir.path().join("taken"), "").expect("a file");
     assert_eq!(

@@ -67,7 +67,7 @@ fn incomparable_definitions_differ_from_breaking_changes() {
     let rename = ["diff", path(&good), path(&good), "--rename", "Avatar.silver=gold"];
     let output = annals(&rename);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("there was no Avatar.silver"));
+    assert!(text(&output.stderr).contains("the old definitions have no Avatar.silver"));
     for wrong in [
         ["--rename", "gold"],
         ["--allow", "everything"],

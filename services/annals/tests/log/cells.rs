@@ -31,7 +31,7 @@ fn list() -> CellList {
         retires: false,
         unmoved: Some(Duration::from_millis(2_500)),
     };
-    let given_up = CellReport {
+    let retiring = CellReport {
         area: CellArea {
             west: 12.5,
             ..CellArea::everywhere(OwnerId(11))
@@ -43,7 +43,7 @@ fn list() -> CellList {
         unmoved: None,
         ..report
     };
-    let cells = vec![report, given_up];
+    let cells = vec![report, retiring];
     CellList { map: 9, cells }
 }
 
@@ -86,7 +86,7 @@ async fn the_table_has_a_line_for_each_cell_with_all_known_data() {
     let expected = "\
 space  owner  west  east  south  north   load  entities  clients      moved
     1      4     -  12.5      -   -3.2  0.250      1200       34  2.5 s ago
-    1     11  12.5     -      -      -  0.062         7        0          -  is given up
+    1     11  12.5     -      -      -  0.062         7        0          -  is being retired
 2 cells, average load 0.156, map 9
 ";
     assert_eq!(said, expected);

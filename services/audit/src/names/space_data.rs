@@ -17,9 +17,9 @@ pub fn entry(entry: &SpaceEntry) -> String {
             )
         }
         (LIFE, _) if version.life % 2 == 1 => {
-            return format!("it is gone (life {}, said by {})", version.life, version.by);
+            return format!("it no longer exists (life {}, written by {})", version.life, version.by);
         }
-        (LIFE, _) => return format!("it is open again (life {}, said by {})", version.life, version.by),
+        (LIFE, _) => return format!("it is open again (life {}, written by {})", version.life, version.by),
         (_, []) => format!("{} is removed", name(*key)),
         (FIRST_GEOMETRY..FIRST_OWN_KEY, value) if let Ok(geometry) = Geometry::read(value) => {
             format!("{} is {:?} at {:?}", name(*key), geometry.path, geometry.transform[3])
@@ -76,8 +76,8 @@ mod tests {
         );
         assert_eq!(said(TIME_OF_DAY, &[]), format!("its time of day is removed {by}"));
         let life = |life| entry(&SpaceEntry::of_life(life, OwnerId(3)));
-        assert_eq!(life(1), "it is gone (life 1, said by 3)");
-        assert_eq!(life(2), "it is open again (life 2, said by 3)");
+        assert_eq!(life(1), "it no longer exists (life 1, written by 3)");
+        assert_eq!(life(2), "it is open again (life 2, written by 3)");
         let mut transform = [[0.0; 3]; 4];
         transform[3] = [1.0, 0.0, -2.5];
         let geometry = Geometry {

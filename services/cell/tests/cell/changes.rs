@@ -267,13 +267,14 @@ fn an_invalid_value_is_refused_and_the_old_value_stays() {
         .map(|done| done.expect_err("it does not fit").to_string())
     });
     let expected = [
-        "Avatar.strength: a unicode string was given where INT32 is declared",
+        "Avatar.strength: expected INT32, found a unicode string",
         "Avatar.marks[1]: 40000 does not fit INT16, which holds -32768 to 32767",
-        "Avatar.marks: [2] leads nowhere: step 0 is beyond the 2 parts there",
-        "Avatar.marks: the array at [] has 2 elements, and no slice from 1 to 3",
-        "Avatar.marks: the array at [] has 2 elements, and no slice from 2 to 1",
-        "Avatar.marks: at [1]: a unicode string was given where INT16 is declared",
-        "Avatar.strength: [] leads to INT32: only the elements of an ARRAY can be inserted, removed or replaced together",
+        "Avatar.marks: invalid path [2]: step 0 is beyond the 2 parts there",
+        "Avatar.marks: invalid slice from 1 to 3: the array at [] has 2 elements",
+        "Avatar.marks: invalid slice from 2 to 1: the array at [] has 2 elements",
+        "Avatar.marks: at [1]: expected INT16, found a unicode string",
+        "Avatar.strength: invalid path [] for a slice: found INT32, but only elements of an ARRAY can be inserted, \
+         removed or replaced",
         "Avatar.motto would take 2097157 bytes; the limit is 2097152: split it, or keep it elsewhere and store a \
          reference",
         "Avatar has no property courage",

@@ -62,7 +62,7 @@ impl Inquiries {
                 tracing::debug!(
                     %owner,
                     %entity,
-                    "dropped an answer of the database: the holder is gone or its queue is full"
+                    "dropped an answer of the database: the holder has ended or its queue is full"
                 );
             }
         };

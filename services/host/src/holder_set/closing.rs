@@ -76,7 +76,7 @@ where
     /// us.
     pub(super) fn enter(&mut self, stage: Stage) {
         if stage > self.stage {
-            tracing::info!(%stage, "the stop of the realm has reached a stage");
+            tracing::info!(%stage, "the realm is stopping: entered a stage");
             self.stage = stage;
         }
     }

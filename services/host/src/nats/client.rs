@@ -231,7 +231,7 @@ async fn first_connection(
     let servers = addresses(url)?;
     let began = Instant::now();
     let limit = match patience {
-        Some(patience) => format!("this process gives up after {} s", patience.as_secs()),
+        Some(patience) => format!("this process ends after {} s", patience.as_secs()),
         None => "this process holds and serves nothing until one answers".to_owned(),
     };
     let mut wait = Wait::new(

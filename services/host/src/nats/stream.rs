@@ -103,7 +103,7 @@ async fn create(
     let mut wait = Wait::new(
         format!("JetStream to make stream {}", wanted.name),
         format!(
-            "this process gives up after {} s; look at the nats-server's log",
+            "this process ends after {} s; check the log of the nats-server",
             PATIENCE.as_secs()
         ),
     );

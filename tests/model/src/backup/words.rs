@@ -23,11 +23,11 @@ pub(super) fn words(state: &BackupState, step: BackupStep, after: &BackupState) 
         BackupStep::Append => format!("the process appends {}, which is acknowledged and shown", appended()),
         BackupStep::Fold => format!("db folds batch {}", after.number(after.store.cursor)),
         BackupStep::BackUp => "the store is backed up".into(),
-        BackupStep::Kill => "every process dies".into(),
+        BackupStep::Kill => "every process ends".into(),
         BackupStep::Restore => "the store is restored to its backup".into(),
         BackupStep::Start if after.store == state.store => "the realm starts".into(),
         BackupStep::Start => format!(
-            "the store is found older than the log, the log is adopted, and the realm starts; epochs up to {} are taken",
+            "the store is found older than the log, the log is adopted, and the realm starts; epochs up to {} are in use",
             after.store.granted
         ),
     }

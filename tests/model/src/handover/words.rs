@@ -12,8 +12,8 @@ pub(super) fn words(state: &HandoverState, step: HandoverStep) -> String {
         HandoverStep::OffloadLater(from, to) => {
             format!("{} notes that the entity has left for {}", name(from), name(to))
         }
-        HandoverStep::Commit(owner) => format!("{}'s log has everything", name(owner)),
-        HandoverStep::Crash(owner) => format!("{} crashes; its successor goes on from the log", name(owner)),
+        HandoverStep::Commit(owner) => format!("{}'s log stores all its events", name(owner)),
+        HandoverStep::Crash(owner) => format!("{} crashes; its successor continues from the log", name(owner)),
         HandoverStep::Send(from, to, number) => {
             let what = state.memory[usize::from(from)].out[usize::from(to)].at(number);
             let what = what
@@ -21,14 +21,20 @@ pub(super) fn words(state: &HandoverState, step: HandoverStep) -> String {
                 .unwrap_or_default();
             format!("{} sends {what}", name(from))
         }
-        HandoverStep::SendTook(by, of) => format!("{} tells {} what it has taken", name(by), name(of)),
-        HandoverStep::SendPlace(owner) => format!("{} tells the home that the entity is there", name(owner)),
-        HandoverStep::Arrive(message) => format!("{} gets {}", receiver(message), call(message)),
-        HandoverStep::ArriveRefused(message) => format!("{} gets {}, and refuses", receiver(message), call(message)),
+        HandoverStep::SendTook(by, of) => format!(
+            "{} sends {} the number of the last call that it took",
+            name(by),
+            name(of)
+        ),
+        HandoverStep::SendPlace(owner) => format!("{} sends the home the place of the entity", name(owner)),
+        HandoverStep::Arrive(message) => format!("{} receives {}", receiver(message), call(message)),
+        HandoverStep::ArriveRefused(message) => {
+            format!("{} receives {}, and refuses", receiver(message), call(message))
+        }
         HandoverStep::Lose(message) => format!("{} is lost", call(message)),
         HandoverStep::TakeBack(owner, to) => {
             format!(
-                "{} has had no answer from {} and takes the entity back",
+                "{} has received no answer from {} and makes the entity real again",
                 name(owner),
                 name(to)
             )
@@ -46,9 +52,11 @@ fn call(message: Message) -> String {
             };
             format!("call {number} from {} to {} ({what})", name(from), name(to))
         }
-        Message::Took { by, of, upto } => format!("that {} took {}'s calls up to {upto}", name(by), name(of)),
-        Message::Place { owner, .. } => format!("that the entity is on {}", name(owner)),
-        Message::TookPlace { number } => format!("that the home has taken place {number}"),
+        Message::Took { by, of, upto } => {
+            format!("the confirmation by {} of {}'s calls up to {upto}", name(by), name(of))
+        }
+        Message::Place { owner, .. } => format!("the notification that the entity is on {}", name(owner)),
+        Message::TookPlace { number } => format!("the confirmation by the home of place {number}"),
     }
 }
 

@@ -17,15 +17,19 @@ pub(super) fn words(state: &LogState, step: LogStep, after: &LogState) -> String
             state,
             state.packets[usize::from(index)],
             after,
-            ", and a copy of it stays on its way",
+            ", and a copy of it stays in flight",
         ),
         LogStep::Crash(holder) => format!("{} crashes", process_name(holder + 1)),
         LogStep::LoseTail(count) => lost_tail_words(state, count),
         LogStep::LoseTailRead(count) => {
-            format!("{}; but db had read {}", lost_tail_words(state, count), after.db.hand())
+            format!(
+                "{}, after db had read {}",
+                lost_tail_words(state, count),
+                after.db.hand()
+            )
         }
         LogStep::LoseAt(index) => lost_at_words(state, index),
-        LogStep::LoseAtRead(index) => format!("{}; but db had read it", lost_at_words(state, index)),
+        LogStep::LoseAtRead(index) => format!("{}, after db had read it", lost_at_words(state, index)),
         LogStep::Fold(_) | LogStep::FoldHand => format!("db folds {}", after.store.cursor),
         LogStep::DbLearn => "db reads the openings".into(),
         LogStep::Trim => trim_words(state, after),
@@ -56,12 +60,11 @@ fn holder_words(state: &LogState, step: LogStep, index: u8, after: &LogState) ->
     match step {
         LogStep::Input(_) => format!("takes input {}", input_name(state.next_input)),
         LogStep::Close(_) => format!("sends {} expecting sequence {}", then.tip, then.expect),
-        LogStep::Look(_) => format!("has no answer, {}", look_words(state, index, then)),
-        LogStep::Beat(_) => format!(
-            "sends {} expecting sequence {}, with nothing to say",
-            then.tip, then.expect
-        ),
-        LogStep::Confirm(_) if then.phase == Phase::Gone => "asks for its epoch, has been replaced, and stops".into(),
+        LogStep::Look(_) => format!("receives no answer, {}", look_words(state, index, then)),
+        LogStep::Beat(_) => format!("sends the empty batch {} expecting sequence {}", then.tip, then.expect),
+        LogStep::Confirm(_) if then.phase == Phase::Gone => {
+            "finds that its epoch is not the granted one, and stops".into()
+        }
         LogStep::Confirm(_) => "confirms its epoch and is fresh again".into(),
         LogStep::Show(_, input) => format!("shows {}", input_name(input)),
         LogStep::ReadStore(_) => format!("reads the store: the archive ends at {}", then.base),
@@ -74,14 +77,16 @@ fn holder_words(state: &LogState, step: LogStep, index: u8, after: &LogState) ->
                 then.expect
             )
         }
-        LogStep::SecondLook(_) if then.phase == Phase::Looked => "looks again: its Open is still last".into(),
-        LogStep::SecondLook(_) => "looks again: its Open is not last; it begins again".into(),
+        LogStep::SecondLook(_) if then.phase == Phase::Looked => {
+            "reads the subject again: its Open is the last message".into()
+        }
+        LogStep::SecondLook(_) => "reads the subject again: its Open is not the last message; it begins again".into(),
         LogStep::Record(_) => match then.phase {
             Phase::Serving => "records its opening; its gate opens".into(),
-            Phase::Gone => "may not record its opening: the epoch is not its own any more; it stops".into(),
-            _ => "may not record its opening: the archive has passed it; it begins again".into(),
+            Phase::Gone => "cannot record its opening, because another epoch is granted, and stops".into(),
+            _ => "cannot record its opening, because the archive is beyond it, and begins again".into(),
         },
-        LogStep::RecordUnanswered(_) => "records its opening and hears no answer".into(),
+        LogStep::RecordUnanswered(_) => "records its opening and receives no answer".into(),
         LogStep::Fill(_) => format!("fills the hole with {}", after.db.hand()),
         _ => format!("fills the hole with {}, damaged", after.db.hand()),
     }
@@ -132,7 +137,7 @@ fn lost_tail_words(state: &LogState, count: u8) -> String {
 
 fn lost_at_words(state: &LogState, index: u8) -> String {
     format!(
-        "the log loses {} and keeps the rest",
+        "the log loses {} alone",
         state.subject.messages()[usize::from(index)].batch
     )
 }
@@ -144,7 +149,7 @@ fn trim_words(state: &LogState, after: &LogState) -> String {
         .iter()
         .map(|message| message.batch)
         .filter(|batch| !after.subject.has(*batch));
-    format!("the subject is trimmed: {} gone", batch_words(gone))
+    format!("the subject is trimmed: {} deleted", batch_words(gone))
 }
 
 fn batch_words(batches: impl Iterator<Item = Batch>) -> String {

@@ -8,22 +8,22 @@ pub(super) fn words(state: &MigrationState, step: MigrationStep, after: &Migrati
     let next = || batch(state.log[usize::from(state.store.cursor)]);
     match step {
         MigrationStep::Migrate if after.store.folded != state.store.folded => {
-            "the realm gets the present definitions, and db's snapshot with it".into()
+            "the realm changes to the new definitions, and db's snapshot with it".into()
         }
-        MigrationStep::Migrate if after.store.record => "the realm gets the present definitions".into(),
-        MigrationStep::Migrate => "the realm gets the present definitions, and no record yet says from which".into(),
+        MigrationStep::Migrate if after.store.record => "the realm changes to the new definitions".into(),
+        MigrationStep::Migrate => "the realm changes to the new definitions, without a record of the old ones".into(),
         MigrationStep::Record => "the record of the migration is written".into(),
         MigrationStep::Kill => "the migration is killed".into(),
         MigrationStep::ConvertRows if after.store.row == state.store.row => {
-            "the conversion of all stored entities comes to the entity, and skips it".into()
+            "the conversion of all stored entities reaches the entity, and skips it".into()
         }
         MigrationStep::ConvertRows => {
-            "the conversion of all stored entities comes to the entity, and converts it".into()
+            "the conversion of all stored entities reaches the entity, and converts it".into()
         }
         MigrationStep::Grant(of) => {
             let taker = name(state.store.granted);
             format!(
-                "epoch {} is granted to {taker}, of {}",
+                "epoch {} is granted to {taker}, which has {}",
                 after.store.granted,
                 definitions(of)
             )
@@ -31,13 +31,13 @@ pub(super) fn words(state: &MigrationState, step: MigrationStep, after: &Migrati
         MigrationStep::Open(index) => {
             let holder = &after.holders[usize::from(index)];
             format!(
-                "{} reads the log, has its state under {}, and appends {}",
+                "{} reads the log into a state under {}, and appends {}",
                 name(index),
                 definitions(holder.state.definitions),
                 batch(after.log[usize::from(state.length)])
             )
         }
-        MigrationStep::RecordOpening(index) => format!("{}'s Open is recorded: it serves", name(index)),
+        MigrationStep::RecordOpening(index) => format!("{}'s Open is recorded, and it serves", name(index)),
         MigrationStep::BeginAgain(index) => format!("{} does not find its Open, and begins again", name(index)),
         MigrationStep::Take(index) => format!(
             "{} takes the call, which stores the entity: {}",
@@ -64,7 +64,7 @@ fn batch(batch: Batch) -> String {
 
 fn definitions(definitions: Definitions) -> &'static str {
     match definitions {
-        0 => "the former definitions",
-        _ => "the present definitions",
+        0 => "the old definitions",
+        _ => "the new definitions",
     }
 }

@@ -10,15 +10,15 @@ pub(super) fn words(state: &RetentionState, step: RetentionStep, after: &Retenti
         }
         RetentionStep::Archive => format!("db folds batch {} of the cell", after.archived),
         RetentionStep::Store => format!(
-            "db folds a batch of the base that stores the entity, whose row takes in the cell part as of batch {}",
+            "db folds a batch of the base that stores the entity, whose row includes the cell part as of batch {}",
             after.stored
         ),
-        RetentionStep::Seal => format!("what is archived is sealed, up to batch {}", after.sealed),
-        RetentionStep::Age => format!("batch {} is old enough", after.old),
+        RetentionStep::Seal => format!("the archive is sealed up to batch {}", after.sealed),
+        RetentionStep::Age => format!("batch {} reaches the retention age", after.old),
         RetentionStep::Snapshot => format!("a snapshot is written at batch {}", after.snapshot),
         RetentionStep::Begin => {
             let target = after.advance.map_or(0, |advance| advance.target);
-            format!("db folds the floor on to batch {target}")
+            format!("db folds the floor up to batch {target}")
         }
         RetentionStep::Write => {
             let pieces = after.advance.map_or(0, |advance| advance.pieces);
@@ -27,27 +27,27 @@ pub(super) fn words(state: &RetentionState, step: RetentionStep, after: &Retenti
             } else {
                 "the area that the horizon names"
             };
-            format!("piece {pieces} of 2 of it is written into {place}")
+            format!("piece {pieces} of 2 of the floor is written into {place}")
         }
         RetentionStep::Move => format!("the horizon moves to batch {}", after.horizon.0),
-        RetentionStep::Drop(batch) if after.lost != state.lost => format!("batch {batch} is dropped, header and all"),
-        RetentionStep::Drop(batch) => format!("the events of batch {batch} are dropped"),
-        RetentionStep::DropBase => "the events of the base are dropped".into(),
-        RetentionStep::Crash => "db crashes, and begins anew".into(),
+        RetentionStep::Drop(batch) if after.lost != state.lost => format!("batch {batch} is deleted with its header"),
+        RetentionStep::Drop(batch) => format!("the events of batch {batch} are deleted"),
+        RetentionStep::DropBase => "the events of the base are deleted".into(),
+        RetentionStep::Crash => "db crashes and restarts".into(),
         RetentionStep::Read => {
             let at = match after.taker {
                 Taker::Folding { at, .. } => at,
                 Taker::Idle | Taker::Holds(_) => 0,
             };
-            format!("a taker reads the newest state that there is, of batch {at}")
+            format!("a taker reads the newest stored state, of batch {at}")
         }
         RetentionStep::Fold => match (state.taker, after.taker) {
-            (_, Taker::Idle) => "the taker comes to a batch without events, and begins again".into(),
+            (_, Taker::Idle) => "the taker reaches a batch without events, and begins again".into(),
             (Taker::Folding { folded, .. }, Taker::Folding { at, folded: now }) if folded == now => {
-                format!("the taker passes over batch {at}, which has no events")
+                format!("the taker skips batch {at}, which has no events")
             }
             (_, Taker::Folding { at, .. }) => format!("the taker folds batch {at}"),
-            _ => "the taker has come to the end of the archive, and holds the owner".into(),
+            _ => "the taker reaches the end of the archive, and holds the owner".into(),
         },
     }
 }

@@ -6,15 +6,15 @@ pub(super) fn words(state: &TradeState, step: TradeStep, after: &TradeState) -> 
     let name = |who: usize| ["A", "B"][who];
     match step {
         TradeStep::Ask(who, ask) => format!("{}'s base records: {}", name(who), asked(ask)),
-        TradeStep::Log(who) => format!("{}'s log has it", name(who)),
-        TradeStep::Crash(who) => format!("{}'s base crashes with what it had not logged", name(who)),
+        TradeStep::Log(who) => format!("{}'s log stores the order", name(who)),
+        TradeStep::Crash(who) => format!("{}'s base crashes and loses what is not logged", name(who)),
         TradeStep::Execute(who) => {
             let ask = state.players[who].log[0];
             let what = ask.map_or_else(String::new, asked);
             format!("db executes {}'s order to {what}{}", name(who), came(state, after))
         }
-        TradeStep::Hear(who) => format!("{}'s base hears: {}", name(who), knows(after, who)),
-        TradeStep::Expire => format!("the trade's time is over{}", came(state, after)),
+        TradeStep::Hear(who) => format!("{}'s base receives a notice: {}", name(who), knows(after, who)),
+        TradeStep::Expire => format!("the trade expires{}", came(state, after)),
     }
 }
 

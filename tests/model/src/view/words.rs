@@ -13,8 +13,11 @@ pub(super) fn words(state: &ViewState, step: ViewStep, after: &ViewState) -> Str
             false => format!("event {event} reaches the ghost as number {number}"),
         },
         ViewStep::LoseEvent(number, _) => format!("number {number} is lost on its way to the ghost"),
-        ViewStep::Beat => format!("the ghost's owner hears that {} is the newest number", state.real.upto),
-        ViewStep::AskReal => format!("the ghost asks, and is sent {}", sight(state.real)),
+        ViewStep::Beat => format!("the ghost's owner receives the newest number, {}", state.real.upto),
+        ViewStep::AskReal => format!(
+            "the ghost requests an image, and the real entity sends {}",
+            sight(state.real)
+        ),
         ViewStep::ImageArrives => "the image reaches the ghost".into(),
         ViewStep::Turn if after.is_near => "the entity comes near".into(),
         ViewStep::Turn => "the entity goes away".into(),
@@ -29,25 +32,25 @@ pub(super) fn words(state: &ViewState, step: ViewStep, after: &ViewState) -> Str
         }
         ViewStep::FrameArrives(index) if after.client.view > state.client.view => {
             format!(
-                "the client gets {}, which does not fit: it asks anew",
+                "the client receives {}, which does not fit, and requests a new view",
                 frame(state.frames.at(index))
             )
         }
-        ViewStep::FrameArrives(index) => format!("the client gets {}", frame(state.frames.at(index))),
+        ViewStep::FrameArrives(index) => format!("the client receives {}", frame(state.frames.at(index))),
         ViewStep::LoseFrame(index) => format!("{} is lost", frame(state.frames.at(index))),
         ViewStep::TakeOver => "the witness has a new holder".into(),
-        ViewStep::HearOfHolder => "the client hears of the witness's new holder".into(),
+        ViewStep::HearOfHolder => "the client connects to the witness's new holder".into(),
         ViewStep::BeginView => match state.client.sees {
             Some(sees) => format!(
-                "the client says that it has {}; view {} begins",
+                "the client names what it has, {}; view {} begins",
                 sight(sees),
                 state.client.view
             ),
-            None => format!("the client says that it has nothing; view {} begins", state.client.view),
+            None => format!("the client names nothing; view {} begins", state.client.view),
         },
         ViewStep::FrameBeat => {
             let newest = state.witness.next_frame - 1;
-            format!("the client hears that frame {newest} is the newest, and asks anew")
+            format!("the client receives the newest frame number, {newest}, and requests a new view")
         }
     }
 }
@@ -62,7 +65,7 @@ fn frame(frame: Frame) -> String {
     let shows = match shows {
         Shows::Whole(whole) => format!("the whole state, {}", sight(whole)),
         Shows::Update { from, to } => format!("an update from {from} to {}", to.upto),
-        Shows::Leave => "that it leaves".into(),
+        Shows::Leave => "the entity leaves".into(),
     };
     format!("frame {number} of view {view} of holder {epoch} ({shows})")
 }

@@ -120,7 +120,7 @@ async fn busiest_cell(realm: &Played, store: &Store) -> (&'static str, OwnerId) 
     let mut cells = Vec::new();
     for name in ["cell-1", "cell-2"] {
         let log = realm.log_of(name);
-        let taken = log.lines().rfind(|line| line.contains("taken over"));
+        let taken = log.lines().rfind(|line| line.contains("took over the owner"));
         let owner = taken.and_then(|line| line.split("owner=").nth(1)?.split(' ').next()?.parse().ok());
         let owner = OwnerId(owner.expect("each cell holds one"));
         cells.push((archived(store, owner).await, name, owner));

@@ -53,7 +53,7 @@ async fn start_with(definitions: &Path, data: &Path) -> Realm {
     let realm = begin(definitions, data).await;
     for name in ["base-1", "base-2", "cell-1", "cell-2"] {
         until(STOP_TIMEOUT, "owners to be held", || {
-            log_of(data, name).contains("taken over")
+            log_of(data, name).contains("took over the owner")
         })
         .await;
     }
@@ -173,7 +173,7 @@ fn assert_ended_in_order(data: &Path) {
     );
     let passed: Vec<&str> = director
         .lines()
-        .filter(|line| line.contains("the stop of the realm has reached a stage"))
+        .filter(|line| line.contains("the realm is stopping: entered a stage"))
         .map(|line| *stages.iter().find(|stage| line.contains(*stage)).expect("a stage"))
         .collect();
     assert_eq!(passed, stages[1..], "every stage, once, in order");
@@ -187,7 +187,10 @@ fn assert_ended_in_order(data: &Path) {
     assert!(log_of(data, "db").contains("the realm is stopped"));
     for name in ["base-1", "base-2", "cell-1", "cell-2"] {
         let log = log_of(data, name);
-        assert!(log.contains("given up") && !log.contains("WARN"), "{name}: {log}");
+        assert!(
+            log.contains("released the owner") && !log.contains("WARN"),
+            "{name}: {log}"
+        );
     }
 }
 
@@ -309,12 +312,12 @@ async fn a_hanging_stop_is_reported_and_can_be_continued() {
     let (bus, subjects) = reach(&realm).await;
     let mut stopping = Stopping::new(bus, subjects);
     stopping.begin(Duration::ZERO).await.expect("the director answers");
-    let waits = || log_of(&data, "director").contains("a stage of the stop is overdue");
+    let waits = || log_of(&data, "director").contains("a stage of the realm's stop is overdue");
     until(STOP_TIMEOUT, "the hanging stage to be named", waits).await;
     let director = log_of(&data, "director");
     let named = director
         .lines()
-        .find(|line| line.contains("a stage of the stop is overdue"))
+        .find(|line| line.contains("a stage of the realm's stop is overdue"))
         .expect("named");
     assert!(named.contains("the log of owner"), "{named}");
     // The operator decides, stage by stage.

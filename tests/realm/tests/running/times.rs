@@ -192,14 +192,12 @@ async fn a_store_and_log_mismatch_is_detected_with_one_server() {
         past.assert_continues("ordered with newest", &["ordered", "killed", "newest"])
             .await;
         let tail = annals(&adopted, &["log", "tail", "-n", "100000"], 0).await;
-        let adoptions = tail
-            .lines()
-            .filter(|line| line.contains("auditor had the store take up"));
+        let adoptions = tail.lines().filter(|line| line.contains("auditor had the store adopt"));
         assert_eq!(adoptions.count(), 1, "the decision is an event");
 
         // Discarded batches are void; what the store has remains.
-        let given_up = past.path("ordered with killed");
-        adopt(&given_up, &[&BY[..], &["--discard"]].concat(), 0).await;
+        let discarded = past.path("ordered with killed");
+        adopt(&discarded, &[&BY[..], &["--discard"]].concat(), 0).await;
         past.assert_continues("ordered with killed", &["ordered"]).await;
 
         // If the logs were closed in order, the archive has all of them.

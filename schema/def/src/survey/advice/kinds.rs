@@ -39,7 +39,7 @@ impl<'w> Advice<'w, '_> {
                 if declared.level.hysteresis == 0.0 {
                     let message = format!("the level `{label}` has no hysteresis");
                     let finding = Finding::new(Rule::NoHysteresis, declared.span, message)
-                        .help("remove the `<hyst>`, which makes it 10 metres, or give it some");
+                        .help("remove the `<hyst>` for the default of 10 metres, or set a distance");
                     self.report(finding);
                 }
                 let is_used = heirs.iter().any(|heir| {
@@ -78,7 +78,7 @@ impl<'w> Advice<'w, '_> {
                 let finding = Finding::new(
                     Rule::PositionTwice,
                     section.name_span(),
-                    "the position is volatile, and sent exactly as well",
+                    "the position is sent twice: volatile and exact",
                 )
                 .help("remove one of the two, unless clients need the exact one");
                 self.report(finding);
@@ -89,7 +89,7 @@ impl<'w> Advice<'w, '_> {
                 let finding = Finding::new(
                     Rule::VolatileUnseen,
                     section.name_span(),
-                    "no type that has this has a client",
+                    "no type with this section has a client part",
                 )
                 .help("remove the section");
                 self.report(finding);
@@ -116,7 +116,7 @@ impl<'w> Advice<'w, '_> {
                         one.name
                     );
                     let finding = Finding::new(Rule::LongIds, own.span, message)
-                        .help("bundle what changes together into a FIXED_DICT, and methods that do alike into one");
+                        .help("merge properties that change together into a FIXED_DICT, and similar methods into one");
                     self.report(finding);
                 }
             }

@@ -17,9 +17,9 @@ impl Advice<'_, '_> {
         let is_exposed = method.exposed != Exposure::No;
         let unbounded = method.args.iter().find(|arg| is_unbounded(&arg.data_type));
         if let (true, Some(arg)) = (is_exposed, unbounded) {
-            let message = format!("clients can send anything of any length as `{}` of `{name}`", arg.name);
+            let message = format!("clients can send values of any size as `{}` of `{name}`", arg.name);
             let finding = Finding::new(Rule::UnboundedArgument, used.argument(&arg.name), message)
-                .help("declare what it can be: a number of fixed size, a sequence with a `<size>`");
+                .help("declare a bounded type: a number of fixed size, a sequence with a `<size>`");
             self.report(finding);
         }
         let exposed = used.section.child("Exposed");
@@ -27,13 +27,13 @@ impl Advice<'_, '_> {
         if used.part == MethodPart::Cell && says_nothing && self.dialect == Dialect::BigWorld {
             let message = format!("every client that sees the entity can call `{name}`");
             let finding = Finding::new(Rule::ExposedSilently, place(used.section, "Exposed"), message)
-                .help("write `<Exposed> OWN_CLIENT </Exposed>`, or ALL_CLIENTS if that is what is meant");
+                .help("write `<Exposed> OWN_CLIENT </Exposed>`, or ALL_CLIENTS if that is intended");
             self.report(finding);
         }
         let is_seen = used.heirs.iter().any(|heir| heir.parts.cell && heir.parts.client);
         let is_variable = method.stream_size().is_none_or(|size| size > super::LARGE);
         if used.part == MethodPart::Client && is_seen && is_variable && method.detail_distance.is_none() {
-            let message = format!("`{name}` is heard at any distance when all clients are called");
+            let message = format!("`{name}` is sent at any distance when it is called on all clients");
             let finding = Finding::new(Rule::HeardFar, used.span, message)
                 .help("add a `<DetailDistance>` in metres; calls to the own client ignore it");
             self.report(finding);
@@ -46,22 +46,22 @@ impl Advice<'_, '_> {
         for arg in &method.args {
             let whose = format!("`{}` of `{name}`", arg.name);
             if !is_sent && has(&arg.data_type, |part| matches!(part, DataType::Python(_))) {
-                let message = format!("{whose} is understood by scripts only");
+                let message = format!("{whose} can be interpreted by scripts only");
                 let finding = Finding::new(Rule::OpaqueValue, used.argument(&arg.name), message)
-                    .help("declare what is in it: a FIXED_DICT, an ARRAY, a STRING");
+                    .help("declare its content: a FIXED_DICT, an ARRAY, a STRING");
                 self.report(finding);
             }
             if is_sent && has(&arg.data_type, |part| *part == DataType::Float64) {
-                let message = format!("{whose} travels with 64 bits");
+                let message = format!("{whose} is sent with 64 bits");
                 let finding = Finding::new(Rule::WideFloat, used.argument(&arg.name), message)
-                    .help("a FLOAT32 has 7 digits: enough for whatever is shown");
+                    .help("use FLOAT32: its 7 digits are enough for display");
                 self.report(finding);
             }
             let is_bigworld = self.dialect == Dialect::BigWorld;
             if is_sent && is_bigworld && has(&arg.data_type, |part| *part == DataType::String) {
-                let message = format!("{whose} travels as bytes");
+                let message = format!("{whose} is sent as bytes");
                 let finding = Finding::new(Rule::BytesForText, used.argument(&arg.name), message)
-                    .help("make it a UNICODE_STRING if somebody reads it, a BLOB if nobody does");
+                    .help("make it a UNICODE_STRING if it is text for people, else a BLOB");
                 self.report(finding);
             }
         }

@@ -28,28 +28,31 @@ impl Advice<'_, '_> {
         let (property, name) = (used.property, &used.property.name);
         let is_sent = property.distribution.to_clients();
         if !is_sent && has(&property.data_type, |part| matches!(part, DataType::Python(_))) {
-            let message = format!("`{name}` is understood by scripts only");
+            let message = format!("`{name}` can be interpreted by scripts only");
             let finding = Finding::new(Rule::OpaqueValue, used.place("Type"), message)
-                .help("declare what is in it: a FIXED_DICT, an ARRAY, a STRING");
+                .help("declare its content: a FIXED_DICT, an ARRAY, a STRING");
             self.report(finding);
         }
         if is_sent && has(&property.data_type, |part| *part == DataType::Float64) {
             let message = format!("`{name}` is sent to clients with 64 bits");
             let finding = Finding::new(Rule::WideFloat, used.place("Type"), message)
-                .help("a FLOAT32 has 7 digits: enough for whatever is shown");
+                .help("use FLOAT32: its 7 digits are enough for display");
             self.report(finding);
         }
         let is_wide = integer_bytes(&property.data_type).is_some_and(|bytes| bytes > 1);
         if is_sent && is_wide && is_question(name) {
-            let message = format!("`{name}` sounds like yes or no and is of type {}", property.data_type);
-            let finding =
-                Finding::new(Rule::WideBoolean, used.place("Type"), message).help("a UINT8 is enough for yes and no");
+            let message = format!(
+                "the name `{name}` suggests a boolean, but the type is {}",
+                property.data_type
+            );
+            let finding = Finding::new(Rule::WideBoolean, used.place("Type"), message)
+                .help("use UINT8: it is enough for a boolean");
             self.report(finding);
         }
         if is_sent && self.dialect == Dialect::BigWorld && has(&property.data_type, |part| *part == DataType::String) {
-            let message = format!("`{name}` is shown to clients as bytes");
+            let message = format!("`{name}` is sent to clients as bytes");
             let finding = Finding::new(Rule::BytesForText, used.place("Type"), message)
-                .help("make it a UNICODE_STRING if somebody reads it, a BLOB if nobody does");
+                .help("make it a UNICODE_STRING if it is text for people, else a BLOB");
             self.report(finding);
         }
         let is_inline = used.section.child("Type").is_some_and(|section| section.has_children());
@@ -69,12 +72,12 @@ impl Advice<'_, '_> {
         let (property, name) = (used.property, &used.property.name);
         if property.distribution.to_clients() && used.all(|heir| !heir.parts.client) {
             let message = format!(
-                "`{name}` is {}, and no type that has it has a client",
+                "`{name}` is {}, but no type with it has a client part",
                 property.distribution
             );
             let help = match (property.distribution.on_base(), property.distribution.to_ghosts()) {
                 (true, _) => "make it BASE",
-                (false, true) => "make it CELL_PUBLIC, or CELL_PRIVATE if no other entity looks at it",
+                (false, true) => "make it CELL_PUBLIC, or CELL_PRIVATE if no other entity reads it",
                 (false, false) => "make it CELL_PRIVATE",
             };
             self.report(Finding::new(Rule::ShownToNobody, used.place("Flags"), message).help(help));
@@ -124,7 +127,7 @@ impl Advice<'_, '_> {
             };
             let message = format!("a change of one part of `{name}` sends all of it");
             let finding = Finding::new(Rule::WholeEachTime, used.place(tag), message)
-                .help("remove it, or keep the parts in properties of their own");
+                .help("remove it, or move the parts into separate properties");
             self.report(finding);
         }
         let is_vector = matches!(
@@ -132,7 +135,7 @@ impl Advice<'_, '_> {
             DataType::Vector2 | DataType::Vector3 | DataType::Vector4
         );
         if is_vector && property.distribution.to_other_clients() && !property.latest_only {
-            let message = format!("each change of `{name}` is sent, also those that the next one replaces");
+            let message = format!("each change of `{name}` is sent, even if a later one has replaced it");
             let finding = Finding::new(Rule::EveryStep, used.span, message)
                 .help("add `<SendLatestOnly> true </SendLatestOnly>` if it changes often");
             self.report(finding);
@@ -142,7 +145,7 @@ impl Advice<'_, '_> {
     fn stored(&mut self, used: &PropertyUse<'_>) {
         let (property, name) = (used.property, &used.property.name);
         if property.account.is_some() && used.all(|heir| !heir.persistent) {
-            let message = format!("`{name}` is a view of an account, and no type that has it is stored");
+            let message = format!("`{name}` is a view of an account, but no type with it is stored");
             let finding = Finding::new(Rule::AccountOfNobody, used.place("Account"), message)
                 .help("remove it, or the `<Persistent> false </Persistent>` of the type");
             self.report(finding);
@@ -151,7 +154,7 @@ impl Advice<'_, '_> {
             return;
         }
         if used.all(|heir| !heir.persistent) {
-            let message = format!("`{name}` is persistent, and no type that has it is stored");
+            let message = format!("`{name}` is persistent, but no type with it is stored");
             let finding = Finding::new(Rule::StoredByNobody, used.place("Persistent"), message).help("remove it");
             self.report(finding);
         }
@@ -172,7 +175,7 @@ impl Advice<'_, '_> {
         } else if is_unbounded(&property.data_type) && has_own_length(&property.data_type) && !is_bounded(usize::MAX) {
             let message = format!("`{name}` is stored and can have any size");
             let finding = Finding::new(Rule::UnboundedStored, used.place("Type"), message)
-                .help("add a `<DatabaseLength>`, or declare what is in it");
+                .help("add a `<DatabaseLength>`, or declare its content");
             self.report(finding);
         }
     }
@@ -189,7 +192,7 @@ impl Advice<'_, '_> {
         };
         let message = format!("`{name}` is temporary and {what}");
         let finding = Finding::new(Rule::TemporaryYetKept, used.place(tag), message)
-            .help("take it out of the `<TempProperties>`, or keep it private and out of the store");
+            .help("remove it from `<TempProperties>`, or make it private and not persistent");
         self.report(finding);
     }
 }
