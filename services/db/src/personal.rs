@@ -122,7 +122,8 @@ pub async fn forget(
         if is_held(&transaction, person).await? {
             return Err(NotForgotten::Lives(person));
         }
-        let tree = transaction.get(&archive::tree_key(shard)).await?;
+        // db writes the tree with every fold: a read that conflicts would rarely commit in a busy realm.
+        let tree = transaction.snapshot().get(&archive::tree_key(shard)).await?;
         let forgotten = Forgotten {
             at,
             leaves: LeafIndex(Tree::decode(tree.as_deref())?.size),

@@ -163,6 +163,7 @@ const COMPUTES: &[&str] = &[
     "ed25519-dalek",
     "encoding_rs",
     "humantime",
+    "maud",
     "prost",
     "quick-xml",
     "serde_json",

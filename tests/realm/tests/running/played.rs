@@ -34,7 +34,7 @@ use tokio::{
 use crate::{disks::SmallDisk, playing::Playing};
 
 /// Maximum concurrent realms: most of their time is waiting.
-const MAX_CONCURRENT: u32 = 5;
+const MAX_CONCURRENT: u32 = 4;
 
 /// Permits of a realm whose test depends on timing: few others run beside it.
 const TIMED_PERMITS: u32 = 3;
