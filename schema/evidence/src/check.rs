@@ -4,16 +4,13 @@ use std::collections::BTreeSet;
 
 use annals_ids::Hash;
 use annals_proof::{
-    KeyKind, SignedNote, TreeHead, Trust, Trusted, VerifierKey,
-    checkpoint::Untrusted,
-    succession::{KeyRecord, NotNamed},
-    verify::Unproven,
-    verify_consistency, verify_inclusion,
+    KeyKind, SignedNote, TreeHead, Trust, Trusted, VerifierKey, checkpoint::Untrusted, succession::NotNamed,
+    verify::Unproven, verify_consistency, verify_inclusion,
 };
 use thiserror::Error;
 
 use crate::{
-    Bundle, BundleError, Proven, ReceiptError, Verdict,
+    Bundle, BundleError, DeclaredLost, Lineage, Proven, ReceiptError, Verdict,
     bundle::{continuation_name, event_name, key_name, schema_name},
     verdict::{Believed, KeyTrust, Subject},
     words,
@@ -109,6 +106,9 @@ pub enum Wrong {
         /// The other root.
         found: Hash,
     },
+    /// The checkpoint stored outside is of an earlier log, and covers batches that were declared lost.
+    #[error(transparent)]
+    DeclaredLost(#[from] DeclaredLost),
     /// No proof connects the checkpoint stored outside with this one.
     #[error(
         "no proof leads from the kept checkpoint of {kept} batches to this one of {size}: request the evidence with \
@@ -130,6 +130,7 @@ impl Wrong {
         matches!(
             self,
             Self::Unlinked { .. }
+                | Self::DeclaredLost(_)
                 | Self::Bundle(BundleError::Zip(ZipError::Kind | ZipError::Size { .. }))
                 | Self::Receipt(ReceiptError::Kind | ReceiptError::Size { .. })
         )
@@ -142,10 +143,10 @@ impl Wrong {
 /// The first error found.
 pub fn check(bytes: &[u8], anchors: &Anchors) -> Result<Verdict, Wrong> {
     let (bundle, answer) = Bundle::read(bytes)?;
-    let keys = history(&bundle.keys)?;
+    let lineage = Lineage::verify(&bundle.keys)?;
     let checkpoint = Signed {
         note: &bundle.checkpoint,
-        keys: &keys,
+        lineage: &lineage,
     };
     let (trusted, key_trust) = checkpoint.check(anchors)?;
     let head = trusted.checkpoint.head;
@@ -162,7 +163,7 @@ pub fn check(bytes: &[u8], anchors: &Anchors) -> Result<Verdict, Wrong> {
         leaves: bundle.events.iter().map(|event| event.leaf).collect(),
         believed: Believed {
             trusted,
-            keys,
+            lineage,
             key_trust,
             kept,
             witnesses: anchors.witnesses.len(),
@@ -176,36 +177,10 @@ pub(crate) fn included(event: &Proven, head: TreeHead) -> Result<(), Unproven> {
     verify_inclusion(event.excerpt.hash(), event.leaf.0, head, &event.path)
 }
 
-/// The log's keys, verified to be named each by the previous one.
-fn history(records: &[KeyRecord]) -> Result<Vec<VerifierKey>, Wrong> {
-    let mut keys: Vec<VerifierKey> = Vec::new();
-    for (at, record) in records.iter().enumerate() {
-        let order = |why| Wrong::KeyOrder {
-            name: key_name(at),
-            why,
-        };
-        match keys.last() {
-            None if record.change.is_some() => return Err(order("the log's first key has no predecessor")),
-            None => {}
-            Some(before) => {
-                let name = key_name(at);
-                record
-                    .follows(before, before.name().as_str())
-                    .map_err(|source| Wrong::Key { name, source })?;
-            }
-        }
-        if keys.contains(&record.key) {
-            return Err(order("the log already had that key"));
-        }
-        keys.push(record.key.clone());
-    }
-    Ok(keys)
-}
-
-/// A checkpoint, and the keys of its log up to the one that must have signed it.
+/// A checkpoint, and the keys up to the one that must have signed it.
 pub(crate) struct Signed<'a> {
     pub(crate) note: &'a SignedNote,
-    pub(crate) keys: &'a [VerifierKey],
+    pub(crate) lineage: &'a Lineage,
 }
 
 impl Signed<'_> {
@@ -220,29 +195,23 @@ impl Signed<'_> {
                 return Err(Untrusted::Role { name, role }.into());
             }
         }
-        let last = self
-            .keys
-            .last()
-            .map(|key| words::text(&key.to_string()))
-            .unwrap_or_default();
-        let trusted = self.trust(anchors, self.keys).check(self.note)?;
-        let by_last = trusted.signed.iter().any(|key| Some(key) == self.keys.last());
-        let anchor = self.keys.iter().rposition(|key| anchors.keys.contains(key));
+        let keys = &self.lineage.keys;
+        let last = keys.last().map(|key| words::text(&key.to_string())).unwrap_or_default();
+        let trust = Trust {
+            origin: self.lineage.origin(),
+            keys: keys.clone(),
+            witnesses: anchors.witnesses.clone(),
+            quorum: anchors.quorum,
+        };
+        let trusted = trust.check(self.note)?;
+        let by_last = trusted.signed.iter().any(|key| Some(key) == keys.last());
+        let anchor = keys.iter().rposition(|key| anchors.keys.contains(key));
         match anchor {
             _ if !by_last => Err(Wrong::Stranger { found: last }),
             None if !anchors.keys.is_empty() => Err(Wrong::Stranger { found: last }),
             None => Ok((trusted, KeyTrust::Unknown)),
-            Some(at) if at + 1 == self.keys.len() => Ok((trusted, KeyTrust::Given)),
+            Some(at) if at + 1 == keys.len() => Ok((trusted, KeyTrust::Given)),
             Some(_) => Ok((trusted, KeyTrust::Named)),
-        }
-    }
-
-    fn trust(&self, anchors: &Anchors, keys: &[VerifierKey]) -> Trust {
-        Trust {
-            origin: self.keys.last().map(|key| key.name().to_string()).unwrap_or_default(),
-            keys: keys.to_vec(),
-            witnesses: anchors.witnesses.clone(),
-            quorum: anchors.quorum,
         }
     }
 
@@ -255,43 +224,53 @@ impl Signed<'_> {
     ) -> Result<Vec<TreeHead>, Wrong> {
         let mut compared = Vec::new();
         for note in &anchors.kept {
-            let keys = [self.keys, &anchors.keys].concat();
-            let trust = Trust {
-                quorum: 0,
-                ..self.trust(anchors, &keys)
-            };
-            let kept = trust.check(note).map_err(Wrong::Kept)?.checkpoint.head;
-            if kept.size == head.size && kept.root != head.root {
-                let (size, kept, found) = (kept.size, kept.root, head.root);
-                return Err(Wrong::Forked { size, kept, found });
+            let mut trust = self.lineage.trust_of(note);
+            trust.keys.extend(anchors.keys.iter().cloned());
+            trust.witnesses.extend(anchors.witnesses.iter().cloned());
+            let kept = trust.check(note).map_err(Wrong::Kept)?;
+            match continue_kept(kept.checkpoint.head, head, &leading) {
+                Ok(()) => compared.push(kept.checkpoint.head),
+                Err(wrong) => return Err(self.lineage.declared_lost(&kept.checkpoint).map_or(wrong, Wrong::from)),
             }
-            if kept.size != head.size {
-                let (size, name) = (kept.size, continuation_name(kept.size));
-                let path = leading(size).filter(|_| size < head.size).ok_or(Wrong::Unlinked {
-                    kept: size,
-                    size: head.size,
-                })?;
-                verify_consistency(kept, head, path).map_err(|source| match source {
-                    Unproven::OldRoot { found, expected } => Wrong::Forked {
-                        size,
-                        kept: expected,
-                        found,
-                    },
-                    source => Wrong::Continued { name, size, source },
-                })?;
-            }
-            compared.push(kept);
         }
         Ok(compared)
     }
 }
 
-/// Verifies that the checkpoint continues the tree signed at each change of keys.
+/// Verifies that a checkpoint's tree is the same as a kept one's, or continues it. `leading` has consistency proofs by
+/// the size from which they lead.
+fn continue_kept<'p>(kept: TreeHead, head: TreeHead, leading: impl Fn(u64) -> Option<&'p [Hash]>) -> Result<(), Wrong> {
+    if kept.size == head.size {
+        let (size, kept, found) = (kept.size, kept.root, head.root);
+        return (kept == found).then_some(()).ok_or(Wrong::Forked { size, kept, found });
+    }
+    let (size, name) = (kept.size, continuation_name(kept.size));
+    let path = leading(size).filter(|_| size < head.size).ok_or(Wrong::Unlinked {
+        kept: size,
+        size: head.size,
+    })?;
+    verify_consistency(kept, head, path).map_err(|source| match source {
+        Unproven::OldRoot { found, expected } => Wrong::Forked {
+            size,
+            kept: expected,
+            found,
+        },
+        source => Wrong::Continued { name, size, source },
+    })
+}
+
+/// Verifies that the checkpoint continues the tree signed at each change of keys, and of each log that has ended what
+/// was declared to be continued.
 fn continues(bundle: &Bundle, head: TreeHead) -> Result<(), Wrong> {
     for (at, record) in bundle.keys.iter().enumerate() {
-        let Some(change) = &record.change else { continue };
-        let signed: annals_proof::Checkpoint = change.text().parse().map_err(Untrusted::Checkpoint)?;
-        let old = signed.head;
+        let old = match record.changed_at().map_err(|source| Wrong::Key {
+            name: key_name(at),
+            source,
+        })? {
+            // Every tree continues the empty one.
+            None | Some(TreeHead { size: 0, .. }) => continue,
+            Some(old) => old,
+        };
         if old.size > head.size {
             return Err(Wrong::KeyOrder {
                 name: key_name(at),

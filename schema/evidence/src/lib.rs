@@ -16,6 +16,7 @@ mod cited;
 mod excerpt;
 mod holdings;
 mod item;
+mod lineage;
 mod owned;
 mod question;
 mod receipt;
@@ -33,6 +34,7 @@ pub use cited::{About, ArchivedEvent, Asked, Cited, Contradiction, asks, concern
 pub use excerpt::{Excerpt, ExcerptError, TakeError};
 pub use holdings::{Inventory, apply};
 pub use item::{Item, ItemStep};
+pub use lineage::{DeclaredLost, Lineage};
 pub use owned::{Owned, OwnedStep};
 pub use question::{Answer, NoQuestion, Question, Sieve, read_trade};
 pub use receipt::{Receipt, ReceiptError, check_receipt};

@@ -19,7 +19,7 @@ use annals_proof::{SignedNote, VerifierKey, checkpoint::CheckpointError, key::Ke
 use thiserror::Error;
 
 use crate::{
-    Anchors, BundleError, Proven, Terms, Verdict, Wrong,
+    Anchors, BundleError, Lineage, Proven, Terms, Verdict, Wrong,
     check::{Signed, included},
     verdict::{Believed, Subject},
     words,
@@ -247,10 +247,10 @@ fn moved(entry: &Entry, holder: Holder, sign: i64) -> Option<Assets> {
 /// The first error found.
 pub fn check_receipt(bytes: &[u8], anchors: &Anchors) -> Result<Verdict, Wrong> {
     let receipt = Receipt::read(bytes)?;
-    let keys = vec![receipt.key.clone()];
+    let lineage = Lineage::of(receipt.key.clone());
     let checkpoint = Signed {
         note: &receipt.checkpoint,
-        keys: &keys,
+        lineage: &lineage,
     };
     let (trusted, key_trust) = checkpoint.check(anchors)?;
     let head = trusted.checkpoint.head;
@@ -270,7 +270,7 @@ pub fn check_receipt(bytes: &[u8], anchors: &Anchors) -> Result<Verdict, Wrong> 
             key_trust,
             witnesses: anchors.witnesses.len(),
             signatures: receipt.checkpoint.signatures().len(),
-            keys,
+            lineage,
         },
     })
 }

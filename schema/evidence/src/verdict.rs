@@ -2,9 +2,9 @@
 
 use annals_event::ledger::Stage;
 use annals_ids::{LeafIndex, WallTime};
-use annals_proof::{TreeHead, Trusted, VerifierKey};
+use annals_proof::{LogEnd, TreeHead, Trusted};
 
-use crate::{Answer, Lexicon, Question, Span, TradeStage, report, words};
+use crate::{Answer, Lexicon, Lineage, Question, Span, TradeStage, report, words};
 
 /// What a bundle or a receipt proves to a verifier with the given anchors.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,8 +32,8 @@ pub(crate) enum Subject {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Believed {
     pub(crate) trusted: Trusted,
-    /// The log's keys; the last one has signed.
-    pub(crate) keys: Vec<VerifierKey>,
+    /// The keys of the log, and of those that it continues; the last one has signed.
+    pub(crate) lineage: Lineage,
     pub(crate) key_trust: KeyTrust,
     /// Checkpoints stored outside that it continues.
     pub(crate) kept: Vec<TreeHead>,
@@ -96,6 +96,7 @@ impl Verdict {
         ));
         let key = self
             .believed
+            .lineage
             .keys
             .last()
             .map(|key| words::text(&key.to_string()))
@@ -134,7 +135,7 @@ impl Verdict {
             trusted,
             witnesses,
             signatures,
-            ..
+            lineage,
         } = &self.believed;
         if *key_trust == KeyTrust::Unknown {
             open.push(
@@ -143,6 +144,7 @@ impl Verdict {
                     .to_owned(),
             );
         }
+        open.extend(lineage.ends.iter().map(declared_lost));
         let most = kept.iter().map(|head| head.size).max().unwrap_or(0);
         let behind = self.leaves.iter().filter(|leaf| leaf.0 >= most).count();
         if trusted.cosigned.is_empty() && behind > 0 {
@@ -189,6 +191,17 @@ impl Verdict {
         );
         open
     }
+}
+
+/// What the end of an earlier log leaves unproven.
+fn declared_lost(end: &LogEnd) -> String {
+    let [ended, operator, reason] = [end.ended.as_str(), &end.operator, &end.reason].map(words::text);
+    let (signed, continued, when) = (end.signed.size, end.continued.size, words::date(end.at));
+    format!(
+        "What the earlier log {ended} had signed beyond its first {continued} of {signed} batches. {operator} declared it lost \
+         at {when}, for the reason \"{reason}\", after the realm had adopted its log again. A checkpoint of that log with more \
+         than {continued} batches shows what was signed, and that it was given up."
+    )
 }
 
 /// What could be omitted from an answer without being noticed. Tests omit all of it, and show that any other omission

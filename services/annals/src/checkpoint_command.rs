@@ -8,19 +8,20 @@ use std::{
 };
 
 use annals_db::{ProveError, Prover};
+use annals_evidence::{DeclaredLost, Lineage, Wrong};
 use annals_host::{
     clock,
     log_source::{KeptRealm, NamedRealm, SourceError},
     process::{SHARD, Settings},
     signer::{
         FolderError, add_cosignatures, current_key, default_name, keep_note, key_records, make_key, make_key_file,
-        make_next_key, newest, of_size, read_key, read_note,
+        make_next_key, make_next_log, newest, of_size, read_key, read_note,
     },
     telemetry::Chain,
 };
 use annals_ids::Hash;
 use annals_proof::{
-    Frontier, KeyKind, KeyName, SignedNote, Tile, TreeHead, Trust, Trusted, VerifierKey, checkpoint::Untrusted,
+    Frontier, KeyKind, KeyName, LogEnd, SignedNote, Tile, TreeHead, Trust, Trusted, VerifierKey, checkpoint::Untrusted,
     key::KeyError, tile::TILE_WIDTH, verify::Unproven, verify_consistency,
 };
 use annals_store::{Store, StoreError};
@@ -45,9 +46,12 @@ enum Commands {
         /// Print the log's keys instead, each with the archive size at its start
         #[arg(long, conflicts_with = "size")]
         keys: bool,
+        /// Print the signed statements that earlier logs have ended instead, oldest first
+        #[arg(long, conflicts_with_all = ["size", "keys"])]
+        ended: bool,
         /// Also write the hashes of all its leaves to this file: with them, annals log verify can name the first
         /// changed batch
-        #[arg(long, value_name = "FILE", conflicts_with = "keys")]
+        #[arg(long, value_name = "FILE", conflicts_with_all = ["keys", "ended"])]
         leaves: Option<PathBuf>,
         #[command(flatten)]
         kept: KeptRealm,
@@ -69,6 +73,22 @@ enum Commands {
         /// The data directory of the signer
         #[arg(long, default_value = "data")]
         data: PathBuf,
+    },
+    /// Begin another log in place of one that the archive no longer continues, after the realm has adopted its log: the
+    /// signer signs, with both keys, what is lost and what is continued
+    NewLog {
+        /// The data directory of the signer
+        #[arg(long, default_value = "data")]
+        data: PathBuf,
+        /// Name of the new log: no log of this realm may have had it; if omitted, that of the old one and a number
+        #[arg(long)]
+        name: Option<String>,
+        /// Name of the operator, part of the signed statement
+        #[arg(long)]
+        by: String,
+        /// Why what was signed is lost, part of the signed statement
+        #[arg(long)]
+        reason: String,
     },
     /// Cosign the newest checkpoint as a witness, if it continues the last cosigned one, and print it
     Cosign {
@@ -140,6 +160,8 @@ enum CheckpointError {
     Leaves(PathBuf, #[source] io::Error),
     #[error("the archive's first {0} batches differ from the signed ones; run annals log verify to find the change")]
     Otherwise(u64),
+    #[error("the store's records of the log's keys cannot be trusted")]
+    Records(#[from] Wrong),
     #[error("standard output cannot be written")]
     Print(#[from] io::Error),
 }
@@ -168,13 +190,15 @@ async fn work(command: Commands, settings: &Settings) -> Result<ExitCode, Checkp
         Commands::Show {
             size,
             keys,
+            ended,
             leaves,
             kept,
         } => {
             let source = kept.stored(settings).await?;
-            match keys {
-                true => show_keys(&source.store).await?,
-                false => show(&source.store, size, leaves.as_deref()).await?,
+            match (keys, ended) {
+                (true, _) => show_keys(&source.store).await?,
+                (_, true) => show_ended(&source.store).await?,
+                _ => show(&source.store, size, leaves.as_deref()).await?,
             }
         }
         Commands::Keygen { data, name, witness } => {
@@ -191,6 +215,15 @@ async fn work(command: Commands, settings: &Settings) -> Result<ExitCode, Checkp
         Commands::Rotate { data } => {
             let current = current_key(&data)?.ok_or_else(|| CheckpointError::NoKey(data.clone()))?;
             let next = make_next_key(&data, current.verifier().name().clone())?;
+            writeln!(stdout(), "{}", next.verifier())?;
+        }
+        Commands::NewLog { data, name, by, reason } => {
+            let current = current_key(&data)?.ok_or_else(|| CheckpointError::NoKey(data.clone()))?;
+            let name = match name {
+                Some(name) => KeyName::new(&name)?,
+                None => next_name(current.verifier().name())?,
+            };
+            let next = make_next_log(&data, name, &by, &reason)?;
             writeln!(stdout(), "{}", next.verifier())?;
         }
         Commands::Cosign { witness, last, key } => cosign((&witness, &last), &read_keys(&key)?, settings).await?,
@@ -223,9 +256,30 @@ fn trust_in(keys: Vec<VerifierKey>, witnesses: Vec<VerifierKey>, quorum: usize) 
     }
 }
 
+/// Default name of the log that continues this one: the same, with the next number.
+fn next_name(name: &KeyName) -> Result<KeyName, KeyError> {
+    let (base, number) = match name.as_str().rsplit_once("-log") {
+        Some((base, number)) => (base, number.parse().ok()),
+        None => (name.as_str(), Some(1)),
+    };
+    match number {
+        Some(number) => KeyName::new(&format!("{base}-log{}", u32::saturating_add(number, 1))),
+        None => KeyName::new(&format!("{name}-log2")),
+    }
+}
+
 async fn show_keys(store: &Store) -> Result<(), CheckpointError> {
     for (from, record) in key_records(store, SHARD).await? {
         writeln!(stdout(), "{from} {}", record.key)?;
+    }
+    Ok(())
+}
+
+async fn show_ended(store: &Store) -> Result<(), CheckpointError> {
+    let records = key_records(store, SHARD).await?;
+    let ends = records.iter().filter_map(|(_, record)| record.change.as_ref());
+    for end in ends.filter(|note| LogEnd::is_in(note)) {
+        writeln!(stdout(), "{end}")?;
     }
     Ok(())
 }
@@ -325,6 +379,10 @@ async fn verify(
     say(&trusted)?;
     let source = kept.stored(settings).await?;
     let TreeHead { size, root } = trusted.checkpoint.head;
+    if let Some(lost) = lost_since(&source.store, trust, &trusted.checkpoint).await? {
+        writeln!(stdout(), "LOST: {lost}")?;
+        return Ok(ExitCode::from(1));
+    }
     let mut prover = Prover::begin(source.store.clone(), SHARD).await?;
     let archive = prover.head();
     if archive.size < size {
@@ -354,6 +412,20 @@ async fn verify(
         "the archive's tree of {there} batches begins with these; annals log verify holds each batch against it"
     )?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The declaration that batches of a checkpoint are lost, if the store has one that follows from a trusted key.
+async fn lost_since(
+    store: &Store,
+    trust: &Trust,
+    checkpoint: &annals_proof::Checkpoint,
+) -> Result<Option<DeclaredLost>, CheckpointError> {
+    let records = key_records(store, SHARD).await?.into_iter();
+    let lineage = Lineage::verify(&records.map(|(_, record)| record).collect::<Vec<_>>())?;
+    if !trust.keys.iter().any(|key| lineage.has_key(key)) {
+        return Ok(None);
+    }
+    Ok(lineage.declared_lost(checkpoint))
 }
 
 fn say(trusted: &Trusted) -> io::Result<()> {

@@ -8,15 +8,19 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 use annals_db::{ProveError, Prover, read_schema};
 use annals_event::ledger::Stage;
 use annals_evidence::{
-    Anchors, Answer, Bundle, BundleError, Cited, Excerpt, Proven, Question, Receipt, ReceiptError, TradeStage, Wrong,
-    check, check_receipt,
+    Anchors, Answer, Bundle, BundleError, Cited, Excerpt, Lineage, Proven, Question, Receipt, ReceiptError, TradeStage,
+    Wrong, check, check_receipt,
 };
 use annals_host::{
     process::SHARD,
     signer::{covering, key_records},
 };
 use annals_ids::{Hash, LeafIndex, TradeId};
-use annals_proof::{Checkpoint, SignedNote, TreeHead, VerifierKey, checkpoint::CheckpointError, succession::KeyRecord};
+use annals_proof::{
+    Checkpoint, SignedNote, TreeHead, VerifierKey,
+    checkpoint::CheckpointError,
+    succession::{KeyRecord, NotNamed},
+};
 use annals_store::{Store, StoreError};
 use thiserror::Error;
 
@@ -83,6 +87,9 @@ pub enum EvidenceError {
         "the store has no record of the key that has signed: start annals-signer with its own folder, and ask again"
     )]
     NoKey,
+    /// A stored record of a key cannot be read.
+    #[error("a record of the log's keys in the store cannot be used")]
+    Key(#[from] NotNamed),
     /// The evidence created does not verify.
     #[error("the new evidence does not verify")]
     Wrong(#[from] Wrong),
@@ -122,14 +129,15 @@ pub async fn bundle(
     }
     let kept_sizes = kept.iter().map(|note| Ok(claimed(note)?.size));
     let kept_sizes: BTreeSet<u64> = kept_sizes.collect::<Result<_, EvidenceError>>()?;
+    refuse_lost(store, kept).await?;
     let mut checkpointed = Checkpointed::read(store, &events, kept_sizes.last().copied().unwrap_or(0)).await?;
-    let changes = checkpointed.keys.iter().filter_map(|record| record.change.as_ref());
-    let changes: Vec<u64> = changes
-        .map(|note| Ok(claimed(note)?.size))
-        .collect::<Result<_, EvidenceError>>()?;
+    let mut changes = Vec::new();
+    for record in &checkpointed.keys {
+        changes.extend(record.changed_at()?.map(|head| head.size));
+    }
     let mut continued = BTreeMap::new();
     for size in changes.into_iter().chain(kept_sizes) {
-        if size < checkpointed.head.size {
+        if 0 < size && size < checkpointed.head.size {
             continued.insert(
                 size,
                 checkpointed.prover.consistency(size, checkpointed.head.size).await?,
@@ -198,6 +206,21 @@ async fn entry(store: &Store, index: &Index, cited: &Cited) -> Result<(LeafIndex
     };
     let mut excerpts = index.excerpts(store, &alone).await?;
     Ok(excerpts.swap_remove(0))
+}
+
+/// Returns an error if a kept checkpoint covers batches that were declared lost: no evidence continues it.
+async fn refuse_lost(store: &Store, kept: &[SignedNote]) -> Result<(), EvidenceError> {
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let records = key_records(store, SHARD).await?.into_iter();
+    let lineage = Lineage::verify(&records.map(|(_, record)| record).collect::<Vec<_>>())?;
+    for note in kept {
+        if let Some(lost) = lineage.declared_lost(&note.text().parse()?) {
+            return Err(Wrong::from(lost).into());
+        }
+    }
+    Ok(())
 }
 
 fn claimed(note: &SignedNote) -> Result<TreeHead, EvidenceError> {

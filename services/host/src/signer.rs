@@ -13,7 +13,8 @@ use thiserror::Error;
 use tokio::time::MissedTickBehavior;
 
 pub use folder::{
-    FOLDER, Folder, FolderError, current_key, keep_note, make_key, make_key_file, make_next_key, read_key, read_note,
+    FOLDER, Folder, FolderError, NextLog, current_key, keep_note, make_key, make_key_file, make_next_key,
+    make_next_log, read_key, read_note,
 };
 pub use signing::{Refusal, SignError, Signer};
 pub use stored::{KEPT, add_cosignatures, covering, key_records, newest, of_size};

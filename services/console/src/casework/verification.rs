@@ -2,14 +2,14 @@
 
 use annals_audit::Extent;
 use annals_db::{ProveError, Prover};
-use annals_evidence::words;
+use annals_evidence::{Lineage, words};
 use annals_host::{
     process::SHARD,
     signer::{key_records, newest},
     telemetry::Chain,
 };
 use annals_ids::Hash;
-use annals_proof::{SignedNote, TreeHead, Trust, Trusted, VerifierKey, verify_consistency};
+use annals_proof::{SignedNote, TreeHead, Trusted, VerifierKey, succession::KeyRecord, verify_consistency};
 use annals_store::Store;
 
 use super::NoAnswer;
@@ -48,6 +48,8 @@ pub struct Checked {
 pub enum Kept {
     /// The archive begins with the batches of the checkpoint.
     Continued(Checked),
+    /// A checkpoint of an earlier log, with batches that were declared lost.
+    Lost(String),
     /// Not a valid checkpoint of this log: it proves nothing.
     Unbelieved(String),
 }
@@ -58,17 +60,18 @@ impl Verification {
     /// # Errors
     /// If the archive differs from what was signed, or cannot be read.
     pub(crate) async fn of(store: &Store, extent: Extent, kept: Option<&[u8]>) -> Result<Self, NoAnswer> {
-        let keys: Vec<(u64, VerifierKey)> = key_records(store, SHARD)
-            .await?
-            .into_iter()
-            .map(|(from, record)| (from, record.key))
+        let records = key_records(store, SHARD).await?;
+        let keys = records
+            .iter()
+            .map(|(from, record)| (*from, record.key.clone()))
             .collect();
-        let trust = Trust {
-            origin: keys.first().map(|(_, key)| key.name().to_string()).unwrap_or_default(),
-            keys: keys.iter().map(|(_, key)| key.clone()).collect(),
-            witnesses: Vec::new(),
-            quorum: 0,
-        };
+        let records: Vec<KeyRecord> = records.into_iter().map(|(_, record)| record).collect();
+        let lineage = Lineage::verify(&records).map_err(|error| {
+            let why = Chain(&error);
+            NoAnswer::Wrong(format!(
+                "the records of the log's keys in the store cannot be trusted: {why}"
+            ))
+        })?;
         let verified = TreeHead {
             size: extent.leaves,
             root: extent.root,
@@ -77,7 +80,7 @@ impl Verification {
         let newest = match newest(store, SHARD).await? {
             None => None,
             Some((_, note)) => {
-                let trusted = trust.check(&note).map_err(|error| {
+                let trusted = lineage.trust_of(&note).check(&note).map_err(|error| {
                     let why = Chain(&error);
                     NoAnswer::Wrong(format!("the newest checkpoint in the store cannot be trusted: {why}"))
                 })?;
@@ -87,7 +90,10 @@ impl Verification {
         let kept = match kept.map(SignedNote::parse) {
             None => None,
             Some(Err(error)) => Some(Kept::Unbelieved(Chain(&error).to_string())),
-            Some(Ok(note)) => Some(match trust.check(&note) {
+            Some(Ok(note)) => Some(match lineage.trust_of(&note).check(&note) {
+                Ok(trusted) if let Some(lost) = lineage.declared_lost(&trusted.checkpoint) => {
+                    Kept::Lost(lost.to_string())
+                }
                 Ok(trusted) => Kept::Continued(continued((&mut prover, verified), trusted, &note).await?),
                 Err(error) => Kept::Unbelieved(Chain(&error).to_string()),
             }),

@@ -85,6 +85,12 @@ fn kept(kept: Option<&Kept>) -> Markup {
                 }
             }
         },
+        Some(Kept::Lost(what)) => html! {
+            li.bad #kept {
+                h2 { "The checkpoint that you kept was given up" }
+                p role="alert" { "The signature is valid, but " (what) "." }
+            }
+        },
         Some(Kept::Unbelieved(why)) => html! {
             li.bad #kept {
                 h2 { "The given checkpoint proves nothing" }

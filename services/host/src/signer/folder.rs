@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `key` | the secret key, readable by its owner only | by `annals checkpoint keygen`, or by the first start |
 //! | `next-key` | the key that signs next | by `annals checkpoint rotate`; replaces `key` at the change |
+//! | `next-log` | the first key of the log that follows this one, and who decided that and why | by `annals checkpoint new-log`; the key replaces `key` when this log ends |
 //! | `checkpoint` | the newest checkpoint that was signed | before the checkpoint leaves the process |
 //! | `keys/SIZE` | the record of the key that signs from that size on | once |
 //! | `lock` | locked by the process that signs | |
@@ -15,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use annals_proof::{KeyKind, KeyName, SignedNote, SignerKey, key::KeyError, note::NoteError, succession};
+use annals_proof::{KeyKind, KeyName, SignedNote, SignerKey, is_unseen, key::KeyError, note::NoteError, succession};
 use succession::{KeyRecord, RecordError};
 use thiserror::Error;
 
@@ -24,6 +25,7 @@ pub const FOLDER: &str = "signer";
 
 const KEY: &str = "key";
 const NEXT_KEY: &str = "next-key";
+const NEXT_LOG: &str = "next-log";
 const CHECKPOINT: &str = "checkpoint";
 const RECORDS: &str = "keys";
 const LOCK: &str = "lock";
@@ -37,6 +39,9 @@ const PUBLIC: u32 = 0o644;
 /// Permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
+/// Maximum bytes of an operator's name, and of a reason.
+const TEXT_BYTES: usize = 1_000;
+
 /// Maximum bytes of a file that is read: more than a note may have.
 const FILE_BYTES: u64 = 1 << 20;
 
@@ -46,6 +51,16 @@ pub struct Folder {
     path: PathBuf,
     /// The lock belongs to the open file.
     _lock: File,
+}
+
+/// A decision that this log ends if the archive no longer continues it, and that another one follows.
+pub struct NextLog {
+    /// The first key of the next log.
+    pub key: SignerKey,
+    /// Who decided it.
+    pub operator: String,
+    /// The operator's reason.
+    pub reason: String,
 }
 
 /// Why a signer's files cannot be used.
@@ -110,6 +125,15 @@ pub enum FolderError {
         /// The cause.
         source: NoteError,
     },
+    /// The file holds no decision.
+    #[error("{} holds no decision that a log ends: remove it, and repeat annals checkpoint new-log", path.display())]
+    NextLog {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The operator or the reason cannot be recorded.
+    #[error("an operator and a reason have 1 to {TEXT_BYTES} bytes each, without line breaks and invisible characters")]
+    Text,
     /// The file holds no record.
     #[error("{} is damaged: restore it", path.display())]
     Record {
@@ -168,6 +192,50 @@ impl Folder {
         moved.map_err(|source| FolderError::File { path: key, source })
     }
 
+    /// The decision that this log ends, if there is one.
+    ///
+    /// # Errors
+    /// When the file cannot be used.
+    pub fn next_log(&self) -> Result<Option<NextLog>, FolderError> {
+        let path = self.path.join(NEXT_LOG);
+        let Some(text) = read_secret(&path)? else {
+            return Ok(None);
+        };
+        let mut lines = text.lines();
+        let (Some(key), Some(operator), Some(reason), None) = (lines.next(), lines.next(), lines.next(), lines.next())
+        else {
+            return Err(FolderError::NextLog { path });
+        };
+        if !is_text(operator) || !is_text(reason) {
+            return Err(FolderError::NextLog { path });
+        }
+        Ok(Some(NextLog {
+            key: parse_key(&path, key, KeyKind::Note)?,
+            operator: operator.to_owned(),
+            reason: reason.to_owned(),
+        }))
+    }
+
+    /// Replaces the current key by the first one of the next log, and removes the decision and the ended log's
+    /// checkpoint and next key. The old key is deleted.
+    ///
+    /// # Errors
+    /// When the files cannot be written. Repeating the call completes it.
+    pub fn change_logs(&self, next: &NextLog) -> Result<(), FolderError> {
+        remove(&self.path.join(CHECKPOINT))?;
+        remove(&self.path.join(NEXT_KEY))?;
+        write_key(&self.path.join(KEY), &next.key)?;
+        self.drop_next_log()
+    }
+
+    /// Removes the decision that this log ends.
+    ///
+    /// # Errors
+    /// When the file cannot be removed.
+    pub fn drop_next_log(&self) -> Result<(), FolderError> {
+        remove(&self.path.join(NEXT_LOG))
+    }
+
     /// The newest checkpoint that was signed.
     ///
     /// # Errors
@@ -184,7 +252,8 @@ impl Folder {
         keep_note(&self.path.join(CHECKPOINT), checkpoint)
     }
 
-    /// The records of all keys that have signed, by the size from which each did.
+    /// The records of all keys that have signed, by the size from which each did. Keys that have signed only what a
+    /// later log has declared lost are not among them.
     ///
     /// # Errors
     /// When one is damaged.
@@ -205,8 +274,23 @@ impl Folder {
             let record = KeyRecord::parse(&bytes).map_err(|source| FolderError::Record { path, source })?;
             found.push((from, record));
         }
-        found.sort_by_key(|(from, _)| *from);
-        Ok(found)
+        found.sort_by_key(|(from, _): &(u64, KeyRecord)| *from);
+        let mut ended = Vec::new();
+        let mut records = Vec::new();
+        for (from, record) in found {
+            let log_end = record.log_end().map_err(|source| FolderError::Record {
+                path: folder.join(from.to_string()),
+                source: RecordError::LogEnd(source),
+            })?;
+            if let Some(end) = log_end {
+                ended.extend(end.lost_keys.iter().map(|lost| lost.key.name().clone()));
+                ended.push(end.ended);
+            }
+            if !ended.contains(record.key.name()) {
+                records.push((from, record));
+            }
+        }
+        Ok(records)
     }
 
     /// Stores the size from which on a key signs.
@@ -254,6 +338,30 @@ pub fn make_next_key(data: &Path, name: KeyName) -> Result<SignerKey, FolderErro
     make_key_file(&data.join(FOLDER).join(NEXT_KEY), name, KeyKind::Note)
 }
 
+/// Whether a text can be recorded in a signed note.
+fn is_text(text: &str) -> bool {
+    (1..=TEXT_BYTES).contains(&text.len()) && !text.trim().is_empty() && !text.chars().any(is_unseen)
+}
+
+/// Decides that the log of a data directory's signer ends if the archive no longer continues it, and creates the first
+/// key of the next one.
+///
+/// # Errors
+/// When that was decided already, the texts cannot be recorded, or the file cannot be written.
+pub fn make_next_log(data: &Path, name: KeyName, operator: &str, reason: &str) -> Result<SignerKey, FolderError> {
+    if !is_text(operator) || !is_text(reason) {
+        return Err(FolderError::Text);
+    }
+    let path = data.join(FOLDER).join(NEXT_LOG);
+    if path.exists() {
+        return Err(FolderError::Exists { path });
+    }
+    let key = SignerKey::from_seed(name, KeyKind::Note, &crate::process::random());
+    let text = format!("{}\n{operator}\n{reason}\n", key.to_secret_text());
+    write(&path, text.as_bytes(), PRIVATE)?;
+    Ok(key)
+}
+
 /// The current key of a signer that may be running.
 ///
 /// # Errors
@@ -277,7 +385,7 @@ pub fn make_key_file(path: &Path, name: KeyName, kind: KeyKind) -> Result<Signer
         return Err(FolderError::Exists { path });
     }
     let key = SignerKey::from_seed(name, kind, &crate::process::random());
-    write(path, format!("{}\n", key.to_secret_text()).as_bytes(), PRIVATE)?;
+    write_key(path, &key)?;
     Ok(key)
 }
 
@@ -286,19 +394,35 @@ pub fn make_key_file(path: &Path, name: KeyName, kind: KeyKind) -> Result<Signer
 /// # Errors
 /// When other users can read it, or it holds no key of that kind.
 pub fn read_key(path: &Path, kind: KeyKind) -> Result<Option<SignerKey>, FolderError> {
-    let Some(bytes) = read(path)? else { return Ok(None) };
-    let path = path.to_owned();
-    let mode = fs::metadata(&path).map(|found| found.permissions().mode());
-    if mode.is_ok_and(|mode| mode & OTHERS != 0) {
-        return Err(FolderError::Exposed { path });
-    }
-    let text = String::from_utf8_lossy(&bytes);
+    let Some(text) = read_secret(path)? else {
+        return Ok(None);
+    };
     let line = text.strip_suffix('\n').unwrap_or(&text);
+    parse_key(path, line, kind).map(Some)
+}
+
+fn parse_key(path: &Path, line: &str, kind: KeyKind) -> Result<SignerKey, FolderError> {
+    let path = path.to_owned();
     match line.parse::<SignerKey>() {
         Ok(key) if key.verifier().kind() != kind => Err(FolderError::Kind { path }),
-        Ok(key) => Ok(Some(key)),
+        Ok(key) => Ok(key),
         Err(source) => Err(FolderError::Key { path, source }),
     }
+}
+
+fn write_key(path: &Path, key: &SignerKey) -> Result<(), FolderError> {
+    write(path, format!("{}\n", key.to_secret_text()).as_bytes(), PRIVATE)
+}
+
+/// The content of a file that only its owner can read; `None` if there is no file.
+fn read_secret(path: &Path) -> Result<Option<String>, FolderError> {
+    let Some(bytes) = read(path)? else { return Ok(None) };
+    let mode = fs::metadata(path).map(|found| found.permissions().mode());
+    if mode.is_ok_and(|mode| mode & OTHERS != 0) {
+        let path = path.to_owned();
+        return Err(FolderError::Exposed { path });
+    }
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// The content of a file; `None` if there is none.
@@ -333,6 +457,18 @@ fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FolderError> {
         sync(folder_of(path))
     };
     put().map_err(|source| FolderError::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Removes a file, if there is one: it stays removed when this returns.
+fn remove(path: &Path) -> Result<(), FolderError> {
+    let removed = match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => sync(folder_of(path)),
+    };
+    removed.map_err(|source| FolderError::File {
         path: path.to_owned(),
         source,
     })

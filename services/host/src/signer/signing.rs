@@ -1,19 +1,23 @@
 //! A turn of the signer: it reads the tree, compares it with what it has signed, and signs or refuses.
 
+mod ending;
+mod stored_heads;
+
 use annals_db::{ProveError, Prover};
 use annals_ids::{Hash, Shard};
 use annals_proof::{
     Checkpoint, SignedNote, SignerKey, TreeHead, Trust, checkpoint::Untrusted, succession, verify::Unproven,
     verify_consistency,
 };
-use annals_store::{KeyRange, Order, Store, StoreError, Transaction, layout::checkpoints};
+use annals_store::{Order, Store, StoreError, Transaction, layout::checkpoints};
 use succession::KeyRecord;
 use thiserror::Error;
 
 use super::{
     folder::{Folder, FolderError},
-    stored::{KEPT, LOOKED_AT, key_records},
+    stored::{KEPT, key_records},
 };
+use stored_heads::StoredHeads;
 
 /// Signs the checkpoints of a shard's tree.
 pub struct Signer {
@@ -22,8 +26,8 @@ pub struct Signer {
     folder: Folder,
     key: SignerKey,
     records: Vec<(u64, KeyRecord)>,
-    /// The last signed checkpoint.
-    last: Option<Checkpoint>,
+    /// The last signed tree, or else the tree with which this log continues an ended one.
+    last: Option<TreeHead>,
     /// Whether the folder was compared with the store, which may have more.
     has_compared: bool,
 }
@@ -113,6 +117,27 @@ pub enum SignError {
         /// The last key of the log.
         last: String,
     },
+    /// The archive differs from what was signed, after an adoption of the realm's log.
+    #[error(
+        "no checkpoint is signed since the realm has adopted its log (adoption {adoption}): what was archived after \
+         that need not have the order that was signed. To declare lost what was signed and is not in the archive, and \
+         to begin another log with the rest, run annals checkpoint new-log"
+    )]
+    Adopted {
+        /// The number of the adoption.
+        adoption: u32,
+        /// How the archive differs.
+        source: Refusal,
+    },
+    /// The next log has the name of this one, or of one that has ended.
+    #[error(
+        "the next log is named {next}, which is the name of this log or of one that has ended: remove the file \
+         next-log, and repeat annals checkpoint new-log with another --name"
+    )]
+    UsedName {
+        /// The next log's name.
+        next: String,
+    },
     /// The next key belongs to another log.
     #[error("the next key is named {next}, and the log {origin}: remove the file next-key, and rotate again")]
     OtherName {
@@ -127,7 +152,14 @@ impl SignError {
     /// Whether signing must stop: the archive or the key is wrong, and waiting does not help.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Refused(_) | Self::OtherKey { .. } | Self::Retired { .. })
+        matches!(
+            self,
+            Self::Refused(_)
+                | Self::Adopted { .. }
+                | Self::OtherKey { .. }
+                | Self::Retired { .. }
+                | Self::UsedName { .. }
+        )
     }
 }
 
@@ -147,9 +179,11 @@ impl Signer {
             last: None,
             has_compared: false,
         };
-        if let Some(note) = signer.folder.checkpoint()? {
-            signer.last = Some(signer.trust().check(&note)?.checkpoint);
-        }
+        signer.finish_log_end()?;
+        signer.last = match signer.folder.checkpoint()? {
+            Some(note) => Some(signer.trust().check(&note)?.checkpoint.head),
+            None => signer.continued(),
+        };
         Ok(signer)
     }
 
@@ -175,17 +209,23 @@ impl Signer {
     /// # Errors
     /// When it must not be signed, or the checks could not be made.
     pub async fn turn(&mut self) -> Result<Option<SignedNote>, SignError> {
+        self.finish_log_end()?;
         self.compare().await?;
         let next = self.next_key()?;
         self.check_key()?;
         let mut prover = Prover::begin(self.store.clone(), self.shard).await?;
         let head = prover.head();
-        let is_new = self.last.as_ref().is_none_or(|last| last.head != head);
         // A key is changed with the next batch: the checkpoint of this tree may have been cosigned.
-        if head.size == 0 && self.last.is_none() || !is_new {
+        if head.size == 0 && self.last.is_none() || self.last == Some(head) {
             return Ok(None);
         }
-        self.check(&mut prover, head).await?;
+        if let Err(error) = self.check(&mut prover, head).await {
+            self.end_log(&mut prover, error).await?;
+            return Ok(None);
+        }
+        self.drop_needless_end()?;
+        // The first batch of a log is signed by the key that began it.
+        let next = next.filter(|_| self.records.iter().all(|(from, _)| *from != head.size));
         let checkpoint = Checkpoint {
             origin: self.origin(),
             head,
@@ -198,7 +238,7 @@ impl Signer {
         }
         // A crash from here on is recovered: the next checkpoint continues whatever was signed.
         self.folder.remember(&note)?;
-        self.last = Some(checkpoint);
+        self.last = Some(head);
         self.keep_records(head, next.as_ref(), &note)?;
         // If the store fails now, the next turn writes what it lacks.
         self.has_compared = false;
@@ -243,7 +283,7 @@ impl Signer {
 
     /// Checks the tree against the last signed checkpoint.
     async fn check(&self, prover: &mut Prover, head: TreeHead) -> Result<(), SignError> {
-        let last = self.last.as_ref().map(|last| last.head);
+        let last = self.last;
         if let Some(last) = last {
             if head.size < last.size {
                 let (expected, found) = (last.size, head.size);
@@ -292,14 +332,18 @@ impl Signer {
         if self.has_compared {
             return Ok(());
         }
-        self.compare_keys().await?;
+        // What the folder lacks must be found before anything of the store is replaced.
+        let first = self.previous().map_or(0, |end| end.first_size());
+        self.compare_keys(first).await?;
+        self.publish_log_end().await?;
+        self.compare_keys(u64::MAX).await?;
         let known = self.newest_own().await?;
-        let own = self.last.as_ref().map_or(0, |last| last.head.size);
+        let own = self.last.map_or(0, |last| last.size);
         match known {
-            Some(known) if known.head.size > own => self.last = Some(known),
+            Some(known) if known.size > own => self.last = Some(known),
             _ => {
-                if let (Some(last), Some(note)) = (&self.last, self.folder.checkpoint()?) {
-                    self.publish(last.head.size, &note).await?;
+                if let (Some(last), Some(note)) = (self.last, self.folder.checkpoint()?) {
+                    self.publish(last.size, &note).await?;
                 }
             }
         }
@@ -308,9 +352,11 @@ impl Signer {
     }
 
     /// Checks that the folder has all keys that the store has on record. Otherwise a key that was replaced long ago
-    /// could sign, or another log would be started in place of this one.
-    async fn compare_keys(&self) -> Result<(), SignError> {
-        for (from, stored) in key_records(&self.store, self.shard).await? {
+    /// could sign, or another log would be started in place of this one. Keys that sign from `end` batches on are not
+    /// compared.
+    async fn compare_keys(&self, end: u64) -> Result<(), SignError> {
+        let stored = key_records(&self.store, self.shard).await?;
+        for (from, stored) in stored.into_iter().filter(|(from, _)| *from < end) {
             let own = self.records.iter().find(|(own, _)| *own == from);
             let own = match own {
                 Some((_, record)) => Some(record.key.clone()),
@@ -329,24 +375,15 @@ impl Signer {
         Ok(())
     }
 
-    /// The newest checkpoint in the store that is this log's. Others are ignored.
-    async fn newest_own(&self) -> Result<Option<Checkpoint>, StoreError> {
-        let trust = &self.trust();
-        let own = |value: &[u8]| Some(trust.check(&SignedNote::parse(value).ok()?).ok()?.checkpoint);
-        let mut range = checkpoints::checkpoints(self.shard);
-        loop {
-            let place = &range;
-            let read =
-                |transaction: Transaction| async move { transaction.get_range(place, LOOKED_AT, Order::Reverse).await };
-            let page = self.store.read(read).await?;
-            if let Some(found) = page.rows.iter().find_map(|(_, value)| own(value)) {
-                return Ok(Some(found));
-            }
-            match page.rows.last().filter(|_| page.more) {
-                Some((oldest, _)) => range = KeyRange::new(range.begin, oldest.clone()),
-                None => return Ok(None),
+    /// The tree of the newest checkpoint in the store that is this log's.
+    async fn newest_own(&self) -> Result<Option<TreeHead>, StoreError> {
+        let mut stored = StoredHeads::of(self, vec![self.trust()]);
+        while let Some(heads) = stored.page(&self.store).await? {
+            if let Some(newest) = heads.first() {
+                return Ok(Some(*newest));
             }
         }
+        Ok(None)
     }
 
     /// Writes a checkpoint to the store, with the records of keys, and deletes old ones that have no cosignature and

@@ -6,9 +6,12 @@ use annals_audit::{
 };
 use annals_event::ledger::Stage;
 use annals_evidence::{Anchors, Answer, Question, TradeStage, zip};
-use annals_host::signer::{Folder, Signer, make_key, make_next_key, newest};
-use annals_ids::{DatabaseId, Serial, TradeId};
-use annals_proof::{KeyName, SignedNote, VerifierKey};
+use annals_host::signer::{
+    FOLDER, Folder, Signer, current_key, keep_note, make_key, make_next_key, make_next_log, newest,
+};
+use annals_ids::{DatabaseId, Hash, Serial, TradeId};
+use annals_proof::{Checkpoint, KeyName, SignedNote, SignerKey, TreeHead, VerifierKey};
+use annals_store::{Transaction, layout::adoptions};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
@@ -22,7 +25,8 @@ pub(crate) struct Archive {
     pub(crate) game: Game,
     pub(crate) key: VerifierKey,
     index: Index,
-    signer: Signer,
+    signer: Option<Signer>,
+    old_key: Option<SignerKey>,
     data: TempDir,
     _index: TempDir,
 }
@@ -51,7 +55,8 @@ impl Archive {
             game,
             key: verifier,
             index,
-            signer,
+            signer: Some(signer),
+            old_key: None,
             data,
             _index: own,
         };
@@ -73,11 +78,55 @@ impl Archive {
     }
 
     pub(crate) async fn sign(&mut self) -> SignedNote {
-        self.signer
-            .turn()
-            .await
-            .expect("it may be signed")
-            .expect("it has grown")
+        let signer = self.signer.as_mut().expect("it runs");
+        signer.turn().await.expect("it may be signed").expect("it has grown")
+    }
+
+    /// Ends the log as if it had signed 50 batches more than the archive has, and the realm had adopted its log;
+    /// returns the lost checkpoint, and the first key of the next log.
+    pub(crate) async fn end_log(&mut self, next: &str) -> (SignedNote, VerifierKey) {
+        let old = self.current_key();
+        let newest: Checkpoint = self.newest().await.text().parse().expect("a checkpoint");
+        let leaves = newest.head.size;
+        let lost = Checkpoint {
+            head: TreeHead {
+                size: leaves + 50,
+                root: Hash([5; 32]),
+            },
+            ..newest
+        };
+        let mut lost = SignedNote::new(lost.to_string()).expect("a text");
+        lost.sign(&old, 0);
+        self.signer = None;
+        keep_note(&self.data.path().join(FOLDER).join("checkpoint"), &lost).expect("written");
+        // The stored form of an adoption.
+        let mut value: Vec<u8> = [1, leaves, 3, 30, 0]
+            .iter()
+            .flat_map(|number: &u64| number.to_be_bytes())
+            .collect();
+        value.extend([2, 0, 0, 0, 1, b'a', 0, 0, 0, 1, b'b']);
+        let value = &value;
+        let work = |transaction: Transaction| async move { transaction.set(&adoptions::key_of(0), value) };
+        self.game.store.run_repeatable(work).await.expect("the store answers");
+        let name = KeyName::new(next).expect("a name");
+        let new = make_next_log(self.data.path(), name, "ada", "the cluster was restored");
+        let new = new.expect("it is decided").verifier();
+        let (folder, key) = (Folder::take(self.data.path()).expect("its own"), self.current_key());
+        let mut signer = Signer::begin(self.game.store.clone(), SHARD, folder, key).expect("it begins");
+        assert_eq!(signer.turn().await.expect("the log ends"), None);
+        self.signer = Some(signer);
+        self.old_key = Some(old);
+        (lost, new)
+    }
+
+    /// The signer's key.
+    pub(crate) fn current_key(&self) -> SignerKey {
+        current_key(self.data.path()).expect("readable").expect("there is one")
+    }
+
+    /// The key of the ended log.
+    pub(crate) fn old_key(&self) -> &SignerKey {
+        self.old_key.as_ref().expect("a log has ended")
     }
 
     /// Replaces the signer's key, from the next checkpoint on.

@@ -6,6 +6,7 @@ mod bundles;
 mod commands;
 mod handed_out;
 mod hostile;
+mod log_ends;
 mod omissions;
 mod receipts;
 mod tampering;

@@ -104,6 +104,30 @@ impl Past {
         mixed
     }
 
+    /// Puts the signer of a run into a folder, with an operator's decision that its log may end; returns the options
+    /// with which a keeper of its newest checkpoint verifies the archive.
+    async fn keep_signer_of(&self, run: &str, data: &Path) -> Vec<String> {
+        let (from, kept) = (self.path(run), self.path("kept"));
+        fs::write(&kept, annals(&from, &["checkpoint", "show"], 0).await).expect("written");
+        let keys = annals(&from, &["checkpoint", "show", "--keys"], 0).await;
+        fs::remove_dir_all(data.join("signer")).expect("there was a signer");
+        copy(&from.join("signer"), &data.join("signer"));
+        let decision = [
+            "checkpoint",
+            "new-log",
+            "--by",
+            "auditor",
+            "--reason",
+            "restored to an older backup",
+        ];
+        annals(data, &decision, 0).await;
+        let key = keys.split_whitespace().last().expect("a key").to_owned();
+        let file = kept.to_string_lossy().into_owned();
+        ["checkpoint", "verify", &file, "--key", &key]
+            .map(str::to_owned)
+            .to_vec()
+    }
+
     /// Checks that the realm does not start in this folder, and its error message.
     async fn refused(&self, data: &Path, says: &str) {
         let said = match self.start(data).await {
@@ -158,6 +182,20 @@ async fn adopt(data: &Path, how: &[&str], code: i32) -> String {
     annals(data, &[&["realm", "adopt-log"], how].concat(), code).await
 }
 
+/// Checks that an adopted archive continues what was signed, or that the signer has declared lost what it does not: the
+/// batches may have been archived in another order.
+async fn assert_log_continues_or_ended(data: &Path, verify: &[String]) {
+    let ended = annals(data, &["checkpoint", "show", "--ended"], 0).await;
+    assert!(!data.join("signer/next-log").exists(), "the signer has decided");
+    let verify: Vec<&str> = verify.iter().map(String::as_str).collect();
+    let said = annals(data, &verify, i32::from(!ended.is_empty())).await;
+    assert_eq!(said.contains("LOST: "), !ended.is_empty(), "{said}");
+    println!(
+        "the signer's log {}: {said}",
+        if ended.is_empty() { "continues" } else { "has ended" }
+    );
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_and_log_mismatch_is_detected_with_one_server() {
     if are_built() {
@@ -189,8 +227,10 @@ async fn a_store_and_log_mismatch_is_detected_with_one_server() {
         adopt(&adopted, &BY, 0).await;
         let nothing = adopt(&adopted, &BY, 1).await;
         assert!(nothing.contains("nothing to adopt"), "{nothing}");
+        let lost = past.keep_signer_of("newest", &adopted).await;
         past.assert_continues("ordered with newest", &["ordered", "killed", "newest"])
             .await;
+        assert_log_continues_or_ended(&adopted, &lost).await;
         let tail = annals(&adopted, &["log", "tail", "-n", "100000"], 0).await;
         let adoptions = tail.lines().filter(|line| line.contains("auditor had the store adopt"));
         assert_eq!(adoptions.count(), 1, "the decision is an event");

@@ -1,126 +1,38 @@
 //! The signer on real files and a store in memory: each checkpoint continues the last one, and nothing else is ever
 //! signed.
 
+mod log_end;
+mod realm;
+
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use annals_event::{Gathering, Imprint, Tail};
 use annals_host::signer::{
     Folder, FolderError, KEPT, Refusal, SignError, Signer, add_cosignatures, current_key, default_name, key_records,
-    make_key, make_next_key, newest,
+    make_key, make_next_key,
 };
-use annals_ids::{Epoch, Hash, LeafIndex, OwnerId, Shard, Tick, WallTime};
-use annals_proof::{Frontier, KeyKind, KeyName, SignedNote, SignerKey, TreeHead, Trust, VerifierKey};
+use annals_proof::{KeyKind, KeyName, SignedNote, SignerKey, VerifierKey};
 use annals_store::{
-    MemoryStore, Store, StoreError, Transaction,
+    Store, StoreError, Transaction,
     faults::{Call, Fault, FaultyStore},
     immediate,
     layout::{
-        archive::{Tree, leaf_key, tree_key},
-        checkpoints, chunks,
+        archive::{Tree, tree_key},
+        checkpoints,
     },
 };
-use tempfile::TempDir;
 
-const SHARD: Shard = Shard(0);
-const ORIGIN: &str = "localhost/sunken";
-
-/// The hashes and bytes of a log's batches; from `changed` on they differ.
-fn batches(count: u64, changed: u64) -> Vec<(Hash, Vec<u8>)> {
-    let mut tail = Tail::default();
-    let imprint = Imprint {
-        realm: "sunken".into(),
-        owner: OwnerId(1),
-        epoch: Epoch(1),
-        schema: Hash([3; 32]),
-    };
-    let freeze = |number: u64| {
-        let wall = WallTime(if number < changed { number } else { number + 1 });
-        let batch = Gathering::default().freeze(&imprint, &mut tail, Tick(number), wall, number == 0);
-        (batch.hash, batch.bytes)
-    };
-    (0..count).map(freeze).collect()
-}
-
-fn head_of(batches: &[(Hash, Vec<u8>)]) -> (TreeHead, Vec<Hash>) {
-    let mut tree = Frontier::new();
-    batches.iter().for_each(|(hash, _)| tree.push(*hash));
-    let head = TreeHead {
-        size: tree.size(),
-        root: tree.root(),
-    };
-    (head, tree.peaks().to_vec())
-}
-
-/// Writes an archive to a store, replacing any earlier one.
-fn archive(store: &Store, batches: &[(Hash, Vec<u8>)]) -> TreeHead {
-    let (head, peaks) = head_of(batches);
-    let tree = &Tree { size: head.size, peaks };
-    let work = |transaction: Transaction| async move {
-        transaction.clear_range(&annals_store::layout::archive::leaves(SHARD))?;
-        for (leaf, (_, bytes)) in (0..).zip(batches) {
-            for (key, chunk) in chunks(&leaf_key(SHARD, LeafIndex(leaf)), bytes) {
-                transaction.set(&key, chunk)?;
-            }
-        }
-        transaction.set(&tree_key(SHARD), &tree.encode())?;
-        Ok::<_, StoreError>(())
-    };
-    immediate(store.run_repeatable(work)).expect("the store answers");
-    head
-}
-
-fn begin(store: &Store, data: &Path) -> Result<Signer, SignError> {
-    let folder = Folder::take(data)?;
-    let key = folder.key()?.expect("there is a key");
-    Signer::begin(store.clone(), SHARD, folder, key)
-}
-
-/// A realm with a key and an empty store.
-fn realm() -> (Store, TempDir) {
-    let data = tempfile::tempdir().expect("a folder");
-    make_key(data.path(), default_name("sunken").expect("a name")).expect("a key");
-    (MemoryStore::new().store(), data)
-}
-
-fn verifier(data: &Path) -> VerifierKey {
-    current_key(data).expect("readable").expect("there is one").verifier()
-}
-
-fn head_signed(note: &SignedNote, key: &VerifierKey) -> TreeHead {
-    let trust = Trust {
-        origin: ORIGIN.into(),
-        keys: vec![key.clone()],
-        witnesses: vec![],
-        quorum: 0,
-    };
-    trust.check(note).expect("signed by the key").checkpoint.head
-}
-
-fn turn(signer: &mut Signer) -> Result<Option<SignedNote>, SignError> {
-    immediate(signer.turn())
-}
-
-fn sign(signer: &mut Signer) -> SignedNote {
-    turn(signer).expect("nothing fails").expect("there is something new")
-}
-
-fn stored(store: &Store) -> Option<SignedNote> {
-    immediate(newest(store, SHARD))
-        .expect("the store answers")
-        .map(|(_, note)| note)
-}
-
-fn remembered(data: &Path) -> String {
-    fs::read_to_string(data.join("signer/checkpoint")).expect("a checkpoint")
-}
+use crate::realm::{
+    ORIGIN, SHARD, archive, batches, begin, copies, head_of, head_signed, realm, remembered, restore, sign, stored,
+    turn, verifier,
+};
 
 #[test]
 fn a_checkpoint_is_recorded_before_it_is_published() {
@@ -299,30 +211,6 @@ fn a_signer_with_an_older_folder_uses_the_checkpoint_in_the_store() {
         matches!(&refused, Err(SignError::Refused(refusal)) if *refusal == expected),
         "{newest} and {refused:?}"
     );
-}
-
-/// Copies of the files of a signer's folder.
-fn copies(data: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let folder = data.join("signer");
-    let records = fs::read_dir(folder.join("keys")).expect("records");
-    let records = records.map(|entry| entry.expect("a file").path());
-    let files = [folder.join("key"), folder.join("checkpoint")]
-        .into_iter()
-        .chain(records);
-    files
-        .map(|path| (path.clone(), fs::read(&path).expect("a file")))
-        .collect()
-}
-
-/// Replaces the folder's content by these copies.
-fn restore(data: &Path, copies: &[(PathBuf, Vec<u8>)]) {
-    let folder = data.join("signer");
-    fs::remove_dir_all(&folder).expect("it was there");
-    fs::create_dir_all(folder.join("keys")).expect("a folder");
-    for (path, bytes) in copies {
-        fs::write(path, bytes).expect("written");
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("private");
-    }
 }
 
 #[test]

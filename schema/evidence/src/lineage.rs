@@ -1,0 +1,148 @@
+//! The keys of a log and of the earlier logs that it continues, each named by the previous one.
+
+use annals_proof::{
+    Checkpoint, LogEnd, SignedNote, Trust, VerifierKey,
+    succession::{KeyRecord, NotNamed},
+};
+use thiserror::Error;
+
+use crate::{Wrong, bundle::key_name, words};
+
+/// The keys of a log and of those that it continues, and how the earlier ones have ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lineage {
+    /// The keys, in order; the last one is the log's.
+    pub(crate) keys: Vec<VerifierKey>,
+    /// The ends of the earlier logs, in order.
+    pub(crate) ends: Vec<LogEnd>,
+}
+
+/// A checkpoint of an earlier log covers batches that were declared lost when a log ended.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the checkpoint is of the log {origin} and covers {size} batches; those after the first {continued} were declared lost \
+     by {operator} at {when}, for the reason \"{reason}\". The checkpoint shows that they were signed; nothing in the archive \
+     shows what they were"
+)]
+pub struct DeclaredLost {
+    /// The name of the earlier log.
+    pub origin: String,
+    /// Size of the checkpoint's tree (batches).
+    pub size: u64,
+    /// Number of its batches that were continued.
+    pub continued: u64,
+    /// Who declared the others lost.
+    pub operator: String,
+    /// When.
+    pub when: String,
+    /// The operator's reason.
+    pub reason: String,
+}
+
+impl Lineage {
+    /// A log with one key, which continues no other.
+    #[must_use]
+    pub fn of(key: VerifierKey) -> Self {
+        Self {
+            keys: vec![key],
+            ends: Vec::new(),
+        }
+    }
+
+    /// Verifies that each key was named by the previous one.
+    ///
+    /// # Errors
+    /// The first record that does not follow from those before it.
+    pub fn verify(records: &[KeyRecord]) -> Result<Self, Wrong> {
+        let (keys, ends) = (Vec::new(), Vec::new());
+        let mut lineage = Self { keys, ends };
+        for (at, record) in records.iter().enumerate() {
+            let order = |why| Wrong::KeyOrder {
+                name: key_name(at),
+                why,
+            };
+            let unproven = |source| Wrong::Key {
+                name: key_name(at),
+                source,
+            };
+            match lineage.keys.last() {
+                None if record.change.is_some() => return Err(order("the log's first key has no predecessor")),
+                None => {}
+                Some(before) => {
+                    record.follows(before, before.name().as_str()).map_err(unproven)?;
+                }
+            }
+            if lineage.keys.contains(&record.key) {
+                return Err(order("the log already had that key"));
+            }
+            if let Some(end) = record.log_end().map_err(|error| unproven(NotNamed::from(error)))? {
+                let is_used = lineage.names().any(|name| name == record.key.name().as_str());
+                let is_lost = end.lost_keys.iter().any(|lost| lost.key.name() == record.key.name());
+                if is_used || is_lost {
+                    return Err(order("an earlier log has that name"));
+                }
+                lineage.ends.push(end);
+            }
+            lineage.keys.push(record.key.clone());
+        }
+        Ok(lineage)
+    }
+
+    /// The name of the log.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        self.keys.last().map(|key| key.name().to_string()).unwrap_or_default()
+    }
+
+    /// Whether the log, or an earlier one, has had this key.
+    #[must_use]
+    pub fn has_key(&self, key: &VerifierKey) -> bool {
+        self.all_keys().any(|own| own == key)
+    }
+
+    /// Trust in a checkpoint of the log, or of an earlier one if the note states that it is of that one.
+    #[must_use]
+    pub fn trust_of(&self, note: &SignedNote) -> Trust {
+        let stated = note.text().lines().next().unwrap_or_default();
+        let origin = match self.names().any(|name| name == stated) {
+            true => stated.to_owned(),
+            false => self.origin(),
+        };
+        Trust {
+            origin,
+            keys: self.all_keys().cloned().collect(),
+            witnesses: Vec::new(),
+            quorum: 0,
+        }
+    }
+
+    /// The declaration that batches of a checkpoint are lost, if it is of an earlier log.
+    #[must_use]
+    pub fn declared_lost(&self, checkpoint: &Checkpoint) -> Option<DeclaredLost> {
+        let is_of = |end: &LogEnd| {
+            let names = end.lost_keys.iter().map(|lost| lost.key.name());
+            names.chain([&end.ended]).any(|name| name.as_str() == checkpoint.origin)
+        };
+        let ended = self.ends.iter().position(is_of)?;
+        let end = self.ends[ended..].iter().min_by_key(|end| end.continued.size)?;
+        let size = checkpoint.head.size;
+        (size > end.continued.size).then(|| DeclaredLost {
+            origin: words::text(&checkpoint.origin),
+            size,
+            continued: end.continued.size,
+            operator: words::text(&end.operator),
+            when: words::date(end.at),
+            reason: words::text(&end.reason),
+        })
+    }
+
+    /// All keys, those included that have signed only what was declared lost.
+    fn all_keys(&self) -> impl Iterator<Item = &VerifierKey> {
+        let lost = self.ends.iter().flat_map(|end| &end.lost_keys);
+        self.keys.iter().chain(lost.map(|lost| &lost.key))
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.all_keys().map(|key| key.name().as_str())
+    }
+}
