@@ -85,7 +85,17 @@ impl Playing {
 
     /// Tells them to log off. Bots that have lost the realm wait for it a while.
     pub(crate) async fn end(&mut self) -> BotsReport {
-        self.until.send_replace(Instant::now());
+        self.end_at(Instant::now()).await
+    }
+
+    /// Tells them to stop although their realm has stopped: as if the time for which they wait for it were over.
+    pub(crate) async fn end_without_realm(&mut self) -> BotsReport {
+        let now = Instant::now();
+        self.end_at(now.checked_sub(LOG_OFF_TIMEOUT).unwrap_or(now)).await
+    }
+
+    async fn end_at(&mut self, until: Instant) -> BotsReport {
+        self.until.send_replace(until);
         let report = within(LOG_OFF_TIMEOUT, "the bots to log off", &mut self.task).await;
         report.expect("bots do not panic").expect("bots can write")
     }

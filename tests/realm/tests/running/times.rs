@@ -88,7 +88,7 @@ impl Past {
             End::InOrder => realm.close(|_| ()).await.expect("it stops"),
             End::Killed => drop(realm),
         }
-        playing.end().await;
+        playing.end_without_realm().await;
         copy(&self.path(data), &self.path(run));
     }
 
@@ -139,6 +139,56 @@ impl Past {
         assert!(said.contains("Nothing was granted or changed"), "{said}");
     }
 
+    /// A store that is older than its log adopts what the log has.
+    async fn assert_older_store_adopts(&self) {
+        let adopted = self.mixed("ordered", Some("newest"));
+        self.refused(&adopted, OLDER_STORE).await;
+        // A plan changes nothing.
+        let plan = adopt(&adopted, &[], 0).await;
+        assert!(plan.contains("nothing was changed"), "{plan}");
+        self.refused(&adopted, OLDER_STORE).await;
+        adopt(&adopted, &BY, 0).await;
+        let nothing = adopt(&adopted, &BY, 1).await;
+        assert!(nothing.contains("nothing to adopt"), "{nothing}");
+        let lost = self.keep_signer_of("newest", &adopted).await;
+        self.assert_continues("ordered with newest", &["ordered", "killed", "newest"])
+            .await;
+        assert_log_continues_or_ended(&adopted, &lost).await;
+        let tail = annals(&adopted, &["log", "tail", "-n", "100000"], 0).await;
+        let adoptions = tail.lines().filter(|line| line.contains("auditor had the store adopt"));
+        assert_eq!(adoptions.count(), 1, "the decision is an event");
+    }
+
+    /// Discarded batches are void; what the store has remains. A log of another realm is never adopted.
+    async fn assert_discarded_batches_are_void(&self) {
+        let foreign = self.mixed("newest", Some("other"));
+        self.refused(&foreign, "the log belongs to another realm").await;
+        adopt(&foreign, &BY, 1).await;
+        self.refused(&self.mixed("killed", Some("newest")), OLDER_STORE).await;
+        let discarded = self.mixed("ordered", Some("killed"));
+        self.refused(&discarded, OLDER_STORE).await;
+        adopt(&discarded, &[&BY[..], &["--discard"]].concat(), 0).await;
+        self.assert_continues("ordered with killed", &["ordered"]).await;
+    }
+
+    /// A store that is newer than its log continues if the logs were closed in order: the archive has all of them. If
+    /// they were not, an operator may accept the loss.
+    async fn assert_newer_store_continues(&self) {
+        self.mixed("newest", Some("ordered"));
+        self.assert_continues("newest with ordered", &["ordered", "killed", "newest"])
+            .await;
+        self.mixed("newest", None);
+        self.assert_continues("newest with nothing", &["ordered", "killed", "newest"])
+            .await;
+        let shorter = "the log is older than the store";
+        self.refused(&self.mixed("killed", Some("ordered")), shorter).await;
+        let without = self.mixed("killed", None);
+        self.refused(&without, shorter).await;
+        adopt(&without, &BY, 1).await;
+        adopt(&without, &[&BY[..], &["--discard"]].concat(), 0).await;
+        self.assert_continues("killed with nothing", &["ordered"]).await;
+    }
+
     /// Bots play in a realm that is started in this folder; it is then valid, and has what was shown in these runs.
     async fn assert_continues(&self, name: &str, has: &[&str]) {
         let run = format!("{name}, again");
@@ -176,6 +226,8 @@ async fn annals(data: &Path, line: &[&str], code: i32) -> String {
     said
 }
 
+const OLDER_STORE: &str = "the store is older than the log";
+
 const BY: [&str; 5] = ["--yes", "--by", "auditor", "--reason", "restored to an older backup"];
 
 async fn adopt(data: &Path, how: &[&str], code: i32) -> String {
@@ -206,51 +258,12 @@ async fn a_store_and_log_mismatch_is_detected_with_one_server() {
         past.play("data", "newest", End::InOrder).await;
         past.play("elsewhere", "other", End::InOrder).await;
 
-        let older = "the store is older than the log";
-        past.refused(&past.mixed("ordered", Some("killed")), older).await;
-        past.refused(&past.mixed("killed", Some("newest")), older).await;
-        let adopted = past.mixed("ordered", Some("newest"));
-        past.refused(&adopted, older).await;
-
-        let shorter = "the log is older than the store";
-        past.refused(&past.mixed("killed", Some("ordered")), shorter).await;
-        let without = past.mixed("killed", None);
-        past.refused(&without, shorter).await;
-        let foreign = past.mixed("newest", Some("other"));
-        past.refused(&foreign, "the log belongs to another realm").await;
-        adopt(&foreign, &BY, 1).await;
-
-        // A plan changes nothing.
-        let plan = adopt(&adopted, &[], 0).await;
-        assert!(plan.contains("nothing was changed"), "{plan}");
-        past.refused(&adopted, older).await;
-        adopt(&adopted, &BY, 0).await;
-        let nothing = adopt(&adopted, &BY, 1).await;
-        assert!(nothing.contains("nothing to adopt"), "{nothing}");
-        let lost = past.keep_signer_of("newest", &adopted).await;
-        past.assert_continues("ordered with newest", &["ordered", "killed", "newest"])
-            .await;
-        assert_log_continues_or_ended(&adopted, &lost).await;
-        let tail = annals(&adopted, &["log", "tail", "-n", "100000"], 0).await;
-        let adoptions = tail.lines().filter(|line| line.contains("auditor had the store adopt"));
-        assert_eq!(adoptions.count(), 1, "the decision is an event");
-
-        // Discarded batches are void; what the store has remains.
-        let discarded = past.path("ordered with killed");
-        adopt(&discarded, &[&BY[..], &["--discard"]].concat(), 0).await;
-        past.assert_continues("ordered with killed", &["ordered"]).await;
-
-        // If the logs were closed in order, the archive has all of them.
-        past.mixed("newest", Some("ordered"));
-        past.assert_continues("newest with ordered", &["ordered", "killed", "newest"])
-            .await;
-        past.mixed("newest", None);
-        past.assert_continues("newest with nothing", &["ordered", "killed", "newest"])
-            .await;
-        // If they were not, an operator may accept the loss.
-        adopt(&without, &BY, 1).await;
-        adopt(&without, &[&BY[..], &["--discard"]].concat(), 0).await;
-        past.assert_continues("killed with nothing", &["ordered"]).await;
+        // Each in folders of its own.
+        tokio::join!(
+            past.assert_older_store_adopts(),
+            past.assert_discarded_batches_are_void(),
+            past.assert_newer_store_continues(),
+        );
     }
 }
 
@@ -262,7 +275,7 @@ async fn a_store_and_log_mismatch_is_detected_with_three_servers() {
         past.play("data", "ordered", End::InOrder).await;
         past.play("data", "killed", End::Killed).await;
         let adopted = past.mixed("ordered", Some("killed"));
-        past.refused(&adopted, "the store is older than the log").await;
+        past.refused(&adopted, OLDER_STORE).await;
         past.refused(&past.mixed("killed", None), "the log is older than the store")
             .await;
         adopt(&adopted, &BY, 0).await;
