@@ -19,9 +19,8 @@ use annals_node::{ControllerNews, OwnerContext, time::Mono};
 use annals_space::Census;
 
 use crate::{
-    role::CellRole,
+    knowledge::{Knowledge, spot},
     sampling::log_place,
-    spatial_query::{SpatialQuery, spot},
 };
 use steps::Course;
 
@@ -149,11 +148,11 @@ impl Controllers {
     }
 
     /// Moves all entities by one tick, and collects the notifications that are due.
-    fn run(&mut self, cx: &mut OwnerContext, around: SpatialQuery<'_>) {
+    fn run(&mut self, cx: &mut OwnerContext, known: &Knowledge) {
         let now = cx.now().mono;
         for runners in [&mut self.movers, &mut self.riders] {
             for (key, runner) in runners {
-                let news = advance(cx, around, (*key, runner), |waypoint| {
+                let news = advance(cx, known, (*key, runner), |waypoint| {
                     self.due.push_back((*key, ControllerNews::Passed { waypoint }));
                 });
                 self.due.extend(news.map(|news| (*key, news)));
@@ -162,7 +161,7 @@ impl Controllers {
         if self.traps.is_empty() {
             return;
         }
-        self.census.take(around.everybody(cx));
+        self.census.take(known.all_entities(cx));
         for (key, runner) in &self.traps {
             let Some((centre, Task::Watch { range, inside })) = at_work(cx, *key) else {
                 continue;
@@ -175,7 +174,7 @@ impl Controllers {
             }
             let is_patient = now < runner.patient;
             let is_left = |who: &&EntityId| {
-                let is_known = !is_patient || around.place(cx, **who).is_some();
+                let is_known = !is_patient || known.place(cx, **who).is_some();
                 is_known && self.found.binary_search(who).is_err()
             };
             let left = inside.iter().filter(is_left);
@@ -187,36 +186,29 @@ impl Controllers {
                 .extend(entered.map(|who| (*key, ControllerNews::Entered { who: *who })));
         }
     }
-}
 
-impl CellRole {
     /// Runs the controllers of a tick. Returns whether notifications must be sent before the tick goes on.
-    pub(crate) fn run_controllers(&mut self, cx: &mut OwnerContext) -> bool {
+    pub(crate) fn begin_tick(&mut self, cx: &mut OwnerContext, known: &Knowledge) -> bool {
         // Where no owner is responsible nothing moves, and before the map is known that is everywhere.
-        if self.territory.is_known() {
-            let around = SpatialQuery {
-                ghosts: &self.ghosts,
-                territory: &self.territory,
-                spatial_index: &self.spatial_index,
-            };
-            self.controllers.run(cx, around);
+        if known.territory.is_known() {
+            self.run(cx, known);
         }
-        let waits = !self.controllers.due.is_empty();
-        self.controllers.underway = waits.then_some(cx.now().mono);
+        let waits = !self.due.is_empty();
+        self.underway = waits.then_some(cx.now().mono);
         waits
     }
 
     /// Sends the next notification of this tick, as a separate input. Returns whether there was one.
-    pub(crate) fn tell_controllers(&mut self, cx: &mut OwnerContext) -> bool {
-        let Some((key, news)) = self.controllers.due.pop_front() else {
-            self.controllers.underway = None;
+    pub(crate) fn notify_next(&mut self, cx: &mut OwnerContext, known: &Knowledge) -> bool {
+        let Some((key, news)) = self.due.pop_front() else {
+            self.underway = None;
             return false;
         };
         let (entity, controller) = key;
         // An earlier notification may have ended it.
         let Some(set) = running(cx, key) else { return true };
         let tag = set.tag;
-        let runner = self.controllers.movers.get(&key);
+        let runner = self.movers.get(&key);
         let pace = runner.map_or(set.pace, |runner| runner.course.pace);
         let Some(what) = event_of(&set.task, news, pace) else {
             return true;
@@ -227,7 +219,7 @@ impl CellRole {
             log_place(cx, who);
         }
         cx.record_for(entity, false, Body::Controlled { controller, what });
-        cx.run(entity, &self.spatial_query(), |behaviour, context| {
+        cx.run(entity, known, |behaviour, context| {
             behaviour.controller(context, controller, tag, news);
         });
         true
@@ -237,14 +229,14 @@ impl CellRole {
 /// Moves an entity by one tick. Returns the final notification of the controller, unless it goes on.
 fn advance(
     cx: &mut OwnerContext,
-    around: SpatialQuery<'_>,
+    known: &Knowledge,
     (key, runner): (Key, &mut Runner),
     passed: impl FnMut(u32),
 ) -> Option<ControllerNews> {
     let (from, task) = at_work(cx, key)?;
     let (mut to, before, course) = (from, runner.course, &mut runner.course);
     let is_patient = cx.now().mono < runner.patient;
-    let find = |entity| match around.place(cx, entity) {
+    let find = |entity| match known.place(cx, entity) {
         Some(other) if other.space == from.space => Other::At(other),
         None if is_patient => Other::Unheard,
         _ => Other::Gone,
@@ -281,7 +273,7 @@ fn advance(
     if to == from {
         return news;
     }
-    let is_somewhere = to.is_sound() && around.territory.owner_at(&to).is_some();
+    let is_somewhere = to.is_sound() && known.territory.owner_at(&to).is_some();
     if !is_somewhere {
         return Some(ControllerNews::Failed);
     }

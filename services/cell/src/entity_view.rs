@@ -10,8 +10,8 @@ use annals_space::Priority;
 use annals_wire::client::{Move, ViewItem};
 
 use crate::{
+    known_entity::{KnowledgeView, KnownEntity},
     movement_encoder::{Parts, Sighting},
-    presence::{Actor, Scene},
 };
 
 /// After this many history numbers that concerned only others, a client is sent an empty update, so that its stamp
@@ -69,14 +69,14 @@ pub(crate) struct Own {
 
 /// What a client is sent at one tick.
 #[derive(Debug, Default)]
-pub(crate) struct Sights {
+pub(crate) struct Updates {
     /// Items that must arrive.
     pub(crate) items: Vec<ViewItem>,
     /// Movements that are worth having only now.
     pub(crate) moves: Vec<Sighting>,
 }
 
-impl Sights {
+impl Updates {
     /// Approximate size in bytes of the items from this index on.
     pub(crate) fn bytes_after(&self, items: usize) -> usize {
         self.items[items..].iter().map(ViewItem::about_bytes).sum()
@@ -86,49 +86,49 @@ impl Sights {
 /// Adds what is new of an entity to a client.
 pub(crate) fn show(
     had: &mut Option<Had>,
-    scene: &Scene<'_>,
+    knowledge: &KnowledgeView<'_>,
     own: Own,
-    (entity, actor): (EntityId, &Actor<'_>),
-    sights: &mut Sights,
+    (entity, state): (EntityId, &KnownEntity<'_>),
+    updates: &mut Updates,
 ) {
     let viewer = if entity == own.entity {
         Viewer::Own
     } else {
         Viewer::Others
     };
-    let Some(showing) = Showing::new(scene.cx.schema(), entity, actor.entity_type.id, viewer) else {
+    let Some(showing) = Showing::new(knowledge.cx.schema(), entity, state.entity_type.id, viewer) else {
         return;
     };
-    let (beat, place) = (scene.sampling.beat(), actor.whereabouts.place);
+    let (beat, place) = (knowledge.known.sampling.beat(), state.whereabouts.place);
     let away = distance(own.position, place.position);
-    let showing = showing.from_afar(away).counted_by(scene.cx.tally());
+    let showing = showing.from_afar(away).counted_by(knowledge.cx.tally());
     let levels = match viewer {
         Viewer::Own => &[][..],
-        Viewer::Others => &actor.entity_type.lod_levels,
+        Viewer::Others => &state.entity_type.lod_levels,
     };
     let Some(had) = had else {
         let level = level(levels, levels.len(), away);
         let finer = vec![HistoryNumber(0); level];
-        let (upto, told) = (actor.history, Some(beat));
+        let (upto, told) = (state.history, Some(beat));
         let entered = had.insert(Had { upto, told, finer });
-        enter(&showing.on_level(entered.level()), actor, &mut sights.items);
+        enter(&showing.on_level(entered.level()), state, &mut updates.items);
         return;
     };
-    let jumped = catch_up(&showing, actor, had, &mut sights.items);
+    let jumped = catch_up(&showing, state, had, &mut updates.items);
     let level = level(levels, had.finer.len(), away);
-    change_level(&showing, scene, actor, (had, level), &mut sights.items);
-    let news = had.told.is_none_or(|told| told < actor.whereabouts.news(beat));
+    change_level(&showing, knowledge, state, (had, level), &mut updates.items);
+    let news = had.told.is_none_or(|told| told < state.whereabouts.news(beat));
     let moved = match viewer {
         Viewer::Own => jumped || own.displaced,
         Viewer::Others => {
-            let since = actor.whereabouts.since;
+            let since = state.whereabouts.since;
             let untold = had.told.is_none_or(|told| told < since);
             // Volatile movements are sent as datagrams below; those of other types as items, reliably.
-            jumped || had.told.is_none() || (untold && !actor.entity_type.volatile.is_any())
+            jumped || had.told.is_none() || (untold && !state.entity_type.volatile.is_any())
         }
     };
     if moved {
-        sights.items.push(ViewItem::Placed {
+        updates.items.push(ViewItem::Placed {
             entity,
             position: place.position,
             direction: place.direction,
@@ -138,8 +138,8 @@ pub(crate) fn show(
         had.told = Some(beat);
     } else if viewer == Viewer::Others
         && news
-        && actor.is_acknowledged
-        && let Some(parts) = Parts::due(&actor.entity_type.volatile, away)
+        && state.is_acknowledged
+        && let Some(parts) = Parts::due(&state.entity_type.volatile, away)
         && place.position.is_finite()
         && place.direction.is_finite()
     {
@@ -149,19 +149,19 @@ pub(crate) fn show(
             position: place.position,
             direction: place.direction,
         };
-        sights.moves.push(Sighting { movement, parts });
+        updates.moves.push(Sighting { movement, parts });
     }
 }
 
 /// Adds items for an entity that the client does not have.
-fn enter(showing: &Showing<'_>, actor: &Actor<'_>, items: &mut Vec<ViewItem>) {
-    let (entity, place) = (showing.entity(), actor.whereabouts.place);
+fn enter(showing: &Showing<'_>, state: &KnownEntity<'_>, items: &mut Vec<ViewItem>) {
+    let (entity, place) = (showing.entity(), state.whereabouts.place);
     items.push(ViewItem::Enter {
         entity,
         type_id: showing.client_type(),
         place: Some((place.position, place.direction)),
     });
-    let refresh = showing.refresh(actor.history, actor.presence.properties());
+    let refresh = showing.refresh(state.history, state.source.properties());
     let nothing = ViewItem::Refresh {
         entity,
         upto: HistoryNumber(0),
@@ -192,8 +192,8 @@ fn level(levels: &[LodLevel], before: usize, away: f32) -> usize {
 /// had the levels between.
 fn change_level(
     showing: &Showing<'_>,
-    scene: &Scene<'_>,
-    actor: &Actor<'_>,
+    knowledge: &KnowledgeView<'_>,
+    state: &KnownEntity<'_>,
     (had, wanted): (&mut Had, usize),
     items: &mut Vec<ViewItem>,
 ) {
@@ -206,17 +206,18 @@ fn change_level(
         }
         Ordering::Less => {
             // Earlier changes of these properties are not sent after the new values.
-            items.extend(pass_over(showing, actor, had));
+            items.extend(pass_over(showing, state, had));
             let finer = had.finer.clone();
             had.finer.truncate(wanted);
             let is_news = |member, level: u8| {
-                scene
+                knowledge
+                    .known
                     .property_history
                     .has_changed(entity, member, finer[usize::from(level)])
             };
             showing
                 .on_level(had.level())
-                .details(actor.presence.properties(), before, is_news)
+                .details(state.source.properties(), before, is_news)
         }
     };
     let level = had.level();
@@ -228,9 +229,9 @@ fn change_level(
 }
 
 /// Advances the client's history number past events that do not concern it, if there are any.
-fn pass_over(showing: &Showing<'_>, actor: &Actor<'_>, had: &mut Had) -> Option<ViewItem> {
+fn pass_over(showing: &Showing<'_>, state: &KnownEntity<'_>, had: &mut Had) -> Option<ViewItem> {
     let from = had.upto;
-    had.upto = from.max(actor.history);
+    had.upto = from.max(state.history);
     (had.upto > from).then_some(ViewItem::Update {
         entity: showing.entity(),
         from,
@@ -239,16 +240,16 @@ fn pass_over(showing: &Showing<'_>, actor: &Actor<'_>, had: &mut Had) -> Option<
     })
 }
 
-/// Adds the events since `had.upto`, or the whole state if they are no longer known. Returns whether the entity was
+/// Adds the events since `had.upto`, or the whole state if they are no longer state. Returns whether the entity was
 /// placed elsewhere meanwhile.
-fn catch_up(showing: &Showing<'_>, actor: &Actor<'_>, had: &mut Had, items: &mut Vec<ViewItem>) -> bool {
-    let (newest, presence) = (actor.history, &actor.presence);
+fn catch_up(showing: &Showing<'_>, state: &KnownEntity<'_>, had: &mut Had, items: &mut Vec<ViewItem>) -> bool {
+    let (newest, source) = (state.history, &state.source);
     if newest == had.upto {
         return false;
     }
     let showing = showing.on_level(had.level());
-    let Some(events) = presence.since(had.upto) else {
-        items.push(showing.refresh(newest, presence.properties()));
+    let Some(events) = source.since(had.upto) else {
+        items.push(showing.refresh(newest, source.properties()));
         had.upto = newest;
         had.finer.fill(HistoryNumber(0));
         return true;
@@ -261,7 +262,7 @@ fn catch_up(showing: &Showing<'_>, actor: &Actor<'_>, had: &mut Had, items: &mut
     }
     items.extend(shown);
     if jumped || newest.0.saturating_sub(had.upto.0) >= QUIET {
-        items.extend(pass_over(&showing, actor, had));
+        items.extend(pass_over(&showing, state, had));
     }
     jumped
 }

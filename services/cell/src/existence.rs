@@ -21,7 +21,7 @@ impl CellRole {
             Ok(properties) if has_part && sound && !self.closing => {
                 begin(cx, CellCreation { properties, ..creation });
                 tell_home(cx, entity, Some(cx.owner()));
-                cx.run(entity, &self.spatial_query(), |behaviour, context| {
+                cx.run(entity, &self.known, |behaviour, context| {
                     behaviour.created(context);
                 });
             }
@@ -51,11 +51,30 @@ impl CellRole {
         if cx.image(entity).is_none() {
             return;
         }
-        cx.run(entity, &self.spatial_query(), |behaviour, context| {
+        cx.run(entity, &self.known, |behaviour, context| {
             behaviour.destroyed(context);
         });
         tell_home(cx, entity, None);
         cx.record_for(entity, false, Body::Destroyed);
+    }
+
+    /// Notifies entities of an earlier life of their space that the space is gone, and ends their cell parts. An entity
+    /// that then asks for a teleport to another space stays until that is done, or has failed.
+    pub(crate) fn leave_gone(&mut self, cx: &mut OwnerContext) {
+        for entity in self.known.spaces.left_over(cx) {
+            if cx.needs(0).is_err() {
+                return;
+            }
+            if self.known.spaces.notify(entity) {
+                cx.run(entity, &self.known, |behaviour, context| {
+                    behaviour.space_gone(context);
+                });
+                if cx.has_requests(entity) {
+                    continue;
+                }
+            }
+            self.destroy(cx, entity);
+        }
     }
 
     /// Sets the client of an entity.

@@ -17,7 +17,7 @@ use annals_node::{Behaviour, GhostView, Trail, check_args, time::Mono};
 use annals_wire::bus::{GhostImage, GhostMove, Shown};
 
 use crate::{
-    presence::{as_ghosts_see, ghost_properties},
+    known_entity::{as_ghosts_see, ghost_properties},
     sampling::Whereabouts,
 };
 

@@ -17,7 +17,7 @@ use annals_wire::bus::{GhostImage, GhostMessage, GhostMove, Message, Shown};
 use crate::{
     ghost_receiver::{Ghost, GhostReceiver},
     history::RecentEvents,
-    presence::{as_ghosts_see, ghost_properties, real_since},
+    known_entity::{as_ghosts_see, ghost_properties, real_since},
     sampling::{SECOND, Sampling},
     teleport::is_put,
     territory::Territory,

@@ -11,6 +11,7 @@ use crate::{
     existence::{is_based, tell_home},
     role::CellRole,
     sampling::log_place,
+    spaces::tell_gone,
     teleport::{has_arrived, has_returned, put_at},
 };
 
@@ -92,9 +93,9 @@ impl CellRole {
         let gone: Vec<(EntityId, OwnerId)> = cx
             .places()
             .filter(|(entity, place)| {
-                self.territory.outside(place) > HANDOVER_DEPTH && !self.handover.stays.contains_key(entity)
+                self.known.territory.outside(place) > HANDOVER_DEPTH && !self.handover.stays.contains_key(entity)
             })
-            .filter_map(|(entity, place)| Some((entity, self.territory.owner_at(&place)?)))
+            .filter_map(|(entity, place)| Some((entity, self.known.territory.owner_at(&place)?)))
             .filter(|(_, to)| *to != cx.owner())
             .take(AT_ONCE)
             .collect();
@@ -143,9 +144,12 @@ impl CellRole {
     }
 
     fn keep_ghost(&mut self, cx: &OwnerContext, (entity, image): (EntityId, &Image), holder: OwnerId) {
-        if image.cell().is_some_and(|cell| self.territory.has_ghosts(&cell.place)) {
-            let at = self.moment(cx);
-            self.ghosts.leave(at, cx.schema(), (entity, image), holder);
+        if image
+            .cell()
+            .is_some_and(|cell| self.known.territory.has_ghosts(&cell.place))
+        {
+            let at = self.known.moment(cx);
+            self.known.ghosts.leave(at, cx.schema(), (entity, image), holder);
         }
     }
 
@@ -160,7 +164,7 @@ impl CellRole {
         if let Err(reason) = self.admits(cx, entity, &image) {
             self.counters.refused += 1;
             if let Some(cell) = image.cell().filter(|cell| is_gone_for(cx, cell)) {
-                self.tell_gone(cx, from, cell.place.space);
+                tell_gone(cx, from, cell.place.space);
             }
             cx.record(Subject::Owner, false, Body::Refused { from, number });
             let reason = reason.to_owned();
@@ -174,14 +178,14 @@ impl CellRole {
         {
             cx.record_space_data(space, SpaceEntry::of_life(life, from));
         }
-        let is_tossed = place.and_then(|place| self.territory.owner_at(&place)) == Some(from);
+        let is_tossed = place.and_then(|place| self.known.territory.owner_at(&place)) == Some(from);
         cx.record_for(entity, false, Body::Onloaded { from, number, image });
         cx.call(own, caller.link.from, from, Call::Arrived { of: number });
         tell_home(cx, entity, Some(cx.owner()));
         self.handover.arrived(cx.now().mono, entity, is_tossed);
         self.ghost_sender.may_be_on(cx.now().mono, [from]);
         let of = (cx.owner(), number);
-        has_arrived(cx, self.spatial_query(), entity, of);
+        has_arrived(cx, &self.known, entity, of);
     }
 
     fn alarm(&mut self, cx: &mut OwnerContext, entity: EntityId, what: &'static str) {
@@ -195,7 +199,7 @@ impl CellRole {
         }
         let cell = image.cell().ok_or("it is no cell part")?;
         let place = cell.place;
-        if self.territory.is_known() && !self.territory.has(place.space) {
+        if self.known.territory.is_known() && !self.known.territory.has(place.space) {
             return Err("there is no such space");
         }
         if is_gone_for(cx, cell) {
@@ -220,7 +224,7 @@ impl CellRole {
     pub(crate) fn arrived(&mut self, cx: &mut OwnerContext, caller: &Caller, of: CallNumber) {
         if let Some((entity, to)) = departing(cx, caller, of) {
             self.ghost_sender.linger(cx, entity);
-            self.ghosts.arrive(cx.now().mono, entity, to);
+            self.known.ghosts.arrive(cx.now().mono, entity, to);
             cx.record_for(entity, false, Body::Departed { to, number: of });
         }
     }
@@ -236,9 +240,9 @@ impl CellRole {
         self.counters.returned += 1;
         cx.record_for(entity, false, Body::Returned { to, number: of });
         let space = cx.place(entity).map(|place| place.space);
-        space.into_iter().for_each(|space| self.spaces.is_back_in(space));
+        space.into_iter().for_each(|space| self.known.spaces.is_back_in(space));
         self.handover.stays.insert(entity, cx.now().mono.after(REFUSED_STAY));
-        has_returned(cx, self.spatial_query(), entity, ((to, of), reason));
+        has_returned(cx, &self.known, entity, ((to, of), reason));
     }
 }
 

@@ -9,6 +9,7 @@
 //! history number that it has. Lost, skipped and repeated messages therefore need no path of their own.
 
 mod budget;
+mod clients;
 mod controllers;
 mod entity_view;
 mod existence;
@@ -17,14 +18,14 @@ mod ghost_sender;
 mod handover;
 mod history;
 mod input;
+mod knowledge;
+mod known_entity;
 mod movement_encoder;
 mod physics;
-mod presence;
 mod role;
 mod sampling;
-mod searching;
 mod spaces;
-mod spatial_query;
+mod spatial_index;
 mod survey;
 mod teleport;
 mod territory;

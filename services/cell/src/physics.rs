@@ -9,11 +9,11 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use annals_event::{Body, Driver, MovementControl, OwnerState, Place};
+use annals_event::{Body, Driver, Image, MovementControl, OwnerState, Place};
 use annals_ids::{EntityId, Position};
 use annals_node::{OwnerContext, time::Mono};
 
-use crate::spatial_query::SpatialQuery;
+use crate::{knowledge::Knowledge, witness::Witness};
 
 /// Maximum difference in latency between two messages, seconds.
 const JITTER: f32 = 0.5;
@@ -62,11 +62,42 @@ impl Physics {
         }
     }
 
-    /// Whether a client can have moved its entity there, and whether behaviour allows it.
-    pub(crate) fn allows(
+    /// Takes a movement that a client reports for its entity; its place is in the entity's space. Returns whether it was
+    /// accepted, or is older than an accepted one.
+    pub(crate) fn client_moved(
         &mut self,
         cx: &mut OwnerContext,
-        around: SpatialQuery<'_>,
+        known: &Knowledge,
+        witness: &mut Witness,
+        (entity, (sequence, place)): (EntityId, (u64, Place)),
+    ) -> bool {
+        let Some(before) = cx.place(entity).filter(|_| witness.is_newer(sequence)) else {
+            return true;
+        };
+        let space = before.space;
+        let place = Place { space, ..place };
+        // If the entity was placed elsewhere before this owner held it, its client may not know it yet.
+        let jumped = witness.awaits_view() && cx.image(entity).is_some_and(has_jumped);
+        let is_somewhere = place.is_sound() && known.territory.owner_at(&place).is_some();
+        if jumped || !is_somewhere || !witness.believes(place.position) {
+            return false;
+        }
+        witness.has_moved(sequence);
+        let allowed = self.allows(cx, known, entity, (before, place));
+        if allowed {
+            witness.agree(Some(place));
+            cx.move_to(entity, place);
+        } else if self.puts_back(cx.now().mono, entity) {
+            witness.agree(None);
+        }
+        allowed
+    }
+
+    /// Whether a client can have moved its entity there, and whether behaviour allows it.
+    fn allows(
+        &mut self,
+        cx: &mut OwnerContext,
+        known: &Knowledge,
         entity: EntityId,
         (from, to): (Place, Place),
     ) -> bool {
@@ -82,14 +113,12 @@ impl Physics {
             && self.pays(now, entity, (from.position, to.position), &movement_control);
         has_driven
             && cx
-                .run(entity, &around, |behaviour, context| {
-                    behaviour.client_moves(context, to)
-                })
+                .run(entity, known, |behaviour, context| behaviour.client_moves(context, to))
                 .unwrap_or(false)
     }
 
     /// Whether to correct a client now, after a rejected movement.
-    pub(crate) fn puts_back(&mut self, now: Mono, entity: EntityId) -> bool {
+    fn puts_back(&mut self, now: Mono, entity: EntityId) -> bool {
         let account = self.accounts.entry(entity).or_insert(Account::beyond(0.0));
         let is_due = account.put_back.is_none_or(|last| now.since(last) >= PUT_BACK_EVERY);
         if is_due {
@@ -166,6 +195,11 @@ impl Account {
         }
         can
     }
+}
+
+/// Whether the entity's recent history contains a placement.
+fn has_jumped(image: &Image) -> bool {
+    image.recent.iter().any(|event| matches!(event.body, Body::Moved(_)))
 }
 
 #[cfg(test)]

@@ -1,37 +1,27 @@
 //! The cell's role: dispatches messages, calls and ticks to the modules of this crate.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-    num::NonZeroU32,
-};
+use std::{collections::BTreeSet, num::NonZeroU32};
 
-use annals_def::Schema;
 use annals_event::{Body, Call, Event, OwnerState, Subject};
 use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, SpaceId, Tick};
 use annals_node::{Around, Caller, ClientNews, Denied, OwnerContext, Request, Role, time::Mono};
-use annals_space::Interest;
 use annals_wire::{
-    bus::{GhostMessage, Message, Shown, SpaceMessage, ViewMessage},
+    bus::{GhostMessage, SpaceMessage, ViewMessage},
     load::Survey,
 };
 
 use crate::{
-    budget::Budget,
+    clients::Clients,
     controllers::Controllers,
-    ghost_receiver::{Ghost, GhostReceiver, Hearing, Lack, Moment},
+    ghost_receiver::GhostReceiver,
     ghost_sender::GhostSender,
     handover::Handover,
-    history::PropertyHistory,
-    history::RecentEvents,
     input::{CellInput, Counters},
+    knowledge::Knowledge,
     physics::Physics,
-    sampling::{SECOND, Sampling},
-    spaces::Spaces,
-    spatial_query::SpatialIndex,
+    spaces, survey,
     teleport::is_put,
-    territory::Territory,
-    witness::{Witness, client},
+    witness::client,
 };
 
 /// Number of outputs at the gate above which nothing new is shown until some have left. Nothing is lost: receivers are
@@ -45,20 +35,11 @@ const _: () = assert!(BACKLOG * 2 <= annals_node::gate::WAITING_LIMIT);
 /// and send it the map. [`annals_node::Owner`] does the rest; a tick is due at its deadline.
 #[derive(Debug)]
 pub struct CellRole {
-    pub(crate) territory: Territory,
-    pub(crate) sampling: Sampling,
-    pub(crate) ghosts: GhostReceiver,
+    pub(crate) known: Knowledge,
     pub(crate) ghost_sender: GhostSender,
     pub(crate) handover: Handover,
-    pub(crate) interest: Interest,
-    pub(crate) witnesses: BTreeMap<EntityId, Witness>,
-    pub(crate) recent_events: RecentEvents,
-    pub(crate) property_history: PropertyHistory,
-    /// Maximum rate at which a client is sent data, bits per second.
-    pub(crate) downstream: Option<NonZeroU32>,
+    pub(crate) clients: Clients,
     pub(crate) controllers: Controllers,
-    pub(crate) spaces: Spaces,
-    pub(crate) spatial_index: RefCell<SpatialIndex>,
     pub(crate) physics: Physics,
     /// Whether the owner accepts no more entities.
     pub(crate) closing: bool,
@@ -70,24 +51,12 @@ impl CellRole {
     /// nothing.
     #[must_use]
     pub fn take_over(state: &OwnerState, now: Mono) -> Self {
-        let witnesses = state.entities.iter().filter_map(|(entity, image)| {
-            let place = image.cell().map(|cell| cell.place);
-            Some((*entity, Witness::new(image.client?, Budget::new(None), now, place)))
-        });
         Self {
-            territory: Territory::unknown(state.owner),
-            sampling: Sampling::new(state.tick, now),
-            ghosts: GhostReceiver::default(),
+            known: Knowledge::take_over(state, now),
             ghost_sender: GhostSender::default(),
             handover: Handover::default(),
-            interest: Interest::default(),
-            witnesses: witnesses.collect(),
-            recent_events: RecentEvents::default(),
-            property_history: PropertyHistory::default(),
-            downstream: None,
+            clients: Clients::take_over(state, now),
             controllers: Controllers::take_over(state, now),
-            spaces: Spaces::default(),
-            spatial_index: RefCell::default(),
             physics: Physics::take_over(state),
             closing: false,
             counters: Counters::default(),
@@ -97,9 +66,7 @@ impl CellRole {
     /// Limits what each client is sent to so many bits per second.
     #[must_use]
     pub fn with_downstream(mut self, bits: NonZeroU32) -> Self {
-        self.downstream = Some(bits);
-        let witnesses = self.witnesses.values_mut();
-        witnesses.for_each(|witness| witness.limit(Budget::new(self.downstream)));
+        self.clients.limit(bits);
         self
     }
 
@@ -112,7 +79,7 @@ impl CellRole {
     /// The ghosts on this owner.
     #[must_use]
     pub fn ghosts(&self) -> &GhostReceiver {
-        &self.ghosts
+        &self.known.ghosts
     }
 
     /// The entities that have a ghost on another owner.
@@ -123,68 +90,45 @@ impl CellRole {
     /// Number of clients whose entities are real here.
     #[must_use]
     pub fn witnesses(&self) -> usize {
-        self.witnesses.len()
+        self.clients.count()
     }
 
-    pub(crate) fn moment(&self, cx: &OwnerContext) -> Moment {
-        Moment {
-            now: cx.now().mono,
-            beat: self.sampling.beat() + 1,
-        }
-    }
-
-    fn lacks(cx: &mut OwnerContext, from: OwnerId, lacks: impl IntoIterator<Item = Lack>) {
-        for (entity, have) in lacks {
-            cx.tell(from, Message::Ghost(GhostMessage::Ask { entity, have }));
-        }
-    }
-
-    /// Records property changes of a ghost.
-    fn note_shown(&mut self, schema: &Schema, entity: EntityId, events: &[Shown]) {
-        let Some(type_id) = self.ghosts.get(entity).map(Ghost::type_id) else {
-            return;
-        };
-        for shown in events {
-            if let Shown::Event(event) = shown {
-                self.property_history.note(schema, (entity, type_id), event);
-            }
-        }
+    /// Opens a space again.
+    fn open_space(&mut self, cx: &mut OwnerContext, space: SpaceId) {
+        self.counters.denied += u64::from(cx.open_space(space).is_err());
     }
 
     /// Records what was logged, and sends the parts that do not wait for the tick.
     fn note(&mut self, cx: &mut OwnerContext, recorded: &[Event]) {
-        self.recent_events.note(recorded);
-        self.note_spaces(cx, recorded);
-        let mut seen = BTreeSet::new();
+        self.known.note(cx, recorded);
+        let mut shown = BTreeSet::new();
         for event in recorded {
             let Subject::Entity(entity, Part::Cell) = event.subject else {
                 continue;
             };
             self.controllers.note(cx, entity, &event.body);
             self.physics.note(entity, &event.body);
-            match event.body {
-                Body::CellCreated(_) | Body::Onloaded { .. } | Body::Returned { .. } => {
-                    self.ghosts.remove(entity);
-                    if let Some(image) = cx.image(entity) {
-                        self.property_history.begin_with(cx.schema(), entity, image);
-                    }
-                    self.settle_witness(cx, entity);
-                    if is_put_by(cx.owner(), &event.body) {
-                        self.witnesses.get_mut(&entity).into_iter().for_each(Witness::put_here);
-                    }
-                }
-                Body::ClientSet(_) | Body::Destroyed | Body::Offloaded { .. } => self.settle_witness(cx, entity),
-                _ => {}
+            let changes_client = matches!(
+                event.body,
+                Body::CellCreated(_)
+                    | Body::Onloaded { .. }
+                    | Body::Returned { .. }
+                    | Body::ClientSet(_)
+                    | Body::Destroyed
+                    | Body::Offloaded { .. }
+            );
+            if changes_client {
+                self.clients.settle(cx, entity);
+            }
+            if is_put_by(cx.owner(), &event.body) {
+                self.clients.put_here(entity);
             }
             if event.history.is_some() {
-                if let Some(image) = cx.image(entity) {
-                    self.property_history.note(cx.schema(), (entity, image.type_id), event);
-                }
-                seen.insert(entity);
+                shown.insert(entity);
             }
         }
-        for entity in seen {
-            self.show_own(cx, entity);
+        for entity in shown {
+            self.clients.show_own(cx, &self.known, entity);
         }
     }
 }
@@ -201,24 +145,25 @@ impl Role for CellRole {
     fn handle(&mut self, cx: &mut OwnerContext, input: CellInput) {
         match input {
             CellInput::Map(map) => {
-                if map.version > self.territory.version() {
+                let territory = &mut self.known.territory;
+                if map.version > territory.version() {
                     self.handover.redrawn(cx.now().mono);
                 }
-                let before = self.territory.own_spaces();
-                if self.territory.redraw(map) {
+                let before = territory.own_spaces();
+                if territory.redraw(map) {
                     self.ghost_sender
-                        .may_be_on(cx.now().mono, self.territory.space_peers().iter().copied());
-                    self.witnesses.values_mut().for_each(Witness::ask_again);
+                        .may_be_on(cx.now().mono, territory.space_peers().iter().copied());
+                    self.clients.ask_again();
                 }
-                self.learn_spaces(cx, &before);
+                self.known.spaces.learn(cx, territory, &before);
             }
             CellInput::Create {
                 type_id,
                 place,
                 properties,
             } => {
-                let around = self.spatial_query();
-                if self.closing || cx.create_cell_only(type_id, place, properties, &around).is_err() {
+                let created = || cx.create_cell_only(type_id, place, properties, &self.known);
+                if self.closing || created().is_err() {
                     self.counters.denied += 1;
                 }
             }
@@ -251,58 +196,30 @@ impl Role for CellRole {
                 Ok(())
             }
             Request::Teleport { entity, place } => self.teleport(cx, *entity, *place),
-            Request::OpenSpace { entity, place } => self.ask_to_open(cx, *entity, place),
+            Request::OpenSpace { entity, place } => spaces::ask_to_open(cx, &self.known.territory, *entity, place),
             Request::CreateCell { .. } | Request::GiveClient { .. } | Request::CloseClient { .. } => {
                 Err(Denied::BaseOnly { what: "request it" })
             }
         };
         if let Err(why) = done {
             self.counters.denied += 1;
-            cx.deny(by, &self.spatial_query(), &request, &why);
+            cx.deny(by, &self.known, &request, &why);
         }
     }
 
     fn ghost(&mut self, cx: &mut OwnerContext, from: OwnerId, message: GhostMessage) {
-        let at = self.moment(cx);
-        let schema = std::sync::Arc::clone(cx.schema());
-        let behaviour = std::sync::Arc::clone(cx.behaviour());
-        let hearing = Hearing {
-            at,
-            schema: &schema,
-            behaviour: behaviour.as_ref(),
-        };
         match message {
-            GhostMessage::Image { entity, image } => {
-                let (type_id, newest) = (image.type_id, image.history);
-                if cx.image(entity).is_none() && self.ghosts.take_image(hearing, from, entity, *image) {
-                    cx.heard_of(entity, from);
-                    self.property_history.begin(&schema, (entity, type_id), newest);
-                }
-            }
-            GhostMessage::Events { entity, after, events } => {
-                if cx.image(entity).is_none() {
-                    self.note_shown(&schema, entity, &events);
-                    let lack = self.ghosts.take_events(hearing, from, (entity, after), events);
-                    if self.ghosts.get(entity).is_some_and(|ghost| ghost.holder() == from) {
-                        cx.heard_of(entity, from);
-                    }
-                    Self::lacks(cx, from, lack);
-                }
-            }
-            GhostMessage::Moves(moves) => self.ghosts.take_moves(at, from, &moves),
-            GhostMessage::Heads(heads) => {
-                let own = |entity| is_own(cx, entity);
-                let lacks = self.ghosts.take_heads(at, from, &heads, own);
-                Self::lacks(cx, from, lacks);
-            }
             GhostMessage::Ask { entity, have } => {
-                self.ghost_sender.answer(cx, &self.recent_events, from, (entity, have));
+                self.ghost_sender
+                    .answer(cx, &self.known.recent_events, from, (entity, have));
             }
+            message => self.known.take_ghosts(cx, from, message),
         }
     }
 
     fn space(&mut self, cx: &mut OwnerContext, from: OwnerId, space: SpaceId, message: SpaceMessage) {
-        self.hear_of_space(cx, from, space, message);
+        let Knowledge { spaces, territory, .. } = &mut self.known;
+        spaces.take(cx, territory, from, (space, message));
     }
 
     fn view(&mut self, cx: &mut OwnerContext, from: OwnerId, message: ViewMessage) {
@@ -313,19 +230,27 @@ impl Role for CellRole {
                 view,
                 known,
                 movements,
-            } => self.stamps(client(session, from), entity, (view, known), movements),
+            } => self
+                .clients
+                .stamps(client(session, from), entity, (view, known), movements),
             ViewMessage::Heard {
                 session,
                 entity,
                 view,
                 heard,
-            } => self.client_heard(client(session, from), entity, view, heard),
+            } => self.clients.heard(client(session, from), entity, view, heard),
             ViewMessage::Moved {
                 session,
                 entity,
                 sequence,
                 place,
-            } => self.client_moved(cx, client(session, from), entity, (sequence, place)),
+            } => {
+                if let Some(witness) = self.clients.witness(entity, client(session, from)) {
+                    let moved = (sequence, place);
+                    let believed = self.physics.client_moved(cx, &self.known, witness, (entity, moved));
+                    self.counters.disbelieved += u64::from(!believed);
+                }
+            }
             // Those are for proxies.
             ViewMessage::Frames { .. } | ViewMessage::Datagram { .. } => {}
         }
@@ -339,69 +264,55 @@ impl Role for CellRole {
     }
 
     fn tick(&mut self, cx: &mut OwnerContext) {
-        let now = cx.now();
         if self.controllers.underway().is_some() {
             // The rest of the tick is a separate input, as is each notification before it.
-            if self.tell_controllers(cx) {
+            if self.controllers.notify_next(cx, &self.known) {
                 return;
             }
-        } else if !self.sampling.begin(now) || self.run_controllers(cx) {
+        } else if !self.known.sampling.begin(cx.now()) || self.controllers.begin_tick(cx, &self.known) {
             return;
         }
-        self.sampling.sample(cx);
+        self.known.sampling.sample(cx);
         self.leave_gone(cx);
         self.hand_over(cx);
         // What this input has recorded must be among the recent events before any receiver is sent up to its history
         // number.
         let recorded = cx.take_recorded();
         self.note(cx, &recorded);
-        let may_show = self.territory.is_known() && cx.waiting() <= BACKLOG;
-        self.look(cx);
+        let known = &mut self.known;
+        let may_show = known.territory.is_known() && cx.waiting() <= BACKLOG;
+        self.clients.update_interest(cx, known);
         if may_show {
-            self.ghost_sender.settle(cx, &self.territory, &self.ghosts);
-            self.ghost_sender.follow(cx, &self.recent_events);
-            self.ghost_sender.locate(cx, &self.sampling);
-            self.ghost_sender.name(cx, &self.territory, self.sampling.beat());
-            self.exchange_spaces(cx);
-            self.show_views(cx);
-            self.search(cx);
+            self.ghost_sender.settle(cx, &known.territory, &known.ghosts);
+            self.ghost_sender.follow(cx, &known.recent_events);
+            self.ghost_sender.locate(cx, &known.sampling);
+            self.ghost_sender.name(cx, &known.territory, known.sampling.beat());
+            known.spaces.exchange(cx, &known.territory, known.sampling.beat());
+            self.clients.show_all(cx, known);
+            self.clients.search(cx, known);
         }
-        self.recent_events.forget();
-        if self.sampling.beat().is_multiple_of(SECOND) {
-            let ghosts = &self.ghosts;
-            self.property_history
-                .forget(|entity| cx.image(entity).is_some() || ghosts.get(entity).is_some());
-        }
-        self.ghosts.age(now.mono, |entity| is_own(cx, entity));
+        known.end_tick(cx);
         cx.clear_trail();
-        self.ghosts.clear_trail();
-        self.spatial_index.get_mut().forget();
     }
 
     fn deadline(&self) -> Option<Mono> {
-        Some(self.controllers.underway().unwrap_or(self.sampling.due()))
+        Some(self.controllers.underway().unwrap_or(self.known.sampling.due()))
     }
 
     fn ticks(&self) -> Tick {
-        self.sampling.tick()
+        self.known.sampling.tick()
     }
 
-    fn around(&self) -> impl Around {
-        self.spatial_query()
+    fn around(&self) -> &dyn Around {
+        &self.known
     }
 
     fn survey(&self, cx: &OwnerContext) -> Option<Survey> {
-        Some(self.take_survey(cx))
+        Some(survey::take(cx, &self.known.territory, &self.clients))
     }
 }
 
 /// Whether an entity came here by a teleport from another space.
 fn is_put_by(owner: OwnerId, body: &Body) -> bool {
     matches!(body, Body::Onloaded { number, image, .. } if is_put(image, owner, *number).is_some())
-}
-
-/// Whether an entity is real here, or leaving.
-fn is_own(cx: &OwnerContext, entity: EntityId) -> bool {
-    let mut leaving = cx.state().departing.values();
-    cx.image(entity).is_some() || leaving.any(|(leaving, _)| *leaving == entity)
 }

@@ -13,7 +13,7 @@ use annals_ids::{Address, EntityId, OwnerId, SpaceId};
 use annals_node::{Denied, OwnerContext};
 use annals_wire::bus::{Message, SPACE_MESSAGE_BYTES, SpaceMessage};
 
-use crate::{role::CellRole, sampling::SECOND, territory::Territory};
+use crate::{sampling::SECOND, territory::Territory};
 
 /// Beat of each second at which owners send the versions that they have.
 const ASKING: u64 = 7;
@@ -46,24 +46,22 @@ impl Spaces {
     pub(crate) fn revision(&self, space: SpaceId) -> u64 {
         self.revisions.get(&space).copied().unwrap_or_default()
     }
-}
 
-impl CellRole {
     /// Records writes, and sends those of this owner to the other owners of the space.
-    pub(crate) fn note_spaces(&mut self, cx: &mut OwnerContext, recorded: &[Event]) {
+    pub(crate) fn note(&mut self, cx: &mut OwnerContext, territory: &Territory, recorded: &[Event]) {
         let mut written: BTreeMap<SpaceId, Vec<SpaceEntry>> = BTreeMap::new();
         for event in recorded {
             let Body::SpaceData { space, entry } = &event.body else {
                 continue;
             };
-            *self.spaces.revisions.entry(*space).or_default() += 1;
-            self.spaces.settled.remove(space);
+            *self.revisions.entry(*space).or_default() += 1;
+            self.settled.remove(space);
             if entry.version.by == cx.owner() {
                 written.entry(*space).or_default().push(entry.clone());
             }
         }
         for (space, entries) in written {
-            for owner in self.others(cx, space) {
+            for owner in territory.other_owners(space) {
                 tell(cx, owner, space, &entries);
             }
         }
@@ -71,14 +69,14 @@ impl CellRole {
 
     /// Handles another owner's message about a space's data. Messages about spaces that the map does not have are
     /// dropped.
-    pub(crate) fn hear_of_space(
+    pub(crate) fn take(
         &mut self,
         cx: &mut OwnerContext,
+        territory: &Territory,
         from: OwnerId,
-        space: SpaceId,
-        message: SpaceMessage,
+        (space, message): (SpaceId, SpaceMessage),
     ) {
-        if !self.territory.has(space) {
+        if !territory.has(space) {
             return;
         }
         match message {
@@ -98,9 +96,9 @@ impl CellRole {
                 let is_news = |(key, version)| data.is_none_or(|data| data.is_news(key, version));
                 let lacks = have.iter().any(is_news);
                 let newer = data.map(|data| data.newer_than(&have)).unwrap_or_default();
-                let has_area = self.territory.owners(space).contains(&from);
+                let has_area = territory.owners(space).contains(&from);
                 if newer.is_empty() && has_area {
-                    self.spaces.settled.insert(space);
+                    self.settled.insert(space);
                 }
                 tell(cx, from, space, &newer);
                 // An owner without an area there needs to know whether it is done with the space.
@@ -113,34 +111,33 @@ impl CellRole {
 
     /// Asks all other owners of spaces in which this owner has gained an area. For spaces in which it has lost its last
     /// area, it drops what it learned before: an owner that had all the data may have no area there either.
-    pub(crate) fn learn_spaces(&mut self, cx: &mut OwnerContext, before: &BTreeSet<SpaceId>) {
-        let own = self.territory.own_spaces();
+    pub(crate) fn learn(&mut self, cx: &mut OwnerContext, territory: &Territory, before: &BTreeSet<SpaceId>) {
+        let own = territory.own_spaces();
         before.difference(&own).for_each(|space| {
-            self.spaces.settled.remove(space);
+            self.settled.remove(space);
         });
         for space in own.difference(before) {
-            for owner in self.others(cx, *space) {
+            for owner in territory.other_owners(*space) {
                 ask(cx, owner, *space, false);
             }
         }
     }
 
     /// Once a second: sends one other owner of each space, in turn, the versions that are held here.
-    pub(crate) fn exchange_spaces(&mut self, cx: &mut OwnerContext) {
-        let beat = self.sampling.beat();
+    pub(crate) fn exchange(&self, cx: &mut OwnerContext, territory: &Territory, beat: u64) {
         if beat % SECOND != ASKING {
             return;
         }
-        let own = self.territory.own_spaces();
+        let own = territory.own_spaces();
         let held = cx.state().spaces.keys();
-        let unsettled = held.filter(|space| !self.spaces.settled.contains(space)).copied();
+        let unsettled = held.filter(|space| !self.settled.contains(space)).copied();
         // An entity left in a space in which this owner has no area must learn that the space is gone.
         let around = cx.places().map(|(_, place)| place.space);
         let others = unsettled.chain(around).filter(|space| !own.contains(space));
         let spaces: BTreeSet<SpaceId> = own.iter().copied().chain(others).collect();
         for space in spaces {
             // Each owner starts with the one after it, so that no two ask the same one in the same second.
-            let others = self.others(cx, space);
+            let others = territory.other_owners(space);
             let mut turns = others.range(cx.owner()..).chain(others.range(..cx.owner()));
             let turn = (beat / SECOND).checked_rem(others.len() as u64);
             let turn = turn.and_then(|turn| usize::try_from(turn).ok());
@@ -150,35 +147,14 @@ impl CellRole {
         }
     }
 
-    /// Opens a space again.
-    pub(crate) fn open_space(&mut self, cx: &mut OwnerContext, space: SpaceId) {
-        if cx.open_space(space).is_err() {
-            self.counters.denied += 1;
-        }
-    }
-
-    /// Asks the owner that is responsible for a place to open its space.
-    ///
-    /// # Errors
-    /// When there is no such owner, or the entity that asks is not here any more.
-    pub(crate) fn ask_to_open(&mut self, cx: &mut OwnerContext, entity: EntityId, place: &Place) -> Result<(), Denied> {
-        let what = "open a space";
-        cx.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
-        let owner = self.territory.owner_at(place).ok_or(Denied::NoSpace(place.space))?;
-        let (from, to) = (Address::Owner(cx.owner()), Address::Owner(owner));
-        cx.call(from, to, owner, Call::OpenSpace(place.space));
-        Ok(())
-    }
-
-    /// Notifies entities of an earlier life of their space that the space is gone, and ends their cell parts. An entity
-    /// that then asks for a teleport to another space stays until that is done, or has failed.
-    pub(crate) fn leave_gone(&mut self, cx: &mut OwnerContext) {
-        let cleared = |space| self.spaces.cleared.get(space).copied().unwrap_or_default();
+    /// Entities that are left over from an earlier life of their space, ascending, at most [`GONE_AT_ONCE`].
+    pub(crate) fn left_over(&mut self, cx: &OwnerContext) -> Vec<EntityId> {
+        let cleared = |space| self.cleared.get(space).copied().unwrap_or_default();
         let spaces = cx.state().spaces.iter();
         let spaces = spaces.filter(|(space, data)| data.life() > cleared(space));
         let spaces: BTreeMap<SpaceId, u64> = spaces.map(|(space, data)| (*space, data.life())).collect();
-        if spaces.is_empty() && self.spaces.told.is_empty() {
-            return;
+        if spaces.is_empty() && self.told.is_empty() {
+            return Vec::new();
         }
         let there = cx.places().filter(|(_, place)| spaces.contains_key(&place.space));
         let there: BTreeMap<EntityId, SpaceId> = there
@@ -187,40 +163,42 @@ impl CellRole {
             .collect();
         let left: BTreeSet<SpaceId> = there.values().copied().collect();
         let empty = spaces.into_iter().filter(|(space, _)| !left.contains(space));
-        self.spaces.cleared.extend(empty);
+        self.cleared.extend(empty);
         // An entity that is leaving may be refused and return: it is not notified again.
         let leaving: BTreeSet<EntityId> = cx.state().departing.values().map(|(entity, _)| *entity).collect();
-        self.spaces
-            .told
+        self.told
             .retain(|entity| there.contains_key(entity) || leaving.contains(entity));
-        for entity in there.into_keys().take(GONE_AT_ONCE) {
-            if cx.needs(0).is_err() {
-                return;
-            }
-            if self.spaces.told.insert(entity) {
-                cx.run(entity, &self.spatial_query(), |behaviour, context| {
-                    behaviour.space_gone(context);
-                });
-                if cx.has_requests(entity) {
-                    continue;
-                }
-            }
-            self.destroy(cx, entity);
-        }
+        there.into_keys().take(GONE_AT_ONCE).collect()
     }
 
-    /// Notifies an owner that sent an entity into a space that is gone.
-    pub(crate) fn tell_gone(&self, cx: &mut OwnerContext, owner: OwnerId, space: SpaceId) {
-        let entry = SpaceEntry::of_life(cx.state().life(space), cx.owner());
-        tell(cx, owner, space, &[entry]);
+    /// Records that an entity is notified that its space is gone; returns whether it was not notified before.
+    pub(crate) fn notify(&mut self, entity: EntityId) -> bool {
+        self.told.insert(entity)
     }
+}
 
-    /// All other owners with an area in a space.
-    fn others(&self, cx: &OwnerContext, space: SpaceId) -> BTreeSet<OwnerId> {
-        let mut owners = self.territory.owners(space);
-        owners.remove(&cx.owner());
-        owners
-    }
+/// Asks the owner that is responsible for a place to open its space.
+///
+/// # Errors
+/// When there is no such owner, or the entity that asks is not here any more.
+pub(crate) fn ask_to_open(
+    cx: &mut OwnerContext,
+    territory: &Territory,
+    entity: EntityId,
+    place: &Place,
+) -> Result<(), Denied> {
+    let what = "open a space";
+    cx.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
+    let owner = territory.owner_at(place).ok_or(Denied::NoSpace(place.space))?;
+    let (from, to) = (Address::Owner(cx.owner()), Address::Owner(owner));
+    cx.call(from, to, owner, Call::OpenSpace(place.space));
+    Ok(())
+}
+
+/// Notifies an owner that sent an entity into a space that is gone.
+pub(crate) fn tell_gone(cx: &mut OwnerContext, owner: OwnerId, space: SpaceId) {
+    let entry = SpaceEntry::of_life(cx.state().life(space), cx.owner());
+    tell(cx, owner, space, &[entry]);
 }
 
 impl Territory {
@@ -231,6 +209,13 @@ impl Territory {
             owners.any(|owner| owner == self.owner())
         });
         own.map(|(id, _)| id).collect()
+    }
+
+    /// All other owners with an area in a space.
+    fn other_owners(&self, space: SpaceId) -> BTreeSet<OwnerId> {
+        let mut owners = self.owners(space);
+        owners.remove(&self.owner());
+        owners
     }
 
     /// All owners with an area in a space.

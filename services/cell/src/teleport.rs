@@ -9,7 +9,7 @@ use annals_event::{Awaiting, Body, Image, PartImage, Place};
 use annals_ids::{Address, CallNumber, EntityId, OwnerId, SpaceId, WorldTime};
 use annals_node::{Denied, OwnerContext, TeleportFailed};
 
-use crate::{handover::fits, role::CellRole, sampling::log_place, spatial_query::SpatialQuery};
+use crate::{handover::fits, knowledge::Knowledge, role::CellRole, sampling::log_place};
 
 impl CellRole {
     /// Teleports an entity, or notifies behaviour why not.
@@ -21,7 +21,7 @@ impl CellRole {
         let before = cx.place(entity).ok_or(Denied::Elsewhere { entity, what })?;
         if let Err(why) = self.put(cx, entity, (before, place)) {
             self.counters.denied += 1;
-            failed(cx, self.spatial_query(), entity, &why);
+            failed(cx, &self.known, entity, &why);
         }
         Ok(())
     }
@@ -35,14 +35,14 @@ impl CellRole {
         if !place.is_sound() {
             return Err(TeleportFailed::NoPlace);
         }
-        let to = self.territory.owner_at(&place);
+        let to = self.known.territory.owner_at(&place);
         let to = to.ok_or(TeleportFailed::NoSpace(place.space))?;
         if cx.is_gone(place.space) {
             return Err(TeleportFailed::SpaceGone(place.space));
         }
         if place.space == before.space || to == cx.owner() {
             cx.needs(0).map_err(|_| TeleportFailed::TooLarge)?;
-            arrive(cx, self.spatial_query(), entity, (place, before.space));
+            arrive(cx, &self.known, entity, (place, before.space));
             return Ok(());
         }
         if cx.has_requests(entity) {
@@ -63,16 +63,16 @@ impl CellRole {
 }
 
 /// Moves the entity to its new place: clients receive it reliably, and behaviour is notified.
-fn arrive(cx: &mut OwnerContext, around: SpatialQuery<'_>, entity: EntityId, (place, before): (Place, SpaceId)) {
+fn arrive(cx: &mut OwnerContext, known: &Knowledge, entity: EntityId, (place, before): (Place, SpaceId)) {
     cx.move_to(entity, place);
     cx.record_for(entity, true, Body::Moved(place));
-    cx.run(entity, &around, |behaviour, context| {
+    cx.run(entity, known, |behaviour, context| {
         behaviour.teleported(context, before);
     });
 }
 
-fn failed(cx: &mut OwnerContext, around: SpatialQuery<'_>, entity: EntityId, why: &TeleportFailed) {
-    cx.run(entity, &around, |behaviour, context| {
+fn failed(cx: &mut OwnerContext, known: &Knowledge, entity: EntityId, why: &TeleportFailed) {
+    cx.run(entity, known, |behaviour, context| {
         behaviour.teleport_failed(context, why);
     });
 }
@@ -110,7 +110,7 @@ pub(crate) fn put_at(mut image: Image, place: Place) -> Image {
 /// Completes a teleport by hand-over on the owner that took the entity over.
 pub(crate) fn has_arrived(
     cx: &mut OwnerContext,
-    around: SpatialQuery<'_>,
+    known: &Knowledge,
     entity: EntityId,
     (to, number): (OwnerId, CallNumber),
 ) {
@@ -119,21 +119,21 @@ pub(crate) fn has_arrived(
     };
     end_mark(cx, entity, (to, number));
     if let Some(place) = cx.place(entity) {
-        arrive(cx, around, entity, (place, before));
+        arrive(cx, known, entity, (place, before));
     }
 }
 
 /// Ends a teleport by hand-over that was refused: the entity is real here again, at its old place.
 pub(crate) fn has_returned(
     cx: &mut OwnerContext,
-    around: SpatialQuery<'_>,
+    known: &Knowledge,
     entity: EntityId,
     ((to, number), reason): ((OwnerId, CallNumber), String),
 ) {
     let image = cx.image(entity);
     if image.is_some_and(|image| is_put(image, to, number).is_some()) {
         end_mark(cx, entity, (to, number));
-        failed(cx, around, entity, &TeleportFailed::Refused(reason));
+        failed(cx, known, entity, &TeleportFailed::Refused(reason));
     }
 }
 

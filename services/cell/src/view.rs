@@ -1,19 +1,19 @@
 //! The view of one client: everything around its entity, as numbered frames (rule V3).
 
-use std::{collections::VecDeque, time::Duration};
+use std::{borrow::Cow, collections::VecDeque, time::Duration};
 
 use annals_event::{SpaceData, SpaceEntry, SpaceVersions};
 use annals_ids::{EntityId, Part, Position, SpaceId, Tick};
 use annals_node::{Frames, time::Mono};
-use annals_space::{Priority, PriorityQueue};
+use annals_space::{Interest, Priority, PriorityQueue};
 use annals_wire::client::{Known, MAX_KEPT, Movements, Stamp, ViewItem, volatile::Heard};
 
 use crate::{
     budget::Budget,
-    entity_view::{self, EntityView, Had, Own, Sights, distance},
+    entity_view::{self, EntityView, Had, Own, Updates, distance},
     ghost_receiver::UNHEARD,
+    known_entity::{KnowledgeView, KnownEntities, KnownEntity},
     movement_encoder::{MovementEncoder, Sighting},
-    presence::{Actor, Cast, Scene},
 };
 
 /// How long entities that a client knows, and this owner does not, stay in a new view after all neighbours (or all
@@ -23,6 +23,15 @@ const SETTLING: Duration = Duration::from_secs(3);
 /// A client with nothing to receive gets an empty frame this long after its last one. It confirms that no frame was
 /// lost, and that the cell is alive.
 const EMPTY_FRAME_AFTER: Duration = Duration::from_secs(1);
+
+/// What a client is sent at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct ViewOutput {
+    pub(crate) frames: Vec<Vec<u8>>,
+    pub(crate) datagrams: Vec<Vec<u8>>,
+    /// Whether a frame places the client's own entity.
+    pub(crate) is_placed: bool,
+}
 
 /// A view that a client has begun.
 #[derive(Debug)]
@@ -129,28 +138,6 @@ impl View {
         self.frames.view()
     }
 
-    /// Whether the view is so new that this owner may not know everything that the client knows. Lists that neighbours
-    /// sent before it began do not count: with a newer map they may name more. While an entity is missed, all owners
-    /// with an area in the space must have sent their lists, as its holder may have no area nearby any more. The wait
-    /// ends after [`UNHEARD`], the time for which ghosts of a silent holder are kept.
-    pub(crate) fn is_settling(&mut self, scene: &Scene<'_>) -> bool {
-        let now = scene.cx.now().mono;
-        self.settling = self.settling.and_then(|mut settling| {
-            settling.missed = missed(&self.entity_views, scene);
-            let wanted = match settling.missed {
-                Some(_) => scene.territory.space_peers(),
-                None => scene.territory.neighbours(),
-            };
-            let heard = scene.ghosts.all_heard(now, wanted);
-            if settling.all_heard.is_none() && heard >= Some(settling.begun) {
-                settling.all_heard = Some(now);
-            }
-            let waits = settling.all_heard.is_none_or(|since| now.since(since) <= SETTLING);
-            (waits && now.since(settling.begun) <= UNHEARD).then_some(settling)
-        });
-        self.settling.is_some()
-    }
-
     /// An entity that the client has and that was unknown here at the last tick, while it may still arrive.
     pub(crate) fn missed(&self) -> Option<EntityId> {
         self.settling?.missed
@@ -161,73 +148,163 @@ impl View {
         self.settling = None;
     }
 
-    /// The entities around its own that the client has.
-    pub(crate) fn known(&self) -> impl Iterator<Item = EntityId> {
-        let known = self.entity_views.iter().filter(|entity_view| entity_view.had.is_some());
-        known.map(|entity_view| entity_view.entity)
-    }
-
     /// Takes the client's acknowledgement of movement datagrams.
     pub(crate) fn heard(&mut self, heard: Heard) {
         self.movement_encoder.heard(heard);
     }
 
     /// What the client is sent at a tick: its own entity, entities that have left, and the others in the order of their
-    /// turns, as far as the budget goes. `around` are the entities around its own, ascending. [`View::tell`] ends the
-    /// tick.
-    pub(crate) fn show(
+    /// turns, as far as the budget goes.
+    pub(crate) fn update(
         &mut self,
-        scene: &Scene<'_>,
-        cast: &Cast<'_>,
+        knowledge: &KnowledgeView<'_>,
+        entities: &KnownEntities<'_>,
         own: Own,
-        around: &[EntityId],
-        budget: &Budget,
-    ) -> Sights {
-        let mut sights = Sights::default();
-        let actor = cast.get(own.entity);
+        interest: &mut Interest,
+        budget: &mut Budget,
+    ) -> ViewOutput {
+        budget.refill();
+        let around = self.around(knowledge, entities, own.entity, interest);
+        let mut updates = Updates::default();
+        let state = entities.get(own.entity);
         // Entities of the former space leave before the client receives its own entity's new space.
-        let space = actor.map(|actor| actor.whereabouts.place.space);
+        let space = state.map(|state| state.whereabouts.place.space);
         if self.space.is_some() && self.space != space {
-            self.leave_others(&mut sights);
+            self.leave_others(&mut updates);
         }
-        self.meet(scene, around, &mut sights);
-        if let Some(actor) = actor {
-            self.show_own(scene, own, actor, &mut sights);
-            self.show_data(scene, own.entity, budget, &mut sights);
+        self.meet(knowledge, &around, &mut updates);
+        if let Some(state) = state {
+            self.add_own(knowledge, own, state, &mut updates);
+            self.add_space_data(knowledge, own.entity, budget, &mut updates);
         }
-        self.take_turns(scene, cast, own, budget, &mut sights);
-        sights
+        self.take_turns(knowledge, entities, own, budget, &mut updates);
+        let Updates { items, moves } = updates;
+        let mut output = self.output(knowledge, own, items, budget);
+        let tick = knowledge.known.sampling.tick();
+        let observer = own.position.unwrap_or_default();
+        output.datagrams = self.encode_movements(tick, observer, &moves, budget.left());
+        budget.spend(output.datagrams.iter().map(Vec::len).sum());
+        output
+    }
+
+    /// What the client is sent at once, after something has happened to its own entity; `None` if nothing is new.
+    pub(crate) fn update_own(
+        &mut self,
+        knowledge: &KnowledgeView<'_>,
+        own: Own,
+        budget: &mut Budget,
+    ) -> Option<ViewOutput> {
+        let state = knowledge.entity(own.entity)?;
+        let mut updates = Updates::default();
+        self.add_own(knowledge, own, &state, &mut updates);
+        (!updates.items.is_empty()).then(|| self.output(knowledge, own, updates.items, budget))
+    }
+
+    fn output(
+        &mut self,
+        knowledge: &KnowledgeView<'_>,
+        own: Own,
+        items: Vec<ViewItem>,
+        budget: &mut Budget,
+    ) -> ViewOutput {
+        let is_placement =
+            |item: &ViewItem| matches!(item, ViewItem::Placed { entity: placed, .. } if *placed == own.entity);
+        let is_placed = items.iter().any(is_placement);
+        let (now, tick) = (knowledge.cx.now().mono, knowledge.known.sampling.tick());
+        let frames = self.encode_frames(now, tick, items);
+        budget.spend(frames.iter().map(Vec::len).sum());
+        ViewOutput {
+            frames,
+            datagrams: Vec::new(),
+            is_placed,
+        }
+    }
+
+    /// The entities around the client's own, ascending. What the client had before the view began stays in view within
+    /// the hysteresis; so does an entity that the client no longer sees at any distance.
+    fn around<'i>(
+        &mut self,
+        knowledge: &KnowledgeView<'_>,
+        entities: &KnownEntities<'_>,
+        own: EntityId,
+        interest: &'i mut Interest,
+    ) -> Cow<'i, [EntityId]> {
+        if self.is_settling(knowledge) {
+            let known = self.entity_views.iter().filter(|entity_view| entity_view.had.is_some());
+            known.for_each(|known| {
+                interest.keep(own, known.entity);
+            });
+        }
+        let always = always_seen(knowledge, entities, own);
+        always.iter().for_each(|seen| {
+            interest.keep(own, *seen);
+        });
+        if always.is_empty() {
+            return Cow::Borrowed(interest.seen(own));
+        }
+        let mut around = [interest.seen(own), &always].concat();
+        around.sort_unstable();
+        around.dedup();
+        Cow::Owned(around)
+    }
+
+    /// Whether the view is so new that this owner may not know everything that the client knows. Lists that neighbours
+    /// sent before it began do not count: with a newer map they may name more. While an entity is missed, all owners
+    /// with an area in the space must have sent their lists, as its holder may have no area nearby any more. The wait
+    /// ends after [`UNHEARD`], the time for which ghosts of a silent holder are kept.
+    fn is_settling(&mut self, knowledge: &KnowledgeView<'_>) -> bool {
+        let now = knowledge.cx.now().mono;
+        self.settling = self.settling.and_then(|mut settling| {
+            settling.missed = missed(&self.entity_views, knowledge);
+            let wanted = match settling.missed {
+                Some(_) => knowledge.known.territory.space_peers(),
+                None => knowledge.known.territory.neighbours(),
+            };
+            let heard = knowledge.known.ghosts.all_heard(now, wanted);
+            if settling.all_heard.is_none() && heard >= Some(settling.begun) {
+                settling.all_heard = Some(now);
+            }
+            let waits = settling.all_heard.is_none_or(|since| now.since(since) <= SETTLING);
+            (waits && now.since(settling.begun) <= UNHEARD).then_some(settling)
+        });
+        self.settling.is_some()
     }
 
     /// Adds what is new of the client's own entity.
-    pub(crate) fn show_own(&mut self, scene: &Scene<'_>, own: Own, actor: &Actor<'_>, sights: &mut Sights) {
-        let (entity, space) = (own.entity, actor.whereabouts.place.space);
+    fn add_own(&mut self, knowledge: &KnowledgeView<'_>, own: Own, state: &KnownEntity<'_>, updates: &mut Updates) {
+        let (entity, space) = (own.entity, state.whereabouts.place.space);
         let (is_known, before) = (self.own.is_some(), self.space.replace(space));
         if before.is_some_and(|before| before != space) {
-            self.leave_others(sights);
+            self.leave_others(updates);
             // The client drops the data of its space with this item, and has none of it if it returns.
             (self.data, self.data_revision) = (None, None);
         }
         let told = (before != Some(space)).then_some(ViewItem::Space { entity, space });
         let (first, last) = if is_known { (told, None) } else { (None, told) };
-        sights.items.extend(first);
-        entity_view::show(&mut self.own, scene, own, (entity, actor), sights);
-        sights.items.extend(last);
+        updates.items.extend(first);
+        entity_view::show(&mut self.own, knowledge, own, (entity, state), updates);
+        updates.items.extend(last);
     }
 
     /// Adds what is new in the data of the client's space, within half of the budget, which is shared with entities;
     /// the rest follows at later ticks. The client keeps what it has in a newer version than this owner.
-    fn show_data(&mut self, scene: &Scene<'_>, entity: EntityId, budget: &Budget, sights: &mut Sights) {
+    fn add_space_data(
+        &mut self,
+        knowledge: &KnowledgeView<'_>,
+        entity: EntityId,
+        budget: &Budget,
+        updates: &mut Updates,
+    ) {
         let Some(space) = self.space else { return };
         if self.data.as_ref().is_none_or(|(of, _)| *of != space) {
             (self.data, self.data_revision) = (Some((space, SpaceVersions::default())), None);
         }
-        let revision = Some(scene.spaces.revision(space));
+        let revision = Some(knowledge.known.spaces.revision(space));
         let (Some((_, had)), true) = (&mut self.data, self.data_revision != revision) else {
             return;
         };
-        let (before, mut bytes) = (sights.bytes_after(0), 0);
-        let entries = scene.cx.space_data(space).into_iter().flat_map(SpaceData::entries);
+        let (before, mut bytes) = (updates.bytes_after(0), 0);
+        let entries = knowledge.cx.space_data(space).into_iter().flat_map(SpaceData::entries);
         for (key, version, value) in entries {
             if !had.is_news(key, version) {
                 continue;
@@ -240,19 +317,19 @@ impl View {
             let entry = SpaceEntry { key, version, value };
             let item = ViewItem::SpaceData { entity, entry };
             bytes += item.about_bytes();
-            sights.items.push(item);
+            updates.items.push(item);
         }
         self.data_revision = revision;
     }
 
     /// Removes all other entities from the view: the client's entity is in another space now.
-    fn leave_others(&mut self, sights: &mut Sights) {
+    fn leave_others(&mut self, updates: &mut Updates) {
         let gone = self.entity_views.drain(..);
-        gone.for_each(|entity_view| leave(entity_view, &mut self.kept, sights));
+        gone.for_each(|entity_view| leave(entity_view, &mut self.kept, updates));
     }
 
     /// Updates the set of entities in view, and adds items for those that have left.
-    fn meet(&mut self, scene: &Scene<'_>, around: &[EntityId], sights: &mut Sights) {
+    fn meet(&mut self, knowledge: &KnowledgeView<'_>, around: &[EntityId], updates: &mut Updates) {
         let settling = self.settling.is_some();
         let is_same = self
             .entity_views
@@ -265,10 +342,10 @@ impl View {
         let (queue, next, kept) = (&self.queue, &mut self.spare, &mut self.kept);
         let mut known = self.entity_views.drain(..).peekable();
         let mut dismiss = |entity_view: EntityView, next: &mut Vec<EntityView>| {
-            if settling && scene.presence(entity_view.entity).is_none() {
+            if settling && knowledge.source(entity_view.entity).is_none() {
                 next.push(entity_view);
             } else {
-                leave(entity_view, kept, sights);
+                leave(entity_view, kept, updates);
             }
         };
         for &entity in around {
@@ -291,14 +368,21 @@ impl View {
     }
 
     /// Adds what is new of other entities, most urgent first.
-    fn take_turns(&mut self, scene: &Scene<'_>, cast: &Cast<'_>, own: Own, budget: &Budget, sights: &mut Sights) {
+    fn take_turns(
+        &mut self,
+        knowledge: &KnowledgeView<'_>,
+        entities: &KnownEntities<'_>,
+        own: Own,
+        budget: &Budget,
+        updates: &mut Updates,
+    ) {
         for (at, entity_view) in self.entity_views.iter().enumerate() {
             if self.queue.is_due(&entity_view.priority)
-                && let Some(actor) = cast.get(entity_view.entity)
+                && let Some(state) = entities.get(entity_view.entity)
             {
                 self.due.push(Due {
                     priority: entity_view.priority.value(),
-                    away: distance(own.position, actor.whereabouts.place.position),
+                    away: distance(own.position, state.whereabouts.place.position),
                     at,
                 });
             }
@@ -310,34 +394,40 @@ impl View {
                 .then(one.at.cmp(&other.at))
         });
         self.is_short = false;
-        let (mut counted, mut items) = (sights.items.len(), sights.bytes_after(0));
+        let (mut counted, mut items) = (updates.items.len(), updates.bytes_after(0));
         for due in self.due.drain(..) {
-            self.is_short = !budget.allows(items + self.movement_encoder.about_bytes(sights.moves.len()));
+            self.is_short = !budget.allows(items + self.movement_encoder.about_bytes(updates.moves.len()));
             if self.is_short {
                 break;
             }
             let entity_view = &mut self.entity_views[due.at];
             let (at, priority) = (due.at, entity_view.priority);
             let told = entity_view.had.as_ref().and_then(|had| had.told);
-            let moves = sights.moves.len();
-            if let Some(actor) = cast.get(entity_view.entity) {
+            let moves = updates.moves.len();
+            if let Some(state) = entities.get(entity_view.entity) {
                 if entity_view.had.is_none() {
-                    entity_view.had = take_back(&mut self.kept, entity_view.entity, (scene, actor), sights);
+                    entity_view.had = take_back(&mut self.kept, entity_view.entity, (knowledge, state), updates);
                 }
-                entity_view::show(&mut entity_view.had, scene, own, (entity_view.entity, actor), sights);
+                entity_view::show(
+                    &mut entity_view.had,
+                    knowledge,
+                    own,
+                    (entity_view.entity, state),
+                    updates,
+                );
             }
             self.queue.turn(&mut entity_view.priority, due.away);
-            if sights.moves.len() > moves {
+            if updates.moves.len() > moves {
                 self.told.push(EncodedMovement { at, priority, told });
             }
-            items += sights.bytes_after(counted);
-            counted = sights.items.len();
+            items += updates.bytes_after(counted);
+            counted = updates.items.len();
         }
     }
 
     /// Encodes movements as datagrams, as many as fit into the larger of `left` and their expected size, in bytes, and
     /// ends the tick. Those that do not fit stay due.
-    pub(crate) fn tell(&mut self, tick: Tick, observer: Position, moves: &[Sighting], left: usize) -> Vec<Vec<u8>> {
+    fn encode_movements(&mut self, tick: Tick, observer: Position, moves: &[Sighting], left: usize) -> Vec<Vec<u8>> {
         let limit = left.max(self.movement_encoder.about_bytes(moves.len()));
         let (datagrams, fit) = self.movement_encoder.tell(tick, observer, moves, limit);
         self.is_short |= fit < moves.len();
@@ -355,7 +445,7 @@ impl View {
 
     /// Encodes items as frames. The first frame of a view may be empty, as it says that the view has begun; later empty
     /// frames let the client detect a lost one.
-    pub(crate) fn frames(&mut self, now: Mono, tick: Tick, items: Vec<ViewItem>) -> Vec<Vec<u8>> {
+    fn encode_frames(&mut self, now: Mono, tick: Tick, items: Vec<ViewItem>) -> Vec<Vec<u8>> {
         if items.is_empty() {
             let due = !self.is_open || now.since(self.spoke) >= EMPTY_FRAME_AFTER;
             if !due {
@@ -373,18 +463,32 @@ impl View {
     }
 }
 
+/// Entities that a client sees at any distance, as far as they are known here, ascending.
+fn always_seen(knowledge: &KnowledgeView<'_>, entities: &KnownEntities<'_>, own: EntityId) -> Vec<EntityId> {
+    let cell = knowledge.cx.image(own).and_then(|image| image.cell());
+    let Some((manual, place)) = cell.map(|cell| &cell.sight.manual).zip(knowledge.cx.place(own)) else {
+        return Vec::new();
+    };
+    let is_shown = |entity: &&EntityId| {
+        entities
+            .get(**entity)
+            .is_some_and(|state| state.entity_type.parts.client && state.whereabouts.place.space == place.space)
+    };
+    manual.iter().filter(is_shown).copied().collect()
+}
+
 /// An entity that the client has and that is unknown here.
-fn missed(entity_views: &[EntityView], scene: &Scene<'_>) -> Option<EntityId> {
+fn missed(entity_views: &[EntityView], knowledge: &KnowledgeView<'_>) -> Option<EntityId> {
     let mut known = entity_views.iter().filter(|entity_view| entity_view.had.is_some());
-    let missed = known.find(|entity_view| scene.presence(entity_view.entity).is_none());
+    let missed = known.find(|entity_view| knowledge.source(entity_view.entity).is_none());
     missed.map(|entity_view| entity_view.entity)
 }
 
 /// Adds a `Leave` item if the client has the entity, and keeps what it has.
-fn leave(entity_view: EntityView, kept: &mut VecDeque<(EntityId, Had)>, sights: &mut Sights) {
+fn leave(entity_view: EntityView, kept: &mut VecDeque<(EntityId, Had)>, updates: &mut Updates) {
     let EntityView { entity, had, .. } = entity_view;
     let Some(had) = had else { return };
-    sights.items.push(ViewItem::Leave { entity });
+    updates.items.push(ViewItem::Leave { entity });
     kept.push_back((entity, had));
     if kept.len() > MAX_KEPT {
         kept.pop_front();
@@ -395,17 +499,17 @@ fn leave(entity_view: EntityView, kept: &mut VecDeque<(EntityId, Had)>, sights: 
 fn take_back(
     kept: &mut VecDeque<(EntityId, Had)>,
     entity: EntityId,
-    (scene, actor): (&Scene<'_>, &Actor<'_>),
-    sights: &mut Sights,
+    (knowledge, state): (&KnowledgeView<'_>, &KnownEntity<'_>),
+    updates: &mut Updates,
 ) -> Option<Had> {
     let at = kept.iter().position(|(known, _)| *known == entity)?;
     let (_, had) = kept.remove(at)?;
-    let place = actor.whereabouts.place;
-    sights.items.push(ViewItem::Return {
+    let place = state.whereabouts.place;
+    updates.items.push(ViewItem::Return {
         entity,
         position: place.position,
         direction: place.direction,
     });
-    let told = Some(scene.sampling.beat());
+    let told = Some(knowledge.known.sampling.beat());
     Some(Had { told, ..had })
 }

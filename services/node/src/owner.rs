@@ -97,8 +97,8 @@ pub trait Role {
     fn ticks(&self) -> Tick;
 
     /// The known surroundings of this owner's entities: lent to behaviour while it runs.
-    fn around(&self) -> impl Around {
-        Nowhere
+    fn around(&self) -> &dyn Around {
+        &Nowhere
     }
 
     /// The owner's load and its distribution, for the director; `None` for a kind that is not balanced by load.
@@ -213,7 +213,7 @@ impl<R: Role> Owner<R> {
         }
         for entity in restored {
             let cx = &mut owner.cx;
-            cx.run(entity, &owner.role.around(), |behaviour, context| {
+            cx.run(entity, owner.role.around(), |behaviour, context| {
                 behaviour.restored(context);
             });
             owner.turn();
@@ -453,7 +453,7 @@ impl<R: Role> Owner<R> {
         };
         // The entity may have been destroyed since the event was queued.
         if self.cx.image(entity).is_some() {
-            self.cx.run(entity, &self.role.around(), |behaviour, context| {
+            self.cx.run(entity, self.role.around(), |behaviour, context| {
                 moment.tell(behaviour, context);
             });
             self.role.on_lifecycle(&mut self.cx, entity, moment);
@@ -500,7 +500,7 @@ impl<R: Role> Owner<R> {
                 self.cx.record_for(entity, false, Body::TimerSet { timer, at });
             }
         }
-        self.cx.run(entity, &self.role.around(), |behaviour, context| {
+        self.cx.run(entity, self.role.around(), |behaviour, context| {
             behaviour.timer(context, timer, at.tag);
         });
     }
@@ -593,7 +593,7 @@ impl<R: Role> Owner<R> {
 
     fn run_method(&mut self, entity: EntityId, method: MemberId, args: &[annals_def::Value], caller: &Caller) {
         let answer = match self.admit(entity, method, args, caller) {
-            Ok(()) => self.cx.run(entity, &self.role.around(), |behaviour, context| {
+            Ok(()) => self.cx.run(entity, self.role.around(), |behaviour, context| {
                 behaviour.call(context, method, args, caller)
             }),
             Err(error) => Some(Answer::Fail(error)),
@@ -608,7 +608,7 @@ impl<R: Role> Owner<R> {
         match self.read_exposed(entity, message, caller) {
             Ok((method, args)) => {
                 // A client sees the effects of its call, and receives no other answer.
-                self.cx.run(entity, &self.role.around(), |behaviour, context| {
+                self.cx.run(entity, self.role.around(), |behaviour, context| {
                     behaviour.call(context, method, &args, caller)
                 });
             }
@@ -673,9 +673,9 @@ impl<R: Role> Owner<R> {
         }
         self.cx.record_for(entity, false, Body::Resumed { to, number });
         if awaiting.then == LOCATED {
-            return self.cx.located(entity, &self.role.around(), &awaiting.note, outcome);
+            return self.cx.located(entity, self.role.around(), &awaiting.note, outcome);
         }
-        self.cx.run(entity, &self.role.around(), |behaviour, context| {
+        self.cx.run(entity, self.role.around(), |behaviour, context| {
             behaviour.replied(context, awaiting.then, &awaiting.note, outcome);
         });
     }
@@ -689,7 +689,7 @@ impl<R: Role> Owner<R> {
             self.resume(entity, link.to, number, &Err(OwnerContext::no_such(link.to)));
         }
         if one_way > 0 {
-            self.cx.run(entity, &self.role.around(), |behaviour, context| {
+            self.cx.run(entity, self.role.around(), |behaviour, context| {
                 behaviour.calls_lost(context, link.to);
             });
         }

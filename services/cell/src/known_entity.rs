@@ -8,46 +8,34 @@ use annals_ids::{EntityId, HistoryNumber, MemberId, TypeId};
 use annals_node::OwnerContext;
 use annals_wire::bus::Shown;
 
-use crate::{
-    ghost_receiver::{Ghost, GhostReceiver},
-    history::PropertyHistory,
-    history::RecentEvents,
-    sampling::{Sampling, Whereabouts},
-    spaces::Spaces,
-    territory::Territory,
-};
+use crate::{ghost_receiver::Ghost, knowledge::Knowledge, sampling::Whereabouts};
 
-/// Everything that is known on this owner.
+/// A read view of what this cell knows, together with its owner's state.
 #[derive(Clone, Copy)]
-pub(crate) struct Scene<'a> {
+pub(crate) struct KnowledgeView<'a> {
     pub(crate) cx: &'a OwnerContext,
-    pub(crate) ghosts: &'a GhostReceiver,
-    pub(crate) recent_events: &'a RecentEvents,
-    pub(crate) sampling: &'a Sampling,
-    pub(crate) property_history: &'a PropertyHistory,
-    pub(crate) territory: &'a Territory,
-    pub(crate) spaces: &'a Spaces,
+    pub(crate) known: &'a Knowledge,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> KnowledgeView<'a> {
     /// An entity, if it is known here.
-    pub(crate) fn presence(&self, entity: EntityId) -> Option<Presence<'a>> {
+    pub(crate) fn source(&self, entity: EntityId) -> Option<Source<'a>> {
         match self.cx.image(entity) {
-            Some(image) => Some(Presence::Real {
+            Some(image) => Some(Source::Real {
                 image,
-                news: self.recent_events.of(entity),
+                news: self.known.recent_events.of(entity),
             }),
-            None => self.ghosts.get(entity).map(Presence::Ghost),
+            None => self.known.ghosts.get(entity).map(Source::Ghost),
         }
     }
 
-    /// What a view needs of an entity, if it is known here.
-    pub(crate) fn actor(&self, entity: EntityId) -> Option<Actor<'a>> {
-        let presence = self.presence(entity)?;
-        Some(Actor {
-            presence,
-            entity_type: self.cx.type_of(presence.type_id())?,
-            history: presence.history(),
+    /// What a client's view needs of an entity, if it is known here.
+    pub(crate) fn entity(&self, entity: EntityId) -> Option<KnownEntity<'a>> {
+        let source = self.source(entity)?;
+        Some(KnownEntity {
+            source,
+            entity_type: self.cx.type_of(source.type_id())?,
+            history: source.history(),
             whereabouts: self.whereabouts(entity)?,
             is_acknowledged: self.cx.is_acknowledged(entity),
         })
@@ -57,20 +45,24 @@ impl<'a> Scene<'a> {
     fn whereabouts(&self, entity: EntityId) -> Option<Whereabouts> {
         match self.cx.place(entity) {
             Some(place) => {
-                let known = self.sampling.whereabouts(entity).filter(|known| known.place == place);
+                let known = self
+                    .known
+                    .sampling
+                    .whereabouts(entity)
+                    .filter(|known| known.place == place);
                 // What came or moved since the last tick was not sampled yet.
-                let since = known.map_or(self.sampling.beat(), |known| known.since);
+                let since = known.map_or(self.known.sampling.beat(), |known| known.since);
                 Some(Whereabouts { place, since })
             }
-            None => self.ghosts.get(entity).map(Ghost::whereabouts),
+            None => self.known.ghosts.get(entity).map(Ghost::whereabouts),
         }
     }
 }
 
-/// An entity as views need it.
+/// An entity as clients' views need it.
 #[derive(Clone, Copy)]
-pub(crate) struct Actor<'a> {
-    pub(crate) presence: Presence<'a>,
+pub(crate) struct KnownEntity<'a> {
+    pub(crate) source: Source<'a>,
     pub(crate) entity_type: &'a EntityType,
     /// Its newest history number that is known here.
     pub(crate) history: HistoryNumber,
@@ -79,35 +71,35 @@ pub(crate) struct Actor<'a> {
     pub(crate) is_acknowledged: bool,
 }
 
-/// All entities, looked up once in a tick for all views. Each is in as many views as there are clients around it, and
+/// All entities, looked up once in a tick for all clients. Each is in as many views as there are clients around it, and
 /// mostly only its place is new.
-pub(crate) struct Cast<'a> {
-    /// Ascending; same length as `actors`.
-    entities: Vec<EntityId>,
-    actors: Vec<Actor<'a>>,
+pub(crate) struct KnownEntities<'a> {
+    /// Ascending; same length as `entities`.
+    ids: Vec<EntityId>,
+    entities: Vec<KnownEntity<'a>>,
 }
 
-impl<'a> Cast<'a> {
-    pub(crate) fn of(scene: &Scene<'a>) -> Self {
-        let real = scene.cx.places().map(|(entity, _)| entity);
-        let ghosts = scene.ghosts.iter().map(|(entity, _)| entity);
-        let mut entities: Vec<EntityId> = real.chain(ghosts).collect();
-        entities.sort_unstable();
-        entities.dedup();
-        let mut actors = Vec::with_capacity(entities.len());
-        entities.retain(|entity| scene.actor(*entity).map(|actor| actors.push(actor)).is_some());
-        Self { entities, actors }
+impl<'a> KnownEntities<'a> {
+    pub(crate) fn of(view: &KnowledgeView<'a>) -> Self {
+        let real = view.cx.places().map(|(entity, _)| entity);
+        let ghosts = view.known.ghosts.iter().map(|(entity, _)| entity);
+        let mut ids: Vec<EntityId> = real.chain(ghosts).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut entities = Vec::with_capacity(ids.len());
+        ids.retain(|id| view.entity(*id).map(|entity| entities.push(entity)).is_some());
+        Self { ids, entities }
     }
 
-    pub(crate) fn get(&self, entity: EntityId) -> Option<&Actor<'a>> {
-        let at = self.entities.binary_search(&entity).ok()?;
-        Some(&self.actors[at])
+    pub(crate) fn get(&self, entity: EntityId) -> Option<&KnownEntity<'a>> {
+        let at = self.ids.binary_search(&entity).ok()?;
+        Some(&self.entities[at])
     }
 }
 
-/// One entity as it is known here.
+/// Where the state of an entity is known from.
 #[derive(Clone, Copy)]
-pub(crate) enum Presence<'a> {
+pub(crate) enum Source<'a> {
     /// Real here, or leaving for another owner.
     Real {
         /// Its whole state.
@@ -119,26 +111,26 @@ pub(crate) enum Presence<'a> {
     Ghost(&'a Ghost),
 }
 
-impl<'a> Presence<'a> {
+impl<'a> Source<'a> {
     pub(crate) fn type_id(&self) -> TypeId {
         match self {
-            Presence::Real { image, .. } => image.type_id,
-            Presence::Ghost(ghost) => ghost.type_id(),
+            Source::Real { image, .. } => image.type_id,
+            Source::Ghost(ghost) => ghost.type_id(),
         }
     }
 
     /// Its newest history number that is known here.
     pub(crate) fn history(&self) -> HistoryNumber {
         match self {
-            Presence::Real { image, .. } => image.history,
-            Presence::Ghost(ghost) => ghost.history(),
+            Source::Real { image, .. } => image.history,
+            Source::Ghost(ghost) => ghost.history(),
         }
     }
 
     pub(crate) fn properties(&self) -> &'a BTreeMap<MemberId, Value> {
         match self {
-            Presence::Real { image, .. } => &image.properties,
-            Presence::Ghost(ghost) => ghost.properties(),
+            Source::Real { image, .. } => &image.properties,
+            Source::Ghost(ghost) => ghost.properties(),
         }
     }
 
@@ -146,14 +138,14 @@ impl<'a> Presence<'a> {
     /// longer known, or if nothing in the log can have led to `known`.
     pub(crate) fn since(&self, known: HistoryNumber) -> Option<Vec<(HistoryNumber, Option<&'a Event>)>> {
         match self {
-            Presence::Real { image, news } => {
+            Source::Real { image, news } => {
                 let events = real_since(image, news, known)?;
                 let numbered = events
                     .into_iter()
                     .filter_map(|event| Some((event.history?, Some(event))));
                 Some(numbered.collect())
             }
-            Presence::Ghost(ghost) => ghost.since(known),
+            Source::Ghost(ghost) => ghost.since(known),
         }
     }
 }

@@ -7,7 +7,7 @@ use annals_ids::{EntityId, Position};
 use annals_node::{OwnerContext, Region};
 use annals_space::Census;
 
-use crate::spatial_query::SpatialQuery;
+use crate::knowledge::Knowledge;
 
 /// Number of moved entities above which rebuilding the index costs less than examining them at each query.
 const MOVED: usize = 512;
@@ -31,21 +31,15 @@ impl SpatialIndex {
     }
 
     /// Adds the entities in a region, ascending.
-    pub(crate) fn find(
-        &mut self,
-        cx: &OwnerContext,
-        around: SpatialQuery<'_>,
-        region: &Region,
-        found: &mut Vec<EntityId>,
-    ) {
+    pub(crate) fn find(&mut self, cx: &OwnerContext, known: &Knowledge, region: &Region, found: &mut Vec<EntityId>) {
         let moved = |taken: [usize; 2]| {
             let real = cx.trail().since(taken[0])?;
-            let ghosts = around.ghosts.trail().since(taken[1])?;
+            let ghosts = known.ghosts.trail().since(taken[1])?;
             (real.len() + ghosts.len() <= MOVED).then(|| [real, ghosts].concat())
         };
         let moved = self.taken.and_then(moved).unwrap_or_else(|| {
-            self.census.take(around.everybody(cx));
-            self.taken = Some([cx.trail().length(), around.ghosts.trail().length()]);
+            self.census.take(known.all_entities(cx));
+            self.taken = Some([cx.trail().length(), known.ghosts.trail().length()]);
             Vec::new()
         });
         let (least, most) = region.shape.ground();
@@ -68,7 +62,7 @@ impl SpatialIndex {
         found.sort_unstable();
         found.dedup();
         found.retain(|entity| {
-            let place = around.place(cx, *entity);
+            let place = known.place(cx, *entity);
             place.is_some_and(|place| place.space == region.space && region.shape.holds(place.position))
         });
     }
