@@ -11,7 +11,7 @@ readonly REALMS=annals-realm
 # The one test target of that package.
 readonly REALMS_TARGET=running
 # More than permits for realms (MAX_CONCURRENT in played.rs), so that a test that waits for a permit holds up no other.
-readonly REALM_THREADS=6
+readonly REALM_THREADS=8
 
 echo "test: building"
 "$CARGO" test --locked --workspace --no-run --quiet

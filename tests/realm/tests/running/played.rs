@@ -34,10 +34,10 @@ use tokio::{
 use crate::{disks::SmallDisk, playing::Playing};
 
 /// Maximum concurrent realms: most of their time is waiting.
-const MAX_CONCURRENT: u32 = 4;
+const MAX_CONCURRENT: u32 = 5;
 
 /// Permits of a realm whose test depends on timing: few others run beside it.
-const TIMED_PERMITS: u32 = 3;
+const TIMED_PERMITS: u32 = 4;
 
 /// One permit per concurrent realm.
 static PERMITS: Semaphore = Semaphore::const_new(MAX_CONCURRENT as usize);
