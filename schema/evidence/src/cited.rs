@@ -3,7 +3,7 @@
 
 use annals_event::{
     Body, Consumed, Event, Header, Subject,
-    ledger::{Entry, Holder, Order, Place},
+    ledger::{Entry, Holder, Place},
 };
 use annals_ids::{
     DatabaseId, EntryNumber, EventNumber, Hash, LeafIndex, LogPosition, Part, Serial, TradeId, TransferId,
@@ -203,15 +203,8 @@ impl Cited {
 #[must_use]
 pub fn concerns(entry: &Entry) -> Vec<About> {
     let mut found = vec![About::Transfer(entry.of), About::Holder(entry.holder)];
-    let named = entry.order.as_ref().and_then(|order| match order {
-        Order::Post { of } | Order::Void { of } => Some(*of),
-        Order::Offer { trade, .. }
-        | Order::Withdraw { trade, .. }
-        | Order::Accept { trade, .. }
-        | Order::Cancel { trade } => Some(trade.0),
-        _ => None,
-    });
-    found.extend(named.map(About::Transfer));
+    let open = entry.order.as_ref().and_then(|order| order.parts().open);
+    found.extend(open.map(|open| About::Transfer(open.id())));
     let mut touch = |place: Place| match place.holder {
         Holder::World => {}
         Holder::Stored(holder) => found.push(About::Holder(holder)),

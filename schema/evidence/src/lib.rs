@@ -17,6 +17,7 @@ mod excerpt;
 mod holdings;
 mod item;
 mod lineage;
+mod order_words;
 mod owned;
 mod question;
 mod receipt;

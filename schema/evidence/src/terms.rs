@@ -4,10 +4,8 @@
 use std::collections::BTreeMap;
 
 use annals_def::LedgerNames;
-use annals_event::ledger::{Assets, Entry, Holder, Order, Place, Side, Slots};
+use annals_event::ledger::{Assets, Entry, Holder, Place, Side, Slots};
 use annals_ids::{AssetKind, DatabaseId, Hash, Serial, Slot};
-
-use crate::{Cited, words::text};
 
 /// The names for numbers of the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -154,45 +152,6 @@ impl<'a> Terms<'a> {
             Holder::Pending(transfer) => format!("transfer {transfer}, under way"),
             Holder::Trade(trade, Side::Proposer) => format!("table of trade {trade}, proposer"),
             Holder::Trade(trade, Side::Partner) => format!("table of trade {trade}, partner"),
-        }
-    }
-
-    /// An order in words.
-    #[must_use]
-    pub fn order(&self, cited: &Cited) -> String {
-        let Some(order) = &cited.entry.order else {
-            return format!("time was over for {}", cited.entry.of);
-        };
-        match order {
-            Order::Mint { reason, .. } => format!("made: {}", text(reason)),
-            Order::Burn { reason, .. } => format!("destroyed: {}", text(reason)),
-            Order::Move { from, to, .. } => format!("moved from {} to {}", self.slot(*from), self.slot(*to)),
-            Order::Give { to, .. } => format!("given to {}, transfer {}", self.stored(*to), cited.entry.of),
-            Order::Post { of } => format!("transfer {of} completed"),
-            Order::Void { of } => format!("transfer {of} taken back"),
-            Order::Propose { with, .. } => format!("trade proposed to {}", self.stored(*with)),
-            Order::Offer {
-                assets: offered, trade, ..
-            } => format!("offered in trade {trade}: {}", self.assets(offered)),
-            Order::Withdraw {
-                assets: taken, trade, ..
-            } => format!("withdrawn from trade {trade}: {}", self.assets(taken)),
-            Order::Accept { trade, version } => format!("version {version} of trade {trade} accepted"),
-            Order::Cancel { trade } => format!("trade {trade} cancelled"),
-            Order::Grant {
-                goods,
-                restored,
-                warrant,
-                ..
-            } => {
-                let what = match (goods.count(), restored.len()) {
-                    (_, 0) => "granted",
-                    (0, _) => "given back",
-                    _ => "granted and given back",
-                };
-                format!("{what} by an operator: {}", text(&warrant.reason))
-            }
-            Order::Take { warrant, .. } => format!("taken by an operator: {}", text(&warrant.reason)),
         }
     }
 

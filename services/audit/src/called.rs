@@ -10,7 +10,7 @@ use annals_db::{
 use annals_def::{Schema, Value};
 use annals_event::{
     Body,
-    ledger::{Entry, Holder, Order, Place},
+    ledger::{Entry, Holder, Place},
 };
 use annals_ids::{DatabaseId, Hash};
 use annals_store::{Store, StoreError, Transaction};
@@ -104,9 +104,7 @@ async fn identifier(
 /// The stored entities that an entry mentions.
 pub fn holders_of(entry: &Entry) -> BTreeSet<DatabaseId> {
     let mut found = BTreeSet::from([entry.holder]);
-    if let Some(Order::Give { to: other, .. } | Order::Propose { with: other, .. }) = &entry.order {
-        found.insert(*other);
-    }
+    found.extend(entry.order.as_ref().and_then(|order| order.parts().party));
     let postings = entry.postings.iter().map(|posting| posting.account.place);
     let passages = entry.passages.iter().flat_map(|passage| [passage.from, passage.to]);
     found.extend(

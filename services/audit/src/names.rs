@@ -148,7 +148,7 @@ impl Words<'_> {
             }
             Body::SpaceData { space, entry } => format!("space {space}: {}", space_data::entry(entry)),
             Body::Stored { database } => format!("stored as entity {database} of the database"),
-            Body::Ordered { number, order } => format!("orders ({number}): {}", ledger::order(order, self.terms())),
+            Body::Ordered { number, order } => format!("orders ({number}): {}", self.terms().request(order)),
             Body::Booked(news) => format!("hears from the ledger: {}", ledger::news(news, self.terms())),
             Body::Restated { member } => {
                 let found = entity_type.and_then(|found| found.property(*member));

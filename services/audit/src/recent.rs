@@ -1,6 +1,6 @@
 //! The most recent trades.
 
-use annals_event::ledger::{Entry, Holder, Order, Outcome, Place};
+use annals_event::ledger::{Entry, Holder, Outcome, Place};
 use annals_ids::TradeId;
 
 use crate::{answer::AuditError, index::Index, rows};
@@ -36,14 +36,7 @@ pub(crate) fn trade_of(entry: &Entry) -> Option<TradeId> {
         return None;
     }
     match &entry.order {
-        Some(Order::Propose { .. }) => Some(TradeId(entry.of)),
-        Some(
-            Order::Offer { trade, .. }
-            | Order::Withdraw { trade, .. }
-            | Order::Accept { trade, .. }
-            | Order::Cancel { trade },
-        ) => Some(*trade),
-        Some(_) => None,
+        Some(order) => order.trade(entry.of),
         // An expiry: of a trade, if something was on its tables.
         None => {
             let postings = entry.postings.iter().map(|posting| posting.account.place);

@@ -240,7 +240,7 @@ fn pass_over(showing: &Showing<'_>, state: &KnownEntity<'_>, had: &mut Had) -> O
     })
 }
 
-/// Adds the events since `had.upto`, or the whole state if they are no longer state. Returns whether the entity was
+/// Adds the events since `had.upto`, or the whole state if they are no longer known. Returns whether the entity was
 /// placed elsewhere meanwhile.
 fn catch_up(showing: &Showing<'_>, state: &KnownEntity<'_>, had: &mut Had, items: &mut Vec<ViewItem>) -> bool {
     let (newest, source) = (state.history, &state.source);

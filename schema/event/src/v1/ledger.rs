@@ -7,6 +7,7 @@
 
 mod account;
 mod encoding;
+mod order;
 mod view;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use annals_ids::{
 };
 use thiserror::Error;
 
-use crate::encoding::ORDINALS;
+pub use order::{OpenPart, Order, OrderParts, UnknownTransfer};
 pub use view::LedgerView;
 
 /// Maximum number of assets in one order: counted kinds, and items. With the limits below it keeps what one order
@@ -221,118 +222,6 @@ pub struct Warrant {
     pub tool: String,
     /// The reason; at most [`WARRANT_REASON_BYTES`].
     pub reason: String,
-}
-
-/// An order from a base part to the ledger. It can affect only the holdings of its own stored entity, and the trades
-/// and transfers that this entity is party to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Makes assets.
-    Mint {
-        /// The receiving slot.
-        slot: Slot,
-        /// The assets to make.
-        goods: Goods,
-        /// The reason, for readers of the ledger; at most [`REASON_BYTES`].
-        reason: String,
-    },
-    /// Destroys assets.
-    Burn {
-        /// The slot they are in.
-        slot: Slot,
-        /// The assets.
-        assets: Assets,
-        /// The reason, for readers of the ledger; at most [`REASON_BYTES`].
-        reason: String,
-    },
-    /// Moves assets between slots of the same holder: to equip them, or put them into a bank.
-    Move {
-        /// The slot they are in.
-        from: Slot,
-        /// The receiving slot.
-        to: Slot,
-        /// The assets.
-        assets: Assets,
-    },
-    /// Reserves a transfer to another holder: the assets leave at once, and enter the other's inventory with
-    /// [`Order::Post`].
-    Give {
-        /// The slot they are in.
-        slot: Slot,
-        /// The receiver.
-        to: DatabaseId,
-        /// The assets.
-        assets: Assets,
-        /// Time of their return, unless the transfer was posted or voided before.
-        expires: WallTime,
-    },
-    /// Completes a transfer that the same holder has reserved.
-    Post {
-        /// The transfer.
-        of: TransferId,
-    },
-    /// Ends a reserved transfer: the assets go back. Allowed for the giver and the receiver.
-    Void {
-        /// The transfer.
-        of: TransferId,
-    },
-    /// Opens a trade.
-    Propose {
-        /// The other party.
-        with: DatabaseId,
-        /// Time of its cancellation, unless it was settled before.
-        expires: WallTime,
-    },
-    /// Puts assets on the table: they leave their slot at once.
-    Offer {
-        /// The trade.
-        trade: TradeId,
-        /// The slot they are in.
-        slot: Slot,
-        /// The assets.
-        assets: Assets,
-    },
-    /// Takes assets back from the table.
-    Withdraw {
-        /// The trade.
-        trade: TradeId,
-        /// The slot that they came from and return to.
-        slot: Slot,
-        /// The assets.
-        assets: Assets,
-    },
-    /// Accepts what is on the table. Once both sides have accepted, it is exchanged.
-    Accept {
-        /// The trade.
-        trade: TradeId,
-        /// The accepted version of the offers: any other is refused.
-        version: OfferVersion,
-    },
-    /// Ends a trade: all assets go back.
-    Cancel {
-        /// The trade.
-        trade: TradeId,
-    },
-    /// An operator makes assets, or restores items that no longer exist.
-    Grant {
-        /// The receiving slot.
-        slot: Slot,
-        /// The assets to make.
-        goods: Goods,
-        /// The items to restore, under their serials, with their kinds.
-        restored: BTreeMap<Serial, AssetKind>,
-        /// The operator's authority.
-        warrant: Box<Warrant>,
-    },
-    /// An operator destroys assets.
-    Take {
-        /// The slot they are in.
-        slot: Slot,
-        /// The assets.
-        assets: Assets,
-        /// The operator's authority.
-        warrant: Box<Warrant>,
-    },
 }
 
 /// Why an order was refused. A refused order changes nothing. These texts are part of the reports in evidence, which a
@@ -637,71 +526,6 @@ impl Warrant {
             Ok(())
         } else {
             Err(RefusalReason::BadWarrant)
-        }
-    }
-}
-
-impl Order {
-    /// The operator's authority, if it is an operator's order.
-    #[must_use]
-    pub fn warrant(&self) -> Option<&Warrant> {
-        match self {
-            Order::Grant { warrant, .. } | Order::Take { warrant, .. } => Some(warrant),
-            _ => None,
-        }
-    }
-
-    /// Checks everything that does not depend on the ledger's state. Must be called before an order is recorded.
-    ///
-    /// # Errors
-    /// Why it would be refused in any state of the ledger.
-    pub fn check(&self) -> Result<(), RefusalReason> {
-        self.check_named()?;
-        self.warrant().map_or(Ok(()), Warrant::check)?;
-        let (assets, reason) = match self {
-            Order::Mint { goods, reason, .. } => return goods.check_with(0).and_then(|()| check_reason(reason)),
-            Order::Grant { goods, restored, .. } => return goods.check_with(restored.len()),
-            Order::Burn { assets, reason, .. } => (assets, reason.as_str()),
-            Order::Move { from, to, .. } if from == to => return Err(RefusalReason::SameSlot),
-            Order::Move { assets, .. }
-            | Order::Give { assets, .. }
-            | Order::Offer { assets, .. }
-            | Order::Withdraw { assets, .. }
-            | Order::Take { assets, .. } => (assets, ""),
-            Order::Post { .. }
-            | Order::Void { .. }
-            | Order::Propose { .. }
-            | Order::Accept { .. }
-            | Order::Cancel { .. } => return Ok(()),
-        };
-        check_count(assets.count(), assets.units.values().any(|&amount| amount == 0))?;
-        check_reason(reason)
-    }
-
-    /// Checks that the ids in it are in the possible range. Players choose these ids, and an order with any other would
-    /// be recorded and could never be decoded.
-    fn check_named(&self) -> Result<(), RefusalReason> {
-        let of = match self {
-            Order::Mint { .. }
-            | Order::Burn { .. }
-            | Order::Move { .. }
-            | Order::Give { .. }
-            | Order::Propose { .. }
-            | Order::Grant { .. }
-            | Order::Take { .. } => {
-                return Ok(());
-            }
-            Order::Accept { version, .. } if version.0 >= ORDINALS => return Err(RefusalReason::Stale),
-            Order::Post { of } | Order::Void { of } => of,
-            Order::Offer { trade, .. }
-            | Order::Withdraw { trade, .. }
-            | Order::Accept { trade, .. }
-            | Order::Cancel { trade } => &trade.0,
-        };
-        if of.number.0 < ORDINALS {
-            Ok(())
-        } else {
-            Err(RefusalReason::NotOpen)
         }
     }
 }

@@ -1,6 +1,5 @@
 //! History of a stored entity's holdings.
 
-use annals_event::ledger::Order;
 use annals_evidence::{Cited, Span};
 use annals_ids::{Hash, TradeId};
 use maud::{Markup, html};
@@ -69,12 +68,5 @@ pub(crate) fn page(shown: &OwnedShown, wanted: Option<usize>, (form, cases): (&s
 
 /// Trade that a step was part of.
 fn trade_of(cited: &Cited) -> Option<TradeId> {
-    match cited.entry.order.as_ref()? {
-        Order::Propose { .. } => Some(TradeId(cited.entry.of)),
-        Order::Offer { trade, .. }
-        | Order::Withdraw { trade, .. }
-        | Order::Accept { trade, .. }
-        | Order::Cancel { trade } => Some(*trade),
-        _ => None,
-    }
+    cited.entry.order.as_ref()?.trade(cited.entry.of)
 }

@@ -1,7 +1,9 @@
 //! The ledger's rules: orders, deadlines, activations that begin and end. Each is applied completely or not at all.
 
-use annals_event::ledger::{Assets, Booking, Delivery, News, Notice, Order, Outcome, Stage, Statement};
-use annals_ids::{DatabaseId, EntityId, EntryNumber, LogPosition, NoticeNumber, Slot, TransferId, WallTime};
+use std::collections::BTreeMap;
+
+use annals_event::ledger::{Booking, Delivery, News, Notice, Order, Outcome, Stage, Statement};
+use annals_ids::{DatabaseId, EntityId, EntryNumber, LogPosition, NoticeNumber, TransferId, WallTime};
 use annals_store::layout::ledger::Head;
 
 use super::{
@@ -36,37 +38,25 @@ impl Ask {
     #[must_use]
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = vec![Row::Head, Row::Done(self.once()), Row::Holder(self.holder)];
-        let mut held = |slot: Slot, assets: &Assets| {
-            let accounts = assets.units.keys().map(|kind| Row::Account(self.holder, slot, *kind));
-            rows.extend(accounts);
-            rows.extend(assets.items.keys().map(|serial| Row::Item(*serial)));
-        };
-        match &self.order {
-            Order::Mint { slot, goods, .. } | Order::Grant { slot, goods, .. } => {
-                let kinds = goods.units.keys().chain(goods.items.keys());
-                rows.extend(kinds.map(|kind| Row::Supply(*kind)));
-                rows.extend(goods.units.keys().map(|kind| Row::Account(self.holder, *slot, *kind)));
-                if let Order::Grant { restored, .. } = &self.order {
-                    rows.extend(restored.keys().map(|serial| Row::Item(*serial)));
-                }
+        let parts = self.order.parts();
+        let slots = || parts.from.into_iter().chain(parts.to);
+        if let Some(goods) = parts.goods {
+            let kinds = goods.units.keys().chain(goods.items.keys());
+            rows.extend(kinds.map(|kind| Row::Supply(*kind)));
+            for slot in slots() {
+                rows.extend(goods.units.keys().map(|kind| Row::Account(self.holder, slot, *kind)));
             }
-            Order::Burn { slot, assets, .. } | Order::Take { slot, assets, .. } => held(*slot, assets),
-            Order::Move { from, to, assets } => {
-                held(*from, assets);
-                held(*to, assets);
-            }
-            Order::Give { slot, to, assets, .. } => {
-                held(*slot, assets);
-                rows.push(Row::Holder(*to));
-            }
-            Order::Post { of } | Order::Void { of } => rows.push(Row::Open(*of)),
-            Order::Propose { with, .. } => rows.push(Row::Holder(*with)),
-            Order::Offer { trade, slot, assets } | Order::Withdraw { trade, slot, assets } => {
-                held(*slot, assets);
-                rows.push(Row::Open(trade.0));
-            }
-            Order::Accept { trade, .. } | Order::Cancel { trade } => rows.push(Row::Open(trade.0)),
         }
+        if let Some(assets) = parts.assets {
+            for slot in slots() {
+                rows.extend(assets.units.keys().map(|kind| Row::Account(self.holder, slot, *kind)));
+            }
+        }
+        let items = parts.assets.iter().flat_map(|assets| assets.items.keys());
+        let items = items.chain(parts.restored.into_iter().flat_map(BTreeMap::keys));
+        rows.extend(items.map(|serial| Row::Item(*serial)));
+        rows.extend(parts.party.map(Row::Holder));
+        rows.extend(parts.open.map(|open| Row::Open(open.id())));
         rows
     }
 }

@@ -131,13 +131,9 @@ fn split(lots: &mut VecDeque<Lot>, mut amount: u64) -> Vec<Lot> {
 }
 
 fn reason(entry: &Entry) -> String {
-    match &entry.order {
-        Some(Order::Mint { reason, .. } | Order::Burn { reason, .. }) => reason.clone(),
-        Some(order) => order
-            .warrant()
-            .map_or_else(String::new, |warrant| warrant.reason.clone()),
-        None => String::new(),
-    }
+    let parts = entry.order.as_ref().map(Order::parts).unwrap_or_default();
+    let reason = parts.reason.or(parts.warrant.map(|warrant| warrant.reason.as_str()));
+    reason.unwrap_or_default().to_owned()
 }
 
 async fn each_entry(store: &Store, mut note: impl FnMut(&Entry)) -> Result<(), StoreError> {

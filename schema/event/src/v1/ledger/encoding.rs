@@ -7,7 +7,7 @@
 //! assets   = count:number (kind:number amount:number)*  count:number (serial:number kind:number)*
 //! warrant  = action:16 bytes operator:bytes tool:bytes reason:bytes
 //! slots    = count:number (slot:number assets)*
-//! order    = tag:u8 fields        outcome = tag:u8 (reason:u8 if refused)        news = tag:u8 fields
+//! order    = tag:u8 fields (in `order.rs`)   outcome = tag:u8 (reason:u8 if refused)        news = tag:u8 fields
 //! ```
 //! All other types are their fields in the order of their declaration; keys of maps ascend. Amounts that may be
 //! negative are zigzag numbers.
@@ -65,11 +65,11 @@ pub(crate) fn take_transfer_id(reader: &mut Reader<'_>) -> Result<TransferId, Ma
     })
 }
 
-fn take_trade_id(reader: &mut Reader<'_>) -> Result<TradeId, Malformed> {
+pub(super) fn take_trade_id(reader: &mut Reader<'_>) -> Result<TradeId, Malformed> {
     take_transfer_id(reader).map(TradeId)
 }
 
-fn take_slot(reader: &mut Reader<'_>) -> Result<Slot, Malformed> {
+pub(super) fn take_slot(reader: &mut Reader<'_>) -> Result<Slot, Malformed> {
     Ok(Slot(reader.narrow("slot")?))
 }
 
@@ -77,7 +77,7 @@ fn take_kind(reader: &mut Reader<'_>) -> Result<AssetKind, Malformed> {
     Ok(AssetKind(reader.narrow("asset kind")?))
 }
 
-fn take_database(reader: &mut Reader<'_>) -> Result<DatabaseId, Malformed> {
+pub(super) fn take_database(reader: &mut Reader<'_>) -> Result<DatabaseId, Malformed> {
     Ok(DatabaseId(reader.number("database id")?))
 }
 
@@ -141,12 +141,12 @@ impl Place {
 }
 
 impl Assets {
-    fn write(&self, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
         put_units(out, &self.units);
         put_items(out, &self.items);
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(Assets {
             units: take_units(reader)?,
             items: take_items(reader)?,
@@ -155,7 +155,7 @@ impl Assets {
 }
 
 impl Goods {
-    fn write(&self, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
         put_units(out, &self.units);
         put_number(out, self.items.len() as u64);
         for (kind, count) in &self.items {
@@ -164,7 +164,7 @@ impl Goods {
         }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(Goods {
             units: take_units(reader)?,
             items: reader.map(2, "items", take_kind, |reader| reader.narrow("count"))?,
@@ -184,7 +184,7 @@ fn take_units(reader: &mut Reader<'_>) -> Result<BTreeMap<AssetKind, u64>, Malfo
     reader.map(2, "units", take_kind, |reader| reader.number("amount"))
 }
 
-fn put_items(out: &mut Vec<u8>, items: &BTreeMap<Serial, AssetKind>) {
+pub(super) fn put_items(out: &mut Vec<u8>, items: &BTreeMap<Serial, AssetKind>) {
     put_number(out, items.len() as u64);
     for (serial, kind) in items {
         put_number(out, serial.0);
@@ -192,7 +192,7 @@ fn put_items(out: &mut Vec<u8>, items: &BTreeMap<Serial, AssetKind>) {
     }
 }
 
-fn take_items(reader: &mut Reader<'_>) -> Result<BTreeMap<Serial, AssetKind>, Malformed> {
+pub(super) fn take_items(reader: &mut Reader<'_>) -> Result<BTreeMap<Serial, AssetKind>, Malformed> {
     let serial = |reader: &mut Reader<'_>| Ok(Serial(reader.number("serial")?));
     reader.map(2, "items", serial, take_kind)
 }
@@ -210,14 +210,14 @@ fn take_slots(reader: &mut Reader<'_>) -> Result<Slots, Malformed> {
 }
 
 impl Warrant {
-    fn write(&self, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.action.0.to_be_bytes());
         for text in [&self.operator, &self.tool, &self.reason] {
             put_bytes(out, text.as_bytes());
         }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(Warrant {
             action: ActionId(u128::from_be_bytes(reader.array("action")?)),
             operator: take_text(reader)?,
@@ -225,163 +225,6 @@ impl Warrant {
             reason: take_text(reader)?,
         })
     }
-}
-
-impl Order {
-    /// Appends the order.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        match self {
-            Order::Mint { slot, goods, reason } => {
-                put_tag(out, 0, *slot);
-                goods.write(out);
-                put_bytes(out, reason.as_bytes());
-            }
-            Order::Burn { slot, assets, reason } => {
-                put_tag(out, 1, *slot);
-                assets.write(out);
-                put_bytes(out, reason.as_bytes());
-            }
-            Order::Move { from, to, assets } => {
-                put_tag(out, 2, *from);
-                put_number(out, u64::from(to.0));
-                assets.write(out);
-            }
-            Order::Give {
-                slot,
-                to,
-                assets,
-                expires,
-            } => {
-                put_tag(out, 3, *slot);
-                put_number(out, to.0);
-                assets.write(out);
-                put_number(out, expires.0);
-            }
-            Order::Post { of } => put_about(out, 4, *of),
-            Order::Void { of } => put_about(out, 5, *of),
-            Order::Propose { with, expires } => {
-                out.push(6);
-                put_number(out, with.0);
-                put_number(out, expires.0);
-            }
-            Order::Offer { trade, slot, assets } => {
-                put_about(out, 7, trade.0);
-                put_number(out, u64::from(slot.0));
-                assets.write(out);
-            }
-            Order::Withdraw { trade, slot, assets } => {
-                put_about(out, 8, trade.0);
-                put_number(out, u64::from(slot.0));
-                assets.write(out);
-            }
-            Order::Accept { trade, version } => {
-                put_about(out, 9, trade.0);
-                put_number(out, version.0);
-            }
-            Order::Cancel { trade } => put_about(out, 10, trade.0),
-            Order::Grant {
-                slot,
-                goods,
-                restored,
-                warrant,
-            } => {
-                put_tag(out, 11, *slot);
-                goods.write(out);
-                put_items(out, restored);
-                warrant.write(out);
-            }
-            Order::Take { slot, assets, warrant } => {
-                put_tag(out, 12, *slot);
-                assets.write(out);
-                warrant.write(out);
-            }
-        }
-    }
-
-    /// Takes an order.
-    ///
-    /// # Errors
-    /// When it is not in its one encoding.
-    pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let wrong = reader.malformed("order");
-        Ok(match reader.byte("order")? {
-            0 => Order::Mint {
-                slot: take_slot(reader)?,
-                goods: Goods::read(reader)?,
-                reason: take_text(reader)?,
-            },
-            1 => Order::Burn {
-                slot: take_slot(reader)?,
-                assets: Assets::read(reader)?,
-                reason: take_text(reader)?,
-            },
-            2 => Order::Move {
-                from: take_slot(reader)?,
-                to: take_slot(reader)?,
-                assets: Assets::read(reader)?,
-            },
-            3 => Order::Give {
-                slot: take_slot(reader)?,
-                to: take_database(reader)?,
-                assets: Assets::read(reader)?,
-                expires: WallTime(reader.number("deadline")?),
-            },
-            4 => Order::Post {
-                of: take_transfer_id(reader)?,
-            },
-            5 => Order::Void {
-                of: take_transfer_id(reader)?,
-            },
-            6 => Order::Propose {
-                with: take_database(reader)?,
-                expires: WallTime(reader.number("deadline")?),
-            },
-            tag @ 7..=10 => Self::read_about_trade(tag, reader)?,
-            11 => Order::Grant {
-                slot: take_slot(reader)?,
-                goods: Goods::read(reader)?,
-                restored: take_items(reader)?,
-                warrant: Box::new(Warrant::read(reader)?),
-            },
-            12 => Order::Take {
-                slot: take_slot(reader)?,
-                assets: Assets::read(reader)?,
-                warrant: Box::new(Warrant::read(reader)?),
-            },
-            _ => return Err(wrong),
-        })
-    }
-
-    fn read_about_trade(tag: u8, reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let trade = take_trade_id(reader)?;
-        Ok(match tag {
-            7 => Order::Offer {
-                trade,
-                slot: take_slot(reader)?,
-                assets: Assets::read(reader)?,
-            },
-            8 => Order::Withdraw {
-                trade,
-                slot: take_slot(reader)?,
-                assets: Assets::read(reader)?,
-            },
-            9 => Order::Accept {
-                trade,
-                version: OfferVersion(reader.ordinal("offer version")?),
-            },
-            _ => Order::Cancel { trade },
-        })
-    }
-}
-
-fn put_tag(out: &mut Vec<u8>, tag: u8, slot: Slot) {
-    out.push(tag);
-    put_number(out, u64::from(slot.0));
-}
-
-fn put_about(out: &mut Vec<u8>, tag: u8, of: TransferId) {
-    out.push(tag);
-    put_transfer_id(out, of);
 }
 
 fn put_outcome(out: &mut Vec<u8>, outcome: Outcome) {

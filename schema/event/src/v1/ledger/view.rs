@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use annals_ids::{EntityId, TradeId, TransferId, TransferNumber};
 
-use super::{ASSETS_PER_ORDER, ASSETS_PER_SIDE, Booking, Change, Gift, Holdings, News, Order, Slots, Stage, Trade};
+use super::{
+    ASSETS_PER_ORDER, ASSETS_PER_SIDE, Assets, Booking, Change, Gift, Goods, Holdings, News, OpenPart, Order, Slots,
+    Stage, Trade, UnknownTransfer,
+};
 
 /// Size of an order's entry, its notice with two tables for two parties, and the rows of the parties (bytes).
 const ORDER_BYTES: usize = 8 << 10;
@@ -46,21 +49,24 @@ impl LedgerView {
     /// recent changes.
     #[must_use]
     pub fn weight(&self, order: &Order) -> usize {
-        let assets = match order {
-            Order::Mint { goods, .. } => goods.count(),
-            Order::Burn { assets, .. }
-            | Order::Move { assets, .. }
-            | Order::Give { assets, .. }
-            | Order::Offer { assets, .. }
-            | Order::Withdraw { assets, .. }
-            | Order::Take { assets, .. } => assets.count(),
-            Order::Grant { goods, restored, .. } => goods.count().saturating_add(restored.len()),
-            Order::Post { of } => self.gifts.get(of).map_or(0, |gift| gift.assets.count()),
-            Order::Void { of } => self.gifts.get(of).map_or(ASSETS_PER_ORDER, |gift| gift.assets.count()),
+        let parts = order.parts();
+        let goods = parts.goods.map_or(0, Goods::count);
+        let restored = parts.restored.map_or(0, BTreeMap::len);
+        let named = parts.assets.map_or(0, Assets::count);
+        let moved = match parts.open {
+            Some(OpenPart::Transfer(of, unknown)) => match (self.gifts.get(&of), unknown) {
+                (Some(gift), _) => gift.assets.count(),
+                (None, UnknownTransfer::IsMoved) => ASSETS_PER_ORDER,
+                (None, UnknownTransfer::IsRefused) => 0,
+            },
             // An acceptance of another version than the known one is refused, or cannot be foreseen here.
-            Order::Accept { .. } | Order::Cancel { .. } => 2 * ASSETS_PER_SIDE,
-            Order::Propose { .. } => 0,
+            Some(OpenPart::Table(_)) => 2 * ASSETS_PER_SIDE,
+            Some(OpenPart::Trade(_)) | None => 0,
         };
+        let assets = goods
+            .saturating_add(restored)
+            .saturating_add(named)
+            .saturating_add(moved);
         ORDER_BYTES + assets * ASSET_BYTES
     }
 
