@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use annals_ids::Hash;
 use annals_proof::{
-    KeyKind, SignedNote, TreeHead, Trust, Trusted, VerifierKey, checkpoint::Untrusted, succession::NotNamed,
-    verify::Unproven, verify_consistency, verify_inclusion,
+    Checkpoint, KeyKind, SignedNote, TreeHead, Trust, Trusted, VerifierKey, checkpoint::Untrusted,
+    succession::NotNamed, verify::Unproven, verify_consistency, verify_inclusion,
 };
 use thiserror::Error;
 
@@ -197,9 +197,14 @@ impl Signed<'_> {
         }
         let keys = &self.lineage.keys;
         let last = keys.last().map(|key| words::text(&key.to_string())).unwrap_or_default();
+        let origin = self.lineage.origin();
         let trust = Trust {
-            origin: self.lineage.origin(),
-            keys: keys.clone(),
+            keys: keys
+                .iter()
+                .filter(|key| key.name().as_str() == origin)
+                .cloned()
+                .collect(),
+            origin,
             witnesses: anchors.witnesses.clone(),
             quorum: anchors.quorum,
         };
@@ -224,16 +229,41 @@ impl Signed<'_> {
     ) -> Result<Vec<TreeHead>, Wrong> {
         let mut compared = Vec::new();
         for note in &anchors.kept {
-            let mut trust = self.lineage.trust_of(note);
-            trust.keys.extend(anchors.keys.iter().cloned());
-            trust.witnesses.extend(anchors.witnesses.iter().cloned());
+            let trust = self.trust_of_kept(anchors, note);
             let kept = trust.check(note).map_err(Wrong::Kept)?;
             match continue_kept(kept.checkpoint.head, head, &leading) {
                 Ok(()) => compared.push(kept.checkpoint.head),
-                Err(wrong) => return Err(self.lineage.declared_lost(&kept.checkpoint).map_or(wrong, Wrong::from)),
+                Err(wrong) => return Err(self.explain(&kept.checkpoint, head, wrong)),
             }
         }
         Ok(compared)
+    }
+
+    /// Why a kept checkpoint is not continued: its batches were declared lost, or it is of a log that this one is not
+    /// known to continue.
+    fn explain(&self, kept: &Checkpoint, head: TreeHead, wrong: Wrong) -> Wrong {
+        let (kept_size, size) = (kept.head.size, head.size);
+        match self.lineage.declared_lost(kept) {
+            Some(lost) => lost.into(),
+            None if !self.lineage.has_name(&kept.origin) => Wrong::Unlinked { kept: kept_size, size },
+            None => wrong,
+        }
+    }
+
+    /// Trust in a kept checkpoint: of the log, of an earlier one, or of one for which the verifier has a key. The latter
+    /// may be related to this one in a way that only newer evidence shows.
+    fn trust_of_kept(&self, anchors: &Anchors, note: &SignedNote) -> Trust {
+        let mut trust = self.lineage.trust_of(note);
+        let stated = note.text().lines().next().unwrap_or_default();
+        let is_known = anchors.keys.iter().any(|key| key.name().as_str() == stated);
+        if is_known && trust.origin != stated {
+            trust.origin = stated.to_owned();
+            trust.keys.clear();
+        }
+        let given = anchors.keys.iter().filter(|key| key.name().as_str() == trust.origin);
+        trust.keys.extend(given.cloned());
+        trust.witnesses.extend(anchors.witnesses.iter().cloned());
+        trust
     }
 }
 

@@ -1,28 +1,29 @@
 //! The keys of a log and of the earlier logs that it continues, each named by the previous one.
 
-use annals_proof::{
-    Checkpoint, LogEnd, SignedNote, Trust, VerifierKey,
-    succession::{KeyRecord, NotNamed},
-};
+use annals_proof::{Checkpoint, LogEnd, SignedNote, Trust, VerifierKey, succession::KeyRecord};
 use thiserror::Error;
 
 use crate::{Wrong, bundle::key_name, words};
 
 /// The keys of a log and of those that it continues, and how the earlier ones have ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lineage {
     /// The keys, in order; the last one is the log's.
     pub(crate) keys: Vec<VerifierKey>,
     /// The ends of the earlier logs, in order.
     pub(crate) ends: Vec<LogEnd>,
+    /// Keys that have signed only what was declared lost.
+    lost_keys: Vec<VerifierKey>,
 }
+
+/// Maximum number of keys: one a month for eight decades.
+const KEYS: usize = 1_000;
 
 /// A checkpoint of an earlier log covers batches that were declared lost when a log ended.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "the checkpoint is of the log {origin} and covers {size} batches; those after the first {continued} were declared lost \
-     by {operator} at {when}, for the reason \"{reason}\". The checkpoint shows that they were signed; nothing in the archive \
-     shows what they were"
+    "the checkpoint is of the log {origin} and covers {size} batches, which the archive does not have as they were signed; \
+     those after the first {continued} were declared lost by {operator} at {when}, for the reason \"{reason}\""
 )]
 pub struct DeclaredLost {
     /// The name of the earlier log.
@@ -45,7 +46,7 @@ impl Lineage {
     pub fn of(key: VerifierKey) -> Self {
         Self {
             keys: vec![key],
-            ends: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -54,8 +55,7 @@ impl Lineage {
     /// # Errors
     /// The first record that does not follow from those before it.
     pub fn verify(records: &[KeyRecord]) -> Result<Self, Wrong> {
-        let (keys, ends) = (Vec::new(), Vec::new());
-        let mut lineage = Self { keys, ends };
+        let mut lineage = Self::default();
         for (at, record) in records.iter().enumerate() {
             let order = |why| Wrong::KeyOrder {
                 name: key_name(at),
@@ -72,18 +72,24 @@ impl Lineage {
                     record.follows(before, before.name().as_str()).map_err(unproven)?;
                 }
             }
-            if lineage.keys.contains(&record.key) {
-                return Err(order("the log already had that key"));
-            }
-            if let Some(end) = record.log_end().map_err(|error| unproven(NotNamed::from(error)))? {
-                let is_used = lineage.names().any(|name| name == record.key.name().as_str());
-                let is_lost = end.lost_keys.iter().any(|lost| lost.key.name() == record.key.name());
-                if is_used || is_lost {
-                    return Err(order("an earlier log has that name"));
+            for added in record.with_lost().map_err(|error| unproven(error.into()))? {
+                if lineage.all_keys().count() >= KEYS {
+                    return Err(order("no log has so many keys"));
                 }
-                lineage.ends.push(end);
+                if lineage.has_key(&added.key) {
+                    return Err(order("the log already had that key"));
+                }
+                if let Some(end) = added.log_end().map_err(|error| unproven(error.into()))? {
+                    if lineage.names().any(|name| name == added.key.name().as_str()) {
+                        return Err(order("an earlier log has that name"));
+                    }
+                    lineage.ends.push(end);
+                }
+                match added.key == record.key {
+                    true => lineage.keys.push(added.key),
+                    false => lineage.lost_keys.push(added.key),
+                }
             }
-            lineage.keys.push(record.key.clone());
         }
         Ok(lineage)
     }
@@ -100,6 +106,17 @@ impl Lineage {
         self.all_keys().any(|own| own == key)
     }
 
+    /// Whether the log, or an earlier one, has this name.
+    pub(crate) fn has_name(&self, origin: &str) -> bool {
+        self.names().any(|name| name == origin)
+    }
+
+    /// The ends of the earlier logs, in order.
+    #[must_use]
+    pub fn ends(&self) -> &[LogEnd] {
+        &self.ends
+    }
+
     /// Trust in a checkpoint of the log, or of an earlier one if the note states that it is of that one.
     #[must_use]
     pub fn trust_of(&self, note: &SignedNote) -> Trust {
@@ -108,21 +125,21 @@ impl Lineage {
             true => stated.to_owned(),
             false => self.origin(),
         };
+        let is_of = |key: &&VerifierKey| key.name().as_str() == origin;
+        let keys = self.all_keys().filter(is_of).cloned().collect();
         Trust {
             origin,
-            keys: self.all_keys().cloned().collect(),
+            keys,
             witnesses: Vec::new(),
             quorum: 0,
         }
     }
 
-    /// The declaration that batches of a checkpoint are lost, if it is of an earlier log.
+    /// The declaration that batches of a checkpoint are lost, if it is of an earlier log. An archive may nevertheless
+    /// have them in the same order, so compare it first.
     #[must_use]
     pub fn declared_lost(&self, checkpoint: &Checkpoint) -> Option<DeclaredLost> {
-        let is_of = |end: &LogEnd| {
-            let names = end.lost_keys.iter().map(|lost| lost.key.name());
-            names.chain([&end.ended]).any(|name| name.as_str() == checkpoint.origin)
-        };
+        let is_of = |end: &LogEnd| end.ended.as_str() == checkpoint.origin;
         let ended = self.ends.iter().position(is_of)?;
         let end = self.ends[ended..].iter().min_by_key(|end| end.continued.size)?;
         let size = checkpoint.head.size;
@@ -138,8 +155,7 @@ impl Lineage {
 
     /// All keys, those included that have signed only what was declared lost.
     fn all_keys(&self) -> impl Iterator<Item = &VerifierKey> {
-        let lost = self.ends.iter().flat_map(|end| &end.lost_keys);
-        self.keys.iter().chain(lost.map(|lost| &lost.key))
+        self.keys.iter().chain(&self.lost_keys)
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {

@@ -7,7 +7,7 @@
 //!        "signed " size " " base64(root) "\n"        the last tree of the ended log
 //!        "continued " size " " base64(root) "\n"     the tree with which the next log begins
 //!        "next-key " verifier "\n"                   the first key of the next log
-//!        "adoption " number "\n"
+//!        "adoption " number " " milliseconds since 1970 "\n"
 //!        "time " milliseconds since 1970 "\n"
 //!        "operator " text "\n"
 //!        "reason " text "\n"
@@ -25,8 +25,12 @@ use crate::base64;
 use crate::checkpoint::read_decimal;
 use crate::key::{KeyError, KeyName, VerifierKey};
 use crate::note::SignedNote;
+use crate::shown::is_unseen;
 use crate::succession::{KeyRecord, RecordError};
 use crate::verify::TreeHead;
+
+/// Maximum bytes of an operator's name, and of a reason.
+pub const TEXT_BYTES: usize = 1_000;
 
 /// The first line.
 const FIRST_LINE: &str = "annals log end v1";
@@ -36,14 +40,15 @@ const FIRST_LINE: &str = "annals log end v1";
 pub struct LogEnd {
     /// The ended log: the first line of its checkpoints.
     pub ended: KeyName,
-    /// The last tree that it has signed.
+    /// The last tree that it has signed; if it has signed none, the tree with which it has continued another log.
     pub signed: TreeHead,
     /// The tree with which the next log begins. What the ended log has signed beyond it is lost.
     pub continued: TreeHead,
     /// The first key of the next log, which has its name.
     pub next: VerifierKey,
-    /// The adoption of the realm's log after which the archive differed from what was signed.
-    pub adoption: u32,
+    /// The adoption of the realm's log after which the archive differed from what was signed. A store that is restored
+    /// once more assigns its numbers again, so its time is part of its identity.
+    pub adoption: (u32, WallTime),
     /// When it was signed.
     pub at: WallTime,
     /// Who decided it.
@@ -79,6 +84,9 @@ pub enum LogEndError {
         /// Size of the last signed tree.
         signed: u64,
     },
+    /// The operator or the reason is not a text.
+    #[error("an operator and a reason have 1 to {TEXT_BYTES} bytes each, without line breaks and invisible characters")]
+    Text,
     /// The next log has the name of the ended one.
     #[error("the next log has the same name as the ended one")]
     SameName,
@@ -111,8 +119,7 @@ impl LogEnd {
         let signed = lines.head("signed ")?;
         let continued = lines.head("continued ")?;
         let next: VerifierKey = lines.field("next-key ", "\"next-key \" and a verifier key")?.parse()?;
-        let adoption = lines.decimal("adoption ")?;
-        let adoption = u32::try_from(adoption).map_err(|_| lines.expected("an adoption's number below 2^32"))?;
+        let adoption = lines.adoption()?;
         let at = WallTime(lines.decimal("time ")?);
         let operator = lines.field("operator ", "\"operator \" and a name")?.to_owned();
         let reason = lines.field("reason ", "\"reason \" and a text")?.to_owned();
@@ -121,6 +128,9 @@ impl LogEnd {
             let bytes = line.strip_prefix("lost-key ").and_then(base64::decode);
             let bytes = bytes.ok_or_else(|| lines.expected("\"lost-key \" and the record of a key in base64"))?;
             lost_keys.push(KeyRecord::parse(&bytes).map_err(|error| LogEndError::Record(Box::new(error)))?);
+        }
+        if !is_text(&operator) || !is_text(&reason) {
+            return Err(LogEndError::Text);
         }
         if continued.size > signed.size {
             let (continued, signed) = (continued.size, signed.size);
@@ -161,13 +171,20 @@ impl fmt::Display for LogEnd {
         for (label, TreeHead { size, root }) in [("signed", signed), ("continued", continued)] {
             writeln!(f, "{label} {size} {}", base64::encode(&root.0))?;
         }
-        writeln!(f, "next-key {next}\nadoption {adoption}\ntime {}", at.0)?;
+        let (adoption, adopted) = adoption;
+        writeln!(f, "next-key {next}\nadoption {adoption} {}\ntime {}", adopted.0, at.0)?;
         writeln!(f, "operator {operator}\nreason {reason}")?;
         for record in lost_keys {
             writeln!(f, "lost-key {}", base64::encode(record.to_string().as_bytes()))?;
         }
         Ok(())
     }
+}
+
+/// Whether a text can be an operator or a reason.
+#[must_use]
+pub fn is_text(text: &str) -> bool {
+    (1..=TEXT_BYTES).contains(&text.len()) && !text.trim().is_empty() && !text.chars().any(is_unseen)
 }
 
 /// The lines of a statement.
@@ -204,6 +221,16 @@ impl<'a> Fields<'a> {
         let expected = "a label and a decimal number without leading zeros";
         let number = read_decimal(self.field(label, expected)?);
         number.ok_or_else(|| self.expected(expected))
+    }
+
+    fn adoption(&mut self) -> Result<(u32, WallTime), LogEndError> {
+        let expected = "\"adoption \", its number and its time";
+        let field = self.field("adoption ", expected)?.split_once(' ');
+        let adoption = field.and_then(|(number, at)| {
+            let number = u32::try_from(read_decimal(number)?).ok()?;
+            Some((number, WallTime(read_decimal(at)?)))
+        });
+        adoption.ok_or_else(|| self.expected(expected))
     }
 
     fn head(&mut self, label: &str) -> Result<TreeHead, LogEndError> {

@@ -102,6 +102,20 @@ impl KeyRecord {
         end.map(|note| LogEnd::parse(note.text())).transpose()
     }
 
+    /// This record, after all that are only in the statement by which an earlier log has ended, and in the statements in
+    /// those: oldest first.
+    ///
+    /// # Errors
+    /// As [`Self::log_end`].
+    pub fn with_lost(&self) -> Result<Vec<KeyRecord>, LogEndError> {
+        let mut records = Vec::new();
+        for lost in self.log_end()?.into_iter().flat_map(|end| end.lost_keys) {
+            records.extend(lost.with_lost()?);
+        }
+        records.push(self.clone());
+        Ok(records)
+    }
+
     /// The tree that must be continued by all that this key signs; `None` if no key has named it. Its signatures are not
     /// verified.
     ///

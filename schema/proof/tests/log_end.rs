@@ -40,7 +40,7 @@ fn end(lost_keys: Vec<KeyRecord>) -> LogEnd {
         signed: head(90, 1),
         continued: head(70, 2),
         next: key(NEW, 2).verifier(),
-        adoption: 4,
+        adoption: (4, WallTime(1_795_308_600_000)),
         at: WallTime(1_795_308_600_500),
         operator: "ada".to_owned(),
         reason: "the cluster was restored to a backup".to_owned(),
@@ -79,10 +79,11 @@ fn a_statement_has_one_encoding() {
             ] {
                 let lines = [&lines[..at], &changed[..], &lines[at + 1..]].concat();
                 let parsed = LogEnd::parse(&format!("{}\n", lines.join("\n")));
-                // A shorter name is another name, and one key fewer another statement.
+                // A shorter name or time is another one, and one key fewer another statement.
+                let may_be_read = !is_other || [1, 5, 6].contains(&at);
                 let is_read = parsed.as_ref().is_ok_and(|read| *read != end);
                 assert!(
-                    parsed.is_err() || is_read && !(is_other && at != 1 && at != 6),
+                    parsed.is_err() || (may_be_read && is_read),
                     "{at}: {changed:?} {parsed:?}"
                 );
             }

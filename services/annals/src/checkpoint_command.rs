@@ -8,7 +8,7 @@ use std::{
 };
 
 use annals_db::{ProveError, Prover};
-use annals_evidence::{DeclaredLost, Lineage, Wrong};
+use annals_evidence::{Lineage, Wrong};
 use annals_host::{
     clock,
     log_source::{KeptRealm, NamedRealm, SourceError},
@@ -22,10 +22,12 @@ use annals_host::{
 use annals_ids::Hash;
 use annals_proof::{
     Frontier, KeyKind, KeyName, LogEnd, SignedNote, Tile, TreeHead, Trust, Trusted, VerifierKey, checkpoint::Untrusted,
-    key::KeyError, tile::TILE_WIDTH, verify::Unproven, verify_consistency,
+    key::KeyError, succession::KeyRecord, tile::TILE_WIDTH, verify::Unproven, verify_consistency,
 };
 use annals_store::{Store, StoreError};
 use thiserror::Error;
+
+use crate::kept_checkpoints::{KeptError, declared_lost};
 
 /// Signed checkpoints of a realm's archive: its keys, what was signed, and who has witnessed it.
 #[derive(Debug, clap::Args)]
@@ -162,6 +164,8 @@ enum CheckpointError {
     Otherwise(u64),
     #[error("the store's records of the log's keys cannot be trusted")]
     Records(#[from] Wrong),
+    #[error("what was declared lost cannot be read")]
+    Lost(#[from] KeptError),
     #[error("standard output cannot be written")]
     Print(#[from] io::Error),
 }
@@ -276,9 +280,15 @@ async fn show_keys(store: &Store) -> Result<(), CheckpointError> {
 }
 
 async fn show_ended(store: &Store) -> Result<(), CheckpointError> {
-    let records = key_records(store, SHARD).await?;
-    let ends = records.iter().filter_map(|(_, record)| record.change.as_ref());
-    for end in ends.filter(|note| LogEnd::is_in(note)) {
+    let records: Vec<KeyRecord> = key_records(store, SHARD)
+        .await?
+        .into_iter()
+        .map(|(_, record)| record)
+        .collect();
+    Lineage::verify(&records)?;
+    let all = records.iter().flat_map(|record| record.with_lost().unwrap_or_default());
+    let notes = all.filter_map(|record| record.change);
+    for end in notes.filter(LogEnd::is_in) {
         writeln!(stdout(), "{end}")?;
     }
     Ok(())
@@ -379,53 +389,38 @@ async fn verify(
     say(&trusted)?;
     let source = kept.stored(settings).await?;
     let TreeHead { size, root } = trusted.checkpoint.head;
-    if let Some(lost) = lost_since(&source.store, trust, &trusted.checkpoint).await? {
-        writeln!(stdout(), "LOST: {lost}")?;
-        return Ok(ExitCode::from(1));
-    }
     let mut prover = Prover::begin(source.store.clone(), SHARD).await?;
     let archive = prover.head();
-    if archive.size < size {
-        let there = archive.size;
-        writeln!(stdout(), "WRONG: the archive has {there} batches: it was rolled back")?;
-        return Ok(ExitCode::from(1));
-    }
-    let (found, whole) = (prover.root(size).await?, prover.root(archive.size).await?);
-    if found != root {
-        writeln!(
-            stdout(),
-            "WRONG: the first {size} batches of the archive have the root {found}: they were changed"
-        )?;
+    let there = archive.size;
+    let whole = prover.root(there).await?;
+    let wrong = match size > there {
+        true => Some(format!("the archive has {there} batches: it was rolled back")),
+        false => {
+            let found = prover.root(size).await?;
+            (found != root)
+                .then(|| format!("the first {size} batches of the archive have the root {found}: they were changed"))
+        }
+    };
+    if let Some(wrong) = wrong {
+        match declared_lost(&source.store, &trust.keys, &trusted.checkpoint).await? {
+            Some(lost) => writeln!(stdout(), "LOST: {lost}")?,
+            None => writeln!(stdout(), "WRONG: {wrong}")?,
+        }
         return Ok(ExitCode::from(1));
     }
     if whole != archive.root {
-        let (there, stored) = (archive.size, archive.root);
+        let stored = archive.root;
         writeln!(
             stdout(),
             "WRONG: the stored tree of {there} batches has the root {stored}, but its tiles and leaves have {whole}"
         )?;
         return Ok(ExitCode::from(1));
     }
-    let there = archive.size;
     writeln!(
         stdout(),
         "the archive's tree of {there} batches begins with these; annals log verify holds each batch against it"
     )?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The declaration that batches of a checkpoint are lost, if the store has one that follows from a trusted key.
-async fn lost_since(
-    store: &Store,
-    trust: &Trust,
-    checkpoint: &annals_proof::Checkpoint,
-) -> Result<Option<DeclaredLost>, CheckpointError> {
-    let records = key_records(store, SHARD).await?.into_iter();
-    let lineage = Lineage::verify(&records.map(|(_, record)| record).collect::<Vec<_>>())?;
-    if !trust.keys.iter().any(|key| lineage.has_key(key)) {
-        return Ok(None);
-    }
-    Ok(lineage.declared_lost(checkpoint))
 }
 
 fn say(trusted: &Trusted) -> io::Result<()> {

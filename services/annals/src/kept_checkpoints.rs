@@ -3,9 +3,15 @@
 use std::{fs, io, path::PathBuf};
 
 use annals_audit::verify::{Kept, StrayLeaves};
-use annals_host::signer::{FolderError, read_note};
+use annals_db::{ProveError, Prover};
+use annals_evidence::{DeclaredLost, Lineage, Wrong};
+use annals_host::{
+    process::SHARD,
+    signer::{FolderError, key_records, read_note},
+};
 use annals_ids::Hash;
-use annals_proof::{Trust, VerifierKey, checkpoint::Untrusted, key::KeyError};
+use annals_proof::{Checkpoint, SignedNote, TreeHead, Trust, VerifierKey, checkpoint::Untrusted, key::KeyError};
+use annals_store::{Store, StoreError};
 use thiserror::Error;
 
 /// Size of a hash in bytes.
@@ -17,7 +23,7 @@ pub(crate) struct KeptCheckpoints {
     /// A signed checkpoint kept elsewhere, to compare the archive with; may be given several times
     #[arg(long, value_name = "FILE", requires = "key")]
     checkpoint: Vec<PathBuf>,
-    /// A trusted verifier key of the log
+    /// A trusted verifier key of the log; of each log that has signed one of the checkpoints, if several
     #[arg(long, value_name = "KEY", requires = "checkpoint")]
     key: Vec<String>,
     /// The leaf hashes that annals checkpoint show --leaves wrote with one of these checkpoints
@@ -45,6 +51,15 @@ pub(crate) enum KeptError {
         /// The underlying error.
         source: Untrusted,
     },
+    /// The store cannot be read.
+    #[error("the store cannot be read")]
+    Store(#[from] StoreError),
+    /// The archive's tree cannot be read.
+    #[error("the archive's tree cannot be read")]
+    Prove(#[from] ProveError),
+    /// The records of keys in the store contradict each other.
+    #[error("the store's records of the log's keys cannot be trusted")]
+    Records(#[from] Wrong),
     /// The file with the hashes of leaves cannot be read.
     #[error("the hashes of leaves in {} cannot be read", file.display())]
     Leaves {
@@ -59,32 +74,46 @@ pub(crate) enum KeptError {
 }
 
 impl KeptCheckpoints {
+    /// The trusted keys.
+    fn keys(&self) -> Result<Vec<VerifierKey>, KeyError> {
+        self.key.iter().map(|key| key.trim().parse()).collect()
+    }
+
+    /// Reads the checkpoints. They can be of several logs, of each of which a key is given.
+    fn checkpoints(&self) -> Result<Vec<Checkpoint>, KeptError> {
+        let keys = self.keys()?;
+        let mut checkpoints = Vec::new();
+        for file in &self.checkpoint {
+            let note = read_note(file)?.ok_or_else(|| KeptError::Missing(file.clone()))?;
+            let trusted = trust_for(&note, &keys).check(&note).map_err(|source| {
+                let file = file.clone();
+                KeptError::Untrusted { file, source }
+            })?;
+            checkpoints.push(trusted.checkpoint);
+        }
+        Ok(checkpoints)
+    }
+
+    /// The declarations that batches of these checkpoints are lost, for those that the archive does not continue.
+    ///
+    /// # Errors
+    /// When files or store cannot be read, or are not trusted.
+    pub(crate) async fn declared_lost(&self, store: &Store) -> Result<Vec<DeclaredLost>, KeptError> {
+        let keys = self.keys()?;
+        let mut lost = Vec::new();
+        for checkpoint in self.checkpoints()? {
+            lost.extend(declared_lost(store, &keys, &checkpoint).await?);
+        }
+        Ok(lost)
+    }
+
     /// Reads the files.
     ///
     /// # Errors
     /// When they cannot be read, or are not trusted.
     pub(crate) fn read(&self) -> Result<Kept, KeptError> {
-        let keys: Vec<VerifierKey> = self
-            .key
-            .iter()
-            .map(|key| key.trim().parse())
-            .collect::<Result<_, _>>()?;
-        let trust = Trust {
-            origin: keys.first().map(|key| key.name().to_string()).unwrap_or_default(),
-            keys,
-            witnesses: Vec::new(),
-            quorum: 0,
-        };
-        let mut heads = Vec::new();
-        for file in &self.checkpoint {
-            let note = read_note(file)?.ok_or_else(|| KeptError::Missing(file.clone()))?;
-            let trusted = trust.check(&note).map_err(|source| {
-                let file = file.clone();
-                KeptError::Untrusted { file, source }
-            })?;
-            heads.push(trusted.checkpoint.head);
-        }
-        let kept = Kept::new(heads);
+        let checkpoints = self.checkpoints()?.into_iter();
+        let kept = Kept::new(checkpoints.map(|checkpoint| checkpoint.head).collect());
         let Some(file) = &self.leaves else { return Ok(kept) };
         let bytes = fs::read(file).map_err(|source| {
             let file = file.clone();
@@ -97,4 +126,43 @@ impl KeptCheckpoints {
         }
         Ok(kept.with_leaves(hashes.iter().copied().map(Hash).collect())?)
     }
+}
+
+/// Trust in a note by these keys: in the log that it states, if one of them has its name, or else in that of the first.
+pub(crate) fn trust_for(note: &SignedNote, keys: &[VerifierKey]) -> Trust {
+    let stated = note.text().lines().next().unwrap_or_default();
+    let named = keys.iter().find(|key| key.name().as_str() == stated).or(keys.first());
+    let origin = named.map(|key| key.name().to_string()).unwrap_or_default();
+    Trust {
+        keys: keys
+            .iter()
+            .filter(|key| key.name().as_str() == origin)
+            .cloned()
+            .collect(),
+        origin,
+        witnesses: Vec::new(),
+        quorum: 0,
+    }
+}
+
+/// The declaration that batches of a checkpoint are lost, if the archive does not continue it and the store has a
+/// declaration that follows from one of these keys.
+///
+/// # Errors
+/// When the store cannot be read, or its records of keys are not trusted.
+pub(crate) async fn declared_lost(
+    store: &Store,
+    keys: &[VerifierKey],
+    checkpoint: &Checkpoint,
+) -> Result<Option<DeclaredLost>, KeptError> {
+    let records = key_records(store, SHARD).await?.into_iter();
+    let lineage = Lineage::verify(&records.map(|(_, record)| record).collect::<Vec<_>>())?;
+    let lost = lineage.declared_lost(checkpoint);
+    let Some(lost) = lost.filter(|_| keys.iter().any(|key| lineage.has_key(key))) else {
+        return Ok(None);
+    };
+    let mut prover = Prover::begin(store.clone(), SHARD).await?;
+    let TreeHead { size, root } = checkpoint.head;
+    let has_it = size <= prover.head().size && prover.root(size).await? == root;
+    Ok((!has_it).then_some(lost))
 }

@@ -163,8 +163,12 @@ impl Log {
         }
         let source = self.kept.source(&self.named.settings()).await?;
         let code = match self.command {
-            Commands::Verify { hashes, resume, kept } => {
-                let kept = kept.read()?;
+            Commands::Verify {
+                hashes,
+                resume,
+                kept: notes,
+            } => {
+                let kept = notes.read()?;
                 let is_clean = if hashes {
                     verify_hashes(&source, resume.as_deref(), &kept).await?
                 } else {
@@ -172,6 +176,9 @@ impl Log {
                     writeln!(stdout(), "{report}")?;
                     report.is_clean()
                 };
+                for lost in notes.declared_lost(&source.store).await? {
+                    writeln!(stdout(), "LOST: {lost}")?;
+                }
                 say_first(&source, &kept, is_clean).await?
             }
             Commands::Tail {

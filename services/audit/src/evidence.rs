@@ -208,15 +208,20 @@ async fn entry(store: &Store, index: &Index, cited: &Cited) -> Result<(LeafIndex
     Ok(excerpts.swap_remove(0))
 }
 
-/// Returns an error if a kept checkpoint covers batches that were declared lost: no evidence continues it.
+/// Returns an error if the archive differs from a kept checkpoint in batches that were declared lost: no evidence
+/// continues it.
 async fn refuse_lost(store: &Store, kept: &[SignedNote]) -> Result<(), EvidenceError> {
     if kept.is_empty() {
         return Ok(());
     }
     let records = key_records(store, SHARD).await?.into_iter();
     let lineage = Lineage::verify(&records.map(|(_, record)| record).collect::<Vec<_>>())?;
+    let mut prover = Prover::begin(store.clone(), SHARD).await?;
     for note in kept {
-        if let Some(lost) = lineage.declared_lost(&note.text().parse()?) {
+        let checkpoint: Checkpoint = note.text().parse()?;
+        let TreeHead { size, root } = checkpoint.head;
+        let has_it = size <= prover.head().size && prover.root(size).await? == root;
+        if let Some(lost) = lineage.declared_lost(&checkpoint).filter(|_| !has_it) {
             return Err(Wrong::from(lost).into());
         }
     }

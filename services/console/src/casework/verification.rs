@@ -91,10 +91,13 @@ impl Verification {
             None => None,
             Some(Err(error)) => Some(Kept::Unbelieved(Chain(&error).to_string())),
             Some(Ok(note)) => Some(match lineage.trust_of(&note).check(&note) {
-                Ok(trusted) if let Some(lost) = lineage.declared_lost(&trusted.checkpoint) => {
-                    Kept::Lost(lost.to_string())
+                Ok(trusted) => {
+                    let lost = lineage.declared_lost(&trusted.checkpoint);
+                    match (continued((&mut prover, verified), trusted, &note).await, lost) {
+                        (Err(NoAnswer::Wrong(_)), Some(lost)) => Kept::Lost(lost.to_string()),
+                        (checked, _) => Kept::Continued(checked?),
+                    }
                 }
-                Ok(trusted) => Kept::Continued(continued((&mut prover, verified), trusted, &note).await?),
                 Err(error) => Kept::Unbelieved(Chain(&error).to_string()),
             }),
         };

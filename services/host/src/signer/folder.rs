@@ -10,15 +10,25 @@
 //! | `lock` | locked by the process that signs | |
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Write},
     os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
-use annals_proof::{KeyKind, KeyName, SignedNote, SignerKey, is_unseen, key::KeyError, note::NoteError, succession};
+use annals_ids::WallTime;
+use annals_proof::{
+    KeyKind, KeyName, SignedNote, SignerKey,
+    key::KeyError,
+    log_end::{TEXT_BYTES, is_text},
+    note::NoteError,
+    succession,
+};
 use succession::{KeyRecord, RecordError};
 use thiserror::Error;
+
+use crate::clock;
 
 /// The folder in a data directory.
 pub const FOLDER: &str = "signer";
@@ -39,9 +49,6 @@ const PUBLIC: u32 = 0o644;
 /// Permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
-/// Maximum bytes of an operator's name, and of a reason.
-const TEXT_BYTES: usize = 1_000;
-
 /// Maximum bytes of a file that is read: more than a note may have.
 const FILE_BYTES: u64 = 1 << 20;
 
@@ -61,6 +68,8 @@ pub struct NextLog {
     pub operator: String,
     /// The operator's reason.
     pub reason: String,
+    /// When it was decided.
+    pub at: WallTime,
 }
 
 /// Why a signer's files cannot be used.
@@ -201,18 +210,21 @@ impl Folder {
         let Some(text) = read_secret(&path)? else {
             return Ok(None);
         };
-        let mut lines = text.lines();
-        let (Some(key), Some(operator), Some(reason), None) = (lines.next(), lines.next(), lines.next(), lines.next())
-        else {
+        let lines: Vec<&str> = text.lines().collect();
+        let parsed = match lines[..] {
+            [key, operator, reason, at] if is_text(operator) && is_text(reason) => {
+                at.parse().ok().map(|at| (key, operator, reason, WallTime(at)))
+            }
+            _ => None,
+        };
+        let Some((key, operator, reason, at)) = parsed else {
             return Err(FolderError::NextLog { path });
         };
-        if !is_text(operator) || !is_text(reason) {
-            return Err(FolderError::NextLog { path });
-        }
         Ok(Some(NextLog {
             key: parse_key(&path, key, KeyKind::Note)?,
             operator: operator.to_owned(),
             reason: reason.to_owned(),
+            at,
         }))
     }
 
@@ -275,17 +287,16 @@ impl Folder {
             found.push((from, record));
         }
         found.sort_by_key(|(from, _): &(u64, KeyRecord)| *from);
-        let mut ended = Vec::new();
+        let mut ended = BTreeSet::new();
         let mut records = Vec::new();
         for (from, record) in found {
-            let log_end = record.log_end().map_err(|source| FolderError::Record {
+            let with_lost = record.with_lost().map_err(|source| FolderError::Record {
                 path: folder.join(from.to_string()),
                 source: RecordError::LogEnd(source),
             })?;
-            if let Some(end) = log_end {
-                ended.extend(end.lost_keys.iter().map(|lost| lost.key.name().clone()));
-                ended.push(end.ended);
-            }
+            // Reading has parsed all of them.
+            let ends = with_lost.iter().filter_map(|record| record.log_end().ok().flatten());
+            ended.extend(ends.map(|end| end.ended));
             if !ended.contains(record.key.name()) {
                 records.push((from, record));
             }
@@ -338,11 +349,6 @@ pub fn make_next_key(data: &Path, name: KeyName) -> Result<SignerKey, FolderErro
     make_key_file(&data.join(FOLDER).join(NEXT_KEY), name, KeyKind::Note)
 }
 
-/// Whether a text can be recorded in a signed note.
-fn is_text(text: &str) -> bool {
-    (1..=TEXT_BYTES).contains(&text.len()) && !text.trim().is_empty() && !text.chars().any(is_unseen)
-}
-
 /// Decides that the log of a data directory's signer ends if the archive no longer continues it, and creates the first
 /// key of the next one.
 ///
@@ -357,7 +363,8 @@ pub fn make_next_log(data: &Path, name: KeyName, operator: &str, reason: &str) -
         return Err(FolderError::Exists { path });
     }
     let key = SignerKey::from_seed(name, KeyKind::Note, &crate::process::random());
-    let text = format!("{}\n{operator}\n{reason}\n", key.to_secret_text());
+    let (secret, at) = (key.to_secret_text(), clock::wall().0);
+    let text = format!("{secret}\n{operator}\n{reason}\n{at}\n");
     write(&path, text.as_bytes(), PRIVATE)?;
     Ok(key)
 }

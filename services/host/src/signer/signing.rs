@@ -6,8 +6,8 @@ mod stored_heads;
 use annals_db::{ProveError, Prover};
 use annals_ids::{Hash, Shard};
 use annals_proof::{
-    Checkpoint, SignedNote, SignerKey, TreeHead, Trust, checkpoint::Untrusted, succession, verify::Unproven,
-    verify_consistency,
+    Checkpoint, SignedNote, SignerKey, TreeHead, Trust, VerifierKey, checkpoint::Untrusted, succession,
+    verify::Unproven, verify_consistency,
 };
 use annals_store::{Order, Store, StoreError, Transaction, layout::checkpoints};
 use succession::KeyRecord;
@@ -18,6 +18,9 @@ use super::{
     stored::{KEPT, key_records},
 };
 use stored_heads::StoredHeads;
+
+/// Why a decision to end a log is dropped.
+const CONTINUES: &str = "the archive continues what this log has signed";
 
 /// Signs the checkpoints of a shard's tree.
 pub struct Signer {
@@ -129,6 +132,12 @@ pub enum SignError {
         /// How the archive differs.
         source: Refusal,
     },
+    /// The statement that the log has ended cannot be stored.
+    #[error(
+        "the statement that the log has ended would be too long to be stored: remove the file next-log, and repeat \
+         annals checkpoint new-log with a shorter reason"
+    )]
+    LongStatement,
     /// The next log has the name of this one, or of one that has ended.
     #[error(
         "the next log is named {next}, which is the name of this log or of one that has ended: remove the file \
@@ -196,9 +205,11 @@ impl Signer {
     /// The keys trusted for its own log: the current one, and those before.
     fn trust(&self) -> Trust {
         let former = self.records.iter().map(|(_, record)| record.key.clone());
+        let own = self.key.verifier();
+        let is_own = |key: &VerifierKey| key.name() == self.key.verifier().name();
         Trust {
             origin: self.origin(),
-            keys: former.chain([self.key.verifier()]).collect(),
+            keys: former.chain([own]).filter(is_own).collect(),
             witnesses: Vec::new(),
             quorum: 0,
         }
@@ -217,13 +228,14 @@ impl Signer {
         let head = prover.head();
         // A key is changed with the next batch: the checkpoint of this tree may have been cosigned.
         if head.size == 0 && self.last.is_none() || self.last == Some(head) {
+            self.drop_decision(CONTINUES)?;
             return Ok(None);
         }
         if let Err(error) = self.check(&mut prover, head).await {
             self.end_log(&mut prover, error).await?;
             return Ok(None);
         }
-        self.drop_needless_end()?;
+        self.drop_decision(CONTINUES)?;
         // The first batch of a log is signed by the key that began it.
         let next = next.filter(|_| self.records.iter().all(|(from, _)| *from != head.size));
         let checkpoint = Checkpoint {
@@ -352,11 +364,11 @@ impl Signer {
     }
 
     /// Checks that the folder has all keys that the store has on record. Otherwise a key that was replaced long ago
-    /// could sign, or another log would be started in place of this one. Keys that sign from `end` batches on are not
+    /// could sign, or another log would be started in place of this one. Keys that sign from `before_size` batches on are not
     /// compared.
-    async fn compare_keys(&self, end: u64) -> Result<(), SignError> {
+    async fn compare_keys(&self, before_size: u64) -> Result<(), SignError> {
         let stored = key_records(&self.store, self.shard).await?;
-        for (from, stored) in stored.into_iter().filter(|(from, _)| *from < end) {
+        for (from, stored) in stored.into_iter().filter(|(from, _)| *from < before_size) {
             let own = self.records.iter().find(|(own, _)| *own == from);
             let own = match own {
                 Some((_, record)) => Some(record.key.clone()),

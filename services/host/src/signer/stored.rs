@@ -128,7 +128,7 @@ pub async fn key_records(store: &Store, shard: Shard) -> Result<Vec<(u64, KeyRec
 }
 
 /// Maximum keys of a log that are read: one a month for eight decades.
-const RECORDS_READ: usize = 1_000;
+pub(super) const RECORDS_READ: usize = 1_000;
 
 /// Maximum checkpoints that are searched for a cosigned one: all that are kept anyway, and as many besides.
 pub(super) const LOOKED_AT: usize = 2 * KEPT;

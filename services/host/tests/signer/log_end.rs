@@ -10,15 +10,15 @@ use std::{
     },
 };
 
-use annals_host::signer::{
-    FolderError, Refusal, SignError, current_key, default_name, key_records, make_next_key, make_next_log,
-};
-use annals_proof::{KeyName, LogEnd, SignedNote, TreeHead, Trust, VerifierKey, succession::KeyRecord};
+use annals_evidence::Lineage;
+use annals_host::signer::{FolderError, Refusal, SignError, default_name, key_records, make_next_key, make_next_log};
+use annals_ids::WallTime;
+use annals_proof::{Checkpoint, KeyName, LogEnd, SignedNote, TreeHead, Trust, VerifierKey, succession::KeyRecord};
 use annals_store::{
     MemoryStore, Order, Store, StoreError, Transaction,
     faults::{Call, Fault, FaultyStore},
     immediate,
-    layout::{adoptions, checkpoints},
+    layout::{adoptions, archive::leaf_key, checkpoints, chunks},
 };
 use tempfile::TempDir;
 
@@ -29,6 +29,9 @@ use crate::realm::{
 
 const SECOND: &str = "localhost/sunken-log2";
 const THIRD: &str = "localhost/sunken-log3";
+
+/// When adoptions were made: long ago.
+const ADOPTED: u64 = 1_700_000_000_000;
 
 /// A realm whose store was restored to `backup` batches, after the signer had signed `signed`, and that has adopted its
 /// log.
@@ -47,7 +50,12 @@ fn name(text: &str) -> KeyName {
 
 /// Writes an adoption to a store whose archive had `leaves` batches.
 fn adopt(store: &Store, number: u32, leaves: u64) {
-    let numbers = [1_790_000_000_000, leaves, 3, 30, 0];
+    adopt_at(store, (number, ADOPTED), leaves);
+}
+
+/// The same, at this time.
+fn adopt_at(store: &Store, (number, at): (u32, u64), leaves: u64) {
+    let numbers = [at, leaves, 3, 30, 0];
     let mut value: Vec<u8> = numbers.iter().flat_map(|number: &u64| number.to_be_bytes()).collect();
     value.push(2);
     for text in ["ada", "the cluster was restored"] {
@@ -152,7 +160,10 @@ fn a_new_log_continues_what_an_adopted_archive_still_has() {
     assert_eq!(record.follows(&realm.old, ORIGIN), Ok(201));
     let end = end_in(record);
     assert_eq!((end.signed, end.continued), (realm.lost, realm.backup));
-    assert_eq!((end.ended.as_str(), &end.next, end.adoption), (ORIGIN, &new, 0));
+    assert_eq!(
+        (end.ended.as_str(), &end.next, end.adoption),
+        (ORIGIN, &new, (0, WallTime(ADOPTED)))
+    );
     assert_eq!(
         (&end.operator[..], &end.reason[..]),
         ("ada", "the cluster was restored to a backup")
@@ -195,9 +206,13 @@ fn a_log_ends_only_after_an_adoption_that_can_be_the_reason() {
     assert!(!data.path().join("signer/next-log").exists());
     let old = verifier(data.path());
     decide(data.path(), SECOND);
+    assert_eq!(turn(&mut signer).expect("nothing fails"), None, "nothing new");
+    assert!(!data.path().join("signer/next-log").exists(), "nothing is lost");
     archive(&store, &batches(90, 90));
     let refuses = |signer: &mut _, why: &str| {
+        decide(data.path(), SECOND);
         let refused = turn(signer);
+        assert!(!data.path().join("signer/next-log").exists(), "{why}");
         assert!(matches!(refused, Err(SignError::Refused(_))), "{why}: {refused:?}");
         assert_eq!(verifier(data.path()), old);
         assert_eq!(records(&store).len(), 1);
@@ -207,10 +222,25 @@ fn a_log_ends_only_after_an_adoption_that_can_be_the_reason() {
     refuses(&mut signer, "the archive had all that was signed");
     adopt(&store, 1, 80);
     archive(&store, &batches(90, 85));
+    // A decision from before the adoption.
+    decide(data.path(), SECOND);
+    let file = data.path().join("signer/next-log");
+    let text = fs::read_to_string(&file).expect("a decision");
+    let (rest, _) = text.trim_end().rsplit_once('\n').expect("a time");
+    fs::write(&file, format!("{rest}\n{}\n", ADOPTED - 1)).expect("written");
+    let refused = turn(&mut signer);
+    assert!(
+        matches!(refused, Err(SignError::Adopted { adoption: 1, .. })),
+        "{refused:?}"
+    );
+    assert!(!file.exists(), "it is dropped");
+    // Nor is a later adoption in the way, when all of that was already lost.
+    adopt(&store, 2, 200);
+    decide(data.path(), SECOND);
     assert_eq!(turn(&mut signer).expect("the log ends"), None);
     let end = end_in(&records(&store)[1].1);
     assert_eq!(
-        (end.adoption, end.continued.size),
+        (end.adoption.0, end.continued.size),
         (1, 0),
         "no smaller checkpoint was signed"
     );
@@ -219,26 +249,26 @@ fn a_log_ends_only_after_an_adoption_that_can_be_the_reason() {
 }
 
 #[test]
-fn a_damaged_tree_ends_no_log() {
+fn a_damaged_archive_ends_no_log() {
     let realm = restored(20, &[60]);
-    decide(realm.data.path(), SECOND);
-    let mut honest = batches(61, 61);
-    archive(&realm.store, &honest);
-    honest[5].1[0] ^= 1;
-    let head = head_of(&honest).0;
-    let put = |transaction: Transaction| {
-        let tree = annals_store::layout::archive::Tree {
-            size: head.size,
-            peaks: vec![annals_ids::Hash([9; 32]); head.size.count_ones() as usize],
-        };
-        async move { transaction.set(&annals_store::layout::archive::tree_key(SHARD), &tree.encode()) }
+    let mut damaged = batches(61, 61);
+    archive(&realm.store, &damaged);
+    damaged[5] = batches(61, 0).swap_remove(5);
+    let (leaf, bytes) = (annals_ids::LeafIndex(5), &damaged[5].1);
+    let put = |transaction: Transaction| async move {
+        for (key, chunk) in chunks(&leaf_key(SHARD, leaf), bytes) {
+            transaction.set(&key, chunk)?;
+        }
+        Ok::<_, StoreError>(())
     };
     immediate(realm.store.run_repeatable(put)).expect("the store answers");
+    decide(realm.data.path(), SECOND);
     let refused = turn(&mut begin(&realm.store, realm.data.path()).expect("it begins"));
     assert!(
         matches!(refused, Err(SignError::Refused(Refusal::Contradictory { .. }))),
         "{refused:?}"
     );
+    assert_eq!(verifier(realm.data.path()), realm.old);
 }
 
 #[test]
@@ -414,12 +444,22 @@ fn a_log_that_continues_another_can_end_too() {
         let kept = archive(&older, &batches(length, changed));
         let rows = restore_checkpoints(&realm, &older, backup);
         assert_eq!(rows > 0, backup > 200);
-        adopt(&older, 1, backup);
+        // A store from before the first adoption assigns its number again.
+        let adoption = if backup > 200 {
+            (1, ADOPTED + 1)
+        } else {
+            (0, ADOPTED + 1)
+        };
+        if backup > 200 {
+            adopt(&older, 0, 200);
+        }
+        adopt_at(&older, adoption, backup);
         decide(data, SECOND);
         let mut signer = begin(&older, data).expect("it begins");
         let refused = turn(&mut signer);
         assert!(matches!(refused, Err(SignError::UsedName { .. })), "{refused:?}");
         fs::remove_file(data.join("signer/next-log")).expect("a decision");
+        let copied = copies(data);
         let third = decide(data, THIRD);
         assert_eq!(turn(&mut signer).expect("the log ends"), None);
         let all = records(&older);
@@ -427,7 +467,7 @@ fn a_log_that_continues_another_can_end_too() {
         let expected = if backup < 200 { 0 } else { expected };
         assert_eq!(
             (end.continued.size, end.ended.as_str(), end.adoption),
-            (expected, SECOND, 1)
+            (expected, SECOND, (adoption.0, WallTime(adoption.1)))
         );
         let note = sign(&mut signer);
         assert_eq!(head_of_log(&note, THIRD, &third), kept);
@@ -439,21 +479,110 @@ fn a_log_that_continues_another_can_end_too() {
         assert_eq!(last, third);
         let is_lost = end.lost_keys.iter().any(|lost| lost.key == second);
         assert_eq!(is_lost, backup < 200);
-        // A copy of the folder of the ended log signs nothing, and changes nothing.
+        // A copy of the folder from before that signs nothing, and changes nothing.
         let known = (records(&older), sizes(&older));
         drop(signer);
-        let after = copies(data);
-        let stale: Vec<_> = after
-            .iter()
-            .filter(|(path, _)| !path.ends_with(format!("keys/{}", end.first_size())))
-            .cloned()
-            .collect();
-        restore(data, &stale);
+        restore(data, &copied);
         archive(&older, &batches(length + 1, changed));
-        let refused = turn(&mut begin_stale(&older, data));
-        assert!(refused.is_err(), "{refused:?}");
+        let refused = turn(&mut begin(&older, data).expect("it begins"));
+        assert!(matches!(refused, Err(SignError::OtherKey { .. })), "{refused:?}");
         assert_eq!((records(&older), sizes(&older)), known);
+        assert_lost(&known.0, realm.lost, expected);
     }
+}
+
+/// Checks that a verifier knows what each of three logs has lost, of which the third continues so many batches.
+fn assert_lost(records: &[(u64, KeyRecord)], lost: TreeHead, continued: u64) {
+    let records: Vec<KeyRecord> = records.iter().map(|(_, record)| record.clone()).collect();
+    let lineage = Lineage::verify(&records).expect("one follows from the other");
+    for (origin, size, is_lost) in [
+        (ORIGIN, 300, true),
+        (SECOND, 280, true),
+        (ORIGIN, continued.min(200), false),
+        (THIRD, 999, false),
+    ] {
+        let checkpoint = Checkpoint {
+            origin: origin.to_owned(),
+            head: TreeHead { size, ..lost },
+            extensions: vec![],
+        };
+        let found = lineage.declared_lost(&checkpoint);
+        assert_eq!(found.is_some(), is_lost, "{origin} {size}: {found:?}");
+    }
+}
+
+#[test]
+fn two_logs_can_end_at_the_same_size() {
+    let (store, data) = realm();
+    let old = verifier(data.path());
+    archive(&store, &batches(200, 200));
+    sign(&mut begin(&store, data.path()).expect("it begins"));
+    // A key that has signed only what is lost, on record behind the place at which the next logs begin.
+    let later = MemoryStore::new().store();
+    archive(&later, &batches(250, 250));
+    make_next_key(data.path(), default_name("sunken").expect("a name")).expect("a key");
+    sign(&mut begin(&later, data.path()).expect("it begins"));
+    let backup = MemoryStore::new().store();
+    for (store, changed, adopted, next) in [(&store, 200, 1, SECOND), (&backup, 201, 2, THIRD)] {
+        archive(store, &batches(240, changed));
+        adopt_at(store, (0, ADOPTED + adopted), 200);
+        if next == THIRD {
+            let first = [(0, records(&later)[0].1.clone())];
+            put_records(store, &first);
+        }
+        decide(data.path(), next);
+        let mut signer = begin(store, data.path()).expect("it begins");
+        assert_eq!(turn(&mut signer).expect("the log ends"), None);
+        sign(&mut signer);
+        drop(signer);
+        archive(store, &batches(241, changed));
+        sign(&mut begin(store, data.path()).expect("it continues"));
+        let all: Vec<KeyRecord> = records(store).into_iter().map(|(_, record)| record).collect();
+        assert_eq!(all.len(), 2, "{all:?}");
+        let lineage = Lineage::verify(&all).expect("one follows from the other");
+        assert!(lineage.has_key(&old));
+        assert_eq!(lineage.origin(), next);
+    }
+}
+
+fn put_records(store: &Store, records: &[(u64, KeyRecord)]) {
+    let put = |transaction: Transaction| async move {
+        records.iter().try_for_each(|(from, record)| {
+            transaction.set(&checkpoints::signer_key(SHARD, *from), record.to_string().as_bytes())
+        })
+    };
+    immediate(store.run_repeatable(put)).expect("the store answers");
+}
+
+#[test]
+fn a_store_that_has_what_was_declared_lost_keeps_it() {
+    let (store, data) = realm();
+    archive(&store, &batches(200, 200));
+    sign(&mut begin(&store, data.path()).expect("it begins"));
+    let original = MemoryStore::new().store();
+    archive(&original, &batches(300, 300));
+    sign(&mut begin(&original, data.path()).expect("it begins"));
+    let before = (records(&original), sizes(&original));
+    archive(&store, &batches(230, 200));
+    adopt(&store, 0, 200);
+    decide(data.path(), SECOND);
+    assert_eq!(
+        turn(&mut begin(&store, data.path()).expect("it begins")).expect("the log ends"),
+        None
+    );
+    // The store that was lost is found: it has no adoption. Its checkpoints stay.
+    archive(&original, &batches(301, 301));
+    sign(&mut begin(&original, data.path()).expect("it continues what was promised"));
+    assert!(before.1.iter().all(|size| sizes(&original).contains(size)));
+    // A key that the folder has never known.
+    let (_, unknown) = crate::realm::realm();
+    let (from, key) = (250, verifier(unknown.path()));
+    put_records(&store, &[(from, KeyRecord { key, change: None })]);
+    let known = (records(&store), sizes(&store));
+    archive(&store, &batches(231, 200));
+    let refused = turn(&mut begin(&store, data.path()).expect("it begins"));
+    assert!(refused.is_err(), "{refused:?}");
+    assert_eq!((records(&store), sizes(&store)), known);
 }
 
 /// Copies a realm's checkpoints of at most `upto` batches, and their keys, to another store; returns how many keys have
@@ -476,15 +605,6 @@ fn restore_checkpoints(realm: &Restored, other: &Store, upto: u64) -> usize {
         |transaction: Transaction| async move { rows.iter().try_for_each(|(key, value)| transaction.set(key, value)) };
     immediate(other.run_repeatable(put)).expect("the store answers");
     records(other).len() - 1
-}
-
-/// A signer that has only the keys of an older copy.
-fn begin_stale(store: &Store, data: &Path) -> annals_host::signer::Signer {
-    let key = current_key(data).expect("readable").expect("there is one");
-    let folder = annals_host::signer::Folder::take(data).expect("its own");
-    // The checkpoint of a newer log is not of that copy.
-    let _ = fs::remove_file(data.join("signer/checkpoint"));
-    annals_host::signer::Signer::begin(store.clone(), SHARD, folder, key).expect("it begins")
 }
 
 #[test]
