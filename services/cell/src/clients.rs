@@ -75,7 +75,7 @@ impl Clients {
     }
 
     /// Creates, replaces or removes the witness of an entity, so that it matches the entity's client.
-    pub(crate) fn settle(&mut self, cx: &OwnerContext, entity: EntityId) {
+    pub(crate) fn sync_witness(&mut self, cx: &OwnerContext, entity: EntityId) {
         let client = cx.image(entity).and_then(|image| image.client);
         let known = self.witnesses.get(&entity).map(Witness::client);
         match client {
@@ -92,8 +92,11 @@ impl Clients {
     }
 
     /// Records that an entity came from another space.
-    pub(crate) fn put_here(&mut self, entity: EntityId) {
-        self.witnesses.get_mut(&entity).into_iter().for_each(Witness::put_here);
+    pub(crate) fn mark_teleported_in(&mut self, entity: EntityId) {
+        self.witnesses
+            .get_mut(&entity)
+            .into_iter()
+            .for_each(Witness::mark_teleported_in);
     }
 
     /// Takes a client's report of what it has; the next tick begins a view with it.
@@ -110,7 +113,7 @@ impl Clients {
     }
 
     /// Takes a client's acknowledgement of movement datagrams of a view.
-    pub(crate) fn heard(&mut self, client: ClientLink, entity: EntityId, view: u64, heard: Heard) {
+    pub(crate) fn acknowledged(&mut self, client: ClientLink, entity: EntityId, view: u64, heard: Heard) {
         if let Some(witness) = self.witness(entity, client) {
             witness.heard(view, heard);
         }
@@ -170,8 +173,8 @@ impl Clients {
         outgoing.into_iter().for_each(|outgoing| send(cx, outgoing));
     }
 
-    /// Once a second, if an entity is missed: asks all owners with an area in a space of this owner. They answer with
-    /// the list of their ghosts here.
+    /// Once a second, if a client has an entity that is unknown here: asks all owners with an area in a space of this
+    /// owner. They answer with the list of their ghosts here.
     ///
     /// A cell receives ghosts of what is near from its neighbours. But an entity that is being handed over is for a
     /// moment held by an owner that, by the newest map, need not be near any more; and that owner may be taken over
@@ -180,8 +183,8 @@ impl Clients {
         if known.sampling.beat() % SECOND != SEARCHING {
             return;
         }
-        let missed: Option<EntityId> = self.witnesses.values().find_map(Witness::missed);
-        let Some(entity) = missed else { return };
+        let unknown_here: Option<EntityId> = self.witnesses.values().find_map(Witness::unknown_here);
+        let Some(entity) = unknown_here else { return };
         for owner in known.territory.space_peers() {
             let have = None;
             cx.tell(*owner, Message::Ghost(GhostMessage::Ask { entity, have }));

@@ -31,7 +31,7 @@ const AFTER_TAKE_OVER: Duration = Duration::from_secs(30);
 const AFTER_ARRIVAL: Duration = Duration::from_secs(5);
 
 /// Number of notifications in one tick above which traps are not examined; the rest follows at the next tick.
-const TOLD_AT_ONCE: usize = 10_000;
+const NOTIFICATION_LIMIT: usize = 10_000;
 
 type Key = (EntityId, ControllerId);
 
@@ -47,7 +47,7 @@ pub(crate) struct Controllers {
     /// Notifications of behaviour due in this tick.
     due: VecDeque<(Key, ControllerNews)>,
     /// When the current tick began, while it has notifications to send.
-    underway: Option<Mono>,
+    tick_in_progress: Option<Mono>,
     census: Census,
     found: Vec<EntityId>,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Controllers {
 struct Runner {
     course: Course,
     /// Until then, an unknown entity does not count as gone.
-    patient: Mono,
+    grace_until: Mono,
 }
 
 /// Another entity, as a controller finds it.
@@ -78,8 +78,8 @@ impl Controllers {
     }
 
     /// When the current tick began, while it has notifications to send.
-    pub(crate) fn underway(&self) -> Option<Mono> {
-        self.underway
+    pub(crate) fn tick_in_progress(&self) -> Option<Mono> {
+        self.tick_in_progress
     }
 
     /// Applies what was recorded of an entity.
@@ -112,18 +112,18 @@ impl Controllers {
         }
     }
 
-    fn adopt(&mut self, entity: EntityId, image: &Image, patient: Mono) {
+    fn adopt(&mut self, entity: EntityId, image: &Image, grace_until: Mono) {
         self.forget(entity);
         let Some(cell) = image.cell() else { return };
         for (controller, set) in cell.controllers.iter() {
-            self.begin((entity, controller), set, patient);
+            self.begin((entity, controller), set, grace_until);
         }
     }
 
-    fn begin(&mut self, key: Key, set: &Controller, patient: Mono) {
+    fn begin(&mut self, key: Key, set: &Controller, grace_until: Mono) {
         let runner = Runner {
             course: course_of(set),
-            patient,
+            grace_until,
         };
         let runners = match set.task {
             Task::Follow { .. } | Task::Chase { .. } | Task::Turn { .. } => &mut self.movers,
@@ -163,18 +163,18 @@ impl Controllers {
         }
         self.census.take(known.all_entities(cx));
         for (key, runner) in &self.traps {
-            let Some((centre, Task::Watch { range, inside })) = at_work(cx, *key) else {
+            let Some((centre, Task::Watch { range, inside })) = place_and_task(cx, *key) else {
                 continue;
             };
             self.found.clear();
             self.census.square(spot(&centre), *range, &mut self.found);
             self.found.retain(|found| *found != key.0);
-            if self.due.len() > TOLD_AT_ONCE || inside.iter().eq(&self.found) {
+            if self.due.len() > NOTIFICATION_LIMIT || inside.iter().eq(&self.found) {
                 continue;
             }
-            let is_patient = now < runner.patient;
+            let is_in_grace = now < runner.grace_until;
             let is_left = |who: &&EntityId| {
-                let is_known = !is_patient || known.place(cx, **who).is_some();
+                let is_known = !is_in_grace || known.place(cx, **who).is_some();
                 is_known && self.found.binary_search(who).is_err()
             };
             let left = inside.iter().filter(is_left);
@@ -194,14 +194,14 @@ impl Controllers {
             self.run(cx, known);
         }
         let waits = !self.due.is_empty();
-        self.underway = waits.then_some(cx.now().mono);
+        self.tick_in_progress = waits.then_some(cx.now().mono);
         waits
     }
 
     /// Sends the next notification of this tick, as a separate input. Returns whether there was one.
     pub(crate) fn notify_next(&mut self, cx: &mut OwnerContext, known: &Knowledge) -> bool {
         let Some((key, news)) = self.due.pop_front() else {
-            self.underway = None;
+            self.tick_in_progress = None;
             return false;
         };
         let (entity, controller) = key;
@@ -233,12 +233,12 @@ fn advance(
     (key, runner): (Key, &mut Runner),
     passed: impl FnMut(u32),
 ) -> Option<ControllerNews> {
-    let (from, task) = at_work(cx, key)?;
+    let (from, task) = place_and_task(cx, key)?;
     let (mut to, before, course) = (from, runner.course, &mut runner.course);
-    let is_patient = cx.now().mono < runner.patient;
+    let is_in_grace = cx.now().mono < runner.grace_until;
     let find = |entity| match known.place(cx, entity) {
         Some(other) if other.space == from.space => Other::At(other),
-        None if is_patient => Other::Unheard,
+        None if is_in_grace => Other::Unheard,
         _ => Other::Gone,
     };
     let news = match task {
@@ -312,7 +312,7 @@ fn event_of(task: &Task, news: ControllerNews, pace: f32) -> Option<ControllerEv
 }
 
 /// The place of a controller's entity, and the controller's task.
-fn at_work(cx: &OwnerContext, key: Key) -> Option<(Place, &Task)> {
+fn place_and_task(cx: &OwnerContext, key: Key) -> Option<(Place, &Task)> {
     Some((cx.place(key.0)?, &running(cx, key)?.task))
 }
 

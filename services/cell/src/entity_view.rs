@@ -25,12 +25,12 @@ pub(crate) struct EntityView {
     /// Determines when its turn comes.
     pub(crate) priority: Priority,
     /// `None` until its first turn.
-    pub(crate) had: Option<Had>,
+    pub(crate) client_state: Option<ClientState>,
 }
 
 /// What a client has of an entity.
 #[derive(Clone, Debug)]
-pub(crate) struct Had {
+pub(crate) struct ClientState {
     /// The history number up to which the client has it.
     pub(crate) upto: HistoryNumber,
     /// The beat at which its place was last sent; `None` if it was not sent in this view.
@@ -40,9 +40,9 @@ pub(crate) struct Had {
     pub(crate) finer: Vec<HistoryNumber>,
 }
 
-impl Had {
+impl ClientState {
     /// What a client reports that it has, before anything was sent in this view.
-    pub(crate) fn said(upto: HistoryNumber, finer: Vec<HistoryNumber>) -> Self {
+    pub(crate) fn from_report(upto: HistoryNumber, finer: Vec<HistoryNumber>) -> Self {
         Self {
             upto,
             told: None,
@@ -85,7 +85,7 @@ impl Updates {
 
 /// Adds what is new of an entity to a client.
 pub(crate) fn show(
-    had: &mut Option<Had>,
+    client_state: &mut Option<ClientState>,
     knowledge: &KnowledgeView<'_>,
     own: Own,
     (entity, state): (EntityId, &KnownEntity<'_>),
@@ -106,25 +106,27 @@ pub(crate) fn show(
         Viewer::Own => &[][..],
         Viewer::Others => &state.entity_type.lod_levels,
     };
-    let Some(had) = had else {
+    let Some(client_state) = client_state else {
         let level = level(levels, levels.len(), away);
         let finer = vec![HistoryNumber(0); level];
         let (upto, told) = (state.history, Some(beat));
-        let entered = had.insert(Had { upto, told, finer });
+        let entered = client_state.insert(ClientState { upto, told, finer });
         enter(&showing.on_level(entered.level()), state, &mut updates.items);
         return;
     };
-    let jumped = catch_up(&showing, state, had, &mut updates.items);
-    let level = level(levels, had.finer.len(), away);
-    change_level(&showing, knowledge, state, (had, level), &mut updates.items);
-    let news = had.told.is_none_or(|told| told < state.whereabouts.news(beat));
+    let jumped = catch_up(&showing, state, client_state, &mut updates.items);
+    let level = level(levels, client_state.finer.len(), away);
+    change_level(&showing, knowledge, state, (client_state, level), &mut updates.items);
+    let news = client_state
+        .told
+        .is_none_or(|told| told < state.whereabouts.last_due_beat(beat));
     let moved = match viewer {
         Viewer::Own => jumped || own.displaced,
         Viewer::Others => {
             let since = state.whereabouts.since;
-            let untold = had.told.is_none_or(|told| told < since);
+            let untold = client_state.told.is_none_or(|told| told < since);
             // Volatile movements are sent as datagrams below; those of other types as items, reliably.
-            jumped || had.told.is_none() || (untold && !state.entity_type.volatile.is_any())
+            jumped || client_state.told.is_none() || (untold && !state.entity_type.volatile.is_any())
         }
     };
     if moved {
@@ -134,8 +136,8 @@ pub(crate) fn show(
             direction: place.direction,
         });
     }
-    if moved || had.told.is_none() {
-        had.told = Some(beat);
+    if moved || client_state.told.is_none() {
+        client_state.told = Some(beat);
     } else if viewer == Viewer::Others
         && news
         && state.is_acknowledged
@@ -143,7 +145,7 @@ pub(crate) fn show(
         && place.position.is_finite()
         && place.direction.is_finite()
     {
-        had.told = Some(beat);
+        client_state.told = Some(beat);
         let movement = Move {
             entity,
             position: place.position,
@@ -194,21 +196,21 @@ fn change_level(
     showing: &Showing<'_>,
     knowledge: &KnowledgeView<'_>,
     state: &KnownEntity<'_>,
-    (had, wanted): (&mut Had, usize),
+    (client_state, wanted): (&mut ClientState, usize),
     items: &mut Vec<ViewItem>,
 ) {
-    let (entity, before) = (showing.entity(), had.level());
-    let properties = match wanted.cmp(&had.finer.len()) {
+    let (entity, before) = (showing.entity(), client_state.level());
+    let properties = match wanted.cmp(&client_state.finer.len()) {
         Ordering::Equal => return,
         Ordering::Greater => {
-            had.finer.resize(wanted, had.upto);
+            client_state.finer.resize(wanted, client_state.upto);
             Vec::new()
         }
         Ordering::Less => {
             // Earlier changes of these properties are not sent after the new values.
-            items.extend(pass_over(showing, state, had));
-            let finer = had.finer.clone();
-            had.finer.truncate(wanted);
+            items.extend(pass_over(showing, state, client_state));
+            let finer = client_state.finer.clone();
+            client_state.finer.truncate(wanted);
             let is_news = |member, level: u8| {
                 knowledge
                     .known
@@ -216,11 +218,11 @@ fn change_level(
                     .has_changed(entity, member, finer[usize::from(level)])
             };
             showing
-                .on_level(had.level())
+                .on_level(client_state.level())
                 .details(state.source.properties(), before, is_news)
         }
     };
-    let level = had.level();
+    let level = client_state.level();
     items.push(ViewItem::Level {
         entity,
         level,
@@ -229,40 +231,45 @@ fn change_level(
 }
 
 /// Advances the client's history number past events that do not concern it, if there are any.
-fn pass_over(showing: &Showing<'_>, state: &KnownEntity<'_>, had: &mut Had) -> Option<ViewItem> {
-    let from = had.upto;
-    had.upto = from.max(state.history);
-    (had.upto > from).then_some(ViewItem::Update {
+fn pass_over(showing: &Showing<'_>, state: &KnownEntity<'_>, client_state: &mut ClientState) -> Option<ViewItem> {
+    let from = client_state.upto;
+    client_state.upto = from.max(state.history);
+    (client_state.upto > from).then_some(ViewItem::Update {
         entity: showing.entity(),
         from,
-        upto: had.upto,
+        upto: client_state.upto,
         events: Vec::new(),
     })
 }
 
-/// Adds the events since `had.upto`, or the whole state if they are no longer known. Returns whether the entity was
-/// placed elsewhere meanwhile.
-fn catch_up(showing: &Showing<'_>, state: &KnownEntity<'_>, had: &mut Had, items: &mut Vec<ViewItem>) -> bool {
+/// Adds the events since `client_state.upto`, or the whole state if they are no longer known. Returns whether the
+/// entity was placed elsewhere meanwhile.
+fn catch_up(
+    showing: &Showing<'_>,
+    state: &KnownEntity<'_>,
+    client_state: &mut ClientState,
+    items: &mut Vec<ViewItem>,
+) -> bool {
     let (newest, source) = (state.history, &state.source);
-    if newest == had.upto {
+    if newest == client_state.upto {
         return false;
     }
-    let showing = showing.on_level(had.level());
-    let Some(events) = source.since(had.upto) else {
+    let showing = showing.on_level(client_state.level());
+    let Some(events) = source.since(client_state.upto) else {
         items.push(showing.refresh(newest, source.properties()));
-        had.upto = newest;
-        had.finer.fill(HistoryNumber(0));
+        client_state.upto = newest;
+        client_state.finer.fill(HistoryNumber(0));
         return true;
     };
     let happened = events.iter().filter_map(|(_, event)| *event);
     let jumped = happened.into_iter().any(|event| matches!(event.body, Body::Moved(_)));
-    let shown = showing.update(had.upto, events.into_iter());
+    let shown = showing.update(client_state.upto, events.into_iter());
     if let Some(last) = shown_upto(&shown) {
-        had.upto = last;
+        client_state.upto = last;
     }
     items.extend(shown);
-    if jumped || newest.0.saturating_sub(had.upto.0) >= QUIET {
-        items.extend(pass_over(&showing, state, had));
+    if jumped || newest.0.saturating_sub(client_state.upto.0) >= QUIET {
+        items.extend(pass_over(&showing, state, client_state));
     }
     jumped
 }

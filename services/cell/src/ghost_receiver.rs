@@ -23,11 +23,11 @@ use crate::{
 
 /// For this long after an owner first sent an entity, a list without it is ignored: the list may be older than the
 /// entity.
-const SETTLED: Duration = Duration::from_secs(1);
+const LIST_GRACE: Duration = Duration::from_secs(1);
 
 /// How long a ghost is kept while its holder is silent. Longer than a take-over takes, so that clients do not see
 /// everything across the boundary leave and return.
-pub(crate) const UNHEARD: Duration = Duration::from_secs(30);
+pub(crate) const HOLDER_SILENCE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Maximum number of ghosts of one owner. At a kilobyte each they take 50 MB.
 const LIMIT: usize = 50_000;
@@ -54,7 +54,7 @@ pub struct Ghost {
     held: Mono,
     named: Mono,
     /// Whether the entity left here for its holder, and the holder has not sent it yet.
-    is_unheard_of: bool,
+    awaits_first_message: bool,
 }
 
 /// When a message was received.
@@ -67,14 +67,14 @@ pub(crate) struct Moment {
 
 /// Context for applying messages to ghosts and notifying behaviour of changes.
 #[derive(Clone, Copy)]
-pub(crate) struct Hearing<'a> {
+pub(crate) struct GhostUpdateContext<'a> {
     pub(crate) at: Moment,
     pub(crate) schema: &'a Schema,
     pub(crate) behaviour: &'a dyn Behaviour,
 }
 
 /// A request for missing history: an entity, and the newest history number that is known of it.
-pub(crate) type Lack = (EntityId, Option<HistoryNumber>);
+pub(crate) type MissingHistory = (EntityId, Option<HistoryNumber>);
 
 /// All ghosts on this owner.
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ pub struct GhostReceiver {
     ghosts: BTreeMap<EntityId, Ghost>,
     trail: Trail,
     /// When each owner last sent the list of its ghosts here.
-    heard: BTreeMap<OwnerId, Mono>,
+    last_list_at: BTreeMap<OwnerId, Mono>,
 }
 
 impl Ghost {
@@ -133,13 +133,13 @@ impl Ghost {
     }
 
     /// Whether the entity left here for its holder, and the holder has not sent it yet.
-    pub(crate) fn is_unheard_of(&self) -> bool {
-        self.is_unheard_of
+    pub(crate) fn awaits_first_message(&self) -> bool {
+        self.awaits_first_message
     }
 
     /// Records that its holder sent or listed it.
-    fn hear(&mut self, now: Mono) {
-        (self.named, self.is_unheard_of) = (now, false);
+    fn record_contact(&mut self, now: Mono) {
+        (self.named, self.awaits_first_message) = (now, false);
     }
 
     /// The events after `known`; `None` for an event of which there is no copy here. Returns nothing if `known` is
@@ -156,7 +156,7 @@ impl Ghost {
     }
 
     /// Applies an event and notifies behaviour. Returns whether the event is valid for this ghost.
-    fn apply(&mut self, hearing: Hearing<'_>, entity: EntityId, shown: &Shown) -> bool {
+    fn apply(&mut self, hearing: GhostUpdateContext<'_>, entity: EntityId, shown: &Shown) -> bool {
         let Shown::Event(event) = shown else { return true };
         let Some(entity_type) = hearing.schema.entity_type(self.type_id) else {
             return false;
@@ -173,7 +173,7 @@ impl Ghost {
                 let Ok(replaced) = change.make(held) else {
                     return false;
                 };
-                self.tell(hearing, entity, *member, &replaced);
+                self.notify_changed(hearing, entity, *member, &replaced);
                 true
             }
             Body::Invoked { method, args, .. } => {
@@ -196,7 +196,13 @@ impl Ghost {
     }
 
     /// Notifies behaviour that a property has changed.
-    fn tell(&self, hearing: Hearing<'_>, entity: EntityId, property: MemberId, replaced: &Replaced) {
+    fn notify_changed(
+        &self,
+        hearing: GhostUpdateContext<'_>,
+        entity: EntityId,
+        property: MemberId,
+        replaced: &Replaced,
+    ) {
         if let Some(entity_type) = hearing.schema.entity_type(self.type_id) {
             let view = self.view(entity, entity_type);
             hearing.behaviour.ghost_changed(&view, property, replaced);
@@ -252,7 +258,7 @@ impl GhostReceiver {
             sequence: 0,
             held: at.now,
             named: at.now,
-            is_unheard_of: true,
+            awaits_first_message: true,
         };
         self.ghosts.insert(entity, ghost);
         self.trail.note(entity);
@@ -268,8 +274,8 @@ impl GhostReceiver {
 
     /// When the longest silent of these owners last sent its list of ghosts: at most `now`; `None` if one of them has
     /// not sent any.
-    pub(crate) fn all_heard(&self, now: Mono, owners: &BTreeSet<OwnerId>) -> Option<Mono> {
-        let mut heard = owners.iter().map(|owner| self.heard.get(owner).copied());
+    pub(crate) fn oldest_list_at(&self, now: Mono, owners: &BTreeSet<OwnerId>) -> Option<Mono> {
+        let mut heard = owners.iter().map(|owner| self.last_list_at.get(owner).copied());
         heard.try_fold(now, |least, heard| Some(least.min(heard?)))
     }
 
@@ -277,7 +283,7 @@ impl GhostReceiver {
     /// then.
     pub(crate) fn take_image(
         &mut self,
-        hearing: Hearing<'_>,
+        hearing: GhostUpdateContext<'_>,
         from: OwnerId,
         entity: EntityId,
         image: GhostImage,
@@ -298,7 +304,7 @@ impl GhostReceiver {
                 let ghost = renew(Some(old), hearing.at, from, image);
                 for (member, old) in before {
                     if ghost.properties.get(&member).is_some_and(|new| *new != old) {
-                        ghost.tell(hearing, entity, member, &Replaced::Whole { old });
+                        ghost.notify_changed(hearing, entity, member, &Replaced::Whole { old });
                     }
                 }
                 ghost
@@ -313,11 +319,11 @@ impl GhostReceiver {
     /// Applies events. Returns what is missing before them.
     pub(crate) fn take_events(
         &mut self,
-        hearing: Hearing<'_>,
+        hearing: GhostUpdateContext<'_>,
         from: OwnerId,
         (entity, after): (EntityId, HistoryNumber),
         events: Vec<Shown>,
-    ) -> Option<Lack> {
+    ) -> Option<MissingHistory> {
         let at = hearing.at;
         let Some(ghost) = self.ghosts.get_mut(&entity) else {
             return (self.ghosts.len() < LIMIT).then_some((entity, None));
@@ -325,7 +331,7 @@ impl GhostReceiver {
         let upto = HistoryNumber(after.0.saturating_add(events.len() as u64));
         if upto <= ghost.history {
             if upto == ghost.history && ghost.holder == from {
-                ghost.hear(at.now);
+                ghost.record_contact(at.now);
             }
             return None;
         }
@@ -347,7 +353,7 @@ impl GhostReceiver {
         if ghost.holder != from {
             (ghost.holder, ghost.sequence, ghost.held) = (from, 0, at.now);
         }
-        ghost.hear(at.now);
+        ghost.record_contact(at.now);
         None
     }
 
@@ -373,8 +379,8 @@ impl GhostReceiver {
         from: OwnerId,
         heads: &[(EntityId, HistoryNumber)],
         own: impl Fn(EntityId) -> bool,
-    ) -> Vec<Lack> {
-        self.heard.insert(from, at.now);
+    ) -> Vec<MissingHistory> {
+        self.last_list_at.insert(from, at.now);
         let mut lacks = Vec::new();
         let mut room = LIMIT.saturating_sub(self.ghosts.len());
         let mut named = BTreeSet::new();
@@ -388,7 +394,7 @@ impl GhostReceiver {
                 }
                 Some(ghost) => {
                     if ghost.holder == from {
-                        ghost.hear(at.now);
+                        ghost.record_contact(at.now);
                     }
                     if newest > ghost.history {
                         lacks.push((entity, Some(ghost.history)));
@@ -397,17 +403,17 @@ impl GhostReceiver {
             }
         }
         self.ghosts.retain(|entity, ghost| {
-            let gone = ghost.holder == from && !named.contains(entity) && at.now.since(ghost.held) > SETTLED;
+            let gone = ghost.holder == from && !named.contains(entity) && at.now.since(ghost.held) > LIST_GRACE;
             !gone || own(*entity)
         });
         lacks
     }
 
     /// Ends a tick: drops history that all clients were sent, and ghosts whose holder has been silent for longer than
-    /// [`UNHEARD`]. `own` says which entities are leaving here.
+    /// [`HOLDER_SILENCE_LIMIT`]. `own` says which entities are leaving here.
     pub(crate) fn age(&mut self, now: Mono, own: impl Fn(EntityId) -> bool) {
         self.ghosts
-            .retain(|entity, ghost| now.since(ghost.named) <= UNHEARD || own(*entity));
+            .retain(|entity, ghost| now.since(ghost.named) <= HOLDER_SILENCE_LIMIT || own(*entity));
         for ghost in self.ghosts.values_mut() {
             let excess = ghost.recent.len().saturating_sub(HISTORY_KEPT);
             ghost.recent.drain(..excess);
@@ -432,7 +438,7 @@ fn renew(old: Option<Ghost>, at: Moment, from: OwnerId, image: GhostImage) -> Gh
         sequence: 0,
         held: at.now,
         named: at.now,
-        is_unheard_of: false,
+        awaits_first_message: false,
     };
     let Some(old) = old else { return ghost };
     if old.history == ghost.history {

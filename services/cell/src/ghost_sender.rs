@@ -19,7 +19,7 @@ use crate::{
     history::RecentEvents,
     known_entity::{as_ghosts_see, ghost_properties, real_since},
     sampling::{SECOND, Sampling},
-    teleport::is_put,
+    teleport::teleport_origin,
     territory::Territory,
 };
 
@@ -28,26 +28,26 @@ const MOVES: usize = 1_000;
 
 /// How long an owner without a ghost from here still receives an empty list: it drops its ghosts on receipt, and
 /// several of these messages may be lost.
-const FAREWELL: Duration = Duration::from_secs(10);
+const EMPTY_LIST_PERIOD: Duration = Duration::from_secs(10);
 
 /// How long an entity that was handed over is still listed after its next holder has sent it: by then other owners have
 /// received that message too, and none of them drops the ghost and creates it again. Does not apply to an entity that
 /// was teleported into another owner's space.
-const LINGERING: Duration = Duration::from_secs(3);
+const LIST_AFTER_HANDOVER: Duration = Duration::from_secs(3);
 
 /// The beat of each second at which all history numbers are sent; movements are repeated at another beat.
-const NAMING: u64 = SECOND / 2;
+const LIST_BEAT: u64 = SECOND / 2;
 
 /// State of the sending side; soft, rebuilt after a take-over.
 #[derive(Debug, Default)]
 pub(crate) struct GhostSender {
     /// Per receiver and entity, the history number up to which events were sent.
-    there: BTreeMap<OwnerId, BTreeMap<EntityId, HistoryNumber>>,
+    sent_upto: BTreeMap<OwnerId, BTreeMap<EntityId, HistoryNumber>>,
     /// When each owner last had, or may have had, a ghost from here.
     recent_receivers: BTreeMap<OwnerId, Mono>,
     /// Owners that asked for a ghost they do not need; answered at this tick with the list of those they do.
     asked: BTreeSet<OwnerId>,
-    /// Entities that were handed over within [`LINGERING`].
+    /// Entities that were handed over within [`LIST_AFTER_HANDOVER`].
     lingering: BTreeMap<EntityId, Lingering>,
 }
 
@@ -62,25 +62,29 @@ struct Lingering {
 impl GhostSender {
     /// Entities with a ghost on `owner`.
     pub(crate) fn on(&self, owner: OwnerId) -> impl Iterator<Item = EntityId> {
-        self.there.get(&owner).into_iter().flatten().map(|(entity, _)| *entity)
+        self.sent_upto
+            .get(&owner)
+            .into_iter()
+            .flatten()
+            .map(|(entity, _)| *entity)
     }
 
     /// Records owners that may keep ghosts that this holder did not send: of entities handed over from there, or sent
     /// by a former holder. They receive the list of their ghosts even if they are no neighbours.
-    pub(crate) fn may_be_on(&mut self, now: Mono, owners: impl IntoIterator<Item = OwnerId>) {
+    pub(crate) fn may_hold_ghosts(&mut self, now: Mono, owners: impl IntoIterator<Item = OwnerId>) {
         self.recent_receivers
             .extend(owners.into_iter().map(|owner| (owner, now)));
     }
 
     /// Keeps an entity listed that has arrived elsewhere and is about to be removed here.
     pub(crate) fn linger(&mut self, cx: &OwnerContext, entity: EntityId) {
-        if let Some((image, newest)) = presented(cx, entity)
+        if let Some((image, newest)) = sendable_image(cx, entity)
             && let Some(cell) = image.cell()
         {
             let lingering = Lingering {
                 place: cell.place,
                 newest,
-                until: cx.now().mono.after(LINGERING),
+                until: cx.now().mono.after(LIST_AFTER_HANDOVER),
             };
             self.lingering.insert(entity, lingering);
         }
@@ -88,23 +92,23 @@ impl GhostSender {
 
     /// Determines which owner needs which ghost. A new ghost begins with the entity's history number; an owner with a
     /// ghost that it no longer needs is sent its list at once.
-    pub(crate) fn settle(&mut self, cx: &mut OwnerContext, territory: &Territory, ghosts: &GhostReceiver) {
+    pub(crate) fn update_receivers(&mut self, cx: &mut OwnerContext, territory: &Territory, ghosts: &GhostReceiver) {
         let now = cx.now().mono;
         for (entity, lingering) in &mut self.lingering {
             // The next holder may have died before it sent anything; its successor will.
-            if ghosts.get(*entity).is_some_and(Ghost::is_unheard_of) {
-                lingering.until = now.after(LINGERING);
+            if ghosts.get(*entity).is_some_and(Ghost::awaits_first_message) {
+                lingering.until = now.after(LIST_AFTER_HANDOVER);
             }
         }
         self.lingering
-            .retain(|entity, lingering| lingering.until > now && presented(cx, *entity).is_none());
+            .retain(|entity, lingering| lingering.until > now && sendable_image(cx, *entity).is_none());
         let mut there: BTreeMap<OwnerId, BTreeMap<EntityId, HistoryNumber>> = BTreeMap::new();
         let mut begun = Vec::new();
         for (entity, place) in self.held(cx) {
             let Some(newest) = self.newest(cx, entity) else {
                 continue;
             };
-            let told = |owner: OwnerId| self.there.get(&owner).and_then(|told| told.get(&entity).copied());
+            let told = |owner: OwnerId| self.sent_upto.get(&owner).and_then(|told| told.get(&entity).copied());
             for owner in territory.ghost_owners(&place, appeal(cx, entity), |owner| told(owner).is_some()) {
                 let upto = told(owner).unwrap_or_else(|| {
                     begun.push((owner, entity, newest));
@@ -113,13 +117,13 @@ impl GhostSender {
                 there.entry(owner).or_default().insert(entity, upto);
             }
         }
-        let before = std::mem::replace(&mut self.there, there);
+        let before = std::mem::replace(&mut self.sent_upto, there);
         for (owner, entity, after) in begun {
             let events = Vec::new();
             cx.tell(owner, Message::Ghost(GhostMessage::Events { entity, after, events }));
         }
         for (owner, told) in before {
-            let there = self.there.get(&owner);
+            let there = self.sent_upto.get(&owner);
             let ended = |entity: &&EntityId| there.is_none_or(|there| !there.contains_key(*entity));
             let mut ended = told.keys().filter(ended).peekable();
             if ended.peek().is_some() {
@@ -127,15 +131,15 @@ impl GhostSender {
                 self.recent_receivers.insert(owner, now);
             }
             if ended.any(|entity| !self.lingering.contains_key(entity)) {
-                self.name_to(cx, owner);
+                self.send_list(cx, owner);
             }
         }
     }
 
     /// Sends the events since the last tick.
-    pub(crate) fn follow(&mut self, cx: &mut OwnerContext, recent: &RecentEvents) {
+    pub(crate) fn send_events(&mut self, cx: &mut OwnerContext, recent: &RecentEvents) {
         let mut messages = Vec::new();
-        for (&owner, told) in &mut self.there {
+        for (&owner, told) in &mut self.sent_upto {
             for (&entity, upto) in told {
                 if let Some((message, newest)) = missing(cx, recent, entity, Some(*upto)) {
                     *upto = newest;
@@ -157,7 +161,7 @@ impl GhostSender {
         from: OwnerId,
         (entity, have): (EntityId, Option<HistoryNumber>),
     ) {
-        let told = self.there.get(&from).is_some_and(|told| told.contains_key(&entity));
+        let told = self.sent_upto.get(&from).is_some_and(|told| told.contains_key(&entity));
         if !told {
             // At the next tick: an owner that was just taken over has not determined its receivers before that.
             self.asked.insert(from);
@@ -167,11 +171,11 @@ impl GhostSender {
     }
 
     /// Sends positions: of entities that moved, and once a second of all.
-    pub(crate) fn locate(&self, cx: &mut OwnerContext, sampling: &Sampling) {
+    pub(crate) fn send_positions(&self, cx: &mut OwnerContext, sampling: &Sampling) {
         let (beat, sequence) = (sampling.beat(), sampling.tick().0);
         let all = beat.is_multiple_of(SECOND);
         let mut messages = Vec::new();
-        for (&owner, told) in &self.there {
+        for (&owner, told) in &self.sent_upto {
             let moves: Vec<GhostMove> = told
                 .keys()
                 .filter(|entity| cx.is_acknowledged(**entity))
@@ -194,18 +198,19 @@ impl GhostSender {
 
     /// Once a second: sends each owner that may have ghosts from here the list of them. Owners that asked receive it at
     /// once.
-    pub(crate) fn name(&mut self, cx: &mut OwnerContext, territory: &Territory, beat: u64) {
+    pub(crate) fn send_lists(&mut self, cx: &mut OwnerContext, territory: &Territory, beat: u64) {
         for owner in std::mem::take(&mut self.asked) {
-            self.may_be_on(cx.now().mono, [owner]);
-            self.name_to(cx, owner);
+            self.may_hold_ghosts(cx.now().mono, [owner]);
+            self.send_list(cx, owner);
         }
-        if beat % SECOND != NAMING {
+        if beat % SECOND != LIST_BEAT {
             return;
         }
         let now = cx.now().mono;
         self.recent_receivers
-            .extend(self.there.keys().map(|owner| (*owner, now)));
-        self.recent_receivers.retain(|_, last| now.since(*last) <= FAREWELL);
+            .extend(self.sent_upto.keys().map(|owner| (*owner, now)));
+        self.recent_receivers
+            .retain(|_, last| now.since(*last) <= EMPTY_LIST_PERIOD);
         let owners: BTreeSet<OwnerId> = territory
             .neighbours()
             .iter()
@@ -213,11 +218,11 @@ impl GhostSender {
             .copied()
             .collect();
         for owner in owners {
-            self.name_to(cx, owner);
+            self.send_list(cx, owner);
         }
     }
 
-    fn name_to(&self, cx: &mut OwnerContext, owner: OwnerId) {
+    fn send_list(&self, cx: &mut OwnerContext, owner: OwnerId) {
         let heads = self
             .on(owner)
             .filter_map(|entity| Some((entity, self.newest(cx, entity)?)))
@@ -225,10 +230,10 @@ impl GhostSender {
         cx.tell(owner, Message::Ghost(GhostMessage::Heads(heads)));
     }
 
-    /// Entities that are real here, and those that left and have not arrived, or arrived within [`LINGERING`]: until
-    /// then no other owner sends them.
+    /// Entities that are real here, and those that left and have not arrived, or arrived within
+    /// [`LIST_AFTER_HANDOVER`]: until then no other owner sends them.
     fn held(&self, cx: &OwnerContext) -> Vec<(EntityId, Place)> {
-        let leaving = walking(cx).filter_map(|(entity, image)| Some((entity, image.cell()?.place)));
+        let leaving = departing_by_handover(cx).filter_map(|(entity, image)| Some((entity, image.cell()?.place)));
         let lingering = self
             .lingering
             .iter()
@@ -239,32 +244,33 @@ impl GhostSender {
     /// The newest history number of an entity that this owner sends.
     fn newest(&self, cx: &OwnerContext, entity: EntityId) -> Option<HistoryNumber> {
         let lingering = || self.lingering.get(&entity).map(|lingering| lingering.newest);
-        presented(cx, entity).map(|(_, newest)| newest).or_else(lingering)
+        sendable_image(cx, entity).map(|(_, newest)| newest).or_else(lingering)
     }
 }
 
 /// The appeal radius of its type: others see it from this many metres further away.
 fn appeal(cx: &OwnerContext, entity: EntityId) -> f32 {
-    presented(cx, entity)
+    sendable_image(cx, entity)
         .and_then(|(image, _)| cx.type_of(image.type_id))
         .map_or(0.0, |found| found.appeal_radius)
 }
 
 /// An entity and its newest history number that this owner sends. The number of its departure is sent by its next
 /// holder.
-fn presented(cx: &OwnerContext, entity: EntityId) -> Option<(&Image, HistoryNumber)> {
+fn sendable_image(cx: &OwnerContext, entity: EntityId) -> Option<(&Image, HistoryNumber)> {
     if let Some(image) = cx.image(entity) {
         return Some((image, image.history));
     }
-    let (_, image) = walking(cx).find(|(leaving, _)| *leaving == entity)?;
+    let (_, image) = departing_by_handover(cx).find(|(leaving, _)| *leaving == entity)?;
     Some((image, HistoryNumber(image.history.0.saturating_sub(1))))
 }
 
 /// Entities that have left and not yet arrived, without teleported ones: those are not here any more.
-fn walking(cx: &OwnerContext) -> impl Iterator<Item = (EntityId, &Image)> {
+fn departing_by_handover(cx: &OwnerContext) -> impl Iterator<Item = (EntityId, &Image)> {
     let leaving = cx.state().departing.iter();
-    let walking = leaving.filter(|((to, number), (_, image))| is_put(image, *to, *number).is_none());
-    walking.map(|(_, (entity, image))| (*entity, image))
+    let departing_by_handover =
+        leaving.filter(|((to, number), (_, image))| teleport_origin(image, *to, *number).is_none());
+    departing_by_handover.map(|(_, (entity, image))| (*entity, image))
 }
 
 /// The message for an owner that has an entity up to `have`, and the history number that it has then; `None` if there
@@ -275,7 +281,7 @@ fn missing(
     entity: EntityId,
     have: Option<HistoryNumber>,
 ) -> Option<(GhostMessage, HistoryNumber)> {
-    let (image, newest) = presented(cx, entity)?;
+    let (image, newest) = sendable_image(cx, entity)?;
     if have.is_some_and(|have| have >= newest) {
         return None;
     }

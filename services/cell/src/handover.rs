@@ -47,13 +47,13 @@ pub(crate) struct Handover {
     stays: BTreeMap<EntityId, Mono>,
     /// Entities that came from the same owner in whose area they are, by the map that is known here: the length of
     /// their last stay, and when they last came.
-    tossed: BTreeMap<EntityId, (Duration, Mono)>,
+    bounced: BTreeMap<EntityId, (Duration, Mono)>,
 }
 
 impl Handover {
     /// A newer map is known: entities kept because maps differed stay no longer than others.
     pub(crate) fn redrawn(&mut self, now: Mono) {
-        for entity in std::mem::take(&mut self.tossed).into_keys() {
+        for entity in std::mem::take(&mut self.bounced).into_keys() {
             if let Some(until) = self.stays.get_mut(&entity) {
                 *until = (*until).min(now.after(STAY));
             }
@@ -62,20 +62,20 @@ impl Handover {
 
     fn forget(&mut self, now: Mono) {
         self.stays.retain(|_, until| *until > now);
-        self.tossed.retain(|_, (_, came)| now.since(*came) < REMEMBERED);
+        self.bounced.retain(|_, (_, came)| now.since(*came) < REMEMBERED);
     }
 
-    /// Records that an entity has arrived and stays for a while; `is_tossed` says that it is to go back to where it
+    /// Records that an entity has arrived and stays for a while; `is_bounced` says that it is to go back to where it
     /// came from.
-    fn arrived(&mut self, now: Mono, entity: EntityId, is_tossed: bool) {
-        let stay = match self.tossed.get(&entity) {
-            _ if !is_tossed => STAY,
+    fn note_arrival(&mut self, now: Mono, entity: EntityId, is_bounced: bool) {
+        let stay = match self.bounced.get(&entity) {
+            _ if !is_bounced => STAY,
             Some((stay, _)) => (*stay * 2).min(LONGEST_STAY),
             None => STAY * 2,
         };
-        let is_known = self.tossed.contains_key(&entity);
-        if is_tossed && (is_known || self.tossed.len() < MOST_REMEMBERED) {
-            self.tossed.insert(entity, (stay, now));
+        let is_known = self.bounced.contains_key(&entity);
+        if is_bounced && (is_known || self.bounced.len() < MOST_REMEMBERED) {
+            self.bounced.insert(entity, (stay, now));
         }
         self.stays.insert(entity, now.after(stay));
     }
@@ -178,12 +178,12 @@ impl CellRole {
         {
             cx.record_space_data(space, SpaceEntry::of_life(life, from));
         }
-        let is_tossed = place.and_then(|place| self.known.territory.owner_at(&place)) == Some(from);
+        let is_bounced = place.and_then(|place| self.known.territory.owner_at(&place)) == Some(from);
         cx.record_for(entity, false, Body::Onloaded { from, number, image });
         cx.call(own, caller.link.from, from, Call::Arrived { of: number });
         tell_home(cx, entity, Some(cx.owner()));
-        self.handover.arrived(cx.now().mono, entity, is_tossed);
-        self.ghost_sender.may_be_on(cx.now().mono, [from]);
+        self.handover.note_arrival(cx.now().mono, entity, is_bounced);
+        self.ghost_sender.may_hold_ghosts(cx.now().mono, [from]);
         let of = (cx.owner(), number);
         has_arrived(cx, &self.known, entity, of);
     }

@@ -38,7 +38,7 @@ pub struct Counters {
     pub denied: u64,
     /// Rejected movements of clients: too fast, not allowed by the game, or from before the entity was placed
     /// elsewhere.
-    pub disbelieved: u64,
+    pub rejected_movements: u64,
     /// Events that are impossible according to the protocol (rule H7). An operator must look at any value above 0.
     pub alarms: u64,
 }

@@ -13,7 +13,7 @@ use annals_space::Spot;
 use annals_wire::bus::{GhostMessage, Message, Shown};
 
 use crate::{
-    ghost_receiver::{Ghost, GhostReceiver, Hearing, Lack, Moment},
+    ghost_receiver::{Ghost, GhostReceiver, GhostUpdateContext, MissingHistory, Moment},
     history::{PropertyHistory, RecentEvents},
     known_entity::KnowledgeView,
     sampling::{SECOND, Sampling},
@@ -104,7 +104,7 @@ impl Knowledge {
         let at = self.moment(cx);
         let schema = std::sync::Arc::clone(cx.schema());
         let behaviour = std::sync::Arc::clone(cx.behaviour());
-        let hearing = Hearing {
+        let hearing = GhostUpdateContext {
             at,
             schema: &schema,
             behaviour: behaviour.as_ref(),
@@ -181,7 +181,7 @@ impl Around for Knowledge {
 }
 
 /// Asks an owner for what is lacking of its entities.
-fn ask_for(cx: &mut OwnerContext, from: OwnerId, lacks: impl IntoIterator<Item = Lack>) {
+fn ask_for(cx: &mut OwnerContext, from: OwnerId, lacks: impl IntoIterator<Item = MissingHistory>) {
     for (entity, have) in lacks {
         cx.tell(from, Message::Ghost(GhostMessage::Ask { entity, have }));
     }

@@ -102,27 +102,27 @@ impl MovementEncoder {
         match self {
             MovementEncoder::Plain { .. } => moves * Move::ABOUT_BYTES,
             MovementEncoder::Predicted(_) if moves == 0 => 0,
-            MovementEncoder::Predicted(found) => HEAD + (moves * found.each).div_ceil(16),
+            MovementEncoder::Predicted(predicted) => HEAD + (moves * predicted.each).div_ceil(16),
         }
     }
 
     /// Takes the client's acknowledgement.
     pub(crate) fn heard(&mut self, heard: Heard) {
-        if let MovementEncoder::Predicted(found) = self {
-            found.heard = Some(heard);
+        if let MovementEncoder::Predicted(predicted) = self {
+            predicted.heard = Some(heard);
         }
     }
 
     /// Drops the state of an entity that the client does not have any more.
     pub(crate) fn forget(&mut self, entity: EntityId) {
-        if let MovementEncoder::Predicted(found) = self {
-            found.writer.forget(entity);
+        if let MovementEncoder::Predicted(predicted) = self {
+            predicted.writer.forget(entity);
         }
     }
 
     /// Encodes movements as datagrams, and returns how many of them fit, counted from the first. Predicted movements
     /// take one datagram a tick, of at most `limit` bytes; `observer` is the position of the client's entity.
-    pub(crate) fn tell(
+    pub(crate) fn encode(
         &mut self,
         tick: Tick,
         observer: Position,
@@ -136,13 +136,13 @@ impl MovementEncoder {
                 let datagrams = Moves { view, tick, moves: all }.datagrams();
                 (datagrams, moves.len())
             }
-            MovementEncoder::Predicted(found) => found.tell(tick, observer, moves, limit),
+            MovementEncoder::Predicted(predicted) => predicted.encode(tick, observer, moves, limit),
         }
     }
 }
 
 impl Predicted {
-    fn tell(&mut self, tick: Tick, observer: Position, moves: &[Sighting], limit: usize) -> (Vec<Vec<u8>>, usize) {
+    fn encode(&mut self, tick: Tick, observer: Position, moves: &[Sighting], limit: usize) -> (Vec<Vec<u8>>, usize) {
         if let Some(heard) = self.heard.take() {
             self.writer.heard(heard.tick, heard.before);
         }
@@ -191,11 +191,11 @@ mod tests {
         let mut movement_encoder = MovementEncoder::begin(1, predicted);
         let moves = sightings(60);
         for (tick, limit) in (1..).zip([100, 50, 200, 30]) {
-            let (datagrams, told) = movement_encoder.tell(Tick(tick), Position::default(), &moves, limit);
+            let (datagrams, told) = movement_encoder.encode(Tick(tick), Position::default(), &moves, limit);
             assert!((1..60).contains(&told), "{told} in {limit} bytes");
             assert!(datagrams.len() == 1 && datagrams[0].len() <= limit, "{datagrams:?}");
         }
-        let (datagrams, told) = movement_encoder.tell(Tick(9), Position::default(), &moves, 3);
+        let (datagrams, told) = movement_encoder.encode(Tick(9), Position::default(), &moves, 3);
         assert!(datagrams.is_empty() && told == 0);
     }
 }

@@ -37,14 +37,14 @@ const PUT_BACK_EVERY: Duration = Duration::from_millis(500);
 /// The accounts of entities with a top speed.
 #[derive(Debug, Default)]
 pub(crate) struct Physics {
-    accounts: BTreeMap<EntityId, Account>,
+    accounts: BTreeMap<EntityId, DistanceAllowance>,
 }
 
 /// Credit of an entity, with which it pays for distance.
 #[derive(Clone, Copy, Debug)]
-struct Account {
+struct DistanceAllowance {
     /// Time of the last update of the credit.
-    heard: Option<Mono>,
+    updated: Option<Mono>,
     /// Seconds.
     credit: f32,
     /// Credit for vertical movement, where that has its own top speed.
@@ -56,14 +56,14 @@ impl Physics {
     /// Accounts after a take-over: no messages of clients were received meanwhile.
     pub(crate) fn take_over(state: &OwnerState) -> Self {
         let driven = state.entities.iter().filter(|(_, image)| image.client.is_some());
-        let accounts = driven.map(|(entity, _)| (*entity, Account::beyond(SILENCE)));
+        let accounts = driven.map(|(entity, _)| (*entity, DistanceAllowance::with_extra(SILENCE)));
         Self {
             accounts: accounts.collect(),
         }
     }
 
-    /// Takes a movement that a client reports for its entity; its place is in the entity's space. Returns whether it was
-    /// accepted, or is older than an accepted one.
+    /// Takes a movement that a client reports for its entity; its place is in the entity's space. Returns whether it
+    /// was accepted, or is older than an accepted one.
     pub(crate) fn client_moved(
         &mut self,
         cx: &mut OwnerContext,
@@ -79,7 +79,7 @@ impl Physics {
         // If the entity was placed elsewhere before this owner held it, its client may not know it yet.
         let jumped = witness.awaits_view() && cx.image(entity).is_some_and(has_jumped);
         let is_somewhere = place.is_sound() && known.territory.owner_at(&place).is_some();
-        if jumped || !is_somewhere || !witness.believes(place.position) {
+        if jumped || !is_somewhere || !witness.accepts(place.position) {
             return false;
         }
         witness.has_moved(sequence);
@@ -119,7 +119,10 @@ impl Physics {
 
     /// Whether to correct a client now, after a rejected movement.
     fn puts_back(&mut self, now: Mono, entity: EntityId) -> bool {
-        let account = self.accounts.entry(entity).or_insert(Account::beyond(0.0));
+        let account = self
+            .accounts
+            .entry(entity)
+            .or_insert(DistanceAllowance::with_extra(0.0));
         let is_due = account.put_back.is_none_or(|last| now.since(last) >= PUT_BACK_EVERY);
         if is_due {
             account.put_back = Some(now);
@@ -134,7 +137,7 @@ impl Physics {
                 self.accounts.remove(&entity);
             }
             Body::Onloaded { image, .. } if image.client.is_some() => {
-                self.accounts.insert(entity, Account::beyond(HAND_OVER));
+                self.accounts.insert(entity, DistanceAllowance::with_extra(HAND_OVER));
             }
             _ => {}
         }
@@ -150,17 +153,20 @@ impl Physics {
         if movement_control.top_speed <= 0.0 {
             return true;
         }
-        let account = self.accounts.entry(entity).or_insert(Account::beyond(0.0));
-        account.hear(now);
+        let account = self
+            .accounts
+            .entry(entity)
+            .or_insert(DistanceAllowance::with_extra(0.0));
+        account.accrue(now);
         account.pay(from, to, movement_control)
     }
 }
 
-impl Account {
+impl DistanceAllowance {
     /// An account with so much more than the initial credit, seconds.
-    fn beyond(more: f32) -> Self {
+    fn with_extra(more: f32) -> Self {
         Self {
-            heard: None,
+            updated: None,
             credit: JITTER + more,
             credit_y: JITTER + more,
             put_back: None,
@@ -168,8 +174,8 @@ impl Account {
     }
 
     /// Adds the time since the last update to the credit.
-    fn hear(&mut self, now: Mono) {
-        let before = self.heard.replace(now).unwrap_or(now);
+    fn accrue(&mut self, now: Mono) {
+        let before = self.updated.replace(now).unwrap_or(now);
         let passed = now.since(before).as_secs_f32();
         for credit in [&mut self.credit, &mut self.credit_y] {
             let kept = credit.min((*credit - LOSS * passed).max(JITTER));

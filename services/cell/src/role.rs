@@ -20,7 +20,7 @@ use crate::{
     knowledge::Knowledge,
     physics::Physics,
     spaces, survey,
-    teleport::is_put,
+    teleport::teleport_origin,
     witness::client,
 };
 
@@ -118,10 +118,10 @@ impl CellRole {
                     | Body::Offloaded { .. }
             );
             if changes_client {
-                self.clients.settle(cx, entity);
+                self.clients.sync_witness(cx, entity);
             }
-            if is_put_by(cx.owner(), &event.body) {
-                self.clients.put_here(entity);
+            if is_teleport_arrival(cx.owner(), &event.body) {
+                self.clients.mark_teleported_in(entity);
             }
             if event.history.is_some() {
                 shown.insert(entity);
@@ -152,7 +152,7 @@ impl Role for CellRole {
                 let before = territory.own_spaces();
                 if territory.redraw(map) {
                     self.ghost_sender
-                        .may_be_on(cx.now().mono, territory.space_peers().iter().copied());
+                        .may_hold_ghosts(cx.now().mono, territory.space_peers().iter().copied());
                     self.clients.ask_again();
                 }
                 self.known.spaces.learn(cx, territory, &before);
@@ -238,7 +238,7 @@ impl Role for CellRole {
                 entity,
                 view,
                 heard,
-            } => self.clients.heard(client(session, from), entity, view, heard),
+            } => self.clients.acknowledged(client(session, from), entity, view, heard),
             ViewMessage::Moved {
                 session,
                 entity,
@@ -248,7 +248,7 @@ impl Role for CellRole {
                 if let Some(witness) = self.clients.witness(entity, client(session, from)) {
                     let moved = (sequence, place);
                     let believed = self.physics.client_moved(cx, &self.known, witness, (entity, moved));
-                    self.counters.disbelieved += u64::from(!believed);
+                    self.counters.rejected_movements += u64::from(!believed);
                 }
             }
             // Those are for proxies.
@@ -264,7 +264,7 @@ impl Role for CellRole {
     }
 
     fn tick(&mut self, cx: &mut OwnerContext) {
-        if self.controllers.underway().is_some() {
+        if self.controllers.tick_in_progress().is_some() {
             // The rest of the tick is a separate input, as is each notification before it.
             if self.controllers.notify_next(cx, &self.known) {
                 return;
@@ -283,10 +283,11 @@ impl Role for CellRole {
         let may_show = known.territory.is_known() && cx.waiting() <= BACKLOG;
         self.clients.update_interest(cx, known);
         if may_show {
-            self.ghost_sender.settle(cx, &known.territory, &known.ghosts);
-            self.ghost_sender.follow(cx, &known.recent_events);
-            self.ghost_sender.locate(cx, &known.sampling);
-            self.ghost_sender.name(cx, &known.territory, known.sampling.beat());
+            self.ghost_sender.update_receivers(cx, &known.territory, &known.ghosts);
+            self.ghost_sender.send_events(cx, &known.recent_events);
+            self.ghost_sender.send_positions(cx, &known.sampling);
+            self.ghost_sender
+                .send_lists(cx, &known.territory, known.sampling.beat());
             known.spaces.exchange(cx, &known.territory, known.sampling.beat());
             self.clients.show_all(cx, known);
             self.clients.search(cx, known);
@@ -296,7 +297,7 @@ impl Role for CellRole {
     }
 
     fn deadline(&self) -> Option<Mono> {
-        Some(self.controllers.underway().unwrap_or(self.known.sampling.due()))
+        Some(self.controllers.tick_in_progress().unwrap_or(self.known.sampling.due()))
     }
 
     fn ticks(&self) -> Tick {
@@ -313,6 +314,6 @@ impl Role for CellRole {
 }
 
 /// Whether an entity came here by a teleport from another space.
-fn is_put_by(owner: OwnerId, body: &Body) -> bool {
-    matches!(body, Body::Onloaded { number, image, .. } if is_put(image, owner, *number).is_some())
+fn is_teleport_arrival(owner: OwnerId, body: &Body) -> bool {
+    matches!(body, Body::Onloaded { number, image, .. } if teleport_origin(image, owner, *number).is_some())
 }

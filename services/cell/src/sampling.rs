@@ -42,7 +42,7 @@ impl Whereabouts {
     }
 
     /// The newest beat at which there was something to send: its last movement, or a repetition after it.
-    pub(crate) fn news(&self, beat: u64) -> u64 {
+    pub(crate) fn last_due_beat(&self, beat: u64) -> u64 {
         let rest = beat.saturating_sub(self.since);
         self.since + (rest / SECOND).min(REPEATS) * SECOND
     }

@@ -27,13 +27,13 @@ const GONE_AT_ONCE: usize = 100;
 pub(crate) struct Spaces {
     /// Spaces of which another owner has all the data that is held here. If this owner has no area there any more,
     /// nothing is left to do.
-    settled: BTreeSet<SpaceId>,
+    fully_replicated: BTreeSet<SpaceId>,
     /// Number of writes to a space's data here since the take-over.
     revisions: BTreeMap<SpaceId, u64>,
     /// The life of each space in which no entity of an earlier life was left.
     cleared: BTreeMap<SpaceId, u64>,
     /// Entities that were notified that their space is gone, and are still there.
-    told: BTreeSet<EntityId>,
+    notified_gone: BTreeSet<EntityId>,
 }
 
 impl Spaces {
@@ -55,7 +55,7 @@ impl Spaces {
                 continue;
             };
             *self.revisions.entry(*space).or_default() += 1;
-            self.settled.remove(space);
+            self.fully_replicated.remove(space);
             if entry.version.by == cx.owner() {
                 written.entry(*space).or_default().push(entry.clone());
             }
@@ -98,7 +98,7 @@ impl Spaces {
                 let newer = data.map(|data| data.newer_than(&have)).unwrap_or_default();
                 let has_area = territory.owners(space).contains(&from);
                 if newer.is_empty() && has_area {
-                    self.settled.insert(space);
+                    self.fully_replicated.insert(space);
                 }
                 tell(cx, from, space, &newer);
                 // An owner without an area there needs to know whether it is done with the space.
@@ -114,7 +114,7 @@ impl Spaces {
     pub(crate) fn learn(&mut self, cx: &mut OwnerContext, territory: &Territory, before: &BTreeSet<SpaceId>) {
         let own = territory.own_spaces();
         before.difference(&own).for_each(|space| {
-            self.settled.remove(space);
+            self.fully_replicated.remove(space);
         });
         for space in own.difference(before) {
             for owner in territory.other_owners(*space) {
@@ -130,7 +130,7 @@ impl Spaces {
         }
         let own = territory.own_spaces();
         let held = cx.state().spaces.keys();
-        let unsettled = held.filter(|space| !self.settled.contains(space)).copied();
+        let unsettled = held.filter(|space| !self.fully_replicated.contains(space)).copied();
         // An entity left in a space in which this owner has no area must learn that the space is gone.
         let around = cx.places().map(|(_, place)| place.space);
         let others = unsettled.chain(around).filter(|space| !own.contains(space));
@@ -153,7 +153,7 @@ impl Spaces {
         let spaces = cx.state().spaces.iter();
         let spaces = spaces.filter(|(space, data)| data.life() > cleared(space));
         let spaces: BTreeMap<SpaceId, u64> = spaces.map(|(space, data)| (*space, data.life())).collect();
-        if spaces.is_empty() && self.told.is_empty() {
+        if spaces.is_empty() && self.notified_gone.is_empty() {
             return Vec::new();
         }
         let there = cx.places().filter(|(_, place)| spaces.contains_key(&place.space));
@@ -166,14 +166,14 @@ impl Spaces {
         self.cleared.extend(empty);
         // An entity that is leaving may be refused and return: it is not notified again.
         let leaving: BTreeSet<EntityId> = cx.state().departing.values().map(|(entity, _)| *entity).collect();
-        self.told
+        self.notified_gone
             .retain(|entity| there.contains_key(entity) || leaving.contains(entity));
         there.into_keys().take(GONE_AT_ONCE).collect()
     }
 
     /// Records that an entity is notified that its space is gone; returns whether it was not notified before.
     pub(crate) fn notify(&mut self, entity: EntityId) -> bool {
-        self.told.insert(entity)
+        self.notified_gone.insert(entity)
     }
 }
 

@@ -17,7 +17,7 @@ const SAMPLE: usize = 4_096;
 
 /// Positions in one space, and their load.
 #[derive(Default)]
-struct Standing {
+struct PositionSamples {
     x: Vec<(f32, f64)>,
     z: Vec<(f32, f64)>,
 }
@@ -29,7 +29,7 @@ pub(crate) fn take(cx: &OwnerContext, territory: &Territory, clients: &Clients) 
         map: territory.version(),
         ..Survey::default()
     };
-    let mut standing: BTreeMap<SpaceId, Standing> = BTreeMap::new();
+    let mut standing: BTreeMap<SpaceId, PositionSamples> = BTreeMap::new();
     let stride = cx.state().entities.len().div_ceil(SAMPLE).max(1);
     for (nth, (entity, place)) in cx.places().enumerate() {
         let is_witness = clients.has(entity);

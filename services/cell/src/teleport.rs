@@ -93,7 +93,7 @@ fn mark(to: OwnerId, number: CallNumber, before: SpaceId) -> Body {
 }
 
 /// Whether the call with this number to that owner, which carries the entity, is a teleport; returns the former space.
-pub(crate) fn is_put(image: &Image, to: OwnerId, number: CallNumber) -> Option<SpaceId> {
+pub(crate) fn teleport_origin(image: &Image, to: OwnerId, number: CallNumber) -> Option<SpaceId> {
     let mark = image.links.awaiting.get(&(Address::Owner(to), number))?;
     let space = mark.note.as_slice().try_into().ok().map(u32::from_le_bytes)?;
     Some(SpaceId(space))
@@ -114,7 +114,7 @@ pub(crate) fn has_arrived(
     entity: EntityId,
     (to, number): (OwnerId, CallNumber),
 ) {
-    let Some(before) = cx.image(entity).and_then(|image| is_put(image, to, number)) else {
+    let Some(before) = cx.image(entity).and_then(|image| teleport_origin(image, to, number)) else {
         return;
     };
     end_mark(cx, entity, (to, number));
@@ -131,7 +131,7 @@ pub(crate) fn has_returned(
     ((to, number), reason): ((OwnerId, CallNumber), String),
 ) {
     let image = cx.image(entity);
-    if image.is_some_and(|image| is_put(image, to, number).is_some()) {
+    if image.is_some_and(|image| teleport_origin(image, to, number).is_some()) {
         end_mark(cx, entity, (to, number));
         failed(cx, known, entity, &TeleportFailed::Refused(reason));
     }

@@ -10,15 +10,15 @@ use annals_wire::client::{Known, MAX_KEPT, Movements, Stamp, ViewItem, volatile:
 
 use crate::{
     budget::Budget,
-    entity_view::{self, EntityView, Had, Own, Updates, distance},
-    ghost_receiver::UNHEARD,
+    entity_view::{self, ClientState, EntityView, Own, Updates, distance},
+    ghost_receiver::HOLDER_SILENCE_LIMIT,
     known_entity::{KnowledgeView, KnownEntities, KnownEntity},
     movement_encoder::{MovementEncoder, Sighting},
 };
 
 /// How long entities that a client knows, and this owner does not, stay in a new view after all neighbours (or all
 /// possible holders) have sent their lists since it began: ghosts that the lists name must still be requested.
-const SETTLING: Duration = Duration::from_secs(3);
+const WARMUP: Duration = Duration::from_secs(3);
 
 /// A client with nothing to receive gets an empty frame this long after its last one. It confirms that no frame was
 /// lost, and that the cell is alive.
@@ -40,12 +40,12 @@ pub(crate) struct View {
     /// Whether a frame was made, which tells the client that the view has begun.
     is_open: bool,
     /// What the client has of its own entity.
-    own: Option<Had>,
+    own: Option<ClientState>,
     /// All other entities in view, ascending by entity.
     entity_views: Vec<EntityView>,
     /// Entities that have left the view and that the client still keeps, oldest first; at most [`MAX_KEPT`]. The client
     /// keeps the same list.
-    kept: VecDeque<(EntityId, Had)>,
+    kept: VecDeque<(EntityId, ClientState)>,
     queue: PriorityQueue,
     /// Encodes movements.
     movement_encoder: MovementEncoder,
@@ -56,26 +56,26 @@ pub(crate) struct View {
     /// The revision of the space's data at which the client had all of it.
     data_revision: Option<u64>,
     /// `None` once this owner knows everything that the client may know.
-    settling: Option<Settling>,
+    warmup: Option<Warmup>,
     /// When the last frame was made.
-    spoke: Mono,
+    last_frame_at: Mono,
     /// Buffers, empty between ticks, in which the next `entity_views` and the order of turns are built.
     spare: Vec<EntityView>,
     due: Vec<Due>,
     /// Movements to be sent at this tick, in the order of their turns.
-    told: Vec<EncodedMovement>,
+    encoded_movements: Vec<EncodedMovement>,
     /// Whether the budget of this tick was too small for all that were due.
     is_short: bool,
 }
 
 /// State of a view that began a moment ago.
 #[derive(Clone, Copy, Debug)]
-struct Settling {
+struct Warmup {
     begun: Mono,
     /// An entity that the client has and that is unknown here.
-    missed: Option<EntityId>,
+    unknown_here: Option<EntityId>,
     /// When all required owners had sent their lists since the view began.
-    all_heard: Option<Mono>,
+    oldest_list_at: Option<Mono>,
 }
 
 /// An entity view whose turn is due.
@@ -106,13 +106,13 @@ impl View {
         let entity_view = |Stamp { entity, upto, finer }| EntityView {
             entity,
             priority: queue.enter(),
-            had: Some(Had::said(upto, finer)),
+            client_state: Some(ClientState::from_report(upto, finer)),
         };
-        let kept = |Stamp { entity, upto, finer }| (entity, Had::said(upto, finer));
+        let kept = |Stamp { entity, upto, finer }| (entity, ClientState::from_report(upto, finer));
         Self {
             frames: Frames::new(Part::Cell, number),
             is_open: false,
-            own: known_own.map(|stamp| Had::said(stamp.upto, stamp.finer)),
+            own: known_own.map(|stamp| ClientState::from_report(stamp.upto, stamp.finer)),
             entity_views: known.seen.into_iter().map(entity_view).collect(),
             kept: known.kept.into_iter().map(kept).collect(),
             queue,
@@ -120,15 +120,15 @@ impl View {
             space: None,
             data: known.space.take(),
             data_revision: None,
-            settling: Some(Settling {
+            warmup: Some(Warmup {
                 begun: now,
-                missed: None,
-                all_heard: None,
+                unknown_here: None,
+                oldest_list_at: None,
             }),
-            spoke: now,
+            last_frame_at: now,
             spare: Vec::new(),
             due: Vec::new(),
-            told: Vec::new(),
+            encoded_movements: Vec::new(),
             is_short: false,
         }
     }
@@ -139,13 +139,13 @@ impl View {
     }
 
     /// An entity that the client has and that was unknown here at the last tick, while it may still arrive.
-    pub(crate) fn missed(&self) -> Option<EntityId> {
-        self.settling?.missed
+    pub(crate) fn unknown_here(&self) -> Option<EntityId> {
+        self.warmup?.unknown_here
     }
 
-    /// Ends the settling: the client knows no entity that could be around its own.
-    pub(crate) fn settle(&mut self) {
-        self.settling = None;
+    /// Ends the warm-up: the client knows no entity that could be around its own.
+    pub(crate) fn end_warmup(&mut self) {
+        self.warmup = None;
     }
 
     /// Takes the client's acknowledgement of movement datagrams.
@@ -172,7 +172,7 @@ impl View {
         if self.space.is_some() && self.space != space {
             self.leave_others(&mut updates);
         }
-        self.meet(knowledge, &around, &mut updates);
+        self.update_members(knowledge, &around, &mut updates);
         if let Some(state) = state {
             self.add_own(knowledge, own, state, &mut updates);
             self.add_space_data(knowledge, own.entity, budget, &mut updates);
@@ -229,8 +229,11 @@ impl View {
         own: EntityId,
         interest: &'i mut Interest,
     ) -> Cow<'i, [EntityId]> {
-        if self.is_settling(knowledge) {
-            let known = self.entity_views.iter().filter(|entity_view| entity_view.had.is_some());
+        if self.is_warming_up(knowledge) {
+            let known = self
+                .entity_views
+                .iter()
+                .filter(|entity_view| entity_view.client_state.is_some());
             known.for_each(|known| {
                 interest.keep(own, known.entity);
             });
@@ -249,25 +252,25 @@ impl View {
     }
 
     /// Whether the view is so new that this owner may not know everything that the client knows. Lists that neighbours
-    /// sent before it began do not count: with a newer map they may name more. While an entity is missed, all owners
+    /// sent before it began do not count: with a newer map they may name more. While such an entity exists, all owners
     /// with an area in the space must have sent their lists, as its holder may have no area nearby any more. The wait
-    /// ends after [`UNHEARD`], the time for which ghosts of a silent holder are kept.
-    fn is_settling(&mut self, knowledge: &KnowledgeView<'_>) -> bool {
+    /// ends after [`HOLDER_SILENCE_LIMIT`], the time for which ghosts of a silent holder are kept.
+    fn is_warming_up(&mut self, knowledge: &KnowledgeView<'_>) -> bool {
         let now = knowledge.cx.now().mono;
-        self.settling = self.settling.and_then(|mut settling| {
-            settling.missed = missed(&self.entity_views, knowledge);
-            let wanted = match settling.missed {
+        self.warmup = self.warmup.and_then(|mut warmup| {
+            warmup.unknown_here = unknown_here(&self.entity_views, knowledge);
+            let wanted = match warmup.unknown_here {
                 Some(_) => knowledge.known.territory.space_peers(),
                 None => knowledge.known.territory.neighbours(),
             };
-            let heard = knowledge.known.ghosts.all_heard(now, wanted);
-            if settling.all_heard.is_none() && heard >= Some(settling.begun) {
-                settling.all_heard = Some(now);
+            let heard = knowledge.known.ghosts.oldest_list_at(now, wanted);
+            if warmup.oldest_list_at.is_none() && heard >= Some(warmup.begun) {
+                warmup.oldest_list_at = Some(now);
             }
-            let waits = settling.all_heard.is_none_or(|since| now.since(since) <= SETTLING);
-            (waits && now.since(settling.begun) <= UNHEARD).then_some(settling)
+            let waits = warmup.oldest_list_at.is_none_or(|since| now.since(since) <= WARMUP);
+            (waits && now.since(warmup.begun) <= HOLDER_SILENCE_LIMIT).then_some(warmup)
         });
-        self.settling.is_some()
+        self.warmup.is_some()
     }
 
     /// Adds what is new of the client's own entity.
@@ -300,19 +303,19 @@ impl View {
             (self.data, self.data_revision) = (Some((space, SpaceVersions::default())), None);
         }
         let revision = Some(knowledge.known.spaces.revision(space));
-        let (Some((_, had)), true) = (&mut self.data, self.data_revision != revision) else {
+        let (Some((_, client_state)), true) = (&mut self.data, self.data_revision != revision) else {
             return;
         };
         let (before, mut bytes) = (updates.bytes_after(0), 0);
         let entries = knowledge.cx.space_data(space).into_iter().flat_map(SpaceData::entries);
         for (key, version, value) in entries {
-            if !had.is_news(key, version) {
+            if !client_state.is_news(key, version) {
                 continue;
             }
             if !budget.allows(before + 2 * bytes) {
                 return;
             }
-            had.note(key, version);
+            client_state.note(key, version);
             let value = value.to_vec();
             let entry = SpaceEntry { key, version, value };
             let item = ViewItem::SpaceData { entity, entry };
@@ -329,8 +332,8 @@ impl View {
     }
 
     /// Updates the set of entities in view, and adds items for those that have left.
-    fn meet(&mut self, knowledge: &KnowledgeView<'_>, around: &[EntityId], updates: &mut Updates) {
-        let settling = self.settling.is_some();
+    fn update_members(&mut self, knowledge: &KnowledgeView<'_>, around: &[EntityId], updates: &mut Updates) {
+        let warmup = self.warmup.is_some();
         let is_same = self
             .entity_views
             .iter()
@@ -341,8 +344,8 @@ impl View {
         }
         let (queue, next, kept) = (&self.queue, &mut self.spare, &mut self.kept);
         let mut known = self.entity_views.drain(..).peekable();
-        let mut dismiss = |entity_view: EntityView, next: &mut Vec<EntityView>| {
-            if settling && knowledge.source(entity_view.entity).is_none() {
+        let mut leave_or_retain = |entity_view: EntityView, next: &mut Vec<EntityView>| {
+            if warmup && knowledge.source(entity_view.entity).is_none() {
                 next.push(entity_view);
             } else {
                 leave(entity_view, kept, updates);
@@ -350,12 +353,12 @@ impl View {
         };
         for &entity in around {
             while let Some(entity_view) = known.next_if(|entity_view| entity_view.entity < entity) {
-                dismiss(entity_view, next);
+                leave_or_retain(entity_view, next);
             }
             let new = || EntityView {
                 entity,
                 priority: queue.enter(),
-                had: None,
+                client_state: None,
             };
             next.push(
                 known
@@ -363,7 +366,7 @@ impl View {
                     .unwrap_or_else(new),
             );
         }
-        known.for_each(|entity_view| dismiss(entity_view, next));
+        known.for_each(|entity_view| leave_or_retain(entity_view, next));
         std::mem::swap(&mut self.entity_views, &mut self.spare);
     }
 
@@ -402,14 +405,18 @@ impl View {
             }
             let entity_view = &mut self.entity_views[due.at];
             let (at, priority) = (due.at, entity_view.priority);
-            let told = entity_view.had.as_ref().and_then(|had| had.told);
+            let told = entity_view
+                .client_state
+                .as_ref()
+                .and_then(|client_state| client_state.told);
             let moves = updates.moves.len();
             if let Some(state) = entities.get(entity_view.entity) {
-                if entity_view.had.is_none() {
-                    entity_view.had = take_back(&mut self.kept, entity_view.entity, (knowledge, state), updates);
+                if entity_view.client_state.is_none() {
+                    entity_view.client_state =
+                        take_back(&mut self.kept, entity_view.entity, (knowledge, state), updates);
                 }
                 entity_view::show(
-                    &mut entity_view.had,
+                    &mut entity_view.client_state,
                     knowledge,
                     own,
                     (entity_view.entity, state),
@@ -418,7 +425,7 @@ impl View {
             }
             self.queue.turn(&mut entity_view.priority, due.away);
             if updates.moves.len() > moves {
-                self.told.push(EncodedMovement { at, priority, told });
+                self.encoded_movements.push(EncodedMovement { at, priority, told });
             }
             items += updates.bytes_after(counted);
             counted = updates.items.len();
@@ -429,13 +436,13 @@ impl View {
     /// ends the tick. Those that do not fit stay due.
     fn encode_movements(&mut self, tick: Tick, observer: Position, moves: &[Sighting], left: usize) -> Vec<Vec<u8>> {
         let limit = left.max(self.movement_encoder.about_bytes(moves.len()));
-        let (datagrams, fit) = self.movement_encoder.tell(tick, observer, moves, limit);
+        let (datagrams, fit) = self.movement_encoder.encode(tick, observer, moves, limit);
         self.is_short |= fit < moves.len();
-        for EncodedMovement { at, priority, told } in self.told.drain(..).skip(fit) {
+        for EncodedMovement { at, priority, told } in self.encoded_movements.drain(..).skip(fit) {
             let entity_view = &mut self.entity_views[at];
             entity_view.priority = priority;
-            if let Some(had) = &mut entity_view.had {
-                had.told = told;
+            if let Some(client_state) = &mut entity_view.client_state {
+                client_state.told = told;
             }
         }
         let priorities = self.entity_views.iter().map(|entity_view| entity_view.priority.value());
@@ -447,7 +454,7 @@ impl View {
     /// frames let the client detect a lost one.
     fn encode_frames(&mut self, now: Mono, tick: Tick, items: Vec<ViewItem>) -> Vec<Vec<u8>> {
         if items.is_empty() {
-            let due = !self.is_open || now.since(self.spoke) >= EMPTY_FRAME_AFTER;
+            let due = !self.is_open || now.since(self.last_frame_at) >= EMPTY_FRAME_AFTER;
             if !due {
                 return Vec::new();
             }
@@ -457,7 +464,7 @@ impl View {
                 self.movement_encoder.forget(*entity);
             }
         }
-        self.spoke = now;
+        self.last_frame_at = now;
         self.is_open = true;
         self.frames.of(tick, items)
     }
@@ -478,18 +485,22 @@ fn always_seen(knowledge: &KnowledgeView<'_>, entities: &KnownEntities<'_>, own:
 }
 
 /// An entity that the client has and that is unknown here.
-fn missed(entity_views: &[EntityView], knowledge: &KnowledgeView<'_>) -> Option<EntityId> {
-    let mut known = entity_views.iter().filter(|entity_view| entity_view.had.is_some());
-    let missed = known.find(|entity_view| knowledge.source(entity_view.entity).is_none());
-    missed.map(|entity_view| entity_view.entity)
+fn unknown_here(entity_views: &[EntityView], knowledge: &KnowledgeView<'_>) -> Option<EntityId> {
+    let mut known = entity_views
+        .iter()
+        .filter(|entity_view| entity_view.client_state.is_some());
+    let unknown_here = known.find(|entity_view| knowledge.source(entity_view.entity).is_none());
+    unknown_here.map(|entity_view| entity_view.entity)
 }
 
 /// Adds a `Leave` item if the client has the entity, and keeps what it has.
-fn leave(entity_view: EntityView, kept: &mut VecDeque<(EntityId, Had)>, updates: &mut Updates) {
-    let EntityView { entity, had, .. } = entity_view;
-    let Some(had) = had else { return };
+fn leave(entity_view: EntityView, kept: &mut VecDeque<(EntityId, ClientState)>, updates: &mut Updates) {
+    let EntityView {
+        entity, client_state, ..
+    } = entity_view;
+    let Some(client_state) = client_state else { return };
     updates.items.push(ViewItem::Leave { entity });
-    kept.push_back((entity, had));
+    kept.push_back((entity, client_state));
     if kept.len() > MAX_KEPT {
         kept.pop_front();
     }
@@ -497,13 +508,13 @@ fn leave(entity_view: EntityView, kept: &mut VecDeque<(EntityId, Had)>, updates:
 
 /// Adds a `Return` item for an entity of which the client still keeps something.
 fn take_back(
-    kept: &mut VecDeque<(EntityId, Had)>,
+    kept: &mut VecDeque<(EntityId, ClientState)>,
     entity: EntityId,
     (knowledge, state): (&KnowledgeView<'_>, &KnownEntity<'_>),
     updates: &mut Updates,
-) -> Option<Had> {
+) -> Option<ClientState> {
     let at = kept.iter().position(|(known, _)| *known == entity)?;
-    let (_, had) = kept.remove(at)?;
+    let (_, client_state) = kept.remove(at)?;
     let place = state.whereabouts.place;
     updates.items.push(ViewItem::Return {
         entity,
@@ -511,5 +522,5 @@ fn take_back(
         direction: place.direction,
     });
     let told = Some(knowledge.known.sampling.beat());
-    Some(Had { told, ..had })
+    Some(ClientState { told, ..client_state })
 }

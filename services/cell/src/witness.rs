@@ -34,7 +34,7 @@ pub(crate) struct Witness {
     budget: Budget,
     view: Option<View>,
     /// What the client reported that it has; the next tick begins a view with it.
-    said: Option<Said>,
+    report: Option<ClientReport>,
     /// When to ask for the report.
     ask: Mono,
     /// Sequence number of the client's newest movement.
@@ -42,21 +42,21 @@ pub(crate) struct Witness {
     /// The place of the entity on which the client and this owner agree.
     agreed: Option<Place>,
     /// A placement that was sent to the client and is not yet acknowledged by a position near it.
-    put: Option<Put>,
+    pending_placement: Option<PendingPlacement>,
     /// Whether the entity came here by a teleport from another space.
-    is_put_here: bool,
+    is_teleported_here: bool,
 }
 
 /// A client's report: the number of the view that it begins, what it has, and how it reads movements in that view.
 #[derive(Debug)]
-struct Said {
+struct ClientReport {
     view: u64,
     known: Known,
     movements: Movements,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Put {
+struct PendingPlacement {
     to: Position,
     /// The place before, as far as it is known here.
     from: Option<Position>,
@@ -76,18 +76,18 @@ impl Witness {
             client,
             budget,
             view: None,
-            said: None,
+            report: None,
             ask: now,
             moved: 0,
             agreed: place,
-            put: None,
-            is_put_here: false,
+            pending_placement: None,
+            is_teleported_here: false,
         }
     }
 
     /// Records that the entity came from another space.
-    pub(crate) fn put_here(&mut self) {
-        self.is_put_here = true;
+    pub(crate) fn mark_teleported_in(&mut self) {
+        self.is_teleported_here = true;
     }
 
     pub(crate) fn client(&self) -> ClientLink {
@@ -108,10 +108,10 @@ impl Witness {
     pub(crate) fn take_stamps(&mut self, view: u64, known: Known, movements: Movements) {
         let newest = [
             self.view.as_ref().map(View::number),
-            self.said.as_ref().map(|said| said.view),
+            self.report.as_ref().map(|report| report.view),
         ];
         if newest.into_iter().flatten().all(|newest| newest < view) {
-            self.said = Some(Said { view, known, movements });
+            self.report = Some(ClientReport { view, known, movements });
         }
     }
 
@@ -131,11 +131,11 @@ impl Witness {
         entity: EntityId,
     ) -> Outgoing {
         let now = knowledge.cx.now().mono;
-        if let Some(said) = self.said.take() {
-            let mut view = View::begin(said.view, entity, said.known, said.movements, now);
+        if let Some(report) = self.report.take() {
+            let mut view = View::begin(report.view, entity, report.known, report.movements, now);
             // An entity that came from another space left behind every entity that its client knows.
-            if std::mem::take(&mut self.is_put_here) {
-                view.settle();
+            if std::mem::take(&mut self.is_teleported_here) {
+                view.end_warmup();
             }
             self.view = Some(view);
         }
@@ -148,8 +148,8 @@ impl Witness {
     }
 
     /// An entity that the client has and that was unknown here at the last tick, while it may still arrive.
-    pub(crate) fn missed(&self) -> Option<EntityId> {
-        self.view.as_ref()?.missed()
+    pub(crate) fn unknown_here(&self) -> Option<EntityId> {
+        self.view.as_ref()?.unknown_here()
     }
 
     /// Makes the frames with what has just happened to the client's own entity.
@@ -170,7 +170,7 @@ impl Witness {
 
     fn outgoing(&mut self, knowledge: &KnowledgeView<'_>, entity: EntityId, output: ViewOutput) -> Outgoing {
         if output.is_placed {
-            self.put(knowledge.cx.place(entity));
+            self.placement_sent(knowledge.cx.place(entity));
         }
         let ViewOutput { frames, datagrams, .. } = output;
         let client = self.client;
@@ -183,14 +183,14 @@ impl Witness {
     }
 
     /// Records that a placement of the entity is sent to its client.
-    fn put(&mut self, place: Option<Place>) {
+    fn placement_sent(&mut self, place: Option<Place>) {
         let Some(place) = place else { return };
         let from = self
             .agreed
             .filter(|before| *before != place)
             .map(|before| before.position);
         self.agreed = Some(place);
-        self.put = Some(Put {
+        self.pending_placement = Some(PendingPlacement {
             to: place.position,
             from,
         });
@@ -230,15 +230,17 @@ impl Witness {
 
     /// Whether to accept a position from the client. After a placement, positions are rejected as long as they are
     /// nearer to the place before: the client sent them before it received the placement.
-    pub(crate) fn believes(&mut self, position: Position) -> bool {
-        let Some(put) = &mut self.put else { return true };
-        let from_there = position.distance(put.to);
-        let believed = from_there <= NEAR || put.from.is_some_and(|from| from_there < position.distance(from));
-        put.from.get_or_insert(position);
-        if believed {
-            self.put = None;
+    pub(crate) fn accepts(&mut self, position: Position) -> bool {
+        let Some(placement) = &mut self.pending_placement else {
+            return true;
+        };
+        let from_there = position.distance(placement.to);
+        let accepted = from_there <= NEAR || placement.from.is_some_and(|from| from_there < position.distance(from));
+        placement.from.get_or_insert(position);
+        if accepted {
+            self.pending_placement = None;
         }
-        believed
+        accepted
     }
 }
 

@@ -38,16 +38,19 @@ fn put_back(world: &World, entity: EntityId) -> usize {
     placed.count()
 }
 
-fn disbelieved(world: &World) -> u64 {
+fn rejected_movements(world: &World) -> u64 {
     let owners = [WEST, MIDDLE];
-    owners.map(|id| world.role(id).counters().disbelieved).iter().sum()
+    owners
+        .map(|id| world.role(id).counters().rejected_movements)
+        .iter()
+        .sum()
 }
 
 #[test]
 fn top_speed_over_a_boundary_is_never_corrected() {
     for seed in 0..5 {
         let (mut world, entity) = player(seed, -30.0);
-        let before = (put_back(&world, entity), disbelieved(&world));
+        let before = (put_back(&world, entity), rejected_movements(&world));
         // Messages of clients are lost now and then, and all are late.
         world.faults = Faults { lost: 0, ..ROUGH };
         let mut x = -30.0;
@@ -61,7 +64,11 @@ fn top_speed_over_a_boundary_is_never_corrected() {
         world.faults = crate::world::CALM;
         world.walk(1, x, 0.0);
         world.run(2_000);
-        assert_eq!((put_back(&world, entity), disbelieved(&world)), before, "seed {seed}");
+        assert_eq!(
+            (put_back(&world, entity), rejected_movements(&world)),
+            before,
+            "seed {seed}"
+        );
         assert_eq!(world.holders(entity), [MIDDLE]);
         assert!((x_of(&world, entity) - x).abs() < 1e-3, "seed {seed}");
     }
@@ -80,7 +87,7 @@ fn movement_above_the_top_speed_is_corrected() {
     assert_eq!(put_back(&world, entity), before + 1, "its client is corrected");
     let seen = world.client(1).known[&entity].position.x;
     assert!((seen + 29.5).abs() < 1e-3, "and the position is right: {seen}");
-    assert_eq!(disbelieved(&world), 1);
+    assert_eq!(rejected_movements(&world), 1);
     // A client that runs at twice the speed, and ignores corrections, gets half as far.
     let mut x = -29.5;
     for _ in 0..50 {
@@ -114,7 +121,7 @@ fn movement_above_the_top_speed_is_corrected() {
 #[test]
 fn movement_during_a_hand_over_is_not_corrected() {
     let (mut world, entity) = player(6, -10.0);
-    let before = (put_back(&world, entity), disbelieved(&world));
+    let before = (put_back(&world, entity), rejected_movements(&world));
     let mut x = -10.0;
     for _ in 0..60 {
         x += TOP / 10.0;
@@ -125,7 +132,7 @@ fn movement_during_a_hand_over_is_not_corrected() {
     world.run(1_000);
     assert_eq!(world.holders(entity), [MIDDLE]);
     assert!((x_of(&world, entity) - x).abs() < 1e-3);
-    assert_eq!((put_back(&world, entity), disbelieved(&world)), before);
+    assert_eq!((put_back(&world, entity), rejected_movements(&world)), before);
 }
 
 /// A player went on while its cell was dead. It is not put back for that.
@@ -150,7 +157,7 @@ fn movement_during_a_cell_outage_is_not_corrected() {
         }
         world.run(1_000);
         assert!((x_of(&world, entity) - x).abs() < 1e-3, "seed {seed}");
-        assert_eq!(disbelieved(&world), 0, "seed {seed}");
+        assert_eq!(rejected_movements(&world), 0, "seed {seed}");
         assert!(
             put_back(&world, entity) <= told + 1,
             "seed {seed}: only its position is sent"

@@ -199,7 +199,7 @@ fn invalid_positions_from_clients_are_ignored() {
     world.run(1_000);
     world.walk(1, -21.0, 1.0);
     world.run(200);
-    let before = world.role(WEST).counters().disbelieved;
+    let before = world.role(WEST).counters().rejected_movements;
     let cases = spoiled(place(-22.0, 2.0));
     let count = cases.len() as u64;
     for place in cases {
@@ -207,7 +207,7 @@ fn invalid_positions_from_clients_are_ignored() {
         world.run(50);
     }
     world.run(1_500);
-    assert_eq!(world.role(WEST).counters().disbelieved - before, count);
+    assert_eq!(world.role(WEST).counters().rejected_movements - before, count);
     assert_eq!(world.reals()[&entity], (WEST, place(-21.0, 1.0)));
     check_places(&world);
     world.walk(1, -22.0, 2.0);
