@@ -10,7 +10,7 @@ use std::{fs, os::unix::fs::symlink, path::Path, process::Command, sync::mpsc, t
 use annals_def::{Compiled, Diagnostic, Rule, Severity, Tree, compile};
 
 /// Time limit for a small folder, far more than it needs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const CLEAN: &str =
     "<root> <Properties> <hp> <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </hp> </Properties> </root>";
@@ -31,7 +31,7 @@ fn compiled(dir: &Path) -> Compiled {
     thread::spawn(move || {
         let _ = done.send(compile(&Tree::read(&dir)));
     });
-    result.recv_timeout(PATIENCE).expect("reading a folder comes to an end")
+    result.recv_timeout(TIMEOUT).expect("reading a folder comes to an end")
 }
 
 /// The only problem of a folder, as its file and its message; an error if there is no schema.

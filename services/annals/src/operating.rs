@@ -19,7 +19,7 @@ use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
 /// Total time of retries. A lost base is replaced within some seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long the ledger may take after the order is logged, before the order is requested again.
 const LEDGER: Duration = Duration::from_secs(5);
@@ -48,7 +48,7 @@ pub(crate) enum NotDone {
     #[error(
         "no answer within {} s, so the outcome is unknown: repeat with --action {action}, which executes it at most \
          once{}",
-        PATIENCE.as_secs(), last.as_ref().map_or_else(String::new, |last| format!(" ({last})"))
+        TIMEOUT.as_secs(), last.as_ref().map_or_else(String::new, |last| format!(" ({last})"))
     )]
     Late {
         /// The action.
@@ -102,7 +102,7 @@ impl Reached<'_> {
             return Err(NotDone::NoEntity(holder));
         }
         let (begun, mut last) = (Instant::now(), None);
-        while begun.elapsed() < PATIENCE {
+        while begun.elapsed() < TIMEOUT {
             match self.ask(holder, order).await? {
                 Ok(()) => last = Some("the order is in the log, and the ledger has not answered".to_owned()),
                 Err(why) => {

@@ -5,7 +5,7 @@ use annals_event::{
     ledger::{Booking, LedgerView, News, Order, Outcome, Stage},
 };
 use annals_ids::{EntityId, MemberId, TransferId};
-use annals_node::{Nowhere, OwnerContext, Trouble};
+use annals_node::{Nowhere, OwnerContext, OwnerError};
 
 use crate::role::BaseRole;
 
@@ -18,7 +18,7 @@ impl BaseRole {
         let mut after = view.clone();
         if after.book(entity, &news).is_err() {
             let what = "the ledger notices do not continue those that the base part received before";
-            return cx.report(Trouble::Impossible { entity, what });
+            return cx.report(OwnerError::Impossible { entity, what });
         }
         let answered = match &news {
             News::Booking(booking) if booking.of.asker == entity => view.orders.get(&booking.of.number).cloned(),

@@ -4,7 +4,7 @@
 use annals_def::Value;
 use annals_event::{Body, Call, CellCreation, ClientLink, Image, Place, Subject};
 use annals_ids::{Address, EntityId, MemberId, OwnerId, Part};
-use annals_node::{Bootstrap, Denied, Nowhere, OwnerContext, Stored, Trouble};
+use annals_node::{Bootstrap, Denied, Nowhere, OwnerContext, OwnerError, Stored};
 use annals_wire::{
     SpaceMap,
     client::{CloseReason, ToClient},
@@ -34,7 +34,7 @@ impl BaseRole {
             Ok(entity) => cx.record(Subject::Owner, false, Body::Bootstrapped { entity }),
             Err(denied) => {
                 self.counters.denied += 1;
-                cx.report(Trouble::NotBootstrapped { type_id, denied });
+                cx.report(OwnerError::NotBootstrapped { type_id, denied });
             }
         }
     }

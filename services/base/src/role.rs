@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use annals_event::{Call, Event, OwnerState, Subject};
 use annals_ids::{Address, DatabaseId, EntityId, OwnerId, OwnerKind, Part, SessionId, Tick};
 use annals_node::{
-    Caller, ClientNews, Denied, Moment, Nowhere, Output, OwnerContext, Request, Role, ShutDown, time::Mono,
+    Caller, ClientNews, Denied, LifecycleEvent, Nowhere, Output, OwnerContext, Request, Role, ShutDown, time::Mono,
 };
 use annals_wire::{
     SpaceMap,
@@ -214,15 +214,17 @@ impl Role for BaseRole {
         }
     }
 
-    fn on_lifecycle(&mut self, cx: &mut OwnerContext, entity: EntityId, moment: Moment) {
+    fn on_lifecycle(&mut self, cx: &mut OwnerContext, entity: EntityId, moment: LifecycleEvent) {
         match moment {
-            Moment::ShutDown(ShutDown::Parting) => {
+            LifecycleEvent::ShutDown(ShutDown::Parting) => {
                 if let Some(session) = self.session_of(cx, entity) {
                     self.end_session(cx, session, CloseReason::ShuttingDown);
                 }
             }
-            Moment::ShutDown(ShutDown::Writing) => store(cx, entity),
-            Moment::Ready { .. } | Moment::ShuttingDown | Moment::ShutDown(ShutDown::Written) => {}
+            LifecycleEvent::ShutDown(ShutDown::Writing) => store(cx, entity),
+            LifecycleEvent::Ready { .. }
+            | LifecycleEvent::ShuttingDown
+            | LifecycleEvent::ShutDown(ShutDown::Written) => {}
         }
     }
 

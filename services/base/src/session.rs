@@ -112,7 +112,8 @@ impl Session {
         (self.view, self.begun, self.beginning) = (None, None, beginning);
     }
 
-    /// Routes a call: to `heard_of`, the owner where the receiver was last known to be, or to the client's `witness`.
+    /// Routes a call: to `last_location`, the owner where the receiver was last known to be, or to the client's
+    /// `witness`.
     ///
     /// A call that comes again was lost, or sent to where the receiver is not: calls from then on go to the other of
     /// the two.
@@ -120,13 +121,13 @@ impl Session {
         &mut self,
         entity: EntityId,
         number: CallNumber,
-        heard_of: Option<OwnerId>,
+        last_location: Option<OwnerId>,
         witness: OwnerId,
     ) -> OwnerId {
         let to = match self.rounds.get(&entity) {
             Some(round) if number > round.first => return round.to,
-            Some(round) => heard_of.filter(|at| *at != round.to).unwrap_or(witness),
-            None => heard_of.unwrap_or(witness),
+            Some(round) => last_location.filter(|at| *at != round.to).unwrap_or(witness),
+            None => last_location.unwrap_or(witness),
         };
         self.rounds.insert(entity, Round { first: number, to });
         if self.rounds.len() > REMEMBERED_ROUNDS {

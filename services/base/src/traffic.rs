@@ -69,7 +69,7 @@ impl BaseRole {
                 heard,
             },
         };
-        cx.tell_volatile(entity, to, Message::View(message));
+        cx.send_volatile(entity, to, Message::View(message));
     }
 
     /// The entity that a session controls, and the owner of its cell part, which has the witness.
@@ -117,7 +117,7 @@ impl BaseRole {
         if to == home {
             cx.deliver(message);
         } else {
-            cx.tell(to, Message::Call(message));
+            cx.send(to, Message::Call(message));
         }
     }
 
@@ -138,9 +138,9 @@ impl BaseRole {
             return image.base()?.cell;
         }
         let (_, witness) = self.witness(cx, id)?;
-        let heard_of = cx.placed(call.entity);
+        let last_location = cx.placed(call.entity);
         let session = self.sessions.get_mut(id)?;
-        Some(session.pass_on(call.entity, call.number, heard_of, witness))
+        Some(session.pass_on(call.entity, call.number, last_location, witness))
     }
 
     fn begin_view(&mut self, cx: &mut OwnerContext, id: SessionId, stamps: &Stamps) {
@@ -181,7 +181,7 @@ impl BaseRole {
                 known,
                 movements,
             };
-            cx.tell(to, Message::View(stamps));
+            cx.send(to, Message::View(stamps));
         }
     }
 

@@ -187,7 +187,7 @@ impl Clients {
         let Some(entity) = unknown_here else { return };
         for owner in known.territory.space_peers() {
             let have = None;
-            cx.tell(*owner, Message::Ghost(GhostMessage::Ask { entity, have }));
+            cx.send(*owner, Message::Ghost(GhostMessage::Ask { entity, have }));
         }
     }
 }

@@ -120,7 +120,7 @@ impl GhostSender {
         let before = std::mem::replace(&mut self.sent_upto, there);
         for (owner, entity, after) in begun {
             let events = Vec::new();
-            cx.tell(owner, Message::Ghost(GhostMessage::Events { entity, after, events }));
+            cx.send(owner, Message::Ghost(GhostMessage::Events { entity, after, events }));
         }
         for (owner, told) in before {
             let there = self.sent_upto.get(&owner);
@@ -148,7 +148,7 @@ impl GhostSender {
             }
         }
         for (owner, message) in messages {
-            cx.tell(owner, Message::Ghost(message));
+            cx.send(owner, Message::Ghost(message));
         }
     }
 
@@ -166,7 +166,7 @@ impl GhostSender {
             // At the next tick: an owner that was just taken over has not determined its receivers before that.
             self.asked.insert(from);
         } else if let Some((message, _)) = missing(cx, recent, entity, have) {
-            cx.tell(from, Message::Ghost(message));
+            cx.send(from, Message::Ghost(message));
         }
     }
 
@@ -191,7 +191,7 @@ impl GhostSender {
         }
         for (owner, moves) in messages {
             if let Some(first) = moves.first() {
-                cx.tell_volatile(first.entity, owner, Message::Ghost(GhostMessage::Moves(moves)));
+                cx.send_volatile(first.entity, owner, Message::Ghost(GhostMessage::Moves(moves)));
             }
         }
     }
@@ -227,7 +227,7 @@ impl GhostSender {
             .on(owner)
             .filter_map(|entity| Some((entity, self.newest(cx, entity)?)))
             .collect();
-        cx.tell(owner, Message::Ghost(GhostMessage::Heads(heads)));
+        cx.send(owner, Message::Ghost(GhostMessage::Heads(heads)));
     }
 
     /// Entities that are real here, and those that left and have not arrived, or arrived within

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use annals_event::{Body, Call, CellImage, Image, Place, SpaceEntry, Subject};
 use annals_ids::{Address, CallNumber, EntityId, OwnerId, Part};
-use annals_node::{Caller, OwnerContext, Trouble, journal::INPUT_LIMIT, time::Mono};
+use annals_node::{Caller, OwnerContext, OwnerError, journal::INPUT_LIMIT, time::Mono};
 use annals_wire::HANDOVER_DEPTH;
 
 use crate::{
@@ -190,7 +190,7 @@ impl CellRole {
 
     fn alarm(&mut self, cx: &mut OwnerContext, entity: EntityId, what: &'static str) {
         self.counters.alarms += 1;
-        cx.report(Trouble::Impossible { entity, what });
+        cx.report(OwnerError::Impossible { entity, what });
     }
 
     fn admits(&self, cx: &OwnerContext, entity: EntityId, image: &Image) -> Result<(), &'static str> {

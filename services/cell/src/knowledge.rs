@@ -113,7 +113,7 @@ impl Knowledge {
             GhostMessage::Image { entity, image } => {
                 let (type_id, newest) = (image.type_id, image.history);
                 if cx.image(entity).is_none() && self.ghosts.take_image(hearing, from, entity, *image) {
-                    cx.heard_of(entity, from);
+                    cx.record_location(entity, from);
                     self.property_history.begin(&schema, (entity, type_id), newest);
                 }
             }
@@ -122,7 +122,7 @@ impl Knowledge {
                     self.note_shown(&schema, entity, &events);
                     let lack = self.ghosts.take_events(hearing, from, (entity, after), events);
                     if self.ghosts.get(entity).is_some_and(|ghost| ghost.holder() == from) {
-                        cx.heard_of(entity, from);
+                        cx.record_location(entity, from);
                     }
                     ask_for(cx, from, lack);
                 }
@@ -183,7 +183,7 @@ impl Around for Knowledge {
 /// Asks an owner for what is lacking of its entities.
 fn ask_for(cx: &mut OwnerContext, from: OwnerId, lacks: impl IntoIterator<Item = MissingHistory>) {
     for (entity, have) in lacks {
-        cx.tell(from, Message::Ghost(GhostMessage::Ask { entity, have }));
+        cx.send(from, Message::Ghost(GhostMessage::Ask { entity, have }));
     }
 }
 

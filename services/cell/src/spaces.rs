@@ -232,7 +232,7 @@ fn ask(cx: &mut OwnerContext, owner: OwnerId, space: SpaceId, is_answer: bool) {
     let have = cx
         .space_data(space)
         .map_or_else(SpaceVersions::default, SpaceData::versions);
-    cx.tell(owner, Message::Space(space, SpaceMessage::Versions { have, is_answer }));
+    cx.send(owner, Message::Space(space, SpaceMessage::Versions { have, is_answer }));
 }
 
 /// Sends entries to an owner, in as many messages as needed.
@@ -243,7 +243,7 @@ fn tell(cx: &mut OwnerContext, owner: OwnerId, space: SpaceId, entries: &[SpaceE
         let is_full = length.is_none_or(|length| bytes + length > SPACE_MESSAGE_BYTES);
         if is_full && start < end {
             let some = entries[start..end].to_vec();
-            cx.tell(owner, Message::Space(space, SpaceMessage::Entries(some)));
+            cx.send(owner, Message::Space(space, SpaceMessage::Entries(some)));
             (start, bytes) = (end, 0);
         }
         bytes += length.unwrap_or_default();

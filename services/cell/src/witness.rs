@@ -253,11 +253,11 @@ pub(crate) fn send(cx: &mut OwnerContext, outgoing: Outgoing) {
         datagrams,
     } = outgoing;
     for bytes in datagrams {
-        cx.tell_volatile(entity, proxy, Message::View(ViewMessage::Datagram { session, bytes }));
+        cx.send_volatile(entity, proxy, Message::View(ViewMessage::Datagram { session, bytes }));
     }
     for frame in frames {
         let frames = vec![frame];
-        cx.tell(proxy, Message::View(ViewMessage::Frames { session, frames }));
+        cx.send(proxy, Message::View(ViewMessage::Frames { session, frames }));
     }
 }
 

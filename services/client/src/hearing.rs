@@ -22,12 +22,12 @@ pub struct Silence {
 
 /// Arrival times of the cell's view.
 #[derive(Debug, Default)]
-pub(crate) struct Hearing {
+pub(crate) struct UpdateGaps {
     last: Option<Millis>,
     silences: VecDeque<Silence>,
 }
 
-impl Hearing {
+impl UpdateGaps {
     /// Records that a frame or datagram of the cell's view was accepted.
     pub(crate) fn heard(&mut self, now: Millis) {
         if let Some(from) = self.last.filter(|from| now.0.saturating_sub(from.0) >= SILENCE) {
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn only_a_lasting_silence_counts() {
-        let mut hearing = Hearing::default();
+        let mut hearing = UpdateGaps::default();
         for at in [5_000, 5_100, 6_599, 8_099, 9_000, 12_500] {
             hearing.heard(Millis(at));
         }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn remembered_entries_are_limited() {
-        let mut hearing = Hearing::default();
+        let mut hearing = UpdateGaps::default();
         (0..=MAX_SILENCES as u64 + 1).for_each(|nth| hearing.heard(Millis(nth * SILENCE)));
         assert_eq!(hearing.silences().len(), MAX_SILENCES);
         assert_eq!(hearing.silences()[0].from, Millis(SILENCE));

@@ -13,7 +13,7 @@ use annals_wire::client::{
 use crate::{
     calls::{CallError, Calls, encode_call, exposed_method},
     event::{Attempt, Counters, EndReason, Event, Input, Millis, Output},
-    hearing::{Hearing, Silence},
+    hearing::{Silence, UpdateGaps},
     view::{EntityView, View, Views},
 };
 
@@ -70,7 +70,7 @@ pub struct ClientCore {
     pub(crate) calls: Calls,
     moves: u64,
     pub(crate) counters: Counters,
-    pub(crate) hearing: Hearing,
+    pub(crate) hearing: UpdateGaps,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) events: VecDeque<Event>,
 }
@@ -133,7 +133,7 @@ impl ClientCore {
             calls: Calls::default(),
             moves: 0,
             counters: Counters::default(),
-            hearing: Hearing::default(),
+            hearing: UpdateGaps::default(),
             outputs: VecDeque::new(),
             events: VecDeque::new(),
         }

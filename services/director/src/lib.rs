@@ -18,6 +18,6 @@ pub mod openings;
 pub use balance::{Balance, MAP_PERIOD, SpacePlan};
 pub use cell_scaling::{Change, Pace};
 pub use grants::{Grant, GrantError, Grants, ID_BLOCK, read_owners};
-pub use lifecycle::{Desired, Lifecycle, MOST_DELAY, Progress, STAGE_PATIENCE, Stage, Waiting};
+pub use lifecycle::{Desired, Lifecycle, MOST_DELAY, Progress, STAGE_TIMEOUT, Stage, Waiting};
 pub use loads::NOMINAL_RATE;
 pub use membership::{Beat, Decision, Membership, SILENCE};

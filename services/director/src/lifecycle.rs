@@ -14,7 +14,7 @@ use annals_ids::ProcessId;
 use crate::SILENCE;
 
 /// Time after which a stage of a stop is reported as hanging.
-pub const STAGE_PATIENCE: Duration = Duration::from_secs(20);
+pub const STAGE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Maximum delay between the announcement of a stop and the disconnection of clients.
 pub const MOST_DELAY: Duration = Duration::from_secs(3_600);
@@ -291,11 +291,11 @@ impl Lifecycle {
         waited_for.collect()
     }
 
-    /// Whether the current stage of a stop has taken longer than [`STAGE_PATIENCE`] plus its delay.
+    /// Whether the current stage of a stop has taken longer than [`STAGE_TIMEOUT`] plus its delay.
     #[must_use]
     pub fn is_overdue(&self, now: Duration) -> bool {
         match self.phase {
-            Phase::Stopping { since, delay, .. } => now.saturating_sub(since) >= STAGE_PATIENCE + delay,
+            Phase::Stopping { since, delay, .. } => now.saturating_sub(since) >= STAGE_TIMEOUT + delay,
             Phase::Starting | Phase::Running => false,
         }
     }
@@ -472,12 +472,12 @@ mod tests {
             assert_eq!(lifecycle.advance(at(second * 1_000)), None);
             assert!(!lifecycle.is_overdue(at(second * 1_000)), "after {second} s");
         }
-        hears(&mut lifecycle, STAGE_PATIENCE);
-        assert!(lifecycle.is_overdue(STAGE_PATIENCE));
+        hears(&mut lifecycle, STAGE_TIMEOUT);
+        assert!(lifecycle.is_overdue(STAGE_TIMEOUT));
         let waiting: Vec<String> = lifecycle.waiting().iter().map(Waiting::to_string).collect();
         assert_eq!(waiting, ["base process 2: the log is blocked"]);
-        lifecycle.go_on(STAGE_PATIENCE, Stage::Announced);
-        lifecycle.go_on(STAGE_PATIENCE, Stage::Announced);
+        lifecycle.go_on(STAGE_TIMEOUT, Stage::Announced);
+        lifecycle.go_on(STAGE_TIMEOUT, Stage::Announced);
         assert_eq!(lifecycle.stage(), Stage::Parting);
     }
 

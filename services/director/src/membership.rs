@@ -51,7 +51,7 @@ impl Load {
 pub enum Decision {
     /// A process that can hold owners has none, or the realm lacks the single owner of a kind: create an owner and
     /// grant it.
-    Found {
+    CreateOwner {
         /// Kind of the owner.
         kind: OwnerKind,
         /// The process to grant it to.
@@ -183,7 +183,7 @@ impl Membership {
                 // While owners may still turn out to be orphans, no process gets a new one in their place.
                 let waits = exists && (!listened || kind.is_single());
                 if !waits && (founded.insert(kind) || !kind.is_single()) {
-                    decisions.push(Decision::Found { kind, process });
+                    decisions.push(Decision::CreateOwner { kind, process });
                 }
             }
         }
@@ -372,7 +372,7 @@ mod tests {
             membership.hear(seconds(1), beat(process, OwnerKind::Ledger));
         }
         let (kind, process) = (OwnerKind::Ledger, ProcessId(1));
-        assert_eq!(membership.decide(seconds(1)), [Decision::Found { kind, process }]);
+        assert_eq!(membership.decide(seconds(1)), [Decision::CreateOwner { kind, process }]);
         membership.granted(OwnerId(7), kind, process);
         assert_eq!(membership.decide(seconds(2)), [], "process 2 gets none of its own");
         membership.hear(seconds(5), beat(2, kind));
@@ -389,7 +389,7 @@ mod tests {
         membership.granted(OwnerId(10), OwnerKind::Cell, ProcessId(1));
         membership.hear(seconds(101), beat(1, OwnerKind::Cell));
         membership.hear(seconds(101), beat(2, OwnerKind::Cell));
-        let found = Decision::Found {
+        let found = Decision::CreateOwner {
             kind: OwnerKind::Cell,
             process: ProcessId(2),
         };

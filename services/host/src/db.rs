@@ -58,7 +58,7 @@ const READ_AHEAD: usize = 3 << 20;
 const UPKEEP: Duration = Duration::from_millis(500);
 
 /// How long a hole may last before it is reported (rule F4).
-const HOLE_PATIENCE: Duration = Duration::from_secs(30);
+const HOLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why db ended.
 #[derive(Debug, Error)]
@@ -350,7 +350,7 @@ impl Fold {
             since: Instant::now(),
             named: false,
         });
-        let overdue = !hole.named && hole.since.elapsed() >= HOLE_PATIENCE;
+        let overdue = !hole.named && hole.since.elapsed() >= HOLE_TIMEOUT;
         self.publish(
             "wants",
             &Want {

@@ -393,7 +393,7 @@ impl Leader {
     async fn decide(&mut self) -> Result<(), GrantError> {
         for decision in self.membership.decide(monotonic()) {
             let (grant, process) = match decision {
-                Decision::Found { kind, process } => (self.grants.found(kind, SHARD, process).await?, process),
+                Decision::CreateOwner { kind, process } => (self.grants.found(kind, SHARD, process).await?, process),
                 Decision::Grant { owner, process } => (self.grants.grant(owner, process).await?, process),
             };
             self.granted(&grant, process);

@@ -160,8 +160,8 @@ pub struct Wires<I> {
     pub entities: Arc<AtomicU64>,
     /// Load of the owner, if it is balanced.
     pub load: watch::Sender<Option<Load>>,
-    /// Number of lifecycle moments that all parts here were notified of.
-    pub moments: Arc<AtomicU64>,
+    /// Number of lifecycle events that all parts here were notified of.
+    pub lifecycle_events: Arc<AtomicU64>,
     /// Progress of the holder.
     pub stage: watch::Sender<Stage>,
 }
@@ -316,7 +316,9 @@ fn report<R: Role>(driver: &Driver<Held<R>>, gauge: &mut Gauge, wires: &Wires<R:
     wires
         .entities
         .store(owner.state().entities.len() as u64, Ordering::Relaxed);
-    wires.moments.store(owner.moments(), Ordering::Relaxed);
+    wires
+        .lifecycle_events
+        .store(owner.lifecycle_events(), Ordering::Relaxed);
     if let Some(busy) = gauge.read() {
         driver.core().collect();
         let survey = owner.survey();

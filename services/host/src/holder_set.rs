@@ -14,7 +14,7 @@ use annals_director::Stage as LifecycleStage;
 use annals_event::OwnerState;
 use annals_ids::{Epoch, OwnerId};
 use annals_node::{
-    Behaviour, Input, Moment, Role,
+    Behaviour, Input, LifecycleEvent, Role,
     time::Mono,
     writer::{self, Durability, Tip},
 };
@@ -141,9 +141,9 @@ struct Held<I> {
     task: JoinHandle<()>,
     /// The version of the map that it was sent.
     map: u64,
-    /// Number of lifecycle moments that it was sent, and number of those that all its parts were notified of.
+    /// Number of lifecycle events that it was sent, and number of those that all its parts were notified of.
     moments_sent: u64,
-    moments: Arc<AtomicU64>,
+    lifecycle_events: Arc<AtomicU64>,
     /// The stage of a stop up to which it was notified of everything.
     stage_told: LifecycleStage,
 }
@@ -378,7 +378,7 @@ where
         };
         let (commands, receiver) = mpsc::channel(COMMANDS);
         let entities = Arc::new(AtomicU64::new(0));
-        let moments = Arc::new(AtomicU64::new(0));
+        let lifecycle_events = Arc::new(AtomicU64::new(0));
         let (says, stage) = watch::channel(Stage::Taking);
         let (weighs, load) = watch::channel(None);
         let (behaviour, durability) = (Arc::clone(&self.trade.behaviour), self.trade.durability);
@@ -397,7 +397,7 @@ where
             notices: self.notices.clone(),
             entities: Arc::clone(&entities),
             load: weighs,
-            moments: Arc::clone(&moments),
+            lifecycle_events: Arc::clone(&lifecycle_events),
             stage: says,
         };
         let make = Arc::clone(&self.trade.make);
@@ -414,7 +414,7 @@ where
                 task,
                 map: 0,
                 moments_sent: 0,
-                moments,
+                lifecycle_events,
                 stage_told: LifecycleStage::Running,
             },
         );
@@ -450,7 +450,7 @@ where
             if held.commands.try_send(Command::Core(input)).is_ok() {
                 if held.map == 0 {
                     let is_bootstrap = self.map.bootstrap == Some(*owner);
-                    let ready = Input::Moment(Moment::Ready { is_bootstrap });
+                    let ready = Input::LifecycleEvent(LifecycleEvent::Ready { is_bootstrap });
                     // There is room: the map was its first command.
                     let sent = held.commands.try_send(Command::Core(ready)).is_ok();
                     held.moments_sent += u64::from(sent);

@@ -31,7 +31,7 @@ use crate::{
 pub const BEAT: Duration = Duration::from_millis(300);
 
 /// Timeout of a request to another process.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The only shard of a realm that fits into one stream.
 pub const SHARD: Shard = Shard(0);
@@ -368,8 +368,8 @@ pub async fn request<A: prost::Message + Default>(
 ) -> Result<A, AskError> {
     let silent = |reason: String| AskError::Silent { service, reason };
     let asking = bus.client().request(subject, control::encode(ask).into());
-    let answer = tokio::time::timeout(PATIENCE, asking).await;
-    let answer = answer.map_err(|_| silent(format!("no answer within {} s", PATIENCE.as_secs())))?;
+    let answer = tokio::time::timeout(TIMEOUT, asking).await;
+    let answer = answer.map_err(|_| silent(format!("no answer within {} s", TIMEOUT.as_secs())))?;
     let answer = answer.map_err(|error| match error.kind() {
         RequestErrorKind::NoResponders => AskError::Nobody { service },
         _ => silent(error.to_string()),

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 /// Upper bound for anything here on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Requests beyond those that are handled concurrently.
 const TOO_MANY: usize = 40;
@@ -77,7 +77,7 @@ async fn requests_beyond_the_limit_are_refused_and_others_answered() {
     let client = bus.client().clone();
     tokio::spawn(async move { answer_all(&client, "db".to_owned(), &store, &schema).await });
     let listening = async { while ask(bus.client(), 0).await.is_none() {} };
-    timeout(PATIENCE, listening).await.unwrap();
+    timeout(TIMEOUT, listening).await.unwrap();
 
     lets_go.send_replace(false);
     let (answered, mut answers) = mpsc::channel(REQUESTS_AT_ONCE + TOO_MANY);
@@ -86,13 +86,13 @@ async fn requests_beyond_the_limit_are_refused_and_others_answered() {
         tokio::spawn(async move { answered.try_send(ask(&client, number).await.unwrap()) });
     }
     for _ in 0..TOO_MANY {
-        let answer = timeout(PATIENCE, answers.recv()).await.unwrap().unwrap();
+        let answer = timeout(TIMEOUT, answers.recv()).await.unwrap().unwrap();
         assert!(answer.failed.contains("try again"), "{answer:?}");
     }
     assert!(answers.try_recv().is_err(), "the others are being worked on");
     lets_go.send_replace(true);
     for _ in 0..REQUESTS_AT_ONCE {
-        let answer = timeout(PATIENCE, answers.recv()).await.unwrap().unwrap();
+        let answer = timeout(TIMEOUT, answers.recv()).await.unwrap().unwrap();
         assert_eq!(answer, AccountFound::default(), "there is no such account");
     }
     assert_eq!(ask(bus.client(), 0).await, Some(AccountFound::default()));

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 
 /// Upper bound for anything here on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Long enough for every process to answer.
 const A_MOMENT: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ async fn announce(bus: &Bus, realm: &Realm, service: &str) -> (Announcement, wat
 }
 
 async fn ask(bus: &Bus, realm: &Realm, count: usize) -> Vec<Instance> {
-    discover(bus, realm, PATIENCE, |found| found.len() == count)
+    discover(bus, realm, TIMEOUT, |found| found.len() == count)
         .await
         .unwrap()
 }
@@ -119,7 +119,7 @@ async fn an_announcement_survives_the_server() {
         while bus.barrier().await.is_err() {}
         ask(&bus, &realm, 1).await
     };
-    let found = tokio::time::timeout(PATIENCE, again).await.unwrap();
+    let found = tokio::time::timeout(TIMEOUT, again).await.unwrap();
     assert_eq!(found.len(), 1);
 }
 
@@ -134,6 +134,6 @@ async fn a_trace_crosses_the_bus() {
         .publish_with_headers("traced", headers, "".into())
         .await
         .unwrap();
-    let message = tokio::time::timeout(PATIENCE, messages.next()).await.unwrap().unwrap();
+    let message = tokio::time::timeout(TIMEOUT, messages.next()).await.unwrap().unwrap();
     assert_eq!(TraceContext::extract(&message.headers.unwrap()), Some(sent));
 }

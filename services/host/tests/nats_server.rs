@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 /// Upper bound for anything here on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn server() -> (TempDir, Server) {
     let dir = tempfile::tempdir().unwrap();
@@ -47,7 +47,7 @@ async fn append(bus: &Bus, payload: &'static str) -> u64 {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, attempts)
+    tokio::time::timeout(TIMEOUT, attempts)
         .await
         .expect("an append succeeds while a majority is up")
 }
@@ -60,7 +60,7 @@ async fn payload(stream: &Stream, sequence: u64) -> String {
 async fn connected_again(bus: &Bus, connection: u64) {
     let mut state = bus.state();
     let back = state.wait_for(|state| *state == LinkState::Up { connection });
-    tokio::time::timeout(PATIENCE, back)
+    tokio::time::timeout(TIMEOUT, back)
         .await
         .expect("the client reconnects")
         .unwrap();
@@ -114,7 +114,7 @@ async fn after_the_barrier_no_message_is_missed() {
         let mut subscription = reader.client().subscribe(subject.clone()).await.unwrap();
         reader.barrier().await.unwrap();
         writer.client().publish(subject, "x".into()).await.unwrap();
-        let message = tokio::time::timeout(PATIENCE, subscription.next()).await;
+        let message = tokio::time::timeout(TIMEOUT, subscription.next()).await;
         assert!(matches!(message, Ok(Some(_))), "the message of round {round} came");
     }
 }
@@ -128,9 +128,7 @@ async fn a_paused_server_does_not_answer_and_resumes() {
     assert_eq!(error, "the bus did not answer within 5 s");
     server.resume().unwrap();
     let answered = async { while bus.barrier().await.is_err() {} };
-    tokio::time::timeout(PATIENCE, answered)
-        .await
-        .expect("it answers again");
+    tokio::time::timeout(TIMEOUT, answered).await.expect("it answers again");
 }
 
 #[tokio::test]
@@ -162,7 +160,7 @@ async fn three_replicas_survive_the_loss_of_their_leader() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, caught_up)
+    tokio::time::timeout(TIMEOUT, caught_up)
         .await
         .expect("the restarted server catches up");
     assert_eq!(payload(&stream, first).await, "first");

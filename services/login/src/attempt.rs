@@ -16,7 +16,7 @@ pub const LOGIN_WITHIN: Duration = Duration::from_secs(9);
 
 /// Time to wait for an answer before a request is repeated. All requests are idempotent but the first: it costs a
 /// password hash, and is sent once.
-pub const PATIENCE: Duration = Duration::from_secs(1);
+pub const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Pause before a failed step is retried; doubled each time. The database folds the end of an activation within tens of
 /// milliseconds.
@@ -116,7 +116,7 @@ impl Attempt {
     /// Records that the request of its step is sent.
     pub(crate) fn asks(&mut self, now: Mono, id: AskId) {
         self.asked = id;
-        self.again = (self.step != Step::Verifying).then(|| now.after(PATIENCE));
+        self.again = (self.step != Step::Verifying).then(|| now.after(TIMEOUT));
     }
 
     /// Pauses before step `next`.

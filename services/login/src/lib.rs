@@ -12,7 +12,7 @@ mod login;
 mod throttle;
 mod turns;
 
-pub use attempt::{LOGIN_WITHIN, PATIENCE};
+pub use attempt::{LOGIN_WITHIN, TIMEOUT};
 pub use login::{
     AskId, Checkout, Counters, Input, Login, MAX_ATTEMPTS, MAX_PER_NAME, MAX_QUEUED, MAX_VERIFYING, Opened, Output,
     Unavailable, Verdict, Wanted,

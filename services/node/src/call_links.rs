@@ -189,7 +189,7 @@ impl OwnerContext {
         if self.is_here(link.to) {
             self.local.push_back(Local::Numbered(message));
         } else if let Some(to) = self.route(link.to, home) {
-            self.tell(to, Message::Call(message));
+            self.send(to, Message::Call(message));
         }
     }
 
@@ -239,7 +239,7 @@ impl OwnerContext {
         }
         if message.number > taken.next() {
             if !message.is_oldest {
-                self.tell(sender, Message::Gap { link, have: taken });
+                self.send(sender, Message::Gap { link, have: taken });
                 return Arrival::Settled;
             }
             // The sender has no earlier calls any more. If they are not taken here, they were taken in batches that are
@@ -273,7 +273,7 @@ impl OwnerContext {
                 .copied();
             let Some(upto) = taken else { continue };
             if sender != self.owner() {
-                self.tell(sender, Message::Took { link, upto });
+                self.send(sender, Message::Took { link, upto });
             } else if matches!(link.from, Address::Client(_)) {
                 clients.push((link, upto));
             } else {
@@ -562,8 +562,8 @@ impl OwnerContext {
             _ => None,
         };
         match known {
-            Some(owner) if owner != self.owner() => self.tell(sender, Message::Moved { entity, to: owner }),
-            _ if is_home => self.tell(sender, Message::Gone { link }),
+            Some(owner) if owner != self.owner() => self.send(sender, Message::Moved { entity, to: owner }),
+            _ if is_home => self.send(sender, Message::Gone { link }),
             _ => {}
         }
     }

@@ -59,7 +59,7 @@ pub struct ChainEnd<'a> {
 
 /// Validity of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Worth {
+enum Validity {
     /// Not part of any chain, now or later.
     Void,
     /// Not part of a chain until the store holds the opening of its epoch.
@@ -123,9 +123,9 @@ impl<T> Candidates<T> {
             self.rows.pop_first();
         }
         if let Some(row) = self.rows.get_mut(&number) {
-            row.retain(|(claim, _)| stand.worth(claim) != Worth::Void);
+            row.retain(|(claim, _)| stand.worth(claim) != Validity::Void);
         }
-        let valid = |(claim, _): &(Claim, T)| stand.worth(claim) == Worth::Valid;
+        let valid = |(claim, _): &(Claim, T)| stand.worth(claim) == Validity::Valid;
         let row = self.rows.get(&number).map_or(&[][..], Vec::as_slice);
         if let Some(stray) = row.iter().position(|one| valid(one) && !stand.precedes(&one.0)) {
             return self.wrong(number, stray, stand.tip.hash);
@@ -174,7 +174,7 @@ impl<T> Candidates<T> {
         let row = self.rows.get(&stand.tip.number.next());
         row.into_iter()
             .flatten()
-            .any(|(claim, _)| claim.opens && stand.worth(claim) == Worth::SetAside)
+            .any(|(claim, _)| claim.opens && stand.worth(claim) == Validity::SetAside)
     }
 
     /// All batches, by number.
@@ -195,7 +195,7 @@ impl<T> Candidates<T> {
     /// The previous-batch hashes named by the valid batches with this number.
     fn named_at(&self, stand: &ChainEnd<'_>, number: BatchNumber) -> Vec<Hash> {
         let row = self.rows.get(&number).into_iter().flatten();
-        let valid = row.filter(|(claim, _)| stand.worth(claim) == Worth::Valid);
+        let valid = row.filter(|(claim, _)| stand.worth(claim) == Validity::Valid);
         valid.map(|(claim, _)| claim.previous).collect()
     }
 
@@ -216,17 +216,17 @@ impl<T> Candidates<T> {
 impl ChainEnd<'_> {
     /// Rule E5. An `Open` of an epoch below that of a recorded one was not recorded in time, and can no longer be
     /// recorded.
-    fn worth(&self, claim: &Claim) -> Worth {
+    fn worth(&self, claim: &Claim) -> Validity {
         let own = self.openings.iter().find(|opening| opening.epoch == claim.epoch);
         let overtaken = self.openings.iter().any(|opening| {
             opening.epoch > claim.epoch && (opening.number <= claim.number || (claim.opens && own.is_none()))
         });
         let passed = claim.number <= self.tip.number || claim.epoch < self.epoch;
         match own {
-            _ if passed || overtaken => Worth::Void,
-            Some(opening) if claim.opens && opening.hash != claim.hash => Worth::Void,
-            None if claim.opens || claim.epoch > self.epoch => Worth::SetAside,
-            _ => Worth::Valid,
+            _ if passed || overtaken => Validity::Void,
+            Some(opening) if claim.opens && opening.hash != claim.hash => Validity::Void,
+            None if claim.opens || claim.epoch > self.epoch => Validity::SetAside,
+            _ => Validity::Valid,
         }
     }
 

@@ -22,7 +22,9 @@ pub use denied::Denied;
 pub use others::FOUND_LIMIT;
 use properties::fits;
 
-use crate::{around::Around, behaviour::Caller, journal::INPUT_LIMIT, owner_context::OwnerContext, trouble::Trouble};
+use crate::{
+    around::Around, behaviour::Caller, journal::INPUT_LIMIT, owner_context::OwnerContext, trouble::OwnerError,
+};
 
 /// Largest value, bytes as encoded in the log, that a property may hold or a call may carry. One input may record two
 /// of them.
@@ -154,7 +156,7 @@ impl<'a> Context<'a> {
     /// Writes a denial to the process log. For denials that behaviour neither expects nor handles.
     pub fn report(&mut self, denied: Denied) {
         let (entity, part, entity_type) = (self.entity, self.part(), self.entity_type().name.clone());
-        self.cx.report(Trouble::Denied {
+        self.cx.report(OwnerError::Denied {
             entity,
             part,
             entity_type,

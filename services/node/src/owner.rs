@@ -27,14 +27,14 @@ use crate::{
     ids::IdBlocks,
     inquiry::{DATABASE, NotLearned},
     journal::Journal,
-    moments::{Moment, Moments},
+    lifecycle_events::{LifecycleEvent, LifecycleEvents},
     output::{Output, Request},
     owner_context::{Local, OwnerContext, OwnerContextParts},
     schedule::Due,
     tally::{CostKind, Member},
     teleport::LOCATED,
     time::{Mono, Now},
-    trouble::Trouble,
+    trouble::OwnerError,
     writer::{self, Action, Chain, Durability, Wanted, Writer},
 };
 
@@ -79,7 +79,7 @@ pub trait Role {
     fn view(&mut self, cx: &mut OwnerContext, from: OwnerId, message: ViewMessage);
 
     /// Handles a lifecycle event of the realm, after the entity's behaviour did.
-    fn on_lifecycle(&mut self, _cx: &mut OwnerContext, _entity: EntityId, _moment: Moment) {}
+    fn on_lifecycle(&mut self, _cx: &mut OwnerContext, _entity: EntityId, _moment: LifecycleEvent) {}
 
     /// Forwards the outcome of a client's calls to the client.
     fn to_client(&mut self, cx: &mut OwnerContext, message: ClientNews);
@@ -132,7 +132,7 @@ pub enum Input<R> {
     /// For the role.
     Role(R),
     /// A lifecycle event of the realm.
-    Moment(Moment),
+    LifecycleEvent(LifecycleEvent),
     /// Time has passed.
     Time,
 }
@@ -166,7 +166,7 @@ pub struct Owner<R: Role> {
     cx: OwnerContext,
     role: R,
     writer: Writer,
-    moments: Moments,
+    lifecycle_events: LifecycleEvents,
 }
 
 impl<R: Role> Owner<R> {
@@ -197,12 +197,12 @@ impl<R: Role> Owner<R> {
             dice,
             keys,
         });
-        let moments = Moments::default();
+        let lifecycle_events = LifecycleEvents::default();
         let mut owner = Self {
             cx,
             role,
             writer,
-            moments,
+            lifecycle_events,
         };
         owner.begin(now);
         if owner.cx.state().links.generation < call_generation {
@@ -216,7 +216,7 @@ impl<R: Role> Owner<R> {
             cx.run(entity, owner.role.around(), |behaviour, context| {
                 behaviour.restored(context);
             });
-            owner.turn();
+            owner.run_input();
         }
         owner
     }
@@ -227,7 +227,7 @@ impl<R: Role> Owner<R> {
         match input {
             Input::Log(input) => self.writer.handle(now.mono, input),
             Input::Ids(granted) => self.cx.ids.add(granted),
-            Input::Moment(moment) => self.moments.come(moment),
+            Input::LifecycleEvent(event) => self.lifecycle_events.enqueue(event),
             // A full owner stands still, like a frozen process, and catches up afterwards.
             Input::Time if self.is_full() => {}
             Input::Time => self.pass_time(),
@@ -258,7 +258,7 @@ impl<R: Role> Owner<R> {
         if self.is_full() {
             return self.writer.deadline(now.mono);
         }
-        if self.moments.is_busy() {
+        if self.lifecycle_events.is_busy() {
             return Some(now.mono);
         }
         let world = self.cx.schedule.next().map(|due| in_mono(now, due));
@@ -278,7 +278,7 @@ impl<R: Role> Owner<R> {
     }
 
     /// Next error for the process log. Drain it at any time.
-    pub fn poll_trouble(&mut self) -> Option<Trouble> {
+    pub fn poll_trouble(&mut self) -> Option<OwnerError> {
         self.cx.troubles.pop()
     }
 
@@ -304,8 +304,8 @@ impl<R: Role> Owner<R> {
 
     /// Number of lifecycle events that every part here has received.
     #[must_use]
-    pub fn moments(&self) -> u64 {
-        self.moments.over()
+    pub fn lifecycle_events(&self) -> u64 {
+        self.lifecycle_events.delivered()
     }
 
     /// The newest tick begun; constant for a role that never ticks.
@@ -359,7 +359,7 @@ impl<R: Role> Owner<R> {
     }
 
     /// Ends an input, and begins another one at the same time.
-    fn turn(&mut self) {
+    fn run_input(&mut self) {
         self.finish();
         self.begin(self.cx.now);
     }
@@ -371,7 +371,7 @@ impl<R: Role> Owner<R> {
                 break;
             }
             if done == LOCAL_LIMIT || self.cx.room() == 0 {
-                self.cut();
+                self.abort_input();
             } else if let Some(local) = self.cx.local.pop_front() {
                 self.take_local(local);
             } else if let Some((by, request)) = self.cx.requests.pop_front() {
@@ -391,11 +391,11 @@ impl<R: Role> Owner<R> {
     }
 
     /// Drops the remaining work of the input. Numbered calls in it are resent by the call links.
-    fn cut(&mut self) {
+    fn abort_input(&mut self) {
         let calls = self.cx.local.drain(..).count();
         let requests = self.cx.requests.drain(..).count();
         let left = self.cx.room();
-        self.cx.report(Trouble::Cut { calls, requests, left });
+        self.cx.report(OwnerError::Cut { calls, requests, left });
     }
 
     fn close_batch(&mut self, now: Now) {
@@ -418,22 +418,22 @@ impl<R: Role> Owner<R> {
     /// Executes due items. Each is an input of its own, so that the log can hold any number of them.
     fn pass_time(&mut self) {
         for _ in 0..TURNS {
-            if self.is_full() || !self.tell_next() {
+            if self.is_full() || !self.deliver_lifecycle_event() {
                 break;
             }
-            self.turn();
+            self.run_input();
         }
         for _ in 0..TURNS {
-            if self.is_full() || !self.lose_next() {
+            if self.is_full() || !self.fail_next_link() {
                 break;
             }
-            self.turn();
+            self.run_input();
         }
         for _ in 0..TURNS {
-            if self.is_full() || !self.do_next() {
+            if self.is_full() || !self.run_next_due() {
                 break;
             }
-            self.turn();
+            self.run_input();
         }
         let is_due = |role: &R, now: Now| role.deadline().is_some_and(|due| due <= now.mono);
         for _ in 0..TURNS {
@@ -441,37 +441,37 @@ impl<R: Role> Owner<R> {
                 break;
             }
             self.role.tick(&mut self.cx);
-            self.turn();
+            self.run_input();
         }
     }
 
     /// Delivers a lifecycle event to the next part, if one is pending.
-    fn tell_next(&mut self) -> bool {
+    fn deliver_lifecycle_event(&mut self) -> bool {
         let state = self.cx.state();
-        let Some((moment, entity)) = self.moments.next(|| state.entities.keys().copied().collect()) else {
+        let Some((event, entity)) = self.lifecycle_events.next(|| state.entities.keys().copied().collect()) else {
             return false;
         };
         // The entity may have been destroyed since the event was queued.
         if self.cx.image(entity).is_some() {
             self.cx.run(entity, self.role.around(), |behaviour, context| {
-                moment.tell(behaviour, context);
+                event.dispatch(behaviour, context);
             });
-            self.role.on_lifecycle(&mut self.cx, entity, moment);
+            self.role.on_lifecycle(&mut self.cx, entity, event);
         }
         true
     }
 
     /// Resends due calls, and gives up the first link whose receiver does not exist, if there is one.
-    fn lose_next(&mut self) -> bool {
+    fn fail_next_link(&mut self) -> bool {
         let lost = self.cx.send_due();
         if let Some(link) = lost {
-            self.lose(link);
+            self.fail_link(link);
         }
         lost.is_some()
     }
 
     /// Executes the next item that is due in game time, if any.
-    fn do_next(&mut self) -> bool {
+    fn run_next_due(&mut self) -> bool {
         let due = self.cx.schedule.pop(self.cx.now.world);
         match due {
             Some(Due::Timer(entity, timer)) => self.fire(entity, timer),
@@ -523,7 +523,7 @@ impl<R: Role> Owner<R> {
             Message::Moved { entity, to } => self.cx.redirect(from, entity, to),
             Message::Gone { link } => match link.from {
                 Address::Client(_) => self.role.to_client(&mut self.cx, ClientNews::Gone(link)),
-                _ => self.lose(link),
+                _ => self.fail_link(link),
             },
             Message::Refused { link, number, reason } => {
                 let news = ClientNews::Refused(link, number, reason);
@@ -618,7 +618,7 @@ impl<R: Role> Owner<R> {
             }
             Err(reason) => {
                 let (link, number) = (caller.link, caller.number);
-                self.cx.tell(sender, Message::Refused { link, number, reason });
+                self.cx.send(sender, Message::Refused { link, number, reason });
             }
         }
     }
@@ -681,7 +681,7 @@ impl<R: Role> Owner<R> {
     }
 
     /// The receiver of calls is gone for good: notifies the callers.
-    fn lose(&mut self, link: Link) {
+    fn fail_link(&mut self, link: Link) {
         let (asked, lost) = self.cx.give_up(link);
         let Some((entity, _)) = link.from.entity() else { return };
         let one_way = lost.saturating_sub(asked.len());

@@ -28,7 +28,7 @@ use crate::{
     tally::{CostKind, Member, Tally},
     time::Now,
     trail::Trail,
-    trouble::{Trouble, Troubles},
+    trouble::{OwnerError, Troubles},
 };
 
 /// A call within the owner, executed before the input ends (rule C5).
@@ -293,13 +293,13 @@ impl OwnerContext {
     }
 
     /// Sends a message to another owner once the events that it depends on are in the log. It may be lost.
-    pub fn tell(&mut self, to: OwnerId, message: Message) {
+    pub fn send(&mut self, to: OwnerId, message: Message) {
         let envelope = self.envelope(message);
         self.emit(Output::Send { to, envelope });
     }
 
     /// Sends a volatile message about an entity that is real here: it leaves at the next release, or is dropped.
-    pub fn tell_volatile(&mut self, about: EntityId, to: OwnerId, message: Message) {
+    pub fn send_volatile(&mut self, about: EntityId, to: OwnerId, message: Message) {
         let envelope = self.envelope(message);
         self.emit_volatile(about, Output::Send { to, envelope });
     }
@@ -337,7 +337,7 @@ impl OwnerContext {
     }
 
     /// Queues an error for the process log.
-    pub fn report(&mut self, trouble: Trouble) {
+    pub fn report(&mut self, trouble: OwnerError) {
         self.troubles.push(trouble);
     }
 
@@ -361,7 +361,7 @@ impl OwnerContext {
     }
 
     /// A cell part was found on another owner: calls for it are sent there, and callers that ask here are redirected.
-    pub fn heard_of(&mut self, entity: EntityId, at: OwnerId) {
+    pub fn record_location(&mut self, entity: EntityId, at: OwnerId) {
         self.routes.moved(entity, at);
     }
 

@@ -16,7 +16,7 @@ use crate::{
 pub(crate) const LOCATED: u32 = u32::MAX;
 
 /// Timeout of that wait, milliseconds: longer than a take-over takes.
-const PATIENCE_MS: u64 = 15_000;
+const TIMEOUT_MS: u64 = 15_000;
 
 /// Why a teleport failed. The cell part stands where it stood, with its state unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -65,7 +65,7 @@ impl Context<'_> {
         if self.part() == Part::Base || beside.part == Part::Base {
             return Err(Denied::CellOnly { what: "teleport_near" });
         }
-        let deadline = WorldTime(self.now().0.saturating_add(PATIENCE_MS));
+        let deadline = WorldTime(self.now().0.saturating_add(TIMEOUT_MS));
         let entity = self.entity();
         self.cx().needs(0)?;
         let from = Address::Cell(entity);

@@ -16,7 +16,7 @@ const WAITING_LIMIT: usize = 64;
 
 /// An error for the process log.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum Trouble {
+pub enum OwnerError {
     /// A request of behaviour was denied, and behaviour cannot handle that.
     #[error("the {part} part of entity {entity} ({entity_type}) had an operation denied: {denied}")]
     Denied {
@@ -66,19 +66,19 @@ pub enum Trouble {
 /// Queued errors, and their total number.
 #[derive(Debug, Default)]
 pub(crate) struct Troubles {
-    waiting: VecDeque<Trouble>,
+    waiting: VecDeque<OwnerError>,
     count: u64,
 }
 
 impl Troubles {
-    pub(crate) fn push(&mut self, trouble: Trouble) {
+    pub(crate) fn push(&mut self, trouble: OwnerError) {
         self.count += 1;
         if self.waiting.len() < WAITING_LIMIT {
             self.waiting.push_back(trouble);
         }
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Trouble> {
+    pub(crate) fn pop(&mut self) -> Option<OwnerError> {
         self.waiting.pop_front()
     }
 

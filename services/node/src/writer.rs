@@ -29,11 +29,11 @@ pub const FRESHNESS: Duration = Duration::from_millis(1_000);
 
 /// How long the driver waits for an answer before it reports [`Input::Silent`]. Shorter than [`FRESHNESS`], so that one
 /// lost answer need not make the owner stale; an append that syncs three disks takes a few milliseconds.
-pub const PATIENCE: Duration = Duration::from_millis(500);
+pub const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Time between the `Open` of a take-over and its second look at the log (E3): longer than any previous holder can have
 /// stayed fresh, with a margin for clocks that run at different rates.
-pub const SECOND_LOOK: Duration = Duration::from_millis(1_500);
+pub const SECOND_READ_DELAY: Duration = Duration::from_millis(1_500);
 
 /// Kept bytes at which the core must take no more input (L6). At a megabyte per second it is a minute without db.
 pub const KEPT_LIMIT: usize = 64 << 20;
@@ -46,8 +46,8 @@ pub const KEPT_CEILING: usize = KEPT_LIMIT + (8 << 20);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1_000);
 
-const _: () = assert!(SECOND_LOOK.as_millis() > FRESHNESS.as_millis());
-const _: () = assert!(HEARTBEAT.as_millis() + PATIENCE.as_millis() < FRESHNESS.as_millis());
+const _: () = assert!(SECOND_READ_DELAY.as_millis() > FRESHNESS.as_millis());
+const _: () = assert!(HEARTBEAT.as_millis() + ANSWER_TIMEOUT.as_millis() < FRESHNESS.as_millis());
 
 /// State of the writer. Each phase but `Opening`, `Waiting`, `Free` and `Stopped` has exactly one action.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ struct Asked {
 /// Driving it, after each [`handle`](Self::handle) and whenever [`deadline`](Self::deadline) has passed:
 /// 1. call [`wanted`](Self::wanted), close a batch accordingly and [`offer`](Self::offer) it;
 /// 2. carry out what [`poll`](Self::poll) returns, and `handle` its answer when it arrives, or [`Input::Silent`] after
-///    [`PATIENCE`];
+///    [`ANSWER_TIMEOUT`];
 /// 3. if [`stopped`](Self::stopped), shut the gate; else release from it what [`acknowledged`](Self::acknowledged) and
 ///    [`is_fresh`](Self::is_fresh) allow.
 #[derive(Debug)]
@@ -400,7 +400,7 @@ impl Writer {
             self.settle();
         } else {
             let alone = self.openings.is_empty();
-            self.phase = Phase::Waiting(if alone { now } else { now.after(SECOND_LOOK) });
+            self.phase = Phase::Waiting(if alone { now } else { now.after(SECOND_READ_DELAY) });
         }
     }
 

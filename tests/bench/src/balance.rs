@@ -36,7 +36,7 @@ const SPOT_SHARE: f32 = 0.05;
 const TARGET: f64 = 0.1;
 
 /// Timeout for reaching balance, and time for which it must last, seconds.
-const PATIENCE: u64 = 600;
+const TIMEOUT: u64 = 600;
 const LOOKS: u64 = 60;
 
 /// Measures both crowds.
@@ -45,7 +45,7 @@ pub fn run() -> Vec<Figure> {
     let mut realm = crowded(SHARE, CROWD);
     let there = realm.tick;
     let at_arrival = realm.worst();
-    while realm.worst() > TARGET && realm.tick < there + PATIENCE * SECOND {
+    while realm.worst() > TARGET && realm.tick < there + TIMEOUT * SECOND {
         realm.run(1);
     }
     let seconds = (realm.tick - there) / SECOND;

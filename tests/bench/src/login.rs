@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     Figure, processes,
-    realm::{PATIENCE, Realm, Shape, WORLD},
+    realm::{Realm, Shape, TIMEOUT, WORLD},
 };
 
 /// Total log-ins, number of accounts, and concurrent log-ins.
@@ -58,7 +58,7 @@ async fn measure(realm: &Realm) -> Figure {
             seed: number as u64,
             reads: annals_client::Reads::Predicted,
         };
-        timeout(PATIENCE, visit(Client::start(endpoint.clone(), config)))
+        timeout(TIMEOUT, visit(Client::start(endpoint.clone(), config)))
     });
     visits
         .buffer_unordered(AT_ONCE)

@@ -19,7 +19,7 @@ pub(crate) const REALM: &str = "bench";
 pub(crate) const WORLD: &str = "defs";
 
 /// Timeout of every step of a measurement.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Deviations from the default.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ impl Realm {
                 program.display()
             )
         });
-        let patience = Instant::now() + PATIENCE;
+        let patience = Instant::now() + TIMEOUT;
         loop {
             let text = fs::read_to_string(&said).expect("what it said can be read");
             if let Some((login, nats)) = addresses(&text) {
@@ -95,7 +95,7 @@ impl Realm {
     pub(crate) async fn stop(mut self) {
         let process = i32::try_from(self.up.id()).ok().and_then(Pid::from_raw);
         kill_process(process.expect("a process has an id"), Signal::INT).expect("it runs");
-        let patience = Instant::now() + PATIENCE;
+        let patience = Instant::now() + TIMEOUT;
         while self.up.ended().expect("its status can be read").is_none() {
             assert!(Instant::now() < patience, "the realm did not stop");
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -24,7 +24,7 @@ use tokio::time::{timeout, timeout_at};
 
 use crate::{
     Figure, Percentiles,
-    realm::{PATIENCE, Realm, Shape, WORLD},
+    realm::{Realm, Shape, TIMEOUT, WORLD},
 };
 
 /// Concurrent bots, each with one call in flight.
@@ -150,7 +150,7 @@ async fn play(means: Means, number: u64) -> Times {
         reads: annals_client::Reads::Predicted,
     };
     let mut client = Client::start(means.endpoint.clone(), config);
-    let (avatar, echoes) = timeout(PATIENCE, enter(&mut client, &means.schema))
+    let (avatar, echoes) = timeout(TIMEOUT, enter(&mut client, &means.schema))
         .await
         .expect("a bot gets its avatar");
     let subject = Subjects::new("raw").log(
@@ -228,7 +228,7 @@ async fn round_trip(client: &mut Client, avatar: EntityId, (number, echoes): (u6
                 }
             }
         };
-        timeout(PATIENCE, echoed).await.expect("an echo comes");
+        timeout(TIMEOUT, echoed).await.expect("an echo comes");
     })
     .await
 }

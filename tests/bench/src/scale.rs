@@ -50,7 +50,7 @@ const MEASURED: Duration = Duration::from_secs(20);
 const REST: Duration = Duration::from_secs(2);
 
 /// Timeout for the bots' report.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// AoI radius of a bot at the first attempt, metres; later attempts adjust it.
 const RADIUS: f64 = 80.0;
@@ -261,7 +261,7 @@ fn start_bots(realm: &Realm, bots: usize, directory: &Path) -> (Child, std::path
 }
 
 async fn report(bots: &mut Child, said: &Path) -> Told {
-    let patience = Instant::now() + PATIENCE;
+    let patience = Instant::now() + TIMEOUT;
     while bots.ended().expect("its status can be read").is_none() {
         assert!(Instant::now() < patience, "the bots did not end");
         sleep(Duration::from_millis(50)).await;

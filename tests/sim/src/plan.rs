@@ -8,7 +8,7 @@
 use std::{fmt, num::NonZeroU32};
 
 use annals_def::split_mix;
-use annals_node::writer::{Durability, PATIENCE};
+use annals_node::writer::{ANSWER_TIMEOUT, Durability};
 
 use crate::fault::{Blow, Kind, Trouble};
 
@@ -277,7 +277,7 @@ impl Shape {
                 _ => Durability::Log,
             },
             append_us,
-            patience_us: [120_000, 300_000, PATIENCE.as_micros() as u64][between(0, 2) as usize],
+            patience_us: [120_000, 300_000, ANSWER_TIMEOUT.as_micros() as u64][between(0, 2) as usize],
             look_us: [2_000, 20_000, 100_000][between(0, 2) as usize],
             trim_every: [1, 16, 200][between(0, 2) as usize],
             beat_us: [100_000, 300_000, 700_000][between(0, 2) as usize],

@@ -23,7 +23,7 @@ use super::Format;
 use super::RealmError;
 
 /// How long to wait for answers.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The services that count costs.
 const SERVICES: [&str; 2] = ["base", "cell"];
@@ -117,13 +117,13 @@ impl Costs {
 
 async fn ask(settings: &Settings) -> Result<Counted, CostsUnknown> {
     let (bus, _) = connect(settings, "costs").await?;
-    let found = discover(&bus, &settings.realm, PATIENCE, |_| false).await?;
+    let found = discover(&bus, &settings.realm, TIMEOUT, |_| false).await?;
     let counts = |instance: &&Instance| SERVICES.contains(&instance.service.as_str());
     let mut sums: BTreeMap<(String, String, String), MemberCost> = BTreeMap::new();
     let mut processes = 0;
     for instance in found.iter().filter(counts) {
         processes += 1;
-        for cost in costs(&bus, &settings.realm, instance, PATIENCE).await? {
+        for cost in costs(&bus, &settings.realm, instance, TIMEOUT).await? {
             let key = (cost.entity_type.clone(), cost.member.clone(), cost.kind.clone());
             match sums.get_mut(&key) {
                 Some(sum) => sum.add(&cost),

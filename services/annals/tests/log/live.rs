@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use super::{carrier::Carrier, world::World};
 
 /// Timeout, longer than anything here takes on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Rounds by which a realm may grow during one look at it: the log must not grow faster than it is read.
 const ROUNDS: u64 = 25;
@@ -146,7 +146,7 @@ async fn new_events_are_followed_across_openings_and_holes_without_void_ones() {
         .await;
     let mut lines = Vec::new();
     while lines.len() < 3 {
-        let more = tokio::time::timeout(PATIENCE, tail.follow(&source)).await;
+        let more = tokio::time::timeout(TIMEOUT, tail.follow(&source)).await;
         lines.extend(more.expect("more is to come").unwrap());
     }
     for (line, what) in lines

@@ -4,7 +4,7 @@ use annals_base::BaseInput;
 use annals_def::Value;
 use annals_event::Body;
 use annals_ids::{EntityId, MemberId, OwnerId};
-use annals_node::{Bootstrap, Trouble};
+use annals_node::{Bootstrap, OwnerError};
 use annals_wire::SpaceMap;
 
 use crate::{
@@ -131,7 +131,7 @@ fn a_fixed_game_begins_after_an_invalid_first_entity() {
     assert_eq!(host.owner.role().counters().denied, 1);
     let trouble = host.owner.poll_trouble().expect("it is reported");
     assert!(
-        matches!(trouble, Trouble::NotBootstrapped { type_id: AVATAR, .. }),
+        matches!(trouble, OwnerError::NotBootstrapped { type_id: AVATAR, .. }),
         "{trouble}"
     );
     assert_eq!((created(&host), host.folded().bootstrap), (Vec::new(), None));

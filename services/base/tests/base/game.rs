@@ -35,7 +35,7 @@ pub(crate) const COIN: AssetKind = AssetKind(1);
 pub(crate) const SPOON: AssetKind = AssetKind(2);
 
 /// How long entities wait for the database.
-pub(crate) const PATIENCE_MS: u64 = 10_000;
+pub(crate) const TIMEOUT_MS: u64 = 10_000;
 
 /// The entity that "summon" activates.
 pub(crate) const SUMMONED: DatabaseId = DatabaseId(77);
@@ -277,17 +277,17 @@ impl Behaviour for Game {
                 let letter = if context.store().is_ok() { 'k' } else { 'x' };
                 Self::mark(context, letter);
             }
-            ("keep_surely", []) => drop(context.store_then(PATIENCE_MS, (KEPT, NOTE.to_vec())).unwrap()),
+            ("keep_surely", []) => drop(context.store_then(TIMEOUT_MS, (KEPT, NOTE.to_vec())).unwrap()),
             ("look", []) => {
                 let motto = Value::Unicode("gone".into());
                 let asked = (motto, DatabaseId(0));
-                let looked = context.find_stored(("Avatar", "motto"), asked, PATIENCE_MS, (LOOKED, NOTE.to_vec()));
+                let looked = context.find_stored(("Avatar", "motto"), asked, TIMEOUT_MS, (LOOKED, NOTE.to_vec()));
                 looked.unwrap();
             }
             ("summon", []) => {
                 let wanted = Wanted::Id(SUMMONED);
                 context
-                    .begin_stored(wanted, PATIENCE_MS, (CALLED, NOTE.to_vec()))
+                    .begin_stored(wanted, TIMEOUT_MS, (CALLED, NOTE.to_vec()))
                     .unwrap();
             }
             ("cheat", []) => {

@@ -8,7 +8,7 @@ use annals_node::{
 };
 
 use crate::{
-    game::{PATIENCE_MS, SUMMONED},
+    game::{SUMMONED, TIMEOUT_MS},
     host::{Host, Mood, checked_out, open},
     lifecycle::trail,
 };
@@ -97,7 +97,7 @@ fn a_query_leaves_after_its_batch_and_is_answered_once() {
         for _ in 0..2 {
             answer(&mut host, (entity, number), outcome.clone());
         }
-        host.pass(2 * PATIENCE_MS);
+        host.pass(2 * TIMEOUT_MS);
         assert_eq!(trail(&host, entity), expected);
     }
 }
@@ -113,7 +113,7 @@ fn an_unanswered_query_times_out_once_even_after_a_crash() {
         if crashes {
             host.crash();
         }
-        host.pass(2 * PATIENCE_MS);
+        host.pass(2 * TIMEOUT_MS);
         let before = trail(&host, entity);
         assert_eq!(before, if crashes { "brt" } else { "bt" });
         answer(&mut host, (entity, number), written());

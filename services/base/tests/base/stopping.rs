@@ -2,7 +2,7 @@
 
 use annals_event::{Body, Subject};
 use annals_ids::{EntityId, Part};
-use annals_node::{Input, Moment, ShutDown};
+use annals_node::{Input, LifecycleEvent, ShutDown};
 use annals_wire::client::CloseReason;
 
 use crate::{
@@ -11,19 +11,19 @@ use crate::{
     player::{log_in, with_ticket},
 };
 
-const STOP: [Moment; 4] = [
-    Moment::ShuttingDown,
-    Moment::ShutDown(ShutDown::Parting),
-    Moment::ShutDown(ShutDown::Writing),
-    Moment::ShutDown(ShutDown::Written),
+const STOP: [LifecycleEvent; 4] = [
+    LifecycleEvent::ShuttingDown,
+    LifecycleEvent::ShutDown(ShutDown::Parting),
+    LifecycleEvent::ShutDown(ShutDown::Writing),
+    LifecycleEvent::ShutDown(ShutDown::Written),
 ];
 
-fn come(host: &mut Host, moment: Moment) {
-    let before = host.owner.moments();
-    host.owner.handle(host.now(), Input::Moment(moment));
+fn come(host: &mut Host, moment: LifecycleEvent) {
+    let before = host.owner.lifecycle_events();
+    host.owner.handle(host.now(), Input::LifecycleEvent(moment));
     host.settle();
     assert_eq!(
-        host.owner.moments(),
+        host.owner.lifecycle_events(),
         before + 1,
         "{moment:?}: every entity was notified"
     );
@@ -56,7 +56,7 @@ fn a_stop_notifies_disconnects_and_stores_in_the_documented_order() {
         come(&mut host, moment);
         player.listen(&mut host);
         let expected = match moment {
-            Moment::ShuttingDown => None,
+            LifecycleEvent::ShuttingDown => None,
             _ => Some(CloseReason::ShuttingDown),
         };
         assert_eq!(player.closed, expected, "after {moment:?}");
@@ -81,7 +81,7 @@ fn every_existing_part_is_notified_and_later_ones_are_not() {
     }
     let entities: Vec<EntityId> = host.owner.state().entities.keys().copied().collect();
     assert_eq!(entities.len() as u64, MANY);
-    come(&mut host, Moment::Ready { is_bootstrap: true });
+    come(&mut host, LifecycleEvent::Ready { is_bootstrap: true });
     let late = log_in(&mut host, MANY + 1, MANY + 1).entity.expect("it has one").0;
     for entity in [entities[0], entities[entities.len() / 2], entities[entities.len() - 1]] {
         assert_eq!(trail(&host, entity), "bB");

@@ -19,7 +19,7 @@ const PROPOSE: &str = "proposeTrade";
 pub(super) const TRADER: &str = "trader";
 
 /// Turns to wait for an answer before trying something else.
-const PATIENCE: u32 = 10;
+const TIMEOUT: u32 = 10;
 
 /// Maximum coins per offer.
 const MOST_COINS: u64 = 5;
@@ -145,7 +145,7 @@ impl Trader {
     /// The bot's next action, if any, with these partners to trade with.
     pub(super) fn turn(&mut self, partners: &[u64], dice: &mut Dice<'_>) -> Option<Wish> {
         let carried = self.carried.as_ref()?;
-        if let Some(waited) = self.waits.filter(|waited| *waited < PATIENCE) {
+        if let Some(waited) = self.waits.filter(|waited| *waited < TIMEOUT) {
             self.waits = Some(waited + 1);
             return None;
         }

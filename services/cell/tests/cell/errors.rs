@@ -16,7 +16,7 @@ use crate::{
 const NOBODY: EntityId = EntityId(77);
 
 /// Time-out of calls, milliseconds: longer than a receiver's process is down here.
-const PATIENCE: u64 = 9_000;
+const TIMEOUT: u64 = 9_000;
 
 fn mailbox(entity: EntityId, part: Part) -> Mailbox {
     Mailbox {
@@ -41,7 +41,7 @@ fn ask_all(context: &mut Context<'_>, other: EntityId) {
     ];
     for (then, to, args) in asks {
         let method = if to.part == Part::Cell { "act" } else { "greet" };
-        let asked = context.ask(to, method, args, PATIENCE, (then, Vec::new()));
+        let asked = context.ask(to, method, args, TIMEOUT, (then, Vec::new()));
         asked.expect("it has this method");
     }
 }
@@ -86,7 +86,7 @@ fn each_call_without_a_result_ends_with_its_error() {
     world.run(1_000);
     assert_eq!((world.holders(one), world.holders(other)), (vec![WEST], vec![MIDDLE]));
     have(&mut world, one, move |context| ask_all(context, other));
-    world.run(PATIENCE - 1_000);
+    world.run(TIMEOUT - 1_000);
     let told = |world: &World| world.game.replies.lock().expect("nobody panics").clone();
     assert!(
         told(&world).iter().all(|(_, then, _)| *then != 3),

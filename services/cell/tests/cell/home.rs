@@ -145,9 +145,9 @@ impl Home {
     fn pass_on(cx: &mut OwnerContext, entity: EntityId, message: ViewMessage) {
         let Some(to) = Self::cell(cx, entity) else { return };
         if matches!(message, ViewMessage::Moved { .. } | ViewMessage::Heard { .. }) {
-            cx.tell_volatile(entity, to, Message::View(message));
+            cx.send_volatile(entity, to, Message::View(message));
         } else {
-            cx.tell(to, Message::View(message));
+            cx.send(to, Message::View(message));
         }
     }
 

@@ -7,7 +7,7 @@ use annals_def::Value;
 use annals_event::Link;
 use annals_ids::{Address, CallNumber, EntityId, Epoch, OwnerId};
 use annals_node::{
-    Input, Trouble,
+    Input, OwnerError,
     journal::{GATHERING_LIMIT, INPUT_LIMIT},
 };
 use annals_wire::bus::{Envelope, Message};
@@ -133,7 +133,7 @@ fn recursive_calls_are_cut_and_reported() {
     assert!(
         matches!(
             trouble,
-            Trouble::Cut {
+            OwnerError::Cut {
                 calls: 1,
                 requests: 0,
                 ..

@@ -8,7 +8,7 @@ use annals_ids::{Epoch, OwnerId};
 use annals_node::{
     BLOCK, Beginning, Behaviour, Input, Output, Owner, Role,
     time::{Mono, Now},
-    writer::{self, Action, Chain, Durability, PATIENCE, Tip},
+    writer::{self, ANSWER_TIMEOUT, Action, Chain, Durability, Tip},
 };
 
 /// Maximum size of a message of a nats-server, bytes.
@@ -175,7 +175,7 @@ impl<R: Role> Process<R> {
         });
         if let Some(asked) = asked {
             self.asked = Some(if self.away {
-                (now.mono.after(PATIENCE), Asked::Other(writer::Input::Silent))
+                (now.mono.after(ANSWER_TIMEOUT), Asked::Other(writer::Input::Silent))
             } else {
                 (Mono(now.mono.0 + latency), asked)
             });

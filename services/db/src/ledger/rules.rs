@@ -68,7 +68,7 @@ impl Books {
     /// When a row is not loaded, or rows contradict each other; nothing is changed then.
     pub fn execute(&mut self, ask: &Ask) -> Result<(), Halt> {
         let executed = self.try_execute(ask);
-        self.settle(executed)
+        self.commit_or_discard(executed)
     }
 
     /// Ends a trade or reserved transfer whose deadline has passed.
@@ -77,7 +77,7 @@ impl Books {
     /// As [`Books::execute`].
     pub fn expire(&mut self, at: LogPosition, wall: WallTime, id: TransferId) -> Result<(), Halt> {
         let expired = self.try_expire(at, wall, id);
-        self.settle(expired)
+        self.commit_or_discard(expired)
     }
 
     /// Returns the time from which on something may be due, if that is not after `wall`. The caller must then look up
@@ -93,7 +93,7 @@ impl Books {
     ///
     /// # Errors
     /// As [`Books::execute`].
-    pub fn look_again(&mut self, at: WallTime) -> Result<(), Halt> {
+    pub fn set_next_deadline(&mut self, at: WallTime) -> Result<(), Halt> {
         let head = self.head()?;
         self.head.set((), Some(Head { due: Some(at), ..head }));
         self.keep();
@@ -123,7 +123,7 @@ impl Books {
             };
             statement.holdings.version = before.version;
             let stated = self.put_statement(life, statement);
-            return self.settle(stated).map(|()| false);
+            return self.commit_or_discard(stated).map(|()| false);
         }
         self.keep();
         Ok(true)
@@ -135,7 +135,7 @@ impl Books {
     /// As [`Books::execute`].
     pub fn state(&mut self, life: Life, statement: Statement) -> Result<(), Halt> {
         let stated = self.put_statement(life, statement);
-        self.settle(stated)
+        self.commit_or_discard(stated)
     }
 
     /// Ends an activation of a stored entity.
@@ -161,7 +161,7 @@ impl Books {
         self.taken = Some((begin.min(after), end.max(upto)));
     }
 
-    fn settle(&mut self, done: Result<(), Halt>) -> Result<(), Halt> {
+    fn commit_or_discard(&mut self, done: Result<(), Halt>) -> Result<(), Halt> {
         match done {
             Ok(()) => self.keep(),
             Err(_) => self.forget(),
@@ -171,7 +171,7 @@ impl Books {
 
     fn try_execute(&mut self, ask: &Ask) -> Result<(), Halt> {
         if let Some(first) = self.done(ask.once())? {
-            return self.tell_again(ask, first);
+            return self.resend_outcome(ask, first);
         }
         let mut entry = EntryBuilder::of(self, ask);
         let number = match entry.carry_out(ask) {
@@ -186,7 +186,7 @@ impl Books {
         Ok(())
     }
 
-    fn tell_again(&mut self, ask: &Ask, first: EntryNumber) -> Result<(), Halt> {
+    fn resend_outcome(&mut self, ask: &Ask, first: EntryNumber) -> Result<(), Halt> {
         let outcome = self.entry(first)?.outcome;
         let booking = Booking {
             entry: first,

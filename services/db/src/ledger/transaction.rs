@@ -67,7 +67,7 @@ impl LedgerTransaction {
                 Some((deadline, id)) if deadline <= wall => {
                     self.run(transaction, |books| {
                         books.expire(at, wall, id)?;
-                        books.look_again(deadline)
+                        books.set_next_deadline(deadline)
                     })
                     .await?;
                     rest = Some(KeyRange::new(
@@ -77,7 +77,7 @@ impl LedgerTransaction {
                 }
                 first => {
                     let earliest = first.map_or(until, |(deadline, _)| deadline);
-                    self.run(transaction, |books| books.look_again(earliest)).await?;
+                    self.run(transaction, |books| books.set_next_deadline(earliest)).await?;
                 }
             }
         }

@@ -30,7 +30,7 @@ use crate::{
 const AT_ONCE: usize = 256;
 
 /// Timeout of one inquiry. With a working database none takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Poll interval of a log's cursor.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -71,7 +71,7 @@ impl Inquiries {
             return tell(Err(NotLearned::Refused(busy)));
         };
         tokio::spawn(async move {
-            let learning = tokio::time::timeout(PATIENCE, learn(&process, owner, inquiry)).await;
+            let learning = tokio::time::timeout(TIMEOUT, learn(&process, owner, inquiry)).await;
             tell(learning.unwrap_or(Err(NotLearned::Late)));
             drop(permit);
         });

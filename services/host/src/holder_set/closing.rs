@@ -4,18 +4,18 @@ use std::sync::atomic::Ordering;
 
 use annals_director::{Progress, Stage};
 use annals_ids::OwnerId;
-use annals_node::{Input, Moment, Role, ShutDown};
+use annals_node::{Input, LifecycleEvent, Role, ShutDown};
 
 use super::{Held, HolderSet};
 use crate::holder::{self, Command};
 
 /// The moment that owners are notified of in a stage, if any.
-fn moment_of(stage: Stage) -> Option<Moment> {
+fn moment_of(stage: Stage) -> Option<LifecycleEvent> {
     match stage {
-        Stage::Announced => Some(Moment::ShuttingDown),
-        Stage::Parting => Some(Moment::ShutDown(ShutDown::Parting)),
-        Stage::Writing => Some(Moment::ShutDown(ShutDown::Writing)),
-        Stage::Written => Some(Moment::ShutDown(ShutDown::Written)),
+        Stage::Announced => Some(LifecycleEvent::ShuttingDown),
+        Stage::Parting => Some(LifecycleEvent::ShutDown(ShutDown::Parting)),
+        Stage::Writing => Some(LifecycleEvent::ShutDown(ShutDown::Writing)),
+        Stage::Written => Some(LifecycleEvent::ShutDown(ShutDown::Written)),
         Stage::Running
         | Stage::Closing
         | Stage::EndingLogin
@@ -33,7 +33,7 @@ impl<I> Held<I> {
                 continue;
             }
             let command = match moment_of(next) {
-                Some(moment) => Some(Command::Core(Input::Moment(moment))),
+                Some(moment) => Some(Command::Core(Input::LifecycleEvent(moment))),
                 None => (next == Stage::Closing).then_some(Command::Close),
             };
             if let Some(command) = command {
@@ -56,7 +56,7 @@ impl<I> Held<I> {
         if *self.stage.borrow() == holder::Stage::Stuck {
             return Some(format!("the log of owner {owner} is blocked"));
         }
-        let told = self.stage_told >= stage && self.moments.load(Ordering::Relaxed) >= self.moments_sent;
+        let told = self.stage_told >= stage && self.lifecycle_events.load(Ordering::Relaxed) >= self.moments_sent;
         if stage >= Stage::Closing {
             Some(format!("the log of owner {owner} is not folded to its end"))
         } else if told {

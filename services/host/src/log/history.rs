@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use annals_event::Header;
 use annals_ids::{BatchNumber, OwnerId, Shard};
-use annals_node::writer::PATIENCE;
+use annals_node::writer::ANSWER_TIMEOUT;
 use annals_wire::Subjects;
 use async_nats::client::RequestErrorKind;
 use async_nats::jetstream::consumer::{DeliverPolicy, push};
@@ -99,8 +99,8 @@ pub enum Verdict {
 /// Why the result of an append is unknown. Each is temporary; nothing is lost meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// No answer within [`PATIENCE`].
-    #[error("the log did not answer within {} ms", PATIENCE.as_millis())]
+    /// No answer within [`ANSWER_TIMEOUT`].
+    #[error("the log did not answer within {} ms", ANSWER_TIMEOUT.as_millis())]
     Silence,
     /// No server answers for the stream: it has no leader at the moment, or JetStream is off.
     #[error("no server answers for the log stream; if this lasts, check that a majority of its nats-servers is up")]
@@ -119,7 +119,7 @@ pub enum ReadError {
     /// No answer in time.
     #[error(
         "reading {subject} of stream {stream}: no answer within {} ms; check that its leader is up",
-        PATIENCE.as_millis()
+        ANSWER_TIMEOUT.as_millis()
     )]
     Silent {
         /// The stream.
@@ -239,7 +239,10 @@ impl History {
     }
 
     async fn publish(&self, subject: String, headers: HeaderMap, bytes: Bytes) -> Verdict {
-        let request = Request::new().headers(headers).payload(bytes).timeout(Some(PATIENCE));
+        let request = Request::new()
+            .headers(headers)
+            .payload(bytes)
+            .timeout(Some(ANSWER_TIMEOUT));
         let message = match self.bus.client().send_request(subject, request).await {
             Ok(message) => message,
             Err(error) => {
@@ -357,7 +360,7 @@ impl History {
             Ok(owners)
         };
         let (stream, subject) = (self.name.clone(), "all subjects".to_owned());
-        match timeout(PATIENCE, listing).await {
+        match timeout(ANSWER_TIMEOUT, listing).await {
             Err(_) => Err(ReadError::Silent { stream, subject }),
             Ok(Err(reason)) => Err(ReadError::Failed {
                 stream,
@@ -416,12 +419,12 @@ impl History {
             stream: stream.clone(),
             subject: subject.clone(),
         };
-        let mut messages = timeout(PATIENCE, self.follow(subjects, 1))
+        let mut messages = timeout(ANSWER_TIMEOUT, self.follow(subjects, 1))
             .await
             .map_err(silent)?
             .map_err(failed)?;
         loop {
-            let message = timeout(PATIENCE, messages.next()).await.map_err(silent)?;
+            let message = timeout(ANSWER_TIMEOUT, messages.next()).await.map_err(silent)?;
             let message = message.ok_or_else(|| failed("the consumer ended".to_owned()))?;
             let message = message.map_err(|error| failed(error.to_string()))?;
             let Some(entry) = self.entry(&message) else { continue };
@@ -470,7 +473,7 @@ impl History {
         reading: impl Future<Output = Result<StreamMessage, RawMessageError>>,
     ) -> Result<Option<Entry>, ReadError> {
         let (stream, named) = (self.name.clone(), subject.to_owned());
-        match timeout(PATIENCE, reading).await {
+        match timeout(ANSWER_TIMEOUT, reading).await {
             Err(_) => Err(ReadError::Silent { stream, subject: named }),
             Ok(Err(error)) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
             Ok(Err(error)) => Err(ReadError::Failed {

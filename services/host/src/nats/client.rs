@@ -14,7 +14,7 @@ use crate::waiting::Wait;
 
 /// Timeout of a command's first connection. A service retries indefinitely: it and the server are often started
 /// together.
-const FIRST_PATIENCE: Duration = Duration::from_secs(10);
+const FIRST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause between two tries of the first connection.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -62,7 +62,7 @@ pub enum ConnectError {
     /// No server answered.
     #[error(
         "no nats-server answered on {url} within {} s; check that it runs and that the address is right",
-        FIRST_PATIENCE.as_secs()
+        FIRST_TIMEOUT.as_secs()
     )]
     Unreachable {
         /// The address.
@@ -142,7 +142,7 @@ impl Bus {
     /// # Errors
     /// When no server is reached within ten seconds, or the one that is reached is not suitable.
     pub async fn connect(url: &str, name: &str) -> Result<Self, ConnectError> {
-        Self::connect_within(url, name, Some(FIRST_PATIENCE)).await
+        Self::connect_within(url, name, Some(FIRST_TIMEOUT)).await
     }
 
     /// As [`Self::connect`], but waits for a server as long as it takes.

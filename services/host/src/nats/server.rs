@@ -17,7 +17,7 @@ use super::{BinaryError, MAX_PAYLOAD, find_binary};
 use crate::child::{self, Child};
 
 /// Timeout until a server answers, or three have a leader. Opening a large store takes most of it.
-const START_PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Poll interval of a starting server.
 const POLL: Duration = Duration::from_millis(20);
@@ -149,7 +149,7 @@ pub enum ServerError {
     /// It runs and does not answer.
     #[error(
         "nats-server on {url} did not answer within {} s; its log {log} ends with:\n{tail}",
-        START_PATIENCE.as_secs()
+        START_TIMEOUT.as_secs()
     )]
     Silent {
         /// Its address.
@@ -264,7 +264,7 @@ impl Server {
     /// # Errors
     /// When it ends meanwhile, or takes longer than a minute.
     pub async fn ready(&mut self) -> Result<(), ServerError> {
-        let patience = Instant::now() + START_PATIENCE;
+        let patience = Instant::now() + START_TIMEOUT;
         while Instant::now() < patience {
             self.check()?;
             if jetstream_answers(&self.url()).await {

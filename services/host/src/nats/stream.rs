@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::waiting::Wait;
 
 /// Maximum time until a cluster has a leader and knows its members.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Pause between two tries.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -99,12 +99,12 @@ async fn create(
     context: &jetstream::Context,
     wanted: &Config,
 ) -> Result<jetstream::stream::Stream, jetstream::context::CreateStreamError> {
-    let patience = Instant::now() + PATIENCE;
+    let patience = Instant::now() + TIMEOUT;
     let mut wait = Wait::new(
         format!("JetStream to make stream {}", wanted.name),
         format!(
             "this process ends after {} s; check the log of the nats-server",
-            PATIENCE.as_secs()
+            TIMEOUT.as_secs()
         ),
     );
     loop {

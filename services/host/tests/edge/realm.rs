@@ -28,7 +28,7 @@ pub(crate) const PASSWORD: &str = "right";
 pub(crate) const HEALTH: ClientMember = ClientMember(0);
 const TICKET: Secret = Secret([1; 32]);
 const TOKEN: Secret = Secret([2; 32]);
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One type: `health` (all clients) and the exposed cell method `hit(amount)`.
 pub(crate) fn schema() -> Arc<Schema> {
@@ -159,7 +159,7 @@ impl Realm {
 }
 
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, future).await {
+    match tokio::time::timeout(TIMEOUT, future).await {
         Ok(value) => value,
         Err(_) => panic!("timed out waiting: {what}"),
     }

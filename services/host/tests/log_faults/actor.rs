@@ -20,7 +20,7 @@ use crate::rig::{Book, NOTHING_ARCHIVED, OWNER};
 const PACE: Duration = Duration::from_millis(2);
 
 /// Upper bound for anything here on a slow machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An output that passed a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl Actor {
 
     /// Waits until it stops, and returns the reason.
     pub(crate) async fn stops(self) -> Stop {
-        tokio::time::timeout(PATIENCE, self.task)
+        tokio::time::timeout(TIMEOUT, self.task)
             .await
             .expect("the actor stops")
             .expect("it does not panic")
@@ -127,12 +127,9 @@ impl Actor {
 
 /// Waits until `holds`.
 pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let patience = tokio::time::Instant::now() + PATIENCE;
+    let patience = tokio::time::Instant::now() + TIMEOUT;
     while !holds() {
-        assert!(
-            tokio::time::Instant::now() < patience,
-            "{what}: not within {PATIENCE:?}"
-        );
+        assert!(tokio::time::Instant::now() < patience, "{what}: not within {TIMEOUT:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

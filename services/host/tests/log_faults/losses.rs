@@ -7,7 +7,7 @@ use annals_host::log::{Entry, History, Lane, Reader};
 use annals_ids::BatchNumber;
 use annals_node::chain::{Hole, assemble};
 
-use crate::actor::{Actor, Order, PATIENCE, eventually};
+use crate::actor::{Actor, Order, TIMEOUT, eventually};
 use crate::rig::{Book, NOTHING_ARCHIVED, OWNER, Rig, SLOWNESS, Wire, copy_folder};
 use crate::{chain, check, one_node, read, three_nodes};
 
@@ -27,7 +27,7 @@ async fn read_until(reader: &mut Reader, mut until: impl FnMut(&Entry) -> bool) 
             }
         }
     };
-    tokio::time::timeout(PATIENCE, reading)
+    tokio::time::timeout(TIMEOUT, reading)
         .await
         .expect("the reader gets on")
 }

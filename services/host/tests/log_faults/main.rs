@@ -54,7 +54,7 @@ async fn chain(history: &History, book: &Book) -> Chain {
 
 /// The present log, as soon as its stream has a leader.
 async fn read(history: &History) -> Reading {
-    let patience = Instant::now() + actor::PATIENCE;
+    let patience = Instant::now() + actor::TIMEOUT;
     let mut reading = Reading::default();
     loop {
         match history.read(OWNER, &mut reading).await {

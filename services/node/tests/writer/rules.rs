@@ -8,7 +8,7 @@ use annals_node::{
     time::Mono,
     writer::{
         Action, Chain, Durability, FRESHNESS, Found, HEARTBEAT, Input, KEPT_LIMIT, Opening, OpeningRefused, PACE,
-        SECOND_LOOK, Stop, Tip, Wanted, Writer,
+        SECOND_READ_DELAY, Stop, Tip, Wanted, Writer,
     },
 };
 
@@ -60,7 +60,7 @@ impl Bench {
     /// Waits, answers the second look with an unchanged log that ends with the writer's `Open`, and records the
     /// opening.
     fn look_and_record(&mut self, log: &[FrozenBatch], sequence: u64) {
-        self.wait(SECOND_LOOK);
+        self.wait(SECOND_READ_DELAY);
         assert_eq!(self.ask(), Asked::Look);
         self.answer(looked(log, sequence));
         assert_eq!(
@@ -361,8 +361,11 @@ fn the_store_decides_on_an_opening() {
 fn a_successor_reads_again_after_the_predecessor_expires() {
     let (log, mut bench, open) = opened();
     assert_eq!(bench.ask(), Asked::Nothing);
-    assert_eq!(bench.writer.deadline(bench.now), Some(bench.now.after(SECOND_LOOK)));
-    bench.wait(SECOND_LOOK - Duration::from_micros(1));
+    assert_eq!(
+        bench.writer.deadline(bench.now),
+        Some(bench.now.after(SECOND_READ_DELAY))
+    );
+    bench.wait(SECOND_READ_DELAY - Duration::from_micros(1));
     assert_eq!(bench.ask(), Asked::Nothing);
     bench.wait(Duration::from_micros(1));
     assert_eq!(bench.ask(), Asked::Look);
@@ -380,7 +383,7 @@ fn a_changed_second_read_restarts_the_opening() {
     let with = |batches: &[&FrozenBatch]| log.iter().chain(batches.iter().copied()).cloned().collect::<Vec<_>>();
     let finds = |batches: &[FrozenBatch], sequence| {
         let (_, mut bench, _) = opened();
-        bench.wait(SECOND_LOOK);
+        bench.wait(SECOND_READ_DELAY);
         assert_eq!(bench.ask(), Asked::Look);
         bench.answer(looked(batches, sequence));
         bench.writer.stopped().cloned()

@@ -22,7 +22,7 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
 ];
 
 /// Time limit of a watch.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time during which a watch must not fire.
 const SILENCE: Duration = Duration::from_millis(200);
@@ -52,7 +52,7 @@ async fn fires(subject: &Subject) -> Result<(), StoreError> {
             _ => transaction.set(&key, change.as_bytes())?,
         }
         transaction.commit().await?;
-        match select(watch, (subject.pass)(PATIENCE)).await {
+        match select(watch, (subject.pass)(TIMEOUT)).await {
             Either::Left((fired, _)) => fired?,
             Either::Right(_) => panic!("{change}: did not fire"),
         }

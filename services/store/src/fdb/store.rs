@@ -22,13 +22,13 @@ use crate::{
 };
 
 /// Time limit of a read. The client itself would wait for a cluster for ever.
-const READ_PATIENCE: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time after which the outcome of a commit is unknown. A recovery of the cluster takes a few seconds.
-const COMMIT_PATIENCE: Duration = Duration::from_secs(10);
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time limit for the first answer of the cluster.
-const OPEN_PATIENCE: Duration = Duration::from_secs(10);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause of a watch before it retries, while the cluster is unavailable.
 const WATCH_PAUSE: Duration = Duration::from_secs(1);
@@ -77,10 +77,10 @@ impl FdbStore {
             path: path.clone(),
             reason,
         };
-        match timeout(OPEN_PATIENCE, store.newest()).await {
+        match timeout(OPEN_TIMEOUT, store.newest()).await {
             Ok(Ok(_)) => Ok(store),
             Ok(Err(error)) => Err(no_answer(error.to_string())),
-            Err(_) => Err(no_answer(format!("no answer within {} s", OPEN_PATIENCE.as_secs()))),
+            Err(_) => Err(no_answer(format!("no answer within {} s", OPEN_TIMEOUT.as_secs()))),
         }
     }
 
@@ -219,7 +219,7 @@ impl FdbStore {
     /// unchanged.
     async fn watch_once(&self, key: &[u8], seen: Option<&Bytes>) -> Result<bool, StoreError> {
         let watching = |error| failure(Doing::Watching, error);
-        let fired = timeout(READ_PATIENCE, async {
+        let fired = timeout(READ_TIMEOUT, async {
             // With read-your-writes, unlike all other transactions here: the client supports watches only with it.
             let transaction = self.inner.database.create_trx().map_err(watching)?;
             let key = self.inner.keys.key(key);
@@ -286,7 +286,7 @@ impl Backend for FdbStore {
 
     fn read_version(&self) -> BoxFuture<'_, Result<Version, StoreError>> {
         async move {
-            let asked = timeout(READ_PATIENCE, self.newest()).await;
+            let asked = timeout(READ_TIMEOUT, self.newest()).await;
             asked.map_err(|_| silent("a read version"))?
         }
         .boxed()
@@ -294,7 +294,7 @@ impl Backend for FdbStore {
 
     fn get<'a>(&'a self, at: Version, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {
         async move {
-            let asked = timeout(READ_PATIENCE, self.value(at, key)).await;
+            let asked = timeout(READ_TIMEOUT, self.value(at, key)).await;
             asked.map_err(|_| silent("a value"))?
         }
         .boxed()
@@ -302,7 +302,7 @@ impl Backend for FdbStore {
 
     fn get_range(&self, at: Version, read: RangeRead) -> BoxFuture<'_, Result<Page, StoreError>> {
         async move {
-            let asked = timeout(READ_PATIENCE, self.page(at, &read)).await;
+            let asked = timeout(READ_TIMEOUT, self.page(at, &read)).await;
             asked.map_err(|_| silent("a range"))?
         }
         .boxed()
@@ -311,7 +311,7 @@ impl Backend for FdbStore {
     fn commit(&self, request: CommitRequest) -> BoxFuture<'_, Result<Committed, StoreError>> {
         async move {
             limits::check_commit(&request, self.prefix_bytes())?;
-            let applied = timeout(COMMIT_PATIENCE, self.apply(&request)).await;
+            let applied = timeout(COMMIT_TIMEOUT, self.apply(&request)).await;
             applied.unwrap_or(Err(StoreError::CommitUnknown))
         }
         .boxed()
@@ -331,7 +331,7 @@ fn reading(error: FdbError) -> StoreError {
 }
 
 fn silent(what: &str) -> StoreError {
-    StoreError::Unavailable(format!("the cluster did not answer {what} within {} s", READ_PATIENCE.as_secs()).into())
+    StoreError::Unavailable(format!("the cluster did not answer {what} within {} s", READ_TIMEOUT.as_secs()).into())
 }
 
 /// FoundationDB's versions are signed and never negative.

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use prost::Message;
 
 use super::message::{Answer, Ask, Commit, Get, GetRange, Part, ReadVersion, Request, Says, Watch, malformed};
-use super::{COMMIT_BYTES, COMMIT_PATIENCE, LEAST_PAYLOAD, PART_BYTES, READ_PATIENCE, WATCH_PATIENCE};
+use super::{COMMIT_BYTES, COMMIT_TIMEOUT, LEAST_PAYLOAD, PART_BYTES, READ_TIMEOUT, WATCH_TIMEOUT};
 use crate::{Backend, CommitRequest, Committed, Page, RangeRead, Store, StoreError, Version};
 
 /// Pause of a watch before it retries, while the store is unavailable.
@@ -67,7 +67,7 @@ impl RemoteStore {
     }
 
     async fn read(&self, ask: Ask) -> Result<Says, StoreError> {
-        self.ask(ask, READ_PATIENCE).await.map_err(Silence::harmless)
+        self.ask(ask, READ_TIMEOUT).await.map_err(Silence::harmless)
     }
 
     async fn ask(&self, ask: Ask, patience: Duration) -> Result<Says, Silence> {
@@ -111,7 +111,7 @@ impl RemoteStore {
         let commit = Commit::from(request);
         let size = commit.encoded_len();
         if size <= PART_BYTES {
-            return settled(self.ask(Ask::Commit(commit), COMMIT_PATIENCE).await);
+            return settled(self.ask(Ask::Commit(commit), COMMIT_TIMEOUT).await);
         }
         if size > COMMIT_BYTES {
             return Err(StoreError::TransactionTooLarge { bytes: size });
@@ -127,7 +127,7 @@ impl RemoteStore {
             }
         }
         settled(
-            self.ask(Ask::Part(part(&upload, &bytes, parts - 1, parts)), COMMIT_PATIENCE)
+            self.ask(Ask::Part(part(&upload, &bytes, parts - 1, parts)), COMMIT_TIMEOUT)
                 .await,
         )
     }
@@ -138,7 +138,7 @@ impl RemoteStore {
                 key: key.clone(),
                 seen: seen.clone(),
             });
-            let error = match self.ask(ask, WATCH_PATIENCE).await {
+            let error = match self.ask(ask, WATCH_TIMEOUT).await {
                 Ok(Says::Changed(true)) => return Ok(()),
                 Ok(Says::Changed(false)) => continue,
                 Ok(Says::Failed(failed)) => failed.into(),

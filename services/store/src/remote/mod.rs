@@ -36,19 +36,19 @@ pub const PART_BYTES: usize = 512 * 1024;
 const COMMIT_BYTES: usize = 2 * TRANSACTION_BYTES;
 
 /// Time limit for the answer to a read, or to an early part of a commit.
-const READ_PATIENCE: Duration = Duration::from_secs(2);
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Time limit for the answer to a commit. A group of commits takes milliseconds; a disk that stalls takes seconds.
-const COMMIT_PATIENCE: Duration = Duration::from_secs(5);
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time after which the server answers a watch that nothing has changed yet.
 const WATCH_WAIT: Duration = Duration::from_secs(20);
 
 /// Time limit of a client for the answer to a watch.
-const WATCH_PATIENCE: Duration = Duration::from_secs(25);
+const WATCH_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Room around a page or a part, in bytes: its other fields, and NATS' own.
 const ROOM: usize = 16 * 1024;
 
 const _: () = assert!(PAGE_BYTES + ROOM <= LEAST_PAYLOAD && PART_BYTES + ROOM <= LEAST_PAYLOAD);
-const _: () = assert!(WATCH_WAIT.as_secs() < WATCH_PATIENCE.as_secs());
+const _: () = assert!(WATCH_WAIT.as_secs() < WATCH_TIMEOUT.as_secs());

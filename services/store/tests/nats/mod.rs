@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Time limit for the start of a nats-server.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A nats-server on loopback; killed when dropped.
 pub(crate) struct NatsServer {
@@ -93,12 +93,12 @@ fn binary() -> PathBuf {
 fn wait_for_address(directory: &Path, process: u32) -> String {
     let file = directory.join(format!("nats-server_{process}.ports"));
     let start = Instant::now();
-    while start.elapsed() < PATIENCE {
+    while start.elapsed() < TIMEOUT {
         let ports = std::fs::read_to_string(&file).unwrap_or_default();
         if let Some(address) = ports.split('"').find(|word| word.starts_with("nats://")) {
             return address.to_owned();
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    panic!("nats-server is not up after {PATIENCE:?}");
+    panic!("nats-server is not up after {TIMEOUT:?}");
 }

@@ -169,7 +169,7 @@ impl World {
         }
         for decision in director.membership.decide(now) {
             let done = match decision {
-                Decision::Found { kind, process } => {
+                Decision::CreateOwner { kind, process } => {
                     immediate(director.grants.found(kind, SHARD, process)).map(|grant| (grant, process))
                 }
                 Decision::Grant { owner, process } => {

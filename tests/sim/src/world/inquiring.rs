@@ -17,13 +17,13 @@ use super::{
 use crate::game::{NAMES, PET};
 
 /// How long an inquiry is retried, microseconds.
-const PATIENCE: u64 = 60_000_000;
+const TIMEOUT: u64 = 60_000_000;
 
 /// Retry interval of an inquiry, microseconds.
 const AGAIN: u64 = 200_000;
 
 /// Timeout of a request to activate, before it is sent again, microseconds.
-const BEGIN_PATIENCE: u64 = 2_000_000;
+const BEGIN_TIMEOUT: u64 = 2_000_000;
 
 /// A pending inquiry.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl World {
             entity,
             number,
             inquiry,
-            until: self.now + PATIENCE,
+            until: self.now + TIMEOUT,
             at: hold.owner,
         };
         self.inquire_after(200, 2_000, asking);
@@ -175,7 +175,7 @@ impl World {
         self.next_login += 1;
         let (from, at) = (asking.hold.process, asking.at);
         self.lives.insert(request, asking);
-        self.after(BEGIN_PATIENCE, Step::BeginAgain { request });
+        self.after(BEGIN_TIMEOUT, Step::BeginAgain { request });
         let begin = Begin { request, entity };
         for delay in self.journeys() {
             let begin = begin.clone();

@@ -302,7 +302,12 @@ impl EntryBuilder<'_> {
         for party in parties {
             let mut row = self.row(party)?;
             let open = row.open.checked_sub(1);
-            row.open = open.ok_or_else(|| breach(Row::Holder(party), "the open amount is negative"))?;
+            row.open = open.ok_or_else(|| {
+                breach(
+                    Row::Holder(party),
+                    "it has fewer open trades and transfers than have ended",
+                )
+            })?;
             self.books.holders.set(party, Some(row));
         }
         Ok(())

@@ -102,7 +102,7 @@ impl EntryBuilder<'_> {
             Flow::In => row.held.checked_add(1),
             Flow::Out => row.held.checked_sub(1),
         };
-        row.held = held.ok_or_else(|| breach(Row::Holder(holder), "the balance is negative"))?;
+        row.held = held.ok_or_else(|| breach(Row::Holder(holder), "the number of its holdings is out of range"))?;
         self.books.holders.set(holder, Some(row));
         Ok(())
     }

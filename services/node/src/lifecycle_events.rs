@@ -9,7 +9,7 @@ use crate::{behaviour::Behaviour, context::Context};
 
 /// A lifecycle event of the realm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum LifecycleEvent {
     /// The owner is ready to serve.
     Ready {
         /// Whether this owner runs the realm's bootstrap.
@@ -32,55 +32,55 @@ pub enum ShutDown {
     Written,
 }
 
-impl Moment {
+impl LifecycleEvent {
     /// Calls the part's behaviour.
-    pub(crate) fn tell(self, behaviour: &dyn Behaviour, context: &mut Context<'_>) {
+    pub(crate) fn dispatch(self, behaviour: &dyn Behaviour, context: &mut Context<'_>) {
         match self {
-            Moment::Ready { is_bootstrap } => behaviour.app_ready(context, is_bootstrap),
-            Moment::ShuttingDown => behaviour.app_shutting_down(context),
-            Moment::ShutDown(ShutDown::Parting) => behaviour.app_shut_down(context, 0),
-            Moment::ShutDown(ShutDown::Writing) => behaviour.app_shut_down(context, 1),
-            Moment::ShutDown(ShutDown::Written) => behaviour.app_shut_down(context, 2),
+            LifecycleEvent::Ready { is_bootstrap } => behaviour.app_ready(context, is_bootstrap),
+            LifecycleEvent::ShuttingDown => behaviour.app_shutting_down(context),
+            LifecycleEvent::ShutDown(ShutDown::Parting) => behaviour.app_shut_down(context, 0),
+            LifecycleEvent::ShutDown(ShutDown::Writing) => behaviour.app_shut_down(context, 1),
+            LifecycleEvent::ShutDown(ShutDown::Written) => behaviour.app_shut_down(context, 2),
         }
     }
 }
 
 /// Queued lifecycle events, and the parts that have not received the current one.
 #[derive(Debug, Default)]
-pub(crate) struct Moments {
-    coming: VecDeque<Moment>,
-    present: Option<(Moment, VecDeque<EntityId>)>,
-    over: u64,
+pub(crate) struct LifecycleEvents {
+    pending: VecDeque<LifecycleEvent>,
+    current: Option<(LifecycleEvent, VecDeque<EntityId>)>,
+    delivered: u64,
 }
 
-impl Moments {
+impl LifecycleEvents {
     /// Queues an event, behind earlier ones.
-    pub(crate) fn come(&mut self, moment: Moment) {
-        self.coming.push_back(moment);
+    pub(crate) fn enqueue(&mut self, moment: LifecycleEvent) {
+        self.pending.push_back(moment);
     }
 
     /// Whether any part has still to receive an event.
     pub(crate) fn is_busy(&self) -> bool {
-        self.present.is_some() || !self.coming.is_empty()
+        self.current.is_some() || !self.pending.is_empty()
     }
 
     /// Number of events that every part has received.
-    pub(crate) fn over(&self) -> u64 {
-        self.over
+    pub(crate) fn delivered(&self) -> u64 {
+        self.delivered
     }
 
     /// Next part to notify, and the event. `parts` returns all parts present when delivery of an event begins.
-    pub(crate) fn next(&mut self, parts: impl Fn() -> VecDeque<EntityId>) -> Option<(Moment, EntityId)> {
+    pub(crate) fn next(&mut self, parts: impl Fn() -> VecDeque<EntityId>) -> Option<(LifecycleEvent, EntityId)> {
         loop {
-            if let Some((moment, left)) = &mut self.present {
+            if let Some((moment, left)) = &mut self.current {
                 if let Some(entity) = left.pop_front() {
                     return Some((*moment, entity));
                 }
-                self.present = None;
-                self.over += 1;
+                self.current = None;
+                self.delivered += 1;
             }
-            let moment = self.coming.pop_front()?;
-            self.present = Some((moment, parts()));
+            let moment = self.pending.pop_front()?;
+            self.current = Some((moment, parts()));
         }
     }
 }
