@@ -39,13 +39,13 @@ fn generated_rust_uses_the_client_numbers() {
     for (number, name) in [(0, "on_small"), (1, "on_big")] {
         let arm = block(
             &code,
-            &format!("News::Called {{ method: {number}, args }} => {{"),
-            "News::",
+            &format!("EntityEvent::Called {{ method: {number}, args }} => {{"),
+            "EntityEvent::",
         );
         assert!(arm.contains(&format!("game.{name}(")), "{number}: {arm}");
     }
     for (number, name) in [(0, "set_note"), (1, "set_log")] {
-        let arm = block(&code, &format!("property: {number},"), "News::");
+        let arm = block(&code, &format!("property: {number},"), "EntityEvent::");
         assert!(arm.contains(&format!("game.{name}(")), "{number}: {arm}");
     }
 }

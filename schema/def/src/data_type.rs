@@ -35,21 +35,13 @@ pub const UDO_REF_SIZE: usize = 16;
 /// A type with aliases resolved. Types with parts are reference-counted, so a clone is cheap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataType {
-    /// `INT8`
     Int8,
-    /// `INT16`
     Int16,
-    /// `INT32`
     Int32,
-    /// `INT64`
     Int64,
-    /// `UINT8`
     UInt8,
-    /// `UINT16`
     UInt16,
-    /// `UINT32`
     UInt32,
-    /// `UINT64`
     UInt64,
     /// `FLOAT32`, also written `FLOAT`
     Float32,
@@ -61,11 +53,8 @@ pub enum DataType {
     Unicode,
     /// `BLOB`: bytes, base-64 in files
     Blob,
-    /// `VECTOR2`
     Vector2,
-    /// `VECTOR3`
     Vector3,
-    /// `VECTOR4`
     Vector4,
     /// `MAILBOX`, also written `ENTITYCALL`
     Mailbox,
@@ -125,7 +114,6 @@ pub struct FixedDict {
 pub struct Field {
     /// Its key.
     pub name: String,
-    /// Its type.
     pub data_type: DataType,
     /// Its initial value: the default of its alias, else of its type.
     pub default: Value,

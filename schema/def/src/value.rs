@@ -15,19 +15,14 @@ pub enum Value {
     Int(i64),
     /// `UINT8` to `UINT64`
     UInt(u64),
-    /// `FLOAT32`
     Float32(f32),
-    /// `FLOAT64`
     Float64(f64),
     /// `STRING` and `BLOB`
     Bytes(Vec<u8>),
     /// `UNICODE_STRING`
     Unicode(String),
-    /// `VECTOR2`
     Vector2([f32; 2]),
-    /// `VECTOR3`
     Vector3([f32; 3]),
-    /// `VECTOR4`
     Vector4([f32; 4]),
     /// `MAILBOX`, and `None`
     Mailbox(Option<Mailbox>),

@@ -57,7 +57,6 @@ pub struct LedgerTail {
 /// The state of one owner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnerState {
-    /// The owner.
     pub owner: OwnerId,
     /// The kind of owner.
     pub kind: OwnerKind,

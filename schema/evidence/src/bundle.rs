@@ -54,7 +54,6 @@ const MANIFEST: &str = "manifest.txt";
 /// An answer and everything that proves it. Not verified until [`crate::check()`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bundle {
-    /// The question.
     pub question: Question,
     /// The signed checkpoint whose tree contains the events.
     pub checkpoint: SignedNote,
@@ -155,7 +154,6 @@ pub enum BundleError {
         name: String,
         /// The number of the entry.
         entry: u64,
-        /// The question.
         question: String,
     },
     /// An event is in the wrong place.

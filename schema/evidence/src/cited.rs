@@ -13,7 +13,6 @@ use thiserror::Error;
 /// An entry of the ledger, with its place in the archive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cited {
-    /// The entry.
     pub entry: Entry,
     /// The batch of the ledger's log that contains it.
     pub at: LogPosition,
@@ -49,7 +48,6 @@ pub struct ArchivedEvent<'a> {
     pub header: &'a Header,
     /// Number of the batch's events before it.
     pub place: u32,
-    /// The event.
     pub event: &'a Event,
 }
 
@@ -72,7 +70,6 @@ pub enum Contradiction {
     NoEntry {
         /// The batch.
         at: LogPosition,
-        /// The event.
         event: EventNumber,
     },
     /// An entry does not match the log of its requester.
@@ -81,7 +78,6 @@ pub enum Contradiction {
         forged"
     )]
     NotAsked {
-        /// The entry.
         entry: EntryNumber,
         /// The batch that it refers to.
         asked: LogPosition,
@@ -94,30 +90,19 @@ pub enum Contradiction {
     Astray {
         /// The item.
         serial: Serial,
-        /// The entry.
         entry: EntryNumber,
     },
     /// An entry does not fit the state of its trade.
     #[error(
         "entry {entry} is not possible in trade {trade} at that point: an earlier entry is missing, or was changed"
     )]
-    Unfounded {
-        /// The trade.
-        trade: TradeId,
-        /// The entry.
-        entry: EntryNumber,
-    },
+    Unfounded { trade: TradeId, entry: EntryNumber },
     /// A holder gives assets that it does not hold.
     #[error(
         "entry {entry} takes assets that entity {holder} of the database does not have: an earlier entry is missing, \
          or was changed"
     )]
-    Overdrawn {
-        /// The holder.
-        holder: DatabaseId,
-        /// The entry.
-        entry: EntryNumber,
-    },
+    Overdrawn { holder: DatabaseId, entry: EntryNumber },
 }
 
 impl<'a> ArchivedEvent<'a> {

@@ -6,9 +6,7 @@ use annals_ids::Slot;
 /// What a holder held before and after a step, by slot. Assets on the table of a trade are in neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
-    /// Before.
     pub before: Slots,
-    /// After.
     pub after: Slots,
 }
 

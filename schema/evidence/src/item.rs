@@ -10,7 +10,6 @@ use crate::{Cited, Contradiction, Span};
 pub struct Item {
     /// The item.
     pub serial: Serial,
-    /// Its kind.
     pub kind: AssetKind,
     /// Its moves, in order; never empty.
     pub steps: Vec<ItemStep>,

@@ -34,7 +34,6 @@ pub struct DeclaredLost {
     pub continued: u64,
     /// Who declared the others lost.
     pub operator: String,
-    /// When.
     pub when: String,
     /// The operator's reason.
     pub reason: String,

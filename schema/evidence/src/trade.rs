@@ -11,7 +11,6 @@ use crate::{
 /// A trade from its proposal on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trade {
-    /// Its id.
     pub id: TradeId,
     /// The stored entity that proposed it.
     pub proposer: DatabaseId,

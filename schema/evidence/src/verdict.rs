@@ -9,7 +9,6 @@ use crate::{Answer, Lexicon, Lineage, Question, Span, TradeStage, report, words}
 /// What a bundle or a receipt proves to a verifier with the given anchors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// Its subject.
     pub(crate) subject: Subject,
     /// The realm's name, as in its batches.
     pub(crate) realm: String,

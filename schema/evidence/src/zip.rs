@@ -39,7 +39,6 @@ const FIRST_DAY: u16 = 0x0021;
 /// A file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Its name.
     pub name: String,
     /// Its content.
     pub bytes: Vec<u8>,

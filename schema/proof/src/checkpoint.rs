@@ -59,7 +59,6 @@ pub struct Trust {
 /// A trusted checkpoint, with its valid signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trusted {
-    /// The checkpoint.
     pub checkpoint: Checkpoint,
     /// The log's keys that have signed.
     pub signed: Vec<VerifierKey>,

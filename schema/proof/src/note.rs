@@ -45,9 +45,7 @@ pub struct NoteSignature {
 /// A valid signature of a known key.
 #[derive(Clone, Copy, Debug)]
 pub struct Signed<'a> {
-    /// The key.
     pub key: &'a VerifierKey,
-    /// Its statement.
     pub statement: Statement,
 }
 
@@ -91,7 +89,6 @@ pub enum NoteError {
     Forged {
         /// The key's name.
         name: KeyName,
-        /// Its id.
         id: KeyId,
     },
     /// No known key has signed.

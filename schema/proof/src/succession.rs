@@ -22,7 +22,6 @@ const NEXT: &str = "next-key ";
 /// A key of a log, with the proof of its succession.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
-    /// The key.
     pub key: VerifierKey,
     /// The note in which the previous key has named it: a checkpoint, or the end of the previous log. `None` for the
     /// first key of a log that continues no other.
@@ -51,10 +50,7 @@ pub enum RecordError {
 pub enum NotNamed {
     /// There is no note that names it.
     #[error("{key} has no predecessor: it can only be trusted directly")]
-    Alone {
-        /// The key.
-        key: String,
-    },
+    Alone { key: String },
     /// The checkpoint of the change is not signed by both keys, or of another log.
     #[error("the checkpoint of the key change cannot be trusted")]
     Change(#[from] Untrusted),
@@ -79,10 +75,7 @@ pub enum NotNamed {
     },
     /// It names another key, or none.
     #[error("the note of the key change does not name {key}")]
-    Other {
-        /// The key.
-        key: String,
-    },
+    Other { key: String },
 }
 
 /// The line by which a checkpoint names the log's next key.

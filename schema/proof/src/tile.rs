@@ -60,7 +60,6 @@ pub enum TileError {
     /// The contents differ in length from the tile.
     #[error("{tile} must have {expected} bytes, found {bytes}")]
     Length {
-        /// The tile.
         tile: Tile,
         /// The expected number of bytes.
         expected: usize,

@@ -42,7 +42,6 @@ pub enum OutsideTree {
     /// There is no such tile, or less of it.
     #[error("a tree of {size} leaves has no {tile}")]
     Tile {
-        /// The tile.
         tile: Tile,
         /// Number of leaves of the tree.
         size: u64,

@@ -19,7 +19,6 @@ pub struct Envelope {
     pub from: OwnerId,
     /// The epoch of the sender. Receivers drop messages of a lower epoch than they have seen.
     pub epoch: Epoch,
-    /// The message.
     pub message: Message,
 }
 
@@ -30,37 +29,29 @@ pub enum Message {
     Call(CallMessage),
     /// Calls up to this number were taken (C3). Sent to the holder of the link's sending end.
     Took {
-        /// The link.
         link: Link,
         /// The highest number taken.
         upto: CallNumber,
     },
     /// Calls after this one are missing (C2).
     Gap {
-        /// The link.
         link: Link,
         /// The highest number taken.
         have: CallNumber,
     },
     /// The cell part is not here but, as far as this owner knows, on that owner (C6).
     Moved {
-        /// The entity.
         entity: EntityId,
         /// The owner of its cell part.
         to: OwnerId,
     },
     /// The link's receiver no longer exists; only its home sends this (C6).
-    Gone {
-        /// The link.
-        link: Link,
-    },
+    Gone { link: Link },
     /// A client's call was taken but not run.
     Refused {
-        /// The link.
         link: Link,
         /// The number of the call.
         number: CallNumber,
-        /// The reason.
         reason: CallRefusal,
     },
     /// Between cells: keeps ghosts equal to their real entities (V2).
@@ -74,7 +65,6 @@ pub enum Message {
 /// A call in transit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallMessage {
-    /// The link.
     pub link: Link,
     /// The sender's home, so that it can be answered and called back.
     pub from_home: OwnerId,
@@ -86,22 +76,18 @@ pub struct CallMessage {
     pub is_oldest: bool,
     /// The request that it belongs to.
     pub trace: Trace,
-    /// The call.
     pub call: Call,
 }
 
 /// The whole state of a ghost, at one history number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GhostImage {
-    /// Its type.
     pub type_id: TypeId,
-    /// Its home.
     pub home: OwnerId,
     /// The session of the client whose entity it is.
     pub session: Option<SessionId>,
     /// The history number of the image.
     pub history: HistoryNumber,
-    /// Its place.
     pub place: Place,
     /// The properties that ghosts have.
     pub properties: Vec<(MemberId, Value)>,
@@ -111,16 +97,10 @@ pub struct GhostImage {
 #[derive(Clone, Debug, PartialEq)]
 pub enum GhostMessage {
     /// Create this ghost, or replace it.
-    Image {
-        /// The entity.
-        entity: EntityId,
-        /// The image.
-        image: Box<GhostImage>,
-    },
+    Image { entity: EntityId, image: Box<GhostImage> },
     /// Changes of the real entity: dense history events, in which property changes that ghosts do not hold are replaced
     /// by [`Shown::Hidden`].
     Events {
-        /// The entity.
         entity: EntityId,
         /// The history number before the first.
         after: HistoryNumber,
@@ -133,7 +113,6 @@ pub enum GhostMessage {
     Heads(Vec<(EntityId, HistoryNumber)>),
     /// A ghost lacks the events after this number; `None`: the whole image.
     Ask {
-        /// The entity.
         entity: EntityId,
         /// The newest history number it has.
         have: Option<HistoryNumber>,
@@ -161,11 +140,9 @@ pub enum SpaceMessage {
 /// The place of a real entity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GhostMove {
-    /// The entity.
     pub entity: EntityId,
     /// Counts its movements, so that older ones are dropped.
     pub sequence: u64,
-    /// The place.
     pub place: Place,
 }
 
@@ -174,7 +151,6 @@ pub struct GhostMove {
 pub enum Shown {
     /// The receiver has no copy of the changed property; only the number is sent.
     Hidden,
-    /// The event.
     Event(Box<Event>),
 }
 
@@ -183,21 +159,18 @@ pub enum Shown {
 pub enum ViewMessage {
     /// Frames for the client's stream, encoded as in `client`, in the order of the view's numbers.
     Frames {
-        /// The session.
         session: SessionId,
         /// One encoded frame each.
         frames: Vec<Vec<u8>>,
     },
     /// A datagram for the client; volatile.
     Datagram {
-        /// The session.
         session: SessionId,
         /// The encoded datagram.
         bytes: Vec<u8>,
     },
     /// The client restarts its view and lists what it has (V3).
     Stamps {
-        /// The session.
         session: SessionId,
         /// The entity whose witness is addressed.
         entity: EntityId,
@@ -210,9 +183,7 @@ pub enum ViewMessage {
     },
     /// The client moved the entity it controls; volatile.
     Moved {
-        /// The session.
         session: SessionId,
-        /// The entity.
         entity: EntityId,
         /// Counts the client's movements.
         sequence: u64,
@@ -221,11 +192,9 @@ pub enum ViewMessage {
     },
     /// The client acknowledges movements that it has read; volatile.
     Heard {
-        /// The session.
         session: SessionId,
         /// The entity whose witness is addressed.
         entity: EntityId,
-        /// The view.
         view: u64,
         /// The acknowledgement.
         heard: Heard,

@@ -22,7 +22,6 @@ pub struct CellList {
 /// A cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellReport {
-    /// The space.
     pub space: SpaceId,
     /// The owner, and its area.
     pub area: CellArea,
@@ -44,7 +43,6 @@ pub struct WireCellList {
     /// [`CellList::map`].
     #[prost(uint64, tag = "1")]
     pub map: u64,
-    /// [`CellList::cells`].
     #[prost(message, repeated, tag = "2")]
     pub cells: Vec<WireCellReport>,
 }
@@ -52,7 +50,6 @@ pub struct WireCellList {
 /// See [`CellReport`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct WireCellReport {
-    /// The space.
     #[prost(uint32, tag = "1")]
     pub space: u32,
     /// The owner, and its area.

@@ -18,7 +18,6 @@ pub enum ControlError {
     /// A distance of a space is not finite, or negative.
     #[error("space {space}: the {what} is {metres} m, which is not a valid distance")]
     Distance {
-        /// The space.
         space: SpaceId,
         /// The name of the distance.
         what: &'static str,
@@ -30,12 +29,7 @@ pub enum ControlError {
     Load(&'static str),
     /// An area is empty, or has an edge that is NaN.
     #[error("space {space}: the area of {owner} is invalid")]
-    Area {
-        /// The space.
-        space: SpaceId,
-        /// The owner.
-        owner: OwnerId,
-    },
+    Area { space: SpaceId, owner: OwnerId },
 }
 
 /// A request from a process to the director.
@@ -140,10 +134,8 @@ pub struct Registered {
 /// The request [`DirectorAsk::Beat`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ProcessBeat {
-    /// The process.
     #[prost(uint64, tag = "1")]
     pub process: u64,
-    /// The service.
     #[prost(string, tag = "2")]
     pub service: String,
     /// Its client address: `address certificate`, or empty.
@@ -178,10 +170,8 @@ pub struct ProcessBeat {
 /// An owner that a process holds, and its load.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Holding {
-    /// The owner.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
-    /// The epoch.
     #[prost(uint64, tag = "2")]
     pub epoch: u64,
     /// Number of real entities there.
@@ -209,7 +199,6 @@ pub struct Orders {
 /// An owner to hold.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct GrantOrder {
-    /// The owner.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
     /// The kind of owner, as [`OwnerKind::number`].
@@ -218,7 +207,6 @@ pub struct GrantOrder {
     /// The shard of its log.
     #[prost(uint32, tag = "3")]
     pub shard: u32,
-    /// The epoch.
     #[prost(uint64, tag = "4")]
     pub epoch: u64,
     /// The first entity id of the epoch's block.
@@ -255,7 +243,6 @@ pub struct PlaceSession {}
 /// The request [`DirectorAsk::Locate`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Locate {
-    /// The owner.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
 }
@@ -266,7 +253,6 @@ pub struct Place {
     /// The owner; 0 if there is none.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
-    /// Its epoch.
     #[prost(uint64, tag = "2")]
     pub epoch: u64,
     /// The address: `address certificate`; empty while it is not held.
@@ -277,10 +263,8 @@ pub struct Place {
 /// The map of spaces.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct WireMap {
-    /// Its version.
     #[prost(uint64, tag = "1")]
     pub version: u64,
-    /// The spaces.
     #[prost(message, repeated, tag = "2")]
     pub spaces: Vec<WireSpace>,
     /// The base owner on which the realm begins; 0 if not decided yet.
@@ -294,7 +278,6 @@ pub struct WireMap {
 /// The tree that divides a space: each cut divides an area into two.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct WireTree {
-    /// The space.
     #[prost(uint32, tag = "1")]
     pub space: u32,
     /// The number of the next cut.
@@ -325,7 +308,6 @@ pub struct WireNode {
 /// A space.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct WireSpace {
-    /// The space.
     #[prost(uint32, tag = "1")]
     pub space: u32,
     /// In metres.
@@ -337,7 +319,6 @@ pub struct WireSpace {
     /// In metres.
     #[prost(float, tag = "4")]
     pub ghost_distance: f32,
-    /// Its cells.
     #[prost(message, repeated, tag = "5")]
     pub cells: Vec<WireCell>,
 }
@@ -440,7 +421,6 @@ pub struct CheckedOut {
     /// The number of the check-out.
     #[prost(uint64, tag = "2")]
     pub checkout: u64,
-    /// The type.
     #[prost(uint32, tag = "3")]
     pub type_id: u32,
     /// The stored properties of both parts, in the log's encoding.
@@ -501,7 +481,6 @@ pub struct BeginLife {
     /// The number of its check-out.
     #[prost(uint64, tag = "2")]
     pub checkout: u64,
-    /// Its type.
     #[prost(uint32, tag = "3")]
     pub type_id: u32,
     /// The stored properties of both parts, in the log's encoding.
@@ -564,7 +543,6 @@ pub struct OperatorOrdered {
 /// The state of an owner at a batch, as its holder has it.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Inspected {
-    /// The batch.
     #[prost(uint64, tag = "1")]
     pub batch: u64,
     /// The state's hash.
@@ -589,10 +567,8 @@ pub struct CursorMoved {
     /// The newest archived batch.
     #[prost(uint64, tag = "2")]
     pub batch: u64,
-    /// Its hash.
     #[prost(bytes = "vec", tag = "3")]
     pub hash: Vec<u8>,
-    /// Its epoch.
     #[prost(uint64, tag = "4")]
     pub epoch: u64,
 }

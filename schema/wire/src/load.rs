@@ -160,7 +160,6 @@ pub struct WireLoad {
 /// See [`SpaceSurvey`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct WireSpaceLoad {
-    /// The space.
     #[prost(uint32, tag = "1")]
     pub space: u32,
     /// Number of real entities.

@@ -15,7 +15,6 @@ pub const HANDOVER_DEPTH: f32 = 5.0;
 pub struct SpaceMap {
     /// Incremented with each change; a lower version is out of date.
     pub version: u64,
-    /// The spaces.
     pub spaces: BTreeMap<SpaceId, Space>,
     /// The base owner that creates the realm's first entity. Every version that names one names the same.
     pub bootstrap: Option<OwnerId>,

@@ -39,7 +39,6 @@ pub(crate) enum NotDone {
     /// The action id was used for another order.
     #[error("action {action} was already used for another order, entry {entry} of the ledger; give a new number")]
     Another {
-        /// The action.
         action: ActionId,
         /// The entry that it made.
         entry: u64,
@@ -51,7 +50,6 @@ pub(crate) enum NotDone {
         TIMEOUT.as_secs(), last.as_ref().map_or_else(String::new, |last| format!(" ({last})"))
     )]
     Late {
-        /// The action.
         action: ActionId,
         /// The last obstacle.
         last: Option<String>,

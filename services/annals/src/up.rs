@@ -116,7 +116,6 @@ pub enum UpError {
     /// Error with a file or folder.
     #[error("{path} cannot be used", path = path.display())]
     File {
-        /// Its path.
         path: PathBuf,
         /// The underlying error.
         source: io::Error,
@@ -136,7 +135,6 @@ pub enum UpError {
         service: String,
         /// Its exit status.
         status: ExitStatus,
-        /// Its log.
         log: PathBuf,
         /// The end of its log.
         tail: String,

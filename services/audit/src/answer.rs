@@ -20,7 +20,6 @@ pub enum AuditError {
     /// A leaf's bytes are not a valid batch.
     #[error("leaf {leaf} of the archive, batch {at}, was changed: {what}")]
     Changed {
-        /// The leaf.
         leaf: LeafIndex,
         /// The batch that should be there.
         at: LogPosition,
@@ -33,7 +32,6 @@ pub enum AuditError {
          replaced, or batches between them were removed"
     )]
     Unchained {
-        /// The leaf.
         leaf: LeafIndex,
         /// The batch.
         at: LogPosition,
@@ -63,7 +61,6 @@ pub enum AuditError {
     /// Cited data differs from what was verified.
     #[error("batch {at}, leaf {leaf} of the archive, has changed since the index verified it")]
     Replaced {
-        /// The leaf.
         leaf: LeafIndex,
         /// The batch.
         at: LogPosition,

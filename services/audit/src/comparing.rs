@@ -20,7 +20,6 @@ const PAGE: usize = 512;
 pub struct Astray {
     /// Its leaf; `None` if the index refers to something that the archive does not have, or has the wrong progress.
     pub leaf: Option<LeafIndex>,
-    /// Its batch.
     pub batch: Option<LogPosition>,
     /// The event, in the log of that batch.
     pub event: Option<EventNumber>,

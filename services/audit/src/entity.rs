@@ -21,9 +21,7 @@ const CALLS_FOLLOWED: usize = 16;
 /// All events of an entity, in the order of the archive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntityLog {
-    /// The entity.
     pub entity: EntityId,
-    /// Its events.
     pub events: Vec<EntityEvent>,
     /// Per owner, the last batch whose events retention deleted, in the stretches of its log in which the entity had
     /// some.
@@ -43,7 +41,6 @@ pub struct EntityEvent {
     pub schema: Hash,
     /// Its number in its log.
     pub number: EventNumber,
-    /// The event.
     pub event: Event,
     /// The call that caused it, then the call that caused that one, and so on, as long as the entity itself made them;
     /// the last one came from elsewhere. Empty if a timer or the like caused the event.

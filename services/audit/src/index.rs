@@ -10,7 +10,7 @@ use annals_evidence::About;
 use annals_ids::{EntryNumber, Hash, LeafIndex, LogPosition, OwnerId, Shard};
 use annals_proof::Frontier;
 use annals_store::{
-    ArchivedBatch, KeyRange, Order, Store, StoreError, Transaction,
+    ArchivedBatch, KeyRange, ScanOrder, Store, StoreError, Transaction,
     archive::{self, ArchiveReader},
     embedded::{EmbeddedStore, OpenError},
     key_after,
@@ -240,7 +240,7 @@ impl Index {
     pub(crate) async fn last_rows(&self, range: KeyRange, limit: usize) -> Result<Vec<annals_store::Row>, AuditError> {
         let read = |transaction: Transaction| {
             let range = &range;
-            async move { transaction.snapshot().get_range(range, limit, Order::Reverse).await }
+            async move { transaction.snapshot().get_range(range, limit, ScanOrder::Reverse).await }
         };
         let page: annals_store::Page = self.rows.read(read).await.map_err(AuditError::Index)?;
         Ok(page.rows)
@@ -374,7 +374,7 @@ async fn read_rows(store: &Store, range: KeyRange, limit: usize) -> Result<Vec<a
         let read = |transaction: Transaction| {
             let range = &range;
             let most = PAGE.min(limit);
-            async move { transaction.snapshot().get_range(range, most, Order::Forward).await }
+            async move { transaction.snapshot().get_range(range, most, ScanOrder::Forward).await }
         };
         let page: annals_store::Page = store.read(read).await?;
         let last = page.rows.last().map(|(key, _)| key_after(key));
@@ -398,7 +398,7 @@ async fn clear(rows: &Store) -> Result<(), StoreError> {
         let empty = |transaction: Transaction| async move {
             let page = transaction
                 .snapshot()
-                .get_range(&rows::all(), PAGE, Order::Forward)
+                .get_range(&rows::all(), PAGE, ScanOrder::Forward)
                 .await?;
             for (key, _) in &page.rows {
                 transaction.clear(key)?;

@@ -35,7 +35,6 @@ pub struct LifeStep {
 pub enum Turn {
     /// A life began.
     Began {
-        /// The entity.
         entity: EntityId,
         /// The check-out of the stored entity; `None` if a live entity was stored.
         checkout: Option<u64>,
@@ -43,10 +42,7 @@ pub enum Turn {
     /// A client came in for it.
     CameIn(CameIn),
     /// A life ended.
-    Ended {
-        /// The entity.
-        entity: EntityId,
-    },
+    Ended { entity: EntityId },
 }
 
 impl Index {

@@ -29,7 +29,6 @@ impl Moment {
 /// Upper bound of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
-    /// A moment.
     Moment(Moment),
     /// A batch, with everything archived before it.
     Batch(LogPosition),

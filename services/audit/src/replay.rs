@@ -42,7 +42,6 @@ pub enum ReplayError {
     Faulty {
         /// The batch.
         at: LogPosition,
-        /// Its fault.
         fault: Fault,
     },
     /// A batch beyond the archive is malformed.
@@ -64,7 +63,6 @@ pub enum ReplayError {
         wall.0 / 1_000
     )]
     Deleted {
-        /// The owner.
         owner: OwnerId,
         /// The requested batch.
         wanted: BatchNumber,
@@ -81,7 +79,6 @@ pub enum ReplayError {
     Short {
         /// What was replayed.
         what: &'static str,
-        /// The owner.
         owner: OwnerId,
         /// Its last batch.
         last: BatchNumber,

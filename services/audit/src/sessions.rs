@@ -14,7 +14,6 @@ use crate::{answer::AuditError, index::Index, rows};
 /// The arrival of a session's client, with its position in the archive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CameIn {
-    /// The session.
     pub session: SessionId,
     /// The stored entity. If the record does not name it, the one that an earlier record names, or 0.
     pub person: DatabaseId,

@@ -36,7 +36,7 @@ use annals_host::{
 };
 use annals_ids::{BatchNumber, Hash, LeafIndex, LogPosition, OwnerId, Shard};
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    KeyRange, ScanOrder, Store, StoreError, Transaction, key_after,
     layout::archive::{self, Hole, Tree},
 };
 use annals_wire::control::Inspected;
@@ -390,7 +390,8 @@ async fn name_holes(store: &Store, report: &mut VerifyReport) -> Result<(), Stor
     let mut range = archive::holes();
     loop {
         let rows = &range;
-        let read = |transaction: Transaction| async move { transaction.get_range(rows, PAGE, Order::Forward).await };
+        let read =
+            |transaction: Transaction| async move { transaction.get_range(rows, PAGE, ScanOrder::Forward).await };
         let page = store.read(read).await?;
         for (key, value) in &page.rows {
             let (owner, first) = Hole::place(key)?;

@@ -51,7 +51,6 @@ pub enum BaseInput {
     },
     /// A connection's first frame.
     Hello {
-        /// The connection.
         connection: ConnectionId,
         /// The client's address.
         from: SocketAddr,
@@ -62,25 +61,17 @@ pub enum BaseInput {
     },
     /// A later frame.
     Frame {
-        /// The connection.
         connection: ConnectionId,
-        /// The frame.
         frame: ToServer,
         /// The request that it belongs to.
         trace: Trace,
     },
-    /// A datagram.
     Datagram {
-        /// The connection.
         connection: ConnectionId,
-        /// The datagram.
         datagram: ToServerDatagram,
     },
     /// A connection has ended.
-    Closed {
-        /// The connection.
-        connection: ConnectionId,
-    },
+    Closed { connection: ConnectionId },
 }
 
 /// A request to open a session.
@@ -114,7 +105,6 @@ pub enum DuplicateLogin {
 pub struct Begin {
     /// Repeated in the answer.
     pub request: u64,
-    /// The entity.
     pub entity: CheckedOut,
 }
 
@@ -139,7 +129,6 @@ pub struct CheckedOut {
     pub database: DatabaseId,
     /// Number of its check-out.
     pub checkout: u64,
-    /// Its type.
     pub type_id: TypeId,
     /// Stored properties of both parts.
     pub properties: Vec<(MemberId, Value)>,

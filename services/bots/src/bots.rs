@@ -80,7 +80,6 @@ pub enum BotsError {
     /// A bot's record cannot be written.
     #[error("cannot write {}; the demonstration needs a record of what bots were shown", path.display())]
     Write {
-        /// Its path.
         path: PathBuf,
         /// The underlying error.
         #[source]

@@ -39,7 +39,6 @@ pub enum CheckError {
     /// A file or the folder cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// Its path.
         path: PathBuf,
         /// The underlying error.
         #[source]

@@ -97,17 +97,13 @@ pub enum DemoError {
     /// No holder of an owner answers.
     #[error("owner {owner} cannot be inspected")]
     Inspect {
-        /// The owner.
         owner: OwnerId,
         /// The last failure.
         source: AskError,
     },
     /// A holder's answer is malformed.
     #[error("owner {owner}'s holder answered with an invalid state hash; build all binaries from the same source")]
-    Hash {
-        /// The owner.
-        owner: OwnerId,
-    },
+    Hash { owner: OwnerId },
     /// A process was not killed.
     #[error("a child process cannot be run")]
     Process(#[source] io::Error),

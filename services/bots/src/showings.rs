@@ -29,9 +29,7 @@ pub(crate) const EXTENSION: &str = "shown";
 pub enum Line {
     /// A history event of an entity part.
     Shown {
-        /// The entity.
         entity: EntityId,
-        /// The part.
         part: Part,
         /// The event's number.
         number: HistoryNumber,
@@ -40,9 +38,7 @@ pub enum Line {
     },
     /// The whole state of an entity part.
     Refreshed {
-        /// The entity.
         entity: EntityId,
-        /// The part.
         part: Part,
         /// The history number of the state.
         upto: HistoryNumber,
@@ -51,27 +47,15 @@ pub enum Line {
     },
     /// An entity came into view.
     Entered {
-        /// The entity.
         entity: EntityId,
-        /// The part.
         part: Part,
         /// The type as which clients know it.
         type_id: TypeId,
     },
     /// An entity left the view.
-    Left {
-        /// The entity.
-        entity: EntityId,
-        /// The part.
-        part: Part,
-    },
+    Left { entity: EntityId, part: Part },
     /// The bot controls this entity from now on.
-    Connected {
-        /// The entity.
-        entity: EntityId,
-        /// Its type.
-        type_id: TypeId,
-    },
+    Connected { entity: EntityId, type_id: TypeId },
     /// The session was resumed.
     Resumed {
         /// The current epoch of the base.

@@ -15,7 +15,6 @@ const PAGE: usize = 64;
 pub struct Removed {
     /// Its position.
     pub at: LogPosition,
-    /// Its entity.
     pub entity: EntityId,
     /// Its entity part.
     pub part: Part,

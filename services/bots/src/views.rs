@@ -40,7 +40,6 @@ pub enum ViewsError {
     Faulty {
         /// The position of the batch.
         at: LogPosition,
-        /// The fault.
         fault: Fault,
     },
     /// A batch that cannot have happened.

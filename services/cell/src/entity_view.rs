@@ -63,7 +63,6 @@ pub(crate) struct Own {
     pub(crate) entity: EntityId,
     /// Whether it was moved by something other than its client.
     pub(crate) displaced: bool,
-    /// Its position.
     pub(crate) position: Option<Position>,
 }
 

@@ -47,7 +47,6 @@ pub(crate) struct View {
     /// keeps the same list.
     kept: VecDeque<(EntityId, ClientState)>,
     queue: PriorityQueue,
-    /// Encodes movements.
     movement_encoder: MovementEncoder,
     /// The space that the client was last sent for its entity.
     space: Option<SpaceId>,

@@ -14,7 +14,7 @@ use thiserror::Error;
 use crate::{
     event::{Event, Showing},
     session::ClientCore,
-    typed::{News, news},
+    typed::{EntityEvent, entity_events},
     view::EntityView,
 };
 
@@ -30,7 +30,6 @@ pub enum NoSuchProperty {
     /// The type has no such property.
     #[error("{entity_type} has no property {property}")]
     Property {
-        /// The type.
         entity_type: String,
         /// The name given.
         property: String,
@@ -38,9 +37,7 @@ pub enum NoSuchProperty {
     /// No client is shown it.
     #[error("{entity_type}.{property} ({flag}) is not sent to clients")]
     Hidden {
-        /// The type.
         entity_type: String,
-        /// The property.
         property: String,
         /// Its distribution flag.
         flag: &'static str,
@@ -48,9 +45,7 @@ pub enum NoSuchProperty {
     /// It has no parts that change separately.
     #[error("{entity_type}.{property} is {found}, whose parts and slices never change separately; register set")]
     NoParts {
-        /// The type.
         entity_type: String,
-        /// The property.
         property: String,
         /// Its type.
         found: String,
@@ -156,8 +151,8 @@ impl<G> Callbacks<G> {
         let (Event::Shown(Showing { part, .. }) | Event::Refreshed { part, .. }) = event else {
             return;
         };
-        for (type_id, entity, news) in news(core, event) {
-            if let News::Changed { property, change, .. } = news
+        for (type_id, entity, event) in entity_events(core, event) {
+            if let EntityEvent::Changed { property, change, .. } = event
                 && let Some(seen) = core.view(*part).entities().get(&entity)
             {
                 let part = *part;

@@ -55,7 +55,6 @@ pub enum CallError {
     /// Too few arguments, or too many.
     #[error("{method} takes {wanted} arguments, {given} were given")]
     ArgumentCount {
-        /// The method.
         method: String,
         /// How many it takes.
         wanted: usize,
@@ -65,7 +64,6 @@ pub enum CallError {
     /// An argument is not of its type.
     #[error("argument {argument} of {method} does not fit")]
     Argument {
-        /// The method.
         method: String,
         /// The argument's name.
         argument: String,
@@ -75,7 +73,6 @@ pub enum CallError {
     /// The arguments take too many bytes for one frame.
     #[error("the arguments of {method} take {bytes} bytes, more than fit a frame")]
     TooLong {
-        /// The method.
         method: String,
         /// The number of bytes.
         bytes: usize,

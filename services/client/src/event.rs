@@ -33,7 +33,6 @@ pub enum Input {
     LoginAnswered {
         /// The request that was answered.
         attempt: Attempt,
-        /// The answer.
         answer: Option<LoginAnswer>,
     },
     /// The connection to the base is established and its stream is open.
@@ -45,21 +44,18 @@ pub enum Input {
     Frame {
         /// The connection.
         attempt: Attempt,
-        /// Its body.
         body: Vec<u8>,
     },
     /// A datagram arrived.
     Datagram {
         /// The connection.
         attempt: Attempt,
-        /// Its bytes.
         bytes: Vec<u8>,
     },
     /// The connection failed or was closed. Not required after [`Output::Disconnect`].
     Disconnected {
         /// The connection.
         attempt: Attempt,
-        /// The reason.
         reason: CloseReason,
     },
 }
@@ -71,7 +67,6 @@ pub enum Output {
     Login {
         /// Returned with the answer.
         attempt: Attempt,
-        /// The request.
         request: LoginRequest,
     },
     /// Connect to a base. Close any earlier connection.
@@ -96,11 +91,9 @@ pub enum Output {
 pub enum Event {
     /// A new session has started.
     Connected {
-        /// The session.
         session: SessionId,
         /// The entity that the client controls.
         entity: EntityId,
-        /// Its type.
         type_id: TypeId,
     },
     /// The session was resumed after [`Event::Lost`].
@@ -113,19 +106,12 @@ pub enum Event {
     /// The client has ended; it does nothing any more.
     Ended(EndReason),
     /// The client controls another entity, with an empty view at first.
-    Controls {
-        /// The entity.
-        entity: EntityId,
-        /// Its type.
-        type_id: TypeId,
-    },
+    Controls { entity: EntityId, type_id: TypeId },
     /// An entity entered a view.
     Entered {
         /// The view.
         part: Part,
-        /// The entity.
         entity: EntityId,
-        /// Its type.
         type_id: TypeId,
         /// The history number of its state in the view: 0 for a new one, and that at which it left for one that returns
         /// while the view still has its state.
@@ -135,7 +121,6 @@ pub enum Event {
     Left {
         /// The view.
         part: Part,
-        /// The entity.
         entity: EntityId,
     },
     /// Properties of an entity were sent in full: all that are visible, or those that have changed since it was last
@@ -143,7 +128,6 @@ pub enum Event {
     Refreshed {
         /// The view.
         part: Part,
-        /// The entity.
         entity: EntityId,
         /// The history number of the values.
         upto: HistoryNumber,
@@ -156,11 +140,8 @@ pub enum Event {
     Shown(Showing),
     /// The server set the position of an entity.
     Placed {
-        /// The entity.
         entity: EntityId,
-        /// Its position.
         position: Position,
-        /// Its direction.
         direction: Direction,
     },
     /// The client's own entity is in this space: sent once it is known, and when it changes. Entities of another space
@@ -168,15 +149,12 @@ pub enum Event {
     SpaceEntered {
         /// The client's own entity.
         entity: EntityId,
-        /// The space.
         space: SpaceId,
     },
     /// A key in the data of the client's own space has another value, or none any more:
     /// [`ClientCore::space_data`](crate::ClientCore::space_data) has it.
     SpaceDataChanged {
-        /// The space.
         space: SpaceId,
-        /// The key.
         key: u16,
         /// The version of the entry that was sent.
         version: SpaceVersion,
@@ -189,7 +167,6 @@ pub enum Event {
         part: Part,
         /// The call.
         number: CallNumber,
-        /// The reason.
         reason: CallRefusal,
     },
     /// These calls may not have been delivered: the part was destroyed.
@@ -210,7 +187,6 @@ pub enum Event {
 pub struct Showing {
     /// The view.
     pub part: Part,
-    /// The entity.
     pub entity: EntityId,
     /// Its history number.
     pub number: HistoryNumber,
@@ -228,7 +204,6 @@ pub enum What {
     Changed {
         /// Index among the type's properties.
         property: MemberId,
-        /// The change.
         change: Change,
         /// The old value.
         replaced: Replaced,

@@ -44,7 +44,6 @@ const THROTTLED_FOR: u64 = 60_000;
 pub struct Credentials {
     /// The account.
     pub name: String,
-    /// Its password.
     pub password: Password,
 }
 

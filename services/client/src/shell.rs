@@ -40,7 +40,6 @@ pub struct Config {
     pub trust: Trust,
     /// The account.
     pub name: String,
-    /// Its password.
     pub password: String,
     /// The definitions the realm runs with.
     pub schema: Arc<Schema>,

@@ -16,14 +16,14 @@ use crate::{
 /// Result of a call of an exposed method: its number, or why it was not made.
 pub type Called = Result<CallNumber, CallError>;
 
-/// The game was generated from definitions whose client face differs from that of the client's definitions.
+/// The game was generated from definitions whose client interface differs from that of the client's definitions.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "the client's code was generated from client definitions {generated}, but the client has {found}: run `annals defs \
      generate` on the latter and rebuild the client"
 )]
-pub struct OtherFace {
-    /// The fingerprint of the client face of the definitions that the code was generated from.
+pub struct InterfaceMismatch {
+    /// The fingerprint of the client interface of the definitions that the code was generated from.
     pub generated: String,
     /// The fingerprint of that of the client's definitions.
     pub found: String,
@@ -31,7 +31,7 @@ pub struct OtherFace {
 
 /// An event for an entity's client part.
 #[derive(Clone, Debug)]
-pub enum News<'e> {
+pub enum EntityEvent<'e> {
     /// It entered a view.
     Entered {
         /// The view.
@@ -55,7 +55,7 @@ pub enum News<'e> {
     },
 }
 
-impl News<'_> {
+impl EntityEvent<'_> {
     /// The steps of a path by their names; empty if the path is unknown or this is not a change.
     #[must_use]
     pub fn steps(&self, core: &ClientCore, path: &Path) -> Vec<Step> {
@@ -71,17 +71,17 @@ impl News<'_> {
     }
 }
 
-/// Checks that code generated from definitions with this client face can run on a client with this schema.
+/// Checks that code generated from definitions with this client interface can run on a client with this schema.
 ///
 /// # Errors
-/// When the schema has another client face.
-pub fn check_schema(generated: &str, schema: &Schema) -> Result<(), OtherFace> {
+/// When the schema has another client interface.
+pub fn check_schema(generated: &str, schema: &Schema) -> Result<(), InterfaceMismatch> {
     let found = schema.client_fingerprint().to_string();
     if generated == found {
         return Ok(());
     }
     let generated = generated.to_owned();
-    Err(OtherFace { generated, found })
+    Err(InterfaceMismatch { generated, found })
 }
 
 /// Whether an entity is in view and of this type.
@@ -104,13 +104,13 @@ pub fn arguments<const N: usize>(args: &[Value]) -> Result<&[Value; N], Mismatch
     members_of(args)
 }
 
-/// An event as news for the entities in view. Entities that have left since get none.
+/// The events of entities in view that an event of the client contains. Entities that have left since have none.
 #[must_use]
-pub fn news<'e>(core: &ClientCore, event: &'e Event) -> Vec<(TypeId, EntityId, News<'e>)> {
+pub fn entity_events<'e>(core: &ClientCore, event: &'e Event) -> Vec<(TypeId, EntityId, EntityEvent<'e>)> {
     match event {
         Event::Entered {
             part, entity, type_id, ..
-        } => vec![(*type_id, *entity, News::Entered { part: *part })],
+        } => vec![(*type_id, *entity, EntityEvent::Entered { part: *part })],
         Event::Shown(Showing { entity, what, .. }) => {
             let found =
                 type_of(core, *entity).and_then(|type_id| Some((type_id, *entity, shown(core, type_id, what)?)));
@@ -120,30 +120,30 @@ pub fn news<'e>(core: &ClientCore, event: &'e Event) -> Vec<(TypeId, EntityId, N
             let Some(type_id) = type_of(core, *entity) else {
                 return Vec::new();
             };
-            let news = replaced.iter().filter_map(|(member, old)| {
+            let changes = replaced.iter().filter_map(|(member, old)| {
                 let property = core.schema().entity_type(type_id)?.property(*member)?.client_id?;
                 let change = Replaced::Whole { old: old.clone() };
-                let news = News::Changed {
+                let change = EntityEvent::Changed {
                     property,
                     type_id,
                     change,
                 };
-                Some((type_id, *entity, news))
+                Some((type_id, *entity, change))
             });
-            news.collect()
+            changes.collect()
         }
         _ => Vec::new(),
     }
 }
 
-fn shown<'e>(core: &ClientCore, type_id: TypeId, what: &'e What) -> Option<News<'e>> {
+fn shown<'e>(core: &ClientCore, type_id: TypeId, what: &'e What) -> Option<EntityEvent<'e>> {
     let entity_type = core.schema().entity_type(type_id)?;
     Some(match what {
-        What::Called { method, args } => News::Called {
+        What::Called { method, args } => EntityEvent::Called {
             method: entity_type.client_methods.get(usize::from(method.0))?.client_id?,
             args,
         },
-        What::Changed { property, replaced, .. } => News::Changed {
+        What::Changed { property, replaced, .. } => EntityEvent::Changed {
             property: entity_type.property(*property)?.client_id?,
             type_id,
             change: replaced.clone(),

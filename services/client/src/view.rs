@@ -113,7 +113,6 @@ enum Phase {
 /// An entity as one view shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntityView {
-    /// Its type.
     pub type_id: TypeId,
     /// Its position and direction; `None` for a base part.
     pub place: Option<(Position, Direction)>,

@@ -64,7 +64,6 @@ pub struct CaseStep {
     pub who: String,
     /// Kind of step.
     pub act: Act,
-    /// Text.
     pub text: String,
 }
 

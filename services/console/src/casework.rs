@@ -151,7 +151,6 @@ impl From<StoreError> for NoAnswer {
 /// An answer, with the state of the archive that it rests on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answered<T> {
-    /// The answer.
     pub answer: T,
     /// Extent to which the archive was verified.
     pub extent: Extent,
@@ -176,13 +175,10 @@ impl<T> Answered<T> {
 /// A possible meaning of a typed search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meant {
-    /// An item.
     Item(Serial),
-    /// A trade.
     Trade(TradeId),
     /// A stored entity.
     Account(DatabaseId),
-    /// An entity.
     Entity(EntityId),
     /// A session of a client.
     Session(SessionId),

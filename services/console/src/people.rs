@@ -47,7 +47,6 @@ pub enum Role {
 pub struct Person {
     /// Login name.
     pub name: String,
-    /// Role.
     pub role: Role,
     /// Password hash, as a PHC string.
     password: String,

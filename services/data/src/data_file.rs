@@ -34,7 +34,6 @@ pub enum SaveError {
     /// The file would be too large to open again.
     #[error("{file} is not saved: it would have {bytes} bytes, more than the {MAX_FILE_BYTES} that are read")]
     TooLarge {
-        /// The file.
         file: String,
         /// Its size, in bytes.
         bytes: usize,
@@ -42,7 +41,6 @@ pub enum SaveError {
     /// The disk is full, or another disk error.
     #[error("{file} stays as it was: {doing} failed")]
     Disk {
-        /// The file.
         file: String,
         /// The operation that failed.
         doing: &'static str,
@@ -52,7 +50,6 @@ pub enum SaveError {
     /// The file is saved, but its directory entry may not survive a power cut.
     #[error("{file} is saved, but a power cut may bring the old content back: save again")]
     Unsynced {
-        /// The file.
         file: String,
         /// The error of the operating system.
         source: io::Error,

@@ -63,7 +63,6 @@ pub enum ParseError {
          write bytes in base 64"
     )]
     Character {
-        /// The file.
         file: String,
         /// The line of the section's tag.
         line: u32,
@@ -79,7 +78,6 @@ pub enum ParseError {
         "{file}:{line}:{column}: the attribute `{attribute}` has an undefined entity reference: write `&amp;` for `&`"
     )]
     Attribute {
-        /// The file.
         file: String,
         /// The line of the section's tag.
         line: u32,
@@ -90,10 +88,7 @@ pub enum ParseError {
     },
     /// The file would take too much memory.
     #[error("{file} has more than {MAX_SECTIONS} sections: divide it into several files")]
-    TooManySections {
-        /// The file.
-        file: String,
-    },
+    TooManySections { file: String },
 }
 
 impl Document {

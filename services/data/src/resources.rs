@@ -65,7 +65,6 @@ pub enum OpenError {
          its root"
     )]
     WithinFile {
-        /// The file.
         file: String,
         /// The path within it.
         section: String,

@@ -17,7 +17,6 @@ pub struct Section<'d> {
 /// Location of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Where {
-    /// The file.
     pub file: String,
     /// Line and column of the section's tag, from 1; none if the section was created since the file was read.
     pub position: Option<(u32, u32)>,

@@ -388,7 +388,7 @@ async fn check_schemas(
         let key = director::schema_key(schema);
         let look = |transaction: Transaction| {
             let range = KeyRange::prefix(&key);
-            async move { transaction.get_range(&range, 1, annals_store::Order::Forward).await }
+            async move { transaction.get_range(&range, 1, annals_store::ScanOrder::Forward).await }
         };
         if store.read(look).await?.rows.is_empty() {
             return Err(AdoptError::Schema { owner, schema });

@@ -19,7 +19,7 @@ use annals_node::{
     writer::{Opening, Tip},
 };
 use annals_store::{
-    Order, Store, StoreError, Transaction,
+    ScanOrder, Store, StoreError, Transaction,
     layout::{
         archive,
         director::{self, Counter},
@@ -51,7 +51,6 @@ pub enum Unknown {
     Opening {
         /// Epoch of the `Open`.
         epoch: Epoch,
-        /// The batch.
         batch: BatchNumber,
     },
     /// An event names an entity, a stored entity or a check-out whose number the store has not given out.
@@ -105,7 +104,6 @@ pub struct Beyond {
 /// A log, compared with the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComparedLog {
-    /// Its owner.
     pub owner: OwnerId,
     /// Its relation to the store.
     pub standing: Standing,
@@ -222,7 +220,7 @@ pub(crate) async fn read_known(store: &Store, shard: Shard, owner: OwnerId) -> R
 /// Whether a log's newest archived batch came into the archive from a backup.
 async fn is_restored(transaction: &Transaction, owner: OwnerId, cursor: Cursor) -> Result<bool, StoreError> {
     let page = transaction
-        .get_range(&lineage::restorations(), 1, Order::Reverse)
+        .get_range(&lineage::restorations(), 1, ScanOrder::Reverse)
         .await?;
     let last = page.rows.first().map(|(_, value)| Lineage::decode(value)).transpose()?;
     let place = transaction.get(&archive::place_key(owner, cursor.batch)).await?;

@@ -57,7 +57,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 struct ReceivedBatch {
     /// Owner of the log, by the message's subject.
     owner: OwnerId,
-    /// The batch.
     batch: Batch,
     /// The encoded batch.
     bytes: Vec<u8>,
@@ -69,7 +68,6 @@ pub enum FoldError {
     /// Another db process folds this shard now.
     #[error("shard {shard} is folded by another db process (term {term}); this process is on standby")]
     Superseded {
-        /// The shard.
         shard: Shard,
         /// Term of the other process.
         term: u64,
@@ -110,7 +108,6 @@ pub enum Alarm {
         owner: OwnerId,
         /// The batch.
         number: BatchNumber,
-        /// Its hash.
         hash: Hash,
         /// Hash of the batch before, or of the batch that is missing in the hole.
         expected: Hash,
@@ -169,7 +166,6 @@ pub enum Alarm {
     UnknownType {
         /// The entity.
         database: DatabaseId,
-        /// Its type.
         type_id: TypeId,
     },
     /// A write of an entity was requested under former definitions and has no counterpart under the present ones.

@@ -4,7 +4,7 @@
 use annals_def::{EntityType, INDEXED_BYTES, Index, Property, Schema, Value};
 use annals_ids::DatabaseId;
 use annals_store::{
-    Order, StoreError, Transaction,
+    ScanOrder, StoreError, Transaction,
     layout::database::{self, IndexedValue},
 };
 use thiserror::Error;
@@ -20,19 +20,13 @@ pub enum FindError {
     /// The type has no such property.
     #[error("{entity_type} has no property {property}")]
     Unknown {
-        /// The type.
         entity_type: String,
         /// The name that was given.
         property: String,
     },
     /// The property has no index.
     #[error("{entity_type}.{property} has no index; give it one with <Indexed> true </Indexed>")]
-    NotIndexed {
-        /// The type.
-        entity_type: String,
-        /// The property.
-        property: String,
-    },
+    NotIndexed { entity_type: String, property: String },
     /// The store did not answer.
     #[error("the index could not be read")]
     Store(#[from] StoreError),
@@ -104,7 +98,7 @@ pub async fn find_indexed(
     let (mut ids, mut after) = (Vec::new(), after);
     while ids.len() < limit {
         let range = database::indexed_range(names, &place, after);
-        let page = transaction.get_range(&range, limit, Order::Forward).await?;
+        let page = transaction.get_range(&range, limit, ScanOrder::Forward).await?;
         let named = page.rows.iter().map(|(key, _)| database::indexed_id(key));
         let named = named.collect::<Result<Vec<_>, _>>()?;
         let Some(last) = named.last().copied() else { break };

@@ -14,7 +14,7 @@ use annals_def::{Index, MigrationError, Plan, Rename, RenameError, Renames, Sche
 use annals_event::{Call, Impossible, Migration, OwnerState, Receivers, calls_of, types_of};
 use annals_ids::{DatabaseId, EntityId, Hash, LeafIndex, Shard, WallTime};
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction,
+    KeyRange, ScanOrder, Store, StoreError, Transaction,
     layout::{
         archive::{Tree, tree_key},
         chunks, database, director,
@@ -452,7 +452,10 @@ async fn page_after(transaction: &Transaction, after: DatabaseId) -> Result<Vec<
     let all = database::entities();
     let begin = KeyRange::prefix(&database::entity_key(after)).end;
     let range = KeyRange::new(begin, all.end);
-    let page = transaction.snapshot().get_range(&range, PAGE, Order::Forward).await?;
+    let page = transaction
+        .snapshot()
+        .get_range(&range, PAGE, ScanOrder::Forward)
+        .await?;
     let ids: Result<BTreeSet<DatabaseId>, StoreError> =
         page.rows.iter().map(|(key, _)| database::entity_of(key)).collect();
     Ok(ids?.into_iter().collect())

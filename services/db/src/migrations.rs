@@ -14,7 +14,7 @@ use annals_def::{MigrationError, Plan, Rename, Renames, Schema};
 use annals_event::{Batch, Image, Impossible, Migration, OwnerState};
 use annals_ids::Hash;
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    KeyRange, ScanOrder, Store, StoreError, Transaction, key_after,
     layout::{
         director,
         migrations::{self, MigrationRecord},
@@ -201,7 +201,8 @@ pub async fn read_records(store: &Store) -> Result<Vec<MigrationRecord>, StoreEr
     let mut range = migrations::migrations();
     loop {
         let rows = &range;
-        let read = |transaction: Transaction| async move { transaction.get_range(rows, PAGE, Order::Forward).await };
+        let read =
+            |transaction: Transaction| async move { transaction.get_range(rows, PAGE, ScanOrder::Forward).await };
         let page = store.read(read).await?;
         for (key, value) in &page.rows {
             let number = migrations::number_of(key)? as usize;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use annals_ids::{DatabaseId, LeafIndex, ProcessId, Shard};
 use annals_personal::PersonalKey;
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    KeyRange, ScanOrder, Store, StoreError, Transaction, key_after,
     layout::{
         archive::{self, Tree},
         database::{self, Account, Checkout},
@@ -277,7 +277,7 @@ async fn rows(store: &Store, mut range: KeyRange) -> Result<Vec<(Vec<u8>, Vec<u8
     loop {
         let read = |transaction: Transaction| {
             let range = range.clone();
-            async move { transaction.get_range(&range, PAGE, Order::Forward).await }
+            async move { transaction.get_range(&range, PAGE, ScanOrder::Forward).await }
         };
         let page = store.read::<_, StoreError, _, _>(read).await?;
         rows.extend(page.rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));

@@ -3,7 +3,7 @@
 use annals_def::{Schema, Value};
 use annals_ids::DatabaseId;
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    KeyRange, ScanOrder, Store, StoreError, Transaction, key_after,
     layout::database::{self, Checkout},
 };
 use thiserror::Error;
@@ -66,7 +66,6 @@ pub enum QueryError {
     /// The type has no such stored property.
     #[error("{entity_type} stores no property {property}")]
     NotStored {
-        /// The type.
         entity_type: String,
         /// The name that was given.
         property: String,
@@ -186,7 +185,7 @@ async fn scan(
     let read = |transaction: Transaction| async move {
         let transaction = transaction.snapshot();
         let mut entities: Vec<(DatabaseId, Vec<u8>)> = Vec::new();
-        let page = transaction.get_range(range, PAGE, Order::Forward).await?;
+        let page = transaction.get_range(range, PAGE, ScanOrder::Forward).await?;
         for (key, value) in &page.rows {
             let id = database::entity_of(key)?;
             match entities.last_mut().filter(|(last, _)| *last == id) {
@@ -201,7 +200,7 @@ async fn scan(
         let mut rest = KeyRange::new(key_after(last), range.end.clone());
         let id = database::entity_of(last)?;
         loop {
-            let page = transaction.get_range(&rest, PAGE, Order::Forward).await?;
+            let page = transaction.get_range(&rest, PAGE, ScanOrder::Forward).await?;
             for (key, value) in &page.rows {
                 match entities.last_mut() {
                     Some((_, bytes)) if database::entity_of(key)? == id => bytes.extend_from_slice(value),

@@ -4,7 +4,7 @@
 use annals_event::{Batch, Image, Impossible, Malformed, OwnerState, Reader};
 use annals_ids::{BatchNumber, EntityId, LeafIndex, OwnerId, OwnerKind, Shard};
 use annals_store::{
-    ArchivedBatch, KeyRange, Order, Store, StoreError, Transaction,
+    ArchivedBatch, KeyRange, ScanOrder, Store, StoreError, Transaction,
     archive::ArchiveReader,
     key_after,
     layout::{
@@ -35,7 +35,6 @@ pub enum RecoveryError {
     /// The store did not answer.
     #[error("the store did not return the archive of owner {owner}")]
     Store {
-        /// The owner.
         owner: OwnerId,
         /// The store's error.
         #[source]
@@ -44,7 +43,6 @@ pub enum RecoveryError {
     /// Data in the store is damaged.
     #[error("{what} of owner {owner} is damaged: restore it from a backup")]
     Damaged {
-        /// The owner.
         owner: OwnerId,
         /// What is damaged.
         what: String,
@@ -54,23 +52,13 @@ pub enum RecoveryError {
     },
     /// An archived batch is missing.
     #[error("batch {batch} of owner {owner} is missing from the archive: restore it from a backup")]
-    Missing {
-        /// The owner.
-        owner: OwnerId,
-        /// The batch.
-        batch: BatchNumber,
-    },
+    Missing { owner: OwnerId, batch: BatchNumber },
     /// The events of an archived batch were deleted, and no later floor was found.
     #[error(
         "the events of batch {batch} of owner {owner} were deleted by retention, and no later state is stored: \
          restore it from a backup"
     )]
-    Deleted {
-        /// The owner.
-        owner: OwnerId,
-        /// The batch.
-        batch: BatchNumber,
-    },
+    Deleted { owner: OwnerId, batch: BatchNumber },
     /// The archive ends before the floor, as it does while a realm is restored.
     #[error("the archive of owner {} ends below its floor, batch {}", .0.owner, .0.tail.batch)]
     BelowFloor(Box<OwnerState>),
@@ -82,7 +70,6 @@ pub enum RecoveryError {
 /// An owner at its cursor.
 #[derive(Clone, Debug)]
 pub struct Recovered {
-    /// Its state.
     pub state: OwnerState,
     /// Cursor up to which it is archived.
     pub cursor: Cursor,
@@ -172,7 +159,7 @@ pub async fn read_archived(
         let places = archive::places_after(owner, after);
         let page = transaction
             .snapshot()
-            .get_range(&places, limit.min(BATCHES_AT_ONCE), Order::Forward)
+            .get_range(&places, limit.min(BATCHES_AT_ONCE), ScanOrder::Forward)
             .await?;
         let mut reader = ArchiveReader::new(&transaction, shard);
         let mut batches = Vec::new();
@@ -301,7 +288,8 @@ async fn read_images(
     let mut images: Vec<(EntityId, Vec<u8>)> = Vec::new();
     loop {
         let rows = &range;
-        let read = |transaction: Transaction| async move { transaction.get_range(rows, PAGE, Order::Forward).await };
+        let read =
+            |transaction: Transaction| async move { transaction.get_range(rows, PAGE, ScanOrder::Forward).await };
         let page = store.read(read).await?;
         for (key, value) in &page.rows {
             let entity = entity_of(key)?;

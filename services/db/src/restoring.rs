@@ -20,7 +20,7 @@ use annals_event::{Batch, Malformed, Thinned};
 use annals_ids::{BatchNumber, DatabaseId, Hash, LeafIndex, OwnerId, Shard, WallTime};
 use annals_proof::Frontier;
 use annals_store::{
-    ArchivedBatch, KeyRange, Order, Store, StoreError, Transaction, key_after,
+    ArchivedBatch, KeyRange, ScanOrder, Store, StoreError, Transaction, key_after,
     layout::{
         archive::{Tree, tree_key},
         database::{self, Checkout},
@@ -66,7 +66,6 @@ pub enum RestoreError {
     /// A leaf is not a batch.
     #[error("leaf {leaf} of the archive is not a batch: {source}")]
     Malformed {
-        /// The leaf.
         leaf: LeafIndex,
         /// Decoding error.
         source: Malformed,
@@ -82,7 +81,6 @@ pub enum RestoreError {
     /// A batch was written under a schema that is missing.
     #[error("leaf {leaf} was written under schema {schema}, which the backup does not contain")]
     NoSchema {
-        /// The leaf.
         leaf: LeafIndex,
         /// Fingerprint of the schema.
         schema: Hash,
@@ -106,10 +104,7 @@ pub enum RestoreError {
     },
     /// A batch lacks its events, and is of a log that must have them.
     #[error("the events of leaf {leaf} were deleted, and no floor replaces them: the backup is damaged")]
-    Deleted {
-        /// The leaf.
-        leaf: LeafIndex,
-    },
+    Deleted { leaf: LeafIndex },
     /// Not every leaf became part of the restored archive.
     #[error("only {folded} of {leaves} leaves could be folded: a batch is missing or void")]
     Short {
@@ -403,7 +398,9 @@ async fn clear_unfinished(store: &Store, backup: &str) -> Result<(), RestoreErro
     let (everything, mark) = (&everything, &mark);
     let clear = |transaction: Transaction| async move {
         let is_unfinished = lineage::read_unfinished(&transaction).await?.is_some();
-        let page = transaction.get_range(everything, REMOVED_ROWS, Order::Forward).await?;
+        let page = transaction
+            .get_range(everything, REMOVED_ROWS, ScanOrder::Forward)
+            .await?;
         if let (Some((first, _)), Some((last, _)), true) = (page.rows.first(), page.rows.last(), is_unfinished) {
             transaction.clear_range(&KeyRange::new(first.to_vec(), key_after(last)))?;
         }

@@ -177,7 +177,6 @@ pub(crate) struct Written {
 /// A unique value that another entity has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// The property.
     pub(crate) property: String,
     /// Entity that has the value.
     pub(crate) holder: DatabaseId,

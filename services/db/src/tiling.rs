@@ -10,7 +10,7 @@ use annals_event::Header;
 use annals_ids::{Hash, LeafIndex, Shard};
 use annals_proof::tile::{TILE_LEVELS, TILE_WIDTH, root_of};
 use annals_store::{
-    Order, Store, StoreError, Transaction, archive,
+    ScanOrder, Store, StoreError, Transaction, archive,
     layout::{
         archive::{Tree, tree_key},
         tiles,
@@ -92,7 +92,7 @@ impl Tiler {
 /// First tile of leaf hashes that is not written.
 async fn end(transaction: &Transaction, shard: Shard) -> Result<u64, StoreError> {
     let page = transaction
-        .get_range(&tiles::tiles(shard, 0), 1, Order::Reverse)
+        .get_range(&tiles::tiles(shard, 0), 1, ScanOrder::Reverse)
         .await?;
     match page.rows.first() {
         Some((key, _)) => Ok(tiles::index_of(key)? + 1),

@@ -24,7 +24,7 @@ use annals_ids::{
 };
 use annals_node::journal::Journal;
 use annals_store::{
-    ArchivedBatch, KeyRange, MemoryStore, Order, Store, StoreError, Transaction,
+    ArchivedBatch, KeyRange, MemoryStore, ScanOrder, Store, StoreError, Transaction,
     faults::{self, Fault, FaultyStore},
     immediate,
     layout::{
@@ -235,7 +235,7 @@ fn begin_cell(log: &mut Log, entity: EntityId, entity_type: &EntityType, home: O
 fn dump(store: &Store) -> Vec<(Vec<u8>, Vec<u8>)> {
     let everything = &KeyRange::new(vec![], KEYS_END.to_vec());
     let read =
-        |transaction: Transaction| async move { transaction.get_range(everything, 100_000, Order::Forward).await };
+        |transaction: Transaction| async move { transaction.get_range(everything, 100_000, ScanOrder::Forward).await };
     let page = immediate(store.read(read)).expect("the store answers");
     assert!(!page.more, "a small store");
     page.rows

@@ -29,7 +29,6 @@ pub const MAP_PERIOD: Duration = Duration::from_secs(1);
 /// Settings of a space, other than its division.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpacePlan {
-    /// The space.
     pub space: SpaceId,
     /// Distance from the origin (m) within which it is divided evenly at first. The space itself is unbounded.
     pub extent: f32,

@@ -45,7 +45,6 @@ pub struct Bounds {
 /// A cut and its two sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cut {
-    /// Identity.
     pub id: CutId,
     /// Axis that it divides.
     pub axis: Axis,

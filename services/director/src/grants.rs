@@ -33,7 +33,6 @@ pub enum GrantError {
     Superseded {
         /// The director that leads.
         leader: ProcessId,
-        /// Its term.
         term: u64,
     },
     /// There is no such owner.
@@ -75,13 +74,11 @@ pub enum GrantError {
 /// A grant to a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// The owner.
     pub owner: OwnerId,
     /// Kind of the owner.
     pub kind: OwnerKind,
     /// The stream of its log.
     pub shard: Shard,
-    /// The epoch.
     pub epoch: Epoch,
     /// Entity ids for this epoch only.
     pub ids: Range<u64>,

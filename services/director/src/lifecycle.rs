@@ -130,9 +130,7 @@ pub struct Desired {
 /// A process for which a stage waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// The process.
     pub process: ProcessId,
-    /// Its service.
     pub service: String,
     /// What it waits for, as it reports.
     pub waits: String,

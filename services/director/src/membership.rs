@@ -12,7 +12,6 @@ pub const SILENCE: Duration = Duration::from_secs(3);
 /// A process's report of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beat {
-    /// The process.
     pub process: ProcessId,
     /// Kind of owner that it can hold; `None` for a service that holds none.
     pub holds: Option<OwnerKind>,
@@ -59,7 +58,6 @@ pub enum Decision {
     },
     /// An owner has no live holder: grant it.
     Grant {
-        /// The owner.
         owner: OwnerId,
         /// The process to grant it to.
         process: ProcessId,

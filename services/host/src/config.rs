@@ -78,7 +78,6 @@ pub struct Config {
     pub spaces: Spaces,
     /// Log filter.
     pub log: LogFilter,
-    /// Log format.
     pub log_format: LogFormat,
 }
 
@@ -87,7 +86,6 @@ pub struct Config {
 pub enum Origin {
     /// The built-in default.
     Default,
-    /// A file.
     File(PathBuf),
     /// The environment variable of this name.
     Variable(String),

@@ -43,7 +43,6 @@ const CREW_WITHIN: Duration = Duration::from_secs(2);
 /// Desired state of the realm.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The spaces.
     pub spaces: Vec<SpacePlan>,
     /// How many processes a start waits for.
     pub desired: Desired,

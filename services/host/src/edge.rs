@@ -71,14 +71,12 @@ const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(3);
 pub enum Serves {
     /// Log-ins.
     Login,
-    /// Play.
     Play,
 }
 
 /// An event of a client's connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EdgeEvent {
-    /// The connection.
     pub connection: ConnectionId,
     /// The event.
     pub what: Arrival,
@@ -109,23 +107,15 @@ pub enum Arrival {
 pub enum EdgeCommand {
     /// Write a frame with this body, after the frames before it.
     Frame {
-        /// The connection.
         connection: ConnectionId,
         /// The body, without its length.
         body: Vec<u8>,
     },
     /// Send this datagram, or drop it if it cannot leave soon.
-    Datagram {
-        /// The connection.
-        connection: ConnectionId,
-        /// Its bytes.
-        bytes: Vec<u8>,
-    },
+    Datagram { connection: ConnectionId, bytes: Vec<u8> },
     /// Close the connection when the frames before are written, and send nothing after.
     Close {
-        /// The connection.
         connection: ConnectionId,
-        /// The reason.
         reason: CloseReason,
     },
 }
@@ -136,7 +126,6 @@ pub enum EdgeError {
     /// The address cannot be listened on.
     #[error("cannot listen on {address}; another process may use it, or the address is not of this machine")]
     Bind {
-        /// The address.
         address: SocketAddr,
         /// The cause.
         source: io::Error,

@@ -77,7 +77,6 @@ pub struct Instance {
     pub service: String,
     /// Its id, a new one at each start.
     pub id: String,
-    /// Its report.
     pub report: Report,
 }
 

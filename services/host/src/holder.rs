@@ -73,13 +73,10 @@ const KEYS_AT_ONCE: usize = 64;
 /// Terms of a grant.
 #[derive(Clone)]
 pub struct Terms {
-    /// The owner.
     pub owner: OwnerId,
-    /// Its kind.
     pub kind: OwnerKind,
     /// The stream of its log.
     pub shard: Shard,
-    /// The epoch.
     pub epoch: Epoch,
     /// The entity ids of that epoch.
     pub ids: Range<u64>,
@@ -150,7 +147,6 @@ pub enum Stage {
 
 /// Inputs and outputs of a holder's task.
 pub struct Wires<I> {
-    /// Its commands.
     pub commands: mpsc::Receiver<Command<I>>,
     /// A sender of commands to itself, for answers that arrive later.
     pub own: mpsc::Sender<Command<I>>,

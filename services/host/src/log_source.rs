@@ -28,7 +28,7 @@ use annals_node::{
     writer::{Opening, Tip},
 };
 use annals_store::{
-    Order, Store, StoreError, Transaction, embedded,
+    ScanOrder, Store, StoreError, Transaction, embedded,
     layout::{
         director,
         lineage::{self, Lineage},
@@ -443,7 +443,7 @@ impl Source {
     pub async fn realm_name(&self, otherwise: &Realm) -> Result<Realm, SourceError> {
         let last = |transaction: Transaction| async move {
             let range = lineage::restorations();
-            let page = transaction.get_range(&range, 1, Order::Reverse).await?;
+            let page = transaction.get_range(&range, 1, ScanOrder::Reverse).await?;
             page.rows.first().map(|(_, value)| Lineage::decode(value)).transpose()
         };
         let restored: Option<Lineage> = self.store.read(last).await?;

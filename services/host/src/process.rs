@@ -80,14 +80,10 @@ pub enum JoinError {
 pub enum AskError {
     /// No process serves such requests.
     #[error("no process answers for {service}")]
-    Nobody {
-        /// The service.
-        service: &'static str,
-    },
+    Nobody { service: &'static str },
     /// No answer arrived.
     #[error("{service} did not answer: {reason}")]
     Silent {
-        /// The service.
         service: &'static str,
         /// The bus's error.
         reason: String,
@@ -95,7 +91,6 @@ pub enum AskError {
     /// The answer could not be decoded.
     #[error("{service} sent a malformed answer")]
     Odd {
-        /// The service.
         service: &'static str,
         /// The cause.
         #[source]
@@ -105,7 +100,6 @@ pub enum AskError {
 
 /// A process that has joined its realm.
 pub struct Process {
-    /// The bus.
     pub bus: Bus,
     /// The realm's subjects.
     pub subjects: Subjects,
@@ -113,13 +107,11 @@ pub struct Process {
     pub store: Store,
     /// The stream of the logs.
     pub history: History,
-    /// Its id.
     pub id: ProcessId,
     /// The realm's clock.
     pub clock: Clock,
     /// The realm's name.
     pub realm: String,
-    /// The schema.
     pub schema: Arc<Schema>,
     /// The process's metrics.
     pub metrics: Arc<Metrics>,
@@ -134,7 +126,6 @@ pub struct Process {
 
 /// A process's connections to its realm.
 pub struct Reached {
-    /// The bus.
     pub bus: Bus,
     /// The realm's subjects.
     pub subjects: Subjects,

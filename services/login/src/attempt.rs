@@ -67,20 +67,15 @@ pub(crate) enum Step {
     /// Waits for the verdict on its password.
     Verifying,
     /// Waits for the director to name a base, for an account that may have none.
-    Placing {
-        /// The account.
-        account: DatabaseId,
-    },
+    Placing { account: DatabaseId },
     /// Waits for the director to locate an owner. Without an account, the client itself asked.
     Locating {
         /// The account whose session is to be opened there.
         account: Option<DatabaseId>,
-        /// The owner.
         owner: OwnerId,
     },
     /// Waits for db to check the account out to this base, or to the owner that it is activated on.
     CheckingOut {
-        /// The account.
         account: DatabaseId,
         /// The base, as the director named it **before** the check-out is read: so the base can tell whether the
         /// activation that the check-out stands for has ended.
@@ -88,9 +83,7 @@ pub(crate) enum Step {
     },
     /// Waits for the base to open a session.
     Opening {
-        /// The account.
         account: DatabaseId,
-        /// The base.
         base: Located,
         /// The check-out.
         checkout: Checkout,

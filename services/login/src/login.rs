@@ -39,7 +39,6 @@ pub enum Input {
         connection: ConnectionId,
         /// The client's host; hosts take turns.
         host: Host,
-        /// The request.
         request: LoginRequest,
         /// 32 random bytes, for the ticket.
         ticket: Secret,
@@ -81,14 +80,12 @@ pub enum Output {
     Locate {
         /// Repeated in the answer.
         ask: AskId,
-        /// The owner.
         owner: OwnerId,
     },
     /// Ask db to check out an account and return its stored properties.
     CheckOut {
         /// Repeated in the answer.
         ask: AskId,
-        /// The account.
         account: DatabaseId,
         /// The owner to check it out to, unless it is activated on another.
         preferred: OwnerId,
@@ -102,9 +99,7 @@ pub enum Output {
     },
     /// Answer a client. It is the last output for its connection.
     Answer {
-        /// The connection.
         connection: ConnectionId,
-        /// The answer.
         answer: LoginAnswer,
     },
 }
@@ -148,7 +143,6 @@ pub struct Wanted {
     pub owner: OwnerId,
     /// Epoch of that owner.
     pub epoch: Epoch,
-    /// The account.
     pub account: DatabaseId,
     /// Its check-out.
     pub checkout: Checkout,
@@ -163,7 +157,6 @@ pub struct Wanted {
 pub enum Opened {
     /// It is open.
     Session {
-        /// The session.
         session: SessionId,
         /// Epoch of the base.
         epoch: Epoch,

@@ -35,9 +35,7 @@ impl Around for Nowhere {}
 /// A part of a space.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Region {
-    /// The space.
     pub space: SpaceId,
-    /// The shape.
     pub shape: Shape,
 }
 
@@ -46,14 +44,11 @@ pub struct Region {
 pub enum Shape {
     /// A square on the ground, whatever the height, like areas of interest.
     Square {
-        /// Its centre.
         centre: Position,
         /// Half its side, metres.
         metres: f32,
     },
-    /// A ball.
     Ball {
-        /// Its centre.
         centre: Position,
         /// Its radius, metres.
         metres: f32,

@@ -99,7 +99,6 @@ pub enum ControllerNews {
 /// The first base entity of a realm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bootstrap {
-    /// Its type.
     pub type_id: TypeId,
     /// Properties of the base part that differ from their defaults.
     pub properties: Vec<(MemberId, Value)>,
@@ -108,13 +107,10 @@ pub struct Bootstrap {
 /// Read access to another entity: to the properties of a ghost, or to the same ones of an entity that is real here.
 #[derive(Clone, Copy, Debug)]
 pub struct GhostView<'a> {
-    /// The entity.
     pub entity: EntityId,
-    /// Its type.
     pub entity_type: &'a EntityType,
     /// Its last known place.
     pub place: Place,
-    /// Its home.
     pub home: OwnerId,
     /// Its properties; may include some that ghosts do not have.
     pub(crate) held: &'a BTreeMap<MemberId, Value>,

@@ -21,7 +21,6 @@ use crate::writer::{Chain, Opening, Tip};
      missing; db requests it"
 )]
 pub struct Hole {
-    /// The owner.
     pub owner: OwnerId,
     /// First missing batch.
     pub missing: BatchNumber,
@@ -34,9 +33,7 @@ pub struct Hole {
 /// What a batch's header claims about its position in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Number.
     pub number: BatchNumber,
-    /// Epoch.
     pub epoch: Epoch,
     /// Hash that it names for the previous batch.
     pub previous: Hash,

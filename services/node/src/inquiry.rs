@@ -22,16 +22,12 @@ pub enum Inquiry {
     Written {
         /// The stored entity.
         database: DatabaseId,
-        /// The batch.
         batch: BatchNumber,
     },
     /// Entities of a type that have this value in an indexed property (`lookUpBaseByName` and the like).
     Find {
-        /// The type.
         type_id: TypeId,
-        /// The property.
         property: String,
-        /// Its value.
         value: Value,
         /// Only entities after this one.
         after: DatabaseId,
@@ -46,12 +42,7 @@ pub enum Wanted {
     /// By its id.
     Id(DatabaseId),
     /// By a type and its identifier.
-    Named {
-        /// The type.
-        type_id: TypeId,
-        /// The identifier.
-        identifier: Value,
-    },
+    Named { type_id: TypeId, identifier: Value },
 }
 
 /// Result of a query.

@@ -19,26 +19,22 @@ pub enum Output {
     Send {
         /// The receiver.
         to: OwnerId,
-        /// The envelope.
         envelope: Envelope,
     },
     /// Write a frame to a client's stream, in order.
     Frame {
-        /// The connection.
         connection: ConnectionId,
         /// The frame's body.
         bytes: Vec<u8>,
     },
     /// Send a datagram to a client.
     Datagram {
-        /// The connection.
         connection: ConnectionId,
         /// The encoded datagram.
         bytes: Vec<u8>,
     },
     /// Close a client's connection.
     Close {
-        /// The connection.
         connection: ConnectionId,
         /// The reason, for the client.
         reason: CloseReason,
@@ -126,24 +122,16 @@ pub enum NotOrdered {
 pub enum Request {
     /// Create the cell part of a base entity.
     CreateCell {
-        /// The entity.
         entity: EntityId,
-        /// The place.
         place: Place,
         /// Cell properties that differ from their defaults.
         properties: Vec<(MemberId, Value)>,
     },
     /// Destroy a cell part: from a base part, its own; from a cell part, as [`Request::Destroy`].
-    DestroyCell {
-        /// The entity.
-        entity: EntityId,
-    },
+    DestroyCell { entity: EntityId },
     /// Destroy an entity: from a base part, one with a base part here, cell part first; from a cell part, the cell part
     /// of any entity that is real here or has a ghost here.
-    Destroy {
-        /// The entity.
-        entity: EntityId,
-    },
+    Destroy { entity: EntityId },
     /// Move a base entity's client to another base entity on this owner.
     GiveClient {
         /// The entity that has the client.
@@ -160,7 +148,6 @@ pub enum Request {
     },
     /// Teleport a cell entity, to any space.
     Teleport {
-        /// The entity.
         entity: EntityId,
         /// The destination.
         place: Place,

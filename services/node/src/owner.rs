@@ -151,7 +151,6 @@ pub struct Beginning {
     pub durability: Durability,
     /// The ids granted with the epoch.
     pub ids: Range<u64>,
-    /// The schema.
     pub schema: Arc<Schema>,
     /// The game.
     pub behaviour: Arc<dyn Behaviour>,

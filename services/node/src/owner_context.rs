@@ -38,9 +38,7 @@ pub(crate) enum Local {
     Direct {
         /// The receiver.
         to: EntityId,
-        /// The call.
         call: Call,
-        /// The caller.
         caller: Caller,
     },
     /// A numbered call, consumed as if it had come over the bus.

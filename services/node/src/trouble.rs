@@ -20,13 +20,9 @@ pub enum OwnerError {
     /// A request of behaviour was denied, and behaviour cannot handle that.
     #[error("the {part} part of entity {entity} ({entity_type}) had an operation denied: {denied}")]
     Denied {
-        /// The entity.
         entity: EntityId,
-        /// Its part.
         part: Part,
-        /// Its type.
         entity_type: String,
-        /// The denial.
         denied: Denied,
     },
     /// The realm cannot begin.
@@ -43,7 +39,6 @@ pub enum OwnerError {
     /// An event that the protocol rules out (rule H7).
     #[error("{ALARM}: {what}, entity {entity}; keep the realm's log and run `annals log verify`")]
     Impossible {
-        /// The entity.
         entity: EntityId,
         /// The event.
         what: &'static str,

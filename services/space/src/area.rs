@@ -22,11 +22,9 @@ pub enum Change {
 /// A body entered or left an observer's area of interest. Ordered as reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sighting {
-    /// The observer.
     pub observer: EntityId,
     /// Whether the body entered or left.
     pub change: Change,
-    /// The body.
     pub body: EntityId,
 }
 

@@ -14,7 +14,6 @@ use crate::{
 /// A position in a space.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spot {
-    /// The space.
     pub space: SpaceId,
     /// The position. Finite.
     pub position: Position,
@@ -23,7 +22,6 @@ pub struct Spot {
 /// A visible object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Body {
-    /// The entity.
     pub entity: EntityId,
     /// Its position.
     pub spot: Spot,

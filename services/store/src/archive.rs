@@ -8,7 +8,7 @@ use annals_ids::{BatchNumber, LeafIndex, OwnerId, Shard};
 
 use crate::layout::{archive::leaf_key, read_chunks, segments};
 use crate::segment::{Leaf, Segment};
-use crate::{ArchivedBatch, KeyRange, Order, Store, StoreError, Transaction, key_after};
+use crate::{ArchivedBatch, KeyRange, ScanOrder, Store, StoreError, Transaction, key_after};
 
 /// Rows per read.
 const PAGE: usize = 256;
@@ -91,7 +91,7 @@ pub async fn find_segment(
     leaf: LeafIndex,
 ) -> Result<Option<Segment>, StoreError> {
     let range = segments::indexes_from(shard, leaf);
-    let page = transaction.get_range(&range, 1, Order::Forward).await?;
+    let page = transaction.get_range(&range, 1, ScanOrder::Forward).await?;
     let Some((key, _)) = page.rows.first() else {
         return Ok(None);
     };
@@ -105,7 +105,7 @@ pub async fn find_segment(
 /// As the transaction's reads.
 pub async fn newest_segment(transaction: &Transaction, shard: Shard) -> Result<Option<Segment>, StoreError> {
     let page = transaction
-        .get_range(&segments::indexes(shard), 1, Order::Reverse)
+        .get_range(&segments::indexes(shard), 1, ScanOrder::Reverse)
         .await?;
     match page.rows.first() {
         Some((key, _)) => read_index(transaction, shard, segments::last_of(key)?).await,
@@ -123,7 +123,7 @@ pub async fn read_segments(store: &Store, shard: Shard) -> Result<Vec<Segment>, 
     while let Some(segment) = store
         .read(|transaction| async move {
             let range = segments::indexes_from(shard, next);
-            let page = transaction.get_range(&range, 1, Order::Forward).await?;
+            let page = transaction.get_range(&range, 1, ScanOrder::Forward).await?;
             match page.rows.first() {
                 Some((key, _)) => read_index(&transaction, shard, segments::last_of(key)?).await,
                 None => Ok(None),
@@ -184,7 +184,10 @@ async fn read_stored(
     let mut chunks = 0;
     let mut bytes = 0;
     loop {
-        let page = transaction.snapshot().get_range(&range, PAGE, Order::Forward).await?;
+        let page = transaction
+            .snapshot()
+            .get_range(&range, PAGE, ScanOrder::Forward)
+            .await?;
         for (key, value) in &page.rows {
             let (leaf, chunk) = crate::layout::archive::leaf_of(key)?;
             if found.last().is_none_or(|(last, _)| *last != leaf) {

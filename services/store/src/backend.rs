@@ -16,7 +16,7 @@ pub type Row = (Bytes, Bytes);
 
 /// Which end of a range to start from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum ScanOrder {
     /// Smallest key first.
     Forward,
     /// Greatest key first.
@@ -31,7 +31,7 @@ pub struct RangeRead {
     /// Maximum rows, at least one.
     pub limit: usize,
     /// Which end to start from.
-    pub order: Order,
+    pub order: ScanOrder,
 }
 
 /// Rows of a range, in the requested order.

@@ -10,7 +10,7 @@ use crate::backend::Row;
 use crate::key::RangeSet;
 use crate::limits::{self, TRANSACTION_BYTES};
 use crate::mutation::{added, range_bytes};
-use crate::{CommitRequest, KeyRange, Mutation, Order, Page, StoreError, key_after};
+use crate::{CommitRequest, KeyRange, Mutation, Page, ScanOrder, StoreError, key_after};
 
 /// What the transaction's own writes determine about a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl Draft {
     pub(crate) fn overlay(
         &self,
         range: &KeyRange,
-        order: Order,
+        order: ScanOrder,
         page: Page,
     ) -> Result<(Vec<Row>, Option<KeyRange>), StoreError> {
         let (covered, rest) = split_covered(range, order, &page);
@@ -150,8 +150,8 @@ impl Draft {
             }
         }
         let rows = match order {
-            Order::Forward => rows.into_iter().collect(),
-            Order::Reverse => rows.into_iter().rev().collect(),
+            ScanOrder::Forward => rows.into_iter().collect(),
+            ScanOrder::Reverse => rows.into_iter().rev().collect(),
         };
         Ok((rows, rest))
     }
@@ -208,13 +208,13 @@ impl Draft {
 
 /// The part of `range` covered by a read from its near end that returned `rows`: up to the last row, or all of it if
 /// there are no more.
-pub(crate) fn seen(range: &KeyRange, order: Order, rows: &[Row], more: bool) -> KeyRange {
+pub(crate) fn seen(range: &KeyRange, order: ScanOrder, rows: &[Row], more: bool) -> KeyRange {
     match (rows.last(), order) {
-        (Some((last, _)), Order::Forward) if more => KeyRange {
+        (Some((last, _)), ScanOrder::Forward) if more => KeyRange {
             begin: range.begin.clone(),
             end: key_after(last),
         },
-        (Some((last, _)), Order::Reverse) if more => KeyRange {
+        (Some((last, _)), ScanOrder::Reverse) if more => KeyRange {
             begin: last.clone(),
             end: range.end.clone(),
         },
@@ -222,14 +222,14 @@ pub(crate) fn seen(range: &KeyRange, order: Order, rows: &[Row], more: bool) -> 
     }
 }
 
-fn split_covered(range: &KeyRange, order: Order, page: &Page) -> (KeyRange, Option<KeyRange>) {
+fn split_covered(range: &KeyRange, order: ScanOrder, page: &Page) -> (KeyRange, Option<KeyRange>) {
     let covered = seen(range, order, &page.rows, page.more);
     let rest = match order {
-        Order::Forward => KeyRange {
+        ScanOrder::Forward => KeyRange {
             begin: covered.end.clone(),
             end: range.end.clone(),
         },
-        Order::Reverse => KeyRange {
+        ScanOrder::Reverse => KeyRange {
             begin: range.begin.clone(),
             end: covered.begin.clone(),
         },

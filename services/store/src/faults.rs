@@ -16,9 +16,7 @@ use crate::{Backend, CommitRequest, Committed, Page, RangeRead, Store, StoreErro
 pub enum Call {
     /// A read version, a value or a page of a range.
     Read,
-    /// A commit.
     Commit,
-    /// A watch.
     Watch,
 }
 

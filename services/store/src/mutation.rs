@@ -10,16 +10,12 @@ use crate::{KeyRange, Version, Versionstamp};
 pub enum Mutation {
     /// Sets `key` to `value`.
     Set {
-        /// The key.
         key: Bytes,
         /// Its new value.
         value: Bytes,
     },
     /// Deletes `key`.
-    Clear {
-        /// The key.
-        key: Bytes,
-    },
+    Clear { key: Bytes },
     /// Deletes all keys of the range.
     ClearRange {
         /// The keys.
@@ -28,7 +24,6 @@ pub enum Mutation {
     /// Adds `delta` to the eight bytes at `key`, a little-endian integer (0 if the key is absent), wrapping. The
     /// transaction does not read them, so two additions do not conflict.
     Add {
-        /// The key.
         key: Bytes,
         /// The amount to add.
         delta: i64,
@@ -37,12 +32,10 @@ pub enum Mutation {
     SetStampedKey {
         /// The key, with a gap for the stamp.
         key: Stamped,
-        /// Its value.
         value: Bytes,
     },
     /// Sets `key` to a value that contains the versionstamp of this commit.
     SetStampedValue {
-        /// The key.
         key: Bytes,
         /// Its value, with a gap for the stamp.
         value: Stamped,

@@ -13,7 +13,7 @@ use crate::backend::PageBuilder;
 use crate::limits::{self, PAGE_BYTES, TRANSACTION_AGE};
 use crate::sequencer::{Group, Rows, Sequencer};
 use crate::watches::Watches;
-use crate::{CommitRequest, Committed, KeyRange, Order, Page, RangeRead, StoreError, Version};
+use crate::{CommitRequest, Committed, KeyRange, Page, RangeRead, ScanOrder, StoreError, Version};
 
 /// Identifies a watch of a [`StoreState`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -166,11 +166,15 @@ impl StoreState {
     #[must_use]
     pub fn rows(&self) -> BTreeMap<Bytes, Bytes> {
         let mut rows = BTreeMap::new();
-        self.history
-            .scan(self.newest, &KeyRange::everything(), Order::Forward, |key, value| {
+        self.history.scan(
+            self.newest,
+            &KeyRange::everything(),
+            ScanOrder::Forward,
+            |key, value| {
                 rows.insert(key.clone(), value.clone());
                 true
-            });
+            },
+        );
         rows
     }
 
@@ -217,7 +221,7 @@ impl History {
     }
 
     /// Passes the rows at a version to `take` until it returns false.
-    fn scan(&self, at: Version, range: &KeyRange, order: Order, mut take: impl FnMut(&Bytes, &Bytes) -> bool) {
+    fn scan(&self, at: Version, range: &KeyRange, order: ScanOrder, mut take: impl FnMut(&Bytes, &Bytes) -> bool) {
         if range.is_empty() {
             return;
         }
@@ -225,8 +229,8 @@ impl History {
         let rows = rows.inspect(|_| self.walked.set(self.walked.get() + 1));
         let rows = rows.filter_map(|(key, values)| value_at(values, at).map(|value| (key, value)));
         match order {
-            Order::Forward => rows.take_while(|(key, value)| take(key, value)).for_each(drop),
-            Order::Reverse => rows.rev().take_while(|(key, value)| take(key, value)).for_each(drop),
+            ScanOrder::Forward => rows.take_while(|(key, value)| take(key, value)).for_each(drop),
+            ScanOrder::Reverse => rows.rev().take_while(|(key, value)| take(key, value)).for_each(drop),
         }
     }
 
@@ -278,7 +282,7 @@ impl Rows for History {
 
     fn keys(&self, range: &KeyRange, limit: usize) -> Result<Vec<Bytes>, StoreError> {
         let mut keys = Vec::new();
-        self.scan(Version(u64::MAX), range, Order::Forward, |key, _| {
+        self.scan(Version(u64::MAX), range, ScanOrder::Forward, |key, _| {
             keys.push(key.clone());
             keys.len() < limit
         });

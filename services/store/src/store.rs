@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::largest::Gauge;
 use crate::layout::idempotency;
-use crate::{Backend, Committed, KeyRange, Largest, Order, StoreError, Transaction, Version, Versionstamp};
+use crate::{Backend, Committed, KeyRange, Largest, ScanOrder, StoreError, Transaction, Version, Versionstamp};
 
 /// Maximum runs of one transaction before its last error is returned. The pauses between them add up to some 30 s,
 /// which is longer than a restart of the store takes.
@@ -33,7 +33,6 @@ pub enum Once<T> {
     Applied {
         /// Return value of the closure in the run that was applied.
         value: T,
-        /// Its commit.
         committed: Committed,
     },
     /// An earlier call with the same idempotency key applied it.
@@ -210,7 +209,10 @@ impl Store {
         let forget = |transaction: Transaction| {
             let range = range.clone();
             async move {
-                let page = transaction.snapshot().get_range(&range, limit, Order::Forward).await?;
+                let page = transaction
+                    .snapshot()
+                    .get_range(&range, limit, ScanOrder::Forward)
+                    .await?;
                 let mut forgotten = 0;
                 for (key, value) in page.rows {
                     if idempotency::Record::decode(&value)?.stamp.version() <= horizon {

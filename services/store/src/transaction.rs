@@ -10,7 +10,7 @@ use crate::draft::{Draft, Own, seen};
 use crate::largest::Gauge;
 use crate::limits::{self, RANGE_BYTES, TRANSACTION_AGE};
 use crate::mutation::{Stamped, added};
-use crate::{Backend, Committed, KeyRange, Mutation, Order, Page, RangeRead, Retry, StoreError, Version};
+use crate::{Backend, Committed, KeyRange, Mutation, Page, RangeRead, Retry, ScanOrder, StoreError, Version};
 
 /// A transaction: reads at one version, sees its own writes, and commits atomically.
 ///
@@ -96,7 +96,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Self::get`].
-    pub async fn get_range(&self, range: &KeyRange, limit: usize, order: Order) -> Result<Page, StoreError> {
+    pub async fn get_range(&self, range: &KeyRange, limit: usize, order: ScanOrder) -> Result<Page, StoreError> {
         let result = self.get_range_as(range, limit, order, Isolation::Serializable).await;
         self.noting(result)
     }
@@ -250,7 +250,7 @@ impl Transaction {
         &self,
         range: &KeyRange,
         limit: usize,
-        order: Order,
+        order: ScanOrder,
         isolation: Isolation,
     ) -> Result<Page, StoreError> {
         limits::check_range(range)?;
@@ -353,7 +353,7 @@ impl SnapshotReads<'_> {
     ///
     /// # Errors
     /// As [`Transaction::get`].
-    pub async fn get_range(&self, range: &KeyRange, limit: usize, order: Order) -> Result<Page, StoreError> {
+    pub async fn get_range(&self, range: &KeyRange, limit: usize, order: ScanOrder) -> Result<Page, StoreError> {
         let result = self
             .transaction
             .get_range_as(range, limit, order, Isolation::Snapshot)

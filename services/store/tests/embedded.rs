@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use annals_store::embedded::{EmbeddedStore, OpenError};
-use annals_store::{KeyRange, Order, Store, StoreError};
+use annals_store::{KeyRange, ScanOrder, Store, StoreError};
 use tokio::runtime::Runtime;
 
 fn open(directory: &Path) -> EmbeddedStore {
@@ -341,7 +341,7 @@ async fn check_rows(directory: &Path, acknowledged: &mut BTreeMap<u64, u64>) -> 
         let beyond = KeyRange::new(row_key(writer, last + 1, 0), format!("row/{writer:02}/~"));
         let beyond = store
             .begin()
-            .get_range(&beyond, 1, Order::Forward)
+            .get_range(&beyond, 1, ScanOrder::Forward)
             .await
             .expect("readable");
         assert!(
@@ -453,7 +453,7 @@ fn a_full_disk_stops_the_store_and_loses_nothing_acknowledged() {
             let rows = KeyRange::prefix(format!("row/00/{number:08}").as_bytes());
             let page = store
                 .begin()
-                .get_range(&rows, 200, Order::Forward)
+                .get_range(&rows, 200, ScanOrder::Forward)
                 .await
                 .expect("readable");
             assert_eq!(

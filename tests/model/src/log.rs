@@ -54,7 +54,6 @@ pub struct LogBounds {
     /// Whether an idle holder appends empty batches (L7). These detect a loss; without them only the next input does,
     /// which is as safe and has far fewer states.
     pub beats: bool,
-    /// Faults.
     pub faults: Faults,
 }
 

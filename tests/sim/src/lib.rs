@@ -53,7 +53,6 @@ pub struct Report {
     pub parts: usize,
     /// Calls that clients made.
     pub calls: usize,
-    /// Hand-overs.
     pub hand_overs: usize,
     /// Ledger entries that changed something.
     pub entries: usize,
@@ -80,7 +79,6 @@ pub struct Report {
 /// A run that broke a promise.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Its plan.
     pub plan: Plan,
     /// The broken promises, with details.
     pub wrong: Vec<String>,

@@ -47,7 +47,6 @@ pub struct Plan {
     pub seed: u64,
     /// The configuration.
     pub shape: Shape,
-    /// The faults.
     pub faults: Vec<Planned>,
     /// Whether holes in logs are filled (rule F4). Off only to verify that the checkers notice.
     pub fills: bool,
@@ -93,7 +92,6 @@ pub struct Shape {
     pub cells: u64,
     /// Processes that can hold the ledger's owner; one does.
     pub ledgers: u64,
-    /// Clients.
     pub clients: u64,
     /// Duration of play and faults, milliseconds.
     pub play_ms: u64,
@@ -126,7 +124,6 @@ pub enum Planned {
     Strike {
         /// When, milliseconds.
         at_ms: u64,
-        /// The blow.
         blow: Blow,
         /// The seed of its own random generator.
         dice: u64,
@@ -137,7 +134,6 @@ pub enum Planned {
         from_ms: u64,
         /// End, milliseconds.
         until_ms: u64,
-        /// The trouble.
         trouble: Trouble,
         /// The probability for each item of traffic.
         odds: Odds,

@@ -156,9 +156,7 @@ pub(crate) enum Step {
 
 /// The simulated realm, with its agenda and its observations.
 pub struct World {
-    /// The seed.
     pub seed: u64,
-    /// The plan.
     pub plan: Plan,
     /// Microseconds since the simulation began.
     pub now: u64,
@@ -166,9 +164,7 @@ pub struct World {
     scheduled: u64,
     steps: u64,
     dice: Box<dyn FnMut() -> u64>,
-    /// The schema.
     pub schema: Arc<Schema>,
-    /// The stream.
     pub stream: Stream,
     /// Until when the log is unavailable.
     log_away: u64,
@@ -195,7 +191,6 @@ pub struct World {
     stopped_db: Option<Folding>,
     /// The newest map.
     pub map: SpaceMap,
-    /// The clients.
     pub clients: Vec<SimClient>,
     /// The clients' connections.
     pub connections: BTreeMap<ConnectionId, Connection>,

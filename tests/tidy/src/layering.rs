@@ -174,7 +174,6 @@ const COMPUTES: &[&str] = &[
 /// A crate of the workspace and its dependencies, without those for tests.
 #[derive(Debug, Clone)]
 pub struct Crate {
-    /// Its name.
     pub name: String,
     /// Its folder, relative to the root.
     pub folder: String,

@@ -6,6 +6,7 @@
 
 pub mod attributes;
 pub mod citations;
+pub mod docs;
 pub mod documents;
 pub mod layering;
 pub mod manifests;

@@ -5,7 +5,9 @@ use std::fs;
 use annals_tidy::documents::Existing;
 use annals_tidy::layering::{Nature, crates, nature};
 use annals_tidy::repository::{SourceFile, files, root, stray_at_top};
-use annals_tidy::{Violation, attributes, citations, documents, layering, manifests, outsiders, purity, sizes, words};
+use annals_tidy::{
+    Violation, attributes, citations, docs, documents, layering, manifests, outsiders, purity, sizes, words,
+};
 
 /// Fails with one line per violation.
 fn none(violations: impl IntoIterator<Item = Violation>) {
@@ -48,6 +50,15 @@ fn no_banned_words_are_used() {
 #[test]
 fn suppressed_lints_have_a_reason() {
     none(rust().flat_map(|file| attributes::check(&file)));
+}
+
+#[test]
+fn public_items_are_documented() {
+    none(
+        rust()
+            .filter(|file| file.path.contains("/src/"))
+            .flat_map(|file| docs::check(&file)),
+    );
 }
 
 #[test]

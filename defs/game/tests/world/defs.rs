@@ -3,7 +3,7 @@
 //! From the schema 2e57b969d33c406e44d30270e99ab1f0b178347a525759fcdbbcc2642a84415a.
 
 use annals_client::typed as client;
-use annals_client::typed::OtherFace;
+use annals_client::typed::InterfaceMismatch;
 use annals_client::{ClientCore, Event};
 use annals_def::typed::{Dict, Typed};
 use annals_def::{Mismatch, Schema, Value, typed};
@@ -252,30 +252,30 @@ pub struct ClientDispatcher<G> {
 
 impl<G: ClientGame> ClientDispatcher<G> {
     /// For a client with this schema, which must show clients the same as the one that this was generated from.
-    pub fn new(schema: &Schema, game: G) -> Result<Self, OtherFace> {
+    pub fn new(schema: &Schema, game: G) -> Result<Self, InterfaceMismatch> {
         client::check_schema(CLIENT_SCHEMA, schema)?;
         Ok(Self { game })
     }
 
     /// Tells the game of an event, if it is one of an entity in view.
     pub fn handle(&mut self, core: &ClientCore, event: &Event) -> Result<(), Mismatch> {
-        for (type_id, entity, news) in client::news(core, event) {
+        for (type_id, entity, event) in client::entity_events(core, event) {
             match type_id {
                 account::TYPE => {
                     let seen = account::Client { core, entity };
-                    account::tell_client(&mut self.game, &seen, &news)?;
+                    account::tell_client(&mut self.game, &seen, &event)?;
                 }
                 avatar::TYPE => {
                     let seen = avatar::Client { core, entity };
-                    avatar::tell_client(&mut self.game, &seen, &news)?;
+                    avatar::tell_client(&mut self.game, &seen, &event)?;
                 }
                 monster::TYPE => {
                     let seen = monster::Client { core, entity };
-                    monster::tell_client(&mut self.game, &seen, &news)?;
+                    monster::tell_client(&mut self.game, &seen, &event)?;
                 }
                 chest::TYPE => {
                     let seen = chest::Client { core, entity };
-                    chest::tell_client(&mut self.game, &seen, &news)?;
+                    chest::tell_client(&mut self.game, &seen, &event)?;
                 }
                 _ => {}
             }
@@ -288,7 +288,7 @@ impl<G: ClientGame> ClientDispatcher<G> {
 pub mod account {
     use super::Appearance;
     use annals_client::typed as client;
-    use annals_client::typed::{Called, News};
+    use annals_client::typed::{Called, EntityEvent};
     use annals_client::{ClientCore, Millis};
     use annals_def::typed::Typed;
     use annals_def::{Mismatch, Replaced, Step, Value, typed};
@@ -446,21 +446,21 @@ pub mod account {
     pub(super) fn tell_client<G: ClientBehaviour>(
         game: &mut G,
         seen: &Client<'_>,
-        news: &News<'_>,
+        event: &EntityEvent<'_>,
     ) -> Result<(), Mismatch> {
-        match news {
-            News::Entered { part } => game.entered(seen, *part),
-            News::Called { method: 0, args } => {
+        match event {
+            EntityEvent::Entered { part } => game.entered(seen, *part),
+            EntityEvent::Called { method: 0, args } => {
                 let [names] = client::arguments(args)?;
                 let names = typed::field("names", names)?;
                 game.on_avatars(seen, names);
             }
-            News::Called { method: 1, args } => {
+            EntityEvent::Called { method: 1, args } => {
                 let [reason] = client::arguments(args)?;
                 let reason = typed::field("reason", reason)?;
                 game.on_refused(seen, reason);
             }
-            News::Changed {
+            EntityEvent::Changed {
                 property: 1,
                 change,
                 ..
@@ -473,7 +473,7 @@ pub mod account {
                     game.set_account_name(seen, None);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 2,
                 change,
                 ..
@@ -483,15 +483,15 @@ pub mod account {
                     game.set_avatar_names(seen, Some(old));
                 }
                 Replaced::Nested { path, old } => {
-                    let path = news.steps(seen.core, path);
+                    let path = event.steps(seen.core, path);
                     game.set_nested_avatar_names(seen, &path, old);
                 }
                 Replaced::Slice { path, range, old } => {
-                    let path = news.steps(seen.core, path);
+                    let path = event.steps(seen.core, path);
                     game.set_slice_avatar_names(seen, &path, range.clone(), old);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 0,
                 change,
                 ..
@@ -504,7 +504,7 @@ pub mod account {
                     game.set_coins(seen, None);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 3,
                 change,
                 ..
@@ -514,15 +514,15 @@ pub mod account {
                     game.set_swords(seen, Some(old));
                 }
                 Replaced::Nested { path, old } => {
-                    let path = news.steps(seen.core, path);
+                    let path = event.steps(seen.core, path);
                     game.set_nested_swords(seen, &path, old);
                 }
                 Replaced::Slice { path, range, old } => {
-                    let path = news.steps(seen.core, path);
+                    let path = event.steps(seen.core, path);
                     game.set_slice_swords(seen, &path, range.clone(), old);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 4,
                 change,
                 ..
@@ -532,15 +532,15 @@ pub mod account {
                     game.set_worn(seen, Some(old));
                 }
                 Replaced::Nested { path, old } => {
-                    let path = news.steps(seen.core, path);
+                    let path = event.steps(seen.core, path);
                     game.set_nested_worn(seen, &path, old);
                 }
                 Replaced::Slice { path, range, old } => {
-                    let path = news.steps(seen.core, path);
+                    let path = event.steps(seen.core, path);
                     game.set_slice_worn(seen, &path, range.clone(), old);
                 }
             },
-            News::Called { .. } | News::Changed { .. } => {}
+            EntityEvent::Called { .. } | EntityEvent::Changed { .. } => {}
         }
         Ok(())
     }
@@ -550,7 +550,7 @@ pub mod account {
 pub mod avatar {
     use super::{Appearance, Assets, Deal, Effect, Holdings, Table};
     use annals_client::typed as client;
-    use annals_client::typed::{Called, News};
+    use annals_client::typed::{Called, EntityEvent};
     use annals_client::{ClientCore, Millis};
     use annals_def::typed::Typed;
     use annals_def::{Mismatch, Replaced, Step, Value, typed};
@@ -906,54 +906,54 @@ pub mod avatar {
     pub(super) fn tell_client<G: ClientBehaviour>(
         game: &mut G,
         seen: &Client<'_>,
-        news: &News<'_>,
+        event: &EntityEvent<'_>,
     ) -> Result<(), Mismatch> {
-        match news {
-            News::Entered { part } => game.entered(seen, *part),
-            News::Called { method: 3, args } => {
+        match event {
+            EntityEvent::Entered { part } => game.entered(seen, *part),
+            EntityEvent::Called { method: 3, args } => {
                 let [damage, from] = client::arguments(args)?;
                 let damage = typed::field("damage", damage)?;
                 let from = typed::field("from", from)?;
                 game.on_damage(seen, damage, from);
             }
-            News::Called { method: 4, args } => {
+            EntityEvent::Called { method: 4, args } => {
                 let [text] = client::arguments(args)?;
                 let text = typed::field("text", text)?;
                 game.on_say(seen, text);
             }
-            News::Called { method: 5, args } => {
+            EntityEvent::Called { method: 5, args } => {
                 let [holdings] = client::arguments(args)?;
                 let holdings = typed::field("holdings", holdings)?;
                 game.on_holdings(seen, holdings);
             }
-            News::Called { method: 6, args } => {
+            EntityEvent::Called { method: 6, args } => {
                 let [table] = client::arguments(args)?;
                 let table = typed::field("table", table)?;
                 game.on_trade(seen, table);
             }
-            News::Called { method: 7, args } => {
+            EntityEvent::Called { method: 7, args } => {
                 let [what, done, said] = client::arguments(args)?;
                 let what = typed::field("what", what)?;
                 let done = typed::field("done", done)?;
                 let said = typed::field("said", said)?;
                 game.on_outcome(seen, what, done, said);
             }
-            News::Called { method: 0, args } => {
+            EntityEvent::Called { method: 0, args } => {
                 let [emote] = client::arguments(args)?;
                 let emote = typed::field("emote", emote)?;
                 game.on_emote(seen, emote);
             }
-            News::Called { method: 2, args } => {
+            EntityEvent::Called { method: 2, args } => {
                 let [from] = client::arguments(args)?;
                 let from = typed::field("from", from)?;
                 game.on_wave(seen, from);
             }
-            News::Called { method: 1, args } => {
+            EntityEvent::Called { method: 1, args } => {
                 let [number] = client::arguments(args)?;
                 let number = typed::field("number", number)?;
                 game.on_pong(seen, number);
             }
-            News::Changed {
+            EntityEvent::Changed {
                 property: 2,
                 change,
                 ..
@@ -966,7 +966,7 @@ pub mod avatar {
                     game.set_hp(seen, None);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 3,
                 change,
                 ..
@@ -979,7 +979,7 @@ pub mod avatar {
                     game.set_max_hp(seen, None);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 9,
                 change,
                 ..
@@ -989,15 +989,15 @@ pub mod avatar {
                     game.set_effects(seen, Some(old));
                 }
                 Replaced::Nested { path, old } => {
-                    let path = news.steps(seen.core, path);
+                    let path = event.steps(seen.core, path);
                     game.set_nested_effects(seen, &path, old);
                 }
                 Replaced::Slice { path, range, old } => {
-                    let path = news.steps(seen.core, path);
+                    let path = event.steps(seen.core, path);
                     game.set_slice_effects(seen, &path, range.clone(), old);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 7,
                 change,
                 ..
@@ -1010,7 +1010,7 @@ pub mod avatar {
                     game.set_trader(seen, None);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 10,
                 change,
                 ..
@@ -1023,7 +1023,7 @@ pub mod avatar {
                     game.set_name(seen, None);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 0,
                 change,
                 ..
@@ -1036,7 +1036,7 @@ pub mod avatar {
                     game.set_level(seen, None);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 11,
                 change,
                 ..
@@ -1049,7 +1049,7 @@ pub mod avatar {
                     game.set_title(seen, None);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 8,
                 change,
                 ..
@@ -1059,15 +1059,15 @@ pub mod avatar {
                     game.set_appearance(seen, Some(old));
                 }
                 Replaced::Nested { path, old } => {
-                    let path = news.steps(seen.core, path);
+                    let path = event.steps(seen.core, path);
                     game.set_nested_appearance(seen, &path, old);
                 }
                 Replaced::Slice { path, range, old } => {
-                    let path = news.steps(seen.core, path);
+                    let path = event.steps(seen.core, path);
                     game.set_slice_appearance(seen, &path, range.clone(), old);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 1,
                 change,
                 ..
@@ -1080,7 +1080,7 @@ pub mod avatar {
                     game.set_mood(seen, None);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 4,
                 change,
                 ..
@@ -1093,7 +1093,7 @@ pub mod avatar {
                     game.set_held_item(seen, None);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 5,
                 change,
                 ..
@@ -1106,7 +1106,7 @@ pub mod avatar {
                     game.set_gold(seen, None);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 6,
                 change,
                 ..
@@ -1119,7 +1119,7 @@ pub mod avatar {
                     game.set_readiness(seen, None);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 12,
                 change,
                 ..
@@ -1129,15 +1129,15 @@ pub mod avatar {
                     game.set_friends(seen, Some(old));
                 }
                 Replaced::Nested { path, old } => {
-                    let path = news.steps(seen.core, path);
+                    let path = event.steps(seen.core, path);
                     game.set_nested_friends(seen, &path, old);
                 }
                 Replaced::Slice { path, range, old } => {
-                    let path = news.steps(seen.core, path);
+                    let path = event.steps(seen.core, path);
                     game.set_slice_friends(seen, &path, range.clone(), old);
                 }
             },
-            News::Called { .. } | News::Changed { .. } => {}
+            EntityEvent::Called { .. } | EntityEvent::Changed { .. } => {}
         }
         Ok(())
     }
@@ -1147,7 +1147,7 @@ pub mod avatar {
 pub mod monster {
     use super::Effect;
     use annals_client::typed as client;
-    use annals_client::typed::{Called, News};
+    use annals_client::typed::{Called, EntityEvent};
     use annals_client::{ClientCore, Millis};
     use annals_def::{Mismatch, Replaced, Step, Value, typed};
     use annals_ids::{EntityId, Part, TypeId};
@@ -1260,21 +1260,21 @@ pub mod monster {
     pub(super) fn tell_client<G: ClientBehaviour>(
         game: &mut G,
         seen: &Client<'_>,
-        news: &News<'_>,
+        event: &EntityEvent<'_>,
     ) -> Result<(), Mismatch> {
-        match news {
-            News::Entered { part } => game.entered(seen, *part),
-            News::Called { method: 1, args } => {
+        match event {
+            EntityEvent::Entered { part } => game.entered(seen, *part),
+            EntityEvent::Called { method: 1, args } => {
                 let [damage, from] = client::arguments(args)?;
                 let damage = typed::field("damage", damage)?;
                 let from = typed::field("from", from)?;
                 game.on_damage(seen, damage, from);
             }
-            News::Called { method: 0, args } => {
+            EntityEvent::Called { method: 0, args } => {
                 let [] = client::arguments(args)?;
                 game.on_growl(seen);
             }
-            News::Changed {
+            EntityEvent::Changed {
                 property: 2,
                 change,
                 ..
@@ -1287,7 +1287,7 @@ pub mod monster {
                     game.set_hp(seen, None);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 3,
                 change,
                 ..
@@ -1300,7 +1300,7 @@ pub mod monster {
                     game.set_max_hp(seen, None);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 4,
                 change,
                 ..
@@ -1310,15 +1310,15 @@ pub mod monster {
                     game.set_effects(seen, Some(old));
                 }
                 Replaced::Nested { path, old } => {
-                    let path = news.steps(seen.core, path);
+                    let path = event.steps(seen.core, path);
                     game.set_nested_effects(seen, &path, old);
                 }
                 Replaced::Slice { path, range, old } => {
-                    let path = news.steps(seen.core, path);
+                    let path = event.steps(seen.core, path);
                     game.set_slice_effects(seen, &path, range.clone(), old);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 1,
                 change,
                 ..
@@ -1331,7 +1331,7 @@ pub mod monster {
                     game.set_species(seen, None);
                 }
             },
-            News::Changed {
+            EntityEvent::Changed {
                 property: 0,
                 change,
                 ..
@@ -1344,7 +1344,7 @@ pub mod monster {
                     game.set_level(seen, None);
                 }
             },
-            News::Called { .. } | News::Changed { .. } => {}
+            EntityEvent::Called { .. } | EntityEvent::Changed { .. } => {}
         }
         Ok(())
     }
@@ -1353,7 +1353,7 @@ pub mod monster {
 /// `Chest`, entity type 3.
 pub mod chest {
     use annals_client::typed as client;
-    use annals_client::typed::{Called, News};
+    use annals_client::typed::{Called, EntityEvent};
     use annals_client::{ClientCore, Millis};
     use annals_def::typed::{Bytes, Typed};
     use annals_def::{Mismatch, Replaced, typed};
@@ -1408,11 +1408,11 @@ pub mod chest {
     pub(super) fn tell_client<G: ClientBehaviour>(
         game: &mut G,
         seen: &Client<'_>,
-        news: &News<'_>,
+        event: &EntityEvent<'_>,
     ) -> Result<(), Mismatch> {
-        match news {
-            News::Entered { part } => game.entered(seen, *part),
-            News::Changed {
+        match event {
+            EntityEvent::Entered { part } => game.entered(seen, *part),
+            EntityEvent::Changed {
                 property: 0,
                 change,
                 ..
@@ -1425,7 +1425,7 @@ pub mod chest {
                     game.set_open(seen, None);
                 }
             },
-            News::Called { .. } | News::Changed { .. } => {}
+            EntityEvent::Called { .. } | EntityEvent::Changed { .. } => {}
         }
         Ok(())
     }

@@ -57,7 +57,6 @@ impl CodeParts {
 /// The input of code generation.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// The schema.
     pub schema: Schema,
     /// The named types: a schema does not keep their names. A struct without a name here is named after the place where
     /// it is used.

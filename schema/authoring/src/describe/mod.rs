@@ -48,9 +48,7 @@ pub struct Description {
 pub struct TypeDescription {
     /// Its number.
     pub id: TypeId,
-    /// Its name.
     pub name: String,
-    /// Its parts.
     pub parts: Parts,
     /// The type as which clients see it, if another.
     pub client_type: Option<String>,
@@ -99,7 +97,6 @@ pub struct PropertyDescription {
     pub index: MemberId,
     /// Its client number.
     pub id: Option<u16>,
-    /// Its name.
     pub name: String,
     /// Its type with all aliases resolved, in the notation of the language.
     pub data_type: String,
@@ -140,7 +137,6 @@ pub struct MethodDescription {
     pub index: MemberId,
     /// Its client number, if clients know it.
     pub id: Option<u16>,
-    /// Its name.
     pub name: String,
     /// Its arguments.
     pub args: Vec<ArgumentDescription>,
@@ -167,7 +163,6 @@ pub struct MethodDescription {
 /// An argument, a returned value, or a property of a user data object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArgumentDescription {
-    /// Its name.
     pub name: String,
     /// Its type with all aliases resolved.
     pub data_type: String,
@@ -178,9 +173,7 @@ pub struct ArgumentDescription {
 /// A service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceDescription {
-    /// Its name.
     pub name: String,
-    /// Its methods.
     pub methods: Vec<MethodDescription>,
     /// Its declaration, if the files are known.
     pub origin: Option<TypeOrigin>,
@@ -191,7 +184,6 @@ pub struct ServiceDescription {
 /// A user data object type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectDescription {
-    /// Its name.
     pub name: String,
     /// Where it is created.
     pub domain: Domain,

@@ -19,7 +19,6 @@ pub struct Storage {
     pub size: Size,
     /// Expected characters or bytes, if declared.
     pub database_length: Option<u32>,
-    /// Its index.
     pub index: StoredIndex,
 }
 

@@ -5,59 +5,86 @@ use std::fmt;
 use annals_def::{AccountView, DataType, Difference, Distribution, Domain, Exposure, Index, MethodKind, Parts, Value};
 use annals_ids::{AssetKind, Slot};
 
-/// A kind of change.
+/// A kind of change. Fields are the old and the new of what the variant names.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(
-    missing_docs,
-    reason = "the fields are the old and the new of what the variant names"
-)]
 pub enum ChangeKind {
     /// An entity type was added.
     TypeAdded,
     /// An entity type was removed; `perhaps` is a similar new one.
-    TypeRemoved { perhaps: Option<String> },
+    TypeRemoved {
+        perhaps: Option<String>,
+    },
     /// An entity type was renamed, according to its author.
-    TypeRenamed { from: String },
+    TypeRenamed {
+        from: String,
+    },
     /// Entity types have other numbers.
-    TypesRenumbered { shifts: Vec<Shift>, because: String },
+    TypesRenumbered {
+        shifts: Vec<Shift>,
+        because: String,
+    },
     /// The parts of an entity type changed.
-    PartsChanged { from: Parts, to: Parts },
+    PartsChanged {
+        from: Parts,
+        to: Parts,
+    },
     /// Clients can now, or can no longer, meet entities as this type.
-    ShownChanged { to: bool },
+    ShownChanged {
+        to: bool,
+    },
     /// `Persistent` of an entity type.
-    TypePersistentChanged { to: bool },
-    /// `ClientName`.
-    ClientNameChanged { from: Option<String>, to: Option<String> },
-    /// `Volatile`.
+    TypePersistentChanged {
+        to: bool,
+    },
+    ClientNameChanged {
+        from: Option<String>,
+        to: Option<String>,
+    },
     VolatileChanged,
     /// `LoDLevels`.
     LevelsChanged,
-    /// `TempProperties`.
     TempPropertiesChanged,
-    /// `DetailedPosition`.
     DetailedPositionChanged,
-    /// `AppealRadius`.
-    AppealRadiusChanged { from: f32, to: f32 },
+    AppealRadiusChanged {
+        from: f32,
+        to: f32,
+    },
     /// `IsManualAoI`.
-    ManualAoiChanged { to: bool },
+    ManualAoiChanged {
+        to: bool,
+    },
 
     /// A property was added.
     PropertyAdded,
     /// A property was removed; `perhaps` is a similar new one.
-    PropertyRemoved { perhaps: Option<String> },
+    PropertyRemoved {
+        perhaps: Option<String>,
+    },
     /// A property was renamed, according to its author.
-    PropertyRenamed { from: String },
+    PropertyRenamed {
+        from: String,
+    },
     /// Properties have other numbers.
-    PropertiesRenumbered { shifts: Vec<Shift>, because: String },
+    PropertiesRenumbered {
+        shifts: Vec<Shift>,
+        because: String,
+    },
     /// Properties have other client numbers.
-    ClientPropertiesRenumbered { shifts: Vec<Shift>, because: String },
+    ClientPropertiesRenumbered {
+        shifts: Vec<Shift>,
+        because: String,
+    },
     /// The type of a property differs at one place; whole types, aliases resolved.
     PropertyType(Difference),
-    /// `Flags`.
-    FlagsChanged { from: Distribution, to: Distribution },
+    FlagsChanged {
+        from: Distribution,
+        to: Distribution,
+    },
     /// `Default`, of the property, its alias or its type.
-    DefaultChanged { from: Value, to: Value },
-    /// `Account`.
+    DefaultChanged {
+        from: Value,
+        to: Value,
+    },
     AccountChanged {
         from: Option<AccountView>,
         to: Option<AccountView>,
@@ -68,32 +95,53 @@ pub enum ChangeKind {
         to: Option<DataType>,
     },
     /// `Persistent` of a property.
-    PersistentChanged { to: bool },
-    /// `Indexed`, `Index`.
-    IndexChanged { from: Index, to: Index },
-    /// `Identifier`.
-    IdentifierChanged { to: bool },
-    /// `DatabaseLength`.
-    DatabaseLengthChanged { from: Option<u32>, to: Option<u32> },
-    /// `DetailLevel`.
-    DetailLevelChanged { from: Option<String>, to: Option<String> },
+    PersistentChanged {
+        to: bool,
+    },
+    IndexChanged {
+        from: Index,
+        to: Index,
+    },
+    IdentifierChanged {
+        to: bool,
+    },
+    DatabaseLengthChanged {
+        from: Option<u32>,
+        to: Option<u32>,
+    },
+    DetailLevelChanged {
+        from: Option<String>,
+        to: Option<String>,
+    },
     /// `SendLatestOnly` of a property.
-    LatestOnlyChanged { to: bool },
+    LatestOnlyChanged {
+        to: bool,
+    },
     /// `IsReliable` of a property.
-    ReliableChanged { to: bool },
-    /// `Editable`.
-    EditableChanged { to: bool },
+    ReliableChanged {
+        to: bool,
+    },
+    EditableChanged {
+        to: bool,
+    },
     /// `VariableLengthHeaderSize` of a property.
-    HeaderSizeChanged { from: u8, to: u8 },
+    HeaderSizeChanged {
+        from: u8,
+        to: u8,
+    },
     /// `Utype` of a property.
     ProtocolIdChanged,
 
     /// A method was added.
     MethodAdded,
     /// A method was removed; `perhaps` is a similar new one.
-    MethodRemoved { perhaps: Option<String> },
+    MethodRemoved {
+        perhaps: Option<String>,
+    },
     /// A method was renamed, according to its author.
-    MethodRenamed { from: String },
+    MethodRenamed {
+        from: String,
+    },
     /// Methods have other numbers.
     MethodsRenumbered {
         kind: MethodKind,
@@ -107,27 +155,44 @@ pub enum ChangeKind {
         because: String,
     },
     /// An argument was added.
-    ArgumentAdded { name: String },
+    ArgumentAdded {
+        name: String,
+    },
     /// An argument was removed.
-    ArgumentRemoved { name: String },
+    ArgumentRemoved {
+        name: String,
+    },
     /// An argument was renamed.
-    ArgumentRenamed { from: String, to: String },
+    ArgumentRenamed {
+        from: String,
+        to: String,
+    },
     /// The remaining arguments changed their order.
     ArgumentsReordered,
     /// The type of an argument differs at one place.
     ArgumentType(Difference),
-    /// `ReturnValues`.
     ReturnsChanged,
-    /// `Exposed`.
-    ExposureChanged { from: Exposure, to: Exposure },
-    /// `DetailDistance`.
-    DetailDistanceChanged { from: Option<f32>, to: Option<f32> },
+    ExposureChanged {
+        from: Exposure,
+        to: Exposure,
+    },
+    DetailDistanceChanged {
+        from: Option<f32>,
+        to: Option<f32>,
+    },
     /// `SendLatestOnly` of a method.
-    MethodLatestOnlyChanged { to: bool },
+    MethodLatestOnlyChanged {
+        to: bool,
+    },
     /// `IsReliable` of a method.
-    MethodReliableChanged { to: bool },
+    MethodReliableChanged {
+        to: bool,
+    },
     /// `VariableLengthHeaderSize` of a method.
-    MethodHeaderSizeChanged { from: u8, to: u8 },
+    MethodHeaderSizeChanged {
+        from: u8,
+        to: u8,
+    },
     /// `Utype` of a method.
     MethodProtocolIdChanged,
 
@@ -143,10 +208,14 @@ pub enum ChangeKind {
     ObjectRemoved,
     /// The order of user data object types, or of the properties of one, changed.
     ObjectsReordered,
-    /// `Domain`.
-    DomainChanged { from: Domain, to: Domain },
+    DomainChanged {
+        from: Domain,
+        to: Domain,
+    },
     /// A property of a user data object was added, removed or changed.
-    ObjectProperty { name: String },
+    ObjectProperty {
+        name: String,
+    },
 
     /// The name of a kind of assets was added, changed or removed.
     KindNamed {
@@ -165,7 +234,6 @@ pub enum ChangeKind {
 /// A member or type whose number changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shift {
-    /// Its name.
     pub name: String,
     /// The old number.
     pub from: u16,

@@ -11,15 +11,12 @@ pub enum Subject {
     Types,
     /// An entity type.
     Type(String),
-    /// A property.
     Property(String, String),
     /// A method of an entity type.
     Method(String, MethodKind, String),
     /// The list of services.
     Services,
-    /// A service.
     Service(String),
-    /// A method of a service.
     ServiceMethod(String, String),
     /// The list of user data object types.
     Objects,

@@ -7,12 +7,8 @@ use annals_ids::Part;
 
 use super::Class;
 
-/// One step of a plan.
+/// One step of a plan. Fields are what the variant names: types and members by their new names, if they have one.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(
-    missing_docs,
-    reason = "the fields are what the variant names: types and members by their new names, if they have one"
-)]
 pub enum Step {
     /// Stop all processes.
     StopAll,

@@ -21,7 +21,6 @@ const MAX_COMPLETIONS: usize = 1_000;
 pub struct Completion {
     /// The name shown.
     pub label: String,
-    /// Its kind.
     pub kind: CompletionKind,
     /// A short remark.
     pub detail: String,
@@ -38,13 +37,10 @@ pub struct Completion {
 /// The kind of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CompletionKind {
-    /// A tag.
     Tag,
-    /// An attribute.
     Attribute,
     /// A type of the language.
     Type,
-    /// An alias.
     Alias,
     /// A flag, or another enumerated word.
     Word,

@@ -12,7 +12,6 @@ const MAX_DEFINITIONS: usize = 256;
 /// The meaning of an element.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Meaning {
-    /// Its content.
     pub(super) content: &'static Content,
     /// Its tag; `None` if the author chose its name.
     pub(super) tag: Option<&'static Tag>,

@@ -9,15 +9,12 @@ use super::{Draft, meaning::Place};
 /// A declaration in the outline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// Its name.
     pub name: String,
     /// Its content, in a few words.
     pub detail: String,
-    /// Its kind.
     pub kind: SymbolKind,
     /// Its whole range, in bytes of the text.
     pub range: Range<usize>,
-    /// The range of its name.
     pub name_range: Range<usize>,
     /// The declarations in it.
     pub children: Vec<Symbol>,
@@ -30,11 +27,9 @@ pub enum SymbolKind {
     Section,
     /// A property, or a field.
     Property,
-    /// A method.
     Method,
     /// An argument, or a returned value.
     Argument,
-    /// An alias.
     Alias,
     /// A definition that is listed or used.
     Definition,

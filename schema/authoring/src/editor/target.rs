@@ -13,7 +13,6 @@ use super::{
 /// A declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Its file.
     pub file: String,
     /// The range of its name, in bytes of the text.
     pub name: Range<usize>,

@@ -31,9 +31,7 @@ const MAX_SUGGESTIONS: usize = 1_000;
 pub struct Diagnostic {
     /// The broken rule; its text says why it is a rule.
     pub rule: Rule,
-    /// The severity.
     pub severity: Severity,
-    /// The place.
     pub place: Place,
     /// The problem.
     pub message: String,

@@ -11,7 +11,6 @@ use crate::source::Tree;
 pub enum FileKind {
     /// The list of entity types.
     EntityList,
-    /// A list of services.
     ServiceList,
     /// A list of user data objects.
     ObjectList,
@@ -38,7 +37,6 @@ pub enum Kind {
     Interface,
     /// A component of entity types.
     Component,
-    /// A service.
     Service,
     /// A user data object type.
     UserDataObject,
@@ -49,7 +47,6 @@ pub enum Kind {
 pub enum Family {
     /// Entity types, and components.
     Entity,
-    /// Services.
     Service,
     /// User data objects.
     Object,

@@ -45,7 +45,6 @@ pub struct Tag {
     pub name: &'static str,
     /// Its meaning, in a sentence.
     pub says: &'static str,
-    /// Its content.
     pub content: &'static Content,
     /// How often it may occur, and whether it has an effect.
     pub occurs: Occurs,
@@ -135,9 +134,7 @@ pub enum Text {
 pub enum Noun {
     /// A definition of the same kind.
     Parent,
-    /// An interface.
     Interface,
-    /// A component.
     Component,
     /// A listed entity type.
     Entity,

@@ -117,15 +117,9 @@ pub enum TypeChange {
     /// The script converter of a `FIXED_DICT`.
     ImplementedBy,
     /// A field was added.
-    FieldAdded {
-        /// Its name.
-        name: String,
-    },
+    FieldAdded { name: String },
     /// A field was removed.
-    FieldRemoved {
-        /// Its name.
-        name: String,
-    },
+    FieldRemoved { name: String },
     /// The remaining fields changed their order.
     FieldsReordered,
     /// The initial value of a field.
@@ -289,7 +283,6 @@ pub(crate) enum Source {
 pub(crate) struct Misfit {
     /// Its path, from the outside in.
     pub(crate) at: Vec<Step>,
-    /// The value.
     pub(crate) value: Value,
     /// The reason.
     pub(crate) why: String,

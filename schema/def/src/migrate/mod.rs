@@ -92,7 +92,6 @@ pub enum MethodKind {
     Base,
     /// Of the cell part.
     Cell,
-    /// Of the clients.
     Client,
 }
 
@@ -113,7 +112,6 @@ pub enum MigrationError {
     PartRemoved {
         /// The old name of the type.
         entity_type: String,
-        /// The part.
         part: Part,
     },
     /// The old schema has no such member.
@@ -151,7 +149,6 @@ pub enum MigrationError {
         entity_type: String,
         /// The old name of the property.
         property: String,
-        /// The value.
         value: Box<Value>,
         /// The new part.
         part: Part,

@@ -46,7 +46,6 @@ pub(crate) struct Definition<'s> {
 pub(crate) struct ComponentUse<'s> {
     /// Its name in the entity.
     pub(crate) name: Named<'s>,
-    /// Its definition.
     pub(crate) definition: Named<'s>,
     /// `false` makes all its members non-persistent.
     pub(crate) persistent: bool,

@@ -19,7 +19,6 @@ const TAGS: [(&str, Dialect); 4] = [
 /// The dialect of a game, and how it was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DialectChoice {
-    /// The dialect.
     pub dialect: Dialect,
     /// The sign that decided; `None` if there is none, in which case the dialect is BigWorld's.
     pub because: Option<DialectSign>,

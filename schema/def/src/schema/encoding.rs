@@ -60,7 +60,6 @@ const NAMED: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("stored schema: {problem}, {left} bytes before its end")]
 pub struct SchemaDecodeError {
-    /// The problem.
     pub problem: SchemaProblem,
     /// Number of bytes not read yet.
     pub left: usize,

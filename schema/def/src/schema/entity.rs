@@ -10,7 +10,6 @@ use crate::names::by_length;
 pub struct EntityType {
     /// Its position in the schema.
     pub id: TypeId,
-    /// Its name.
     pub name: String,
     /// The parts an entity of this type can have.
     pub parts: Parts,
@@ -55,13 +54,10 @@ pub struct Parts {
 /// The distance up to which each volatile value is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Volatile {
-    /// The position.
     pub position: Reach,
     /// The heading.
     pub yaw: Reach,
-    /// The pitch.
     pub pitch: Reach,
-    /// The roll.
     pub roll: Reach,
     /// The height may be omitted while the entity stands on the ground.
     pub ground_only: bool,

@@ -14,7 +14,6 @@ pub struct Property {
     pub index: MemberId,
     /// Its name; `component.name` for a member of a component.
     pub name: String,
-    /// Its type.
     pub data_type: DataType,
     /// Which parts of the entity and which clients have a copy.
     pub distribution: Distribution,
@@ -86,7 +85,6 @@ pub struct Method {
 pub struct Argument {
     /// Its name; `arg0`, `arg1`… where only types are given.
     pub name: String,
-    /// Its type.
     pub data_type: DataType,
 }
 
@@ -117,7 +115,6 @@ pub enum Index {
 /// Which parts and clients have a copy of a property (D5). The base may change the `Base…` kinds, the cell all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distribution {
-    /// The base.
     Base,
     /// The base and the own client.
     BaseAndClient,

@@ -41,7 +41,6 @@ pub struct Survey {
 pub struct Origins {
     /// The entity types.
     pub types: Vec<TypeOrigin>,
-    /// The services.
     pub services: Vec<TypeOrigin>,
     /// The user data object types.
     pub objects: Vec<TypeOrigin>,
@@ -68,13 +67,11 @@ pub struct TypeOrigin {
 /// The declarations of a type's members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberOrigins {
-    /// The properties.
     pub properties: Vec<MemberOrigin>,
     /// The methods of the base part.
     pub base_methods: Vec<MemberOrigin>,
     /// The methods of the cell part.
     pub cell_methods: Vec<MemberOrigin>,
-    /// The methods of the clients.
     pub client_methods: Vec<MemberOrigin>,
     /// The methods of a service.
     pub methods: Vec<MemberOrigin>,
@@ -96,7 +93,6 @@ pub struct MemberOrigin {
 /// A definition's kind and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ancestor {
-    /// The kind.
     pub kind: AncestorKind,
     /// The name of its file.
     pub name: String,
@@ -107,16 +103,13 @@ pub struct Ancestor {
 pub enum AncestorKind {
     /// An entity type, a service or a user data object type.
     Type,
-    /// An interface.
     Interface,
-    /// A component.
     Component,
 }
 
 /// An alias.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AliasOrigin {
-    /// Its name.
     pub name: String,
     /// Its declaration.
     pub place: SourcePlace,

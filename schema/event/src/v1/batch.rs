@@ -135,7 +135,6 @@ pub struct Imprint {
     pub realm: String,
     /// The owner of the log.
     pub owner: OwnerId,
-    /// The epoch.
     pub epoch: Epoch,
     /// The schema's fingerprint.
     pub schema: Hash,
@@ -146,7 +145,6 @@ pub struct Imprint {
 pub struct Tail {
     /// The last batch; 0 for an empty log.
     pub batch: BatchNumber,
-    /// Its hash.
     pub hash: Hash,
     /// The last event; 0 if there was none.
     pub event: EventNumber,
@@ -361,9 +359,7 @@ impl Header {
 /// A decoded and verified batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
-    /// Its header.
     pub header: Header,
-    /// Its hash.
     pub hash: Hash,
     /// Its events, in order.
     pub events: Vec<Event>,

@@ -14,7 +14,6 @@ use crate::encoding::{Malformed, Reader, put_bytes, put_number};
 /// A client, as the parts of its entity refer to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientLink {
-    /// The session.
     pub session: SessionId,
     /// The owner of the proxy, through which everything for the client is sent.
     pub proxy: OwnerId,
@@ -23,11 +22,8 @@ pub struct ClientLink {
 /// Space, position and direction of a cell part.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Place {
-    /// The space.
     pub space: SpaceId,
-    /// The position.
     pub position: Position,
-    /// The direction.
     pub direction: Direction,
 }
 
@@ -44,9 +40,7 @@ impl Place {
 pub struct CellCreation {
     /// The entity, with or without a base.
     pub entity: EntityId,
-    /// Its type.
     pub type_id: TypeId,
-    /// Its home.
     pub home: OwnerId,
     /// Whether it has a base part, at home.
     pub based: bool,
@@ -123,7 +117,6 @@ pub enum Call {
     Witness(Option<ClientLink>),
     /// From owner to owner: take this entity over.
     Onload {
-        /// The entity.
         entity: EntityId,
         /// The whole part.
         image: Box<Image>,
@@ -149,7 +142,6 @@ pub enum Call {
     Ledger {
         /// The entity of the base part.
         to: EntityId,
-        /// The news.
         news: News,
     },
 }

@@ -41,7 +41,6 @@ pub struct Controller {
     pub tag: u32,
     /// Its speed when last logged (m/s).
     pub pace: f32,
-    /// Its task.
     pub task: Task,
 }
 
@@ -84,7 +83,6 @@ pub enum Task {
     },
     /// Is carried by a vehicle entity.
     Ride {
-        /// The vehicle.
         vehicle: EntityId,
         /// The place on it.
         seat: Seat,

@@ -50,7 +50,6 @@ pub struct Cause(pub u32);
 pub struct Event {
     /// The changed state.
     pub subject: Subject,
-    /// Its cause.
     pub cause: Cause,
     /// Its history number, if others may see it.
     pub history: Option<HistoryNumber>,
@@ -94,7 +93,6 @@ pub struct Awaiting {
 /// The initial state of a base part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BaseCreation {
-    /// Its type.
     pub type_id: TypeId,
     /// The stored entity that it stands for; 0 if none.
     pub database: DatabaseId,
@@ -141,7 +139,6 @@ pub enum Body {
         home: OwnerId,
         /// Its number on the link.
         number: CallNumber,
-        /// The call.
         call: Call,
     },
     /// Calls up to this number are acknowledged and need not be kept.
@@ -171,16 +168,12 @@ pub enum Body {
     },
     /// A timer was set, or set again after it fired.
     TimerSet {
-        /// The timer.
         timer: TimerId,
         /// Its schedule and tag.
         at: Timer,
     },
     /// A timer fired for the last time or was cancelled.
-    TimerGone {
-        /// The timer.
-        timer: TimerId,
-    },
+    TimerGone { timer: TimerId },
     /// Sets the client of this part; on a cell part, the client that its witness serves.
     ClientSet(Option<ClientLink>),
     /// A session's secret was renewed: the SHA-256 of the token with which the client may resume.
@@ -226,22 +219,14 @@ pub enum Body {
     },
     /// An entry was written to a space's data, here or by another of the space's owners. Has no effect where a newer
     /// version is held.
-    SpaceData {
-        /// The space.
-        space: SpaceId,
-        /// The entry.
-        entry: SpaceEntry,
-    },
+    SpaceData { space: SpaceId, entry: SpaceEntry },
     /// The persistent properties are to be written to the database, in the transaction that folds this event.
     Stored {
         /// The stored entity that this one stands for from now on, if it stood for none.
         database: DatabaseId,
     },
     /// This is the realm's first entity, created in the same input: at most once in the log of an owner.
-    Bootstrapped {
-        /// The entity.
-        entity: EntityId,
-    },
+    Bootstrapped { entity: EntityId },
     /// The sender has no calls up to `upto` any more, since they were taken in batches that are void: the receiver's log
     /// was cut at an accepted hole. The receiver waits for none of them (rule C2).
     CallsSkipped {
@@ -260,7 +245,6 @@ pub enum Body {
     Ordered {
         /// The number of the order.
         number: TransferNumber,
-        /// The order.
         order: Order,
     },
     /// The base part received news from the ledger.
@@ -280,7 +264,6 @@ pub enum Body {
     },
     /// A controller of a cell part was set, advanced or ended.
     Controlled {
-        /// The controller.
         controller: ControllerId,
         /// The change.
         what: ControllerEvent,
@@ -291,7 +274,6 @@ pub enum Body {
     Sighted(SightChange),
     /// A client was admitted, with a ticket or by reconnecting. Does not change the state.
     Admitted {
-        /// The session.
         session: SessionId,
         /// The stored entity under whose key the data is sealed; 0 if it was not known.
         person: DatabaseId,

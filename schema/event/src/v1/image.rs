@@ -80,7 +80,6 @@ pub struct CellImage {
     /// The life of its space that it belongs to (rule S4): the one known where it entered. `None` while it is on its
     /// way into another space.
     pub life: Option<u64>,
-    /// Its controllers.
     pub controllers: Controllers,
     /// Who moves it, and its top speed.
     pub movement_control: MovementControl,
@@ -100,9 +99,7 @@ pub enum PartImage {
 /// One entity part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image {
-    /// Its type.
     pub type_id: TypeId,
-    /// Its home.
     pub home: OwnerId,
     /// Every property that the part holds.
     pub properties: BTreeMap<MemberId, Value>,
@@ -110,13 +107,11 @@ pub struct Image {
     pub history: HistoryNumber,
     /// The newest history events, at most [`HISTORY_KEPT`], oldest first and dense.
     pub recent: VecDeque<Event>,
-    /// Its timers.
     pub timers: BTreeMap<TimerId, Timer>,
     /// The highest timer id used.
     pub last_timer: TimerId,
     /// Its calls.
     pub links: Links,
-    /// Its client.
     pub client: Option<ClientLink>,
     /// State of this kind of part only.
     pub part: PartImage,

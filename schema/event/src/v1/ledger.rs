@@ -92,9 +92,7 @@ pub enum Holder {
 /// A place of assets: holder and slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The holder.
     pub holder: Holder,
-    /// The slot.
     pub slot: Slot,
 }
 
@@ -307,7 +305,6 @@ pub enum Outcome {
 /// Units that one account received, or, if negative, gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Posting {
-    /// The account.
     pub account: Account,
     /// Number of units.
     pub amount: i64,
@@ -318,7 +315,6 @@ pub struct Posting {
 pub struct Passage {
     /// The item.
     pub serial: Serial,
-    /// Its kind.
     pub kind: AssetKind,
     /// Its former place.
     pub from: Place,
@@ -376,9 +372,7 @@ pub struct Offer {
 /// A trade as its parties see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trade {
-    /// Its id.
     pub id: TradeId,
-    /// Its stage.
     pub stage: Stage,
     /// Incremented with each change of what is on the table.
     pub version: OfferVersion,
@@ -419,9 +413,7 @@ impl Trade {
 /// A reserved transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gift {
-    /// Its id.
     pub id: TransferId,
-    /// Its stage.
     pub stage: Stage,
     /// The giver.
     pub from: DatabaseId,
@@ -429,7 +421,6 @@ pub struct Gift {
     pub to: DatabaseId,
     /// The giver's slot from which it came.
     pub slot: Slot,
-    /// The assets.
     pub assets: Assets,
     /// When it expires.
     pub expires: WallTime,
@@ -460,7 +451,6 @@ pub struct Change {
 pub struct Statement {
     /// The stored entity.
     pub holder: DatabaseId,
-    /// Its holdings.
     pub holdings: Holdings,
     /// The trades that it is party to.
     pub trades: BTreeMap<TradeId, Trade>,
@@ -471,7 +461,6 @@ pub struct Statement {
 /// The meaning of an entry for one of the parties concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Booking {
-    /// The entry.
     pub entry: EntryNumber,
     /// The order that it answers; for an expiry, the order that reserved the transfer or opened the trade.
     pub of: TransferId,
@@ -499,16 +488,13 @@ pub enum News {
 pub struct Delivery {
     /// The entity of the base part.
     pub to: EntityId,
-    /// Its home.
     pub home: OwnerId,
-    /// The news.
     pub news: News,
 }
 
 /// An item of the outbox for the log `ledger`: an entry (none for a statement), and its deliveries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notice {
-    /// The entry.
     pub entry: Option<Box<Entry>>,
     /// The deliveries, in their order.
     pub deliveries: Vec<Delivery>,

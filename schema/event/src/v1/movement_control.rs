@@ -20,7 +20,6 @@ pub enum Driver {
 /// Who moves a cell part, and its top speeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MovementControl {
-    /// The driver.
     pub driver: Driver,
     /// Top speed at which its client may move it (m/s); 0 means unlimited.
     pub top_speed: f32,

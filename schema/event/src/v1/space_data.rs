@@ -61,7 +61,6 @@ pub struct SpaceVersion {
 pub struct SpaceEntry {
     /// The key, below [`SPACE_KEYS`].
     pub key: u16,
-    /// Its version.
     pub version: SpaceVersion,
     /// The value, at most [`SPACE_VALUE_BYTES`]; empty for none.
     pub value: Vec<u8>,

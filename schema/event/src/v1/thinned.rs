@@ -19,9 +19,7 @@ use crate::encoding::{Malformed, Reader, put_number};
 /// A batch without its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thinned {
-    /// Its header.
     pub header: Header,
-    /// Its hash.
     pub hash: Hash,
     /// The calls that it made, in order.
     pub calls: Vec<(Link, CallNumber)>,

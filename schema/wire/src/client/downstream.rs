@@ -14,38 +14,26 @@ use super::{
 pub enum ToClient {
     /// The client's calls to this part were taken up to this number; their effects are logged (rule C3).
     Took {
-        /// The entity.
         entity: EntityId,
-        /// The part.
         part: Part,
         /// The highest number taken.
         upto: CallNumber,
     },
     /// Calls to this part are missing: resend those after this number (rule C2).
     Gap {
-        /// The entity.
         entity: EntityId,
-        /// The part.
         part: Part,
         /// The highest number taken; 0 for none.
         have: CallNumber,
     },
     /// The part no longer exists: unacknowledged calls may not have been taken (rule C6).
-    Gone {
-        /// The entity.
-        entity: EntityId,
-        /// The part.
-        part: Part,
-    },
+    Gone { entity: EntityId, part: Part },
     /// A call was taken, but not run.
     Refused {
-        /// The entity.
         entity: EntityId,
-        /// The part.
         part: Part,
         /// The number of the call.
         number: CallNumber,
-        /// The reason.
         reason: CallRefusal,
     },
     /// A frame of a view.
@@ -56,12 +44,7 @@ pub enum ToClient {
         source: Part,
     },
     /// The client controls another entity from now on. Both its views have ended; it starts new ones from nothing.
-    Reset {
-        /// The entity.
-        entity: EntityId,
-        /// Its type.
-        type_id: TypeId,
-    },
+    Reset { entity: EntityId, type_id: TypeId },
     /// The client exceeds its rate, and will be disconnected if it continues.
     RateWarned,
 }

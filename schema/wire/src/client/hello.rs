@@ -20,7 +20,6 @@ pub struct Hello {
     pub owner: OwnerId,
     /// The highest epoch of that owner that the client knows. A base of a lower one has been replaced.
     pub epoch: Epoch,
-    /// The session.
     pub session: SessionId,
     /// Proof that the session is the client's own.
     pub proof: Proof,
@@ -50,13 +49,11 @@ pub enum HelloAnswer {
 /// The session continues over this connection, and over no other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
-    /// The session.
     pub session: SessionId,
     /// The epoch of the base.
     pub epoch: Epoch,
     /// The entity that the client controls.
     pub entity: EntityId,
-    /// Its type.
     pub type_id: TypeId,
     /// The secret with which the session can be resumed.
     pub token: Secret,

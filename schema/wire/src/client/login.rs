@@ -36,14 +36,12 @@ pub enum LoginRequest {
         protocol: Hash,
         /// The account.
         name: String,
-        /// Its password.
         password: Password,
     },
     /// Asks where the base of a session is held now.
     Locate {
         /// The base's owner, from the ticket.
         owner: OwnerId,
-        /// The session.
         session: SessionId,
     },
 }

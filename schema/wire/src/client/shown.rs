@@ -26,7 +26,6 @@ pub enum Shown {
     Property {
         /// The index among the type's client properties.
         member: ClientMember,
-        /// The change.
         change: Change,
     },
     /// A client method was called.
@@ -64,7 +63,6 @@ pub enum ShowError {
         entity_type: String,
         /// The property's number.
         member: u16,
-        /// The path.
         path: Vec<u32>,
     },
     /// The number of arguments is not that of the method.

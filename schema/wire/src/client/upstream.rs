@@ -26,9 +26,7 @@ pub enum ToServer {
 /// A call on the link from the client's session to an entity part (rules C2 and C8).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The entity.
     pub entity: EntityId,
-    /// The part.
     pub part: Part,
     /// Its number on the link: dense from 1, continuous over the session's lifetime, at most 2^40.
     pub number: CallNumber,
@@ -75,7 +73,6 @@ pub struct Known {
 /// What a client has of one entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// The entity.
     pub entity: EntityId,
     /// The history number up to which it was shown the entity.
     pub upto: HistoryNumber,
@@ -179,7 +176,6 @@ pub enum ToServerDatagram {
     Moved(Moved),
     /// The client acknowledges movements that it has read; any of these may be lost.
     Heard {
-        /// The view.
         view: u64,
         /// The acknowledgement.
         heard: Heard,
@@ -191,9 +187,7 @@ pub enum ToServerDatagram {
 pub struct Moved {
     /// Counts the session's movements, from 1.
     pub sequence: u64,
-    /// The position.
     pub position: Position,
-    /// The direction.
     pub direction: Direction,
 }
 

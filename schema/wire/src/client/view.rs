@@ -37,7 +37,6 @@ pub enum ViewItem {
     /// It enters the view. Its properties follow as [`ViewItem::Refresh`], or as [`ViewItem::Update`] from 0 if it
     /// began with defaults only. An entity that is already in view starts afresh.
     Enter {
-        /// The entity.
         entity: EntityId,
         /// Its type, as clients know it.
         type_id: TypeId,
@@ -45,13 +44,9 @@ pub enum ViewItem {
         place: Option<(Position, Direction)>,
     },
     /// It leaves the view.
-    Leave {
-        /// The entity.
-        entity: EntityId,
-    },
+    Leave { entity: EntityId },
     /// All its properties that the client may see. Properties that are not listed have the defaults of the definition.
     Refresh {
-        /// The entity.
         entity: EntityId,
         /// The history number of this state.
         upto: HistoryNumber,
@@ -63,7 +58,6 @@ pub enum ViewItem {
     },
     /// All its events that the client may see, after `from` up to and including `upto`.
     Update {
-        /// The entity.
         entity: EntityId,
         /// The history number up to which the client was shown it before.
         from: HistoryNumber,
@@ -76,20 +70,15 @@ pub enum ViewItem {
     /// Its level of detail changes. The client keeps the present values of properties of finer levels. If the new level
     /// is finer, properties of the levels in between that have changed since the client had them are listed.
     Level {
-        /// The entity.
         entity: EntityId,
-        /// The level.
         level: u8,
         /// Properties as in [`ViewItem::Refresh`].
         properties: Vec<u8>,
     },
     /// It returns into view. The client has its state from when it left.
     Return {
-        /// The entity.
         entity: EntityId,
-        /// The position.
         position: Position,
-        /// The direction.
         direction: Direction,
     },
     /// The client's own entity, and everything in the view, is in this space.
@@ -103,16 +92,12 @@ pub enum ViewItem {
     SpaceData {
         /// The client's own entity.
         entity: EntityId,
-        /// The entry.
         entry: SpaceEntry,
     },
     /// It was teleported, or its movements are not volatile. The client's own entity must be placed there.
     Placed {
-        /// The entity.
         entity: EntityId,
-        /// The position.
         position: Position,
-        /// The direction.
         direction: Direction,
     },
 }
@@ -132,16 +117,13 @@ pub struct Moves {
     pub view: u64,
     /// The tick of the positions.
     pub tick: Tick,
-    /// The movements.
     pub moves: Vec<Move>,
 }
 
 /// The position of one entity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Move {
-    /// The entity.
     pub entity: EntityId,
-    /// The position.
     pub position: Position,
     /// The direction; each angle is sent as a whole number of 1/65,536 turns, and decoded to between 0 and one turn.
     pub direction: Direction,

@@ -95,12 +95,7 @@ pub enum ManifestError {
     Damaged(String),
     /// It has another format version.
     #[error("{name} has format {format}, and this version reads format {FORMAT}")]
-    Format {
-        /// Its name.
-        name: String,
-        /// Its format.
-        format: u32,
-    },
+    Format { name: String, format: u32 },
     /// There is no backup.
     #[error("there is no backup at {0}")]
     None(String),

@@ -24,7 +24,6 @@ pub enum TargetError {
     /// The folder cannot be used.
     #[error("the folder {} cannot be created", path.display())]
     Folder {
-        /// Its path.
         path: PathBuf,
         /// The underlying error.
         source: io::Error,
@@ -40,7 +39,6 @@ pub enum TargetError {
     Piece {
         /// The name of the piece.
         piece: String,
-        /// The target.
         target: String,
         /// The underlying error.
         source: object_store::Error,
@@ -48,7 +46,6 @@ pub enum TargetError {
     /// The target itself cannot be used.
     #[error("{target} cannot be used")]
     Unusable {
-        /// The target.
         target: String,
         /// The underlying error.
         source: object_store::Error,

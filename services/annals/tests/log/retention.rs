@@ -100,7 +100,7 @@ async fn a_replaced_floor_is_found() {
     let other = layout::own_key(SHARD, horizon.area, world.logs[0].owner);
     let transaction = world.store.begin();
     let rows = transaction
-        .get_range(&KeyRange::prefix(&other), 10, annals_store::Order::Forward)
+        .get_range(&KeyRange::prefix(&other), 10, annals_store::ScanOrder::Forward)
         .await
         .unwrap()
         .rows;

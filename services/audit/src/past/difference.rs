@@ -15,7 +15,6 @@ pub enum Change {
     Made {
         /// The part.
         of: PartOf,
-        /// Its owner.
         owner: OwnerId,
     },
     /// The part no longer exists.
@@ -58,7 +57,6 @@ pub enum Change {
     Item {
         /// The item.
         serial: Serial,
-        /// Its kind.
         kind: AssetKind,
         /// Former place.
         before: Option<Place>,
@@ -67,7 +65,6 @@ pub enum Change {
     },
     /// The balance of an account changed.
     Units {
-        /// The account.
         account: Account,
         /// Former balance.
         before: i128,

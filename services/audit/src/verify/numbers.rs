@@ -36,9 +36,7 @@ pub struct Taken {
     pub at: LogPosition,
     /// The event after it, the first of its effects if it has any.
     pub event: EventNumber,
-    /// Its link.
     pub link: Link,
-    /// Its number.
     pub number: CallNumber,
 }
 

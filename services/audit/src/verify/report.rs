@@ -27,7 +27,6 @@ pub enum Finding {
     Batch {
         /// Its position.
         at: LogPosition,
-        /// The fault.
         fault: Fault,
         /// The subjects of its events, as far as they can be decoded.
         subjects: Vec<Subject>,
@@ -45,9 +44,7 @@ pub enum Finding {
     Opening {
         /// The position of the batch.
         at: LogPosition,
-        /// Its epoch.
         epoch: Epoch,
-        /// The fault.
         fault: OpeningFault,
     },
     /// A batch contains something that cannot have happened.
@@ -74,7 +71,6 @@ pub enum Finding {
     },
     /// The owner cannot be taken over.
     Unrecoverable {
-        /// The owner.
         owner: OwnerId,
         /// The cause.
         why: String,
@@ -102,9 +98,7 @@ pub enum Finding {
     },
     /// History numbers are missing.
     HistoryHole {
-        /// The entity.
         entity: EntityId,
-        /// The part.
         part: Part,
         /// The first missing number.
         first: HistoryNumber,
@@ -113,11 +107,8 @@ pub enum Finding {
     },
     /// A history number has two events.
     HistoryTwice {
-        /// The entity.
         entity: EntityId,
-        /// The part.
         part: Part,
-        /// The number.
         number: HistoryNumber,
         /// The batch with the second.
         at: LogPosition,
@@ -149,16 +140,13 @@ pub enum Finding {
     },
     /// Two batches have the same leaf.
     LeafTwice {
-        /// The shard.
         shard: Shard,
-        /// The leaf.
         leaf: LeafIndex,
         /// The second batch.
         at: LogPosition,
     },
     /// A leaf is in no log.
     LeafMissing {
-        /// The shard.
         shard: Shard,
         /// The first such leaf.
         leaf: LeafIndex,
@@ -172,20 +160,17 @@ pub enum Finding {
     },
     /// The tree up to a checkpoint has changed since.
     Rewritten {
-        /// The shard.
         shard: Shard,
         /// Number of leaves.
         leaves: u64,
     },
     /// A stored tile differs from the leaves.
     Tile {
-        /// The shard.
         shard: Shard,
         /// The tile's level; 0 for hashes of leaves.
         level: u8,
         /// The tile's index in its level.
         index: u64,
-        /// The fault.
         fault: TileFault,
     },
     /// A stored signed checkpoint is faulty.
@@ -194,7 +179,6 @@ pub enum Finding {
         shard: Shard,
         /// Its size in leaves.
         size: u64,
-        /// The fault.
         fault: CheckpointFault,
     },
     /// A signed checkpoint that was kept outside does not match.
@@ -203,7 +187,6 @@ pub enum Finding {
         shard: Shard,
         /// Its size in leaves.
         size: u64,
-        /// The fault.
         fault: CheckpointFault,
     },
     /// A record besides the batches cannot be read.
@@ -213,7 +196,6 @@ pub enum Finding {
     },
     /// A piece of the archive cannot be read.
     Piece {
-        /// The shard.
         shard: Shard,
         /// Its first leaf.
         leaf: LeafIndex,
@@ -222,7 +204,6 @@ pub enum Finding {
     },
     /// The stored edge of the tree differs from the leaves.
     Edge {
-        /// The shard.
         shard: Shard,
         /// Size of the tree in leaves.
         leaves: u64,
@@ -267,7 +248,6 @@ pub enum CheckpointFault {
 /// The result for one owner.
 #[derive(Clone, Debug)]
 pub struct OwnerReport {
-    /// Its kind.
     pub kind: OwnerKind,
     /// Intact batches in the archive.
     pub batches: u64,

@@ -48,7 +48,6 @@ pub struct Swept {
     pub leaves: u64,
     /// Their size in bytes.
     pub bytes: u64,
-    /// Their events.
     pub events: u64,
     /// The findings, the first in the order of the archive first.
     pub findings: Vec<Finding>,

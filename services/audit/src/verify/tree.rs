@@ -13,7 +13,7 @@ use annals_proof::{
     tile::{TILE_HEIGHT, TILE_WIDTH, root_of},
 };
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    KeyRange, ScanOrder, Store, StoreError, Transaction, key_after,
     layout::{
         archive::{Tree, tree_key},
         checkpoints, tiles,
@@ -279,7 +279,7 @@ impl TreeCheck {
 async fn newest_tile(store: &Store, shard: Shard, level: u8) -> Result<Option<u64>, StoreError> {
     let newest = |transaction: Transaction| async move {
         let page = transaction
-            .get_range(&tiles::tiles(shard, level), 1, Order::Reverse)
+            .get_range(&tiles::tiles(shard, level), 1, ScanOrder::Reverse)
             .await?;
         page.rows.first().map(|(key, _)| tiles::index_of(key)).transpose()
     };
@@ -319,7 +319,7 @@ pub(super) async fn read_checkpoints(
     loop {
         let rows = &range;
         let page = store
-            .read(|transaction| async move { transaction.get_range(rows, PAGE, Order::Forward).await })
+            .read(|transaction| async move { transaction.get_range(rows, PAGE, ScanOrder::Forward).await })
             .await?;
         read.extend(page.rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
         match page.rows.last().filter(|_| page.more) {

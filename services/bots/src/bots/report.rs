@@ -28,7 +28,6 @@ const LONGEST_ROUND_TRIP: u64 = 60_000_000;
 pub struct Driven {
     /// Its type, as clients know it.
     pub entity_type: TypeId,
-    /// Its part.
     pub part: Part,
     /// The method of that part.
     pub method: MemberId,

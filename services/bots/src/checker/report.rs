@@ -17,9 +17,7 @@ pub struct Lost {
     pub file: String,
     /// The line in the file, from 1.
     pub line: u64,
-    /// The entity.
     pub entity: EntityId,
-    /// The part.
     pub part: Part,
     /// The event; for a refresh, the history number of the state.
     pub number: HistoryNumber,
@@ -55,9 +53,7 @@ pub enum Why {
 pub enum Wrong {
     /// Numbers are missing.
     Hole {
-        /// The entity.
         entity: EntityId,
-        /// The part.
         part: Part,
         /// The first missing number.
         first: HistoryNumber,
@@ -66,11 +62,8 @@ pub enum Wrong {
     },
     /// A number has two events.
     Twice {
-        /// The entity.
         entity: EntityId,
-        /// The part.
         part: Part,
-        /// The number.
         number: HistoryNumber,
         /// The batches that contain the two events.
         places: [(OwnerId, BatchNumber); 2],

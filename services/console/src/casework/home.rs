@@ -12,7 +12,7 @@ use annals_host::{
 };
 use annals_ids::{DatabaseId, TradeId, WallTime};
 use annals_store::{
-    Order, Page, Store, Transaction,
+    Page, ScanOrder, Store, Transaction,
     layout::archive::{Hole, holes},
 };
 
@@ -32,7 +32,6 @@ const SAID_WITHIN: Duration = Duration::from_millis(300);
 pub struct Home {
     /// Trades with the most recent activity, oldest first.
     pub trades: Vec<TradeLine>,
-    /// Alarms.
     pub alarms: Vec<Alarm>,
     /// Names of the parties.
     pub lexicon: Lexicon,
@@ -108,7 +107,10 @@ async fn unsigned(store: &Store, extent: Extent) -> Result<Vec<Alarm>, NoAnswer>
 /// The holes that db has recorded.
 async fn holes_in(store: &Store) -> Result<Vec<Alarm>, NoAnswer> {
     let read = |transaction: Transaction| async move {
-        transaction.snapshot().get_range(&holes(), HOLES, Order::Forward).await
+        transaction
+            .snapshot()
+            .get_range(&holes(), HOLES, ScanOrder::Forward)
+            .await
     };
     let page: Page = store.read(read).await?;
     let mut alarms = Vec::new();

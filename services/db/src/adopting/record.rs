@@ -8,7 +8,7 @@
 
 use annals_event::Adoption;
 use annals_ids::{LeafIndex, WallTime};
-use annals_store::{Order, StoreError, Transaction, layout::adoptions};
+use annals_store::{ScanOrder, StoreError, Transaction, layout::adoptions};
 
 /// An adoption that was decided. The decision is one transaction; the adoption is finished once all that it adopts is
 /// folded.
@@ -39,7 +39,7 @@ impl AdoptionRecord {
     /// As [`Transaction::get_range`]; [`StoreError::Corrupt`] if the record is damaged.
     pub async fn read_newest(transaction: &Transaction) -> Result<Option<Self>, StoreError> {
         let page = transaction
-            .get_range(&adoptions::adoptions(), 1, Order::Reverse)
+            .get_range(&adoptions::adoptions(), 1, ScanOrder::Reverse)
             .await?;
         let newest = page.rows.first();
         newest

@@ -9,7 +9,7 @@ use annals_node::{
     writer::{KEPT_CEILING, Opening, Tip},
 };
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction,
+    KeyRange, ScanOrder, Store, StoreError, Transaction,
     layout::{
         archive,
         owners::{self, Cursor, OpeningRecord, OwnerRecord},
@@ -337,7 +337,7 @@ fn opening(record: OpeningRecord) -> Opening {
 async fn read_named(store: &Store, owner: OwnerId) -> Result<Option<BatchNumber>, StoreError> {
     let read = |transaction: Transaction| async move {
         let page = transaction
-            .get_range(&archive::holes_of(owner), 1, Order::Reverse)
+            .get_range(&archive::holes_of(owner), 1, ScanOrder::Reverse)
             .await?;
         page.rows.first().map(|(key, _)| archive::Hole::place(key)).transpose()
     };

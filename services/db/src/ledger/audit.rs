@@ -10,7 +10,7 @@ mod rows;
 
 use std::collections::BTreeMap;
 
-use annals_event::ledger::{Entry, Holder, Order as Asked, Outcome, Place};
+use annals_event::ledger::{Entry, Holder, Order, Outcome, Place};
 use annals_ids::{AssetKind, DatabaseId, OfferVersion, Serial, TradeId, TransferId, WallTime};
 use annals_store::{
     Store, StoreError,
@@ -233,20 +233,20 @@ impl Audit {
             table,
         };
         match (&entry.order, entry.outcome) {
-            (Some(Asked::Give { to, expires, .. }), Outcome::Pending) => {
+            (Some(Order::Give { to, expires, .. }), Outcome::Pending) => {
                 self.open.insert(entry.of, open(*to, *expires, None));
             }
-            (Some(Asked::Propose { with, expires }), Outcome::Pending) => {
+            (Some(Order::Propose { with, expires }), Outcome::Pending) => {
                 let table = Some((OfferVersion(0), [false; 2]));
                 self.open.insert(entry.of, open(*with, *expires, table));
             }
-            (Some(Asked::Offer { trade, .. } | Asked::Withdraw { trade, .. }), Outcome::Posted) => {
+            (Some(Order::Offer { trade, .. } | Order::Withdraw { trade, .. }), Outcome::Posted) => {
                 if let Some((version, accepted)) = self.table_of(*trade) {
                     *version = version.next();
                     *accepted = [false; 2];
                 }
             }
-            (Some(Asked::Accept { trade, .. }), Outcome::Posted) => {
+            (Some(Order::Accept { trade, .. }), Outcome::Posted) => {
                 let side = self
                     .open
                     .get(&trade.0)
@@ -259,10 +259,10 @@ impl Audit {
                     }
                 }
             }
-            (Some(Asked::Post { of } | Asked::Void { of }), Outcome::Posted | Outcome::Voided) => {
+            (Some(Order::Post { of } | Order::Void { of }), Outcome::Posted | Outcome::Voided) => {
                 self.open.remove(of);
             }
-            (Some(Asked::Cancel { trade }), Outcome::Voided) => drop(self.open.remove(&trade.0)),
+            (Some(Order::Cancel { trade }), Outcome::Voided) => drop(self.open.remove(&trade.0)),
             (None, Outcome::Expired) => drop(self.open.remove(&entry.of)),
             _ => {}
         }

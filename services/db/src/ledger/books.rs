@@ -17,7 +17,6 @@ pub enum Row {
     Head,
     /// Units of a kind in a slot of a stored entity.
     Account(DatabaseId, Slot, AssetKind),
-    /// An item.
     Item(Serial),
     /// The supply of a kind.
     Supply(AssetKind),
@@ -25,7 +24,6 @@ pub enum Row {
     Open(TransferId),
     /// The entry of an action that is done only once.
     Done(Once),
-    /// An entry.
     Entry(EntryNumber),
     /// A stored entity, as a holder.
     Holder(DatabaseId),
@@ -70,7 +68,6 @@ pub struct Supply {
 /// The present activation of a stored entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Life {
-    /// The entity.
     pub entity: EntityId,
     /// The owner of its base part.
     pub home: OwnerId,
@@ -96,7 +93,6 @@ pub struct HolderRow {
 pub enum Open {
     /// A reserved transfer.
     Gift(Gift),
-    /// A trade.
     Trade(Trade),
 }
 

@@ -12,7 +12,7 @@ use annals_event::{
 };
 use annals_ids::{EntryNumber, NoticeNumber};
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction,
+    KeyRange, ScanOrder, Store, StoreError, Transaction,
     layout::{chunks, ledger as layout, read_chunks},
 };
 
@@ -167,7 +167,10 @@ async fn read_pages(
     range: &KeyRange,
     chunks: usize,
 ) -> Result<(Vec<(Vec<u8>, Vec<u8>)>, bool), StoreError> {
-    let found = transaction.snapshot().get_range(range, chunks, Order::Forward).await?;
+    let found = transaction
+        .snapshot()
+        .get_range(range, chunks, ScanOrder::Forward)
+        .await?;
     let mut pages: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     for (key, chunk) in found.rows {
         match pages.last_mut().filter(|(other, _)| page_key(other) == page_key(&key)) {

@@ -12,7 +12,7 @@ use annals_event::{
 };
 use annals_ids::{ActionId, AssetKind, DatabaseId, EntityId, HoldingsVersion, OwnerId, Serial, TransferId, WallTime};
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction,
+    KeyRange, ScanOrder, Store, StoreError, Transaction,
     layout::ledger::{self as layout, Head},
 };
 
@@ -208,7 +208,7 @@ async fn read_last(
     let mut rows = Vec::new();
     loop {
         let limit = PAGE.min(most - rows.len());
-        let page = transaction.get_range(&range, limit, Order::Reverse).await?;
+        let page = transaction.get_range(&range, limit, ScanOrder::Reverse).await?;
         let first = page.rows.last().map(|(key, _)| key.clone());
         rows.extend(page.rows);
         match first.filter(|_| page.more && rows.len() < most) {
@@ -223,7 +223,7 @@ pub(super) async fn first_deadline(
     transaction: &Transaction,
     deadlines: &KeyRange,
 ) -> Result<Option<(WallTime, TransferId)>, StoreError> {
-    let page = transaction.get_range(deadlines, 1, Order::Forward).await?;
+    let page = transaction.get_range(deadlines, 1, ScanOrder::Forward).await?;
     page.rows.first().map(|(key, _)| layout::deadline_of(key)).transpose()
 }
 

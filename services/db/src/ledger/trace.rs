@@ -14,7 +14,6 @@ const ENTRIES_AT_ONCE: usize = 512;
 /// The entry in which units were made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The entry.
     pub entry: EntryNumber,
     /// When it was made.
     pub wall: WallTime,

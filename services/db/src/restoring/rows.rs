@@ -7,7 +7,7 @@ use std::sync::Arc;
 use annals_def::Schema;
 use annals_ids::{Epoch, Hash, OwnerId, ProcessId, Shard};
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    KeyRange, ScanOrder, Store, StoreError, Transaction, key_after,
     layout::{
         chunks,
         database::{self, Account},
@@ -248,7 +248,8 @@ fn adapt(key: &[u8], value: &[u8], extent: &Extent, ahead: Option<(u32, Hash)>) 
 pub(crate) async fn read_rows(store: &Store, mut range: KeyRange, rows: &mut Vec<Row>) -> Result<(), StoreError> {
     loop {
         let wanted = &range;
-        let read = |transaction: Transaction| async move { transaction.get_range(wanted, PAGE, Order::Forward).await };
+        let read =
+            |transaction: Transaction| async move { transaction.get_range(wanted, PAGE, ScanOrder::Forward).await };
         let page = store.read(read).await?;
         rows.extend(page.rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
         match page.rows.last().filter(|_| page.more) {

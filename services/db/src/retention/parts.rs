@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use annals_event::Image;
 use annals_ids::{DatabaseId, Hash, LeafIndex, Shard};
 use annals_store::{
-    KeyRange, Order, Store, StoreError, Transaction, key_after,
+    KeyRange, ScanOrder, Store, StoreError, Transaction, key_after,
     layout::{
         chunks,
         retention::{self as layout, CellPart, Horizon},
@@ -96,7 +96,7 @@ async fn read_newest(
 ) -> Result<Option<(LeafIndex, Vec<u8>)>, StoreError> {
     let Some(horizon) = horizon else { return Ok(None) };
     let range = layout::parts_before(shard, database, LeafIndex(horizon.leaf.0 + 1));
-    let page = transaction.get_range(&range, 1, Order::Reverse).await?;
+    let page = transaction.get_range(&range, 1, ScanOrder::Reverse).await?;
     let Some((key, _)) = page.rows.first() else {
         return Ok(None);
     };
@@ -115,7 +115,8 @@ pub(crate) async fn read_parts(
     let mut range = layout::parts(shard);
     loop {
         let rows = &range;
-        let read = |transaction: Transaction| async move { transaction.get_range(rows, PAGE, Order::Forward).await };
+        let read =
+            |transaction: Transaction| async move { transaction.get_range(rows, PAGE, ScanOrder::Forward).await };
         let page = store.read(read).await?;
         for (key, value) in &page.rows {
             let (database, leaf) = layout::part_of(key)?;

@@ -11,7 +11,7 @@ use annals_db::{
 use annals_event::Header;
 use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, WallTime};
 use annals_store::{
-    KeyRange, MemoryStore, Order, Store, Transaction, key_after,
+    KeyRange, MemoryStore, ScanOrder, Store, Transaction, key_after,
     layout::{
         chunks,
         director::{self, Counter},
@@ -38,7 +38,7 @@ fn copy(store: &Store) -> Store {
     let copy = MemoryStore::new().store();
     let mut range = KeyRange::new(Vec::new(), KEYS_END.to_vec());
     loop {
-        let page = wait(store.begin().get_range(&range, 500, Order::Forward)).expect("the store answers");
+        let page = wait(store.begin().get_range(&range, 500, ScanOrder::Forward)).expect("the store answers");
         let writing = copy.begin();
         for (key, value) in &page.rows {
             writing.set(key, value).expect("a small transaction");

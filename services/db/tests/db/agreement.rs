@@ -8,7 +8,7 @@ use annals_node::{
     writer::{Opening, Tip},
 };
 use annals_store::{
-    Order, Transaction, immediate,
+    ScanOrder, Transaction, immediate,
     layout::owners::{self, Cursor, OpeningRecord},
 };
 
@@ -28,7 +28,7 @@ fn taken(realm: &Realm, owner: OwnerId) -> Result<Vec<annals_ids::Hash>, BatchNu
     let read = |transaction: Transaction| async move {
         let cursor = Cursor::decode(transaction.get(&owners::cursor_key(owner)).await?.as_deref())?;
         let page = transaction
-            .get_range(&owners::openings(owner), 10_000, Order::Forward)
+            .get_range(&owners::openings(owner), 10_000, ScanOrder::Forward)
             .await?;
         let openings: Result<Vec<OpeningRecord>, _> = page
             .rows

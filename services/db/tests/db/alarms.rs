@@ -9,7 +9,7 @@ use annals_node::{
     writer::{Opening, Tip},
 };
 use annals_store::{
-    Order, Row, Transaction, immediate,
+    Row, ScanOrder, Transaction, immediate,
     layout::{
         archive::{self, Hole},
         owners::{self, OpeningRecord, OwnerRecord},
@@ -192,7 +192,7 @@ fn an_unrecorded_opening_shows_no_hole() {
 fn named(realm: &Realm, owner: OwnerId) -> Vec<(BatchNumber, Hole)> {
     let read = |transaction: Transaction| async move {
         let holes = archive::holes_of(owner);
-        transaction.get_range(&holes, 100, Order::Forward).await
+        transaction.get_range(&holes, 100, ScanOrder::Forward).await
     };
     let page = immediate(realm.store.read(read)).expect("the store answers");
     let hole = |(key, value): &Row| {

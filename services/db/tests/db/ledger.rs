@@ -13,8 +13,8 @@ use annals_ids::{
     Serial, Slot, TradeId, TransferId, TransferNumber, WallTime,
 };
 use annals_store::{
-    KeyRange, Largest, Order as Direction, Store, conformance::Cluster, embedded::EmbeddedStore,
-    layout::ledger as layout, limits::TRANSACTION_BYTES,
+    KeyRange, Largest, ScanOrder, Store, conformance::Cluster, embedded::EmbeddedStore, layout::ledger as layout,
+    limits::TRANSACTION_BYTES,
 };
 
 use crate::{acts, ledger_oracle::Oracle, operators, realm::Realm, wait};
@@ -375,7 +375,7 @@ fn entries(realm: &Realm) -> Vec<Entry> {
 /// The ledger's rows, byte for byte.
 fn rows(realm: &Realm) -> Vec<(Vec<u8>, Vec<u8>)> {
     let transaction = realm.store.begin();
-    let page = wait(transaction.get_range(&layout::everything(), 1_000_000, Direction::Forward));
+    let page = wait(transaction.get_range(&layout::everything(), 1_000_000, ScanOrder::Forward));
     let rows = page.expect("the store answers").rows;
     rows.into_iter()
         .map(|(key, value)| (key.to_vec(), value.to_vec()))
@@ -384,7 +384,7 @@ fn rows(realm: &Realm) -> Vec<(Vec<u8>, Vec<u8>)> {
 
 fn count(realm: &Realm, range: &KeyRange) -> usize {
     let transaction = realm.store.begin();
-    let page = wait(transaction.get_range(range, 1_000_000, Direction::Forward));
+    let page = wait(transaction.get_range(range, 1_000_000, ScanOrder::Forward));
     page.expect("the store answers").rows.len()
 }
 

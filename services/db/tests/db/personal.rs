@@ -11,7 +11,7 @@ use annals_db::{
 use annals_ids::{DatabaseId, LeafIndex, OwnerId, ProcessId, Shard};
 use annals_personal::PersonalKey;
 use annals_store::{
-    KeyRange, MemoryStore, Order, Store, Transaction, immediate,
+    KeyRange, MemoryStore, ScanOrder, Store, Transaction, immediate,
     layout::{
         database::{self, Checkout},
         owners::{self, OwnerRecord},
@@ -183,7 +183,7 @@ fn a_restored_realm_repeats_the_erasures() {
 /// All check-outs in a store.
 fn checked_out(store: &Store) -> BTreeMap<DatabaseId, OwnerId> {
     let all = KeyRange::prefix(&database::checkout_key(DatabaseId(0))[..1]);
-    let page = immediate(store.begin().get_range(&all, 10_000, Order::Forward)).expect("this store has no faults");
+    let page = immediate(store.begin().get_range(&all, 10_000, ScanOrder::Forward)).expect("this store has no faults");
     assert!(!page.more, "few rows");
     let of = |(key, value): &(_, _)| {
         let (key, value): (&bytes::Bytes, &bytes::Bytes) = (key, value);

@@ -13,7 +13,7 @@ use annals_director::{
 use annals_event::{FrozenBatch, Header, Tail};
 use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard, WallTime};
 use annals_store::{
-    KeyRange, MemoryStore, Order, Store, StoreError,
+    KeyRange, MemoryStore, ScanOrder, Store, StoreError,
     faults::{Call, Fault, FaultyStore},
     layout::{
         director::Term,
@@ -322,7 +322,7 @@ impl Realm {
         let granted = [owners::owners(), KeyRange::prefix(&[0x05])];
         for range in granted {
             let reading = other.store.begin();
-            let page = wait(reading.get_range(&range, 100_000, Order::Forward)).expect("the store answers");
+            let page = wait(reading.get_range(&range, 100_000, ScanOrder::Forward)).expect("the store answers");
             let writing = self.store.begin();
             for (key, value) in &page.rows {
                 writing.set(key, value).expect("a small transaction");

@@ -8,7 +8,7 @@ use annals_director::{Grants, read_owners};
 use annals_event::{Batch, Header, Thinned};
 use annals_ids::{BatchNumber, Hash, LeafIndex, OwnerId, OwnerKind, ProcessId, WallTime};
 use annals_store::{
-    ArchivedBatch, KeyRange, MemoryStore, Order, Store, immediate, key_after,
+    ArchivedBatch, KeyRange, MemoryStore, ScanOrder, Store, immediate, key_after,
     layout::{
         chunks, database, director,
         lineage::{self, Lineage},
@@ -200,7 +200,7 @@ fn derived(store: &Store) -> Vec<(Bytes, Bytes)> {
     let mut rows = Vec::new();
     for prefix in prefixes {
         let range = KeyRange::prefix(&[prefix]);
-        let page = immediate(store.begin().get_range(&range, 100_000, Order::Forward)).expect("the store answers");
+        let page = immediate(store.begin().get_range(&range, 100_000, ScanOrder::Forward)).expect("the store answers");
         assert!(!page.more, "few rows");
         rows.extend(page.rows);
     }
@@ -318,7 +318,7 @@ pub(crate) fn everything(store: &Store) -> Vec<(Bytes, Bytes)> {
     let mut range = KeyRange::new(vec![], vec![0xff]);
     let mut rows = Vec::new();
     loop {
-        let page = immediate(store.begin().get_range(&range, 256, Order::Forward)).expect("the store answers");
+        let page = immediate(store.begin().get_range(&range, 256, ScanOrder::Forward)).expect("the store answers");
         rows.extend(page.rows);
         match rows.last().filter(|_| page.more) {
             Some((last, _)) => range = KeyRange::new(key_after(last), range.end),

@@ -13,7 +13,7 @@ use annals_ids::{
     AssetKind, DatabaseId, EntityId, EntryNumber, OfferVersion, OwnerId, Part, Serial, Slot, TradeId, TransferId,
     WallTime,
 };
-use annals_store::{Order as Direction, layout::ledger as layout};
+use annals_store::{ScanOrder, layout::ledger as layout};
 
 use crate::{acts, realm::Realm, wait};
 
@@ -135,7 +135,7 @@ impl Parties {
     /// Number of open trades and gifts.
     fn open(&self) -> usize {
         let transaction = self.realm.store.begin();
-        let page = wait(transaction.get_range(&layout::open(), 1_000, Direction::Forward));
+        let page = wait(transaction.get_range(&layout::open(), 1_000, ScanOrder::Forward));
         page.expect("the store answers").rows.len()
     }
 

@@ -144,7 +144,6 @@ impl FromStr for Acknowledged {
 pub struct CertificateFiles {
     /// The certificate, followed by the chain to the authority's.
     pub chain: PathBuf,
-    /// Its key.
     pub key: PathBuf,
 }
 

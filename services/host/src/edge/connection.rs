@@ -44,7 +44,6 @@ pub(super) struct Shared {
 enum Stage {
     /// A [`LoginRequest`].
     Request,
-    /// A [`Hello`].
     Hello,
     /// Any [`ToServer`].
     Frames,

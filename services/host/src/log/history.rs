@@ -121,26 +121,14 @@ pub enum ReadError {
         "reading {subject} of stream {stream}: no answer within {} ms; check that its leader is up",
         ANSWER_TIMEOUT.as_millis()
     )]
-    Silent {
-        /// The stream.
-        stream: String,
-        /// The subject.
-        subject: String,
-    },
+    Silent { stream: String, subject: String },
     /// The log ends before what has been read already.
     #[error("{subject} of stream {stream} has lost its tail; read it again from its first message")]
-    Shrunk {
-        /// The stream.
-        stream: String,
-        /// The subject.
-        subject: String,
-    },
+    Shrunk { stream: String, subject: String },
     /// The server answered with an error.
     #[error("reading {subject} of stream {stream} failed: {reason}")]
     Failed {
-        /// The stream.
         stream: String,
-        /// The subject.
         subject: String,
         /// The error of the server or the client.
         reason: String,

@@ -19,7 +19,6 @@ const PROGRAM: &str = "nats-server";
 /// A program that was examined and rejected.
 #[derive(Debug)]
 pub struct Candidate {
-    /// Its path.
     pub path: PathBuf,
     /// Its version, or why it is unknown.
     pub version: Result<Version, String>,

@@ -91,7 +91,6 @@ pub enum Unfit {
     Version {
         /// Its name.
         server: String,
-        /// Its version.
         version: String,
     },
     /// Its maximum message size is less than that of a batch.

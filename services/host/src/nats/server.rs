@@ -125,7 +125,6 @@ pub enum ServerError {
     /// The process could not be started, signalled or waited for.
     #[error("the nats-server process could not be {action}")]
     Process {
-        /// The action.
         action: &'static str,
         /// The operating system's error.
         source: io::Error,

@@ -24,7 +24,6 @@ const PASSING: [u64; 2] = [10005, 10008];
 /// One field in which a stream differs from the requested configuration, named as in the server's API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The field.
     pub field: String,
     /// The requested value, as JSON; `null` means not set.
     pub wanted: Value,

@@ -9,7 +9,7 @@ use annals_proof::{
     Checkpoint, SignedNote, SignerKey, TreeHead, Trust, VerifierKey, checkpoint::Untrusted, succession,
     verify::Unproven, verify_consistency,
 };
-use annals_store::{Order, Store, StoreError, Transaction, layout::checkpoints};
+use annals_store::{ScanOrder, Store, StoreError, Transaction, layout::checkpoints};
 use succession::KeyRecord;
 use thiserror::Error;
 
@@ -115,7 +115,6 @@ pub enum SignError {
          folder as a whole"
     )]
     Retired {
-        /// The key.
         key: String,
         /// The last key of the log.
         last: String,
@@ -416,7 +415,7 @@ impl Signer {
                 transaction.set(&checkpoints::signer_key(shard, *from), record.to_string().as_bytes())?;
             }
             let page = transaction
-                .get_range(&checkpoints::checkpoints(shard), KEPT + 1, Order::Reverse)
+                .get_range(&checkpoints::checkpoints(shard), KEPT + 1, ScanOrder::Reverse)
                 .await?;
             if let Some((old, value)) = page.rows.get(KEPT)
                 && SignedNote::parse(value).is_ok_and(|note| note.signatures().len() == 1)

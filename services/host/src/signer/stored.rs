@@ -6,7 +6,7 @@ use annals_proof::{
     note::{NoteSignature, SIGNATURES},
     succession::KeyRecord,
 };
-use annals_store::{KeyRange, Order, Store, StoreError, Transaction, layout::checkpoints};
+use annals_store::{KeyRange, ScanOrder, Store, StoreError, Transaction, layout::checkpoints};
 
 /// Number of newest checkpoints that stay in the store, cosigned or not: a witness has ten minutes to return its
 /// cosignature.
@@ -19,7 +19,7 @@ pub const KEPT: usize = 64;
 pub async fn newest(store: &Store, shard: Shard) -> Result<Option<(u64, SignedNote)>, StoreError> {
     let read = |transaction: Transaction| async move {
         let page = transaction
-            .get_range(&checkpoints::checkpoints(shard), 1, Order::Reverse)
+            .get_range(&checkpoints::checkpoints(shard), 1, ScanOrder::Reverse)
             .await?;
         let Some((key, value)) = page.rows.first() else {
             return Ok(None);
@@ -52,7 +52,7 @@ pub async fn covering(store: &Store, shard: Shard, least: u64) -> Result<Result<
         checkpoints::checkpoints(shard).end,
     );
     let read = |transaction: Transaction| async move {
-        let page = transaction.get_range(range, LOOKED_AT, Order::Reverse).await?;
+        let page = transaction.get_range(range, LOOKED_AT, ScanOrder::Reverse).await?;
         let notes = page.rows.iter().map(|(_, value)| stored_note(value));
         notes.collect::<Result<Vec<_>, _>>()
     };
@@ -116,7 +116,7 @@ fn stored_note(value: &[u8]) -> Result<SignedNote, StoreError> {
 pub async fn key_records(store: &Store, shard: Shard) -> Result<Vec<(u64, KeyRecord)>, StoreError> {
     let read = |transaction: Transaction| async move {
         let page = transaction
-            .get_range(&checkpoints::signers(shard), RECORDS_READ, Order::Forward)
+            .get_range(&checkpoints::signers(shard), RECORDS_READ, ScanOrder::Forward)
             .await?;
         let records = page.rows.iter().map(|(key, value)| {
             let record = KeyRecord::parse(value).map_err(|error| StoreError::Corrupt(error.to_string().into()))?;

@@ -15,7 +15,6 @@ const MOST: usize = 10_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemberCost {
-    /// The entity type.
     pub entity_type: String,
     /// The member's name.
     pub member: String,

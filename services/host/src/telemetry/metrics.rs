@@ -49,7 +49,6 @@ pub struct Metrics {
 /// All metrics at one time, as they are reported. Durations are in microseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[allow(missing_docs, reason = "each field is the figure of that name in Metrics")]
 pub struct Snapshot {
     pub tick: Summary,
     pub append: Summary,
@@ -71,7 +70,6 @@ pub struct Snapshot {
 pub struct Summary {
     /// The number of values.
     pub count: u64,
-    /// Their mean.
     pub mean: f64,
     /// Half of them are at most this.
     pub p50: u64,

@@ -15,7 +15,7 @@ use annals_host::signer::{FolderError, Refusal, SignError, default_name, key_rec
 use annals_ids::WallTime;
 use annals_proof::{Checkpoint, KeyName, LogEnd, SignedNote, TreeHead, Trust, VerifierKey, succession::KeyRecord};
 use annals_store::{
-    MemoryStore, Order, Store, StoreError, Transaction,
+    MemoryStore, ScanOrder, Store, StoreError, Transaction,
     faults::{Call, Fault, FaultyStore},
     immediate,
     layout::{adoptions, archive::leaf_key, checkpoints, chunks},
@@ -107,7 +107,7 @@ fn end_in(record: &KeyRecord) -> LogEnd {
 fn sizes(store: &Store) -> Vec<u64> {
     let read = |transaction: Transaction| async move {
         let range = checkpoints::checkpoints(SHARD);
-        let page = transaction.get_range(&range, 1_000, Order::Forward).await?;
+        let page = transaction.get_range(&range, 1_000, ScanOrder::Forward).await?;
         let sizes = page.rows.iter().map(|(key, _)| checkpoints::size_of(key));
         sizes.collect::<Result<Vec<u64>, StoreError>>()
     };
@@ -591,7 +591,7 @@ fn restore_checkpoints(realm: &Restored, other: &Store, upto: u64) -> usize {
     let read = |transaction: Transaction| async move {
         let mut rows = Vec::new();
         for range in [checkpoints::checkpoints(SHARD), checkpoints::signers(SHARD)] {
-            rows.extend(transaction.get_range(&range, 1_000, Order::Forward).await?.rows);
+            rows.extend(transaction.get_range(&range, 1_000, ScanOrder::Forward).await?.rows);
         }
         Ok::<_, StoreError>(rows)
     };

@@ -482,7 +482,7 @@ fn old_checkpoints_are_deleted_unless_cosigned_or_at_a_rotation() {
     let read = |transaction: Transaction| async move {
         let range = checkpoints::checkpoints(SHARD);
         let page = transaction
-            .get_range(&range, 1_000, annals_store::Order::Forward)
+            .get_range(&range, 1_000, annals_store::ScanOrder::Forward)
             .await?;
         page.rows
             .iter()

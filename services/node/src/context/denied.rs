@@ -29,7 +29,6 @@ pub enum Denied {
     OtherPart {
         /// The entity's type.
         entity_type: String,
-        /// The property.
         property: String,
         /// Its distribution flag.
         flag: &'static str,
@@ -44,7 +43,6 @@ pub enum Denied {
     Account {
         /// Type and member.
         member: String,
-        /// The account.
         account: AccountView,
     },
     /// The value does not fit. The old one stays.
@@ -140,17 +138,13 @@ pub enum Denied {
          its methods"
     )]
     Elsewhere {
-        /// The entity.
         entity: EntityId,
         /// The operation.
         what: &'static str,
     },
     /// The entity is not known on this cell.
     #[error("entity {entity} is unknown here: it is too far away, in another space, or has ended")]
-    Unheard {
-        /// The entity.
-        entity: EntityId,
-    },
+    Unheard { entity: EntityId },
     /// The client cannot be given to another entity.
     #[error("the client of entity {from} is not given to entity {to}: {why}")]
     ClientKept {
@@ -163,10 +157,7 @@ pub enum Denied {
     },
     /// An entity can have only one cell part in its life.
     #[error("entity {entity} has a cell part already")]
-    HasCell {
-        /// The entity.
-        entity: EntityId,
-    },
+    HasCell { entity: EntityId },
     /// The controller is invalid.
     #[error("invalid controller: {why}")]
     Controller {
@@ -195,10 +186,7 @@ pub enum Denied {
     NoMap,
     /// The key is not in the game's own range.
     #[error("a game's own space data has keys from {FIRST_OWN_KEY} to {}, and {key} is out of range", SPACE_KEYS - 1)]
-    SpaceKey {
-        /// The key.
-        key: u16,
-    },
+    SpaceKey { key: u16 },
     /// A value of space data is too large.
     #[error(
         "space data takes values of at most {SPACE_VALUE_BYTES} bytes, and this one has {bytes}: keep it in properties"

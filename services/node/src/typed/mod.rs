@@ -70,17 +70,10 @@ pub enum Occasion<'a> {
         outcome: &'a Result<Learned, NotLearned>,
     },
     /// A timer fired.
-    Timer {
-        /// The timer.
-        timer: TimerId,
-        /// Its tag.
-        tag: u32,
-    },
+    Timer { timer: TimerId, tag: u32 },
     /// An event of a controller of a cell part.
     Controller {
-        /// The controller.
         controller: ControllerId,
-        /// Its tag.
         tag: u32,
         /// The event.
         news: ControllerNews,
@@ -119,7 +112,6 @@ pub enum Occasion<'a> {
     },
     /// A request of the part to its owner was denied.
     RequestDenied {
-        /// The request.
         request: &'a Request,
         /// The reason.
         why: &'a Denied,
@@ -133,7 +125,6 @@ pub enum Occasion<'a> {
     HoldingsKnown,
     /// The ledger processed something that concerns the entity.
     Booked {
-        /// The booking.
         booking: &'a Booking,
         /// The order of this activation that it answers.
         order: Option<&'a Order>,

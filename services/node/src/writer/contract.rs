@@ -66,7 +66,6 @@ pub struct Opening {
     pub epoch: Epoch,
     /// Its number: from it on, batches of lower epochs are void.
     pub number: BatchNumber,
-    /// Its hash.
     pub hash: Hash,
 }
 
@@ -165,7 +164,6 @@ pub enum Stop {
     /// Another process holds the owner.
     #[error("owner {owner} was taken over from epoch {epoch}; nothing to do here")]
     Replaced {
-        /// The owner.
         owner: OwnerId,
         /// The epoch that ended.
         epoch: Epoch,
@@ -173,7 +171,6 @@ pub enum Stop {
     /// The log or the archive grew during the take-over: restart at E1, in the same epoch.
     #[error("the log of owner {owner} grew during the opening of epoch {epoch}; read it again")]
     ReadAgain {
-        /// The owner.
         owner: OwnerId,
         /// The epoch to open.
         epoch: Epoch,
@@ -183,7 +180,6 @@ pub enum Stop {
         "{ALARM}: the log of owner {owner} contradicts its writer in epoch {epoch}: {found}; run `annals log verify`"
     )]
     Contradicted {
-        /// The owner.
         owner: OwnerId,
         /// The writer's epoch.
         epoch: Epoch,
@@ -200,11 +196,8 @@ pub enum Found {
     Batch {
         /// Sequence on the stream.
         sequence: u64,
-        /// Number.
         number: BatchNumber,
-        /// Epoch.
         epoch: Epoch,
-        /// Hash.
         hash: Hash,
     },
     /// A message that is not a batch of this owner.

@@ -4,7 +4,7 @@ use futures::FutureExt;
 use futures::future::try_join_all;
 
 use super::{Check, Subject, fresh, look, put};
-use crate::{CommitRequest, Committed, KeyRange, Mutation, Order, StoreError, Versionstamp};
+use crate::{CommitRequest, Committed, KeyRange, Mutation, ScanOrder, StoreError, Versionstamp};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
     ("write skew aborts", |subject| write_skew(subject).boxed_local()),
@@ -80,7 +80,7 @@ async fn phantom(subject: &Subject) -> Result<(), StoreError> {
     let counter = subject.store.begin();
     assert!(
         counter
-            .get_range(&keys.range("a", "m"), 100, Order::Forward)
+            .get_range(&keys.range("a", "m"), 100, ScanOrder::Forward)
             .await?
             .rows
             .is_empty()
@@ -92,7 +92,7 @@ async fn phantom(subject: &Subject) -> Result<(), StoreError> {
     let counter = subject.store.begin();
     assert_eq!(
         counter
-            .get_range(&keys.range("a", "m"), 100, Order::Forward)
+            .get_range(&keys.range("a", "m"), 100, ScanOrder::Forward)
             .await?
             .rows
             .len(),
@@ -111,18 +111,18 @@ async fn phantom(subject: &Subject) -> Result<(), StoreError> {
 async fn limited_scan(subject: &Subject) -> Result<(), StoreError> {
     let cases = [
         // Order, key written meanwhile, whether a read of two rows of b d f h covers it.
-        (Order::Forward, "a", true),
-        (Order::Forward, "b", true),
-        (Order::Forward, "c", true),
-        (Order::Forward, "d", true),
-        (Order::Forward, "e", false),
-        (Order::Forward, "h", false),
-        (Order::Reverse, "i", true),
-        (Order::Reverse, "h", true),
-        (Order::Reverse, "g", true),
-        (Order::Reverse, "f", true),
-        (Order::Reverse, "e", false),
-        (Order::Reverse, "a", false),
+        (ScanOrder::Forward, "a", true),
+        (ScanOrder::Forward, "b", true),
+        (ScanOrder::Forward, "c", true),
+        (ScanOrder::Forward, "d", true),
+        (ScanOrder::Forward, "e", false),
+        (ScanOrder::Forward, "h", false),
+        (ScanOrder::Reverse, "i", true),
+        (ScanOrder::Reverse, "h", true),
+        (ScanOrder::Reverse, "g", true),
+        (ScanOrder::Reverse, "f", true),
+        (ScanOrder::Reverse, "e", false),
+        (ScanOrder::Reverse, "a", false),
     ];
     for (order, written, conflicts) in cases {
         let keys = fresh(subject, "limited").await?;
@@ -171,7 +171,7 @@ async fn snapshot_reads(subject: &Subject) -> Result<(), StoreError> {
     assert_eq!(
         reader
             .snapshot()
-            .get_range(&keys.all(), 10, Order::Forward)
+            .get_range(&keys.all(), 10, ScanOrder::Forward)
             .await?
             .rows
             .len(),
@@ -181,7 +181,7 @@ async fn snapshot_reads(subject: &Subject) -> Result<(), StoreError> {
     assert_eq!(
         reader
             .snapshot()
-            .get_range(&keys.all(), 10, Order::Forward)
+            .get_range(&keys.all(), 10, ScanOrder::Forward)
             .await?
             .rows
             .len(),
@@ -309,7 +309,7 @@ async fn versionstamps(subject: &Subject) -> Result<(), StoreError> {
     let page = subject
         .store
         .begin()
-        .get_range(&KeyRange::prefix(&prefix), 1_000, Order::Forward)
+        .get_range(&KeyRange::prefix(&prefix), 1_000, ScanOrder::Forward)
         .await?;
     let found: Vec<Vec<u8>> = page.rows.into_iter().map(|(key, _)| key.to_vec()).collect();
     assert_eq!(
@@ -371,7 +371,7 @@ async fn unreadable(subject: &Subject) -> Result<(), StoreError> {
     assert_eq!(transaction.get(&keys.key("value")).await, Err(StoreError::Unreadable));
     assert_eq!(transaction.get(&keys.key("log/x")).await, Err(StoreError::Unreadable));
     assert_eq!(
-        transaction.get_range(&keys.all(), 10, Order::Forward).await,
+        transaction.get_range(&keys.all(), 10, ScanOrder::Forward).await,
         Err(StoreError::Unreadable)
     );
     assert_eq!(transaction.get(&keys.key("other")).await?, None);
@@ -380,7 +380,7 @@ async fn unreadable(subject: &Subject) -> Result<(), StoreError> {
         subject
             .store
             .begin()
-            .get_range(&keys.all(), 10, Order::Forward)
+            .get_range(&keys.all(), 10, ScanOrder::Forward)
             .await?
             .rows
             .len(),

@@ -6,7 +6,7 @@ use futures::FutureExt;
 
 use super::{Check, Subject, fresh, look, put};
 use crate::limits::{KEY_BYTES, TRANSACTION_AGE, TRANSACTION_BYTES, VALUE_BYTES};
-use crate::{CommitRequest, KeyRange, Mutation, Order, RangeRead, StoreError};
+use crate::{CommitRequest, KeyRange, Mutation, RangeRead, ScanOrder, StoreError};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
     ("sizes are limited", |subject| sizes(subject).boxed_local()),
@@ -37,7 +37,7 @@ async fn sizes(subject: &Subject) -> Result<(), StoreError> {
         subject
             .store
             .begin()
-            .get_range(&KeyRange::single(&longest), 2, Order::Forward)
+            .get_range(&KeyRange::single(&longest), 2, ScanOrder::Forward)
             .await?
             .rows
             .len(),
@@ -138,7 +138,7 @@ async fn largest(subject: &Subject) -> Result<(), StoreError> {
     let mut found = 0;
     let mut range = keys.all();
     loop {
-        let page = subject.store.begin().get_range(&range, 50, Order::Forward).await?;
+        let page = subject.store.begin().get_range(&range, 50, ScanOrder::Forward).await?;
         found += page.rows.len();
         match page.rows.last() {
             Some((last, _)) if page.more => range.begin = crate::key_after(last),
@@ -166,7 +166,7 @@ async fn too_old(subject: &Subject) -> Result<(), StoreError> {
     (subject.pass)(TRANSACTION_AGE + Duration::from_millis(300)).await;
     assert_eq!(reader.get(&b).await, Err(StoreError::TooOld));
     assert_eq!(
-        reader.get_range(&keys.all(), 10, Order::Forward).await,
+        reader.get_range(&keys.all(), 10, ScanOrder::Forward).await,
         Err(StoreError::TooOld)
     );
     assert_eq!(writer.commit().await, Err(StoreError::TooOld));
@@ -198,7 +198,7 @@ async fn old_version(subject: &Subject) -> Result<(), StoreError> {
     let whole = RangeRead {
         range: keys.all(),
         limit: 10,
-        order: Order::Forward,
+        order: ScanOrder::Forward,
     };
     match backend.get_range(version, whole).await {
         Err(StoreError::TooOld) => {}

@@ -23,7 +23,6 @@ pub use cluster::{CLUSTER, Cluster};
 
 /// A store under test.
 pub struct Subject {
-    /// The store.
     pub store: Store,
     /// Advances its time, by waiting or by setting it.
     pub pass: Box<dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync>,

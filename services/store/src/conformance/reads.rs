@@ -4,7 +4,7 @@ use futures::FutureExt;
 
 use super::{Check, Keys, Subject, fresh, look, put};
 use crate::limits::{PAGE_BYTES, VALUE_BYTES};
-use crate::{KeyRange, Order, Page, StoreError, Transaction};
+use crate::{KeyRange, Page, ScanOrder, StoreError, Transaction};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
     ("what is committed is read", |subject| {
@@ -95,7 +95,7 @@ async fn reads_at_one_version(subject: &Subject) -> Result<(), StoreError> {
         "as it was when the transaction first read"
     );
     assert_eq!(
-        names(&keys, &reader.get_range(&keys.all(), 10, Order::Forward).await?),
+        names(&keys, &reader.get_range(&keys.all(), 10, ScanOrder::Forward).await?),
         "a=1 b=1"
     );
     let committed = reader.commit().await?;
@@ -171,21 +171,24 @@ async fn ranges_hold_own_writes(subject: &Subject) -> Result<(), StoreError> {
         Ok((names(&keys, &page), page.more))
     };
     assert_eq!(
-        scan(keys.all(), 10, Order::Forward).await?,
+        scan(keys.all(), 10, ScanOrder::Forward).await?,
         ("a=s c=s e=o f=s g=o".into(), false)
     );
     assert_eq!(
-        scan(keys.all(), 10, Order::Reverse).await?,
+        scan(keys.all(), 10, ScanOrder::Reverse).await?,
         ("g=o f=s e=o c=s a=s".into(), false)
     );
-    assert_eq!(scan(keys.all(), 2, Order::Forward).await?, ("a=s c=s".into(), true));
-    assert_eq!(scan(keys.all(), 3, Order::Reverse).await?, ("g=o f=s e=o".into(), true));
+    assert_eq!(scan(keys.all(), 2, ScanOrder::Forward).await?, ("a=s c=s".into(), true));
     assert_eq!(
-        scan(keys.range("b", "e"), 10, Order::Forward).await?,
+        scan(keys.all(), 3, ScanOrder::Reverse).await?,
+        ("g=o f=s e=o".into(), true)
+    );
+    assert_eq!(
+        scan(keys.range("b", "e"), 10, ScanOrder::Forward).await?,
         ("c=s".into(), false)
     );
     assert_eq!(
-        scan(keys.range("d", "e"), 1, Order::Reverse).await?,
+        scan(keys.range("d", "e"), 1, ScanOrder::Reverse).await?,
         (String::new(), false)
     );
     transaction.commit().await?;
@@ -207,7 +210,7 @@ async fn ranges_of_many_pages(subject: &Subject) -> Result<(), StoreError> {
     let whole = subject
         .store
         .begin()
-        .get_range(&keys.all(), 1_000, Order::Forward)
+        .get_range(&keys.all(), 1_000, ScanOrder::Forward)
         .await?;
     assert_eq!((whole.rows.len(), whole.more), (rows, false));
     assert!(whole.rows.iter().enumerate().all(|(row, (stored, value))| {
@@ -216,7 +219,7 @@ async fn ranges_of_many_pages(subject: &Subject) -> Result<(), StoreError> {
 
     let transaction = subject.store.begin();
     transaction.clear_range(&KeyRange::new(key(1), key(rows - 1)))?;
-    let mut ends = transaction.get_range(&keys.all(), 1_000, Order::Reverse).await?;
+    let mut ends = transaction.get_range(&keys.all(), 1_000, ScanOrder::Reverse).await?;
     assert_eq!(ends.rows.len(), 2, "all but the ends are cleared, over several pages");
     ends.rows.reverse();
     assert_eq!(
@@ -239,7 +242,7 @@ async fn finished(subject: &Subject) -> Result<(), StoreError> {
 async fn scan_all(keys: &Keys, transaction: &Transaction) -> Result<String, StoreError> {
     Ok(names(
         keys,
-        &transaction.get_range(&keys.all(), 1_000, Order::Forward).await?,
+        &transaction.get_range(&keys.all(), 1_000, ScanOrder::Forward).await?,
     ))
 }
 

@@ -13,7 +13,7 @@ use futures::future::try_join_all;
 
 use super::{Check, Dice, Keys, Subject, fresh};
 use crate::mutation::added;
-use crate::{Committed, Order, StoreError, Transaction, Version, Versionstamp};
+use crate::{Committed, ScanOrder, StoreError, Transaction, Version, Versionstamp};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[("random transactions are strictly serializable", |subject| {
     random_transactions(subject).boxed_local()
@@ -38,7 +38,7 @@ enum Step {
         begin: u8,
         end: u8,
         limit: usize,
-        order: Order,
+        order: ScanOrder,
         seen: Vec<(u8, Vec<u8>)>,
     },
     Set {
@@ -120,7 +120,7 @@ async fn random_transactions(subject: &Subject) -> Result<(), StoreError> {
     let rows = replay(done.into_inner());
 
     let transaction = subject.store.begin();
-    let stored = transaction.get_range(&keys.all(), 1_000, Order::Forward).await?;
+    let stored = transaction.get_range(&keys.all(), 1_000, ScanOrder::Forward).await?;
     let stored: Rows = stored
         .rows
         .into_iter()
@@ -164,9 +164,9 @@ async fn take_step(keys: &Keys, transaction: &Transaction, dice: &mut Dice) -> R
         3..6 => {
             let limit = 1 + usize::from(some_key(dice) % 4);
             let order = if dice.below(2) == 0 {
-                Order::Forward
+                ScanOrder::Forward
             } else {
-                Order::Reverse
+                ScanOrder::Reverse
             };
             let page = transaction.get_range(&range, limit, order).await?;
             let seen = page
@@ -235,8 +235,8 @@ fn replay_step(rows: &mut Rows, step: &Step, transaction: &Done) {
         } => {
             let range = rows.range(begin..end).map(|(&key, value)| (key, value.clone()));
             let expected: Vec<(u8, Vec<u8>)> = match order {
-                Order::Forward => range.take(*limit).collect(),
-                Order::Reverse => range.rev().take(*limit).collect(),
+                ScanOrder::Forward => range.take(*limit).collect(),
+                ScanOrder::Reverse => range.rev().take(*limit).collect(),
             };
             assert_eq!(seen, &expected, "a scan in {transaction:?}");
         }

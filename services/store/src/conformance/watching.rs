@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::{Either, select};
 
 use super::{Check, Subject, fresh, put};
-use crate::{Order, StoreError};
+use crate::{ScanOrder, StoreError};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
     ("a watch fires when its key changes", |subject| {
@@ -77,7 +77,11 @@ async fn sleeps(subject: &Subject) -> Result<(), StoreError> {
     let watch = std::pin::pin!(subject.store.watch(&key, Some(Bytes::from_static(b"1"))));
     let others = async {
         put(&subject.store, &[(&key, b"1"), (&keys.key("other"), b"1")]).await?;
-        subject.store.begin().get_range(&keys.all(), 10, Order::Forward).await?;
+        subject
+            .store
+            .begin()
+            .get_range(&keys.all(), 10, ScanOrder::Forward)
+            .await?;
         (subject.pass)(SILENCE).await;
         Ok::<(), StoreError>(())
     };

@@ -21,7 +21,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 use crate::backend::PageBuilder;
 use crate::limits::PAGE_BYTES;
 use crate::sequencer::{Group, Rows};
-use crate::{KeyRange, Order, Page, RangeRead, StoreError, Version};
+use crate::{KeyRange, Page, RangeRead, ScanOrder, StoreError, Version};
 
 /// Format that this version writes: of the files, and of the store's own rows in them. The layout of callers' rows has
 /// [a mark of its own](crate::layout::mark), which is the same on every engine.
@@ -251,8 +251,8 @@ impl RowsSnapshot {
         if !read.range.is_empty() {
             let rows = self.snapshot.range::<&[u8], _>(&self.rows, read.range.bounds());
             match read.order {
-                Order::Forward => fill(&mut page, rows)?,
-                Order::Reverse => fill(&mut page, rows.rev())?,
+                ScanOrder::Forward => fill(&mut page, rows)?,
+                ScanOrder::Reverse => fill(&mut page, rows.rev())?,
             }
         }
         Ok(page.finish())

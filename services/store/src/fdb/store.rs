@@ -17,7 +17,7 @@ use super::{OpenError, Place};
 use crate::backend::PageBuilder;
 use crate::limits::{self, PAGE_BYTES};
 use crate::{
-    Backend, CommitRequest, Committed, Mutation, Order, Page, RangeRead, Retry, Store, StoreError, Version,
+    Backend, CommitRequest, Committed, Mutation, Page, RangeRead, Retry, ScanOrder, Store, StoreError, Version,
     Versionstamp,
 };
 
@@ -112,7 +112,7 @@ impl FdbStore {
             limit: Some(read.limit),
             target_bytes: PAGE_BYTES,
             mode: StreamingMode::WantAll,
-            reverse: read.order == Order::Reverse,
+            reverse: read.order == ScanOrder::Reverse,
             ..RangeOption::from((
                 KeySelector::first_greater_or_equal(begin),
                 KeySelector::first_greater_or_equal(end),

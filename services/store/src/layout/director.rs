@@ -12,9 +12,7 @@ use crate::{StoreError, Transaction};
 pub enum Counter {
     /// Entity ids, of live and stored entities alike.
     Entities,
-    /// Owners.
     Owners,
-    /// Processes.
     Processes,
     /// Check-outs.
     Checkouts,

@@ -3,7 +3,7 @@
 use annals_ids::Hash;
 use bytes::Bytes;
 
-use crate::{KeyRange, Order, StoreError, Transaction, limits};
+use crate::{KeyRange, ScanOrder, StoreError, Transaction, limits};
 
 /// Size of a chunk, in bytes: slightly below the largest value.
 const CHUNK: usize = 90_000;
@@ -49,7 +49,7 @@ pub async fn read_chunks(transaction: &Transaction, key: &[u8]) -> Result<Option
     let mut bytes = Vec::new();
     let mut next = 0_u32;
     loop {
-        let page = transaction.get_range(&range, PAGE, Order::Forward).await?;
+        let page = transaction.get_range(&range, PAGE, ScanOrder::Forward).await?;
         for (place, value) in &page.rows {
             let number = place[key.len()..].try_into().map(u16::from_be_bytes);
             if number.ok().map(u32::from) != Some(next) {

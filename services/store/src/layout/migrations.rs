@@ -6,7 +6,7 @@
 use annals_ids::{DatabaseId, EntityId, Hash, LeafIndex, TypeId, WallTime};
 
 use super::fields::{Fields, key};
-use crate::{KeyRange, Order, StoreError, Transaction};
+use crate::{KeyRange, ScanOrder, StoreError, Transaction};
 
 /// One migration of a realm's definitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub async fn generation(transaction: &Transaction) -> Result<u32, StoreError> {
     // A migration has the store to itself, so that nothing can conflict.
     let page = transaction
         .snapshot()
-        .get_range(&migrations(), 1, Order::Reverse)
+        .get_range(&migrations(), 1, ScanOrder::Reverse)
         .await?;
     page.rows.first().map_or(Ok(0), |(key, _)| Ok(number_of(key)? + 1))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use annals_ids::{BatchNumber, Epoch, EventNumber, Hash, OwnerId, OwnerKind, ProcessId, Shard};
 
 use super::fields::{Fields, key};
-use crate::{KeyRange, Order, StoreError, Transaction, key_after};
+use crate::{KeyRange, ScanOrder, StoreError, Transaction, key_after};
 
 /// Rows per read.
 const PAGE: usize = 256;
@@ -28,11 +28,9 @@ pub struct OwnerRecord {
 /// The first batch of an epoch (rule E3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpeningRecord {
-    /// The epoch.
     pub epoch: Epoch,
     /// Number of the batch: from there on, batches of lower epochs are void.
     pub number: BatchNumber,
-    /// Its hash.
     pub hash: Hash,
 }
 
@@ -41,7 +39,6 @@ pub struct OpeningRecord {
 pub struct Cursor {
     /// The newest batch folded; 0 for none.
     pub batch: BatchNumber,
-    /// Its hash.
     pub hash: Hash,
     /// The newest event folded.
     pub event: EventNumber,
@@ -92,7 +89,7 @@ pub async fn read_owners(transaction: &Transaction) -> Result<BTreeMap<OwnerId, 
     let mut found = BTreeMap::new();
     let mut range = owners();
     loop {
-        let page = transaction.get_range(&range, PAGE, Order::Forward).await?;
+        let page = transaction.get_range(&range, PAGE, ScanOrder::Forward).await?;
         for (key, value) in &page.rows {
             found.insert(owner_of(key)?, OwnerRecord::decode(value)?);
         }
@@ -115,7 +112,7 @@ pub async fn read_openings(
     let mut range = KeyRange::new(opening_key(owner, from), openings(owner).end);
     let mut found = Vec::new();
     loop {
-        let page = transaction.get_range(&range, PAGE, Order::Forward).await?;
+        let page = transaction.get_range(&range, PAGE, ScanOrder::Forward).await?;
         for (_, value) in &page.rows {
             found.push(OpeningRecord::decode(value)?);
         }

@@ -12,9 +12,7 @@ use crate::{KeyRange, StoreError};
 /// One of the two areas that an owner's snapshots alternate between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Area {
-    /// The first.
     First,
-    /// The second.
     Second,
 }
 

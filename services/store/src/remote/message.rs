@@ -4,7 +4,8 @@ use bytes::Bytes;
 use prost::Oneof;
 
 use crate::{
-    CommitRequest, Committed, KeyRange, Mutation, Order, Page, RangeRead, Stamped, StoreError, Version, Versionstamp,
+    CommitRequest, Committed, KeyRange, Mutation, Page, RangeRead, ScanOrder, Stamped, StoreError, Version,
+    Versionstamp,
 };
 
 /// Version of this protocol. A peer with another version is rejected with an error that names it.
@@ -268,7 +269,7 @@ impl From<Range> for KeyRange {
 
 impl GetRange {
     pub(super) fn new(at: Version, read: RangeRead) -> Self {
-        let reverse = read.order == Order::Reverse;
+        let reverse = read.order == ScanOrder::Reverse;
         Self {
             at: at.0,
             range: Some(read.range.into()),
@@ -283,7 +284,11 @@ impl GetRange {
         if limit == 0 {
             return Err(malformed("reads at most 0 rows"));
         }
-        let order = if self.reverse { Order::Reverse } else { Order::Forward };
+        let order = if self.reverse {
+            ScanOrder::Reverse
+        } else {
+            ScanOrder::Forward
+        };
         Ok(RangeRead { range, limit, order })
     }
 }

@@ -38,7 +38,6 @@ pub enum ServeError {
     /// The subscription failed.
     #[error("cannot serve the store at {subject}")]
     Subscribe {
-        /// The subject.
         subject: String,
         /// The error of NATS.
         source: async_nats::SubscribeError,

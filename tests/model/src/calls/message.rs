@@ -11,7 +11,6 @@ pub enum Message {
         from: u8,
         /// Its number on the link.
         number: u8,
-        /// Its body.
         body: u8,
     },
     /// The confirmation of the other entity's calls that this one has taken.

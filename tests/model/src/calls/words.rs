@@ -5,9 +5,9 @@ use super::{CallsState, CallsStep, E, F};
 
 pub(super) fn words(state: &CallsState, step: CallsStep) -> String {
     match step {
-        CallsStep::Ask(owner, body) => format!("on {}, e asks f for {}", place(owner), said(body)),
-        CallsStep::Commit(owner) => format!("{}'s log has everything", place(owner)),
-        CallsStep::Crash(owner) => format!("{} crashes; its successor goes on from the log", place(owner)),
+        CallsStep::Ask(owner, body) => format!("on {}, e calls f with {}", place(owner), said(body)),
+        CallsStep::Commit(owner) => format!("{}'s log acknowledges all its batches", place(owner)),
+        CallsStep::Crash(owner) => format!("{} crashes; its successor continues from the log", place(owner)),
         CallsStep::Send(owner, entity, number) => {
             let body = state
                 .real(owner, entity)
@@ -23,8 +23,8 @@ pub(super) fn words(state: &CallsState, step: CallsStep) -> String {
                 })
             )
         }
-        CallsStep::SendTook(owner, entity) => format!("{} says what {} has taken", place(owner), name(entity)),
-        CallsStep::Arrive(what, owner) => format!("{} gets {}", place(owner), message(what)),
+        CallsStep::SendTook(owner, entity) => format!("{} confirms what {} has taken", place(owner), name(entity)),
+        CallsStep::Arrive(what, owner) => format!("{} receives {}", place(owner), message(what)),
         CallsStep::Lose(what) => format!("{} is lost", message(what)),
         CallsStep::TakeHere(owner, entity) => {
             format!("on {}, {} takes a call without the bus", place(owner), name(entity))
@@ -32,10 +32,10 @@ pub(super) fn words(state: &CallsState, step: CallsStep) -> String {
         CallsStep::Note(owner) => format!("{} records what f has taken", place(owner)),
         CallsStep::Offload(owner, entity) => format!("{} hands {} over", place(owner), name(entity)),
         CallsStep::Onload(owner, entity) => format!("{} takes {} over", place(owner), name(entity)),
-        CallsStep::Depart(owner, entity) => format!("{} forgets {}", place(owner), name(entity)),
+        CallsStep::Depart(owner, entity) => format!("{} deletes its copy of {}", place(owner), name(entity)),
         CallsStep::Destroy(owner, entity) => format!("on {}, {} is destroyed", place(owner), name(entity)),
-        CallsStep::AnswerGone => "f's home says that f is gone".into(),
-        CallsStep::AnswerGoneToo => "an owner that f is not on says that f is gone".into(),
+        CallsStep::AnswerGone => "f's home answers that f is gone".into(),
+        CallsStep::AnswerGoneToo => "an owner without f answers that f is gone".into(),
     }
 }
 
@@ -43,8 +43,8 @@ fn message(message: Message) -> String {
     match message {
         Message::Call { from, number, body } if from == F => format!("answer {number} of f ({})", said(body)),
         Message::Call { number, body, .. } => format!("call {number} of e ({})", said(body)),
-        Message::Took { by, upto } => format!("that {} took up to {upto}", name(by)),
-        Message::Gone => "that f is gone".into(),
+        Message::Took { by, upto } => format!("the confirmation that {} took calls up to {upto}", name(by)),
+        Message::Gone => "the answer that f is gone".into(),
     }
 }
 

@@ -19,7 +19,7 @@ use annals_host::{
 };
 use annals_ids::{DatabaseId, Hash};
 use annals_store::{
-    Order, Store, StoreError, Transaction, key_after,
+    ScanOrder, Store, StoreError, Transaction, key_after,
     layout::database::{checkout_key, entities, entity_of},
 };
 use annals_wire::client::{CloseReason, LoginRefusal};
@@ -125,7 +125,7 @@ async fn stored(store: &Store) -> BTreeSet<DatabaseId> {
         let mut found = BTreeSet::new();
         let mut range = entities();
         loop {
-            let page = transaction.get_range(&range, 1_000, Order::Forward).await?;
+            let page = transaction.get_range(&range, 1_000, ScanOrder::Forward).await?;
             for (key, _) in &page.rows {
                 found.insert(entity_of(key)?);
             }

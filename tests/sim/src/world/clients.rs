@@ -53,7 +53,6 @@ pub struct SimClient {
 pub struct Made {
     /// The id that the call carries, unique in the run.
     pub id: u32,
-    /// The method.
     pub method: &'static str,
     /// The called entity.
     pub entity: EntityId,

@@ -30,9 +30,7 @@ pub const SHARD: Shard = Shard(0);
 /// What a process serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Service {
-    /// Bases.
     Base,
-    /// Cells.
     Cell,
     /// The ledger's owner. In a realm db does.
     Ledger,
@@ -41,9 +39,7 @@ pub enum Service {
 /// One holding of an owner by a process; inputs for an earlier holding are not given to a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hold {
-    /// The process.
     pub process: ProcessId,
-    /// The owner.
     pub owner: OwnerId,
     /// Number of the holding.
     pub number: u64,
@@ -77,7 +73,6 @@ impl Process {
 
 /// An owner that a process holds or is taking over.
 pub struct Held {
-    /// The holding.
     pub hold: Hold,
     /// The granted epoch.
     pub epoch: Epoch,

@@ -11,7 +11,6 @@ pub struct Cut {
     pub log: bool,
     /// The other processes.
     pub peers: bool,
-    /// The director.
     pub director: bool,
 }
 

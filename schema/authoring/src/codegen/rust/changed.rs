@@ -20,7 +20,6 @@ pub(super) struct Listener {
     pub(super) receiver: &'static str,
     /// The name of the parameter that gives access to more.
     pub(super) seen: &'static str,
-    /// Its type.
     pub(super) seen_type: &'static str,
     /// The subject of the change, behind the name of the property.
     pub(super) of: &'static str,

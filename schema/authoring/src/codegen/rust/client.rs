@@ -161,18 +161,18 @@ fn tell(text: &mut Text, named: &Named<'_>) {
     let (method_names, callbacks) = names(named);
     let methods = &named.entity_type.client_methods;
     text.gap();
-    let all = ["game: &mut G", "seen: &Client<'_>", "news: &News<'_>"].map(str::to_owned);
+    let all = ["game: &mut G", "seen: &Client<'_>", "event: &EntityEvent<'_>"].map(str::to_owned);
     text.function(
         "pub(super) fn tell_client<G: ClientBehaviour>",
         &all,
         "Result<(), Mismatch>",
         '{',
     );
-    text.open("match news {");
-    text.line("News::Entered { part } => game.entered(seen, *part),");
+    text.open("match event {");
+    text.line("EntityEvent::Entered { part } => game.entered(seen, *part),");
     for (method, name) in methods.iter().zip(method_names) {
         let Some(id) = method.client_id else { continue };
-        text.open(&format!("News::Called {{ method: {id}, args }} => {{"));
+        text.open(&format!("EntityEvent::Called {{ method: {id}, args }} => {{"));
         let arguments: Vec<String> = parameters(named, &method.args)
             .into_iter()
             .map(|(name, _)| name)
@@ -192,7 +192,7 @@ fn tell(text: &mut Text, named: &Named<'_>) {
     for callbacks in callbacks {
         tell_changed(text, &callbacks);
     }
-    text.line("News::Called { .. } | News::Changed { .. } => {}");
+    text.line("EntityEvent::Called { .. } | EntityEvent::Changed { .. } => {}");
     text.close("}");
     text.line("Ok(())");
     text.close("}");
@@ -206,7 +206,7 @@ fn tell_changed(text: &mut Text, callbacks: &Callbacks<'_>) {
         slice,
     } = callbacks;
     let Some(id) = property.client_id else { return };
-    text.open("News::Changed {");
+    text.open("EntityEvent::Changed {");
     text.line(&format!("property: {id},"));
     text.line("change,");
     text.line("..");
@@ -218,13 +218,13 @@ fn tell_changed(text: &mut Text, callbacks: &Callbacks<'_>) {
     text.close("}");
     if let Some(nested) = nested {
         text.open("Replaced::Nested { path, old } => {");
-        text.line("let path = news.steps(seen.core, path);");
+        text.line("let path = event.steps(seen.core, path);");
         text.line(&format!("game.{nested}(seen, &path, old);"));
         text.close("}");
     }
     if let Some(slice) = slice {
         text.open("Replaced::Slice { path, range, old } => {");
-        text.line("let path = news.steps(seen.core, path);");
+        text.line("let path = event.steps(seen.core, path);");
         text.line(&format!("game.{slice}(seen, &path, range.clone(), old);"));
         text.close("}");
     }
@@ -273,7 +273,7 @@ pub(super) fn write_game(text: &mut Text, types: &[Named<'_>]) {
     text.function(
         "pub fn new",
         &["schema: &Schema".into(), "game: G".into()],
-        "Result<Self, OtherFace>",
+        "Result<Self, InterfaceMismatch>",
         '{',
     );
     text.line("client::check_schema(CLIENT_SCHEMA, schema)?;");
@@ -287,13 +287,13 @@ pub(super) fn write_game(text: &mut Text, types: &[Named<'_>]) {
         text.line("let _ = (core, event);");
         text.line("Ok(())");
     } else {
-        text.open("for (type_id, entity, news) in client::news(core, event) {");
+        text.open("for (type_id, entity, event) in client::entity_events(core, event) {");
         text.open("match type_id {");
         for named in seen {
             let module = &named.module;
             text.open(&format!("{module}::TYPE => {{"));
             text.line(&format!("let seen = {module}::Client {{ core, entity }};"));
-            text.line(&format!("{module}::tell_client(&mut self.game, &seen, &news)?;"));
+            text.line(&format!("{module}::tell_client(&mut self.game, &seen, &event)?;"));
             text.close("}");
         }
         text.line("_ => {}");

@@ -6,7 +6,7 @@ use super::super::text::Text;
 
 /// Importable names by path; a lower-case name is a module and is mentioned with `::` behind it.
 const SOURCES: [(&str, &[&str]); 11] = [
-    ("annals_client::typed", &["Called", "News", "OtherFace"]),
+    ("annals_client::typed", &["Called", "EntityEvent", "InterfaceMismatch"]),
     ("annals_client", &["ClientCore", "Event", "Millis"]),
     (
         "annals_def",

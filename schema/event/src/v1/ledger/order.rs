@@ -31,7 +31,6 @@ pub enum Order {
     Burn {
         /// The slot they are in.
         slot: Slot,
-        /// The assets.
         assets: Assets,
         /// The reason, for readers of the ledger; at most [`REASON_BYTES`].
         reason: String,
@@ -42,7 +41,6 @@ pub enum Order {
         from: Slot,
         /// The receiving slot.
         to: Slot,
-        /// The assets.
         assets: Assets,
     },
     /// Reserves a transfer to another holder: the assets leave at once, and enter the other's inventory with
@@ -52,7 +50,6 @@ pub enum Order {
         slot: Slot,
         /// The receiver.
         to: DatabaseId,
-        /// The assets.
         assets: Assets,
         /// Time of their return, unless the transfer was posted or voided before.
         expires: WallTime,
@@ -76,34 +73,26 @@ pub enum Order {
     },
     /// Puts assets on the table: they leave their slot at once.
     Offer {
-        /// The trade.
         trade: TradeId,
         /// The slot they are in.
         slot: Slot,
-        /// The assets.
         assets: Assets,
     },
     /// Takes assets back from the table.
     Withdraw {
-        /// The trade.
         trade: TradeId,
         /// The slot that they came from and return to.
         slot: Slot,
-        /// The assets.
         assets: Assets,
     },
     /// Accepts what is on the table. Once both sides have accepted, it is exchanged.
     Accept {
-        /// The trade.
         trade: TradeId,
         /// The accepted version of the offers: any other is refused.
         version: OfferVersion,
     },
     /// Ends a trade: all assets go back.
-    Cancel {
-        /// The trade.
-        trade: TradeId,
-    },
+    Cancel { trade: TradeId },
     /// An operator makes assets, or restores items that no longer exist.
     Grant {
         /// The receiving slot.
@@ -119,7 +108,6 @@ pub enum Order {
     Take {
         /// The slot they are in.
         slot: Slot,
-        /// The assets.
         assets: Assets,
         /// The operator's authority.
         warrant: Box<Warrant>,

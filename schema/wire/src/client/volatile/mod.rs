@@ -23,7 +23,6 @@ pub use writer::{KIND, MAX_SLOTS, Sent, VolatileWriter};
 /// An entity's movement, as sent to an observer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Motion {
-    /// The entity.
     pub entity: EntityId,
     /// Its position.
     pub placing: Placing,

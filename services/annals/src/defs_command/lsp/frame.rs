@@ -1,6 +1,7 @@
 //! Messages on a pipe: a header with the length, and the message.
 //!
-//! After malformed input, reading continues with the next message; only the end of the pipe ends the session.
+//! After malformed input, reading continues with the next message; only the end of the pipe ends the session. The
+//! reader of `lsp-server` would end at the first malformed message, and allocates whatever size a header states.
 
 use std::io::{self, BufRead, Read as _, Write};
 

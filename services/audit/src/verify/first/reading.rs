@@ -8,7 +8,7 @@ use annals_host::log_source::read_openings;
 use annals_ids::{BatchNumber, Hash, LeafIndex, OwnerId, Shard};
 use annals_proof::TreeHead;
 use annals_store::{
-    ArchivedBatch, KeyRange, Order, Row, Store, StoreError, Transaction,
+    ArchivedBatch, KeyRange, Row, ScanOrder, Store, StoreError, Transaction,
     archive::{find_segment, read_block},
     key_after,
     layout::{
@@ -169,7 +169,7 @@ impl Rows {
         let Some(range) = self.left.take() else { return Ok(None) };
         let rows = &range;
         let read = |transaction: Transaction| async move {
-            transaction.snapshot().get_range(rows, PAGE, Order::Forward).await
+            transaction.snapshot().get_range(rows, PAGE, ScanOrder::Forward).await
         };
         let page: annals_store::Page = store.read(read).await?;
         if let Some((last, _)) = page.rows.last().filter(|_| page.more) {

@@ -15,11 +15,9 @@ pub enum Finding {
     /// The postings of an entry do not sum to 0 for a kind.
     #[error("unbalanced: entry {entry} makes {sum} units of kind {kind} out of nothing")]
     Unbalanced {
-        /// The entry.
         entry: EntryNumber,
         /// Its asset kind.
         kind: AssetKind,
-        /// The sum.
         sum: i128,
     },
     /// An account other than the world's is negative.
@@ -31,13 +29,11 @@ pub enum Finding {
         place: Place,
         /// Its asset kind.
         kind: AssetKind,
-        /// The balance.
         balance: i128,
     },
     /// An item was moved from a place where it was not.
     #[error("misplaced: entry {entry} moves item {serial} from {from:?}, where it was not")]
     Misplaced {
-        /// The entry.
         entry: EntryNumber,
         /// The item.
         serial: Serial,
@@ -47,7 +43,6 @@ pub enum Finding {
     /// A row differs from the sum of the entries.
     #[error("differs: {row} is {found}, and the entries come to {expected}")]
     Differs {
-        /// The row.
         row: String,
         /// Its value.
         found: String,

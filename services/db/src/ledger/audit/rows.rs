@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_ids::{AssetKind, DatabaseId, Serial, Slot, TransferId};
-use annals_store::{KeyRange, Order, Row as Pair, StoreError, Transaction, key_after, layout::ledger as layout};
+use annals_store::{KeyRange, Row as Pair, ScanOrder, StoreError, Transaction, key_after, layout::ledger as layout};
 
 use crate::ledger::{
     books::{HolderRow, Item, Open, Row, Supply},
@@ -71,7 +71,10 @@ impl Rows {
 async fn read_all(transaction: &Transaction, mut range: KeyRange) -> Result<Vec<Pair>, StoreError> {
     let mut rows = Vec::new();
     loop {
-        let page = transaction.snapshot().get_range(&range, PAGE, Order::Forward).await?;
+        let page = transaction
+            .snapshot()
+            .get_range(&range, PAGE, ScanOrder::Forward)
+            .await?;
         let last = page.rows.last().map(|(key, _)| key_after(key));
         rows.extend(page.rows);
         match last.filter(|_| page.more) {

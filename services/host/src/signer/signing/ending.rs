@@ -12,7 +12,7 @@ use annals_db::{
 use annals_event::Adoption;
 use annals_ids::WallTime;
 use annals_proof::{Frontier, KeyName, LogEnd, SignedNote, TreeHead, Trust, VerifierKey, succession::KeyRecord};
-use annals_store::{KeyRange, Order, StoreError, Transaction, layout::checkpoints, limits};
+use annals_store::{KeyRange, ScanOrder, StoreError, Transaction, layout::checkpoints, limits};
 
 use super::{Refusal, SignError, Signer, stored_heads::StoredHeads};
 use crate::{
@@ -158,7 +158,9 @@ impl Signer {
         let work = |transaction: Transaction| async move {
             let begin = checkpoints::signer_key(shard, first);
             let from_first = KeyRange::new(begin, checkpoints::signers(shard).end);
-            let page = transaction.get_range(&from_first, RECORDS_READ, Order::Forward).await?;
+            let page = transaction
+                .get_range(&from_first, RECORDS_READ, ScanOrder::Forward)
+                .await?;
             let stored: Vec<Option<KeyRecord>> = page
                 .rows
                 .iter()

@@ -2,7 +2,7 @@
 //! are ignored.
 
 use annals_proof::{SignedNote, TreeHead, Trust};
-use annals_store::{KeyRange, Order, Store, StoreError, Transaction, layout::checkpoints};
+use annals_store::{KeyRange, ScanOrder, Store, StoreError, Transaction, layout::checkpoints};
 
 use super::Signer;
 use crate::signer::stored::LOOKED_AT;
@@ -31,7 +31,7 @@ impl StoredHeads {
         };
         let rows = &range;
         let read =
-            |transaction: Transaction| async move { transaction.get_range(rows, LOOKED_AT, Order::Reverse).await };
+            |transaction: Transaction| async move { transaction.get_range(rows, LOOKED_AT, ScanOrder::Reverse).await };
         let page = store.read(read).await?;
         let oldest = page.rows.last().filter(|_| page.more);
         self.rest = oldest.map(|(oldest, _)| KeyRange::new(range.begin.clone(), oldest.clone()));
