@@ -1,6 +1,7 @@
 //! Evidence of a log that continues an ended one: trust in the old key leads to it, and what was lost is named.
 
-use annals_evidence::{Anchors, Bundle, Wrong, check};
+use annals_db::Prover;
+use annals_evidence::{Anchors, Bundle, Wrong, check, check_receipt};
 use annals_host::signer::key_records;
 use annals_proof::{
     Checkpoint, KeyKind, KeyName, LogEnd, SignedNote, SignerKey, TreeHead, VerifierKey, succession::KeyRecord,
@@ -96,6 +97,63 @@ async fn trust_in_the_old_key_leads_to_the_log_that_continues() {
     assert!(matches!(wrong, Wrong::Forked { .. }), "{wrong:?}");
 }
 
+#[tokio::test]
+async fn a_checkpoint_that_the_archive_still_has_is_not_lost() {
+    let mut archive = Archive::play(550, 120).await;
+    let (question, old) = (archive.trade(), archive.key.clone());
+    archive.end_log(NEXT).await;
+    let continued = records_of(&archive).await[1]
+        .log_end()
+        .expect("a statement")
+        .expect("it is one")
+        .continued;
+    archive.go_on(60).await;
+    let newest = head(&archive.sign().await);
+    // The old log has signed more than its next one promises to continue, and the archive has kept that order.
+    let size = continued.size + 5;
+    assert!(size < newest.size);
+    let mut prover = Prover::begin(archive.game.store.clone(), SHARD)
+        .await
+        .expect("the archive");
+    let root = prover.root(size).await.expect("the archive has it");
+    let kept = forged(TreeHead { size, root }, archive.old_key());
+    let bytes = archive
+        .try_bundle(question, std::slice::from_ref(&kept))
+        .await
+        .expect("evidence");
+    let verdict = check(&bytes, &keeping(&old, &kept)).expect("it verifies");
+    let proven = verdict.proven().join("\n");
+    assert!(
+        proven.contains(&format!("begins with the {size} of the checkpoint")),
+        "{proven}"
+    );
+}
+
+#[tokio::test]
+async fn a_receipt_says_nothing_about_a_checkpoint_of_another_log() {
+    let mut archive = Archive::play(555, 120).await;
+    let (trade, old, kept) = (archive.settled()[0], archive.key.clone(), archive.newest().await);
+    let early = archive.receipt(trade).await.expect("a receipt");
+    let (_, new) = archive.end_log(NEXT).await;
+    archive.go_on(60).await;
+    let later = archive.sign().await;
+    let receipt = archive.receipt(trade).await.expect("a receipt");
+    for (receipt, kept) in [(&receipt, &kept), (&early, &later)] {
+        let anchors = Anchors {
+            keys: vec![old.clone(), new.clone()],
+            kept: vec![kept.clone()],
+            ..Anchors::default()
+        };
+        let wrong = check_receipt(receipt.as_bytes(), &anchors).expect_err("nothing leads there");
+        assert!(matches!(wrong, Wrong::Unlinked { .. }), "{wrong:?}");
+    }
+}
+
+async fn records_of(archive: &Archive) -> Vec<KeyRecord> {
+    let records = key_records(&archive.game.store, SHARD).await.expect("records");
+    records.into_iter().map(|(_, record)| record).collect()
+}
+
 async fn refused(archive: &Archive, kept: &SignedNote) -> Option<Wrong> {
     let made = archive.try_bundle(archive.trade(), std::slice::from_ref(kept)).await;
     match made {
@@ -112,8 +170,10 @@ async fn a_forged_end_of_a_log_is_found() {
     archive.go_on(60).await;
     archive.sign().await;
     let bundle = Bundle::read(&archive.bundle(question).await).expect("a bundle").0;
-    let records = key_records(&archive.game.store, SHARD).await.expect("records");
-    let end = records[1].1.log_end().expect("a statement").expect("it is one");
+    let end = records_of(&archive).await[1]
+        .log_end()
+        .expect("a statement")
+        .expect("it is one");
     let new_key = archive.current_key();
     assert_eq!(new_key.verifier(), new);
     let stranger = SignerKey::from_seed(KeyName::new(NAME).expect("a name"), KeyKind::Note, &[7; 32]);

@@ -242,6 +242,12 @@ async fn assert_log_continues_or_ended(data: &Path, verify: &[String]) {
     let verify: Vec<&str> = verify.iter().map(String::as_str).collect();
     let said = annals(data, &verify, i32::from(!ended.is_empty())).await;
     assert_eq!(said.contains("LOST: "), !ended.is_empty(), "{said}");
+    let [_, _, file, _, key] = verify[..] else {
+        panic!("{verify:?}");
+    };
+    let log = ["log", "verify", "--checkpoint", file, "--key", key];
+    let verified = annals(data, &log, i32::from(!ended.is_empty())).await;
+    assert_eq!(verified.contains("LOST: "), !ended.is_empty(), "{verified}");
     println!(
         "the signer's log {}: {said}",
         if ended.is_empty() { "continues" } else { "has ended" }
