@@ -119,7 +119,7 @@ impl Balance {
 
     /// The next map, if it differs: not before [`MAP_PERIOD`] after the previous one. `live` are the cell owners with
     /// live holders, in order; spaces are first divided when there are `enough` of them.
-    pub fn draw(&mut self, now: Duration, live: &[OwnerId], enough: usize, before: &SpaceMap) -> Option<SpaceMap> {
+    pub fn next_map(&mut self, now: Duration, live: &[OwnerId], enough: usize, before: &SpaceMap) -> Option<SpaceMap> {
         self.changes.clear();
         if self
             .stepped

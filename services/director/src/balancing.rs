@@ -76,7 +76,7 @@ pub(crate) struct Balancing<'a> {
 
 /// Load that one side of a cut is to give away.
 #[derive(Clone, Copy, Debug)]
-struct Wish {
+struct LoadTransfer {
     from: Side,
     /// Load wanted in this step, and the load that would make both sides equal.
     load: f64,
@@ -87,10 +87,10 @@ impl Balancing<'_> {
     /// Moves the cuts below a node, outermost first.
     pub(crate) fn settle(&mut self, node: &mut Node, bounds: Bounds) {
         let Node::Cut(cut) = node else { return };
-        if let Some(wish) = self.wish(cut)
-            && let Some(at) = self.place(cut, &bounds, wish)
+        if let Some(transfer) = self.transfer(cut)
+            && let Some(at) = self.place(cut, &bounds, transfer)
         {
-            self.give(cut, &bounds, wish.from, at);
+            self.give(cut, &bounds, transfer.from, at);
             cut.at = at;
         }
         let [low, high] = [Side::Low, Side::High].map(|side| cut.beside(&bounds, side));
@@ -99,12 +99,12 @@ impl Balancing<'_> {
     }
 
     /// The side that should give load away, if the difference is significant.
-    fn wish(&mut self, cut: &Cut) -> Option<Wish> {
+    fn transfer(&mut self, cut: &Cut) -> Option<LoadTransfer> {
         let [(low, lows), (high, highs)] = [self.weigh(&cut.low)?, self.weigh(&cut.high)?];
         if lows == 0 || highs == 0 {
             let from = if lows == 0 { Side::Low } else { Side::High };
             let (load, whole) = (f64::INFINITY, f64::INFINITY);
-            return (lows + highs > 0).then_some(Wish { from, load, whole });
+            return (lows + highs > 0).then_some(LoadTransfer { from, load, whole });
         }
         let average = (low + high) / (lows + highs) as f64;
         let [over_low, over_high] = [low / lows as f64 - average, high / highs as f64 - average];
@@ -127,7 +127,7 @@ impl Balancing<'_> {
         momentum.heavier = Some(from);
         let whole = difference * givers as f64;
         let load = whole * momentum.aggression;
-        (difference * momentum.aggression >= LEAST_DIFFERENCE).then_some(Wish { from, load, whole })
+        (difference * momentum.aggression >= LEAST_DIFFERENCE).then_some(LoadTransfer { from, load, whole })
     }
 
     /// Total load of a node's cells, and how many of them are not being retired; `None` if the load of one is unknown.
@@ -141,12 +141,12 @@ impl Balancing<'_> {
     }
 
     /// New position of the cut, if it is to move.
-    fn place(&self, cut: &Cut, bounds: &Bounds, wish: Wish) -> Option<f32> {
-        let givers = Givers::of(self, cut, bounds, wish.from)?;
+    fn place(&self, cut: &Cut, bounds: &Bounds, transfer: LoadTransfer) -> Option<f32> {
+        let givers = Givers::of(self, cut, bounds, transfer.from)?;
         let most: f64 = givers.all.iter().map(|giver| giver.most()).sum();
-        let want = wish.load.min(most);
+        let want = transfer.load.min(most);
         let far = givers.far(self.least)?;
-        let improves = |given: f64| given <= wish.whole * EXCESS;
+        let improves = |given: f64| given <= transfer.whole * EXCESS;
         let at = if givers.given(far) <= want {
             far
         } else {
@@ -164,7 +164,7 @@ impl Balancing<'_> {
             let good = candidates.into_iter().filter(|at| improves(givers.given(*at)));
             good.min_by(|one, other| off(one).total_cmp(&off(other)))?
         };
-        let inwards = match wish.from {
+        let inwards = match transfer.from {
             Side::Low => cut.at - at,
             Side::High => at - cut.at,
         };

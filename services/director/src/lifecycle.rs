@@ -153,7 +153,7 @@ impl fmt::Display for Waiting {
 }
 
 #[derive(Clone, Debug)]
-struct Hand {
+struct ProcessState {
     service: String,
     progress: Progress,
     heard: Duration,
@@ -175,7 +175,7 @@ enum Phase {
 pub struct Lifecycle {
     phase: Phase,
     desired: Desired,
-    crew: BTreeMap<ProcessId, Hand>,
+    processes: BTreeMap<ProcessId, ProcessState>,
 }
 
 impl Lifecycle {
@@ -186,7 +186,7 @@ impl Lifecycle {
         Self {
             phase: if starts { Phase::Starting } else { Phase::Running },
             desired,
-            crew: BTreeMap::new(),
+            processes: BTreeMap::new(),
         }
     }
 
@@ -196,12 +196,12 @@ impl Lifecycle {
         if progress.told > self.stage() {
             self.phase = stopping(progress.told, now, Duration::ZERO);
         }
-        let hand = Hand {
+        let state = ProcessState {
             service: service.to_owned(),
             progress,
             heard: now,
         };
-        self.crew.insert(process, hand);
+        self.processes.insert(process, state);
         if self.missing().is_none()
             && let Phase::Starting = self.phase
         {
@@ -211,7 +211,7 @@ impl Lifecycle {
 
     /// Applies a process's notice that it ends.
     pub fn left(&mut self, process: ProcessId) {
-        self.crew.remove(&process);
+        self.processes.remove(&process);
     }
 
     /// The current stage, for processes and operators.
@@ -234,7 +234,7 @@ impl Lifecycle {
     #[must_use]
     pub fn missing(&self) -> Option<String> {
         let Phase::Starting = self.phase else { return None };
-        let count = |service: &str| self.crew.values().filter(|hand| hand.service == service).count();
+        let count = |service: &str| self.processes.values().filter(|state| state.service == service).count();
         let (bases, cells) = (count("base"), count("cell"));
         let Desired {
             bases: most_bases,
@@ -266,7 +266,8 @@ impl Lifecycle {
 
     /// Goes on to the next stage if the current one is over. A process that was silent for [`SILENCE`] counts as gone.
     pub fn advance(&mut self, now: Duration) -> Option<Stage> {
-        self.crew.retain(|_, hand| now.saturating_sub(hand.heard) < SILENCE);
+        self.processes
+            .retain(|_, state| now.saturating_sub(state.heard) < SILENCE);
         let Phase::Stopping { stage, since, delay } = self.phase else {
             return None;
         };
@@ -281,10 +282,10 @@ impl Lifecycle {
     /// The processes that the current stage of a stop waits for.
     #[must_use]
     pub fn waiting(&self) -> Vec<Waiting> {
-        let waited_for = self.waited_for(self.stage()).map(|(process, hand)| Waiting {
+        let waited_for = self.waited_for(self.stage()).map(|(process, state)| Waiting {
             process: *process,
-            service: hand.service.clone(),
-            waits: hand.progress.waits.clone(),
+            service: state.service.clone(),
+            waits: state.progress.waits.clone(),
         });
         waited_for.collect()
     }
@@ -298,16 +299,16 @@ impl Lifecycle {
         }
     }
 
-    fn waited_for(&self, stage: Stage) -> impl Iterator<Item = (&ProcessId, &Hand)> {
-        self.crew.iter().filter(move |(_, hand)| match stage {
+    fn waited_for(&self, stage: Stage) -> impl Iterator<Item = (&ProcessId, &ProcessState)> {
+        self.processes.iter().filter(move |(_, state)| match stage {
             Stage::Running => false,
             // Login processes hold no owners, but must stop admitting clients.
-            Stage::Announced => hand.progress.done < stage,
+            Stage::Announced => state.progress.done < stage,
             Stage::Parting | Stage::Writing | Stage::Written | Stage::Closing => {
-                hand.service != "login" && hand.progress.done < stage
+                state.service != "login" && state.progress.done < stage
             }
             Stage::EndingLogin | Stage::EndingBase | Stage::EndingCell | Stage::EndingDb => {
-                Stage::ending(&hand.service) == Some(stage)
+                Stage::ending(&state.service) == Some(stage)
             }
         })
     }
@@ -336,13 +337,13 @@ mod tests {
     }
 
     /// One process of each service that reports.
-    fn crew() -> [(ProcessId, &'static str); 3] {
+    fn some_processes() -> [(ProcessId, &'static str); 3] {
         [(ProcessId(1), "login"), (ProcessId(2), "base"), (ProcessId(3), "cell")]
     }
 
     fn running() -> Lifecycle {
         let mut lifecycle = Lifecycle::new(Desired::default(), false);
-        for (process, service) in crew() {
+        for (process, service) in some_processes() {
             lifecycle.hear(NONE, process, service, Progress::default());
         }
         lifecycle
@@ -386,7 +387,7 @@ mod tests {
     fn a_stop_waits_for_login_only_in_stages_that_concern_it() {
         let mut lifecycle = running();
         lifecycle.stop(NONE, NONE);
-        let (login, holders) = crew()
+        let (login, holders) = some_processes()
             .into_iter()
             .partition::<Vec<_>, _>(|(_, service)| *service == "login");
         for (process, service) in login.into_iter().chain(holders.clone()) {
@@ -434,7 +435,7 @@ mod tests {
     fn a_second_stop_returns_the_stage_and_changes_nothing() {
         let mut lifecycle = running();
         lifecycle.stop(NONE, at(500));
-        for (process, service) in crew() {
+        for (process, service) in some_processes() {
             lifecycle.hear(at(100), process, service, done(Stage::Announced));
         }
         assert_eq!(lifecycle.advance(at(400)), None, "the game is left its time");
@@ -452,7 +453,7 @@ mod tests {
         let mut lifecycle = running();
         lifecycle.stop(NONE, NONE);
         let hears = |lifecycle: &mut Lifecycle, now: Duration| {
-            for (process, service) in crew() {
+            for (process, service) in some_processes() {
                 let waits = "the log is blocked".to_owned();
                 let progress = match service {
                     "base" => Progress {
@@ -483,7 +484,7 @@ mod tests {
     fn dead_processes_are_not_awaited_and_a_new_director_continues_the_stop() {
         let mut lifecycle = running();
         lifecycle.stop(NONE, NONE);
-        for (process, service) in [crew()[0], crew()[2]] {
+        for (process, service) in [some_processes()[0], some_processes()[2]] {
             lifecycle.hear(at(2_900), process, service, done(Stage::Announced));
         }
         assert_eq!(

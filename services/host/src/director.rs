@@ -432,7 +432,7 @@ impl Leader {
         let cells: Vec<OwnerId> = self.membership.live_owners(OwnerKind::Cell).collect();
         let drawn = self
             .balance
-            .draw(monotonic(), &cells, self.plan.desired.cells, &self.map);
+            .next_map(monotonic(), &cells, self.plan.desired.cells, &self.map);
         for (space, change) in self.balance.changes() {
             tracing::info!(%space, %change, "the number of cells changes");
         }

@@ -90,7 +90,7 @@ struct Told {
 impl Told {
     fn draw(&mut self, live: &[OwnerId], dice: &mut Dice, what: &str) {
         let trees = self.balance.trees();
-        let Some(map) = self.balance.draw(self.now, live, 5, &self.map) else {
+        let Some(map) = self.balance.next_map(self.now, live, 5, &self.map) else {
             assert_eq!(
                 self.balance.trees(),
                 trees,
@@ -225,7 +225,7 @@ fn for_any_reports_maps_cover_the_plane_and_ids_are_stable() {
 fn spaces_are_spread_over_owners_and_a_single_owner_takes_all() {
     let draw = |live: u32| {
         let mut balance = Balance::new(plans(), pace());
-        let map = balance.draw(Duration::ZERO, &owners(live), live as usize, &SpaceMap::default());
+        let map = balance.next_map(Duration::ZERO, &owners(live), live as usize, &SpaceMap::default());
         let map = map.expect("there are owners");
         SPACES.map(|space| {
             map.spaces[&space]
@@ -244,8 +244,8 @@ fn spaces_are_spread_over_owners_and_a_single_owner_takes_all() {
 fn a_space_waits_for_enough_owners_and_its_distances_follow_the_plan() {
     let mut balance = Balance::new(plans(), pace());
     let none = SpaceMap::default();
-    assert_eq!(balance.draw(Duration::ZERO, &owners(4), 5, &none), None);
-    let map = balance.draw(Duration::ZERO, &owners(5), 5, &none).expect("enough");
+    assert_eq!(balance.next_map(Duration::ZERO, &owners(4), 5, &none), None);
+    let map = balance.next_map(Duration::ZERO, &owners(5), 5, &none).expect("enough");
     assert_eq!(map.spaces[&SPACES[0]].ghost_distance.to_bits(), 90.0f32.to_bits());
 
     let stored = WireMap {
@@ -258,14 +258,14 @@ fn a_space_waits_for_enough_owners_and_its_distances_follow_the_plan() {
     });
     let mut next = Balance::new(wider.collect(), pace());
     next.resume(Duration::ZERO, &stored, &map).expect("what was stored");
-    let redrawn = next.draw(Duration::ZERO, &[], 5, &map).expect("it sees farther");
+    let redrawn = next.next_map(Duration::ZERO, &[], 5, &map).expect("it sees farther");
     assert_eq!(redrawn.spaces[&SPACES[0]].ghost_distance.to_bits(), 130.0f32.to_bits());
     assert_eq!(redrawn.spaces[&SPACES[0]].cells, map.spaces[&SPACES[0]].cells);
 
     let mut fewer = Balance::new(plans()[..1].to_vec(), pace());
     fewer.resume(Duration::ZERO, &stored, &map).expect("what was stored");
     assert_eq!(
-        fewer.draw(Duration::ZERO, &[], 5, &map),
+        fewer.next_map(Duration::ZERO, &[], 5, &map),
         None,
         "a space outlives its setting"
     );
@@ -273,5 +273,5 @@ fn a_space_waits_for_enough_owners_and_its_distances_follow_the_plan() {
     let mut old = Balance::new(plans(), pace());
     old.resume(Duration::ZERO, &WireMap::from(&map), &map)
         .expect("areas without a tree");
-    assert_eq!(old.draw(Duration::ZERO, &[], 5, &map), None);
+    assert_eq!(old.next_map(Duration::ZERO, &[], 5, &map), None);
 }

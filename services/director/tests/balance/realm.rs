@@ -271,7 +271,7 @@ impl Realm {
         let live = self.cells.iter().filter(|cell| !cell.is_lost).map(|cell| cell.owner);
         let live: Vec<OwnerId> = live.collect();
         let before = cuts(&self.balance);
-        if let Some(map) = self.balance.draw(self.now(), &live, self.shape.cells, &self.map) {
+        if let Some(map) = self.balance.next_map(self.now(), &live, self.shape.cells, &self.map) {
             let after = cuts(&self.balance);
             self.moves += before
                 .iter()

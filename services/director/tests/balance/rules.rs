@@ -95,7 +95,7 @@ impl Still {
     /// Whether there is another map a second later.
     fn draw(&mut self) -> bool {
         self.now += Duration::from_secs(1);
-        let drawn = self.balance.draw(self.now, &self.live, self.live.len(), &self.map);
+        let drawn = self.balance.next_map(self.now, &self.live, self.live.len(), &self.map);
         drawn.map(|map| self.map = map).is_some()
     }
 

@@ -269,7 +269,7 @@ impl World {
         let now = Duration::from_micros(self.now);
         let moves = self.is_playing() || self.map.version == 0;
         let drawn = moves
-            .then(|| director.balance.draw(now, &cells, enough, &self.map))
+            .then(|| director.balance.next_map(now, &cells, enough, &self.map))
             .flatten();
         let bootstrap = self
             .map
