@@ -199,14 +199,9 @@ impl Signed<'_> {
         let last = keys.last().map(|key| words::text(&key.to_string())).unwrap_or_default();
         let origin = self.lineage.origin();
         let trust = Trust {
-            keys: keys
-                .iter()
-                .filter(|key| key.name().as_str() == origin)
-                .cloned()
-                .collect(),
-            origin,
             witnesses: anchors.witnesses.clone(),
             quorum: anchors.quorum,
+            ..Trust::in_log(&origin, keys)
         };
         let trusted = trust.check(self.note)?;
         let by_last = trusted.signed.iter().any(|key| Some(key) == keys.last());

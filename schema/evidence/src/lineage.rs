@@ -110,12 +110,6 @@ impl Lineage {
         self.names().any(|name| name == origin)
     }
 
-    /// The ends of the earlier logs, in order.
-    #[must_use]
-    pub fn ends(&self) -> &[LogEnd] {
-        &self.ends
-    }
-
     /// Trust in a checkpoint of the log, or of an earlier one if the note states that it is of that one.
     #[must_use]
     pub fn trust_of(&self, note: &SignedNote) -> Trust {
@@ -124,14 +118,7 @@ impl Lineage {
             true => stated.to_owned(),
             false => self.origin(),
         };
-        let is_of = |key: &&VerifierKey| key.name().as_str() == origin;
-        let keys = self.all_keys().filter(is_of).cloned().collect();
-        Trust {
-            origin,
-            keys,
-            witnesses: Vec::new(),
-            quorum: 0,
-        }
+        Trust::in_log(&origin, self.all_keys())
     }
 
     /// The declaration that batches of a checkpoint are lost, if it is of an earlier log. An archive may nevertheless

@@ -146,6 +146,18 @@ pub(crate) fn read_decimal(text: &str) -> Option<u64> {
 }
 
 impl Trust {
+    /// Trust in those keys that have the name of the log `origin`, without witnesses.
+    #[must_use]
+    pub fn in_log<'k>(origin: &str, keys: impl IntoIterator<Item = &'k VerifierKey>) -> Self {
+        let is_of = |key: &&VerifierKey| key.name().as_str() == origin;
+        Self {
+            origin: origin.to_owned(),
+            keys: keys.into_iter().filter(is_of).cloned().collect(),
+            witnesses: Vec::new(),
+            quorum: 0,
+        }
+    }
+
     /// Reads a signed checkpoint and checks that it can be trusted.
     ///
     /// # Errors

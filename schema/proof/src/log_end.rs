@@ -114,7 +114,7 @@ impl LogEnd {
             rest: text.strip_suffix('\n').unwrap_or_default().split('\n'),
             number: 0,
         };
-        lines.expect(FIRST_LINE)?;
+        lines.literal(FIRST_LINE)?;
         let ended = KeyName::new(lines.field("ended ", "\"ended \" and the name of a log")?)?;
         let signed = lines.head("signed ")?;
         let continued = lines.head("continued ")?;
@@ -204,7 +204,7 @@ impl<'a> Fields<'a> {
         LogEndError::Line { line, expected }
     }
 
-    fn expect(&mut self, line: &'static str) -> Result<(), LogEndError> {
+    fn literal(&mut self, line: &'static str) -> Result<(), LogEndError> {
         match self.next() {
             Some(found) if found == line => Ok(()),
             _ => Err(self.expected(line)),
@@ -224,22 +224,30 @@ impl<'a> Fields<'a> {
     }
 
     fn adoption(&mut self) -> Result<(u32, WallTime), LogEndError> {
-        let expected = "\"adoption \", its number and its time";
-        let field = self.field("adoption ", expected)?.split_once(' ');
-        let adoption = field.and_then(|(number, at)| {
+        let read = |number: &str, at: &str| {
             let number = u32::try_from(read_decimal(number)?).ok()?;
             Some((number, WallTime(read_decimal(at)?)))
-        });
-        adoption.ok_or_else(|| self.expected(expected))
+        };
+        self.pair("adoption ", "\"adoption \", its number and its time", read)
     }
 
     fn head(&mut self, label: &str) -> Result<TreeHead, LogEndError> {
-        let expected = "a label, the size of a tree, and its root in base64";
-        let field = self.field(label, expected)?.split_once(' ');
-        let head = field.and_then(|(size, root)| {
+        let read = |size: &str, root: &str| {
             let (size, root) = (read_decimal(size)?, base64::decode_hash(root)?);
             Some(TreeHead { size, root })
-        });
-        head.ok_or_else(|| self.expected(expected))
+        };
+        self.pair(label, "a label, the size of a tree, and its root in base64", read)
+    }
+
+    /// Two fields after a label.
+    fn pair<T>(
+        &mut self,
+        label: &str,
+        expected: &'static str,
+        read: impl Fn(&str, &str) -> Option<T>,
+    ) -> Result<T, LogEndError> {
+        let fields = self.field(label, expected)?.split_once(' ');
+        let pair = fields.and_then(|(first, second)| read(first, second));
+        pair.ok_or_else(|| self.expected(expected))
     }
 }

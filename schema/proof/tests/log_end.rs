@@ -107,6 +107,14 @@ fn contradictory_statements_are_rejected() {
         LogEnd::parse(&longer.to_string()),
         Err(LogEndError::Longer { continued, signed })
     );
+    for (operator, reason) in [("", "why"), (" ", "why"), ("ada", "w\u{202e}hy")] {
+        let unnamed = LogEnd {
+            operator: operator.to_owned(),
+            reason: reason.to_owned(),
+            ..end(Vec::new())
+        };
+        assert_eq!(LogEnd::parse(&unnamed.to_string()), Err(LogEndError::Text));
+    }
     let same = LogEnd {
         next: key(OLD, 2).verifier(),
         ..end(Vec::new())

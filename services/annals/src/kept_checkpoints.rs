@@ -132,17 +132,7 @@ impl KeptCheckpoints {
 pub(crate) fn trust_for(note: &SignedNote, keys: &[VerifierKey]) -> Trust {
     let stated = note.text().lines().next().unwrap_or_default();
     let named = keys.iter().find(|key| key.name().as_str() == stated).or(keys.first());
-    let origin = named.map(|key| key.name().to_string()).unwrap_or_default();
-    Trust {
-        keys: keys
-            .iter()
-            .filter(|key| key.name().as_str() == origin)
-            .cloned()
-            .collect(),
-        origin,
-        witnesses: Vec::new(),
-        quorum: 0,
-    }
+    Trust::in_log(named.map_or("", |key| key.name().as_str()), keys)
 }
 
 /// The declaration that batches of a checkpoint are lost, if the archive does not continue it and the store has a

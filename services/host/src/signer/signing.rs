@@ -6,8 +6,8 @@ mod stored_heads;
 use annals_db::{ProveError, Prover};
 use annals_ids::{Hash, Shard};
 use annals_proof::{
-    Checkpoint, SignedNote, SignerKey, TreeHead, Trust, VerifierKey, checkpoint::Untrusted, succession,
-    verify::Unproven, verify_consistency,
+    Checkpoint, SignedNote, SignerKey, TreeHead, Trust, checkpoint::Untrusted, succession, verify::Unproven,
+    verify_consistency,
 };
 use annals_store::{ScanOrder, Store, StoreError, Transaction, layout::checkpoints};
 use succession::KeyRecord;
@@ -203,15 +203,8 @@ impl Signer {
 
     /// The keys trusted for its own log: the current one, and those before.
     fn trust(&self) -> Trust {
-        let former = self.records.iter().map(|(_, record)| record.key.clone());
-        let own = self.key.verifier();
-        let is_own = |key: &VerifierKey| key.name() == self.key.verifier().name();
-        Trust {
-            origin: self.origin(),
-            keys: former.chain([own]).filter(is_own).collect(),
-            witnesses: Vec::new(),
-            quorum: 0,
-        }
+        let former = self.records.iter().map(|(_, record)| &record.key);
+        Trust::in_log(&self.origin(), former.chain([&self.key.verifier()]))
     }
 
     /// Signs the tree, if it has grown or the key is to be changed; returns what was signed.

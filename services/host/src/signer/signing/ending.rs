@@ -218,12 +218,7 @@ impl Signer {
         let mut keys = vec![self.key.verifier()];
         keys.extend(self.all_records().into_iter().map(|record| record.key));
         let names: BTreeSet<&KeyName> = keys.iter().map(VerifierKey::name).collect();
-        let trust = |name: &KeyName| Trust {
-            origin: name.to_string(),
-            keys: keys.iter().filter(|key| key.name() == name).cloned().collect(),
-            witnesses: Vec::new(),
-            quorum: 0,
-        };
+        let trust = |name: &KeyName| Trust::in_log(name.as_str(), &keys);
         names.into_iter().map(trust).collect()
     }
 
