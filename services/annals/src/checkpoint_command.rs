@@ -27,7 +27,7 @@ use annals_proof::{
 use annals_store::{Store, StoreError};
 use thiserror::Error;
 
-use crate::kept_checkpoints::{KeptError, declared_lost};
+use crate::kept_checkpoints::{KeptError, declared_lost, trust_for};
 
 /// Signed checkpoints of a realm's archive: its keys, what was signed, and who has witnessed it.
 #[derive(Debug, clap::Args)]
@@ -239,8 +239,13 @@ async fn work(command: Commands, settings: &Settings) -> Result<ExitCode, Checkp
             quorum,
             kept,
         } => {
-            let trust = trust_in(read_keys(&key)?, read_keys(&witness)?, quorum);
-            return verify(&file, &trust, &kept, settings).await;
+            let note = read_file(&file)?;
+            let trust = Trust {
+                witnesses: read_keys(&witness)?,
+                quorum,
+                ..trust_for(&note, &read_keys(&key)?)
+            };
+            return verify(&note, &trust, &kept, settings).await;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -248,16 +253,6 @@ async fn work(command: Commands, settings: &Settings) -> Result<ExitCode, Checkp
 
 fn read_keys(lines: &[String]) -> Result<Vec<VerifierKey>, KeyError> {
     lines.iter().map(|line| line.trim().parse()).collect()
-}
-
-/// Trust in these keys. The log has the name of its keys.
-fn trust_in(keys: Vec<VerifierKey>, witnesses: Vec<VerifierKey>, quorum: usize) -> Trust {
-    Trust {
-        origin: keys.first().map(|key| key.name().to_string()).unwrap_or_default(),
-        keys,
-        witnesses,
-        quorum,
-    }
 }
 
 /// Default name of the log that continues this one: the same, with the next number.
@@ -334,9 +329,9 @@ async fn cosign(
 ) -> Result<(), CheckpointError> {
     let witness =
         read_key(witness, KeyKind::Cosignature)?.ok_or_else(|| CheckpointError::Missing(witness.to_owned()))?;
-    let trust = trust_in(keys.to_vec(), Vec::new(), 0);
     let source = KeptRealm::default().stored(settings).await?;
     let (_, mut note) = newest(&source.store, SHARD).await?.ok_or(CheckpointError::None(None))?;
+    let trust = trust_for(&note, keys);
     let new = trust.check(&note)?.checkpoint.head;
     if let Some(before) = read_note(last)? {
         let old = trust.check(&before)?.checkpoint.head;
@@ -374,12 +369,12 @@ fn read_file(file: &Path) -> Result<SignedNote, CheckpointError> {
 }
 
 async fn verify(
-    file: &Path,
+    note: &SignedNote,
     trust: &Trust,
     kept: &KeptRealm,
     settings: &Settings,
 ) -> Result<ExitCode, CheckpointError> {
-    let trusted = match trust.check(&read_file(file)?) {
+    let trusted = match trust.check(note) {
         Ok(trusted) => trusted,
         Err(error) => {
             writeln!(stdout(), "WRONG: {}", Chain(&error))?;
