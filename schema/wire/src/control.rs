@@ -165,6 +165,9 @@ pub struct ProcessBeat {
     /// Its game time, milliseconds.
     #[prost(uint64, tag = "11")]
     pub world: u64,
+    /// Its connection to the bus, by the name that a nats-server's reports give it.
+    #[prost(string, tag = "12")]
+    pub connection: String,
 }
 
 /// An owner that a process holds, and its load.
@@ -215,6 +218,9 @@ pub struct GrantOrder {
     /// The end of the block.
     #[prost(uint64, tag = "6")]
     pub ids_to: u64,
+    /// Whether no former holder can receive an acknowledgement any more (rule E8).
+    #[prost(bool, tag = "7")]
+    pub former_ended: bool,
 }
 
 /// The request [`DirectorAsk::MoreIds`].

@@ -1,6 +1,6 @@
 //! The bus subjects of a realm, all defined here.
 
-use annals_ids::{OwnerId, Shard};
+use annals_ids::{OwnerId, ProcessId, Shard};
 
 /// The subjects of one realm.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +108,12 @@ impl Subjects {
     #[must_use]
     pub fn news(&self, topic: &str) -> String {
         format!("{}.news.{topic}", self.prefix)
+    }
+
+    /// Requests of the director that a process send its next heartbeat at once: there are new orders.
+    #[must_use]
+    pub fn summons(&self, process: ProcessId) -> String {
+        format!("{}.summons.{process}", self.prefix)
     }
 
     /// Health of a service instance; `instance` is its id in service discovery.

@@ -17,7 +17,7 @@ use annals_host::{
     child::{self, Child},
     claim::{Claim, ClaimError},
     config::{Service, StoreKind},
-    nats::{ServerCount, ServerError, ServerOptions, Servers, SyncPolicy},
+    nats::{ServerCount, ServerError, ServerOptions, Servers, SyncPolicy, write_secret},
     waiting::Wait,
     world::{WorldError, compile},
 };
@@ -207,14 +207,13 @@ impl Realm {
             plan,
         };
         realm.add(Service::Db, "db", of_db(&realm.plan))?;
-        let (bases, cells) = (realm.plan.bases.to_string(), realm.plan.cells.to_string());
-        let desired = ["--bases".to_owned(), bases, "--cells".to_owned(), cells];
+        let of_director = of_director(&realm.plan, &realm.nats)?;
         for number in 1..=realm.plan.directors {
             let name = match realm.plan.directors {
                 1 => "director".to_owned(),
                 _ => format!("director-{number}"),
             };
-            realm.add(Service::Director, &name, desired.to_vec())?;
+            realm.add(Service::Director, &name, of_director.clone())?;
         }
         // Bases listen on the address of the login service, on ports of their own.
         let beside = SocketAddr::new(realm.plan.listen.ip(), 0);
@@ -500,6 +499,24 @@ fn of_db(plan: &RealmPlan) -> Vec<String> {
         flags.extend(["--keep-cell-events".to_owned(), age.clone()]);
     }
     flags
+}
+
+/// The flags of a director, with the file through which it learns of closed connections.
+fn of_director(plan: &RealmPlan, nats: &Servers) -> Result<Vec<String>, UpError> {
+    let reports = plan.data.join("nats").join("system");
+    write_secret(&reports, &nats.system_url()).map_err(|source| UpError::File {
+        path: reports.clone(),
+        source,
+    })?;
+    let flags = [
+        ("--bases", plan.bases.to_string()),
+        ("--cells", plan.cells.to_string()),
+        ("--nats-system", reports.display().to_string()),
+    ];
+    Ok(flags
+        .into_iter()
+        .flat_map(|(flag, value)| [flag.to_owned(), value])
+        .collect())
 }
 
 /// The flags of a service that clients connect to.

@@ -52,6 +52,11 @@ pub enum Input {
         attempt: Attempt,
         bytes: Vec<u8>,
     },
+    /// Nothing arrives any more over a connection over which much arrived before. It may be repeated while that lasts.
+    Silent {
+        /// The connection.
+        attempt: Attempt,
+    },
     /// The connection failed or was closed. Not required after [`Output::Disconnect`].
     Disconnected {
         /// The connection.

@@ -10,6 +10,7 @@ mod event;
 mod hearing;
 mod link;
 mod playing;
+mod probe;
 mod session;
 mod shell;
 mod trust;

@@ -1,6 +1,6 @@
 //! Connections: one request to the login service, or a session's connection to its base.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{collections::VecDeque, net::SocketAddr, sync::Arc};
 
 use annals_wire::client::{
     CloseReason, FrameBuffer, LoginAnswer, LoginRequest, MAX_DOWNSTREAM_FRAME, MAX_UPSTREAM_FRAME, put_frame,
@@ -27,8 +27,18 @@ const KEEP_ALIVE: Duration = Duration::from_secs(1);
 /// or longer timeout does not help.
 const SILENT_AFTER: Duration = Duration::from_secs(3);
 
+/// A connection over which [`LIVELY`] packets arrived in the last second is reported as silent after this long: the
+/// client then asks whether another process serves it. Two updates of a view may be missing by then.
+const SILENT_WHILE_LIVELY: Duration = Duration::from_millis(250);
+
+/// Packets per second from which on silence is unusual: a view in which anything moves has ten updates per second.
+const LIVELY: u64 = 5;
+
 /// Interval of the checks for silence.
-const LISTEN_EVERY: Duration = Duration::from_millis(250);
+const LISTEN_EVERY: Duration = Duration::from_millis(50);
+
+/// Checks for silence per second.
+const CHECKS_PER_SECOND: usize = 20;
 
 /// The idle timeout offered to the server, milliseconds: equal to the server's.
 const IDLE_TIMEOUT_MS: u32 = 30_000;
@@ -182,7 +192,7 @@ async fn converse(
         reason = write(connection, send, orders) => reason,
         reason = read(connection, receive, attempt, told) => reason,
         reason = read_datagrams(connection, attempt, told) => reason,
-        () = fall_silent(connection) => CloseReason::Lost,
+        () = fall_silent(connection, attempt, told) => CloseReason::Lost,
     }
 }
 
@@ -259,19 +269,33 @@ async fn read_datagrams(connection: &Connection, attempt: Attempt, told: &mpsc::
     CloseReason::Lost
 }
 
-/// Returns when nothing was received for too long. The server's QUIC itself answers keep-alives, so a live server is
-/// heard even if it sends nothing.
-async fn fall_silent(connection: &Connection) {
+/// Returns when nothing was received for too long, and reports a silence before, if much was received until then. The
+/// server's QUIC itself answers keep-alives, so a live server is heard even if it sends nothing.
+async fn fall_silent(connection: &Connection, attempt: Attempt, told: &mpsc::Sender<Input>) {
     let mut listen = interval(LISTEN_EVERY);
     let mut heard = connection.stats().udp_rx.datagrams;
     let mut silent_since = listen.tick().await;
+    // The packets received until each check of the last second.
+    let mut second = VecDeque::from([heard]);
+    let mut is_reported = false;
     loop {
         let now = listen.tick().await;
         let hears = connection.stats().udp_rx.datagrams;
         if hears != heard {
-            (heard, silent_since) = (hears, now);
-        } else if now.duration_since(silent_since) >= SILENT_AFTER {
+            (heard, silent_since, is_reported) = (hears, now, false);
+        }
+        second.push_back(hears);
+        if second.len() > CHECKS_PER_SECOND {
+            second.pop_front();
+        }
+        let silent = now.duration_since(silent_since);
+        if silent >= SILENT_AFTER {
             return;
+        }
+        let lively = second.front().is_some_and(|first| heard - first >= LIVELY);
+        if silent >= SILENT_WHILE_LIVELY && lively && !is_reported {
+            // A client that is too busy to read this is not waiting for anything.
+            is_reported = told.try_send(Input::Silent { attempt }).is_ok();
         }
     }
 }

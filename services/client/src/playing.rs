@@ -143,10 +143,15 @@ impl ClientCore {
         if is_final(reason) {
             return self.end(EndReason::Closed(reason));
         }
-        self.views.base.pause();
-        self.views.cell.pause();
+        self.pause_views();
         self.events.push_back(Event::Lost(reason));
         self.try_next(now, Next::Locate);
+    }
+
+    /// Nothing arrives for the views until they begin again.
+    pub(crate) fn pause_views(&mut self) {
+        self.views.base.pause();
+        self.views.cell.pause();
     }
 
     pub(crate) fn send(&mut self, frame: &ToServer) {

@@ -14,6 +14,7 @@ use crate::{
     calls::{CallError, Calls, encode_call, exposed_method},
     event::{Attempt, Counters, EndReason, Event, Input, Millis, Output},
     hearing::{Silence, UpdateGaps},
+    probe::Probe,
     view::{EntityView, View, Views},
 };
 
@@ -70,6 +71,8 @@ pub struct ClientCore {
     moves: u64,
     pub(crate) counters: Counters,
     pub(crate) hearing: UpdateGaps,
+    /// The questions about the base's place, while it is silent.
+    pub(crate) probe: Option<Probe>,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) events: VecDeque<Event>,
 }
@@ -133,6 +136,7 @@ impl ClientCore {
             moves: 0,
             counters: Counters::default(),
             hearing: UpdateGaps::default(),
+            probe: None,
             outputs: VecDeque::new(),
             events: VecDeque::new(),
         }
@@ -158,6 +162,12 @@ impl ClientCore {
             (Input::LoginAnswered { attempt, answer }, Phase::Asking { attempt: mine, .. }) if attempt == mine => {
                 self.login_answered(now, answer);
             }
+            (Input::LoginAnswered { attempt, answer }, Phase::Playing { .. }) => {
+                self.answered_while_silent(now, attempt, answer.as_ref());
+            }
+            (Input::Silent { attempt }, Phase::Playing { attempt: mine }) if attempt == mine => {
+                self.fallen_silent(now);
+            }
             (Input::Connected { attempt }, Phase::Connecting { attempt: mine, .. }) if attempt == mine => {
                 let until = now.after(WELCOME_WITHIN);
                 self.phase = Phase::Greeting { attempt, until };
@@ -167,9 +177,11 @@ impl ClientCore {
                 self.greeted(now, attempt, &body);
             }
             (Input::Frame { attempt, body }, Phase::Playing { attempt: mine }) if attempt == mine => {
+                self.probe = None;
                 self.take_frame(now, &body);
             }
             (Input::Datagram { attempt, bytes }, Phase::Playing { attempt: mine }) if attempt == mine => {
+                self.probe = None;
                 self.take_datagram(now, &bytes);
             }
             (
@@ -194,6 +206,7 @@ impl ClientCore {
             }
             Phase::Resting { until, then } if until <= now => self.try_next(now, then),
             Phase::Playing { .. } => {
+                self.ask_while_silent(now);
                 for source in [Part::Base, Part::Cell] {
                     if self
                         .views
@@ -227,6 +240,7 @@ impl ClientCore {
                 self.views.base.deadline(),
                 self.views.cell.deadline(),
                 self.calls.deadline(),
+                self.probe.map(|probe| probe.again_at),
             ]
             .into_iter()
             .flatten()
@@ -398,13 +412,29 @@ impl ClientCore {
         self.hearing.silences().iter().copied()
     }
 
-    fn next_attempt(&mut self) -> Attempt {
+    pub(crate) fn next_attempt(&mut self) -> Attempt {
         self.attempts += 1;
         Attempt(self.attempts)
     }
 
+    /// The question for the place of the session's base.
+    pub(crate) fn where_is_the_base(&self) -> Option<LoginRequest> {
+        let session = self.session.as_ref()?;
+        Some(LoginRequest::Locate {
+            owner: session.owner,
+            session: session.id,
+        })
+    }
+
+    /// Whether the session's base is held by another process than the one that the client is connected to.
+    pub(crate) fn is_elsewhere(&self, located: &Located) -> bool {
+        let of_it = |session: &&Session| session.owner == located.owner && located.epoch > session.epoch;
+        self.session.as_ref().filter(of_it).is_some()
+    }
+
     pub(crate) fn try_next(&mut self, now: Millis, next: Next) {
         let attempt = self.next_attempt();
+        self.probe = None;
         let request = match (&self.session, next) {
             (Some(session), Next::Connect) => {
                 let within = doubled(CONNECT_WITHIN, self.failures, CONNECT_WITHIN_AT_MOST);
@@ -418,15 +448,14 @@ impl ClientCore {
                 });
                 return;
             }
-            (Some(session), Next::Locate) => LoginRequest::Locate {
-                owner: session.owner,
-                session: session.id,
-            },
-            (None, _) | (Some(_), Next::LogIn) => LoginRequest::LogIn {
-                protocol: protocol_hash(),
-                name: self.credentials.name.clone(),
-                password: self.credentials.password.clone(),
-            },
+            (_, next) => {
+                let located = self.where_is_the_base().filter(|_| next == Next::Locate);
+                located.unwrap_or_else(|| LoginRequest::LogIn {
+                    protocol: protocol_hash(),
+                    name: self.credentials.name.clone(),
+                    password: self.credentials.password.clone(),
+                })
+            }
         };
         self.phase = Phase::Asking {
             attempt,
@@ -498,7 +527,7 @@ impl ClientCore {
         self.try_next(now, Next::Connect);
     }
 
-    fn take_location(&mut self, now: Millis, located: &Located) {
+    pub(crate) fn take_location(&mut self, now: Millis, located: &Located) {
         let Some(session) = self.session.as_mut().filter(|session| session.owner == located.owner) else {
             return self.rest(now, Next::LogIn);
         };
@@ -642,6 +671,6 @@ pub(crate) fn is_final(reason: CloseReason) -> bool {
 }
 
 /// `first` doubled `times` times, at most `at_most`.
-fn doubled(first: u64, times: u32, at_most: u64) -> u64 {
+pub(crate) fn doubled(first: u64, times: u32, at_most: u64) -> u64 {
     first.saturating_mul(1 << times.min(16)).min(at_most)
 }

@@ -13,7 +13,7 @@ use annals_store::{
         chunks,
         director::{self, Counter, Realm, Term},
         migrations::{self, Converting, MigrationRecord},
-        owners::{self, OwnerRecord},
+        owners::{self, HolderConnection, OwnerRecord},
         read_chunks,
     },
 };
@@ -82,6 +82,8 @@ pub struct Grant {
     pub epoch: Epoch,
     /// Entity ids for this epoch only.
     pub ids: Range<u64>,
+    /// Whether no former holder can receive an acknowledgement any more (rule E8).
+    pub former_ended: bool,
 }
 
 /// The store, under the term of one director.
@@ -301,15 +303,24 @@ impl Grants {
         self.run(work).await
     }
 
-    /// Grants an owner with a new epoch.
+    /// Grants an owner with a new epoch. `is_closed` says of which connections a nats-server has reported that it closed
+    /// them (rule E8).
     ///
     /// # Errors
     /// When this director does not lead, there is no such owner, or the store cannot be used.
-    pub async fn grant(&self, owner: OwnerId, process: ProcessId) -> Result<Grant, GrantError> {
+    pub async fn grant(
+        &self,
+        owner: OwnerId,
+        process: ProcessId,
+        is_closed: impl Fn(&str) -> bool,
+    ) -> Result<Grant, GrantError> {
+        let is_closed = &is_closed;
         let work = |transaction: Transaction| async move {
             let value = transaction.get(&owners::owner_key(owner)).await?;
             let held = OwnerRecord::decode(&value.ok_or(GrantError::UnknownOwner(owner))?)?;
-            write_grant(&transaction, owner, held.passed_to(process)).await
+            let grant = write_grant(&transaction, owner, held.passed_to(process)).await?;
+            let former_ended = has_ended(&transaction, owner, is_closed).await?;
+            Ok(Grant { former_ended, ..grant })
         };
         self.run(work).await
     }
@@ -414,7 +425,24 @@ async fn write_grant(transaction: &Transaction, owner: OwnerId, record: OwnerRec
         shard: record.shard,
         epoch: record.epoch,
         ids,
+        former_ended: false,
     })
+}
+
+/// Whether the holder of the newest opening has released the owner, or the store has a closed connection as its own. No
+/// other former holder can have shown anything since that opening was recorded (rule E3).
+async fn has_ended(
+    transaction: &Transaction,
+    owner: OwnerId,
+    is_closed: impl Fn(&str) -> bool,
+) -> Result<bool, StoreError> {
+    let openings = owners::read_openings(transaction, owner, Epoch(0)).await?;
+    let Some(value) = transaction.get(&owners::connection_key(owner)).await? else {
+        return Ok(openings.is_empty());
+    };
+    let held = HolderConnection::decode(&value)?;
+    let is_newest = openings.last().is_some_and(|opening| opening.epoch == held.epoch);
+    Ok(is_newest && held.connection.is_none_or(|connection| is_closed(&connection)))
 }
 
 async fn read_converting(transaction: &Transaction) -> Result<Option<Converting>, StoreError> {

@@ -20,4 +20,4 @@ pub use cell_scaling::{Change, Pace};
 pub use grants::{Grant, GrantError, Grants, ID_BLOCK, read_owners};
 pub use lifecycle::{Desired, Lifecycle, MOST_DELAY, Progress, STAGE_TIMEOUT, Stage, Waiting};
 pub use loads::NOMINAL_RATE;
-pub use membership::{Beat, Decision, Membership, SILENCE};
+pub use membership::{Beat, ClosedConnections, Decision, Membership, RECONNECTION, SILENCE};

@@ -1,13 +1,21 @@
 //! Membership: which processes are alive and which owners they hold (rule D2). Pure: time is an input.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use annals_ids::{OwnerId, OwnerKind, ProcessId};
 
 /// A process that is silent for this long counts as dead.
 pub const SILENCE: Duration = Duration::from_secs(3);
+
+/// A process whose connection was closed counts as dead unless it is heard over another one within this time. A client
+/// of NATS reconnects to another server within some tens of milliseconds.
+pub const RECONNECTION: Duration = Duration::from_millis(100);
+
+/// Maximum number of closed connections that are remembered: more than the processes of a realm. Of a forgotten one,
+/// only the time that it saves is lost.
+const CLOSED_LIMIT: usize = 4_096;
 
 /// A process's report of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +29,8 @@ pub struct Beat {
     pub owners: BTreeMap<OwnerId, u64>,
     /// Whether it takes no new owners, because it is being drained.
     pub draining: bool,
+    /// The name of the connection over which it was sent.
+    pub connection: String,
 }
 
 /// A live process.
@@ -28,6 +38,35 @@ pub struct Beat {
 struct Member {
     beat: Beat,
     heard: Duration,
+    /// Since when its connection is closed, as far as it was not heard over another one.
+    closed: Option<Duration>,
+}
+
+/// The connections that nats-servers have reported as closed (rule E8).
+#[derive(Clone, Debug, Default)]
+pub struct ClosedConnections {
+    names: BTreeSet<String>,
+    order: VecDeque<String>,
+}
+
+impl ClosedConnections {
+    /// Adds a connection.
+    pub fn add(&mut self, connection: String) {
+        if self.names.insert(connection.clone()) {
+            self.order.push_back(connection);
+        }
+        if self.order.len() > CLOSED_LIMIT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.names.remove(&oldest);
+        }
+    }
+
+    /// Whether a connection was reported as closed.
+    #[must_use]
+    pub fn contains(&self, connection: &str) -> bool {
+        self.names.contains(connection)
+    }
 }
 
 /// Load of a process. Entities come first: a process that has joined is granted an owner of its own at once, which is
@@ -75,6 +114,7 @@ pub struct Membership {
     /// Until then silence proves nothing: this director has not listened for [`SILENCE`] yet, and there may be holders
     /// that it has not heard from.
     learns_until: Duration,
+    closed: ClosedConnections,
 }
 
 impl Membership {
@@ -86,6 +126,7 @@ impl Membership {
             entities: BTreeMap::new(),
             learns_until: if owners.is_empty() { now } else { now + SILENCE },
             owners,
+            closed: ClosedConnections::default(),
         }
     }
 
@@ -98,13 +139,62 @@ impl Membership {
             entities: BTreeMap::new(),
             learns_until: Duration::ZERO,
             owners,
+            closed: ClosedConnections::default(),
         }
+    }
+
+    /// The same with the connections that were reported as closed before.
+    #[must_use]
+    pub fn knowing(self, closed: ClosedConnections) -> Self {
+        Self { closed, ..self }
     }
 
     /// Applies a process's heartbeat.
     pub fn hear(&mut self, now: Duration, beat: Beat) {
+        let known = self.members.get(&beat.process);
+        let closed = self
+            .closed
+            .contains(&beat.connection)
+            .then(|| known.and_then(|member| member.closed));
+        let closed = match closed {
+            None => None,
+            Some(Some(since)) => Some(since),
+            // A heartbeat that was overtaken by the report of its sender's end.
+            Some(None) => return,
+        };
         self.entities.extend(&beat.owners);
-        self.members.insert(beat.process, Member { beat, heard: now });
+        let heard = now;
+        self.members.insert(beat.process, Member { beat, heard, closed });
+    }
+
+    /// Applies a nats-server's report that it has closed a connection (rule E8).
+    pub fn disconnected(&mut self, now: Duration, connection: String) {
+        let of_it = |member: &&mut Member| member.beat.connection == connection;
+        if let Some(member) = self.members.values_mut().find(of_it) {
+            member.closed.get_or_insert(now);
+        }
+        self.closed.add(connection);
+    }
+
+    /// The connections that were reported as closed.
+    #[must_use]
+    pub fn closed(&self) -> &ClosedConnections {
+        &self.closed
+    }
+
+    /// Removes the processes that count as dead at `now`.
+    pub fn expire(&mut self, now: Duration) {
+        self.members.retain(|_, member| {
+            let reconnects = member.closed.is_none_or(|since| now < since + RECONNECTION);
+            reconnects && now.saturating_sub(member.heard) < SILENCE
+        });
+    }
+
+    /// When a process whose connection is closed will count as dead; `None` if there is none.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Duration> {
+        let closed = self.members.values().filter_map(|member| member.closed);
+        closed.min().map(|since| since + RECONNECTION)
     }
 
     /// Applies a process's notice that it stops.
@@ -153,8 +243,7 @@ impl Membership {
     /// entities; processes without an owner get one of their own. The caller executes the decisions in the store and
     /// reports each by [`Membership::granted`]; those that fail are made again.
     pub fn decide(&mut self, now: Duration) -> Vec<Decision> {
-        self.members
-            .retain(|_, member| now.saturating_sub(member.heard) < SILENCE);
+        self.expire(now);
         let listened = now >= self.learns_until;
         let mut load: BTreeMap<ProcessId, Load> = self.members.keys().map(|id| (*id, Load::default())).collect();
         let mut orphans = Vec::new();
@@ -226,6 +315,7 @@ mod tests {
             address: None,
             owners: BTreeMap::new(),
             draining: false,
+            connection: format!("server:{}", process.0),
         }
     }
 
@@ -322,6 +412,38 @@ mod tests {
         membership.leave(ProcessId(2));
         let decisions = [granted_to(3, &[12]), granted_to(1, &[14, 15])].concat();
         assert_eq!(membership.decide(seconds(1)), decisions);
+    }
+
+    #[test]
+    fn a_process_whose_connection_is_closed_counts_as_dead_unless_it_reconnects() {
+        let millis = Duration::from_millis;
+        let closed_at = millis(1_050);
+        let mut membership = joined([40, 50, 0]);
+        membership.disconnected(closed_at, "server:2".to_owned());
+        assert_eq!(membership.deadline(), Some(closed_at + RECONNECTION));
+        assert_eq!(membership.decide(closed_at + millis(99)), []);
+        assert_eq!(membership.decide(closed_at + RECONNECTION), granted_to(3, &[12]));
+        assert_eq!(membership.deadline(), None);
+        assert!(membership.closed().contains("server:2"));
+        // A heartbeat that was under way does not bring it back.
+        membership.hear(closed_at + RECONNECTION, holding(2, 12, 50));
+        membership.granted(OwnerId(12), OwnerKind::Cell, ProcessId(3));
+        assert_eq!(membership.live_owners(OwnerKind::Cell).count(), 3);
+        membership.granted(OwnerId(12), OwnerKind::Cell, ProcessId(2));
+        assert_eq!(membership.live_owners(OwnerKind::Cell).count(), 2, "it is dead");
+
+        let mut membership = joined([40, 50, 0]);
+        membership.disconnected(closed_at, "server:2".to_owned());
+        // Sent before it was closed.
+        membership.hear(closed_at + millis(10), holding(2, 12, 50));
+        assert_eq!(membership.deadline(), Some(closed_at + RECONNECTION));
+        let over_another = Beat {
+            connection: "server:9".to_owned(),
+            ..holding(2, 12, 50)
+        };
+        membership.hear(closed_at + millis(20), over_another);
+        assert_eq!(membership.deadline(), None);
+        assert_eq!(membership.decide(closed_at + RECONNECTION), []);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Openings: what a new holder writes into the store before its gate may open (rules E3, E6). The holders call this,
+//! Openings: what a new holder writes into the store before its gate may open (rules E3, E6), and the connection over
+//! which it receives acknowledgements (rule E8). The holders call this,
 //! not the director; it is conditional on the director's grants.
 
 use annals_ids::{Epoch, OwnerId, Shard};
@@ -7,7 +8,7 @@ use annals_store::{
     archive::ArchiveReader,
     layout::{
         archive,
-        owners::{self, Cursor, OpeningRecord, OwnerRecord},
+        owners::{self, Cursor, HolderConnection, OpeningRecord, OwnerRecord},
     },
 };
 
@@ -22,7 +23,7 @@ pub enum Recorded {
     CursorPassed,
 }
 
-/// Writes openings, oldest first; the last is the new holder's own.
+/// Writes openings, oldest first; the last is the new holder's own, which receives acknowledgements over `connection`.
 ///
 /// `hash_of` gives the hash of a batch's bytes: the cursor may be past an opening if the archived batch is that
 /// opening.
@@ -34,6 +35,7 @@ pub async fn record(
     shard: Shard,
     owner: OwnerId,
     openings: &[OpeningRecord],
+    connection: &str,
     hash_of: fn(&[u8]) -> Option<annals_ids::Hash>,
 ) -> Result<Recorded, StoreError> {
     let Some(own) = openings.last() else {
@@ -69,19 +71,57 @@ pub async fn record(
             }
             transaction.set(&key, &opening.encode())?;
         }
+        attach(&transaction, owner, own.epoch, Some(connection)).await?;
         Ok::<_, StoreError>(Recorded::Yes)
     };
     store.run_repeatable(work).await.map(|(recorded, _)| recorded)
 }
 
-/// Whether the store still grants this epoch (rule E6).
+/// Whether the store still grants this epoch (rule E6), to a holder that receives acknowledgements over `connection`.
 ///
 /// # Errors
-/// When the store cannot be read.
-pub async fn confirm(store: &Store, owner: OwnerId, epoch: Epoch) -> Result<bool, StoreError> {
-    store
-        .read(|transaction| async move { Ok(granted(&transaction, owner).await? == Some(epoch)) })
-        .await
+/// When the store cannot be used.
+pub async fn confirm(store: &Store, owner: OwnerId, epoch: Epoch, connection: &str) -> Result<bool, StoreError> {
+    attached(store, owner, epoch, Some(connection)).await
+}
+
+/// Records that the holder of this epoch has ended: everything it did has left, and it appends and shows nothing more
+/// (rule E8). Returns whether the store still grants it the epoch.
+///
+/// # Errors
+/// When the store cannot be used.
+pub async fn release(store: &Store, owner: OwnerId, epoch: Epoch) -> Result<bool, StoreError> {
+    attached(store, owner, epoch, None).await
+}
+
+async fn attached(store: &Store, owner: OwnerId, epoch: Epoch, connection: Option<&str>) -> Result<bool, StoreError> {
+    let work = |transaction: Transaction| async move {
+        let holds = granted(&transaction, owner).await? == Some(epoch);
+        if holds {
+            attach(&transaction, owner, epoch, connection).await?;
+        }
+        Ok::<_, StoreError>(holds)
+    };
+    store.run_repeatable(work).await.map(|(holds, _)| holds)
+}
+
+/// Writes the connection, if it is not there yet: most confirmations change nothing.
+async fn attach(
+    transaction: &Transaction,
+    owner: OwnerId,
+    epoch: Epoch,
+    connection: Option<&str>,
+) -> Result<(), StoreError> {
+    let key = owners::connection_key(owner);
+    let held = HolderConnection {
+        epoch,
+        connection: connection.map(str::to_owned),
+    }
+    .encode();
+    if transaction.get(&key).await?.is_none_or(|known| *known != held) {
+        transaction.set(&key, &held)?;
+    }
+    Ok(())
 }
 
 async fn granted(transaction: &Transaction, owner: OwnerId) -> Result<Option<Epoch>, StoreError> {

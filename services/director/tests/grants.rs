@@ -27,7 +27,7 @@ fn epoch_in_store(store: &Store, owner: OwnerId) -> (Epoch, ProcessId) {
 }
 
 fn is_confirmed(store: &Store, owner: OwnerId, epoch: Epoch) -> bool {
-    immediate(openings::confirm(store, owner, epoch)).expect("the store answers")
+    immediate(openings::confirm(store, owner, epoch, "server:1")).expect("the store answers")
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn each_grant_raises_the_epoch_and_ends_the_one_before() {
     // To another process, back again, and to the one that holds it already.
     for (times, process) in [3, 2, 2].into_iter().enumerate() {
         let before = Epoch(1 + times as u64);
-        let granted = immediate(grants.grant(owner, ProcessId(process))).expect("the director leads");
+        let granted = immediate(grants.grant(owner, ProcessId(process), |_| false)).expect("the director leads");
         assert_eq!((granted.owner, granted.epoch), (owner, before.next()));
         assert_eq!(epoch_in_store(&store, owner), (granted.epoch, ProcessId(process)));
         assert!(is_confirmed(&store, owner, granted.epoch));
@@ -54,7 +54,7 @@ fn each_grant_raises_the_epoch_and_ends_the_one_before() {
     assert_eq!(ledgers[0].owner, ledgers[1].owner);
     assert_eq!(ledgers.each_ref().map(|grant| grant.epoch), [Epoch(1), Epoch(2)]);
     assert_eq!(epoch_in_store(&store, ledgers[0].owner), (Epoch(2), ProcessId(5)));
-    let unknown = immediate(grants.grant(OwnerId(99), ProcessId(2)));
+    let unknown = immediate(grants.grant(OwnerId(99), ProcessId(2), |_| false));
     assert!(
         matches!(unknown, Err(GrantError::UnknownOwner(OwnerId(99)))),
         "{unknown:?}"
@@ -84,7 +84,7 @@ fn no_entity_id_is_allocated_twice() {
             immediate(grants.found(OwnerKind::Base, SHARD, ProcessId(round))).expect("the director leads");
         blocks.push(ids);
         blocks.push(
-            immediate(grants.grant(owner, ProcessId(9)))
+            immediate(grants.grant(owner, ProcessId(9), |_| false))
                 .expect("the director leads")
                 .ids,
         );
@@ -118,7 +118,7 @@ fn a_superseded_director_changes_nothing() {
     let rows = memory.rows();
     let refused = [
         immediate(former.beat(WorldTime(5_000))).err(),
-        immediate(former.grant(owner, ProcessId(6))).err(),
+        immediate(former.grant(owner, ProcessId(6), |_| false)).err(),
         immediate(former.found(OwnerKind::Cell, SHARD, ProcessId(6))).err(),
         immediate(former.found(OwnerKind::Ledger, SHARD, ProcessId(6))).err(),
         immediate(former.more_ids()).err(),
@@ -137,7 +137,7 @@ fn a_superseded_director_changes_nothing() {
     }
     assert!(memory.rows() == rows, "nothing was written");
     immediate(next.beat(WorldTime(6_000))).expect("it leads");
-    immediate(next.grant(owner, ProcessId(6))).expect("it leads");
+    immediate(next.grant(owner, ProcessId(6), |_| false)).expect("it leads");
 }
 
 #[test]

@@ -16,6 +16,9 @@ use annals_store::{
 
 const SHARD: Shard = Shard(0);
 
+/// The connection over which the holder receives acknowledgements.
+const CONNECTION: &str = "server:1";
+
 /// A realm with one owner, which a test grants again as often as it likes.
 struct Realm {
     store: Store,
@@ -58,13 +61,13 @@ impl Realm {
     }
 
     fn grant(&mut self) {
-        self.epoch = immediate(self.grants.grant(self.owner, ProcessId(3)))
+        self.epoch = immediate(self.grants.grant(self.owner, ProcessId(3), |_| false))
             .expect("it leads")
             .epoch;
     }
 
     fn record(&self, records: &[OpeningRecord]) -> Recorded {
-        let recorded = openings::record(&self.store, SHARD, self.owner, records, hash_of);
+        let recorded = openings::record(&self.store, SHARD, self.owner, records, CONNECTION, hash_of);
         immediate(recorded).expect("the store answers")
     }
 
@@ -157,4 +160,86 @@ fn an_opening_behind_the_cursor_is_refused_unless_archived() {
     let key = opening_key(realm.owner, opens.epoch);
     let stored = immediate(realm.store.begin().get(&key)).expect("the store answers");
     assert_eq!(stored.as_deref(), Some(&opens.encode()[..]));
+}
+
+impl Realm {
+    /// A realm whose owner was opened over [`CONNECTION`].
+    fn opened() -> Self {
+        let realm = Self::new();
+        assert_eq!(realm.record(&[opening(realm.epoch, 1)]), Recorded::Yes);
+        realm
+    }
+
+    /// Grants the next epoch while these connections are closed; returns whether the former holder has ended.
+    fn is_final(&mut self, closed: &[&str]) -> bool {
+        let grant = immediate(
+            self.grants
+                .grant(self.owner, ProcessId(3), |connection| closed.contains(&connection)),
+        )
+        .expect("it leads");
+        self.epoch = grant.epoch;
+        grant.former_ended
+    }
+
+    fn confirm(&self, epoch: Epoch, connection: &str) -> bool {
+        immediate(openings::confirm(&self.store, self.owner, epoch, connection)).expect("the store answers")
+    }
+}
+
+#[test]
+fn a_holder_has_ended_when_its_connection_is_closed() {
+    assert!(!Realm::opened().is_final(&[]), "nothing is known of it");
+    assert!(!Realm::opened().is_final(&["server:2"]), "another one is closed");
+    assert!(Realm::opened().is_final(&[CONNECTION]));
+}
+
+#[test]
+fn a_holder_that_confirmed_its_epoch_over_another_connection_has_not_ended() {
+    let mut realm = Realm::opened();
+    assert!(realm.confirm(realm.epoch, "server:2"));
+    assert!(!realm.is_final(&[CONNECTION]));
+
+    let mut realm = Realm::opened();
+    assert!(realm.confirm(realm.epoch, "server:2"));
+    assert!(realm.is_final(&["server:2"]));
+    let before = Epoch(realm.epoch.0 - 1);
+    assert!(!realm.confirm(before, "server:3"), "the epoch is granted no more");
+    // Until an opening is recorded, the holder of the former epoch remains the last that can have shown anything.
+    assert!(realm.is_final(&["server:2"]), "a late confirmation changes nothing");
+}
+
+#[test]
+fn a_holder_that_released_its_owner_has_ended() {
+    let mut realm = Realm::opened();
+    let release = |realm: &Realm, epoch| immediate(openings::release(&realm.store, realm.owner, epoch));
+    assert_eq!(release(&realm, realm.epoch), Ok(true));
+    assert!(realm.is_final(&[]));
+    assert_eq!(realm.record(&[opening(realm.epoch, 2)]), Recorded::Yes);
+    let before = Epoch(realm.epoch.0 - 1);
+    assert_eq!(
+        release(&realm, before),
+        Ok(false),
+        "it does not hold the owner any more"
+    );
+    assert!(!realm.is_final(&[]), "the next holder has not ended");
+}
+
+#[test]
+fn an_opening_that_no_holder_recorded_says_nothing_of_a_holder() {
+    // As after an accepted hole: the last opening is not the one to which the connection belongs.
+    let mut realm = Realm::opened();
+    realm.grant();
+    let (key, closing) = (
+        opening_key(realm.owner, realm.epoch),
+        OpeningRecord::closing(realm.epoch, BatchNumber(1)),
+    );
+    let write = |transaction: Transaction| {
+        let key = key.clone();
+        async move {
+            transaction.set(&key, &closing.encode())?;
+            Ok::<_, annals_store::StoreError>(())
+        }
+    };
+    immediate(realm.store.run_repeatable(write)).expect("the store answers");
+    assert!(!realm.is_final(&[CONNECTION]));
 }

@@ -4,6 +4,7 @@
 //! ```toml
 //! realm = "aldmoor"                    # ANNALS_REALM         --realm
 //! nats = "nats://127.0.0.1:4222"       # ANNALS_NATS          --nats
+//! nats_system = "/etc/annals/system"   # ANNALS_NATS_SYSTEM   --nats-system
 //! replicas = 3                         # ANNALS_REPLICAS      --replicas
 //! world = "/srv/aldmoor/defs"          # ANNALS_WORLD         --world
 //! data = "/var/lib/annals"             # ANNALS_DATA          --data
@@ -50,6 +51,8 @@ pub struct Config {
     pub realm: Realm,
     /// The nats-servers, separated by commas.
     pub nats: String,
+    /// The file with addresses and credentials of the nats-servers' system account, if any.
+    pub nats_system: Option<PathBuf>,
     /// Number of copies of each log: 1, 3 or 5.
     pub replicas: usize,
     /// The folder of the world's definitions.

@@ -1,16 +1,18 @@
 //! The director's shell: leads by a term in the store, receives beats, grants owners, and answers requests for
 //! locations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use annals_def::Schema;
 use annals_director::{
-    Balance, Beat, Decision, Desired, Grant, GrantError, Grants, Lifecycle, Membership, Pace, Progress, SILENCE,
-    SpacePlan, Stage,
+    Balance, Beat, ClosedConnections, Decision, Desired, Grant, GrantError, Grants, Lifecycle, Membership, Pace,
+    Progress, SILENCE, SpacePlan, Stage,
 };
 use annals_ids::{Hash, OwnerId, OwnerKind, ProcessId, WallTime, WorldTime};
+use annals_node::time::Mono;
 use annals_store::{Store, layout::director::Realm};
 use annals_wire::{
     SpaceMap, Subjects,
@@ -28,7 +30,7 @@ use tokio::sync::watch;
 use crate::{
     clock::{self, Clock},
     health::{DiscoveryError, Readiness},
-    nats::{Bus, ConnectError},
+    nats::{Bus, ConnectError, Reports, ReportsError},
     process::{self, BEAT, SHARD, Settings},
     telemetry::{Chain, Metrics},
     waiting::Wait,
@@ -57,6 +59,9 @@ pub enum DirectorError {
     /// The bus refused a subscription.
     #[error("cannot subscribe to the director's subjects on the bus")]
     Listen(#[from] async_nats::SubscribeError),
+    /// The reports of closed connections cannot be subscribed to.
+    #[error("the nats-servers' reports of closed connections are not available")]
+    Reports(#[from] ReportsError),
     /// Service discovery failed.
     #[error("cannot announce the director on the bus")]
     Announce(#[from] DiscoveryError),
@@ -65,19 +70,37 @@ pub enum DirectorError {
     Grant(#[from] GrantError),
 }
 
-/// Runs a director until the process is asked to stop: leads, or stands by.
+/// Runs a director until the process is asked to stop: leads, or stands by. `reports` is the file with the credentials
+/// for the nats-servers' reports of closed connections, if any.
 ///
 /// # Errors
-/// When the bus cannot be joined, or the realm runs on another schema.
-pub async fn run(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Result<(), DirectorError> {
+/// When the bus cannot be joined, that file is not usable, or the realm runs on another schema.
+pub async fn run(
+    settings: &Settings,
+    schema: &Arc<Schema>,
+    plan: &Plan,
+    reports: Option<&Path>,
+) -> Result<(), DirectorError> {
     let stop = process::stop_signal();
     tokio::select! {
-        ended = direct(settings, schema, plan) => ended,
+        ended = direct(settings, schema, plan, reports) => ended,
         () = process::stopped(stop) => Ok(()),
     }
 }
 
-async fn direct(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Result<(), DirectorError> {
+async fn direct(
+    settings: &Settings,
+    schema: &Arc<Schema>,
+    plan: &Plan,
+    reports: Option<&Path>,
+) -> Result<(), DirectorError> {
+    let mut closures = Closures {
+        reports: match reports {
+            Some(file) => Some(Reports::listen(file).await?),
+            None => None,
+        },
+        closed: ClosedConnections::default(),
+    };
     let (bus, subjects) = process::join(settings, "director").await?;
     let store = process::remote_store(&bus, &subjects);
     let (_announcement, readiness) =
@@ -95,11 +118,18 @@ async fn direct(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Resul
         readiness.send_replace(Readiness::Waiting {
             reason: "another director leads or may lead".to_owned(),
         });
-        let grants = tokio::select! {
-            grants = stand_by(&store, id, &mut first) => grants,
-            () = course_ended(&mut lifecycle) => return Ok(()),
+        let grants = {
+            let standing = stand_by(&store, id, &mut first);
+            tokio::pin!(standing);
+            loop {
+                tokio::select! {
+                    grants = &mut standing => break grants,
+                    () = course_ended(&mut lifecycle) => return Ok(()),
+                    _ = closures.next() => {}
+                }
+            }
         };
-        match lead(&reach, grants, schema, plan, &readiness).await {
+        match lead(&reach, grants, schema, plan, (&readiness, &mut closures)).await {
             Err(DirectorError::Grant(GrantError::Superseded { leader, term })) => {
                 tracing::warn!(%leader, term, "another director leads; standing by");
             }
@@ -107,6 +137,26 @@ async fn direct(settings: &Settings, schema: &Arc<Schema>, plan: &Plan) -> Resul
                 tracing::warn!(%error, "could not reach the store; standing by");
             }
             ended => return ended,
+        }
+    }
+}
+
+/// The connections that nats-servers have closed, from the reports if there are any.
+struct Closures {
+    reports: Option<Reports>,
+    closed: ClosedConnections,
+}
+
+impl Closures {
+    /// The next connection that was closed. Cancel-safe.
+    async fn next(&mut self) -> String {
+        match &mut self.reports {
+            Some(reports) => {
+                let connection = reports.closed().await;
+                self.closed.add(connection.clone());
+                connection
+            }
+            None => std::future::pending().await,
         }
     }
 }
@@ -174,6 +224,8 @@ struct Leader {
     named: bool,
     /// Whether the store has the realm as stopped in order.
     closed: bool,
+    /// Processes with new grants, which are to send their next heartbeat at once.
+    summoned: BTreeSet<ProcessId>,
 }
 
 /// A director's connections to the realm.
@@ -188,11 +240,11 @@ async fn lead(
     grants: Grants,
     schema: &Arc<Schema>,
     plan: &Plan,
-    readiness: &watch::Sender<Readiness>,
+    (readiness, closures): (&watch::Sender<Readiness>, &mut Closures),
 ) -> Result<(), DirectorError> {
     let bus = reach.bus;
     let mut requests = bus.client().subscribe(reach.subjects.service("director")).await?;
-    let mut leader = Leader::begin(grants, schema, plan.clone()).await?;
+    let mut leader = Leader::begin(grants, schema, plan.clone(), closures.closed.clone()).await?;
     tracing::info!(began = %leader.realm.began, owners = leader.orders.len(), "leading");
     let mut missing = Wait::new(
         "processes of the realm",
@@ -202,7 +254,12 @@ async fn lead(
     let mut beat = tokio::time::interval(BEAT);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
+        leader.summon(reach).await;
+        let deadline = leader.membership.deadline();
+        let deadline = deadline.map(|at| Mono(u64::try_from(at.as_micros()).unwrap_or(u64::MAX)));
         tokio::select! {
+            connection = closures.next() => leader.membership.disconnected(monotonic(), connection),
+            () = clock::until(deadline) => leader.replace_dead().await?,
             request = requests.next() => {
                 let Some(request) = request else { return Ok(()) };
                 let Some(reply) = request.reply.clone() else { continue };
@@ -258,7 +315,12 @@ async fn end_db(reach: &Reach<'_>) -> bool {
 }
 
 impl Leader {
-    async fn begin(grants: Grants, schema: &Arc<Schema>, plan: Plan) -> Result<Self, GrantError> {
+    async fn begin(
+        grants: Grants,
+        schema: &Arc<Schema>,
+        plan: Plan,
+        known: ClosedConnections,
+    ) -> Result<Self, GrantError> {
         let wall = clock::wall();
         let closed = grants.open_realm(wall).await?;
         if closed {
@@ -283,6 +345,7 @@ impl Leader {
                 shard: record.shard,
                 epoch: record.epoch,
                 ids: 0..0,
+                former_ended: false,
             };
             (*owner, (order(&grant), record.process))
         });
@@ -291,15 +354,16 @@ impl Leader {
             clock: Clock::at(game_time(wall, realm.began, grants.world(), closed)),
             realm,
             membership: if closed {
-                Membership::reopened(held)
+                Membership::reopened(held).knowing(known)
             } else {
-                Membership::new(monotonic(), held)
+                Membership::new(monotonic(), held).knowing(known)
             },
             lifecycle: Lifecycle::new(plan.desired, closed || owners.is_empty()),
             orders: orders.collect(),
             unheld: BTreeMap::new(),
             named: false,
             closed: false,
+            summoned: BTreeSet::new(),
             map,
             balance,
             grants,
@@ -316,6 +380,26 @@ impl Leader {
         self.decide().await?;
         self.grant_unheld().await?;
         self.draw().await
+    }
+
+    /// Grants the owners of processes whose connection was closed, and that have not reconnected.
+    async fn replace_dead(&mut self) -> Result<(), GrantError> {
+        self.membership.expire(monotonic());
+        if self.lifecycle.grants() {
+            self.decide().await?;
+        }
+        Ok(())
+    }
+
+    /// Requests the heartbeats of processes with new grants, which the answers carry. A request that is lost costs the
+    /// time until the next heartbeat.
+    async fn summon(&mut self, reach: &Reach<'_>) {
+        for process in std::mem::take(&mut self.summoned) {
+            let subject = reach.subjects.summons(process);
+            if let Err(error) = reach.bus.client().publish(subject, "".into()).await {
+                tracing::debug!(%process, %error, "could not request a heartbeat");
+            }
+        }
     }
 
     /// Advances a stop as far as possible. The realm is marked as closed in the store while db runs, and when no owner
@@ -393,11 +477,16 @@ impl Leader {
         for decision in self.membership.decide(monotonic()) {
             let (grant, process) = match decision {
                 Decision::CreateOwner { kind, process } => (self.grants.found(kind, SHARD, process).await?, process),
-                Decision::Grant { owner, process } => (self.grants.grant(owner, process).await?, process),
+                Decision::Grant { owner, process } => (self.grant(owner, process).await?, process),
             };
             self.granted(&grant, process);
         }
         Ok(())
+    }
+
+    async fn grant(&self, owner: OwnerId, process: ProcessId) -> Result<Grant, GrantError> {
+        let is_closed = |connection: &str| self.membership.closed().contains(connection);
+        self.grants.grant(owner, process, is_closed).await
     }
 
     /// Grants anew what a live holder has not held for too long.
@@ -413,14 +502,22 @@ impl Leader {
                 continue;
             };
             let process = *process;
-            let grant = self.grants.grant(owner, process).await?;
+            let grant = self.grant(owner, process).await?;
             self.granted(&grant, process);
         }
         Ok(())
     }
 
     fn granted(&mut self, grant: &Grant, process: ProcessId) {
-        tracing::info!(owner = %grant.owner, epoch = %grant.epoch, kind = %grant.kind, %process, "granted");
+        tracing::info!(
+            owner = %grant.owner,
+            epoch = %grant.epoch,
+            kind = %grant.kind,
+            %process,
+            former_ended = grant.former_ended,
+            "granted"
+        );
+        self.summoned.insert(process);
         self.membership.granted(grant.owner, grant.kind, process);
         self.orders.insert(grant.owner, (order(grant), process));
         self.unheld.insert(grant.owner, monotonic());
@@ -544,6 +641,7 @@ impl Leader {
                 address,
                 owners: owners.collect(),
                 draining: beat.draining,
+                connection: beat.connection.clone(),
             },
         );
         let progress = Progress {
@@ -645,6 +743,7 @@ fn order(grant: &Grant) -> GrantOrder {
         epoch: grant.epoch.0,
         ids_from: grant.ids.start,
         ids_to: grant.ids.end,
+        former_ended: grant.former_ended,
     }
 }
 

@@ -13,6 +13,7 @@ use annals_db::{
     personal::{self, Person},
     recover,
 };
+use annals_director::openings;
 use annals_event::{Batch, FrozenBatch, Imprint, OwnerState};
 use annals_ids::{BatchNumber, DatabaseId, Epoch, Hash, OwnerId, OwnerKind, Shard, Tick};
 use annals_node::{
@@ -34,7 +35,7 @@ use annals_wire::{
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, future::try_join_all};
 use thiserror::Error;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 use crate::{
     clock,
@@ -53,6 +54,9 @@ const PAUSE: Duration = Duration::from_millis(300);
 
 /// Interval at which a closing holder checks whether its log is folded.
 const FOLD_LOOK: Duration = Duration::from_millis(50);
+
+/// Timeout of recording that a holder has ended: the time that it saves the next one.
+const RELEASE_TIMEOUT: Duration = writer::SECOND_READ_DELAY;
 
 /// Normal time until a log is folded.
 const FOLDED_WITHIN: Duration = Duration::from_secs(2);
@@ -80,6 +84,8 @@ pub struct Terms {
     pub epoch: Epoch,
     /// The entity ids of that epoch.
     pub ids: Range<u64>,
+    /// Whether no former holder can receive an acknowledgement any more (rule E8).
+    pub former_ended: bool,
     /// The game.
     pub behaviour: Arc<dyn Behaviour>,
     /// When a batch counts as acknowledged.
@@ -160,6 +166,8 @@ pub struct Wires<I> {
     pub lifecycle_events: Arc<AtomicU64>,
     /// Progress of the holder.
     pub stage: watch::Sender<Stage>,
+    /// Notified when the owner is taken over: the director tells clients where it is once it knows.
+    pub opened: Arc<Notify>,
 }
 
 /// An owner and its clock, as the log's driver uses it.
@@ -254,6 +262,8 @@ pub async fn hold<R>(
         return;
     };
     tracing::info!(%owner, %epoch, entities = driver.core().owner.state().entities.len(), "took over the owner");
+    wires.stage.send_replace(Stage::Open);
+    wires.opened.notify_one();
     let mut inspections = Inspections::listen(&process, owner).await;
     let mut troubles = Troubles::default();
     let mut gauge = Gauge::new();
@@ -280,11 +290,14 @@ pub async fn hold<R>(
                 Some(Command::Core(input)) => gauge.during(|| driver.core_mut().handle(input)),
                 Some(Command::Refill(missing)) => refill(&process, driver.core().owner.writer(), missing).await,
                 Some(Command::Finish) => {
-                    finish(&process, &mut driver, &mut wires).await;
+                    if finish(&process, &mut driver, &mut wires).await.is_some() {
+                        release(&process, owner, epoch).await;
+                    }
                     return;
                 }
                 Some(Command::Close) => {
                     if let Some(tip) = finish(&process, &mut driver, &mut wires).await {
+                        release(&process, owner, epoch).await;
                         folded(&process, owner, tip).await;
                     }
                     return;
@@ -353,6 +366,17 @@ where
                 None => return None,
             },
         }
+    }
+}
+
+/// Records that this holder has ended, so that the next one need not wait until it cannot be fresh (rule E8). If the
+/// store does not answer, the next one waits.
+async fn release(process: &Process, owner: OwnerId, epoch: Epoch) {
+    let releasing = openings::release(&process.store, owner, epoch);
+    match tokio::time::timeout(RELEASE_TIMEOUT, releasing).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => tracing::warn!(%owner, %error, "the release of the owner could not be recorded"),
+        Err(_) => tracing::warn!(%owner, "the release of the owner could not be recorded: the store does not answer"),
     }
 }
 
@@ -606,13 +630,14 @@ async fn take_over<R: Role>(
         number: recovered.cursor.batch,
         hash: recovered.cursor.hash,
     };
-    let chain = assemble(
+    let mut chain = assemble(
         owner,
         archived,
         &openings,
         reading.batches.iter().cloned(),
         reading.last,
     )?;
+    chain.former_ended = terms.former_ended;
     let schema = process.schema.fingerprint();
     let state = fold_beyond(process, recovered.state, &chain.beyond).await?;
     let imprint = Imprint {

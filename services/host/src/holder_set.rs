@@ -24,7 +24,7 @@ use annals_wire::{
     load::{Load, WireLoad},
 };
 use futures::StreamExt;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::health::Readiness;
@@ -130,6 +130,8 @@ pub struct HolderSet<R: Role> {
     director: Wait,
     /// The wait while anything else keeps this process from its work.
     work: Wait,
+    /// Notified by each holder that has taken its owner over.
+    opened: Arc<Notify>,
 }
 
 struct Held<I> {
@@ -177,6 +179,7 @@ where
                 "this process is idle; if that lasts, see in the director's log what the director waits for",
             )
             .after(WORK_WITHIN),
+            opened: Arc::default(),
         }
     }
 
@@ -191,6 +194,9 @@ where
     /// When the bus refuses the subscriptions to db's news.
     pub async fn run(mut self, stop: watch::Receiver<bool>) -> Result<(), async_nats::SubscribeError> {
         let mut news = News::listen(&self.process).await?;
+        let summons = self.process.subjects.summons(self.process.id);
+        let mut summons = self.process.bus.client().subscribe(summons).await?;
+        let opened = Arc::clone(&self.opened);
         let stopped = process::stopped(stop);
         tokio::pin!(stopped);
         let mut beat = tokio::time::interval(BEAT);
@@ -208,6 +214,8 @@ where
                     }
                     self.say_ready();
                 }
+                Some(_) = summons.next() => beat.reset_immediately(),
+                () = opened.notified() => beat.reset_immediately(),
                 item = news.next() => self.spread(item),
             }
         }
@@ -388,6 +396,7 @@ where
             shard,
             epoch,
             ids: grant.ids_from..grant.ids_to,
+            former_ended: grant.former_ended,
             behaviour,
             durability,
         };
@@ -399,6 +408,7 @@ where
             load: weighs,
             lifecycle_events: Arc::clone(&lifecycle_events),
             stage: says,
+            opened: Arc::clone(&self.opened),
         };
         let make = Arc::clone(&self.trade.make);
         let make = move |state: &OwnerState, now| make(state, now);

@@ -3,6 +3,7 @@
 
 mod binary;
 mod client;
+mod reports;
 mod server;
 mod servers;
 mod stream;
@@ -12,7 +13,8 @@ use std::str::FromStr;
 
 pub use binary::{BinaryError, Candidate, find_binary};
 pub use client::{BarrierError, Bus, ConnectError, LinkState, Unfit};
-pub use server::{Cluster, NotASyncPolicy, Server, ServerError, ServerOptions, SyncPolicy};
+pub use reports::{Reports, ReportsError, SUBJECT as REPORTS};
+pub use server::{Cluster, NotASyncPolicy, Server, ServerError, ServerOptions, SyncPolicy, write_secret};
 pub use servers::{NotACount, ServerCount, Servers};
 pub use stream::{Difference, StreamError};
 

@@ -251,6 +251,7 @@ impl Process {
             done: progress.done.number(),
             waits: progress.waits,
             world: self.clock.now().world.0,
+            connection: self.bus.connection(),
         };
         self.ask(DirectorAsk::Beat(beat)).await
     }

@@ -25,13 +25,13 @@ impl StoreRegistry {
 }
 
 impl Registry for StoreRegistry {
-    fn record(&self, owner: OwnerId, opening: Opening) -> BoxFuture<'static, Recording> {
+    fn record(&self, owner: OwnerId, opening: Opening, connection: String) -> BoxFuture<'static, Recording> {
         let store = self.store.clone();
         Box::pin(async move {
             let Opening { epoch, number, hash } = opening;
             let records = [OpeningRecord { epoch, number, hash }];
             let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
-            match openings::record(&store, SHARD, owner, &records, hash_of).await {
+            match openings::record(&store, SHARD, owner, &records, &connection, hash_of).await {
                 Ok(Recorded::Yes) => Recording::Recorded,
                 Ok(Recorded::Superseded) => Recording::Refused(OpeningRefused::Superseded),
                 Ok(Recorded::CursorPassed) => Recording::Refused(OpeningRefused::CursorPassed),
@@ -43,10 +43,10 @@ impl Registry for StoreRegistry {
         })
     }
 
-    fn confirm(&self, owner: OwnerId, epoch: Epoch) -> BoxFuture<'static, Holding> {
+    fn confirm(&self, owner: OwnerId, epoch: Epoch, connection: String) -> BoxFuture<'static, Holding> {
         let store = self.store.clone();
         Box::pin(async move {
-            match openings::confirm(&store, owner, epoch).await {
+            match openings::confirm(&store, owner, epoch, &connection).await {
                 Ok(true) => Holding::Granted,
                 Ok(false) => Holding::Lost,
                 Err(error) => {

@@ -74,7 +74,8 @@ pub fn director() -> ExitCode {
     run(&flags, async |begun| {
         let spaces = plans(&begun.config.spaces, desired.cells);
         let plan = Plan { spaces, desired };
-        director::run(&begun.settings, &begun.schema, &plan).await
+        let reports = begun.config.nats_system.as_deref();
+        director::run(&begun.settings, &begun.schema, &plan, reports).await
     })
 }
 

@@ -37,7 +37,7 @@ const USED: [(Service, &[&str]); 6] = [
             "world",
         ],
     ),
-    (Service::Director, &["spaces", "world"]),
+    (Service::Director, &["nats-system", "spaces", "world"]),
     (
         Service::Login,
         &[

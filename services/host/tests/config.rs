@@ -236,7 +236,7 @@ fn an_unknown_key_is_reported_with_a_suggestion() {
 
     let text = complaint(&[], &[("ANNALS_COLOUR", "blue")]);
     assert!(
-        text.contains("the settings are realm, nats, replicas, world, data"),
+        text.contains("the settings are realm, nats, nats_system, replicas, world, data"),
         "{text}"
     );
 }

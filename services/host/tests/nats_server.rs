@@ -1,10 +1,11 @@
 //! The private nats-server and the connection to it, with the real program.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops right there")]
 
+use std::path::Path;
 use std::time::Duration;
 
 use annals_host::nats::{
-    self, Bus, Cluster, ConnectError, LinkState, Server, ServerError, ServerOptions, StreamError, Unfit,
+    self, Bus, Cluster, ConnectError, LinkState, Reports, Server, ServerError, ServerOptions, StreamError, Unfit,
 };
 use async_nats::jetstream::stream::{Config, Stream};
 use futures::StreamExt;
@@ -129,6 +130,85 @@ async fn a_paused_server_does_not_answer_and_resumes() {
     server.resume().unwrap();
     let answered = async { while bus.barrier().await.is_err() {} };
     tokio::time::timeout(TIMEOUT, answered).await.expect("it answers again");
+}
+
+/// Reports of these servers, read from a file as a director does.
+async fn reports(dir: &Path, url: &str) -> Reports {
+    let file = dir.join("system");
+    nats::write_secret(&file, url).unwrap();
+    Reports::listen(&file).await.unwrap()
+}
+
+/// The end of a connection is reported under the name that its process knew it by.
+async fn assert_reported(reports: &mut Reports, url: &str) {
+    // It is subscribed once a closed connection is reported.
+    let mut name = String::new();
+    for _ in 0..50 {
+        let probe = bus(url).await;
+        name = probe.connection();
+        drop(probe);
+        if tokio::time::timeout(Duration::from_millis(200), reports.closed()).await == Ok(name.clone()) {
+            break;
+        }
+    }
+    let ended = bus(url).await;
+    assert_ne!(ended.connection(), name, "no two connections have the same name");
+    let (name, lives) = (ended.connection(), bus(url).await);
+    drop(ended);
+    let reported = tokio::time::timeout(TIMEOUT, reports.closed()).await;
+    assert_eq!(reported, Ok(name));
+    let more = tokio::time::timeout(Duration::from_millis(200), reports.closed()).await;
+    assert!(more.is_err(), "{} lives: {more:?}", lives.connection());
+}
+
+#[tokio::test]
+async fn a_closed_connection_is_reported() {
+    let (dir, server) = server().await;
+    let mut reports = reports(dir.path(), &server.system_url()).await;
+    assert_reported(&mut reports, &server.url()).await;
+}
+
+#[tokio::test]
+async fn a_connection_closed_by_another_server_is_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = Cluster::start(&ServerOptions::new(dir.path())).await.unwrap();
+    let [first, second, _] = cluster.servers() else {
+        unreachable!()
+    };
+    let mut reports = reports(dir.path(), &first.system_url()).await;
+    assert_reported(&mut reports, &second.url()).await;
+}
+
+#[tokio::test]
+async fn the_user_of_reports_may_do_nothing_else() {
+    let (_dir, server) = server().await;
+    let address: async_nats::ServerAddr = server.system_url().parse().unwrap();
+    let (user, password) = (address.username().unwrap(), address.password().unwrap());
+    let options = async_nats::ConnectOptions::with_user_and_password(user.to_owned(), password.to_owned());
+    let system = options.connect(server.url()).await.unwrap();
+    let mut reports = system.subscribe(nats::REPORTS).await.unwrap();
+    let mut everything = system.subscribe("$SYS.>").await.unwrap();
+    let mut answers = system.subscribe("answers").await.unwrap();
+    system
+        .publish_with_reply("$SYS.REQ.SERVER.PING", "answers", "".into())
+        .await
+        .unwrap();
+    system.flush().await.unwrap();
+    drop(bus(&server.url()).await);
+    let silence = tokio::time::timeout(Duration::from_millis(300), async {
+        tokio::select! {
+            message = everything.next() => message,
+            message = answers.next() => message,
+        }
+    });
+    // A refused subscription ends, or nothing arrives on it.
+    let heard = silence.await.ok().flatten();
+    assert!(heard.is_none(), "{heard:?}");
+    let reported = tokio::time::timeout(TIMEOUT, reports.next()).await;
+    assert!(
+        matches!(reported, Ok(Some(_))),
+        "it is the user of reports: {reported:?}"
+    );
 }
 
 #[tokio::test]

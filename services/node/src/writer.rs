@@ -104,6 +104,8 @@ pub struct Writer {
     opening: Option<Opening>,
     /// Whether the store holds `opening`.
     recorded: bool,
+    /// Whether former holders had ended before the log was read (rule E8).
+    former_ended: bool,
     phase: Phase,
     asked: Option<Asked>,
     connected: bool,
@@ -146,6 +148,7 @@ impl Writer {
             openings: chain.openings,
             opening,
             recorded: false,
+            former_ended: chain.former_ended,
             phase,
             asked: None,
             connected: true,
@@ -398,6 +401,8 @@ impl Writer {
             self.phase = Phase::Appending(number.next());
         } else if self.recorded {
             self.settle();
+        } else if self.former_ended {
+            self.phase = Phase::Recording;
         } else {
             let alone = self.openings.is_empty();
             self.phase = Phase::Waiting(if alone { now } else { now.after(SECOND_READ_DELAY) });

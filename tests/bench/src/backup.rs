@@ -184,7 +184,7 @@ async fn written(store: &Store) -> (Arc<Schema>, Vec<FrozenBatch>) {
     };
     let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
     let opening = [opening];
-    let recorded = openings::record(store, SHARD, grant.owner, &opening, hash_of);
+    let recorded = openings::record(store, SHARD, grant.owner, &opening, "server:1", hash_of);
     recorded.await.expect("a store");
     (schema, batches)
 }

@@ -204,11 +204,11 @@ async fn publish(history: History, owner: OwnerId, run: Arc<Run>) {
 struct Granted;
 
 impl Registry for Granted {
-    fn record(&self, _: OwnerId, _: Opening) -> BoxFuture<'static, Recording> {
+    fn record(&self, _: OwnerId, _: Opening, _: String) -> BoxFuture<'static, Recording> {
         Box::pin(ready(Recording::Recorded))
     }
 
-    fn confirm(&self, _: OwnerId, _: Epoch) -> BoxFuture<'static, Holding> {
+    fn confirm(&self, _: OwnerId, _: Epoch, _: String) -> BoxFuture<'static, Holding> {
         Box::pin(ready(Holding::Granted))
     }
 }

@@ -19,6 +19,8 @@ pub struct Faults {
     pub drops: u8,
     /// The store commits, and its answer is lost.
     pub unknowns: u8,
+    /// A server closes the connection of a process that goes on, and reports it.
+    pub disconnects: u8,
     /// A batch is damaged in the memory of the process that keeps it.
     pub damages: u8,
 }
@@ -32,6 +34,7 @@ impl Faults {
         repeats: 0,
         drops: 0,
         unknowns: 0,
+        disconnects: 0,
         damages: 0,
     };
 
@@ -46,6 +49,7 @@ impl Faults {
             repeats: more(self.repeats),
             drops: more(self.drops),
             unknowns: more(self.unknowns),
+            disconnects: more(self.disconnects),
             damages: more(self.damages),
         }
     }

@@ -22,7 +22,7 @@ use crate::invariant::Invariant;
 use crate::rule::{Rule, Rules};
 use batch::Batch;
 use fold::{Db, Store};
-use holder::{Holder, Phase};
+use holder::{Holder, Link, Phase};
 use loss::Losses;
 use subject::{Message, Subject};
 
@@ -93,7 +93,13 @@ pub(crate) enum Packet {
     #[default]
     None,
     /// A holder's append (holder by index), with the sequence it expects.
-    Append { from: u8, batch: Batch, expect: u8 },
+    Append {
+        from: u8,
+        batch: Batch,
+        expect: u8,
+        /// Whether it was sent over a connection that is closed: no answer returns over that one.
+        closed: bool,
+    },
     /// The log's acknowledgement of an append.
     Stored { to: u8, batch: Batch, sequence: u8 },
 }
@@ -145,6 +151,10 @@ pub enum LogStep {
     Trim,
     /// A holder crashes.
     Crash(u8),
+    /// A server closes a holder's connection and reports that; the holder need not notice.
+    Disconnect(u8),
+    /// A holder notices, and is connected again.
+    Reconnect(u8),
     /// The log loses its newest messages.
     LoseTail(u8),
     /// The same, but db has already read the first of them.
@@ -232,6 +242,7 @@ impl Model for LogModel {
                 | LogStep::ArriveTwice(_)
                 | LogStep::FillDamaged(_)
                 | LogStep::Crash(_)
+                | LogStep::Disconnect(_)
                 | LogStep::LoseTail(_)
                 | LogStep::LoseTailRead(_)
                 | LogStep::LoseAt(_)
@@ -243,7 +254,7 @@ impl Model for LogModel {
 impl LogModel {
     fn happen(&self, state: &mut LogState, step: LogStep) {
         match step {
-            LogStep::Grant => state.grant(),
+            LogStep::Grant => self.grant(state),
             LogStep::TimePasses => {
                 state.holders.iter_mut().for_each(Holder::grow_older);
             }
@@ -275,6 +286,11 @@ impl LogModel {
                 spend(&mut state.left.crashes);
                 state.crash(holder);
             }
+            LogStep::Disconnect(holder) => {
+                spend(&mut state.left.disconnects);
+                state.disconnect(holder);
+            }
+            LogStep::Reconnect(holder) => state.holders[usize::from(holder)].link = Link::Unconfirmed,
             LogStep::LoseTail(count) | LogStep::LoseTailRead(count) => {
                 spend(&mut state.left.tails);
                 let messages = state.subject.messages();
@@ -289,6 +305,19 @@ impl LogModel {
                 state.lose(&[lost], matches!(step, LogStep::LoseAtRead(_)));
             }
         }
+    }
+
+    /// Grants the next epoch. E8: the last holder has ended if it crashed, or if the store has a closed connection as its
+    /// own; before a taker records an opening, only the holder of the newest opening can show anything.
+    fn grant(&self, state: &mut LogState) {
+        let last = &state.holders[usize::from(state.store.highest_opening()) - 1];
+        let was_closed = self.bounds.faults.disconnects > state.left.disconnects;
+        let has_ended =
+            last.phase == Phase::Gone || last.link != Link::Attached || was_closed && !self.rules.has(Rule::E8AtGrant);
+        state.store.granted += 1;
+        let taker = &mut state.holders[usize::from(state.store.granted) - 1];
+        taker.phase = Phase::Granted;
+        taker.after_ended = has_ended;
     }
 
     fn network_steps(&self, state: &LogState, steps: &mut Vec<LogStep>) {
@@ -330,7 +359,12 @@ impl LogModel {
     fn arrive(&self, state: &mut LogState, packet: Packet) {
         match packet {
             Packet::None => {}
-            Packet::Append { from, batch, expect } => {
+            Packet::Append {
+                from,
+                batch,
+                expect,
+                closed,
+            } => {
                 if self.rules.has(Rule::L4Fence) && state.subject.last_sequence() != expect {
                     return;
                 }
@@ -339,11 +373,13 @@ impl LogModel {
                 }
                 let sequence = state.subject.append(batch);
                 state.losses.put_back(batch);
-                state.send(Packet::Stored {
-                    to: from,
-                    batch,
-                    sequence,
-                });
+                if !closed || !self.rules.has(Rule::E8SameConnection) {
+                    state.send(Packet::Stored {
+                        to: from,
+                        batch,
+                        sequence,
+                    });
+                }
             }
             Packet::Stored { to, batch, sequence } => {
                 let holder = &state.holders[usize::from(to)];
@@ -377,9 +413,15 @@ impl LogState {
         self.packets.contains(&Packet::None)
     }
 
-    fn grant(&mut self) {
-        self.store.granted += 1;
-        self.holders[usize::from(self.store.granted) - 1].phase = Phase::Granted;
+    /// A server closes the holder's connection: what it sent before may still arrive.
+    fn disconnect(&mut self, holder: u8) {
+        self.holders[usize::from(holder)].link = Link::Closed;
+        for packet in &mut self.packets {
+            if let Packet::Append { from, closed, .. } = packet {
+                *closed |= *from == holder;
+            }
+        }
+        self.packets.sort_unstable();
     }
 
     /// Drops what can no longer have an effect, so that equivalent states are equal.

@@ -46,6 +46,12 @@ pub enum Rule {
     E5Void,
     /// E6: freshness that has lapsed returns only once the epoch is confirmed.
     E6Confirmed,
+    /// E6: a holder that was reconnected shows nothing before its epoch is confirmed.
+    E6Reconnected,
+    /// E8: the granting transaction compares the closed connection with that of the last holder.
+    E8AtGrant,
+    /// E8: an answer counts only on the connection over which the append was sent.
+    E8SameConnection,
     /// F2: openings are read in the folding transaction.
     F2OpeningsInFold,
     /// F2: an `Open` is folded only when it is the store's opening of its epoch.
@@ -213,7 +219,7 @@ pub enum Rule {
 }
 
 /// Every rule: where `docs/protocol.md` states it, and a summary in half a sentence.
-const STATED: [(Rule, &str, &str); 103] = [
+const STATED: [(Rule, &str, &str); 106] = [
     (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
     (Rule::L3OneInFlight, "L3", "one append is in flight at a time"),
     (Rule::L3Frozen, "L3", "a resent batch is the same bytes"),
@@ -266,6 +272,21 @@ const STATED: [(Rule, &str, &str); 103] = [
         Rule::E6Confirmed,
         "E6",
         "freshness that has lapsed returns only once the epoch is confirmed",
+    ),
+    (
+        Rule::E6Reconnected,
+        "E6",
+        "a holder that was reconnected shows nothing before its epoch is confirmed",
+    ),
+    (
+        Rule::E8AtGrant,
+        "E8",
+        "the granting transaction compares the closed connection with that of the last holder",
+    ),
+    (
+        Rule::E8SameConnection,
+        "E8",
+        "an answer counts only on the connection over which the append was sent",
     ),
     (
         Rule::F2OpeningsInFold,

@@ -127,6 +127,45 @@ fn two_losses_while_db_is_away() {
 }
 
 #[test]
+fn a_closed_connection_with_loss_of_the_tail() {
+    let faults = Faults {
+        tails: 1,
+        disconnects: 1,
+        ..Faults::NONE
+    };
+    let bounds = LogBounds {
+        epochs: 2,
+        inputs: 1,
+        db: true,
+        beats: false,
+        faults,
+    };
+    assert_exhausted(
+        "a_closed_connection_with_loss_of_the_tail",
+        &search(&model(Acknowledged::Log, bounds)),
+    );
+}
+
+#[test]
+fn a_closed_connection_and_two_takers() {
+    let faults = Faults {
+        disconnects: 1,
+        ..Faults::NONE
+    };
+    let bounds = LogBounds {
+        epochs: 3,
+        inputs: 1,
+        db: false,
+        beats: false,
+        faults,
+    };
+    assert_exhausted(
+        "a_closed_connection_and_two_takers",
+        &search(&model(Acknowledged::Log, bounds)),
+    );
+}
+
+#[test]
 fn acknowledged_by_the_archive_nothing_is_excused() {
     let faults = Faults {
         tails: 1,

@@ -25,6 +25,7 @@ use annals_base::{BaseInput, Begin};
 use annals_client::Input as ClientInput;
 use annals_db::ledger::Outbox;
 use annals_def::Schema;
+use annals_director::ClosedConnections;
 use annals_ids::{DatabaseId, Epoch, OwnerId, Position, ProcessId, WallTime, WorldTime};
 use annals_node::{
     ConnectionId,
@@ -166,6 +167,8 @@ pub struct World {
     dice: Box<dyn FnMut() -> u64>,
     pub schema: Arc<Schema>,
     pub stream: Stream,
+    /// The connections that servers have reported as closed.
+    closed: ClosedConnections,
     /// Until when the log is unavailable.
     log_away: u64,
     /// Until when its disk is slow.
@@ -238,6 +241,7 @@ impl World {
             dice,
             schema: game::schema(),
             stream: Stream::default(),
+            closed: ClosedConnections::default(),
             log_away: 0,
             disk_slow: 0,
             healing: 0,

@@ -250,7 +250,8 @@ impl World {
 
     /// Grants and opens the next epoch.
     pub(crate) async fn reopen(&mut self, log: usize) {
-        self.grants.grant(self.logs[log].owner, ProcessId(1)).await.unwrap();
+        let owner = self.logs[log].owner;
+        self.grants.grant(owner, ProcessId(1), |_| false).await.unwrap();
         self.open(log);
     }
 
@@ -339,7 +340,7 @@ impl World {
 
     pub(crate) async fn record_openings(&self) {
         for (&owner, records) in &self.openings {
-            openings::record(&self.store, SHARD, owner, records, |bytes| {
+            openings::record(&self.store, SHARD, owner, records, "server:1", |bytes| {
                 Batch::read(bytes).ok().map(|batch| batch.hash)
             })
             .await

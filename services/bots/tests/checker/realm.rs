@@ -370,7 +370,15 @@ pub(crate) fn fold(store: &Store, schema: &Arc<Schema>, batches: &[FrozenBatch])
                 number: batch.number,
                 hash: batch.hash,
             };
-            immediate(openings::record(store, SHARD, batch.owner, &[opening], |_| None)).unwrap();
+            immediate(openings::record(
+                store,
+                SHARD,
+                batch.owner,
+                &[opening],
+                "server:1",
+                |_| None,
+            ))
+            .unwrap();
         }
         folder.offer(batch.owner, batch.bytes.clone());
     }

@@ -157,7 +157,7 @@ impl Realm {
     /// The director grants the owner again. The new holder, in place of any that was about to open it, opens it after
     /// the present batches.
     pub(crate) fn take_over(&mut self, owner: OwnerId) {
-        let grant = wait(self.grants.grant(owner, PROCESS)).expect("the director leads");
+        let grant = wait(self.grants.grant(owner, PROCESS, |_| false)).expect("the director leads");
         self.owner(owner).granted = grant.epoch;
         self.append_open(owner);
     }
@@ -165,7 +165,7 @@ impl Realm {
     /// The director grants the owner again, and its taker continues after `tail`, whatever the log has beyond: its
     /// `Open` is in the stream and recorded.
     pub(crate) fn go_on_behind(&mut self, owner: OwnerId, mut tail: Tail) -> FrozenBatch {
-        let grant = wait(self.grants.grant(owner, PROCESS)).expect("the director leads");
+        let grant = wait(self.grants.grant(owner, PROCESS, |_| false)).expect("the director leads");
         let mark = self.mark();
         let open = empty(owner, grant.epoch, &mut tail, true, mark);
         self.stream.push((owner, open.bytes.clone()));
@@ -175,7 +175,14 @@ impl Realm {
             hash: open.hash,
         };
         let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
-        let recorded = wait(openings::record(&self.store, SHARD, owner, &[record], hash_of));
+        let recorded = wait(openings::record(
+            &self.store,
+            SHARD,
+            owner,
+            &[record],
+            "server:1",
+            hash_of,
+        ));
         assert_eq!(recorded, Ok(Recorded::Yes), "seed {}: owner {owner}", self.seed);
         open
     }
@@ -213,7 +220,14 @@ impl Realm {
         };
         self.keep(owner, open);
         let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
-        let recorded = wait(openings::record(&self.store, SHARD, owner, &[record], hash_of));
+        let recorded = wait(openings::record(
+            &self.store,
+            SHARD,
+            owner,
+            &[record],
+            "server:1",
+            hash_of,
+        ));
         assert_eq!(recorded, Ok(Recorded::Yes), "seed {seed}: owner {owner}");
     }
 

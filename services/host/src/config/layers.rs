@@ -118,6 +118,7 @@ impl Layers {
         let config = Config {
             realm: self.read("realm", |text| text.parse()),
             nats: self.read("nats", nats_url),
+            nats_system: self.read_optional("nats_system", file),
             replicas: self.read("replicas", replicas),
             world: self.read("world", folder),
             data: self.read("data", folder),

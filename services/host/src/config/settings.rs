@@ -114,7 +114,7 @@ const fn setting(
 }
 
 /// Every setting.
-pub(super) const SETTINGS: [Setting; 20] = [
+pub(super) const SETTINGS: [Setting; 21] = [
     setting("realm", Some("annals"), "NAME", "Name of the realm", &Service::ALL),
     setting(
         "nats",
@@ -122,6 +122,14 @@ pub(super) const SETTINGS: [Setting; 20] = [
         "URL",
         "Addresses of nats-servers, separated by commas",
         &Service::ALL,
+    ),
+    setting(
+        "nats_system",
+        None,
+        "FILE",
+        "File with addresses and credentials of the nats-servers' system account, from which a director learns at once \
+         that a process has died",
+        &[Director],
     ),
     setting(
         "replicas",

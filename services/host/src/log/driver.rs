@@ -19,6 +19,9 @@ use crate::waiting::Wait;
 /// Why an epoch is not confirmed, or an opening not recorded.
 const STORE_SILENT: &str = "the store does not answer; check that db runs";
 
+/// Why an answer does not count.
+const RECONNECTED: &str = "the bus was reconnected before the answer";
+
 /// Result of recording an opening (E3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recording {
@@ -43,11 +46,12 @@ pub enum Holding {
 
 /// Owners and epochs in the store.
 pub trait Registry: Send + Sync {
-    /// Records an owner's opening in one transaction, by [`Action::RecordOpening`].
-    fn record(&self, owner: OwnerId, opening: Opening) -> BoxFuture<'static, Recording>;
+    /// Records an owner's opening in one transaction, by [`Action::RecordOpening`]. Its holder receives acknowledgements
+    /// over `connection`.
+    fn record(&self, owner: OwnerId, opening: Opening, connection: String) -> BoxFuture<'static, Recording>;
 
-    /// Whether `epoch` is the one granted for an owner.
-    fn confirm(&self, owner: OwnerId, epoch: Epoch) -> BoxFuture<'static, Holding>;
+    /// Whether `epoch` is the one granted for an owner, whose holder receives acknowledgements over `connection`.
+    fn confirm(&self, owner: OwnerId, epoch: Epoch, connection: String) -> BoxFuture<'static, Holding>;
 }
 
 /// The writer of a log: a bare [`Writer`], or a core around one.
@@ -113,8 +117,9 @@ pub struct Driver<C> {
     history: History,
     registry: Arc<dyn Registry>,
     link: watch::Receiver<LinkState>,
-    /// The connection that the writer knows of; `None` while there is none.
-    connection: Option<u64>,
+    /// The name of the connection that the writer knows of; `None` while there is none. An answer counts only on this one
+    /// (rule E8).
+    connection: Option<String>,
     question: Option<BoxFuture<'static, Answer>>,
     /// When the action began.
     asked: Mono,
@@ -148,7 +153,7 @@ impl<C: LogCore> Driver<C> {
     /// Drives a core whose chain was read over the connection of `history`.
     pub fn new(core: C, history: History, registry: Arc<dyn Registry>) -> Self {
         let link = history.bus().state();
-        let connection = number(*link.borrow());
+        let connection = name(*link.borrow(), &history);
         let standstill = Wait::new(
             format!("the log of owner {}", core.owner()),
             "the log is blocked and nothing is shown; look at the nats-server's log and disk; after a full disk, free \
@@ -215,6 +220,11 @@ impl<C: LogCore> Driver<C> {
 
     fn answered(&mut self, answer: Answer) {
         let (now, owner) = (clock::mono(), self.core.owner());
+        // The state of the connection lags behind its name, which has changed before anything arrives over the next one.
+        let answer = match answer {
+            Ok(_) if self.connection != name(*self.link.borrow(), &self.history) => Err(RECONNECTED.to_owned()),
+            answer => answer,
+        };
         if let Ok(Input::Appended { .. }) = answer {
             self.core.appended(now.since(self.asked));
         }
@@ -234,9 +244,11 @@ impl<C: LogCore> Driver<C> {
         if self.question.is_some() {
             return;
         }
+        self.watch_link();
         let (owner, epoch) = (self.core.owner(), self.core.epoch());
         let (history, registry) = (self.history.clone(), Arc::clone(&self.registry));
         self.asked = clock::mono();
+        let connection = self.connection.clone().unwrap_or_default();
         self.question = match self.core.poll_log() {
             None => return,
             Some(Action::Append { expect, batch }) => Some(Box::pin(append(
@@ -247,15 +259,16 @@ impl<C: LogCore> Driver<C> {
             ))),
             Some(Action::ReadLast) => Some(Box::pin(read_last(history, owner))),
             Some(Action::LookAgain) => Some(Box::pin(look_again(history, owner))),
-            Some(Action::RecordOpening(opening)) => Some(Box::pin(record(registry, owner, opening))),
-            Some(Action::ConfirmEpoch) => Some(Box::pin(confirm(registry, owner, epoch))),
+            Some(Action::RecordOpening(opening)) => Some(Box::pin(record(registry, owner, opening, connection))),
+            Some(Action::ConfirmEpoch) => Some(Box::pin(confirm(registry, owner, epoch, connection))),
         };
     }
 
     /// Notifies the writer that the connection was lost or established. An action in progress then counts as
     /// unanswered.
     fn watch_link(&mut self) {
-        let connection = number(*self.link.borrow_and_update());
+        let state = *self.link.borrow_and_update();
+        let connection = name(state, &self.history);
         if connection == self.connection {
             return;
         }
@@ -282,10 +295,10 @@ impl<C: LogCore> Driver<C> {
     }
 }
 
-/// The number of this connection; `None` while there is none.
-fn number(state: LinkState) -> Option<u64> {
+/// The name of the present connection; `None` while there is none.
+fn name(state: LinkState, history: &History) -> Option<String> {
     match state {
-        LinkState::Up { connection } => Some(connection),
+        LinkState::Up { .. } => Some(history.bus().connection()),
         LinkState::Down { .. } => None,
     }
 }
@@ -316,16 +329,16 @@ async fn look_again(history: History, owner: OwnerId) -> Answer {
     }
 }
 
-async fn record(registry: Arc<dyn Registry>, owner: OwnerId, opening: Opening) -> Answer {
-    match registry.record(owner, opening).await {
+async fn record(registry: Arc<dyn Registry>, owner: OwnerId, opening: Opening, connection: String) -> Answer {
+    match registry.record(owner, opening, connection).await {
         Recording::Recorded => Ok(Input::OpeningRecorded),
         Recording::Refused(why) => Ok(Input::OpeningRefused(why)),
         Recording::Unknown => Err(STORE_SILENT.to_owned()),
     }
 }
 
-async fn confirm(registry: Arc<dyn Registry>, owner: OwnerId, epoch: Epoch) -> Answer {
-    match registry.confirm(owner, epoch).await {
+async fn confirm(registry: Arc<dyn Registry>, owner: OwnerId, epoch: Epoch, connection: String) -> Answer {
+    match registry.confirm(owner, epoch, connection).await {
         Holding::Granted => Ok(Input::EpochConfirmed),
         Holding::Lost => Ok(Input::EpochLost),
         Holding::Unknown => Err(STORE_SILENT.to_owned()),

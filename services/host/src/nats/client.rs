@@ -180,6 +180,13 @@ impl Bus {
         &self.jetstream
     }
 
+    /// The name of the present connection: no two connections have the same, and [`Reports`](super::Reports) give it.
+    /// It changes before anything arrives over the next connection.
+    pub fn connection(&self) -> String {
+        let info = self.client.server_info();
+        super::reports::connection_name(&info.server_id, info.client_id)
+    }
+
     /// The state of the connection, now and at each change.
     pub fn state(&self) -> watch::Receiver<LinkState> {
         self.state.clone()
@@ -261,7 +268,7 @@ async fn first_connection(
     }
 }
 
-fn addresses(url: &str) -> Result<Vec<ServerAddr>, ConnectError> {
+pub(super) fn addresses(url: &str) -> Result<Vec<ServerAddr>, ConnectError> {
     let address = |one: &str| {
         one.trim().parse().map_err(|source| ConnectError::Address {
             url: one.trim().to_owned(),
@@ -300,7 +307,7 @@ fn options(url: &str, name: &str, state: watch::Sender<LinkState>) -> async_nats
 }
 
 /// Doubles from 10 ms; almost immediate at first, since a cluster's other servers are available.
-fn pause_before(attempt: usize) -> Duration {
+pub(super) fn pause_before(attempt: usize) -> Duration {
     let doublings = u32::try_from(attempt).unwrap_or(u32::MAX).min(10);
     (Duration::from_millis(5) * 2_u32.pow(doublings)).min(LONGEST_PAUSE)
 }

@@ -3,8 +3,9 @@
 
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::str::FromStr;
@@ -13,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
 
-use super::{BinaryError, MAX_PAYLOAD, find_binary};
+use super::{BinaryError, MAX_PAYLOAD, REPORTS, find_binary};
 use crate::child::{self, Child};
+use crate::process::random;
 
 /// Timeout until a server answers, or three have a leader. Opening a large store takes most of it.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -31,6 +33,9 @@ const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// Servers of a cluster: the minimum that survives the loss of one.
 const CLUSTER_SIZE: usize = 3;
+
+/// User of the system account for reports.
+const SYSTEM_USER: &str = "director";
 
 /// Bytes of a failed server's log that are shown.
 const LOG_TAIL: usize = 2_000;
@@ -95,6 +100,8 @@ pub struct ServerOptions {
     pub sync: SyncPolicy,
     /// Maximum bytes of its store on disk; `None` leaves that to the server.
     pub store_limit: Option<u64>,
+    /// Password of the user of the system account that may subscribe to [reports](super::Reports), and to nothing else.
+    pub system_password: String,
 }
 
 impl ServerOptions {
@@ -104,6 +111,7 @@ impl ServerOptions {
             dir: dir.into(),
             sync: SyncPolicy::default(),
             store_limit: None,
+            system_password: random::<16>().iter().map(|byte| format!("{byte:02x}")).collect(),
         }
     }
 }
@@ -167,6 +175,7 @@ pub struct Server {
     files: Files,
     port: u16,
     child: Child,
+    system_password: String,
 }
 
 impl Server {
@@ -189,6 +198,11 @@ impl Server {
     /// The address for clients: `nats://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// The address for [reports](super::Reports), with credentials.
+    pub fn system_url(&self) -> String {
+        format!("nats://{SYSTEM_USER}:{}@127.0.0.1:{}", self.system_password, self.port)
     }
 
     /// The process id.
@@ -306,6 +320,7 @@ impl Server {
             files,
             port: member.port,
             child,
+            system_password: options.system_password.clone(),
         })
     }
 }
@@ -347,6 +362,15 @@ impl Cluster {
     /// The addresses for clients: all three, separated by commas.
     pub fn url(&self) -> String {
         self.servers.iter().map(Server::url).collect::<Vec<_>>().join(",")
+    }
+
+    /// The addresses for [reports](super::Reports): all three, with credentials, separated by commas.
+    pub fn system_url(&self) -> String {
+        self.servers
+            .iter()
+            .map(Server::system_url)
+            .collect::<Vec<_>>()
+            .join(",")
     }
 
     /// Waits until each of the three answers.
@@ -440,7 +464,7 @@ impl Files {
             store: dir.join("store"),
         };
         // The server reports unknown configuration as an error; a folder's name is quoted so that it can be any.
-        fs::write(&files.config, configuration(options, member, &files.store)).map_err(failed)?;
+        write_secret(&files.config, &configuration(options, member, &files.store)).map_err(failed)?;
         Ok(files)
     }
 
@@ -484,6 +508,12 @@ fn configuration(options: &ServerOptions, member: &Member<'_>, store: &Path) -> 
         store = quoted(store),
         sync = options.sync,
     );
+    // Clients without credentials are in the account of the realm, as if there were no other.
+    text.push_str(&format!(
+        "accounts {{\n  $SYS {{\n    users: [{{\n      user: {SYSTEM_USER}, password: \"{password}\"\n      permissions: \
+         {{ publish: {{ deny: \">\" }}, subscribe: {{ allow: \"{REPORTS}\" }} }}\n    }}]\n  }}\n}}\n",
+        password = options.system_password,
+    ));
     if let Some(route) = member.route {
         let routes: Vec<_> = member
             .routes
@@ -496,6 +526,18 @@ fn configuration(options: &ServerOptions, member: &Member<'_>, store: &Path) -> 
         ));
     }
     text
+}
+
+/// Writes a file that only its owner may read.
+///
+/// # Errors
+/// Those of the operating system.
+pub fn write_secret(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(path)?;
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())
 }
 
 /// A string in the server's configuration language.

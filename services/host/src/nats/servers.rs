@@ -91,6 +91,14 @@ impl Servers {
         }
     }
 
+    /// The addresses for [reports](super::Reports) of closed connections, with credentials, separated by commas.
+    pub fn system_url(&self) -> String {
+        match self {
+            Self::One(server) => server.system_url(),
+            Self::Three(cluster) => cluster.system_url(),
+        }
+    }
+
     /// Their number.
     pub fn count(&self) -> ServerCount {
         match self {

@@ -49,7 +49,7 @@ impl Grant {
 }
 
 impl Registry for Grant {
-    fn record(&self, _: OwnerId, opening: Opening) -> BoxFuture<'static, Recording> {
+    fn record(&self, _: OwnerId, opening: Opening, _: String) -> BoxFuture<'static, Recording> {
         let recording = if self.holds(opening.epoch) {
             fs::write(self.0.join("opening"), format!("{} {}", opening.number, opening.hash)).unwrap();
             Recording::Recorded
@@ -59,7 +59,7 @@ impl Registry for Grant {
         Box::pin(std::future::ready(recording))
     }
 
-    fn confirm(&self, _: OwnerId, epoch: Epoch) -> BoxFuture<'static, Holding> {
+    fn confirm(&self, _: OwnerId, epoch: Epoch, _: String) -> BoxFuture<'static, Holding> {
         let holding = if self.holds(epoch) {
             Holding::Granted
         } else {

@@ -165,7 +165,7 @@ impl Book {
 }
 
 impl Registry for Book {
-    fn record(&self, _: OwnerId, opening: Opening) -> BoxFuture<'static, Recording> {
+    fn record(&self, _: OwnerId, opening: Opening, _: String) -> BoxFuture<'static, Recording> {
         let mut pages = self.pages();
         let recording = if opening.epoch == pages.granted {
             pages.openings.insert(opening.epoch, opening);
@@ -176,7 +176,7 @@ impl Registry for Book {
         Box::pin(std::future::ready(recording))
     }
 
-    fn confirm(&self, _: OwnerId, epoch: Epoch) -> BoxFuture<'static, Holding> {
+    fn confirm(&self, _: OwnerId, epoch: Epoch, _: String) -> BoxFuture<'static, Holding> {
         let holding = if epoch == self.pages().granted {
             Holding::Granted
         } else {

@@ -38,6 +38,9 @@ pub struct Chain {
     pub openings: Vec<Opening>,
     /// The highest epoch of any batch on the subject, valid or not.
     pub highest: Epoch,
+    /// Whether the reading began when no former holder could receive an acknowledgement any more (rule E8): it has
+    /// everything that any of them has shown.
+    pub former_ended: bool,
 }
 
 impl Chain {
@@ -55,6 +58,7 @@ impl Chain {
             archived,
             beyond,
             sequence,
+            former_ended: false,
         }
     }
 }

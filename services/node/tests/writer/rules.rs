@@ -377,6 +377,26 @@ fn a_successor_reads_again_after_the_predecessor_expires() {
 }
 
 #[test]
+fn after_a_holder_that_has_ended_the_opening_is_recorded_at_once() {
+    let log = run(Tip::default(), Epoch(1), 3);
+    let read = Chain {
+        former_ended: true,
+        ..chain(&log, 1, 13)
+    };
+    let mut bench = Bench::opening(Epoch(2), read);
+    let open = bench.offer();
+    assert_eq!(bench.ask(), Asked::Append { expect: 13, number: 4 });
+    bench.answer(Input::Appended { sequence: 14 });
+    assert!(
+        !bench.writer.is_fresh(bench.now),
+        "the store does not have the opening yet"
+    );
+    assert_eq!(bench.ask(), Asked::Record(opening(&open)));
+    bench.answer(Input::OpeningRecorded);
+    assert!(bench.writer.is_fresh(bench.now));
+}
+
+#[test]
 fn a_changed_second_read_restarts_the_opening() {
     let (log, _, open) = opened();
     let late = batch_behind(tip_of(&log[2]), Epoch(1), false, 40);

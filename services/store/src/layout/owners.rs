@@ -34,6 +34,15 @@ pub struct OpeningRecord {
     pub hash: Hash,
 }
 
+/// The connection over which the holder of an owner's newest opening receives acknowledgements (rule E8).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HolderConnection {
+    /// The epoch of the opening.
+    pub epoch: Epoch,
+    /// The name that a nats-server's reports give the connection; `None` once the holder has released the owner.
+    pub connection: Option<String>,
+}
+
 /// How far an owner's log is folded (rule F3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
@@ -217,6 +226,36 @@ impl OpeningRecord {
         };
         fields.finish()?;
         Ok(record)
+    }
+}
+
+/// Key of the connection of an owner's holder.
+#[must_use]
+pub fn connection_key(owner: OwnerId) -> Vec<u8> {
+    key(0x32, &[&owner.0.to_be_bytes()])
+}
+
+impl HolderConnection {
+    /// The stored form.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let name = self.connection.as_deref().unwrap_or_default();
+        [&self.epoch.0.to_be_bytes()[..], name.as_bytes()].concat()
+    }
+
+    /// Decodes the stored form.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
+        let mut fields = Fields::of("the connection of an owner's holder", value);
+        let epoch = Epoch(fields.u64()?);
+        let name = value.get(8..).unwrap_or_default().to_vec();
+        let name = String::from_utf8(name).map_err(|_| fields.corrupt())?;
+        Ok(Self {
+            epoch,
+            connection: Some(name).filter(|name| !name.is_empty()),
+        })
     }
 }
 

@@ -62,6 +62,7 @@ pub fn exhibits() -> Vec<Exhibit> {
         )
     };
     let damage = Faults { damages: 1, ..HOLE };
+    let closed = Faults { disconnects: 1, ..TAIL };
     let tail_and_crash = Faults { crashes: 1, ..TAIL };
     vec![
         log(Rule::L2Chain, ShownIsNeverLost, PAIR, CRASH),
@@ -85,6 +86,9 @@ pub fn exhibits() -> Vec<Exhibit> {
         log(Rule::E4GateAfterRecord, ShownIsNeverLost, BUSY, HOLE),
         log(Rule::E5Void, ShownIsNeverLost, BUSY, HOLE),
         log(Rule::E6Confirmed, ShownIsNeverLost, PAIR, TAIL),
+        log(Rule::E6Reconnected, ShownIsNeverLost, PAIR, closed),
+        log(Rule::E8AtGrant, ShownIsNeverLost, PAIR, closed),
+        log(Rule::E8SameConnection, ShownIsNeverLost, PAIR, closed),
         log(Rule::F2OpeningsInFold, ShownIsNeverLost, BUSY, HOLE),
         log(Rule::F2OnlyRecorded, ShownIsNeverLost, PAIR, TAIL),
         log(Rule::F4Filled, Progress, ALONE, HOLE),

@@ -52,6 +52,18 @@ pub(crate) enum Phase {
     Gone,
 }
 
+/// A holder's connection to the bus.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) enum Link {
+    /// Open; the store has it as the holder's.
+    #[default]
+    Attached,
+    /// Closed and reported; the holder need not have noticed.
+    Closed,
+    /// Another one is open; the store still has the closed one.
+    Unconfirmed,
+}
+
 /// One process and its memory. Its epoch is its index + 1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Holder {
@@ -74,6 +86,9 @@ pub(crate) struct Holder {
     pub(crate) fresh: Age,
     /// Time since its `Open` was acknowledged, until it is recorded.
     pub(crate) opened: Age,
+    pub(crate) link: Link,
+    /// Whether the grant found that the last holder had ended (E8).
+    pub(crate) after_ended: bool,
 }
 
 impl Holder {
@@ -110,6 +125,9 @@ impl Holder {
         }
         if self.phase != Phase::Opened {
             self.opened = Age::NOW;
+        }
+        if matches!(self.phase, Phase::Serving | Phase::Gone) {
+            self.after_ended = false;
         }
         if matches!(
             self.phase,
@@ -149,7 +167,7 @@ impl LogModel {
             }
             Phase::Opening => {}
             Phase::Opened => {
-                if !self.rules.has(Rule::E3SecondLook) {
+                if !self.rules.has(Rule::E3SecondLook) || holder.after_ended {
                     self.record_steps(state, index, steps);
                 } else if holder.opened.outlasts_freshness() {
                     steps.push(LogStep::SecondLook(index));
@@ -157,15 +175,21 @@ impl LogModel {
             }
             Phase::Looked => self.record_steps(state, index, steps),
             Phase::Serving => {
-                if !holder.fresh.is_fresh() && self.rules.has(Rule::E6Confirmed) {
+                let lapsed = !holder.fresh.is_fresh() && self.rules.has(Rule::E6Confirmed);
+                if lapsed && holder.link != Link::Closed || holder.link == Link::Unconfirmed {
                     steps.push(LogStep::Confirm(index));
+                }
+                match holder.link {
+                    Link::Attached if state.left.disconnects > 0 => steps.push(LogStep::Disconnect(index)),
+                    Link::Closed => steps.push(LogStep::Reconnect(index)),
+                    Link::Attached | Link::Unconfirmed => {}
                 }
                 if self.may_beat(state, index) {
                     steps.push(LogStep::Beat(index));
                 }
             }
         }
-        if holder.sending != 0 && state.can_send() {
+        if holder.sending != 0 && state.can_send() && holder.link != Link::Closed {
             steps.push(LogStep::Look(index));
         }
         if self.speaks(holder) {
@@ -224,6 +248,9 @@ impl LogModel {
         if self.rules.has(Rule::G2Fresh) && !holder.fresh.is_fresh() {
             return;
         }
+        if self.rules.has(Rule::E6Reconnected) && holder.link == Link::Unconfirmed {
+            return;
+        }
         for input in 0..state.next_input {
             if state.shown[usize::from(input)].is_none() && self.may_leave(state, holder, input) {
                 steps.push(LogStep::Show(index, input));
@@ -253,7 +280,11 @@ impl LogModel {
     pub(crate) fn show(&self, state: &mut LogState, index: u8, input: u8) {
         let holder = &state.holders[usize::from(index)];
         state.shown[usize::from(input)] = holder.tip.holder_of(input).or(UNLOGGED);
-        if state.store.highest_opening() > index + 1 && !self.excuses(state, holder.tip) {
+        // A holder with a closed connection may show, for as long as it is fresh, what the opening follows.
+        let newest = state.store.openings[usize::from(state.store.highest_opening()) - 1];
+        let is_kept =
+            holder.link == Link::Closed && state.shown[usize::from(input)].is_some_and(|batch| newest.contains(batch));
+        if state.store.highest_opening() > index + 1 && !is_kept && !self.excuses(state, holder.tip) {
             state.wrong = Some(Invariant::ReplacedShowsNothing);
         }
     }
@@ -383,6 +414,7 @@ impl LogModel {
     pub(crate) fn confirm(&self, state: &mut LogState, index: u8) {
         if state.store.granted == index + 1 {
             state.holders[usize::from(index)].fresh = Age::NOW;
+            state.holders[usize::from(index)].link = Link::Attached;
         } else {
             self.stop(state, index);
         }
@@ -483,6 +515,7 @@ impl Holder {
     fn begin_again(&mut self) {
         *self = Self {
             phase: Phase::Granted,
+            after_ended: self.after_ended,
             ..Self::default()
         };
     }
@@ -515,6 +548,7 @@ impl LogState {
             from: index,
             batch,
             expect: holder.expect,
+            closed: holder.link == Link::Closed,
         });
     }
 

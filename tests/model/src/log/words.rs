@@ -7,9 +7,14 @@ use super::{LogState, LogStep, Packet};
 pub(super) fn words(state: &LogState, step: LogStep, after: &LogState) -> String {
     match step {
         LogStep::Grant => format!(
-            "epoch {} is granted to {}",
+            "epoch {} is granted to {}{}",
             after.store.granted,
-            process_name(after.store.granted)
+            process_name(after.store.granted),
+            if after.holders[usize::from(after.store.granted) - 1].after_ended {
+                ", whose last holder has ended"
+            } else {
+                ""
+            }
         ),
         LogStep::TimePasses => "a freshness limit passes".into(),
         LogStep::Arrive(index) => packet_words(state, state.packets[usize::from(index)], after, ""),
@@ -20,6 +25,8 @@ pub(super) fn words(state: &LogState, step: LogStep, after: &LogState) -> String
             ", and a copy of it stays in flight",
         ),
         LogStep::Crash(holder) => format!("{} crashes", process_name(holder + 1)),
+        LogStep::Disconnect(holder) => format!("a server closes the connection of {}", process_name(holder + 1)),
+        LogStep::Reconnect(holder) => format!("{} is connected again", process_name(holder + 1)),
         LogStep::LoseTail(count) => lost_tail_words(state, count),
         LogStep::LoseTailRead(count) => {
             format!(

@@ -43,6 +43,11 @@ pub struct Directing {
     balance: Balance,
 }
 
+/// The name of a process's connection to the bus.
+pub(super) fn connection(process: ProcessId) -> String {
+    format!("server:{process}")
+}
+
 impl World {
     pub(super) fn start_director(&mut self) {
         if self.director.is_some() {
@@ -62,7 +67,7 @@ impl World {
             .iter()
             .map(|(owner, record)| (*owner, (record.kind, record.process)))
             .collect();
-        let membership = Membership::new(now, held);
+        let membership = Membership::new(now, held).knowing(self.closed.clone());
         let granted = owners.iter().map(|(owner, record)| {
             let grant = Grant {
                 owner: *owner,
@@ -70,6 +75,7 @@ impl World {
                 shard: SHARD,
                 epoch: record.epoch,
                 ids: 0..0,
+                former_ended: false,
             };
             (*owner, (grant, record.process))
         });
@@ -132,6 +138,15 @@ impl World {
         }
     }
 
+    /// A server reports that it has closed a process's connection.
+    pub(super) fn report_closed(&mut self, process: ProcessId) {
+        self.closed.add(connection(process));
+        if let Some(director) = &mut self.director {
+            let now = Duration::from_micros(self.now);
+            director.membership.disconnected(now, connection(process));
+        }
+    }
+
     pub(super) fn direct(&mut self) {
         let Some(mut director) = self.director.take() else {
             return;
@@ -164,16 +179,18 @@ impl World {
                     address: None,
                     owners: owners.collect(),
                     draining: false,
+                    connection: connection(*process),
                 },
             );
         }
         for decision in director.membership.decide(now) {
+            let is_closed = |connection: &str| director.membership.closed().contains(connection);
             let done = match decision {
                 Decision::CreateOwner { kind, process } => {
                     immediate(director.grants.found(kind, SHARD, process)).map(|grant| (grant, process))
                 }
                 Decision::Grant { owner, process } => {
-                    immediate(director.grants.grant(owner, process)).map(|grant| (grant, process))
+                    immediate(director.grants.grant(owner, process, is_closed)).map(|grant| (grant, process))
                 }
             };
             let Ok((grant, process)) = done else { return false };
@@ -204,7 +221,7 @@ impl World {
             }
             let since = *director.unheld.entry(*owner).or_insert(self.now);
             if self.now - since >= silence {
-                let Ok(again) = immediate(director.grants.grant(*owner, *process)) else {
+                let Ok(again) = immediate(director.grants.grant(*owner, *process, |_| false)) else {
                     return false;
                 };
                 *grant = again;
@@ -240,7 +257,7 @@ impl World {
             self.send_away(process, owner);
         }
         for (process, grant) in begin {
-            self.begin_hold(process, grant.owner, grant.epoch, grant.ids);
+            self.begin_hold(process, grant);
         }
     }
 

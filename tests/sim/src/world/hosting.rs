@@ -8,6 +8,7 @@ use std::{
 use annals_base::{BaseInput, BaseRole};
 use annals_cell::{CellInput, CellRole};
 use annals_db::{LedgerInput, LedgerRole, ledger::Outbox, no_behaviour, recover};
+use annals_director::Grant;
 use annals_event::{Batch, Header, Imprint, OwnerState};
 use annals_ids::{Epoch, OwnerId, OwnerKind, ProcessId, Shard};
 use annals_node::{
@@ -21,7 +22,7 @@ use annals_store::{
 };
 use annals_wire::{SpaceMap, bus::Envelope};
 
-use super::{REALM, Step, World, partitions::Cut};
+use super::{REALM, Step, World, directing::connection, partitions::Cut};
 use crate::{fault::Trouble, game::Game, stream::Appended};
 
 /// The one shard.
@@ -78,6 +79,8 @@ pub struct Held {
     pub epoch: Epoch,
     /// The granted ids.
     pub ids: std::ops::Range<u64>,
+    /// Whether the grant found that the former holder had ended (rule E8).
+    former_ended: bool,
     /// The core, after the take-over.
     pub core: Option<Core>,
     /// Version of the map that the core was given.
@@ -201,7 +204,14 @@ impl World {
     }
 
     /// A process was granted an owner.
-    pub(super) fn begin_hold(&mut self, process: ProcessId, owner: OwnerId, epoch: Epoch, ids: std::ops::Range<u64>) {
+    pub(super) fn begin_hold(&mut self, process: ProcessId, grant: Grant) {
+        let Grant {
+            owner,
+            epoch,
+            ids,
+            former_ended,
+            ..
+        } = grant;
         self.holds += 1;
         let hold = Hold {
             process,
@@ -217,6 +227,7 @@ impl World {
                 hold,
                 epoch,
                 ids,
+                former_ended,
                 core: None,
                 map: 0,
                 waiting: VecDeque::new(),
@@ -239,7 +250,7 @@ impl World {
             return;
         }
         let Some(held) = self.held(hold) else { return };
-        let (epoch, ids) = (held.epoch, held.ids.clone());
+        let (epoch, ids, former_ended) = (held.epoch, held.ids.clone(), held.former_ended);
         let Some((state, chain)) = self.read_owner(hold.owner) else {
             return self.after(300_000, Step::TakeOver { hold });
         };
@@ -276,7 +287,7 @@ impl World {
         let beginning = Beginning {
             state,
             call_generation: 0,
-            chain,
+            chain: writer::Chain { former_ended, ..chain },
             imprint,
             durability,
             ids,
@@ -632,8 +643,13 @@ impl World {
                 batches: self.stream.read(hold.owner).0,
                 last: self.stream.last(hold.owner),
             },
-            Question::Record(opening) => self.record(hold.owner, opening),
-            Question::Confirm => match immediate(annals_director::openings::confirm(&self.store, hold.owner, epoch)) {
+            Question::Record(opening) => self.record(hold, opening),
+            Question::Confirm => match immediate(annals_director::openings::confirm(
+                &self.store,
+                hold.owner,
+                epoch,
+                &connection(hold.process),
+            )) {
                 Ok(true) => writer::Input::EpochConfirmed,
                 Ok(false) => writer::Input::EpochLost,
                 Err(_) => writer::Input::Silent,
@@ -651,12 +667,19 @@ impl World {
         self.held(hold).map(|held| held.epoch)
     }
 
-    fn record(&self, owner: OwnerId, opening: Opening) -> writer::Input {
+    fn record(&self, hold: Hold, opening: Opening) -> writer::Input {
         use annals_director::openings::{Recorded, record};
         let Opening { epoch, number, hash } = opening;
         let records = [OpeningRecord { epoch, number, hash }];
         let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
-        match immediate(record(&self.store, SHARD, owner, &records, hash_of)) {
+        match immediate(record(
+            &self.store,
+            SHARD,
+            hold.owner,
+            &records,
+            &connection(hold.process),
+            hash_of,
+        )) {
             Ok(Recorded::Yes) => writer::Input::OpeningRecorded,
             Ok(Recorded::Superseded) => writer::Input::OpeningRefused(OpeningRefused::Superseded),
             Ok(Recorded::CursorPassed) => writer::Input::OpeningRefused(OpeningRefused::CursorPassed),
