@@ -21,7 +21,7 @@ PRIVATE_LIBCLANG = $(if $(LIBCLANG_PATH),,$(addprefix LIBCLANG_PATH=,$(wildcard 
 SLOW = annals-authoring annals-host annals-realm annals-chaos annals-model annals-bench annals-sim annals-fuzz annals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quick test demo chaos sim fuzz mutants bench lint lint-fdb lint-deps fmt clean
+.PHONY: help setup quick test demo rolling chaos sim fuzz mutants bench lint lint-fdb lint-deps fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,12 @@ demo: setup ## build, run a realm as separate processes with 100 bots, kill two 
 	@echo "demo: building (profile fast-build; minutes at first)"
 	@$(CARGO) build --locked --profile fast-build --quiet --bins -p annals -p annals-host -p annals-sample
 	@$(or $(CARGO_TARGET_DIR),target)/fast-build/annals demo $(strip $(DEMO_FLAGS))
+
+rolling: setup ## replace every process of a realm twice, in random order, while 200 bots trade, and check that nobody noticed (BOTS SEED ROUNDS)
+	@echo "rolling: building (profile fast-build; minutes at first)"
+	@$(CARGO) build --locked --profile fast-build --quiet --bins -p annals -p annals-host -p annals-sample
+	@$(or $(CARGO_TARGET_DIR),target)/fast-build/annals demo --rolling $(or $(ROUNDS),2) --bots $(or $(BOTS),200) \
+	  $(if $(SEED),--seed $(SEED))
 
 test: setup ## build and run every test, with 50 seeds of the simulation
 	@echo "test: every crate, real nats-server where a test needs one, $(TEST_SEEDS) simulated realms"

@@ -3,11 +3,15 @@
 //! Protocol Buffers, so that processes of adjacent versions understand each other. Each request has one answer type; if
 //! an answer is lost, the request is repeated.
 
+mod processes;
+
 use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard, SpaceId};
 use prost::Message;
 use thiserror::Error;
 
 use crate::{CellArea, Space, SpaceMap, load::WireLoad};
+
+pub use processes::{DrainProcess, DrainStage, HandOver, ListProcesses, ListedProcess, ProcessList};
 
 /// Why a control message could not be decoded.
 #[derive(Debug, Error)]
@@ -36,7 +40,7 @@ pub enum ControlError {
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DirectorRequest {
     /// The request.
-    #[prost(oneof = "DirectorAsk", tags = "1, 2, 3, 4, 5, 8, 9")]
+    #[prost(oneof = "DirectorAsk", tags = "1, 2, 3, 4, 5, 8, 9, 10, 11")]
     pub ask: Option<DirectorAsk>,
 }
 
@@ -64,6 +68,12 @@ pub enum DirectorAsk {
     /// An operator asks how spaces are divided. Answer: [`crate::cells::WireCellList`].
     #[prost(message, tag = "9")]
     Cells(ListCells),
+    /// An operator drains a process, or asks for the progress of that. Answer: [`DrainStage`].
+    #[prost(message, tag = "10")]
+    Drain(DrainProcess),
+    /// An operator asks for the live processes. Answer: [`ProcessList`].
+    #[prost(message, tag = "11")]
+    Processes(ListProcesses),
 }
 
 /// The request [`DirectorAsk::Cells`].
@@ -168,6 +178,12 @@ pub struct ProcessBeat {
     /// Its connection to the bus, by the name that a nats-server's reports give it.
     #[prost(string, tag = "12")]
     pub connection: String,
+    /// The owners whose logs it follows, and could take over in a moment (rule D9).
+    #[prost(uint32, repeated, tag = "13")]
+    pub follows: Vec<u32>,
+    /// The owners that it was granted and has released, while it drains.
+    #[prost(uint32, repeated, tag = "14")]
+    pub released: Vec<u32>,
 }
 
 /// An owner that a process holds, and its load.
@@ -197,6 +213,18 @@ pub struct Orders {
     /// The number of the stage of the realm's stop; 0 while the realm runs.
     #[prost(uint32, tag = "3")]
     pub stage: u32,
+    /// The owners whose logs to follow (rule D9), each with kind, shard and epoch.
+    #[prost(message, repeated, tag = "4")]
+    pub follow: Vec<GrantOrder>,
+    /// The owners to release: another process follows each.
+    #[prost(message, repeated, tag = "5")]
+    pub hand_over: Vec<HandOver>,
+    /// Whether the process is to drain, as on SIGTERM.
+    #[prost(bool, tag = "6")]
+    pub drain: bool,
+    /// Whether a draining process is to end without handing over the rest: no other process can follow it.
+    #[prost(bool, tag = "7")]
+    pub leave: bool,
 }
 
 /// An owner to hold.

@@ -224,6 +224,7 @@ fn to_client() -> Vec<(&'static str, ToClient)> {
             },
         ),
         ("rate warned", ToClient::RateWarned),
+        ("moving", ToClient::Moving(located())),
     ];
     for (name, item) in view_items().into_iter().chain(placing_items()) {
         let frame = ViewFrame {

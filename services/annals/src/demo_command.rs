@@ -1,5 +1,5 @@
-//! `annals demo`: a realm as separate processes, bots that play, two processes that are killed meanwhile, and the proof
-//! afterwards that nothing shown to a client is lost.
+//! `annals demo`: a realm as separate processes, bots that play, two processes that are killed meanwhile, or all of them
+//! replaced one after the other, and the proof afterwards that nothing shown to a client is lost.
 
 use std::{
     fs, io,
@@ -10,7 +10,7 @@ use std::{
 };
 
 use annals_bots::{
-    bots::{BotPlan, BotsReport, Reads, Recovery, ToDrive, TradeEnd},
+    bots::{self, BotPlan, BotsReport, Reads, Recovery, ToDrive, TradeEnd},
     demo::{self, Findings, KILLED, Verdict, inspect},
     progress::Progress,
     tamper::{Removed, TamperError, remove_one_event},
@@ -36,6 +36,7 @@ use crate::{
     bots_command::{PASSWORD, print_ends, print_play},
     check_command::INCOMPLETE,
     progress::ProgressView,
+    rolling::{self, Replaced, RollingError},
     up::{Realm, RealmPlan, UpError},
 };
 
@@ -69,6 +70,10 @@ pub struct Demo {
     /// Leave the realm running
     #[arg(long)]
     keep: bool,
+    /// Instead of killing two processes, stop and start again every process of the realm, this often and in random
+    /// order; no player may notice
+    #[arg(long, conflicts_with = "duration")]
+    rolling: Option<usize>,
     /// Remove one event from the archive before the check, so that the demonstration must fail
     #[arg(long)]
     tamper: bool,
@@ -82,6 +87,12 @@ const CANNOT_RUN: u8 = 2;
 
 /// Minimum play time of the bots, unless it is given.
 const DURATION: Duration = Duration::from_secs(30);
+
+/// Timeout for all bots to play.
+const BEGUN_WITHIN: Duration = Duration::from_secs(60);
+
+/// Usual time in which every process is replaced once, with play in between.
+const ROLLING_ROUND: Duration = Duration::from_secs(40);
 
 /// Maximum names of undriven members that are printed.
 const NAMED: usize = 5;
@@ -106,6 +117,8 @@ enum DemoError {
     Store(#[from] annals_store::StoreError),
     #[error("no event can be removed from the archive")]
     Tamper(#[from] TamperError),
+    #[error("the processes cannot be replaced")]
+    Rolling(#[from] RollingError),
     #[error("a child process cannot be run")]
     Process(#[source] io::Error),
     #[error("`annals check` ended with {0}; see its output above")]
@@ -133,7 +146,12 @@ impl Demo {
         let schema = compile(self.world())?;
         let duration = self.duration(&schema);
         let files = self.prepare()?;
-        let mut realm = Realm::start(RealmPlan::new(REALM, self.world(), &self.data)).await?;
+        let mut plan = RealmPlan::new(REALM, self.world(), &self.data);
+        if self.rolling.is_some() {
+            // The other one leads while a director is replaced.
+            plan.directors = 2;
+        }
+        let mut realm = Realm::start(plan).await?;
         println!(
             "demo: world {}: {} entity types; {} processes up; {} bots play for {} s",
             self.world().display(),
@@ -142,8 +160,11 @@ impl Demo {
             self.bots,
             duration.as_secs()
         );
-        let (report, kills) = self.play(&mut realm, &schema, &files, duration).await?;
-        let verdict = self.prove(&realm, &schema, &files, &report, &kills).await;
+        let (report, incidents) = match self.rolling {
+            None => self.play(&mut realm, &schema, &files, duration).await?,
+            Some(rounds) => self.roll(&mut realm, &schema, &files, (rounds, duration)).await?,
+        };
+        let verdict = self.prove(&realm, &schema, &files, &report, &incidents).await;
         if self.keep {
             let (address, certificate) = realm.login;
             println!("demo: the realm keeps running: clients log in at {address}");
@@ -163,6 +184,9 @@ impl Demo {
 
     /// The play time of the bots. Prints what there is to drive, and how long that takes.
     fn duration(&self, schema: &Schema) -> Duration {
+        if let Some(rounds) = self.rolling {
+            return ROLLING_ROUND * u32::try_from(rounds).unwrap_or(u32::MAX);
+        }
         let given = self.duration.map(Duration::from_secs);
         // The sample world has a game of its own, which decides what it drives; puppets drive everything.
         if self.world.is_none() {
@@ -211,17 +235,9 @@ impl Demo {
         Ok(files)
     }
 
-    /// Lets bots play, and kills two processes meanwhile.
-    async fn play(
-        &self,
-        realm: &mut Realm,
-        schema: &Arc<Schema>,
-        files: &Path,
-        duration: Duration,
-    ) -> Result<(BotsReport, Vec<(&'static str, Instant)>), DemoError> {
-        let (_, until) = watch::channel(Instant::now() + duration);
+    fn bots(&self, realm: &Realm, schema: &Arc<Schema>, files: &Path, until: watch::Receiver<Instant>) -> BotPlan {
         let (address, certificate) = realm.login;
-        let plan = BotPlan {
+        BotPlan {
             login: address,
             trust: Trust::Pinned(certificate),
             password: PASSWORD.to_owned(),
@@ -233,7 +249,48 @@ impl Demo {
             seed: self.seed,
             files: files.to_owned(),
             reads: Reads::Predicted,
+        }
+    }
+
+    /// Lets bots play, and replaces every process meanwhile.
+    async fn roll(
+        &self,
+        realm: &mut Realm,
+        schema: &Arc<Schema>,
+        files: &Path,
+        (rounds, duration): (usize, Duration),
+    ) -> Result<(BotsReport, Incidents), DemoError> {
+        let (ends, until) = watch::channel(Instant::now() + BEGUN_WITHIN + duration * 10);
+        let plan = self.bots(realm, schema, files, until);
+        let name: RealmName = REALM.parse().expect("invariant: the realm's name is one");
+        let (bus, _) = connect(&settings(realm), "demo").await?;
+        let (sender, progress) = watch::channel(Progress::default());
+        let view = ProgressView::new(duration);
+        let mut begun = progress.clone();
+        let rolling = async {
+            let all = |progress: &Progress| progress.connected >= self.bots as u64;
+            // A bot that cannot log in is in the report.
+            let _ = tokio::time::timeout(BEGUN_WITHIN, begun.wait_for(all)).await;
+            let note = |text: &str| view.note(text);
+            let replaced = rolling::roll(realm, (&bus, &name), (rounds, self.seed), note).await;
+            // Without a receiver the bots have ended.
+            let _ = ends.send(Instant::now());
+            replaced
         };
+        let (played, (), replaced) = tokio::join!(bots::run(plan, sender), view.follow(progress), rolling);
+        Ok((played.map_err(demo::DemoError::from)?, Incidents::Replaced(replaced?)))
+    }
+
+    /// Lets bots play, and kills two processes meanwhile.
+    async fn play(
+        &self,
+        realm: &mut Realm,
+        schema: &Arc<Schema>,
+        files: &Path,
+        duration: Duration,
+    ) -> Result<(BotsReport, Incidents), DemoError> {
+        let (_, until) = watch::channel(Instant::now() + duration);
+        let plan = self.bots(realm, schema, files, until);
         let (sender, progress) = watch::channel(Progress::default());
         let view = ProgressView::new(duration);
         let kill = |name: &str, after: Duration| {
@@ -245,7 +302,7 @@ impl Demo {
         let (report, kills) = played?;
         let killed: Vec<&str> = kills.iter().map(|(name, _)| *name).collect();
         realm.watch(&killed)?;
-        Ok((report, kills))
+        Ok((report, Incidents::Killed(kills)))
     }
 
     /// Prints the report and the verdict.
@@ -255,27 +312,21 @@ impl Demo {
         schema: &Schema,
         files: &Path,
         report: &BotsReport,
-        kills: &[(&'static str, Instant)],
+        incidents: &Incidents,
     ) -> Result<Verdict, DemoError> {
-        let name: RealmName = REALM.parse().expect("invariant: the realm's name is one");
-        let settings = Settings {
-            realm: name.clone(),
-            nats: realm.nats(),
-            replicas: 1,
-        };
+        let settings = settings(realm);
+        let name = settings.realm.clone();
         let (bus, subjects) = connect(&settings, "demo").await?;
         let store = remote_store(&bus, &subjects);
         let live = inspect(&bus, &subjects, &store).await?;
         print_play(report, schema, self.bots);
         let mut findings = Findings::default();
-        if kills.len() < KILLED.len() {
-            let (killed, of) = (kills.len(), KILLED.len());
-            findings.miss(format!("only {killed} of {of} processes were killed"));
-        }
-        for (name, at) in kills {
-            let recovery = report.recovery_after(*at);
-            print_recovery(name, &recovery);
-            findings.promise(recovery.endless == 0);
+        match incidents {
+            Incidents::Killed(kills) => judge_kills(report, kills, &mut findings),
+            Incidents::Replaced(replaced) => {
+                rolling::print(report, replaced);
+                findings.promise(rolling::is_unnoticed(report));
+            }
         }
         print_figures(&bus, &name).await;
         findings.promise(self.replays(&realm.nats(), &live).await?);
@@ -364,6 +415,34 @@ impl Demo {
             _ => return Err(DemoError::Unchecked(status)),
         }
         Ok(())
+    }
+}
+
+/// What happened to the realm's processes while bots played.
+enum Incidents {
+    /// These were killed, at these times.
+    Killed(Vec<(&'static str, Instant)>),
+    /// These were stopped and started again.
+    Replaced(Vec<Replaced>),
+}
+
+fn settings(realm: &Realm) -> Settings {
+    Settings {
+        realm: REALM.parse().expect("invariant: the realm's name is one"),
+        nats: realm.nats(),
+        replicas: 1,
+    }
+}
+
+fn judge_kills(report: &BotsReport, kills: &[(&'static str, Instant)], findings: &mut Findings) {
+    if kills.len() < KILLED.len() {
+        let (killed, of) = (kills.len(), KILLED.len());
+        findings.miss(format!("only {killed} of {of} processes were killed"));
+    }
+    for (name, at) in kills {
+        let recovery = report.recovery_after(*at);
+        print_recovery(name, &recovery);
+        findings.promise(recovery.endless == 0);
     }
 }
 

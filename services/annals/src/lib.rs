@@ -18,6 +18,7 @@ mod operating;
 pub mod person_command;
 pub mod progress;
 pub mod realm_command;
+mod rolling;
 pub mod segments;
 pub mod stopping;
 pub mod tail;

@@ -5,8 +5,10 @@ mod adopt_log;
 mod audit_ledger;
 mod cells;
 mod costs;
+mod drain;
 mod migrate;
 mod operator;
+mod processes;
 mod query;
 mod stop;
 
@@ -39,6 +41,10 @@ enum Commands {
     AuditLedger(audit_ledger::AuditLedger),
     /// List the cells of a live realm: owner, area and load
     Cells(cells::Cells),
+    /// List the processes of a live realm
+    Processes(processes::Processes),
+    /// Hand everything that a process holds over to others, without interrupting players, and end it
+    Drain(drain::Drain),
     /// List the properties and methods of a live realm by cost in bytes, and the destinations of those bytes
     Costs(costs::Costs),
     /// Grant units and items to an account of a live realm, or return items to it; recorded with operator and reason
@@ -73,6 +79,10 @@ enum RealmError {
     Query(#[from] query::QueryFailed),
     #[error("the cells cannot be listed")]
     Cells(#[from] cells::CellsUnknown),
+    #[error("the processes cannot be listed")]
+    Processes(#[from] processes::ProcessesUnknown),
+    #[error("the process is not drained")]
+    Drain(#[from] drain::NotDrained),
     #[error("the costs cannot be listed")]
     Costs(#[from] costs::CostsUnknown),
     #[error("standard output cannot be written")]
@@ -90,6 +100,8 @@ impl Realm {
                 Commands::AdoptLog(adopt) => Ok(adopt.run(&self.kept, &settings).await),
                 Commands::AuditLedger(audit) => audit.run(&source.await?).await,
                 Commands::Cells(cells) => cells.run(&self.kept, &settings).await,
+                Commands::Processes(processes) => processes.run(&self.kept, &settings).await,
+                Commands::Drain(drain) => drain.run(&self.kept, &settings).await,
                 Commands::Costs(costs) => costs.run(&self.kept, &settings).await,
                 Commands::Grant(grant) => Ok(grant.run(&self.kept, &settings).await),
                 Commands::Migrate(migrate) => Ok(migrate.run(&self.kept, &settings).await),

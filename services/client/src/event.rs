@@ -83,6 +83,21 @@ pub enum Output {
         /// The fingerprint of its certificate; `None` if a known authority has signed it.
         certificate: Option<Hash>,
     },
+    /// Connect to a base beside the present connection, which stays in use.
+    Prepare {
+        /// Returned with all inputs of this connection.
+        attempt: Attempt,
+        /// The base's address.
+        address: SocketAddr,
+        /// The fingerprint of its certificate; `None` if a known authority has signed it.
+        certificate: Option<Hash>,
+    },
+    /// Write this frame to the prepared connection's stream.
+    Greet(Vec<u8>),
+    /// Close the present connection, and use the prepared one from now on.
+    Switch,
+    /// Close the prepared connection.
+    Abandon,
     /// Write this frame to the connection's stream.
     Frame(Vec<u8>),
     /// Send this datagram over the connection.
@@ -272,6 +287,8 @@ pub struct Counters {
     pub resent: u64,
     /// Times the session was resumed.
     pub resumed: u64,
+    /// Times another process continued the session, without an interruption.
+    pub moved: u64,
     /// Bases that were left because their epoch was outdated.
     pub old_epochs: u64,
 }

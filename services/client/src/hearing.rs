@@ -20,21 +20,29 @@ pub struct Silence {
     pub to: Millis,
 }
 
+/// Milliseconds without an update that count as a gap, where ten updates per second are due.
+pub const GAP: u64 = 150;
+
+/// Maximum gaps that are recorded.
+const MAX_GAPS: usize = 4_096;
+
 /// Arrival times of the cell's view.
 #[derive(Debug, Default)]
 pub(crate) struct UpdateGaps {
     last: Option<Millis>,
     silences: VecDeque<Silence>,
+    gaps: VecDeque<Silence>,
 }
 
 impl UpdateGaps {
     /// Records that a frame or datagram of the cell's view was accepted.
     pub(crate) fn heard(&mut self, now: Millis) {
-        if let Some(from) = self.last.filter(|from| now.0.saturating_sub(from.0) >= SILENCE) {
-            if self.silences.len() == MAX_SILENCES {
-                self.silences.pop_front();
-            }
-            self.silences.push_back(Silence { from, to: now });
+        let lasted = |at_least: u64| self.last.filter(|from| now.0.saturating_sub(from.0) >= at_least);
+        if let Some(from) = lasted(SILENCE) {
+            push(&mut self.silences, MAX_SILENCES, Silence { from, to: now });
+        }
+        if let Some(from) = lasted(GAP) {
+            push(&mut self.gaps, MAX_GAPS, Silence { from, to: now });
         }
         self.last = Some(now);
     }
@@ -51,6 +59,17 @@ impl UpdateGaps {
     pub(crate) fn silences(&self) -> &VecDeque<Silence> {
         &self.silences
     }
+
+    pub(crate) fn gaps(&self) -> &VecDeque<Silence> {
+        &self.gaps
+    }
+}
+
+fn push(kept: &mut VecDeque<Silence>, most: usize, silence: Silence) {
+    if kept.len() == most {
+        kept.pop_front();
+    }
+    kept.push_back(silence);
 }
 
 #[cfg(test)]

@@ -76,6 +76,7 @@ impl ClientCore {
                 self.begin_view(now, Part::Cell);
             }
             Ok(ToClient::RateWarned) => self.events.push_back(Event::RateWarned),
+            Ok(ToClient::Moving(located)) => self.prepare(located),
             Err(_) => {
                 self.counters.malformed += 1;
                 self.outputs.push_back(Output::Disconnect(CloseReason::Malformed));
@@ -144,6 +145,9 @@ impl ClientCore {
             return self.end(EndReason::Closed(reason));
         }
         self.pause_views();
+        if let Some(next) = self.take_next() {
+            return self.wait_for(now, &next);
+        }
         self.events.push_back(Event::Lost(reason));
         self.try_next(now, Next::Locate);
     }

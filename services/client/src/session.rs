@@ -14,6 +14,7 @@ use crate::{
     calls::{CallError, Calls, encode_call, exposed_method},
     event::{Attempt, Counters, EndReason, Event, Input, Millis, Output},
     hearing::{Silence, UpdateGaps},
+    moving::Successor,
     probe::Probe,
     view::{EntityView, View, Views},
 };
@@ -73,6 +74,10 @@ pub struct ClientCore {
     pub(crate) hearing: UpdateGaps,
     /// The questions about the base's place, while it is silent.
     pub(crate) probe: Option<Probe>,
+    /// The connection to the process that will serve the session, beside the present one.
+    pub(crate) next: Option<Successor>,
+    /// Whether the present attempt continues a session that another process handed over.
+    pub(crate) is_moving: bool,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) events: VecDeque<Event>,
 }
@@ -137,6 +142,8 @@ impl ClientCore {
             counters: Counters::default(),
             hearing: UpdateGaps::default(),
             probe: None,
+            next: None,
+            is_moving: false,
             outputs: VecDeque::new(),
             events: VecDeque::new(),
         }
@@ -158,6 +165,9 @@ impl ClientCore {
 
     /// Handles an input of the shell.
     pub fn handle(&mut self, now: Millis, input: Input) {
+        if self.handle_next(now, &input) {
+            return;
+        }
         match (input, self.phase) {
             (Input::LoginAnswered { attempt, answer }, Phase::Asking { attempt: mine, .. }) if attempt == mine => {
                 self.login_answered(now, answer);
@@ -406,6 +416,12 @@ impl ClientCore {
         self.hearing.last()
     }
 
+    /// The periods of at least [`GAP`](crate::GAP) milliseconds without updates of the cell's view: the newest ones, in
+    /// order. Where nothing moves, updates are a second apart.
+    pub fn gaps(&self) -> impl Iterator<Item = Silence> {
+        self.hearing.gaps().iter().copied()
+    }
+
     /// The periods of at least [`SILENCE`](crate::SILENCE) milliseconds without updates of the cell's view: the newest
     /// ones, in order.
     pub fn silences(&self) -> impl Iterator<Item = Silence> {
@@ -435,6 +451,7 @@ impl ClientCore {
     pub(crate) fn try_next(&mut self, now: Millis, next: Next) {
         let attempt = self.next_attempt();
         self.probe = None;
+        self.abandon_next();
         let request = match (&self.session, next) {
             (Some(session), Next::Connect) => {
                 let within = doubled(CONNECT_WITHIN, self.failures, CONNECT_WITHIN_AT_MOST);
@@ -541,10 +558,40 @@ impl ClientCore {
         self.try_next(now, Next::Connect);
     }
 
-    fn say_hello(&mut self) {
-        let Some(session) = &self.session else {
-            return;
+    /// The owner of the session's base.
+    pub(crate) fn session_owner(&self) -> Option<OwnerId> {
+        Some(self.session.as_ref()?.owner)
+    }
+
+    /// Sets the address of the process that serves the session.
+    pub(crate) fn set_address(&mut self, address: SocketAddr, certificate: Option<Hash>) {
+        if let Some(session) = &mut self.session {
+            session.address = address;
+            session.certificate = certificate;
+        }
+    }
+
+    /// The prepared connection is all there is: waits for its welcome.
+    pub(crate) fn wait_for(&mut self, now: Millis, next: &Successor) {
+        let attempt = next.attempt;
+        self.phase = if next.is_connected {
+            let until = now.after(WELCOME_WITHIN);
+            Phase::Greeting { attempt, until }
+        } else {
+            let until = now.after(CONNECT_WITHIN);
+            Phase::Connecting { attempt, until }
         };
+    }
+
+    fn say_hello(&mut self) {
+        if let Some(body) = self.hello() {
+            self.outputs.push_back(Output::Frame(body));
+        }
+    }
+
+    /// The body of the first frame to a base.
+    pub(crate) fn hello(&self) -> Option<Vec<u8>> {
+        let session = self.session.as_ref()?;
         let hello = Hello {
             protocol: protocol_hash(),
             schema: self.schema.client_fingerprint(),
@@ -556,7 +603,7 @@ impl ClientCore {
         };
         let mut body = Vec::new();
         hello.write(&mut body);
-        self.outputs.push_back(Output::Frame(body));
+        Some(body)
     }
 
     fn greeted(&mut self, now: Millis, attempt: Attempt, body: &[u8]) {
@@ -593,7 +640,7 @@ impl ClientCore {
         }
     }
 
-    fn welcomed(&mut self, now: Millis, attempt: Attempt, welcome: Welcome) {
+    pub(crate) fn welcomed(&mut self, now: Millis, attempt: Attempt, welcome: Welcome) {
         let Welcome {
             session: id,
             epoch,
@@ -617,7 +664,10 @@ impl ClientCore {
         self.views.cell.tell_movements(movements);
         self.phase = Phase::Playing { attempt };
         self.failures = 0;
-        if before.is_some() {
+        let is_moved = std::mem::take(&mut self.is_moving);
+        if before.is_some() && is_moved {
+            self.counters.moved += 1;
+        } else if before.is_some() {
             self.counters.resumed += 1;
             self.events.push_back(Event::Resumed { epoch });
         } else {
@@ -639,6 +689,9 @@ impl ClientCore {
 
     /// A base could not be reached, or did not answer.
     fn unreachable(&mut self, now: Millis, reason: CloseReason) {
+        if std::mem::take(&mut self.is_moving) {
+            self.events.push_back(Event::Lost(reason));
+        }
         if is_final(reason) {
             return self.end(EndReason::Closed(reason));
         }
@@ -646,6 +699,7 @@ impl ClientCore {
     }
 
     pub(crate) fn end(&mut self, reason: EndReason) {
+        self.abandon_next();
         self.phase = Phase::Ended;
         self.events.push_back(Event::Ended(reason));
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use annals_def::{Schema, Value};
-use annals_ids::{CallNumber, Direction, EntityId, Part, Position};
+use annals_ids::{CallNumber, Direction, EntityId, Hash, Part, Position};
 use annals_wire::client::{CloseReason, LOGIN_ALPN, PLAY_ALPN, Password, Reads};
 use tokio::{
     sync::mpsc,
@@ -64,6 +64,8 @@ pub struct Client {
     told: mpsc::Sender<Input>,
     asking: Option<AbortHandle>,
     link: Option<Link>,
+    /// The connection that is to take its place.
+    next: Option<Link>,
 }
 
 /// A connection to a base, open or being opened.
@@ -112,6 +114,7 @@ impl Client {
             told,
             asking: None,
             link: None,
+            next: None,
         };
         let now = client.now();
         client.core.start(now);
@@ -224,18 +227,26 @@ impl Client {
                     address,
                     certificate,
                 } => {
-                    let trust = self.trust.in_base(certificate);
-                    let target = trust.and_then(|trust| Target::new(address, &trust, PLAY_ALPN));
-                    let (orders, taken) = mpsc::channel(MAX_WAITING_ORDERS);
-                    tokio::spawn(link::play(
-                        self.endpoint.clone(),
-                        target,
-                        attempt,
-                        taken,
-                        self.told.clone(),
-                    ));
-                    self.link = Some(Link { attempt, orders });
+                    self.link = Some(self.connect(attempt, address, certificate));
                 }
+                Output::Prepare {
+                    attempt,
+                    address,
+                    certificate,
+                } => self.next = Some(self.connect(attempt, address, certificate)),
+                Output::Greet(body) => {
+                    if let Some(next) = &self.next {
+                        // If it has closed meanwhile, that is reported.
+                        let _ = next.orders.try_send(WriteCommand::Frame(body));
+                    }
+                }
+                Output::Switch => {
+                    let next = self.next.take();
+                    if let Some(before) = std::mem::replace(&mut self.link, next) {
+                        let _ = before.orders.try_send(WriteCommand::Close(CloseReason::Moved));
+                    }
+                }
+                Output::Abandon => self.next = None,
                 Output::Frame(body) => self.order(WriteCommand::Frame(body)),
                 Output::Datagram(bytes) => self.order(WriteCommand::Datagram(bytes)),
                 Output::Disconnect(reason) => {
@@ -246,6 +257,20 @@ impl Client {
                 }
             }
         }
+    }
+
+    fn connect(&self, attempt: Attempt, address: SocketAddr, certificate: Option<Hash>) -> Link {
+        let trust = self.trust.in_base(certificate);
+        let target = trust.and_then(|trust| Target::new(address, &trust, PLAY_ALPN));
+        let (orders, taken) = mpsc::channel(MAX_WAITING_ORDERS);
+        tokio::spawn(link::play(
+            self.endpoint.clone(),
+            target,
+            attempt,
+            taken,
+            self.told.clone(),
+        ));
+        Link { attempt, orders }
     }
 
     fn order(&mut self, order: WriteCommand) {

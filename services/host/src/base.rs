@@ -13,7 +13,7 @@ use annals_ids::{DatabaseId, Epoch, OwnerId, TransferId, TypeId};
 use annals_node::{Begun, Behaviour, ConnectionId, NotOpened, NotOrdered, Output, writer::Durability};
 use annals_personal::PersonalKey;
 use annals_wire::{
-    client::{CloseReason, Secret},
+    client::{CloseReason, Hello, Secret, ToClient},
     control::{self, BeginLife, LifeBegun, OperatorOrdered, SessionOpened},
 };
 use async_nats::Subject;
@@ -99,6 +99,7 @@ pub async fn run(
         holders,
         strangers: BTreeMap::new(),
         owners: BTreeMap::new(),
+        early: Vec::new(),
         asked: BTreeMap::new(),
         next: 1,
     };
@@ -120,6 +121,8 @@ struct Service {
     strangers: BTreeMap<ConnectionId, SocketAddr>,
     /// Owner of each connection's session, once the hello has arrived.
     owners: BTreeMap<ConnectionId, OwnerId>,
+    /// The hellos of clients that connected before this process holds the owner, which it is to hold next.
+    early: Vec<(ConnectionId, SocketAddr, Hello)>,
     /// Pending requests for a session, an activation or an order: the asker, and the epoch that was named.
     asked: BTreeMap<u64, (Subject, u64)>,
     next: u64,
@@ -162,19 +165,11 @@ impl Service {
                 // The core refuses a second hello, and does not use its address.
                 let unspecified = SocketAddr::from(([0, 0, 0, 0], 0));
                 let from = self.strangers.remove(&connection).unwrap_or(unspecified);
-                let owner = hello.owner;
-                self.owners.insert(connection, owner);
-                let fresh_token = Secret(process::random());
-                self.tell(
-                    connection,
-                    owner,
-                    BaseInput::Hello {
-                        connection,
-                        from,
-                        hello,
-                        fresh_token,
-                    },
-                );
+                if self.holders.is_next(hello.owner) {
+                    self.early.push((connection, from, hello));
+                } else {
+                    self.greet(connection, from, hello);
+                }
             }
             Arrival::Frame(frame) => {
                 let trace = process::fresh_trace();
@@ -197,11 +192,53 @@ impl Service {
                 self.process.metrics.clients.add(-1);
                 tracing::debug!(?connection, %reason, "closed");
                 self.strangers.remove(&connection);
+                self.early.retain(|(early, ..)| *early != connection);
                 if let Some(owner) = self.owners.remove(&connection) {
                     // The next holder of the owner finds its clients disconnected.
                     let _ = self.holders.tell(owner, BaseInput::Closed { connection });
                 }
             }
+        }
+    }
+
+    /// Passes a client's hello on to the owner of its session.
+    fn greet(&mut self, connection: ConnectionId, from: SocketAddr, hello: Hello) {
+        let owner = hello.owner;
+        self.owners.insert(connection, owner);
+        let fresh_token = Secret(process::random());
+        self.tell(
+            connection,
+            owner,
+            BaseInput::Hello {
+                connection,
+                from,
+                hello,
+                fresh_token,
+            },
+        );
+    }
+
+    /// Passes on the hellos of clients that waited for the owner. If it is not held here, they are closed.
+    fn greet_early(&mut self, owner: OwnerId) {
+        let (of_it, others) = std::mem::take(&mut self.early)
+            .into_iter()
+            .partition(|(_, _, hello)| hello.owner == owner);
+        self.early = others;
+        for (connection, from, hello) in of_it {
+            self.greet(connection, from, hello);
+        }
+    }
+
+    /// Tells the clients of an owner which process is about to hold it.
+    fn announce(&self, owner: OwnerId, address: &str) {
+        let Some(located) = process::located(owner, Epoch(0), address) else {
+            return;
+        };
+        let mut body = Vec::new();
+        ToClient::Moving(located).write(&mut body);
+        for (connection, _) in self.owners.iter().filter(|(_, held)| **held == owner) {
+            let (connection, body) = (*connection, body.clone());
+            self.edge.apply(EdgeCommand::Frame { connection, body });
         }
     }
 
@@ -222,7 +259,10 @@ impl Service {
 
     async fn hear(&mut self, notice: Notice) {
         match notice {
+            Notice::Moving(owner, address) => self.announce(owner, &address),
+            Notice::Held(owner) => self.greet_early(owner),
             Notice::Ended(owner) => {
+                self.greet_early(owner);
                 let here = self
                     .owners
                     .iter()

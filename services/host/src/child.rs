@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 /// How long [`Child::stop`] waits for a process to end by itself before it is killed.
-const STOP_GRACE: Duration = Duration::from_secs(10);
+const STOP_GRACE: Duration = Duration::from_secs(20);
 
 /// Poll interval while a process ends.
 const POLL: Duration = Duration::from_millis(10);

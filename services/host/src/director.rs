@@ -1,6 +1,8 @@
 //! The director's shell: leads by a term in the store, receives beats, grants owners, and answers requests for
 //! locations.
 
+mod orders;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -8,8 +10,8 @@ use std::time::Duration;
 
 use annals_def::Schema;
 use annals_director::{
-    Balance, Beat, ClosedConnections, Decision, Desired, Grant, GrantError, Grants, Lifecycle, Membership, Pace,
-    Progress, SILENCE, SpacePlan, Stage,
+    Balance, ClosedConnections, Decision, Desired, Grant, GrantError, Grants, Lifecycle, Membership, Pace, SILENCE,
+    SpacePlan, Stage,
 };
 use annals_ids::{Hash, OwnerId, OwnerKind, ProcessId, WallTime, WorldTime};
 use annals_node::time::Mono;
@@ -18,10 +20,9 @@ use annals_wire::{
     SpaceMap, Subjects,
     cells::{CellList, WireCellList},
     control::{
-        self, CourseNews, DirectorAsk, DirectorRequest, GrantOrder, Holding, IdBlock, Orders, Place, ProcessBeat,
-        Register, Registered, StopRealm, StopStage, WireMap,
+        self, CourseNews, DirectorAsk, DirectorRequest, GrantOrder, IdBlock, Orders, Register, Registered, StopRealm,
+        StopStage, WireMap,
     },
-    load::Load,
 };
 use futures::StreamExt;
 use thiserror::Error;
@@ -224,8 +225,12 @@ struct Leader {
     named: bool,
     /// Whether the store has the realm as stopped in order.
     closed: bool,
-    /// Processes with new grants, which are to send their next heartbeat at once.
+    /// Processes with new orders, which are to send their next heartbeat at once.
     summoned: BTreeSet<ProcessId>,
+    /// The live processes, with the names of their services.
+    services: BTreeMap<ProcessId, String>,
+    /// Processes that an operator drains.
+    drains: BTreeSet<ProcessId>,
 }
 
 /// A director's connections to the realm.
@@ -364,6 +369,8 @@ impl Leader {
             named: false,
             closed: false,
             summoned: BTreeSet::new(),
+            services: BTreeMap::new(),
+            drains: BTreeSet::new(),
             map,
             balance,
             grants,
@@ -385,6 +392,7 @@ impl Leader {
     /// Grants the owners of processes whose connection was closed, and that have not reconnected.
     async fn replace_dead(&mut self) -> Result<(), GrantError> {
         self.membership.expire(monotonic());
+        self.services.retain(|process, _| self.membership.is_alive(*process));
         if self.lifecycle.grants() {
             self.decide().await?;
         }
@@ -572,13 +580,20 @@ impl Leader {
                 tracing::info!(%process, service = beat.service, "left");
                 self.membership.leave(process);
                 self.lifecycle.left(process);
+                self.services.remove(&process);
                 // Its owners can be granted without waiting for silence.
                 if self.lifecycle.grants() {
                     self.decide().await?;
                 }
                 Some(control::encode(&Orders::default()))
             }
-            Some(DirectorAsk::Beat(beat)) => Some(control::encode(&self.hear(&beat))),
+            Some(DirectorAsk::Beat(beat)) => {
+                self.hear(&beat);
+                if !beat.released.is_empty() && self.lifecycle.grants() {
+                    self.decide().await?;
+                }
+                Some(control::encode(&self.orders(&beat)))
+            }
             Some(DirectorAsk::MoreIds(_)) => {
                 let ids = self.grants.more_ids().await?;
                 Some(control::encode(&IdBlock {
@@ -593,6 +608,8 @@ impl Leader {
             Some(DirectorAsk::Locate(locate)) => Some(control::encode(&self.locate(Some(OwnerId(locate.owner))))),
             Some(DirectorAsk::Stop(ask)) => Some(control::encode(&self.stop(&ask))),
             Some(DirectorAsk::Cells(_)) => Some(control::encode(&self.cells())),
+            Some(DirectorAsk::Drain(ask)) => Some(control::encode(&self.drain(&ask))),
+            Some(DirectorAsk::Processes(_)) => Some(control::encode(&self.processes())),
             None => {
                 tracing::warn!("ignored a request of a newer release: upgrade the director first");
                 None
@@ -619,87 +636,6 @@ impl Leader {
             world: self.clock.now().world.0,
             refused: String::new(),
         })
-    }
-
-    fn hear(&mut self, beat: &ProcessBeat) -> Orders {
-        let process = ProcessId(beat.process);
-        // While no director led, the processes have counted on.
-        self.clock.follow(WorldTime(beat.world));
-        let holds = match beat.service.as_str() {
-            "base" => Some(OwnerKind::Base),
-            "cell" => Some(OwnerKind::Cell),
-            "db" => Some(OwnerKind::Ledger),
-            _ => None,
-        };
-        let address = Some(beat.address.clone()).filter(|address| !address.is_empty());
-        let owners = beat.holds.iter().map(|held| (OwnerId(held.owner), held.entities));
-        self.membership.hear(
-            monotonic(),
-            Beat {
-                process,
-                holds,
-                address,
-                owners: owners.collect(),
-                draining: beat.draining,
-                connection: beat.connection.clone(),
-            },
-        );
-        let progress = Progress {
-            told: Stage::of_number(beat.told),
-            done: Stage::of_number(beat.done),
-            waits: beat.waits.clone(),
-        };
-        self.lifecycle.hear(monotonic(), process, &beat.service, progress);
-        for held in &beat.holds {
-            self.weigh(process, held);
-        }
-        let mut grants = Vec::new();
-        for (owner, (order, _)) in self.orders.iter().filter(|(_, (_, holder))| *holder == process) {
-            let held = beat
-                .holds
-                .iter()
-                .any(|held| held.owner == owner.0 && held.epoch == order.epoch);
-            if held {
-                self.unheld.remove(owner);
-            } else {
-                self.unheld.entry(*owner).or_insert_with(monotonic);
-            }
-            grants.push(order.clone());
-        }
-        let map = (self.map.version > beat.map).then(|| WireMap::from(&self.map));
-        let stage = self.lifecycle.stage().number();
-        Orders { grants, map, stage }
-    }
-
-    /// Records the load of an owner, if the process that reports it is its holder.
-    fn weigh(&mut self, process: ProcessId, held: &Holding) {
-        let owner = OwnerId(held.owner);
-        let order = self.orders.get(&owner).filter(|(_, holder)| *holder == process);
-        if order.is_none_or(|(order, _)| order.epoch != held.epoch) {
-            return;
-        }
-        match held.load.as_ref().map(Load::try_from) {
-            Some(Ok(load)) => self.balance.hear(monotonic(), owner, load),
-            Some(Err(error)) => tracing::warn!(%owner, %error, "ignored a malformed load report"),
-            None => {}
-        }
-    }
-
-    fn locate(&self, owner: Option<OwnerId>) -> Place {
-        let Some(owner) = owner else { return Place::default() };
-        let epoch = self.orders.get(&owner).map_or(0, |(order, _)| order.epoch);
-        let held = !self.unheld.contains_key(&owner);
-        let address = self
-            .membership
-            .address(owner)
-            .filter(|_| held)
-            .unwrap_or_default()
-            .to_owned();
-        Place {
-            owner: owner.0,
-            epoch,
-            address,
-        }
     }
 }
 

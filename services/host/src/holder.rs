@@ -8,24 +8,19 @@ use std::sync::{
 };
 use std::time::Duration;
 
-use annals_db::{
-    Migrations,
-    personal::{self, Person},
-    recover,
-};
+use annals_db::personal::{self, Person};
 use annals_director::openings;
-use annals_event::{Batch, FrozenBatch, Imprint, OwnerState};
+use annals_event::{Imprint, OwnerState};
 use annals_ids::{BatchNumber, DatabaseId, Epoch, Hash, OwnerId, OwnerKind, Shard, Tick};
 use annals_node::{
     Beginning, Behaviour, Input, Output, Owner, Role,
-    chain::{Hole, assemble},
     time::Mono,
-    writer::{self, Action, Durability, Opening, Stop, Tip},
+    writer::{self, Action, Durability, Stop},
 };
 use annals_personal::PersonalKey;
 use annals_store::{
     Store, StoreError, Transaction,
-    layout::owners::{self, OpeningRecord, OwnerRecord},
+    layout::owners::{self, OwnerRecord},
 };
 use annals_wire::{
     bus::Envelope,
@@ -34,13 +29,13 @@ use annals_wire::{
 };
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, future::try_join_all};
-use thiserror::Error;
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::{
     clock,
+    following::{Followed, Following, Heard, Prepared, TakeError},
     gauge::Gauge,
-    log::{Driver, LogCore, ReadError, Reading},
+    log::{Driver, LogCore},
     process::Process,
     registry::StoreRegistry,
     telemetry::{Chain, Metrics},
@@ -92,33 +87,16 @@ pub struct Terms {
     pub durability: Durability,
 }
 
-/// Why an owner could not be taken over now. It is retried.
-#[derive(Debug, Error)]
-enum TakeError {
-    #[error("the owner's archived state could not be rebuilt")]
-    Recovery(#[from] annals_db::RecoveryError),
-    #[error("the owner's openings could not be read from the store")]
-    Store(#[from] StoreError),
-    #[error("the owner's log could not be read")]
-    Log(#[from] ReadError),
-    #[error(transparent)]
-    Hole(#[from] Hole),
-    #[error("the owner's log does not continue its archive")]
-    Impossible(#[from] annals_event::Impossible),
-    #[error("the owner's log holds a malformed batch")]
-    Malformed(#[from] annals_event::Malformed),
-    #[error("cannot subscribe to the owner's subjects on the bus")]
-    Listen(#[from] async_nats::SubscribeError),
-    #[error("the bus does not answer")]
-    Barrier(#[from] crate::nats::BarrierError),
-}
-
 /// A notice of a holder to its service.
 #[derive(Debug)]
 pub enum Notice {
     /// An output of its core that is not for another owner.
     Output(OwnerId, Output),
-    /// It no longer holds the owner.
+    /// Another process, with this client address, is about to hold the owner.
+    Moving(OwnerId, String),
+    /// It holds the owner, and clients can play.
+    Held(OwnerId),
+    /// It no longer holds or follows the owner.
     Ended(OwnerId),
 }
 
@@ -167,7 +145,7 @@ pub struct Wires<I> {
     /// Progress of the holder.
     pub stage: watch::Sender<Stage>,
     /// Notified when the owner is taken over: the director tells clients where it is once it knows.
-    pub opened: Arc<Notify>,
+    pub changed: Arc<Notify>,
 }
 
 /// An owner and its clock, as the log's driver uses it.
@@ -247,23 +225,28 @@ impl<R: Role> Held<R> {
     }
 }
 
-/// Holds an owner until it is replaced or its inputs end.
-pub async fn hold<R>(
+/// Holds an owner until it is replaced or its inputs end. `following` has read its log, if this process followed it.
+pub(crate) async fn hold<R>(
     process: Arc<Process>,
     terms: Terms,
     make: impl Fn(&OwnerState, Mono) -> R,
     mut wires: Wires<R::Input>,
+    following: Option<Following>,
 ) where
     R: Role,
     R::Input: Clone + Send + 'static,
 {
     let Terms { owner, epoch, .. } = terms;
-    let Some((mut driver, mut heard)) = open(&process, &terms, &make).await else {
+    let prepared = match following {
+        Some(following) => following.finish().await,
+        None => Prepared::default(),
+    };
+    let Some((mut driver, mut heard)) = open(&process, &terms, &make, prepared).await else {
         return;
     };
     tracing::info!(%owner, %epoch, entities = driver.core().owner.state().entities.len(), "took over the owner");
     wires.stage.send_replace(Stage::Open);
-    wires.opened.notify_one();
+    wires.changed.notify_one();
     let mut inspections = Inspections::listen(&process, owner).await;
     let mut troubles = Troubles::default();
     let mut gauge = Gauge::new();
@@ -474,12 +457,7 @@ impl Inspections {
     }
 }
 
-fn hear<R: Role>(
-    driver: &mut Driver<Held<R>>,
-    heard: &mut async_nats::Subscriber,
-    process: &Process,
-    first: async_nats::Message,
-) {
+fn hear<R: Role>(driver: &mut Driver<Held<R>>, heard: &mut Heard, process: &Process, first: async_nats::Message) {
     let mut next = Some(first);
     for _ in 0..BURST {
         let Some(message) = next else { break };
@@ -555,21 +533,25 @@ async fn open<R: Role>(
     process: &Arc<Process>,
     terms: &Terms,
     make: impl Fn(&OwnerState, Mono) -> R,
-) -> Option<(Driver<Held<R>>, async_nats::Subscriber)> {
+    mut prepared: Prepared,
+) -> Option<(Driver<Held<R>>, Heard)> {
     let Terms { owner, epoch, .. } = terms;
     let registry = Arc::new(StoreRegistry::new(process.store.clone()));
-    let mut heard = None;
-    let mut reading = Reading::default();
     let mut wait = Wait::new(
         format!("owner {owner}, which is taken over under epoch {epoch}"),
         "its entities are paused until then; retrying; check that annals-db and the nats-server run",
     );
     loop {
-        let taking = take_over(process, terms, &make, &mut heard, &mut reading);
+        let taking = take_over(process, terms, &make, &mut prepared);
         let held = match wait.during(taking).await {
             Ok(held) => {
                 wait.ends();
                 held
+            }
+            // What was followed does not lead to the end of the log: it is read from the beginning.
+            Err(TakeError::Changed) => {
+                prepared.read_anew();
+                continue;
             }
             Err(error) => {
                 wait.lasts(Chain(&error));
@@ -586,13 +568,13 @@ async fn open<R: Role>(
             }
         }
         match driver.core().owner.stopped() {
-            None => return heard.map(|heard| (driver, heard)),
+            None => return prepared.into_heard().map(|heard| (driver, heard)),
             Some(Stop::ReadAgain { .. }) => {
                 tracing::debug!(%owner, %epoch, "the log has grown; taking over again");
                 let writer = driver.core().owner.writer();
                 if writer.kept(writer.tip().number).is_some() {
                     // The second read differs from the first, which may be outdated: start from the beginning.
-                    reading = Reading::default();
+                    prepared.read_anew();
                 }
             }
             Some(stop) => {
@@ -603,13 +585,12 @@ async fn open<R: Role>(
     }
 }
 
-/// Rule E1, and the core at the end of what was read. A retry subscribes and reads on from where the previous try was.
+/// Rule E1, and the core at the end of what was read. A retry reads on from where the previous try was.
 async fn take_over<R: Role>(
     process: &Process,
     terms: &Terms,
     make: impl Fn(&OwnerState, Mono) -> R,
-    heard: &mut Option<async_nats::Subscriber>,
-    reading: &mut Reading,
+    prepared: &mut Prepared,
 ) -> Result<Held<R>, TakeError> {
     let &Terms {
         owner,
@@ -618,33 +599,14 @@ async fn take_over<R: Role>(
         epoch,
         ..
     } = terms;
-    if heard.is_none() {
-        let subscriber = process.bus.client().subscribe(process.subjects.owner(owner)).await?;
-        process.bus.barrier().await?;
-        *heard = Some(subscriber);
-    }
-    let recovered = recover(&process.store, shard, owner, kind).await?;
-    let openings = read_openings(&process.store, owner).await?;
-    process.history.read(owner, reading).await?;
-    let archived = Tip {
-        number: recovered.cursor.batch,
-        hash: recovered.cursor.hash,
-    };
-    let mut chain = assemble(
-        owner,
-        archived,
-        &openings,
-        reading.batches.iter().cloned(),
-        reading.last,
-    )?;
+    let mut chain = prepared.advance(process, Followed { owner, kind, shard }).await?;
     chain.former_ended = terms.former_ended;
-    let schema = process.schema.fingerprint();
-    let state = fold_beyond(process, recovered.state, &chain.beyond).await?;
+    let state = prepared.take_state(process).await?;
     let imprint = Imprint {
         realm: process.realm.clone(),
         owner,
         epoch,
-        schema,
+        schema: process.schema.fingerprint(),
     };
     let keys = read_keys(&process.store, &state).await?;
     let call_generation = read_call_generation(&process.store, owner).await?;
@@ -672,29 +634,6 @@ async fn take_over<R: Role>(
     })
 }
 
-/// Folds the batches beyond the archive. If the realm was migrated since, the state is converted to the new
-/// definitions: the `Open` that comes next uses those (rule M3).
-async fn fold_beyond(
-    process: &Process,
-    mut state: OwnerState,
-    beyond: &[FrozenBatch],
-) -> Result<OwnerState, TakeError> {
-    for frozen in beyond {
-        let batch = Batch::read(&frozen.bytes)?;
-        if state.goes_over(&batch.header)? {
-            Migrations::read(&process.store).await?.fold(&mut state, &batch)?;
-        } else {
-            state.fold(&batch)?;
-        }
-    }
-    let schema = process.schema.fingerprint();
-    if state.tail.batch.0 > 0 && state.schema != schema {
-        Migrations::read(&process.store).await?.convert(&mut state, schema)?;
-        tracing::info!(owner = %state.owner, "converted the owner's state to the realm's new definitions");
-    }
-    Ok(state)
-}
-
 /// The keys of all active stored entities in a state (rule P5).
 async fn read_keys(store: &Store, state: &OwnerState) -> Result<BTreeMap<DatabaseId, PersonalKey>, StoreError> {
     let persons: Vec<DatabaseId> = state.databases.keys().copied().collect();
@@ -719,10 +658,4 @@ async fn read_call_generation(store: &Store, owner: OwnerId) -> Result<u64, Stor
         .map(|value| OwnerRecord::decode(&value))
         .transpose()?;
     Ok(record.map_or(0, |record| record.call_generation))
-}
-
-async fn read_openings(store: &Store, owner: OwnerId) -> Result<Vec<Opening>, StoreError> {
-    let read = |transaction| async move { owners::read_openings(&transaction, owner, Epoch(0)).await };
-    let opening = |OpeningRecord { epoch, number, hash }| Opening { epoch, number, hash };
-    Ok(store.read(read).await?.into_iter().map(opening).collect())
 }

@@ -2,6 +2,7 @@
 //! a revocation.
 
 mod closing;
+mod moving;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{
@@ -20,16 +21,17 @@ use annals_node::{
 };
 use annals_wire::{
     SpaceMap,
-    control::{self, CursorNews, GrantOrder, Holding, Want},
+    control::{self, CursorNews, GrantOrder, Holding, Orders, Want},
     load::{Load, WireLoad},
 };
 use futures::StreamExt;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
+use crate::following::Following;
 use crate::health::Readiness;
 use crate::holder::{COMMANDS, Command, Notice, Notices, Stage, Terms, Wires, hold};
-use crate::process::{self, BEAT, Presence, Process};
+use crate::process::{self, BEAT, Presence, Process, Report};
 use crate::waiting::Wait;
 
 /// Timeout of an orderly end of all holders. A log that works needs milliseconds.
@@ -64,12 +66,15 @@ pub struct Trade<R: Role> {
 /// Access to the holders of a process, for the rest of its service.
 pub struct Holders<I> {
     commands: Arc<RwLock<BTreeMap<OwnerId, mpsc::Sender<Command<I>>>>>,
+    /// The owners that are followed here.
+    followed: Arc<RwLock<BTreeSet<OwnerId>>>,
 }
 
 impl<I> Clone for Holders<I> {
     fn clone(&self) -> Self {
         Self {
             commands: Arc::clone(&self.commands),
+            followed: Arc::clone(&self.followed),
         }
     }
 }
@@ -105,6 +110,21 @@ impl<I> Holders<I> {
         commands.keys().copied().collect()
     }
 
+    /// Whether this process is to hold the owner next.
+    pub fn is_next(&self, owner: OwnerId) -> bool {
+        let followed = self.followed.read().unwrap_or_else(PoisonError::into_inner);
+        followed.contains(&owner)
+    }
+
+    fn set_next(&self, owner: OwnerId, is_next: bool) {
+        let mut followed = self.followed.write().unwrap_or_else(PoisonError::into_inner);
+        if is_next {
+            followed.insert(owner);
+        } else {
+            followed.remove(&owner);
+        }
+    }
+
     fn set(&self, owner: OwnerId, commands: Option<mpsc::Sender<Command<I>>>) {
         let mut held = self.commands.write().unwrap_or_else(PoisonError::into_inner);
         match commands {
@@ -130,8 +150,12 @@ pub struct HolderSet<R: Role> {
     director: Wait,
     /// The wait while anything else keeps this process from its work.
     work: Wait,
-    /// Notified by each holder that has taken its owner over.
-    opened: Arc<Notify>,
+    /// Notified by each holder that has taken its owner over or has ended, and by each follower that is ready.
+    changed: Arc<Notify>,
+    /// The owners that other processes hold, and that this one is to hold next (rule D9).
+    follows: BTreeMap<OwnerId, Following>,
+    /// The owners that it has released while it drains.
+    released: BTreeSet<OwnerId>,
 }
 
 struct Held<I> {
@@ -159,6 +183,7 @@ where
     pub fn new(process: Arc<Process>, trade: Trade<R>, notices: Notices) -> Self {
         let holders = Holders {
             commands: Arc::default(),
+            followed: Arc::default(),
         };
         Self {
             process,
@@ -179,7 +204,9 @@ where
                 "this process is idle; if that lasts, see in the director's log what the director waits for",
             )
             .after(WORK_WITHIN),
-            opened: Arc::default(),
+            changed: Arc::default(),
+            follows: BTreeMap::new(),
+            released: BTreeSet::new(),
         }
     }
 
@@ -196,7 +223,7 @@ where
         let mut news = News::listen(&self.process).await?;
         let summons = self.process.subjects.summons(self.process.id);
         let mut summons = self.process.bus.client().subscribe(summons).await?;
-        let opened = Arc::clone(&self.opened);
+        let changed = Arc::clone(&self.changed);
         let stopped = process::stopped(stop);
         tokio::pin!(stopped);
         let mut beat = tokio::time::interval(BEAT);
@@ -205,8 +232,8 @@ where
             tokio::select! {
                 () = &mut stopped => break,
                 _ = beat.tick() => {
-                    self.beat().await;
-                    if self.ends() {
+                    let orders = self.beat(Presence::Stays).await;
+                    if self.ends() || orders.is_some_and(|orders| orders.drain) {
                         break;
                     }
                     if self.stage > LifecycleStage::Running {
@@ -215,20 +242,20 @@ where
                     self.say_ready();
                 }
                 Some(_) = summons.next() => beat.reset_immediately(),
-                () = opened.notified() => beat.reset_immediately(),
+                () = changed.notified() => beat.reset_immediately(),
                 item = news.next() => self.spread(item),
             }
         }
-        self.drain(news).await;
+        self.drain(news, summons).await;
         Ok(())
     }
 
-    /// Ends everything in order, so that other processes can take over at once: what has happened is logged and shown,
-    /// then the director is asked to grant the owners to others, and only then the rest of the service, which sends
-    /// clients there, is stopped.
-    async fn drain(mut self, mut news: News) {
+    /// Ends everything in order: what other processes can follow is handed over to them, and the rest is released, so
+    /// that it can be taken over at once. Only then the rest of the service is stopped.
+    async fn drain(mut self, mut news: News, summons: async_nats::Subscriber) {
         self.process.readiness.send_replace(Readiness::Draining);
         tracing::info!(owners = self.held.len(), "draining");
+        self.hand_over_all(&mut news, summons).await;
         for held in self.held.values() {
             let asked = *held.stage.borrow() != Stage::Taking && held.commands.try_send(Command::Finish).is_ok();
             if !asked {
@@ -238,7 +265,6 @@ where
             }
         }
         let patience = tokio::time::Instant::now() + DRAIN_WITHIN;
-        self.say(Presence::Drains).await;
         while !self.held.values().all(|held| held.task.is_finished()) {
             tokio::select! {
                 item = news.next() => self.spread(item),
@@ -259,16 +285,28 @@ where
 
     /// Notifies the director of a change; if the message is lost, the director notices the silence.
     async fn say(&self, presence: Presence) {
-        let holds = if presence == Presence::Leaves {
-            BTreeMap::new()
-        } else {
-            self.holds()
-        };
-        let said = self
-            .process
-            .beat(presence, &holds, &self.trade.address, self.map.version);
-        if let Err(error) = said.await {
+        if let Err(error) = self.process.beat(self.report(presence)).await {
             tracing::warn!(%error, "could not send the beat to the director; retrying");
+        }
+    }
+
+    fn report(&self, presence: Presence) -> Report {
+        let ready = self.follows.iter().filter(|(_, following)| following.is_ready());
+        Report {
+            presence,
+            holds: match presence {
+                Presence::Leaves => BTreeMap::new(),
+                Presence::Stays | Presence::Drains => self.holds(),
+            },
+            address: self.trade.address.clone(),
+            map: self.map.version,
+            follows: ready.map(|(owner, _)| owner.0).collect(),
+            released: self
+                .released
+                .iter()
+                .filter(|owner| !self.held.contains_key(owner))
+                .map(|owner| owner.0)
+                .collect(),
         }
     }
 
@@ -304,20 +342,17 @@ where
         }
     }
 
-    /// One beat: reports to the director what is held, and carries out its orders.
-    async fn beat(&mut self) {
+    /// One beat: reports to the director what is held, and carries out its orders. Returns those that are for the caller;
+    /// `None` if the director does not answer.
+    async fn beat(&mut self, presence: Presence) -> Option<Orders> {
         self.sweep().await;
         self.follow_stop();
-        let (holds, presence) = (self.holds(), Presence::Stays);
-        let beat = self
-            .process
-            .beat(presence, &holds, &self.trade.address, self.map.version);
-        let orders = match beat.await {
+        let orders = match self.process.beat(self.report(presence)).await {
             Ok(orders) => orders,
             Err(error) => {
                 // Owners run on; epochs and the gate prevent that anything wrong is shown.
                 self.director.lasts(error);
-                return;
+                return None;
             }
         };
         self.director.ends();
@@ -352,7 +387,9 @@ where
                 self.begin(owner, grant);
             }
         }
-        self.tell_map();
+        self.follow(&orders.follow);
+        self.tell_map().await;
+        Some(orders)
     }
 
     /// Passes db's news on to the holders concerned.
@@ -408,11 +445,19 @@ where
             load: weighs,
             lifecycle_events: Arc::clone(&lifecycle_events),
             stage: says,
-            opened: Arc::clone(&self.opened),
+            changed: Arc::clone(&self.changed),
         };
         let make = Arc::clone(&self.trade.make);
         let make = move |state: &OwnerState, now| make(state, now);
-        let task = tokio::spawn(hold(Arc::clone(&self.process), terms, make, wires));
+        let following = self.follows.remove(&owner);
+        let (holding, changed) = (
+            hold(Arc::clone(&self.process), terms, make, wires, following),
+            Arc::clone(&self.changed),
+        );
+        let task = tokio::spawn(async move {
+            holding.await;
+            changed.notify_one();
+        });
         self.held.insert(
             owner,
             Held {
@@ -434,6 +479,7 @@ where
         if let Some(held) = self.held.remove(&owner) {
             tracing::info!(%owner, epoch = %held.epoch, "released the owner");
             held.task.abort();
+            self.holders.set_next(owner, false);
             self.holders.set(owner, None);
             // If the service has ended, the notice is not needed.
             let _ = self.notices.send(Notice::Ended(owner)).await;
@@ -453,7 +499,8 @@ where
     /// Sends the map to the holders that do not have it yet; one whose queue is full gets it with a later beat. Only a
     /// holder that has the map is visible to the rest of the service: a player who came in before there is a world
     /// would not get into it.
-    fn tell_map(&mut self) {
+    async fn tell_map(&mut self) {
+        let mut first = Vec::new();
         let uninformed = self.held.iter_mut().filter(|(_, held)| held.map < self.map.version);
         for (owner, held) in uninformed {
             let input = Input::Role((self.trade.map)(self.map.clone()));
@@ -465,9 +512,17 @@ where
                     let sent = held.commands.try_send(Command::Core(ready)).is_ok();
                     held.moments_sent += u64::from(sent);
                 }
+                if held.map == 0 {
+                    first.push(*owner);
+                }
                 held.map = self.map.version;
                 self.holders.set(*owner, Some(held.commands.clone()));
             }
+        }
+        for owner in first {
+            self.holders.set_next(owner, false);
+            // If the service has ended, the notice is not needed.
+            let _ = self.notices.send(Notice::Held(owner)).await;
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod config;
 pub mod db;
 pub mod director;
 pub mod edge;
+mod following;
 pub mod front;
 mod gauge;
 pub mod health;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +10,7 @@ use annals_base::DuplicateLogin;
 use annals_db::accounts;
 use annals_def::Schema;
 use annals_director::{Progress, Stage};
-use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
+use annals_ids::{DatabaseId, Epoch, OwnerId, SessionId, TypeId};
 use annals_login::{Checkout, Host, Input, Login, Opened, Output, Unavailable, Verdict, Wanted};
 use annals_node::ConnectionId;
 use annals_store::{StoreError, layout::database};
@@ -31,7 +30,7 @@ use crate::{
     front::{Front, FrontError},
     health::Readiness,
     passwords::{PasswordError, Passwords},
-    process::{self, AskError, JoinError, Presence, Process, Settings, request},
+    process::{self, AskError, JoinError, Presence, Process, Report, Settings, request},
     waiting::Wait,
 };
 
@@ -262,11 +261,7 @@ impl Asker {
     fn beat(self: &Arc<Self>) {
         let asker = Arc::clone(self);
         tokio::spawn(async move {
-            match asker
-                .process
-                .beat(Presence::Stays, &BTreeMap::new(), "", u64::MAX)
-                .await
-            {
+            match asker.process.beat(Report::without_owners(Presence::Stays)).await {
                 Ok(orders) => {
                     asker.director.lock().unwrap_or_else(PoisonError::into_inner).ends();
                     asker.enter(Stage::of_number(orders.stage));
@@ -291,8 +286,7 @@ impl Asker {
 
     /// Reports to the director that the process ends.
     async fn leave(&self) {
-        let nothing = BTreeMap::new();
-        let said = self.process.beat(Presence::Leaves, &nothing, "", u64::MAX).await;
+        let said = self.process.beat(Report::without_owners(Presence::Leaves)).await;
         if let Err(error) = said {
             tracing::debug!(%error, "could not tell the director that the process leaves");
         }
@@ -368,7 +362,8 @@ impl Asker {
             .process
             .ask::<Place>(DirectorAsk::PlaceSession(PlaceSession {}))
             .await;
-        place.map(|place| located(&place)).map_err(unavailable)
+        let located = |place: Place| process::located(OwnerId(place.owner), Epoch(place.epoch), &place.address);
+        place.map(located).map_err(unavailable)
     }
 
     async fn locate(&self, owner: OwnerId) -> Result<Option<Located>, Unavailable> {
@@ -376,7 +371,8 @@ impl Asker {
             .process
             .ask::<Place>(DirectorAsk::Locate(Locate { owner: owner.0 }))
             .await;
-        place.map(|place| located(&place)).map_err(unavailable)
+        let located = |place: Place| process::located(OwnerId(place.owner), Epoch(place.epoch), &place.address);
+        place.map(located).map_err(unavailable)
     }
 
     async fn check_out(&self, account: DatabaseId, preferred: OwnerId) -> Result<Checkout, Unavailable> {
@@ -457,17 +453,4 @@ fn not_compared(error: PasswordError) -> Unavailable {
 fn unavailable(error: AskError) -> Unavailable {
     tracing::debug!(%error, "no answer");
     Unavailable
-}
-
-/// A base's location from the director, `address certificate` in text, as it is sent to clients.
-fn located(place: &Place) -> Option<Located> {
-    let mut words = place.address.split_whitespace();
-    let address: SocketAddr = words.next()?.parse().ok()?;
-    let certificate = words.next().map(str::parse::<Hash>).transpose().ok()?;
-    Some(Located {
-        owner: OwnerId(place.owner),
-        epoch: Epoch(place.epoch),
-        address,
-        certificate,
-    })
 }

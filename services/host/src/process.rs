@@ -1,16 +1,18 @@
 //! A process of a realm: its connection, the store, its beats to the director, and its orders.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use annals_def::Schema;
 use annals_director::{Progress, Stage};
 use annals_event::Trace;
-use annals_ids::{OwnerId, ProcessId, Shard, WorldTime};
+use annals_ids::{Epoch, Hash, OwnerId, ProcessId, Shard, WorldTime};
 use annals_store::{Store, remote::RemoteStore};
 use annals_wire::{
     Subjects,
+    client::Located,
     control::{self, DirectorAsk, DirectorRequest, Holding, Orders, ProcessBeat, Register, Registered},
 };
 use async_nats::client::RequestErrorKind;
@@ -56,6 +58,50 @@ pub enum Presence {
     Drains,
     /// It holds nothing any more: its owners can be granted to others.
     Leaves,
+}
+
+/// What a process reports in a beat.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub presence: Presence,
+    /// The owners that it holds.
+    pub holds: BTreeMap<OwnerId, Holding>,
+    /// Its address for clients, if it serves any.
+    pub address: String,
+    /// The version of the map that it has.
+    pub map: u64,
+    /// The owners that it follows, and could take over in a moment.
+    pub follows: Vec<u32>,
+    /// The owners that it was granted and has released.
+    pub released: Vec<u32>,
+}
+
+impl Report {
+    /// The report of a process that holds no owners and needs no map.
+    pub fn without_owners(presence: Presence) -> Self {
+        Self {
+            presence,
+            holds: BTreeMap::new(),
+            address: String::new(),
+            map: u64::MAX,
+            follows: Vec::new(),
+            released: Vec::new(),
+        }
+    }
+}
+
+/// A base's location, as it is sent to clients; `address` is that of its process, as the director knows it. `None` if it
+/// serves no clients.
+pub fn located(owner: OwnerId, epoch: Epoch, address: &str) -> Option<Located> {
+    let mut words = address.split_whitespace();
+    let address: SocketAddr = words.next()?.parse().ok()?;
+    let certificate = words.next().map(str::parse::<Hash>).transpose().ok()?;
+    Some(Located {
+        owner,
+        epoch,
+        address,
+        certificate,
+    })
 }
 
 /// Why a process could not join its realm.
@@ -231,19 +277,21 @@ impl Process {
     ///
     /// # Errors
     /// When no answer arrives, or it cannot be decoded.
-    pub async fn beat(
-        &self,
-        presence: Presence,
-        holds: &BTreeMap<OwnerId, Holding>,
-        address: &str,
-        map: u64,
-    ) -> Result<Orders, AskError> {
+    pub async fn beat(&self, report: Report) -> Result<Orders, AskError> {
         let progress = self.progress.borrow().clone();
+        let Report {
+            presence,
+            holds,
+            address,
+            map,
+            follows,
+            released,
+        } = report;
         let beat = ProcessBeat {
             process: self.id.0,
             service: self.service.to_owned(),
-            address: address.to_owned(),
-            holds: holds.values().cloned().collect(),
+            address,
+            holds: holds.into_values().collect(),
             draining: presence == Presence::Drains,
             map,
             leaving: presence == Presence::Leaves,
@@ -252,6 +300,8 @@ impl Process {
             waits: progress.waits,
             world: self.clock.now().world.0,
             connection: self.bus.connection(),
+            follows,
+            released,
         };
         self.ask(DirectorAsk::Beat(beat)).await
     }

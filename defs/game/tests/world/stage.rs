@@ -483,6 +483,9 @@ impl Stage {
                 }
             }
             ClientOutput::Disconnect(_) => self.hang_up(number),
+            ClientOutput::Prepare { .. } | ClientOutput::Greet(_) | ClientOutput::Switch | ClientOutput::Abandon => {
+                unreachable!("the base stays where it is")
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use annals_ids::{CallNumber, EntityId, Part, TypeId};
 use thiserror::Error;
 
 use super::{
-    ViewFrame,
+    Located, ViewFrame,
     fields::{put_entity, put_part, put_type, take_entity, take_part, take_reason, take_type},
 };
 
@@ -47,6 +47,9 @@ pub enum ToClient {
     Reset { entity: EntityId, type_id: TypeId },
     /// The client exceeds its rate, and will be disconnected if it continues.
     RateWarned,
+    /// Another process is about to serve the session: connect there as well, and keep this connection until the other
+    /// one has welcomed the session. The epoch is not below that of this connection.
+    Moving(Located),
 }
 
 /// Why a client's call was not run.
@@ -122,6 +125,10 @@ impl ToClient {
                 put_type(out, *type_id);
             }
             ToClient::RateWarned => out.push(8),
+            ToClient::Moving(located) => {
+                out.push(9);
+                located.write(out);
+            }
         }
     }
 
@@ -172,6 +179,7 @@ impl ToClient {
                 type_id: take_type(reader)?,
             },
             8 => ToClient::RateWarned,
+            9 => ToClient::Moving(Located::read(reader)?),
             _ => return Err(wrong),
         };
         reader.finish("end of server frame")?;

@@ -82,6 +82,25 @@ pub struct Located {
     pub certificate: Option<Hash>,
 }
 
+impl Located {
+    /// Appends it, without a kind.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        put_number(out, self.owner.0.into());
+        put_number(out, self.epoch.0);
+        put_address(out, self.address);
+        put_certificate(out, self.certificate);
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            owner: OwnerId(reader.narrow("owner")?),
+            epoch: Epoch(reader.number("epoch")?),
+            address: take_address(reader)?,
+            certificate: take_certificate(reader)?,
+        })
+    }
+}
+
 /// Why the login service refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
 pub enum LoginRefusal {
@@ -213,10 +232,7 @@ impl LoginAnswer {
             }
             LoginAnswer::Located(located) => {
                 out.push(2);
-                put_number(out, located.owner.0.into());
-                put_number(out, located.epoch.0);
-                put_address(out, located.address);
-                put_certificate(out, located.certificate);
+                located.write(out);
             }
             LoginAnswer::Refused(reason) => out.extend([3, reason.code()]),
         }
@@ -248,12 +264,7 @@ impl LoginAnswer {
                     base,
                 })
             }
-            2 => LoginAnswer::Located(Located {
-                owner: OwnerId(reader.narrow("owner")?),
-                epoch: Epoch(reader.number("epoch")?),
-                address: take_address(reader)?,
-                certificate: take_certificate(reader)?,
-            }),
+            2 => LoginAnswer::Located(Located::read(reader)?),
             3 => LoginAnswer::Refused(take_reason(reader, LoginRefusal::from_code)?),
             _ => return Err(wrong),
         };

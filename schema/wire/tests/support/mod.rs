@@ -352,6 +352,7 @@ fn to_client(dice: &mut Dice<'_>) -> ToClient {
             type_id: TypeId(small(dice)),
         },
         6 => ToClient::RateWarned,
+        7 => ToClient::Moving(located(dice)),
         _ => ToClient::View(view_frame(dice)),
     }
 }

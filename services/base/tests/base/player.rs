@@ -246,6 +246,7 @@ impl Player {
                 self.begin_view(host);
             }
             ToClient::RateWarned => panic!("the base does not measure rates"),
+            ToClient::Moving(_) => panic!("the shell announces moves"),
         }
     }
 

@@ -115,6 +115,8 @@ pub struct BotReport {
     pub resent: u64,
     /// Number of session resumptions.
     pub resumed: u64,
+    /// Number of times another process continued the session without an interruption.
+    pub moved: u64,
     /// Warnings of sending too much: must be 0.
     pub rate_warnings: u64,
     /// The outcomes of the trades whose end it was shown, by proposer and the number of the proposer's wish.
@@ -127,6 +129,8 @@ pub struct BotReport {
     pub ended: Vec<EndReason>,
     /// The times in which it received nothing.
     pub interruptions: Vec<Interruption>,
+    /// The times of at least [`annals_client::GAP`] milliseconds without an update of its view.
+    pub gaps: Vec<Interruption>,
     /// Microseconds from a call to its echo, through base and cell and back.
     pub round_trips: Histogram<u64>,
 }
@@ -180,6 +184,8 @@ impl BotReport {
             malformed: 0,
             resent: 0,
             resumed: 0,
+            moved: 0,
+            gaps: Vec::new(),
             rate_warnings: 0,
             trades: BTreeMap::new(),
             granted: 0,
@@ -280,6 +286,23 @@ impl BotsReport {
             p50: times.get(times.len() / 2).copied().unwrap_or_default(),
             longest: times.last().copied().unwrap_or_default(),
         }
+    }
+
+    /// The longest time without an update of its view, of each bot, that began between two moments; sorted. A bot without
+    /// one of at least [`annals_client::GAP`] milliseconds counts as 0.
+    #[must_use]
+    pub fn pauses(&self, from: Instant, to: Instant) -> Vec<Duration> {
+        let longest = |bot: &BotReport| {
+            let within = bot
+                .gaps
+                .iter()
+                .filter(|gap| gap.to.is_some_and(|end| end >= from) && gap.from <= to);
+            let lengths = within.filter_map(|gap| Some(gap.to?.saturating_duration_since(gap.from)));
+            lengths.max().unwrap_or_default()
+        };
+        let mut pauses: Vec<Duration> = self.bots.iter().map(longest).collect();
+        pauses.sort_unstable();
+        pauses
     }
 
     /// Every exposed method that some bot called.

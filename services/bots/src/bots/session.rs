@@ -211,6 +211,7 @@ impl<'b, 'p> Session<'b, 'p> {
         report.holes += counters.holes;
         report.malformed += counters.malformed;
         report.resent += counters.resent;
+        report.moved += counters.moved;
         report.lost_calls += unconfirmed;
         report.confirmed = report.calls - report.lost_calls;
         report.interruptions.append(&mut self.interruptions);
@@ -227,6 +228,11 @@ impl<'b, 'p> Session<'b, 'p> {
             to: Some(self.client.instant(silence.to)),
         });
         self.interruptions.extend(silences);
+        let gaps = core.gaps().map(|gap| Interruption {
+            from: self.client.instant(gap.from),
+            to: Some(self.client.instant(gap.to)),
+        });
+        self.bot.report.gaps.extend(gaps);
         let since = self.interrupted_since(now);
         self.bot.interrupted = match after {
             After::LogInAnew => Some(since.unwrap_or(now)),

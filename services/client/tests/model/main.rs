@@ -99,6 +99,9 @@ impl Run {
                 Output::Frame(body) => self.server.write(body),
                 Output::Datagram(_) => panic!("no entity moves in this test"),
                 Output::Disconnect(_) => self.server.hang_up(),
+                Output::Prepare { .. } | Output::Greet(_) | Output::Switch | Output::Abandon => {
+                    panic!("this server announces no move")
+                }
             }
         }
         while let Some(event) = self.core.poll_event() {

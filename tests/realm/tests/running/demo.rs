@@ -101,6 +101,34 @@ async fn the_demo_passes_with_a_killed_cell_and_a_killed_base() {
     assert!(said.contains("there is no item 1000000"), "{said}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_notices_that_every_process_is_replaced() {
+    if !are_built() {
+        return;
+    }
+    let played = demonstrate(None, 12, None, &["--rolling", "1"]).await;
+    assert_eq!(played.code, Some(0), "a player noticed");
+    assert!(
+        played.text.contains("connections lost 0, sessions resumed 0"),
+        "it says so"
+    );
+    let replaced = [
+        "base-1",
+        "base-2",
+        "cell-1",
+        "cell-2",
+        "db",
+        "director-1",
+        "director-2",
+        "login",
+        "signer",
+    ];
+    for name in replaced {
+        let said = played.text.contains(&format!("rolling: {name} stopped in"));
+        assert!(said, "{name} was not replaced");
+    }
+}
+
 /// The changes since the first batch of the realm agree with the answers to single queries.
 async fn answers_agree(played: &Played, item: &serde_json::Value) {
     let (code, said) = played.ask(&["diff", "1@1", "26:00:00", "--format", "json"]).await;

@@ -43,7 +43,7 @@ const TIMED_PERMITS: u32 = 4;
 static PERMITS: Semaphore = Semaphore::const_new(MAX_CONCURRENT as usize);
 
 /// The realm's name.
-const REALM: &str = "played";
+pub(crate) const REALM: &str = "played";
 
 /// Bots that play in it.
 const BOTS: usize = 6;
@@ -264,6 +264,32 @@ impl Played {
         self.ended.push(name);
         let stopped = self.realm.stop_one(name).await.expect("it can be stopped");
         stopped.expect("there is one of that name")
+    }
+
+    /// Sends SIGTERM to a process, and does not wait for its end.
+    pub(crate) fn terminate(&mut self, name: &'static str) {
+        self.ended.push(name);
+        let mut members = self.realm.members();
+        let (_, id) = members.find(|(found, _)| *found == name).expect("it exists");
+        let signalled = std::process::Command::new("kill")
+            .args(["-TERM", &id.to_string()])
+            .status();
+        assert!(signalled.is_ok_and(|status| status.success()), "{name} gets SIGTERM");
+    }
+
+    /// Sends SIGKILL to a process.
+    pub(crate) fn kill(&mut self, name: &'static str) {
+        self.ended.push(name);
+        assert!(self.realm.kill(name).expect("it can be killed"), "there is a {name}");
+    }
+
+    /// Whether a process has ended.
+    pub(crate) fn has_ended(&mut self, name: &'static str) -> bool {
+        let ended = self.realm.ended(name).expect("it is watched").is_some();
+        if ended {
+            self.ended.push(name);
+        }
+        ended
     }
 
     /// Restarts a process that was stopped.

@@ -327,18 +327,15 @@ impl World {
                 let process = ProcessId(u64::from(address.port()));
                 let connection = ConnectionId(self.next_connection);
                 self.next_connection += 1;
-                let (down, up) = (self.now, self.now);
-                self.connections.insert(
-                    connection,
-                    Connection {
-                        client,
-                        attempt,
-                        process,
-                        owner: None,
-                        down,
-                        up,
-                    },
-                );
+                let opened = Connection {
+                    client,
+                    attempt,
+                    process,
+                    owner: None,
+                    down: self.now,
+                    up: self.now,
+                };
+                self.connections.insert(connection, opened);
                 self.clients[client].connection = Some(connection);
                 let delay = self.between(500, 5_000);
                 self.after(
@@ -370,6 +367,9 @@ impl World {
                     let delay = self.between(300, 6_000);
                     self.after(delay, Step::Datagram { connection, bytes });
                 }
+            }
+            ClientOutput::Prepare { .. } | ClientOutput::Greet(_) | ClientOutput::Switch | ClientOutput::Abandon => {
+                unreachable!("no base of the simulation announces a move")
             }
             ClientOutput::Disconnect(_) => {
                 if let Some(connection) = self.clients[client].connection.take() {

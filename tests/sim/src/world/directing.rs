@@ -1,6 +1,9 @@
 //! The director, and the notification of processes.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use annals_director::{Balance, Beat, Decision, Grant, Grants, Membership, Pace, SILENCE, SpacePlan};
 use annals_ids::{OwnerId, OwnerKind, ProcessId, WorldTime};
@@ -180,6 +183,8 @@ impl World {
                     owners: owners.collect(),
                     draining: false,
                     connection: connection(*process),
+                    follows: BTreeSet::new(),
+                    released: BTreeSet::new(),
                 },
             );
         }

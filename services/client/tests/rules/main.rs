@@ -1,6 +1,8 @@
 //! The client's rules one by one, on frames written by hand.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod moving;
+
 use std::{net::SocketAddr, sync::Arc};
 
 use annals_client::{
@@ -76,6 +78,8 @@ struct Table {
     core: ClientCore,
     now: Millis,
     attempt: Attempt,
+    /// The connection that is prepared beside the present one.
+    beside: Attempt,
 }
 
 /// The core's outputs, with their frames decoded.
@@ -83,6 +87,9 @@ struct Table {
 enum Asked {
     Login(LoginRequest),
     Connect(SocketAddr),
+    Prepare(SocketAddr),
+    Switch,
+    Abandon,
     Hello(Hello),
     Frame(ToServer),
     Datagram(ToServerDatagram),
@@ -101,6 +108,7 @@ impl Table {
             core,
             now: Millis(0),
             attempt: Attempt(0),
+            beside: Attempt(0),
         }
     }
 
@@ -147,6 +155,16 @@ impl Table {
                     self.attempt = attempt;
                     Asked::Connect(address)
                 }
+                Output::Prepare { attempt, address, .. } => {
+                    self.beside = attempt;
+                    Asked::Prepare(address)
+                }
+                Output::Greet(body) => Asked::Hello(Hello::read(&body).unwrap()),
+                Output::Switch => {
+                    self.attempt = self.beside;
+                    Asked::Switch
+                }
+                Output::Abandon => Asked::Abandon,
                 Output::Frame(body) if greets => Asked::Hello(Hello::read(&body).unwrap()),
                 Output::Frame(body) => Asked::Frame(ToServer::read(&body).unwrap()),
                 Output::Datagram(bytes) => Asked::Datagram(ToServerDatagram::read(&bytes).unwrap()),

@@ -1,0 +1,104 @@
+//! `annals realm drain`: ends a process after others have taken over what it holds.
+
+use std::{
+    io::{Write, stdout},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use annals_host::{
+    log_source::KeptRealm,
+    nats::ConnectError,
+    process::{AskError, Settings, connect, request},
+};
+use annals_wire::control::{DirectorAsk, DirectorRequest, DrainProcess, DrainStage};
+use thiserror::Error;
+
+use super::RealmError;
+
+/// Timeout of a drain: longer than a process tries to hand over what it holds, and then to log what it did.
+const DRAINED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Interval of the questions for progress.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// Drain a base or cell process. Other processes of its service follow the logs of what it holds, and take over in
+/// turn; clients are moved without losing their connection. Then it ends, with exit code 0.
+#[derive(Debug, clap::Args)]
+pub(super) struct Drain {
+    /// Number of the process, as `annals realm processes` lists it
+    process: u64,
+    /// Drain it even if no other process can take over: its entities then pause until one can
+    #[arg(long)]
+    force: bool,
+}
+
+/// Why a process is not drained.
+#[derive(Debug, Error)]
+pub(super) enum NotDrained {
+    #[error("a stopped realm has no processes: leave --data out, and name a live realm")]
+    Stopped,
+    #[error("the realm's nats-server cannot be reached")]
+    Connect(#[from] ConnectError),
+    #[error("the realm's director was not reached; ask again")]
+    NoDirector(#[from] AskError),
+    #[error("there is no live process {0}; see `annals realm processes`")]
+    Unknown(u64),
+    #[error("{0}")]
+    Refused(String),
+    #[error(
+        "process {process} still holds {owners} owners after {} s; see its log, and the director's",
+        DRAINED_WITHIN.as_secs()
+    )]
+    Slow { process: u64, owners: u32 },
+}
+
+impl Drain {
+    pub(super) async fn run(self, kept: &KeptRealm, settings: &Settings) -> Result<ExitCode, RealmError> {
+        if kept.data.is_some() {
+            return Err(NotDrained::Stopped.into());
+        }
+        let (service, took) = self.drain(settings).await?;
+        writeln!(
+            stdout(),
+            "process {} ({service}) has handed everything over and ended, after {:.1} s",
+            self.process,
+            took.as_secs_f32()
+        )?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn drain(&self, settings: &Settings) -> Result<(String, Duration), NotDrained> {
+        let (bus, subjects) = connect(settings, "drain").await?;
+        let ask = async |drain: bool| {
+            let ask = DirectorRequest {
+                ask: Some(DirectorAsk::Drain(DrainProcess {
+                    process: self.process,
+                    drain,
+                    force: self.force,
+                })),
+            };
+            request::<DrainStage>(&bus, "director", subjects.service("director"), &ask).await
+        };
+        let began = Instant::now();
+        let first = ask(true).await?;
+        if first.service.is_empty() {
+            return Err(NotDrained::Unknown(self.process));
+        }
+        if !first.refused.is_empty() {
+            return Err(NotDrained::Refused(first.refused));
+        }
+        let mut owners = first.owners;
+        while began.elapsed() < DRAINED_WITHIN {
+            tokio::time::sleep(ASK_EVERY).await;
+            // A director that was just replaced does not know of the order: it is repeated.
+            let stage = ask(true).await?;
+            if stage.service.is_empty() {
+                return Ok((first.service, began.elapsed()));
+            }
+            owners = stage.owners;
+        }
+        let process = self.process;
+        Err(NotDrained::Slow { process, owners })
+    }
+}

@@ -1,0 +1,177 @@
+//! A rolling restart: every process of a realm in turn is stopped in order, and started again, while bots play.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    time::{Duration, Instant},
+};
+
+use annals_bots::bots::BotsReport;
+use annals_client::GAP;
+use annals_def::split_mix;
+use annals_host::{
+    config::Realm as RealmName,
+    health::{DiscoveryError, Instance, Readiness, discover},
+    nats::Bus,
+};
+use thiserror::Error;
+
+use crate::up::{Realm, UpError};
+
+/// Play between two stops, so that their effects can be told apart.
+const PLAY_BETWEEN: Duration = Duration::from_secs(2);
+
+/// Timeout for a process that was started again.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Interval between two looks at what is ready.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How long after the end of a process its effect on clients can begin.
+const AFTERMATH: Duration = Duration::from_secs(1);
+
+/// Why a rolling restart was aborted.
+#[derive(Debug, Error)]
+pub(crate) enum RollingError {
+    #[error(transparent)]
+    Up(#[from] UpError),
+    #[error("{name} could not be stopped")]
+    Stop { name: String, source: io::Error },
+    #[error("the realm's processes could not be found")]
+    Discover(#[from] DiscoveryError),
+    #[error("{name} was started again and is not ready after {} s; see its log", READY_WITHIN.as_secs())]
+    NotReady { name: String },
+}
+
+/// One process that was stopped and started again.
+pub(crate) struct Replaced {
+    pub(crate) name: String,
+    /// When it was asked to stop.
+    asked: Instant,
+    /// When it had ended.
+    ended: Instant,
+    /// When the realm was whole again.
+    whole: Instant,
+}
+
+/// Stops and starts again every process, `rounds` times, in an order that depends on `seed`.
+///
+/// # Errors
+/// When a process cannot be stopped or started, or does not become ready.
+pub(crate) async fn roll(
+    realm: &mut Realm,
+    (bus, name): (&Bus, &RealmName),
+    (rounds, seed): (usize, u64),
+    note: impl Fn(&str),
+) -> Result<Vec<Replaced>, RollingError> {
+    let mut dice = split_mix(seed);
+    let wanted = counts(discover(bus, name, LOOK_EVERY * 5, |_| false).await?.iter());
+    let mut replaced = Vec::new();
+    for _ in 0..rounds {
+        let mut names: Vec<String> = realm.members().map(|(name, _)| name.to_owned()).collect();
+        for last in (1..names.len()).rev() {
+            let with = usize::try_from(dice() % (last as u64 + 1)).unwrap_or(last);
+            names.swap(last, with);
+        }
+        for process in names {
+            tokio::time::sleep(PLAY_BETWEEN).await;
+            let asked = Instant::now();
+            let stopped = realm.stop_one(&process).await;
+            stopped.map_err(|source| RollingError::Stop {
+                name: process.clone(),
+                source,
+            })?;
+            let ended = Instant::now();
+            realm.start_again(&process)?;
+            wait_until_whole((bus, name), &wanted, &process).await?;
+            let whole = Instant::now();
+            note(&format!(
+                "rolling: {process} stopped in {} ms; the realm is whole after {} ms",
+                ended.duration_since(asked).as_millis(),
+                whole.duration_since(asked).as_millis()
+            ));
+            replaced.push(Replaced {
+                name: process,
+                asked,
+                ended,
+                whole,
+            });
+        }
+    }
+    tokio::time::sleep(PLAY_BETWEEN).await;
+    Ok(replaced)
+}
+
+/// Waits until as many processes of each service are ready as there were before.
+async fn wait_until_whole(
+    (bus, name): (&Bus, &RealmName),
+    wanted: &BTreeMap<String, usize>,
+    process: &str,
+) -> Result<(), RollingError> {
+    let is_whole = |found: &[Instance]| {
+        let ready = counts(found.iter());
+        wanted.iter().all(|(service, count)| ready.get(service) >= Some(count))
+    };
+    let until = Instant::now() + READY_WITHIN;
+    while Instant::now() < until {
+        let found = discover(bus, name, LOOK_EVERY, is_whole).await?;
+        if is_whole(&found) {
+            return Ok(());
+        }
+    }
+    Err(RollingError::NotReady {
+        name: process.to_owned(),
+    })
+}
+
+/// The number of ready processes of each service. Of directors, one leads and is ready.
+fn counts<'a>(found: impl Iterator<Item = &'a Instance>) -> BTreeMap<String, usize> {
+    let ready = found.filter(|instance| instance.report.readiness == Readiness::Ready);
+    ready.fold(BTreeMap::new(), |mut counts, instance| {
+        *counts.entry(instance.service.clone()).or_default() += 1;
+        counts
+    })
+}
+
+/// Prints what each stop was to the bots: of the longest time that each was shown nothing, the median, the 99th
+/// percentile and the maximum, where ten updates per second are due.
+pub(crate) fn print(report: &BotsReport, replaced: &[Replaced]) {
+    println!("  process       stopped in  whole after  longest pause of each bot: p50   p99   max");
+    for Replaced {
+        name,
+        asked,
+        ended,
+        whole,
+    } in replaced
+    {
+        let pauses = report.pauses(*asked, *ended + AFTERMATH);
+        let at = |percent: usize| pauses.get((pauses.len() * percent / 100).min(pauses.len().saturating_sub(1)));
+        let text = |pause: Option<&Duration>| match pause.map(Duration::as_millis) {
+            None | Some(0) => format!("<{GAP} ms"),
+            Some(pause) => format!("{pause} ms"),
+        };
+        println!(
+            "  {name:<12}  {:>7} ms  {:>8} ms  {:>30}  {}  {}",
+            ended.duration_since(*asked).as_millis(),
+            whole.duration_since(*asked).as_millis(),
+            text(at(50)),
+            text(at(99)),
+            text(pauses.last())
+        );
+    }
+    println!(
+        "  connections lost {}, sessions resumed {}, handed over without an interruption {}",
+        report.total(|bot| bot.interruptions.len() as u64),
+        report.total(|bot| bot.resumed),
+        report.total(|bot| bot.moved)
+    );
+}
+
+/// Whether no player noticed anything.
+pub(crate) fn is_unnoticed(report: &BotsReport) -> bool {
+    let untouched = report.bots.iter().all(|bot| {
+        let is_kept = bot.ended.is_empty() && bot.log_ins == 1;
+        is_kept && bot.resumed == 0 && bot.interruptions.is_empty()
+    });
+    untouched && !report.bots.is_empty()
+}

@@ -1,0 +1,85 @@
+//! The change to another process that is about to serve the session: its connection is opened while the present one is
+//! still used, and takes its place when it has welcomed the session.
+
+use annals_wire::client::{HelloAnswer, Located};
+
+use crate::{
+    event::{Attempt, Input, Millis, Output},
+    session::ClientCore,
+};
+
+/// The connection that is opened beside the present one.
+#[derive(Clone, Debug)]
+pub(crate) struct Successor {
+    pub(crate) attempt: Attempt,
+    pub(crate) located: Located,
+    /// Whether the hello is sent.
+    pub(crate) is_connected: bool,
+}
+
+impl ClientCore {
+    /// The base announced that another process will serve the session.
+    pub(crate) fn prepare(&mut self, located: Located) {
+        let is_own = self.session_owner() == Some(located.owner);
+        if !is_own || self.next.is_some() {
+            return;
+        }
+        let attempt = self.next_attempt();
+        let (address, certificate) = (located.address, located.certificate);
+        self.next = Some(Successor {
+            attempt,
+            located,
+            is_connected: false,
+        });
+        self.outputs.push_back(Output::Prepare {
+            attempt,
+            address,
+            certificate,
+        });
+    }
+
+    /// Gives up the connection that was opened beside the present one.
+    pub(crate) fn abandon_next(&mut self) {
+        if self.next.take().is_some() {
+            self.outputs.push_back(Output::Abandon);
+        }
+    }
+
+    /// Handles an input of the prepared connection; returns whether it was one.
+    pub(crate) fn handle_next(&mut self, now: Millis, input: &Input) -> bool {
+        let Some(next) = &mut self.next else { return false };
+        match input {
+            Input::Connected { attempt } if *attempt == next.attempt => {
+                next.is_connected = true;
+                if let Some(body) = self.hello() {
+                    self.outputs.push_back(Output::Greet(body));
+                }
+            }
+            Input::Frame { attempt, body } if *attempt == next.attempt => match HelloAnswer::read(body) {
+                Ok(HelloAnswer::Welcome(welcome)) => {
+                    let attempt = next.attempt;
+                    self.take_next();
+                    self.welcomed(now, attempt, welcome);
+                }
+                // The present connection will be closed, and the base be asked for.
+                Ok(HelloAnswer::Rejected(_)) => self.abandon_next(),
+                Err(_) => {
+                    self.counters.malformed += 1;
+                    self.abandon_next();
+                }
+            },
+            Input::Disconnected { attempt, .. } if *attempt == next.attempt => self.abandon_next(),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The prepared connection takes the place of the present one.
+    pub(crate) fn take_next(&mut self) -> Option<Successor> {
+        let next = self.next.take()?;
+        self.is_moving = true;
+        self.outputs.push_back(Output::Switch);
+        self.set_address(next.located.address, next.located.certificate);
+        Some(next)
+    }
+}

@@ -1,0 +1,178 @@
+//! Changing to another process: an announced move, and the search for the base of a connection that is silent.
+
+use annals_client::{Attempt, Event, Input};
+use annals_ids::{OwnerId, SessionId};
+use annals_wire::client::{
+    CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Proof, Rejection, Secret,
+    ToClient, ToServer,
+};
+
+use super::{Asked, Table, address, located, welcome};
+
+impl Table {
+    /// The base announces another process, at this port.
+    fn announce(&mut self, port: u16) {
+        let mut body = Vec::new();
+        ToClient::Moving(Located {
+            address: address(port),
+            ..located(0)
+        })
+        .write(&mut body);
+        let attempt = self.attempt;
+        self.core.handle(self.now, Input::Frame { attempt, body });
+    }
+
+    /// The prepared connection is established; returns the hello.
+    fn connect_beside(&mut self) -> Hello {
+        let attempt = self.beside;
+        self.core.handle(self.now, Input::Connected { attempt });
+        match self.asked().pop() {
+            Some(Asked::Hello(hello)) => hello,
+            other => panic!("no hello: {other:?}"),
+        }
+    }
+
+    /// The base at the end of the prepared connection answers the hello.
+    fn answer_beside(&mut self, answer: &HelloAnswer) {
+        let mut body = Vec::new();
+        answer.write(&mut body);
+        let attempt = self.beside;
+        self.core.handle(self.now, Input::Frame { attempt, body });
+    }
+
+    fn silent(&mut self, attempt: Attempt) {
+        self.core.handle(self.now, Input::Silent { attempt });
+    }
+}
+
+#[test]
+fn an_announced_move_is_no_interruption() {
+    let mut table = Table::seeing();
+    table.hit(1).unwrap();
+    table.asked();
+    table.announce(2_000);
+    assert_eq!(table.asked(), [Asked::Prepare(address(2_000))]);
+    table.announce(2_001);
+    assert_eq!(table.asked(), [], "one at a time");
+    let hello = table.connect_beside();
+    assert_eq!((hello.owner, hello.session), (OwnerId(3), SessionId(5)));
+    assert_eq!(hello.proof, Proof::Resume(Secret([1; 32])));
+    // The present connection is in use until the other base has welcomed the session.
+    table.hit(1).unwrap();
+    assert!(matches!(table.asked()[..], [Asked::Frame(ToServer::Call(_))]));
+    table.answer_beside(&welcome(6, 2));
+    let asked = table.asked();
+    assert_eq!(asked[0], Asked::Switch);
+    let frames: Vec<_> = asked[1..].iter().collect();
+    assert!(
+        matches!(
+            frames[..],
+            [
+                Asked::Frame(ToServer::Stamps(_)),
+                Asked::Frame(ToServer::Stamps(_)),
+                Asked::Frame(ToServer::Call(_)),
+                Asked::Frame(ToServer::Call(_)),
+            ]
+        ),
+        "both views begin again from what it has, and no call is lost: {frames:?}"
+    );
+    assert_eq!(table.events(), [], "the game notices nothing");
+    let counters = table.core.counters();
+    assert_eq!((counters.moved, counters.resumed), (1, 0));
+}
+
+#[test]
+fn a_base_that_leaves_before_the_other_has_welcomed_is_waited_for() {
+    let mut table = Table::seeing();
+    table.announce(2_000);
+    table.asked();
+    table.connect_beside();
+    table.lose(CloseReason::Moved);
+    assert_eq!((table.asked(), table.events()), (vec![Asked::Switch], vec![]));
+    assert!(!table.core.is_playing());
+    table.greet(&welcome(6, 2));
+    assert!(table.core.is_playing());
+    assert_eq!(table.events(), []);
+    assert_eq!(table.core.counters().moved, 1);
+
+    // If it does not answer, the session is resumed as after any other loss.
+    table.announce(2_002);
+    table.asked();
+    table.lose(CloseReason::Moved);
+    table.wait(2_000);
+    assert_eq!(table.events(), [Event::Lost(CloseReason::Silent)]);
+    table.wait(1_000);
+    assert!(matches!(
+        table.asked().last(),
+        Some(Asked::Login(LoginRequest::Locate { .. }))
+    ));
+}
+
+#[test]
+fn a_prepared_connection_that_fails_changes_nothing() {
+    let mut table = Table::seeing();
+    table.announce(2_000);
+    table.asked();
+    table.connect_beside();
+    table.answer_beside(&HelloAnswer::Rejected(Rejection::Elsewhere));
+    assert_eq!(table.asked(), [Asked::Abandon]);
+    assert!(table.core.is_playing());
+    table.announce(2_001);
+    assert_eq!(table.asked(), [Asked::Prepare(address(2_001))]);
+    table.core.handle(
+        table.now,
+        Input::Disconnected {
+            attempt: table.beside,
+            reason: CloseReason::Ended,
+        },
+    );
+    assert_eq!((table.asked(), table.events()), (vec![Asked::Abandon], vec![]));
+    assert!(table.core.is_playing());
+}
+
+#[test]
+fn a_silent_base_is_asked_for_while_its_connection_stays_open() {
+    let locates = |table: &mut Table| {
+        let asked = table.asked();
+        matches!(
+            asked[..],
+            [Asked::Login(LoginRequest::Locate { owner: OwnerId(3), .. })]
+        )
+    };
+    let mut table = Table::seeing();
+    let connection = table.attempt;
+    table.silent(connection);
+    assert!(locates(&mut table));
+    table.silent(connection);
+    assert_eq!(table.asked(), [], "it is asked already");
+    // It is where it was: the network was slow. Asked again, less often.
+    table.login(Some(LoginAnswer::Located(located(5))));
+    assert_eq!(table.asked(), []);
+    table.wait(150);
+    assert!(locates(&mut table));
+    table.login(Some(LoginAnswer::Refused(LoginRefusal::NotHeld)));
+    table.wait(150);
+    assert_eq!(table.asked(), []);
+    table.wait(150);
+    assert!(locates(&mut table));
+    assert!(table.core.is_playing());
+    assert_eq!(table.events(), []);
+    // Another process holds it by now.
+    table.login(Some(LoginAnswer::Located(located(6))));
+    assert_eq!(
+        table.asked(),
+        [Asked::Disconnect(CloseReason::Lost), Asked::Connect(address(1_000))]
+    );
+    assert_eq!(table.events(), [Event::Lost(CloseReason::Silent)]);
+
+    let mut table = Table::seeing();
+    let attempt = table.attempt;
+    table.silent(attempt);
+    table.asked();
+    let mut body = Vec::new();
+    ToClient::RateWarned.write(&mut body);
+    table.core.handle(table.now, Input::Frame { attempt, body });
+    table.events();
+    table.login(Some(LoginAnswer::Located(located(6))));
+    assert_eq!(table.asked(), [], "it is heard again");
+}

@@ -1,0 +1,73 @@
+//! Planned hand-overs: which process follows each owner of a draining one (rule D9).
+
+use std::collections::BTreeMap;
+
+use annals_ids::{OwnerId, ProcessId};
+
+use super::Membership;
+
+impl Membership {
+    /// Plans which process follows each owner of a draining one. A plan is kept as long as it can be carried out.
+    pub(super) fn plan_moves(&mut self) {
+        let held_by_draining = self.owners.iter().filter(|(_, (_, holder))| {
+            let member = self.members.get(holder);
+            member.is_some_and(|member| member.beat.draining)
+        });
+        let mut load = self.loads();
+        let mut moves = BTreeMap::new();
+        for (owner, (kind, holder)) in held_by_draining {
+            let is_able = |process: &ProcessId| {
+                let member = self.members.get(process);
+                member.is_some_and(|member| !member.beat.draining && member.beat.holds == Some(*kind))
+            };
+            let planned = self.moves.get(owner).copied().filter(is_able);
+            let able = planned.or_else(|| self.least_loaded(*kind, &load).filter(|process| process != holder));
+            if let Some(process) = able {
+                load.entry(process).or_default().add(self.entities_of(*owner));
+                moves.insert(*owner, process);
+            }
+        }
+        self.moves = moves;
+    }
+
+    /// The owners that a process is to follow.
+    pub fn to_follow(&self, process: ProcessId) -> impl Iterator<Item = OwnerId> {
+        let to_it = self.moves.iter().filter(move |(_, to)| **to == process);
+        to_it.map(|(owner, _)| *owner)
+    }
+
+    /// The owners that a draining process is to release, each with the client address of the process that follows it.
+    pub fn to_hand_over(&self, process: ProcessId) -> impl Iterator<Item = (OwnerId, &str)> {
+        self.moves.iter().filter_map(move |(owner, to)| {
+            let (_, holder) = self.owners.get(owner)?;
+            let follower = &self.members.get(to)?.beat;
+            let is_ready = *holder == process && follower.follows.contains(owner);
+            is_ready.then_some((*owner, follower.address.as_deref().unwrap_or_default()))
+        })
+    }
+
+    /// Whether a draining process holds an owner that no other process can follow.
+    #[must_use]
+    pub fn is_alone(&self, process: ProcessId) -> bool {
+        self.owned(process).any(|owner| !self.moves.contains_key(&owner))
+    }
+
+    /// The processes that are to follow owners of a draining process, and are not ready.
+    pub fn idle_followers(&self, draining: ProcessId) -> impl Iterator<Item = ProcessId> {
+        let of_it = self
+            .owned(draining)
+            .filter_map(|owner| Some((owner, *self.moves.get(&owner)?)));
+        let is_idle = |owner: OwnerId, process: &ProcessId| {
+            let member = self.members.get(process);
+            member.is_some_and(|member| !member.beat.follows.contains(&owner))
+        };
+        of_it.filter_map(move |(owner, process)| is_idle(owner, &process).then_some(process))
+    }
+
+    /// The draining processes that hold an owner which another process is ready to take over.
+    pub fn draining_with_followers(&self) -> impl Iterator<Item = ProcessId> {
+        let draining = self.members.values().filter(|member| member.beat.draining);
+        let process = draining.map(|member| member.beat.process);
+        process.filter(|process| self.to_hand_over(*process).next().is_some())
+    }
+}

@@ -1,0 +1,411 @@
+use super::*;
+
+fn beat(process: u64, kind: OwnerKind) -> Beat {
+    let process = ProcessId(process);
+    Beat {
+        process,
+        holds: Some(kind),
+        address: None,
+        owners: BTreeMap::new(),
+        draining: false,
+        connection: format!("server:{}", process.0),
+        follows: BTreeSet::new(),
+        released: BTreeSet::new(),
+    }
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[test]
+fn a_new_process_founds_an_owner_and_a_dead_ones_owner_goes_to_the_least_loaded() {
+    let mut membership = Membership::new(seconds(0), BTreeMap::new());
+    membership.hear(seconds(1), beat(1, OwnerKind::Cell));
+    membership.hear(seconds(1), beat(2, OwnerKind::Cell));
+    membership.hear(seconds(1), beat(3, OwnerKind::Base));
+    let founds = membership.decide(seconds(1));
+    assert_eq!(founds.len(), 3, "{founds:?}");
+    for (owner, process) in [(10, 1), (11, 2), (12, 2)] {
+        membership.granted(OwnerId(owner), OwnerKind::Cell, ProcessId(process));
+    }
+    membership.granted(OwnerId(20), OwnerKind::Base, ProcessId(3));
+    assert_eq!(membership.decide(seconds(2)), []);
+
+    for process in [1, 3] {
+        membership.hear(
+            seconds(5),
+            beat(process, if process == 3 { OwnerKind::Base } else { OwnerKind::Cell }),
+        );
+    }
+    let grant = |owner| Decision::Grant {
+        owner: OwnerId(owner),
+        process: ProcessId(1),
+    };
+    assert_eq!(
+        membership.decide(seconds(5)),
+        [grant(11), grant(12)],
+        "process 2 was silent for four seconds"
+    );
+}
+
+/// A process with one owner, which has this many entities.
+fn holding(process: u64, owner: u32, entities: u64) -> Beat {
+    Beat {
+        owners: BTreeMap::from([(OwnerId(owner), entities)]),
+        ..beat(process, OwnerKind::Cell)
+    }
+}
+
+/// Processes 1 and 2 with an owner each, and process 3 that has just joined and been granted an empty one.
+fn joined(entities: [u64; 3]) -> Membership {
+    let mut membership = Membership::new(seconds(0), BTreeMap::new());
+    for ((process, owner), entities) in [(1, 11), (2, 12), (3, 13)].into_iter().zip(entities) {
+        membership.granted(OwnerId(owner), OwnerKind::Cell, ProcessId(process));
+        membership.hear(seconds(1), holding(process, owner, entities));
+    }
+    membership
+}
+
+fn granted_to(process: u64, owners: &[u32]) -> Vec<Decision> {
+    let grant = |owner: &u32| Decision::Grant {
+        owner: OwnerId(*owner),
+        process: ProcessId(process),
+    };
+    owners.iter().map(grant).collect()
+}
+
+#[test]
+fn the_owner_of_a_process_that_leaves_or_dies_goes_to_the_one_that_has_just_joined() {
+    let mut membership = joined([40, 50, 0]);
+    membership.leave(ProcessId(2));
+    assert_eq!(membership.decide(seconds(1)), granted_to(3, &[12]), "it left");
+
+    let mut membership = joined([40, 50, 0]);
+    membership.hear(seconds(4), holding(1, 11, 40));
+    membership.hear(seconds(4), holding(3, 13, 0));
+    assert_eq!(
+        membership.decide(seconds(4)),
+        granted_to(3, &[12]),
+        "it was silent for 3 s"
+    );
+}
+
+#[test]
+fn the_owners_of_a_process_are_shared_out_by_what_each_brings() {
+    let mut membership = joined([40, 50, 0]);
+    membership.granted(OwnerId(14), OwnerKind::Cell, ProcessId(2));
+    membership.granted(OwnerId(15), OwnerKind::Cell, ProcessId(2));
+    let owners = BTreeMap::from([(OwnerId(12), 50), (OwnerId(14), 5), (OwnerId(15), 20)]);
+    membership.hear(
+        seconds(1),
+        Beat {
+            owners,
+            ..beat(2, OwnerKind::Cell)
+        },
+    );
+    membership.leave(ProcessId(2));
+    let decisions = [granted_to(3, &[12]), granted_to(1, &[14, 15])].concat();
+    assert_eq!(membership.decide(seconds(1)), decisions);
+}
+
+#[test]
+fn a_process_whose_connection_is_closed_counts_as_dead_unless_it_reconnects() {
+    let millis = Duration::from_millis;
+    let closed_at = millis(1_050);
+    let mut membership = joined([40, 50, 0]);
+    membership.disconnected(closed_at, "server:2".to_owned());
+    assert_eq!(membership.deadline(), Some(closed_at + RECONNECTION));
+    assert_eq!(membership.decide(closed_at + millis(99)), []);
+    assert_eq!(membership.decide(closed_at + RECONNECTION), granted_to(3, &[12]));
+    assert_eq!(membership.deadline(), None);
+    assert!(membership.closed().contains("server:2"));
+    // A heartbeat that was under way does not bring it back.
+    membership.hear(closed_at + RECONNECTION, holding(2, 12, 50));
+    membership.granted(OwnerId(12), OwnerKind::Cell, ProcessId(3));
+    assert_eq!(membership.live_owners(OwnerKind::Cell).count(), 3);
+    membership.granted(OwnerId(12), OwnerKind::Cell, ProcessId(2));
+    assert_eq!(membership.live_owners(OwnerKind::Cell).count(), 2, "it is dead");
+
+    let mut membership = joined([40, 50, 0]);
+    membership.disconnected(closed_at, "server:2".to_owned());
+    // Sent before it was closed.
+    membership.hear(closed_at + millis(10), holding(2, 12, 50));
+    assert_eq!(membership.deadline(), Some(closed_at + RECONNECTION));
+    let over_another = Beat {
+        connection: "server:9".to_owned(),
+        ..holding(2, 12, 50)
+    };
+    membership.hear(closed_at + millis(20), over_another);
+    assert_eq!(membership.deadline(), None);
+    assert_eq!(membership.decide(closed_at + RECONNECTION), []);
+}
+
+#[test]
+fn owners_of_a_draining_process_are_followed_before_they_are_granted_to_another() {
+    let mut membership = joined([40, 50, 60]);
+    let draining = Beat {
+        draining: true,
+        ..holding(2, 12, 50)
+    };
+    membership.hear(seconds(1), draining.clone());
+    let follow = |membership: &Membership, process| membership.to_follow(ProcessId(process)).collect::<Vec<_>>();
+    assert_eq!(follow(&membership, 1), [OwnerId(12)], "it has the fewest entities");
+    assert_eq!(follow(&membership, 3), []);
+    assert_eq!(membership.to_hand_over(ProcessId(2)).count(), 0, "nobody is ready");
+    assert_eq!(membership.decide(seconds(1)), []);
+
+    let ready = Beat {
+        follows: BTreeSet::from([OwnerId(12)]),
+        address: Some("there".to_owned()),
+        ..holding(1, 11, 70)
+    };
+    membership.hear(seconds(1), ready);
+    let handed: Vec<_> = membership.to_hand_over(ProcessId(2)).collect();
+    assert_eq!(
+        handed,
+        [(OwnerId(12), "there")],
+        "a plan is kept, whatever the loads are by now"
+    );
+    assert_eq!(membership.decide(seconds(1)), [], "it still holds the owner");
+    let released = Beat {
+        released: BTreeSet::from([OwnerId(12)]),
+        owners: BTreeMap::new(),
+        ..draining.clone()
+    };
+    membership.hear(seconds(1), released);
+    assert_eq!(membership.decide(seconds(1)), granted_to(1, &[12]));
+    membership.granted(OwnerId(12), OwnerKind::Cell, ProcessId(1));
+    assert_eq!(membership.decide(seconds(1)), []);
+    assert_eq!(follow(&membership, 1), []);
+}
+
+#[test]
+fn another_process_follows_when_the_follower_dies_and_none_when_there_is_none() {
+    let mut membership = joined([40, 50, 60]);
+    let draining = Beat {
+        draining: true,
+        ..holding(2, 12, 50)
+    };
+    membership.hear(seconds(1), draining.clone());
+    membership.disconnected(seconds(1), "server:1".to_owned());
+    assert_eq!(membership.decide(seconds(2)), granted_to(3, &[11]));
+    membership.granted(OwnerId(11), OwnerKind::Cell, ProcessId(3));
+    let follow = membership.to_follow(ProcessId(3)).collect::<Vec<_>>();
+    assert_eq!(follow, [OwnerId(12)]);
+    assert!(!membership.is_alone(ProcessId(2)));
+    membership.disconnected(seconds(2), "server:3".to_owned());
+    membership.hear(seconds(3), draining);
+    assert_eq!(membership.decide(seconds(3)), [], "a draining process takes nothing");
+    assert!(membership.is_alone(ProcessId(2)));
+    assert!(!membership.has_other(OwnerKind::Cell, ProcessId(2)));
+}
+
+#[test]
+fn among_equals_the_newest_takes_over() {
+    let mut membership = joined([0, 0, 0]);
+    membership.leave(ProcessId(2));
+    assert_eq!(membership.decide(seconds(1)), granted_to(3, &[12]));
+}
+
+#[test]
+fn log_ins_are_spread_before_the_next_beat() {
+    let mut membership = Membership::new(seconds(0), BTreeMap::new());
+    for (process, owner, entities) in [(1, OwnerId(11), 3), (2, OwnerId(12), 1)] {
+        membership.granted(owner, OwnerKind::Base, ProcessId(process));
+        let owners = BTreeMap::from([(owner, entities)]);
+        membership.hear(
+            seconds(1),
+            Beat {
+                owners,
+                ..beat(process, OwnerKind::Base)
+            },
+        );
+    }
+    let placed: Vec<_> = (0..4).filter_map(|_| membership.place(OwnerKind::Base)).collect();
+    assert_eq!(placed, [12, 12, 11, 12].map(OwnerId));
+}
+
+#[test]
+fn a_new_director_does_not_presume_unheard_processes_dead() {
+    let owners = BTreeMap::from([(OwnerId(10), (OwnerKind::Cell, ProcessId(1)))]);
+    let mut membership = Membership::new(seconds(100), owners);
+    membership.hear(seconds(101), beat(2, OwnerKind::Cell));
+    assert_eq!(membership.decide(seconds(101)), [], "process 1 may be alive");
+    membership.hear(seconds(103), beat(2, OwnerKind::Cell));
+    let grant = Decision::Grant {
+        owner: OwnerId(10),
+        process: ProcessId(2),
+    };
+    assert_eq!(membership.decide(seconds(103)), [grant]);
+}
+
+#[test]
+fn the_ledger_is_founded_once_and_passes_from_one_holder_to_the_next() {
+    let mut membership = Membership::new(seconds(0), BTreeMap::new());
+    for process in [1, 2] {
+        membership.hear(seconds(1), beat(process, OwnerKind::Ledger));
+    }
+    let (kind, process) = (OwnerKind::Ledger, ProcessId(1));
+    assert_eq!(membership.decide(seconds(1)), [Decision::CreateOwner { kind, process }]);
+    membership.granted(OwnerId(7), kind, process);
+    assert_eq!(membership.decide(seconds(2)), [], "process 2 gets none of its own");
+    membership.hear(seconds(5), beat(2, kind));
+    let grant = Decision::Grant {
+        owner: OwnerId(7),
+        process: ProcessId(2),
+    };
+    assert_eq!(membership.decide(seconds(5)), [grant]);
+}
+
+#[test]
+fn a_late_process_of_a_new_realm_founds_an_owner_at_once() {
+    let mut membership = Membership::new(seconds(100), BTreeMap::new());
+    membership.granted(OwnerId(10), OwnerKind::Cell, ProcessId(1));
+    membership.hear(seconds(101), beat(1, OwnerKind::Cell));
+    membership.hear(seconds(101), beat(2, OwnerKind::Cell));
+    let found = Decision::CreateOwner {
+        kind: OwnerKind::Cell,
+        process: ProcessId(2),
+    };
+    assert_eq!(membership.decide(seconds(101)), [found]);
+}
+
+#[test]
+fn the_first_owner_stays_first_across_failures() {
+    let cell = (OwnerId(1), (OwnerKind::Cell, ProcessId(1)));
+    let base = (OwnerId(2), (OwnerKind::Base, ProcessId(2)));
+    let mut membership = Membership::new(seconds(0), BTreeMap::from([cell]));
+    assert_eq!(membership.first_owner(OwnerKind::Base), None);
+    membership.granted(base.0, OwnerKind::Base, ProcessId(2));
+    membership.granted(OwnerId(3), OwnerKind::Base, ProcessId(3));
+    membership.leave(ProcessId(2));
+    membership.hear(seconds(9), beat(3, OwnerKind::Base));
+    membership.decide(seconds(9));
+    assert_eq!(membership.first_owner(OwnerKind::Base), Some(base.0));
+    let next_director = Membership::new(seconds(20), BTreeMap::from([cell, base]));
+    assert_eq!(next_director.first_owner(OwnerKind::Base), Some(base.0));
+}
+
+fn draining(process: u64, kind: OwnerKind) -> Beat {
+    Beat {
+        draining: true,
+        ..beat(process, kind)
+    }
+}
+
+#[test]
+fn a_draining_process_gets_nothing() {
+    let mut membership = Membership::new(seconds(0), BTreeMap::new());
+    membership.hear(seconds(1), draining(1, OwnerKind::Cell));
+    assert_eq!(membership.decide(seconds(1)), []);
+}
+
+#[test]
+fn the_owners_of_a_dead_process_are_not_granted_to_a_draining_one() {
+    let held = |owner, process| (OwnerId(owner), (OwnerKind::Cell, ProcessId(process)));
+    let owners = [held(10, 1), held(11, 1), held(12, 3), held(13, 3), held(14, 3)];
+    let mut membership = Membership::reopened(BTreeMap::from(owners));
+    // Process 1 is not heard from; process 2 holds nothing and is draining.
+    membership.hear(seconds(1), draining(2, OwnerKind::Cell));
+    assert_eq!(
+        membership.decide(seconds(1)).len(),
+        0,
+        "process 2 is alone: no process takes the owners of the others"
+    );
+    membership.hear(seconds(1), beat(3, OwnerKind::Cell));
+    let process = ProcessId(3);
+    let grant = |owner| Decision::Grant {
+        owner: OwnerId(owner),
+        process,
+    };
+    assert_eq!(
+        membership.decide(seconds(1)),
+        [grant(10), grant(11)],
+        "though it holds three"
+    );
+}
+
+#[test]
+fn the_owners_of_a_process_that_leaves_are_granted_at_once() {
+    let mut membership = Membership::new(seconds(0), BTreeMap::new());
+    for process in [1, 2] {
+        membership.hear(seconds(10), beat(process, OwnerKind::Base));
+        membership.granted(OwnerId(process as u32), OwnerKind::Base, ProcessId(process));
+    }
+    assert_eq!(membership.decide(seconds(10)), []);
+    membership.leave(ProcessId(1));
+    let grant = Decision::Grant {
+        owner: OwnerId(1),
+        process: ProcessId(2),
+    };
+    assert_eq!(membership.decide(seconds(10)), [grant]);
+}
+
+#[test]
+fn a_process_that_claims_what_another_was_granted_is_a_stray() {
+    let mut membership = Membership::new(seconds(0), BTreeMap::new());
+    let claims = |process, owners: [u32; 2]| Beat {
+        owners: owners.map(|owner| (OwnerId(owner), 0)).into(),
+        address: Some(format!("address {process}")),
+        ..beat(process, OwnerKind::Cell)
+    };
+    membership.hear(seconds(1), claims(1, [10, 11]));
+    membership.hear(seconds(1), claims(2, [11, 12]));
+    membership.hear(seconds(1), beat(3, OwnerKind::Base));
+    membership.granted(OwnerId(10), OwnerKind::Cell, ProcessId(1));
+    membership.granted(OwnerId(11), OwnerKind::Cell, ProcessId(2));
+    assert_eq!(
+        membership.address(OwnerId(11)),
+        Some("address 2"),
+        "where its holder is now"
+    );
+    assert_eq!(membership.address(OwnerId(12)), None);
+    let cells: Vec<ProcessId> = membership.holders(OwnerKind::Cell).collect();
+    assert_eq!(cells, [ProcessId(1), ProcessId(2)]);
+}
+
+#[test]
+fn a_process_is_alive_until_the_silence_limit() {
+    let tick = Duration::from_nanos(1);
+    let mut membership = Membership::new(seconds(0), BTreeMap::new());
+    membership.hear(seconds(10), beat(1, OwnerKind::Base));
+    membership.granted(OwnerId(7), OwnerKind::Base, ProcessId(1));
+    let heard = |membership: &mut Membership, now| {
+        membership.hear(now, beat(2, OwnerKind::Base));
+        membership.granted(OwnerId(8), OwnerKind::Base, ProcessId(2));
+    };
+    let limit = seconds(10) + SILENCE;
+    heard(&mut membership, limit - tick);
+    assert_eq!(membership.decide(limit - tick), [], "it lives");
+    assert_eq!(membership.live_owners(OwnerKind::Base).count(), 2);
+    let grant = Decision::Grant {
+        owner: OwnerId(7),
+        process: ProcessId(2),
+    };
+    assert_eq!(membership.decide(limit), [grant], "it is taken for dead");
+    assert_eq!(membership.live_owners(OwnerKind::Base).count(), 1);
+    membership.granted(OwnerId(7), OwnerKind::Base, ProcessId(2));
+
+    // A heartbeat at the last moment counts for the whole time again.
+    heard(&mut membership, limit);
+    heard(&mut membership, limit + SILENCE - tick);
+    assert_eq!(membership.decide(limit + SILENCE + SILENCE - tick - tick), []);
+    assert_eq!(membership.live_owners(OwnerKind::Base).count(), 2);
+}
+
+#[test]
+fn a_new_director_waits_the_full_silence_before_a_process_counts_as_dead() {
+    let tick = Duration::from_nanos(1);
+    let owners = BTreeMap::from([(OwnerId(10), (OwnerKind::Cell, ProcessId(1)))]);
+    let begun = seconds(100);
+    let mut membership = Membership::new(begun, owners);
+    let limit = begun + SILENCE;
+    membership.hear(limit - tick, beat(2, OwnerKind::Cell));
+    assert_eq!(membership.decide(limit - tick), []);
+    let grant = Decision::Grant {
+        owner: OwnerId(10),
+        process: ProcessId(2),
+    };
+    assert_eq!(membership.decide(limit), [grant]);
+}

@@ -1,0 +1,183 @@
+//! What processes report to the leading director, and what it orders them to do.
+
+use annals_director::{Beat, Progress, Stage};
+use annals_ids::{OwnerId, OwnerKind, ProcessId, WorldTime};
+use annals_wire::{
+    control::{
+        DrainProcess, DrainStage, HandOver, Holding, ListedProcess, Orders, Place, ProcessBeat, ProcessList, WireMap,
+    },
+    load::Load,
+};
+
+use super::{Leader, monotonic};
+
+impl Leader {
+    pub(super) fn hear(&mut self, beat: &ProcessBeat) {
+        let process = ProcessId(beat.process);
+        // While no director led, the processes have counted on.
+        self.clock.follow(WorldTime(beat.world));
+        self.services.insert(process, beat.service.clone());
+        let holds = match beat.service.as_str() {
+            "base" => Some(OwnerKind::Base),
+            "cell" => Some(OwnerKind::Cell),
+            "db" => Some(OwnerKind::Ledger),
+            _ => None,
+        };
+        let address = Some(beat.address.clone()).filter(|address| !address.is_empty());
+        let owners = beat.holds.iter().map(|held| (OwnerId(held.owner), held.entities));
+        self.membership.hear(
+            monotonic(),
+            Beat {
+                process,
+                holds,
+                address,
+                owners: owners.collect(),
+                draining: beat.draining,
+                connection: beat.connection.clone(),
+                follows: beat.follows.iter().copied().map(OwnerId).collect(),
+                released: beat.released.iter().copied().map(OwnerId).collect(),
+            },
+        );
+        // New orders are fetched at once: those of followers that are to begin, and of holders whose followers are ready.
+        self.summoned.extend(self.membership.idle_followers(process));
+        if !beat.follows.is_empty() {
+            self.summoned.extend(self.membership.draining_with_followers());
+        }
+        let progress = Progress {
+            told: Stage::of_number(beat.told),
+            done: Stage::of_number(beat.done),
+            waits: beat.waits.clone(),
+        };
+        self.lifecycle.hear(monotonic(), process, &beat.service, progress);
+        for held in &beat.holds {
+            self.weigh(process, held);
+        }
+    }
+
+    /// The answer to a heartbeat.
+    pub(super) fn orders(&mut self, beat: &ProcessBeat) -> Orders {
+        let process = ProcessId(beat.process);
+        let mut grants = Vec::new();
+        for (owner, (order, _)) in self.orders.iter().filter(|(_, (_, holder))| *holder == process) {
+            let held = beat
+                .holds
+                .iter()
+                .any(|held| held.owner == owner.0 && held.epoch == order.epoch);
+            if held {
+                self.unheld.remove(owner);
+            } else {
+                self.unheld.entry(*owner).or_insert_with(monotonic);
+            }
+            grants.push(order.clone());
+        }
+        let map = (self.map.version > beat.map).then(|| WireMap::from(&self.map));
+        let mut orders = Orders {
+            grants,
+            map,
+            stage: self.lifecycle.stage().number(),
+            drain: self.drains.contains(&process),
+            ..Orders::default()
+        };
+        if self.lifecycle.grants() {
+            let followed = self.membership.to_follow(process);
+            orders.follow = followed
+                .filter_map(|owner| self.orders.get(&owner))
+                .map(|(order, _)| order.clone())
+                .collect();
+            let handed = self.membership.to_hand_over(process);
+            orders.hand_over = handed
+                .map(|(owner, address)| HandOver {
+                    owner: owner.0,
+                    address: address.to_owned(),
+                })
+                .collect();
+        }
+        orders.leave = beat.draining && (!self.lifecycle.grants() || self.membership.is_alone(process));
+        orders
+    }
+
+    /// The live processes, for an operator.
+    pub(super) fn processes(&self) -> ProcessList {
+        let listed = self.services.iter().map(|(process, service)| {
+            let owners: Vec<OwnerId> = self.membership.owned(*process).collect();
+            ListedProcess {
+                process: process.0,
+                service: service.clone(),
+                entities: owners.iter().map(|owner| self.membership.entities_of(*owner)).sum(),
+                owners: owners.iter().map(|owner| owner.0).collect(),
+                draining: self.membership.is_draining(*process),
+                follows: self.membership.to_follow(*process).map(|owner| owner.0).collect(),
+            }
+        });
+        ProcessList {
+            processes: listed.collect(),
+        }
+    }
+
+    /// An operator's request to drain a process, or for the progress of that.
+    pub(super) fn drain(&mut self, ask: &DrainProcess) -> DrainStage {
+        let process = ProcessId(ask.process);
+        let mut stage = DrainStage {
+            service: self.services.get(&process).cloned().unwrap_or_default(),
+            owners: u32::try_from(self.membership.owned(process).count()).unwrap_or(u32::MAX),
+            refused: String::new(),
+        };
+        if stage.service.is_empty() || !ask.drain {
+            return stage;
+        }
+        let kind = self.membership.kind_of(process);
+        let kind = kind.filter(|kind| matches!(kind, OwnerKind::Base | OwnerKind::Cell));
+        let is_alone = kind.is_some_and(|kind| !self.membership.has_other(kind, process));
+        if kind.is_none() {
+            stage.refused = format!(
+                "a {} process hands nothing over: stop it with SIGTERM, and start another one",
+                stage.service
+            );
+        } else if !self.lifecycle.grants() {
+            stage.refused = "the realm is starting or stopping: wait until it runs".to_owned();
+        } else if is_alone && !ask.force {
+            stage.refused = format!(
+                "process {process} is the only {} process: start another one first, or use --force: its entities then \
+                 pause until one is started",
+                stage.service
+            );
+        } else {
+            if self.drains.insert(process) {
+                tracing::info!(%process, service = stage.service, "an operator drains the process");
+            }
+            self.summoned.insert(process);
+        }
+        stage
+    }
+
+    /// Records the load of an owner, if the process that reports it is its holder.
+    fn weigh(&mut self, process: ProcessId, held: &Holding) {
+        let owner = OwnerId(held.owner);
+        let order = self.orders.get(&owner).filter(|(_, holder)| *holder == process);
+        if order.is_none_or(|(order, _)| order.epoch != held.epoch) {
+            return;
+        }
+        match held.load.as_ref().map(Load::try_from) {
+            Some(Ok(load)) => self.balance.hear(monotonic(), owner, load),
+            Some(Err(error)) => tracing::warn!(%owner, %error, "ignored a malformed load report"),
+            None => {}
+        }
+    }
+
+    pub(super) fn locate(&self, owner: Option<OwnerId>) -> Place {
+        let Some(owner) = owner else { return Place::default() };
+        let epoch = self.orders.get(&owner).map_or(0, |(order, _)| order.epoch);
+        let held = !self.unheld.contains_key(&owner);
+        let address = self
+            .membership
+            .address(owner)
+            .filter(|_| held)
+            .unwrap_or_default()
+            .to_owned();
+        Place {
+            owner: owner.0,
+            epoch,
+            address,
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The state of an owner from its archive and log (rule E1), read at once for a take-over, or followed while another
+//! process holds the owner, so that a take-over reads only what is new (rule D9).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals_db::{Migrations, recover};
+use annals_event::{Batch, FrozenBatch, Header, OwnerState};
+use annals_ids::{Epoch, OwnerId, OwnerKind, Shard};
+use annals_node::{
+    chain::{Hole, assemble},
+    time::Mono,
+    writer::{Chain, Opening, Tip},
+};
+use annals_store::{
+    Store, StoreError, Transaction,
+    layout::owners::{self, Cursor, OpeningRecord},
+};
+use futures::StreamExt;
+use thiserror::Error;
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::task::JoinHandle;
+
+use crate::{
+    clock,
+    log::{ReadError, Reading},
+    process::Process,
+};
+
+/// Interval at which a follower reads on. A take-over reads what was appended since.
+const READ_EVERY: Duration = Duration::from_millis(50);
+
+/// For how long a follower keeps messages to the owner: longer than the owner can be without a holder while it is handed
+/// over. The next holder handles them; those that the former one has handled too are repetitions.
+const MESSAGES_KEPT: Duration = Duration::from_secs(1);
+
+/// Maximum messages that a follower keeps: more are resent by their senders.
+const MOST_MESSAGES: usize = 4_096;
+
+/// Why the state of an owner could not be read now. It is retried.
+#[derive(Debug, Error)]
+pub(crate) enum TakeError {
+    #[error("the owner's archived state could not be rebuilt")]
+    Recovery(#[from] annals_db::RecoveryError),
+    #[error("the owner's records could not be read from the store")]
+    Store(#[from] StoreError),
+    #[error("the owner's log could not be read")]
+    Log(#[from] ReadError),
+    #[error(transparent)]
+    Hole(#[from] Hole),
+    #[error("the owner's log does not continue its archive")]
+    Impossible(#[from] annals_event::Impossible),
+    #[error("the owner's log holds a malformed batch")]
+    Malformed(#[from] annals_event::Malformed),
+    #[error("cannot subscribe to the owner's subjects on the bus")]
+    Listen(#[from] async_nats::SubscribeError),
+    #[error("the bus does not answer")]
+    Barrier(#[from] crate::nats::BarrierError),
+    #[error("the log has changed while it was read")]
+    Changed,
+}
+
+/// The owner to read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Followed {
+    pub(crate) owner: OwnerId,
+    pub(crate) kind: OwnerKind,
+    /// The stream of its log.
+    pub(crate) shard: Shard,
+}
+
+/// Messages to an owner, from before and after it was taken over.
+pub(crate) struct Heard {
+    kept: VecDeque<(Mono, async_nats::Message)>,
+    subscriber: async_nats::Subscriber,
+}
+
+impl Heard {
+    /// The next message; `None` once the connection has ended. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Option<async_nats::Message> {
+        match self.kept.pop_front() {
+            Some((_, message)) => Some(message),
+            None => self.subscriber.next().await,
+        }
+    }
+
+    /// Keeps what arrives, for the time that messages are kept. Never returns; cancel-safe.
+    async fn keep(&mut self) {
+        while let Some(message) = self.subscriber.next().await {
+            let now = clock::mono();
+            let is_old = |(at, _): &(Mono, _)| now.since(*at) > MESSAGES_KEPT;
+            while self.kept.front().is_some_and(is_old) || self.kept.len() >= MOST_MESSAGES {
+                self.kept.pop_front();
+            }
+            self.kept.push_back((now, message));
+        }
+        std::future::pending::<()>().await;
+    }
+}
+
+/// What was read of an owner so far.
+#[derive(Default)]
+pub(crate) struct Prepared {
+    heard: Option<Heard>,
+    reading: Reading,
+    folded: Option<Folded>,
+}
+
+/// A state, and where it is in the log.
+struct Folded {
+    /// The newest batch that was archived when the log was read from there.
+    archived: Tip,
+    state: OwnerState,
+    /// The newest batch that is folded.
+    tip: Tip,
+}
+
+impl Prepared {
+    /// Forgets what was read of store and log, which may be outdated. Messages stay.
+    pub(crate) fn read_anew(&mut self) {
+        self.reading = Reading::default();
+        self.folded = None;
+    }
+
+    /// Reads on to the end of the log (rule E1), and folds what is new. After an error, the next call begins from the
+    /// store.
+    pub(crate) async fn advance(&mut self, process: &Process, followed: Followed) -> Result<Chain, TakeError> {
+        let Followed { owner, kind, shard } = followed;
+        if self.heard.is_none() {
+            let subscriber = process.bus.client().subscribe(process.subjects.owner(owner)).await?;
+            process.bus.barrier().await?;
+            let kept = VecDeque::new();
+            self.heard = Some(Heard { kept, subscriber });
+        }
+        let folded = match self.folded.take() {
+            Some(folded) => folded,
+            None => {
+                let recovered = recover(&process.store, shard, owner, kind).await?;
+                let archived = Tip {
+                    number: recovered.cursor.batch,
+                    hash: recovered.cursor.hash,
+                };
+                Folded {
+                    archived,
+                    state: recovered.state,
+                    tip: archived,
+                }
+            }
+        };
+        let (openings, cursor) = read_records(&process.store, owner).await?;
+        process.history.read(owner, &mut self.reading).await?;
+        let batches = self.reading.batches.iter().cloned();
+        let mut chain = assemble(owner, folded.archived, &openings, batches, self.reading.last)?;
+        let Folded { mut state, tip, .. } = folded;
+        fold(process, &mut state, after(&chain, tip)?).await?;
+        let tip = chain.beyond.last().map_or(chain.archived, tip_of);
+        self.rebase(&mut chain, cursor);
+        self.folded = Some(Folded {
+            archived: chain.archived,
+            state,
+            tip,
+        });
+        Ok(chain)
+    }
+
+    /// Drops what is archived by now, if it is on the chain: an archive that is beyond the log is read at the next call.
+    fn rebase(&mut self, chain: &mut Chain, cursor: Cursor) {
+        let archived = Tip {
+            number: cursor.batch,
+            hash: cursor.hash,
+        };
+        let Some(place) = chain.beyond.iter().position(|batch| tip_of(batch) == archived) else {
+            return;
+        };
+        chain.archived = archived;
+        chain.beyond.drain(..=place);
+        self.reading
+            .batches
+            .retain(|bytes| Header::read(bytes).is_ok_and(|(header, _)| header.number > archived.number));
+    }
+
+    /// The state at the end of the chain that the last call of [`Self::advance`] returned.
+    pub(crate) async fn take_state(&mut self, process: &Process) -> Result<OwnerState, TakeError> {
+        let mut state = self.folded.take().ok_or(TakeError::Changed)?.state;
+        let schema = process.schema.fingerprint();
+        if state.tail.batch.0 > 0 && state.schema != schema {
+            // The `Open` that comes next uses the present definitions (rule M3).
+            Migrations::read(&process.store).await?.convert(&mut state, schema)?;
+            tracing::info!(owner = %state.owner, "converted the owner's state to the realm's new definitions");
+        }
+        Ok(state)
+    }
+
+    /// The messages to the owner since the first call of [`Self::advance`].
+    pub(crate) fn into_heard(self) -> Option<Heard> {
+        self.heard
+    }
+}
+
+/// The batches of the chain after a folded one.
+fn after(chain: &Chain, tip: Tip) -> Result<&[FrozenBatch], TakeError> {
+    if tip == chain.archived {
+        return Ok(&chain.beyond);
+    }
+    let place = chain.beyond.iter().position(|batch| tip_of(batch) == tip);
+    place.map(|place| &chain.beyond[place + 1..]).ok_or(TakeError::Changed)
+}
+
+fn tip_of(batch: &FrozenBatch) -> Tip {
+    Tip {
+        number: batch.number,
+        hash: batch.hash,
+    }
+}
+
+/// Folds batches. If the realm was migrated since, the state is converted before the `Open` that changes the
+/// definitions (rule M3).
+async fn fold(process: &Process, state: &mut OwnerState, batches: &[FrozenBatch]) -> Result<(), TakeError> {
+    for frozen in batches {
+        let batch = Batch::read(&frozen.bytes)?;
+        if state.goes_over(&batch.header)? {
+            Migrations::read(&process.store).await?.fold(state, &batch)?;
+        } else {
+            state.fold(&batch)?;
+        }
+    }
+    Ok(())
+}
+
+/// An owner's openings and cursor.
+async fn read_records(store: &Store, owner: OwnerId) -> Result<(Vec<Opening>, Cursor), StoreError> {
+    let read = |transaction: Transaction| async move {
+        let cursor = transaction.get(&owners::cursor_key(owner)).await?;
+        let openings = owners::read_openings(&transaction, owner, Epoch(0)).await?;
+        Ok::<_, StoreError>((openings, Cursor::decode(cursor.as_deref())?))
+    };
+    let (openings, cursor) = store.read(read).await?;
+    let opening = |OpeningRecord { epoch, number, hash }| Opening { epoch, number, hash };
+    Ok((openings.into_iter().map(opening).collect(), cursor))
+}
+
+/// A task that follows an owner.
+pub(crate) struct Following {
+    stop: oneshot::Sender<()>,
+    ready: watch::Receiver<bool>,
+    task: JoinHandle<Prepared>,
+}
+
+impl Following {
+    /// Begins to follow. `changed` is notified when the state is at the end of the log.
+    pub(crate) fn start(process: Arc<Process>, followed: Followed, changed: Arc<Notify>) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let (says, ready) = watch::channel(false);
+        let task = tokio::spawn(follow(process, followed, (says, changed), stopped));
+        Self { stop, ready, task }
+    }
+
+    /// Whether the owner could be taken over in a moment.
+    pub(crate) fn is_ready(&self) -> bool {
+        *self.ready.borrow()
+    }
+
+    /// Ends the task; returns what it has read.
+    pub(crate) async fn finish(self) -> Prepared {
+        // Without a receiver the task has ended.
+        let _ = self.stop.send(());
+        self.task.await.unwrap_or_default()
+    }
+
+    /// Ends the task.
+    pub(crate) fn cancel(self) {
+        self.task.abort();
+    }
+}
+
+async fn follow(
+    process: Arc<Process>,
+    followed: Followed,
+    (ready, changed): (watch::Sender<bool>, Arc<Notify>),
+    mut stopped: oneshot::Receiver<()>,
+) -> Prepared {
+    let owner = followed.owner;
+    tracing::info!(%owner, "following the owner");
+    let mut prepared = Prepared::default();
+    loop {
+        match prepared.advance(&process, followed).await {
+            Ok(_) => {
+                if !ready.send_replace(true) {
+                    changed.notify_one();
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%owner, %error, "the owner's log could not be followed; retrying");
+                prepared.read_anew();
+                ready.send_replace(false);
+            }
+        }
+        let keeping = async {
+            match &mut prepared.heard {
+                Some(heard) => heard.keep().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = &mut stopped => return prepared,
+            () = tokio::time::sleep(READ_EVERY) => {}
+            () = keeping => {}
+        }
+    }
+}

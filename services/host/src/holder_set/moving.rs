@@ -1,0 +1,112 @@
+//! A process's part in planned hand-overs of owners (rule D9): it follows those that it is to hold next, and releases
+//! those that others follow.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use annals_ids::OwnerId;
+use annals_node::Role;
+use annals_wire::control::GrantOrder;
+use futures::StreamExt;
+use tokio::time::Instant;
+
+use super::{HolderSet, News};
+use crate::following::{Followed, Following};
+use crate::holder::{Command, Notice};
+use crate::process::Presence;
+
+/// Timeout of handing everything over. What is left is released then.
+const HAND_OVER_WITHIN: Duration = Duration::from_secs(10);
+
+/// Time for clients to connect to the next holder, while this one still serves them.
+const CLIENTS_WITHIN: Duration = Duration::from_millis(300);
+
+/// Interval of heartbeats while owners are handed over.
+const BEAT_EVERY: Duration = Duration::from_millis(100);
+
+impl<R> HolderSet<R>
+where
+    R: Role + Send + 'static,
+    R::Input: Clone + Send + 'static,
+{
+    /// Follows these owners, and no others.
+    pub(super) fn follow(&mut self, orders: &[GrantOrder]) {
+        let wanted: BTreeMap<OwnerId, Followed> = orders
+            .iter()
+            .filter_map(GrantOrder::terms)
+            .filter(|(_, kind, ..)| *kind == R::KIND)
+            .map(|(owner, kind, shard, _)| (owner, Followed { owner, kind, shard }))
+            .collect();
+        let past: Vec<OwnerId> = self
+            .follows
+            .keys()
+            .filter(|owner| !wanted.contains_key(owner))
+            .copied()
+            .collect();
+        for owner in past {
+            if let Some(following) = self.follows.remove(&owner) {
+                following.cancel();
+            }
+            self.holders.set_next(owner, false);
+            // A full queue, or no service: clients that wait for the owner give up by themselves.
+            let _ = self.notices.try_send(Notice::Ended(owner));
+        }
+        for (owner, followed) in wanted {
+            if self.held.contains_key(&owner) || self.follows.contains_key(&owner) {
+                continue;
+            }
+            let (process, changed) = (self.process.clone(), self.changed.clone());
+            self.follows.insert(owner, Following::start(process, followed, changed));
+            self.holders.set_next(owner, true);
+        }
+    }
+
+    /// Releases each owner once another process follows it and its clients had time to connect there. Returns when
+    /// nothing is held any more, or the rest cannot be handed over.
+    pub(super) async fn hand_over_all(&mut self, news: &mut News, mut summons: async_nats::Subscriber) {
+        let timeout = Instant::now() + HAND_OVER_WITHIN;
+        let changed = self.changed.clone();
+        let mut due: BTreeMap<OwnerId, Instant> = BTreeMap::new();
+        let mut beat = tokio::time::interval(BEAT_EVERY);
+        while !self.held.is_empty() && Instant::now() < timeout {
+            let next = due.values().min().copied();
+            tokio::select! {
+                _ = beat.tick() => {
+                    let Some(orders) = self.beat(Presence::Drains).await else { return };
+                    if orders.leave {
+                        return;
+                    }
+                    for order in orders.hand_over {
+                        let owner = OwnerId(order.owner);
+                        if due.contains_key(&owner) || self.released.contains(&owner) {
+                            continue;
+                        }
+                        let wait = if order.address.is_empty() { Duration::ZERO } else { CLIENTS_WITHIN };
+                        due.insert(owner, Instant::now() + wait);
+                        // If the service has ended, there are no clients.
+                        let _ = self.notices.send(Notice::Moving(owner, order.address)).await;
+                    }
+                }
+                Some(_) = summons.next() => beat.reset_immediately(),
+                () = changed.notified() => beat.reset_immediately(),
+                item = news.next() => self.spread(item),
+                () = tokio::time::sleep_until(next.unwrap_or(timeout)) => {
+                    let now = Instant::now();
+                    let ready: Vec<OwnerId> = due.iter().filter(|(_, at)| **at <= now).map(|(owner, _)| *owner).collect();
+                    for owner in ready {
+                        due.remove(&owner);
+                        self.release(owner);
+                    }
+                }
+            }
+        }
+    }
+
+    fn release(&mut self, owner: OwnerId) {
+        let Some(held) = self.held.get(&owner) else { return };
+        tracing::info!(%owner, "handing the owner over");
+        if held.commands.try_send(Command::Finish).is_ok() {
+            self.released.insert(owner);
+        }
+    }
+}
