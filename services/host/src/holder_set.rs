@@ -256,7 +256,13 @@ where
         self.process.readiness.send_replace(Readiness::Draining);
         tracing::info!(owners = self.held.len(), "draining");
         self.hand_over_all(&mut news, summons).await;
-        for held in self.held.values() {
+        let mut timeout = tokio::time::Instant::now();
+        for (owner, held) in &self.held {
+            // It had its time while owners were handed over.
+            if self.released.contains(owner) {
+                continue;
+            }
+            timeout = tokio::time::Instant::now() + DRAIN_WITHIN;
             let asked = *held.stage.borrow() != Stage::Taking && held.commands.try_send(Command::Finish).is_ok();
             if !asked {
                 // Nothing has happened under an epoch that is not open; and a holder with a full queue would take too
@@ -264,12 +270,11 @@ where
                 held.task.abort();
             }
         }
-        let patience = tokio::time::Instant::now() + DRAIN_WITHIN;
         while !self.held.values().all(|held| held.task.is_finished()) {
             tokio::select! {
                 item = news.next() => self.spread(item),
                 () = tokio::time::sleep(POLL_INTERVAL) => {}
-                () = tokio::time::sleep_until(patience) => {
+                () = tokio::time::sleep_until(timeout) => {
                     tracing::warn!(
                         "not everything could be logged in time; the next holder continues from what is logged"
                     );

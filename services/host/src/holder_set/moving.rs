@@ -10,9 +10,9 @@ use annals_wire::control::GrantOrder;
 use futures::StreamExt;
 use tokio::time::Instant;
 
-use super::{HolderSet, News};
+use super::{DRAIN_WITHIN, HolderSet, News};
 use crate::following::{Followed, Following};
-use crate::holder::{Command, Notice};
+use crate::holder::{Command, Notice, Stage};
 use crate::process::Presence;
 
 /// Timeout of handing everything over. What is left is released then.
@@ -64,7 +64,7 @@ where
     /// Releases each owner once another process follows it and its clients had time to connect there. Returns when
     /// nothing is held any more, or the rest cannot be handed over.
     pub(super) async fn hand_over_all(&mut self, news: &mut News, mut summons: async_nats::Subscriber) {
-        let timeout = Instant::now() + HAND_OVER_WITHIN;
+        let mut timeout = Instant::now() + HAND_OVER_WITHIN;
         let changed = self.changed.clone();
         let mut due: BTreeMap<OwnerId, Instant> = BTreeMap::new();
         let mut beat = tokio::time::interval(BEAT_EVERY);
@@ -72,6 +72,10 @@ where
             let next = due.values().min().copied();
             tokio::select! {
                 _ = beat.tick() => {
+                    // Over a log that is blocked nothing can be handed over.
+                    if self.held.values().any(|held| *held.stage.borrow() == Stage::Stuck) {
+                        return;
+                    }
                     let Some(orders) = self.beat(Presence::Drains).await else { return };
                     if orders.leave {
                         return;
@@ -96,6 +100,9 @@ where
                     for owner in ready {
                         due.remove(&owner);
                         self.release(owner);
+                    }
+                    if self.held.keys().all(|owner| self.released.contains(owner)) {
+                        timeout = timeout.min(Instant::now() + DRAIN_WITHIN);
                     }
                 }
             }

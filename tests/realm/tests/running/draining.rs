@@ -55,6 +55,7 @@ async fn stop_one_after_the_other(servers: ServerCount) {
         realm.assert_playing("its return").await;
         tokio::time::sleep(PLAY_BETWEEN).await;
     }
+    let outage = Instant::now();
     stop_during_a_log_outage(&mut realm).await;
     realm.wait_for_trade().await;
     let report = realm.stop_and_verify().await;
@@ -62,8 +63,8 @@ async fn stop_one_after_the_other(servers: ServerCount) {
         let recovery = report.recovery_after(*at);
         println!("{name} stopped: {recovery}");
         // All bots were playing before the next stop, so a bot that returns after it was not interrupted by this one.
-        let next = stops.get(stop + 1).map(|(_, next)| *next - *at);
-        let is_back = recovery.p50 < MAX_INTERRUPTION || next.is_some_and(|next| recovery.p50 > next);
+        let next = stops.get(stop + 1).map_or(outage, |(_, next)| *next) - *at;
+        let is_back = recovery.p50 < MAX_INTERRUPTION || recovery.p50 > next;
         assert!(recovery.endless == 0 && is_back, "{name}: {recovery}");
     }
     let moved = report.bots.iter().all(|bot| bot.moved > 0);
