@@ -1,6 +1,6 @@
 //! The clients of this owner's entities: which entities each of them sees, and what each is sent (rule V3).
 
-use std::{collections::BTreeMap, num::NonZeroU32};
+use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
 use annals_event::{ClientLink, OwnerState, Place};
 use annals_ids::EntityId;
@@ -23,6 +23,14 @@ use crate::{
 const SEARCHING: u64 = 3;
 const _: () = assert!(SEARCHING < SECOND);
 
+/// Time from the first report of a client without a view to its first frame: clients that report together, as after a
+/// take-over, are shown theirs together.
+const VIEW_DELAY: Duration = Duration::from_millis(5);
+
+/// For how long after a take-over clients are shown their first frame before the next tick. It costs the work of a tick
+/// beside the client's own.
+const HURRY: Duration = Duration::from_secs(3);
+
 /// The witnesses of all clients whose entities are real here.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
@@ -31,6 +39,10 @@ pub(crate) struct Clients {
     interest: Interest,
     /// Maximum rate at which a client is sent data, bits per second.
     downstream: Option<NonZeroU32>,
+    /// When clients that have no view here are shown their first frame, if that is before the next tick.
+    view_due: Option<Mono>,
+    /// Until then, after a take-over, clients do not wait for the next tick.
+    hurried_until: Mono,
 }
 
 impl Clients {
@@ -42,6 +54,7 @@ impl Clients {
         });
         Self {
             witnesses: witnesses.collect(),
+            hurried_until: now.after(HURRY),
             ..Self::default()
         }
     }
@@ -99,9 +112,11 @@ impl Clients {
             .for_each(Witness::mark_teleported_in);
     }
 
-    /// Takes a client's report of what it has; the next tick begins a view with it.
+    /// Takes a client's report of what it has; the next tick begins a view with it. After a take-over, clients do not
+    /// wait for the tick: they have seen nothing since the former holder ended.
     pub(crate) fn stamps(
         &mut self,
+        now: Mono,
         client: ClientLink,
         entity: EntityId,
         (view, known): (u64, Known),
@@ -109,7 +124,38 @@ impl Clients {
     ) {
         if let Some(witness) = self.witness(entity, client) {
             witness.take_stamps(view, known, movements);
+            if witness.awaits_view() && now < self.hurried_until {
+                self.view_due.get_or_insert(now.after(VIEW_DELAY));
+            }
         }
+    }
+
+    /// When clients are due to be shown their first frame, between two ticks.
+    pub(crate) fn view_due(&self) -> Option<Mono> {
+        self.view_due
+    }
+
+    /// Whether clients are due to be shown their first frame.
+    pub(crate) fn is_view_due(&self, now: Mono) -> bool {
+        self.view_due.is_some_and(|due| due <= now)
+    }
+
+    /// Begins the views of the clients that have none.
+    pub(crate) fn begin_views(&mut self, cx: &mut OwnerContext, known: &Knowledge, may_show: bool) {
+        self.view_due = None;
+        if !may_show || !known.territory.is_known() {
+            return;
+        }
+        self.update_interest(cx, known);
+        let view = known.view(cx);
+        let entities = KnownEntities::of(&view);
+        let mut outgoing = Vec::new();
+        let waiting = self.witnesses.iter_mut().filter(|(_, witness)| witness.can_begin());
+        for (entity, witness) in waiting {
+            outgoing.push(witness.show(&view, &entities, &mut self.interest, *entity));
+        }
+        drop(entities);
+        outgoing.into_iter().for_each(|outgoing| send(cx, outgoing));
     }
 
     /// Takes a client's acknowledgement of movement datagrams of a view.

@@ -150,6 +150,10 @@ impl Role for CellRole {
                     self.handover.redrawn(cx.now().mono);
                 }
                 let before = territory.own_spaces();
+                if !territory.is_known() {
+                    // Clients of an owner that was taken over wait for their views.
+                    self.known.sampling.hasten(cx.now().mono);
+                }
                 if territory.redraw(map) {
                     self.ghost_sender
                         .may_hold_ghosts(cx.now().mono, territory.space_peers().iter().copied());
@@ -230,9 +234,10 @@ impl Role for CellRole {
                 view,
                 known,
                 movements,
-            } => self
-                .clients
-                .stamps(client(session, from), entity, (view, known), movements),
+            } => {
+                let (now, client) = (cx.now().mono, client(session, from));
+                self.clients.stamps(now, client, entity, (view, known), movements);
+            }
             ViewMessage::Heard {
                 session,
                 entity,
@@ -264,6 +269,9 @@ impl Role for CellRole {
     }
 
     fn tick(&mut self, cx: &mut OwnerContext) {
+        if self.clients.is_view_due(cx.now().mono) {
+            self.clients.begin_views(cx, &self.known, cx.waiting() <= BACKLOG);
+        }
         if self.controllers.tick_in_progress().is_some() {
             // The rest of the tick is a separate input, as is each notification before it.
             if self.controllers.notify_next(cx, &self.known) {
@@ -297,7 +305,8 @@ impl Role for CellRole {
     }
 
     fn deadline(&self) -> Option<Mono> {
-        Some(self.controllers.tick_in_progress().unwrap_or(self.known.sampling.due()))
+        let tick = self.controllers.tick_in_progress().unwrap_or(self.known.sampling.due());
+        Some(self.clients.view_due().map_or(tick, |due| due.min(tick)))
     }
 
     fn ticks(&self) -> Tick {

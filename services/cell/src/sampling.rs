@@ -83,6 +83,11 @@ impl Sampling {
         self.due
     }
 
+    /// The next tick is due now.
+    pub(crate) fn hasten(&mut self, now: Mono) {
+        self.due = self.due.min(now);
+    }
+
     /// Begins a tick, if one is due. A late tick does not make the next ones come faster.
     pub(crate) fn begin(&mut self, now: Now) -> bool {
         if now.mono < self.due {

@@ -217,6 +217,11 @@ impl Witness {
         self.view.is_none()
     }
 
+    /// Whether the client has begun no view here, and has said what it has.
+    pub(crate) fn can_begin(&self) -> bool {
+        self.view.is_none() && self.report.is_some()
+    }
+
     /// Records that a movement of the client was read.
     pub(crate) fn has_moved(&mut self, sequence: u64) {
         self.moved = sequence;

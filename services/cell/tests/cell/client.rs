@@ -145,6 +145,10 @@ impl Client {
     fn view_frame(&mut self, frame: ViewFrame) -> bool {
         assert_eq!(frame.source, Part::Cell);
         // A frame after a gap is dropped: the view must restart.
+        if frame.view < self.view {
+            // It has begun another view since.
+            return false;
+        }
         if frame.view != self.view || self.sequence == u64::MAX {
             self.dropped += 1;
             return false;
