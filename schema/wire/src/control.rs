@@ -13,6 +13,11 @@ use crate::{CellArea, Space, SpaceMap, load::WireLoad};
 
 pub use processes::{DrainProcess, DrainStage, HandOver, ListProcesses, ListedProcess, ProcessList};
 
+/// The version of the messages between processes. Processes of the same version work in one realm, whatever releases they
+/// are of: what a release adds, others skip. A change after which that is not so raises the version, and processes of
+/// another one are refused when they register.
+pub const BUS_VERSION: u32 = 1;
+
 /// Why a control message could not be decoded.
 #[derive(Debug, Error)]
 pub enum ControlError {
@@ -125,6 +130,9 @@ pub struct Register {
     /// The fingerprint of the schema that the process was started with.
     #[prost(bytes = "vec", tag = "2")]
     pub schema: Vec<u8>,
+    /// [`BUS_VERSION`] of the process.
+    #[prost(uint32, tag = "3")]
+    pub bus: u32,
 }
 
 /// The answer to [`DirectorAsk::Register`].

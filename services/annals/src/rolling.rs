@@ -160,7 +160,7 @@ pub(crate) fn print(report: &BotsReport, replaced: &[Replaced]) {
         );
     }
     println!(
-        "  connections lost {}, sessions resumed {}, handed over without an interruption {}",
+        "  silences of 1.5 s {}, sessions resumed {}, handed over without an interruption {}",
         report.total(|bot| bot.interruptions.len() as u64),
         report.total(|bot| bot.resumed),
         report.total(|bot| bot.moved)

@@ -20,9 +20,8 @@ use crate::{
     view::{View, ViewOutput},
 };
 
-/// Interval at which a client is asked for its stamps until it sends them; the client repeats them at the same
-/// interval.
-const ASKING: Duration = Duration::from_secs(2);
+/// Interval at which a client is asked for its stamps until it sends them: a request or its answer may be lost.
+const ASKING: Duration = Duration::from_secs(1);
 
 /// Positions within this distance (m) acknowledge a correction.
 const NEAR: f32 = 20.0;

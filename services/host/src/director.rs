@@ -20,8 +20,8 @@ use annals_wire::{
     SpaceMap, Subjects,
     cells::{CellList, WireCellList},
     control::{
-        self, CourseNews, DirectorAsk, DirectorRequest, GrantOrder, IdBlock, Orders, Register, Registered, StopRealm,
-        StopStage, WireMap,
+        self, BUS_VERSION, CourseNews, DirectorAsk, DirectorRequest, GrantOrder, IdBlock, Orders, Register, Registered,
+        StopRealm, StopStage, WireMap,
     },
 };
 use futures::StreamExt;
@@ -618,6 +618,18 @@ impl Leader {
     }
 
     async fn register(&self, register: &Register) -> Result<Registered, GrantError> {
+        if register.bus != BUS_VERSION {
+            let refused = format!(
+                "its messages are of version {}, and those of the realm's director of version {BUS_VERSION}: releases \
+                 between which the version changes cannot be mixed; stop the realm, and start it with one release",
+                register.bus
+            );
+            return Ok(Registered {
+                process: 0,
+                world: 0,
+                refused,
+            });
+        }
         if register.schema != self.schema.0 {
             let refused = format!(
                 "the realm runs on schema {}, and this {} was started with another: start it with the same definitions",

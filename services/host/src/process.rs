@@ -13,7 +13,7 @@ use annals_store::{Store, remote::RemoteStore};
 use annals_wire::{
     Subjects,
     client::Located,
-    control::{self, DirectorAsk, DirectorRequest, Holding, Orders, ProcessBeat, Register, Registered},
+    control::{self, BUS_VERSION, DirectorAsk, DirectorRequest, Holding, Orders, ProcessBeat, Register, Registered},
 };
 use async_nats::client::RequestErrorKind;
 use thiserror::Error;
@@ -356,6 +356,7 @@ async fn register(
         let register = Register {
             service: service.to_owned(),
             schema: schema.fingerprint().0.to_vec(),
+            bus: BUS_VERSION,
         };
         match ask_director::<Registered>(bus, subjects, DirectorAsk::Register(register)).await {
             Ok(mut answer) => {

@@ -18,6 +18,7 @@ pub mod log;
 pub mod login;
 mod processes;
 mod realm;
+pub mod recovery;
 pub mod round_trip;
 pub mod scale;
 pub mod store;
@@ -125,6 +126,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("unwatched", tick::unwatched::run),
     ("login", login::run),
     ("round_trip", round_trip::run),
+    ("recovery", recovery::run),
     ("scale", scale::run),
 ];
 

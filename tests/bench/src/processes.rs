@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fs, iter::Sum};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// Ticks per second in which Linux reports processor time.
 const TICKS: f64 = 100.0;
 
@@ -69,6 +71,13 @@ impl Process {
             busy: ticks / TICKS,
             waited: self.waited().unwrap_or(0.0),
         }
+    }
+
+    /// Kills it with SIGKILL, as a crash would.
+    pub(crate) fn kill(&self) {
+        let process = i32::try_from(self.id).ok().and_then(Pid::from_raw);
+        // It may have ended already.
+        let _ = kill_process(process.expect("a process has an id"), Signal::KILL);
     }
 
     /// Current and peak resident memory, MB; `None` if it has ended.

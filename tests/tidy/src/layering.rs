@@ -149,6 +149,7 @@ const PLACES: &[Place] = &[
     harness("annals-sim"),
     harness("annals-realm"),
     harness("annals-chaos"),
+    harness("annals-compat"),
     harness("annals-bench"),
     harness("annals-fuzz"),
     harness("annals-tidy"),

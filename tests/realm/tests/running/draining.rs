@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use annals_host::{health::Readiness, nats::ServerCount};
+use annals_host::{health::Readiness, nats::ServerCount, process::request};
+use annals_wire::control::{BUS_VERSION, DirectorAsk, DirectorRequest, Register, Registered};
 use tokio::process::Command;
 
 use crate::{
@@ -139,6 +140,7 @@ async fn an_operator_drains_processes() {
     let (code, said) = annals(&realm, &["realm", "drain", "4711"]).await;
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("there is no live process 4711"), "{said}");
+    a_process_of_another_bus_version_is_refused(&realm).await;
     let db = processes(&realm, "db").await.remove(0);
     let (code, said) = annals(&realm, &["realm", "drain", &db]).await;
     assert_eq!(code, Some(2), "{said}");
@@ -188,6 +190,27 @@ async fn an_operator_drains_processes() {
     let report = realm.stop_and_verify().await;
     assert_eq!(report.total(|bot| bot.resumed), 0, "a client lost its connection");
     assert!(report.bots.iter().all(|bot| bot.ended.is_empty() && bot.log_ins == 1));
+}
+
+async fn a_process_of_another_bus_version_is_refused(realm: &Played) {
+    let (bus, subjects, _) = realm.bus();
+    let register = Register {
+        service: "cell".to_owned(),
+        schema: vec![0; 32],
+        bus: BUS_VERSION + 1,
+    };
+    let ask = DirectorRequest {
+        ask: Some(DirectorAsk::Register(register)),
+    };
+    let subject = subjects.service("director");
+    let answer: Registered = request(&bus, "director", subject, &ask).await.expect("an answer");
+    assert!(
+        answer
+            .refused
+            .contains("its messages are of version 2, and those of the realm's director of version 1"),
+        "{answer:?}"
+    );
+    assert_eq!(answer.process, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
