@@ -23,8 +23,8 @@ const MAX_ANSWER: usize = 1 << 10;
 /// Keep-alive interval.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
-/// After this long without a packet, the server is considered dead. Its successor is ready soon after 3 s, so a shorter
-/// or longer timeout does not help.
+/// After this long without a packet, the server is considered dead. Until then the
+/// connection may be slow, and the client asks for its base.
 const SILENT_AFTER: Duration = Duration::from_secs(3);
 
 /// A connection over which [`LIVELY`] packets arrived in the last second is reported as silent after this long: the

@@ -15,21 +15,34 @@ pub(crate) struct Successor {
     pub(crate) located: Located,
     /// Whether the hello is sent.
     pub(crate) is_connected: bool,
+    /// When it is given up.
+    pub(crate) until: Millis,
 }
+
+/// Timeout of the other process, milliseconds: what is announced happens within some hundred milliseconds.
+const ANNOUNCED_WITHIN: u64 = 5_000;
+
+/// Maximum announcements that are followed between two welcomes: more are of a base that is out of order.
+const MOST_ANNOUNCEMENTS: u32 = 8;
 
 impl ClientCore {
     /// The base announced that another process will serve the session.
-    pub(crate) fn prepare(&mut self, located: Located) {
+    pub(crate) fn prepare(&mut self, now: Millis, located: Located) {
         let is_own = self.session_owner() == Some(located.owner);
-        if !is_own || self.next.is_some() {
+        let is_known = |next: &Successor| next.located.address == located.address;
+        if !is_own || self.next.as_ref().is_some_and(is_known) || self.announcements >= MOST_ANNOUNCEMENTS {
             return;
         }
+        // Another process than the one before.
+        self.abandon_next();
+        self.announcements += 1;
         let attempt = self.next_attempt();
         let (address, certificate) = (located.address, located.certificate);
         self.next = Some(Successor {
             attempt,
             located,
             is_connected: false,
+            until: now.after(ANNOUNCED_WITHIN),
         });
         self.outputs.push_back(Output::Prepare {
             attempt,
@@ -58,8 +71,13 @@ impl ClientCore {
             Input::Frame { attempt, body } if *attempt == next.attempt => match HelloAnswer::read(body) {
                 Ok(HelloAnswer::Welcome(welcome)) => {
                     let attempt = next.attempt;
-                    self.take_next();
-                    self.welcomed(now, attempt, welcome);
+                    if self.is_welcome(&welcome) {
+                        self.take_next();
+                        self.welcomed(now, attempt, welcome);
+                    } else {
+                        self.counters.old_epochs += 1;
+                        self.abandon_next();
+                    }
                 }
                 // The present connection will be closed, and the base be asked for.
                 Ok(HelloAnswer::Rejected(_)) => self.abandon_next(),

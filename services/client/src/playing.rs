@@ -76,7 +76,7 @@ impl ClientCore {
                 self.begin_view(now, Part::Cell);
             }
             Ok(ToClient::RateWarned) => self.events.push_back(Event::RateWarned),
-            Ok(ToClient::Moving(located)) => self.prepare(located),
+            Ok(ToClient::Moving(located)) => self.prepare(now, located),
             Err(_) => {
                 self.counters.malformed += 1;
                 self.outputs.push_back(Output::Disconnect(CloseReason::Malformed));

@@ -32,6 +32,9 @@ const CONNECT_WITHIN_AT_MOST: u64 = 16_000;
 /// Timeout of a base's answer to the hello, milliseconds.
 const WELCOME_WITHIN: u64 = 5_000;
 
+/// Timeout of a welcome by the next base once the present one has closed the connection, milliseconds.
+const MOVED_WITHIN: u64 = 1_000;
+
 /// Milliseconds before the second attempt of any step; doubled for each that fails.
 const FIRST_RETRY: u64 = 200;
 
@@ -78,6 +81,8 @@ pub struct ClientCore {
     pub(crate) next: Option<Successor>,
     /// Whether the present attempt continues a session that another process handed over.
     pub(crate) is_moving: bool,
+    /// Announcements of other processes since the last welcome.
+    pub(crate) announcements: u32,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) events: VecDeque<Event>,
 }
@@ -144,6 +149,7 @@ impl ClientCore {
             probe: None,
             next: None,
             is_moving: false,
+            announcements: 0,
             outputs: VecDeque::new(),
             events: VecDeque::new(),
         }
@@ -217,6 +223,9 @@ impl ClientCore {
             Phase::Resting { until, then } if until <= now => self.try_next(now, then),
             Phase::Playing { .. } => {
                 self.ask_while_silent(now);
+                if self.next.as_ref().is_some_and(|next| next.until <= now) {
+                    self.abandon_next();
+                }
                 for source in [Part::Base, Part::Cell] {
                     if self
                         .views
@@ -251,6 +260,7 @@ impl ClientCore {
                 self.views.cell.deadline(),
                 self.calls.deadline(),
                 self.probe.map(|probe| probe.again_at),
+                self.next.as_ref().map(|next| next.until),
             ]
             .into_iter()
             .flatten()
@@ -573,14 +583,25 @@ impl ClientCore {
 
     /// The prepared connection is all there is: waits for its welcome.
     pub(crate) fn wait_for(&mut self, now: Millis, next: &Successor) {
-        let attempt = next.attempt;
+        let (attempt, until) = (next.attempt, now.after(MOVED_WITHIN));
         self.phase = if next.is_connected {
-            let until = now.after(WELCOME_WITHIN);
             Phase::Greeting { attempt, until }
         } else {
-            let until = now.after(CONNECT_WITHIN);
             Phase::Connecting { attempt, until }
         };
+    }
+
+    /// Whether a welcome is one of this session, from a base that is not outdated.
+    pub(crate) fn is_welcome(&self, welcome: &Welcome) -> bool {
+        let session = self.session.as_ref();
+        session.is_some_and(|session| session.id == welcome.session && session.epoch <= welcome.epoch)
+    }
+
+    /// A hand-over to another process has failed: from here on it is an interruption.
+    fn end_move(&mut self, reason: CloseReason) {
+        if std::mem::take(&mut self.is_moving) {
+            self.events.push_back(Event::Lost(reason));
+        }
     }
 
     fn say_hello(&mut self) {
@@ -615,6 +636,7 @@ impl ClientCore {
             }
             Err(_) => {
                 self.counters.malformed += 1;
+                self.end_move(CloseReason::Malformed);
                 self.outputs.push_back(Output::Disconnect(CloseReason::Malformed));
                 self.rest(now, Next::Locate);
             }
@@ -622,6 +644,7 @@ impl ClientCore {
     }
 
     fn rejected(&mut self, now: Millis, reason: Rejection) {
+        self.end_move(CloseReason::Moved);
         let never_welcomed = self.session.as_ref().is_some_and(|session| session.controls.is_none());
         match reason {
             Rejection::Elsewhere => self.rest(now, Next::Locate),
@@ -655,6 +678,7 @@ impl ClientCore {
             .filter(|session| session.id == id && session.epoch <= epoch)
         else {
             self.counters.old_epochs += 1;
+            self.end_move(CloseReason::Moved);
             self.outputs.push_back(Output::Disconnect(CloseReason::Moved));
             return self.rest(now, Next::Locate);
         };
@@ -664,6 +688,7 @@ impl ClientCore {
         self.views.cell.tell_movements(movements);
         self.phase = Phase::Playing { attempt };
         self.failures = 0;
+        self.announcements = 0;
         let is_moved = std::mem::take(&mut self.is_moving);
         if before.is_some() && is_moved {
             self.counters.moved += 1;
@@ -689,9 +714,7 @@ impl ClientCore {
 
     /// A base could not be reached, or did not answer.
     fn unreachable(&mut self, now: Millis, reason: CloseReason) {
-        if std::mem::take(&mut self.is_moving) {
-            self.events.push_back(Event::Lost(reason));
-        }
+        self.end_move(reason);
         if is_final(reason) {
             return self.end(EndReason::Closed(reason));
         }

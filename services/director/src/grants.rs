@@ -11,7 +11,7 @@ use annals_store::{
     KeyRange, Store, StoreError, Transaction,
     layout::{
         chunks,
-        director::{self, Counter, Realm, Term},
+        director::{self, Counter, LeaderConnection, Realm, Term},
         migrations::{self, Converting, MigrationRecord},
         owners::{self, HolderConnection, OwnerRecord},
         read_chunks,
@@ -124,6 +124,57 @@ impl Grants {
         };
         let (term, _) = store.run_repeatable(work).await?;
         Ok(Self { store, term })
+    }
+
+    /// Records the connection over which this director leads; `None` when it resigns (rule D1).
+    ///
+    /// # Errors
+    /// When this director does not lead or the store cannot be used.
+    pub async fn attach(&self, connection: Option<&str>) -> Result<(), GrantError> {
+        let leader = LeaderConnection {
+            term: self.term.number,
+            connection: connection.map(str::to_owned),
+        }
+        .encode();
+        let leader = &leader;
+        self.run(|transaction| async move {
+            transaction.set(&director::leader_connection_key(), leader)?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Whether the director of this term has resigned, or leads over a connection that is closed: a standby need not wait
+    /// for its silence.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn has_left(store: &Store, term: Term, is_closed: impl Fn(&str) -> bool) -> Result<bool, StoreError> {
+        let read = |transaction: Transaction| async move { transaction.get(&director::leader_connection_key()).await };
+        let Some(value) = store.read(read).await? else {
+            return Ok(false);
+        };
+        let leader = LeaderConnection::decode(&value)?;
+        Ok(leader.term == term.number && leader.connection.is_none_or(|connection| is_closed(&connection)))
+    }
+
+    /// The connection over which the present holder of each owner receives acknowledgements, if it has recorded an
+    /// opening; empty if it has released the owner.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn connections(&self) -> Result<BTreeMap<OwnerId, String>, GrantError> {
+        let read = |transaction: Transaction| async move {
+            let mut found = BTreeMap::new();
+            for (owner, record) in owners::read_owners(&transaction).await? {
+                let value = transaction.get(&owners::connection_key(owner)).await?;
+                let held = value.map(|value| HolderConnection::decode(&value)).transpose()?;
+                let present = held.filter(|held| held.epoch == record.epoch);
+                found.extend(present.map(|held| (owner, held.connection.unwrap_or_default())));
+            }
+            Ok::<_, StoreError>(found)
+        };
+        Ok(self.store.read(read).await?)
     }
 
     /// The term, for a standby to watch.
@@ -429,8 +480,8 @@ async fn write_grant(transaction: &Transaction, owner: OwnerId, record: OwnerRec
     })
 }
 
-/// Whether the holder of the newest opening has released the owner, or the store has a closed connection as its own. No
-/// other former holder can have shown anything since that opening was recorded (rule E3).
+/// Whether the holder of the newest opening has released the owner, or the store has a closed connection as its own.
+/// Whatever another former holder shows, that opening follows (rules E3 and E8).
 async fn has_ended(
     transaction: &Transaction,
     owner: OwnerId,

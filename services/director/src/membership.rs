@@ -1,12 +1,12 @@
 //! Membership: which processes are alive and which owners they hold (rule D2). Pure: time is an input.
 
 use std::cmp::Reverse;
-mod moves;
-
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use annals_ids::{OwnerId, OwnerKind, ProcessId};
+
+mod moves;
 
 /// A process that is silent for this long counts as dead.
 pub const SILENCE: Duration = Duration::from_secs(3);
@@ -123,6 +123,9 @@ pub struct Membership {
     closed: ClosedConnections,
     /// The owners of draining processes, and the process that is to follow each (rule D9).
     moves: BTreeMap<OwnerId, ProcessId>,
+    /// The connections of the holders, as in the store when this director began to listen; empty for one that has
+    /// released the owner.
+    connections: BTreeMap<OwnerId, String>,
 }
 
 impl Membership {
@@ -136,6 +139,7 @@ impl Membership {
             owners,
             closed: ClosedConnections::default(),
             moves: BTreeMap::new(),
+            connections: BTreeMap::new(),
         }
     }
 
@@ -150,13 +154,19 @@ impl Membership {
             owners,
             closed: ClosedConnections::default(),
             moves: BTreeMap::new(),
+            connections: BTreeMap::new(),
         }
     }
 
-    /// The same with the connections that were reported as closed before.
+    /// The same with the connections that were reported as closed before, and those of the last holders as in the store:
+    /// a holder whose connection is closed need not be listened for.
     #[must_use]
-    pub fn knowing(self, closed: ClosedConnections) -> Self {
-        Self { closed, ..self }
+    pub fn knowing(self, closed: ClosedConnections, connections: BTreeMap<OwnerId, String>) -> Self {
+        Self {
+            closed,
+            connections,
+            ..self
+        }
     }
 
     /// Applies a process's heartbeat.
@@ -182,6 +192,12 @@ impl Membership {
     pub fn owned(&self, process: ProcessId) -> impl Iterator<Item = OwnerId> {
         let of_it = self.owners.iter().filter(move |(_, (_, holder))| *holder == process);
         of_it.map(|(owner, _)| *owner)
+    }
+
+    /// Whether this director has listened for so long that it has heard every live process.
+    #[must_use]
+    pub fn has_listened(&self, now: Duration) -> bool {
+        now >= self.learns_until
     }
 
     /// Whether a process counts as alive.
@@ -281,7 +297,7 @@ impl Membership {
     pub fn decide(&mut self, now: Duration) -> Vec<Decision> {
         self.expire(now);
         self.plan_moves();
-        let listened = now >= self.learns_until;
+        let listened = self.has_listened(now);
         let mut load = self.loads();
         let mut orphans = Vec::new();
         let mut decisions = Vec::new();
@@ -295,12 +311,15 @@ impl Membership {
                 Some(_) => {}
             }
         }
-        if listened {
-            for (owner, kind) in orphans {
-                if let Some(process) = self.least_loaded(kind, &load) {
-                    load.entry(process).or_default().add(self.entities_of(owner));
-                    decisions.push(Decision::Grant { owner, process });
-                }
+        for (owner, kind) in orphans {
+            let connection = self.connections.get(&owner);
+            let has_died = connection.is_some_and(|name| name.is_empty() || self.closed.contains(name));
+            let follower = self.follower(owner, kind);
+            if (listened || has_died)
+                && let Some(process) = follower.or_else(|| self.least_loaded(kind, &load))
+            {
+                load.entry(process).or_default().add(self.entities_of(owner));
+                decisions.push(Decision::Grant { owner, process });
             }
         }
         let mut founded = BTreeSet::new();

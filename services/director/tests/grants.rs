@@ -252,3 +252,30 @@ fn a_realm_with_an_incomplete_migration_or_former_definitions_does_not_start() {
     write(migrations::converting_key(), None);
     begin(present).expect("it is converted");
 }
+
+#[test]
+fn a_standby_need_not_wait_for_a_director_that_has_left() {
+    let store = MemoryStore::new().store();
+    let is_closed = |connection: &str| connection == "server:1";
+    let has_left = || {
+        let term = immediate(Grants::watch(&store)).expect("the store answers");
+        immediate(Grants::has_left(&store, term, is_closed)).expect("the store answers")
+    };
+    let first = lead(&store, 1);
+    assert!(!has_left(), "it has not said over which connection it leads");
+    immediate(first.attach(Some("server:9"))).expect("it leads");
+    assert!(!has_left());
+    immediate(first.attach(Some("server:1"))).expect("it leads");
+    assert!(has_left(), "its connection is closed");
+
+    let second = lead(&store, 2);
+    assert!(!has_left(), "the closed connection is that of the term before");
+    assert!(
+        immediate(first.attach(Some("server:9"))).is_err(),
+        "it does not lead any more"
+    );
+    immediate(second.attach(Some("server:2"))).expect("it leads");
+    assert!(!has_left());
+    immediate(second.attach(None)).expect("it leads");
+    assert!(has_left(), "it has resigned");
+}

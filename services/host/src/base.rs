@@ -230,8 +230,8 @@ impl Service {
     }
 
     /// Tells the clients of an owner which process is about to hold it.
-    fn announce(&self, owner: OwnerId, address: &str) {
-        let Some(located) = process::located(owner, Epoch(0), address) else {
+    fn announce(&self, (owner, epoch): (OwnerId, Epoch), address: &str) {
+        let Some(located) = process::located(owner, epoch, address) else {
             return;
         };
         let mut body = Vec::new();
@@ -259,7 +259,7 @@ impl Service {
 
     async fn hear(&mut self, notice: Notice) {
         match notice {
-            Notice::Moving(owner, address) => self.announce(owner, &address),
+            Notice::Moving(owner, epoch, address) => self.announce((owner, epoch), &address),
             Notice::Held(owner) => self.greet_early(owner),
             Notice::Ended(owner) => {
                 self.greet_early(owner);

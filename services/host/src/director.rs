@@ -5,7 +5,7 @@ mod orders;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use annals_def::Schema;
@@ -39,6 +39,9 @@ use crate::{
 
 /// The director's interval while the realm stops.
 const STOPPING_BEAT: Duration = Duration::from_millis(50);
+
+/// Timeout of leaving the lead to a standby when the process is asked to stop.
+const RESIGN_WITHIN: Duration = Duration::from_millis(500);
 
 /// Normal time until the realm's processes have registered, when all are started together.
 const CREW_WITHIN: Duration = Duration::from_secs(2);
@@ -83,26 +86,31 @@ pub async fn run(
     reports: Option<&Path>,
 ) -> Result<(), DirectorError> {
     let stop = process::stop_signal();
+    let stopped = async {
+        process::stopped(stop.clone()).await;
+        tokio::time::sleep(RESIGN_WITHIN).await;
+    };
     tokio::select! {
-        ended = direct(settings, schema, plan, reports) => ended,
-        () = process::stopped(stop) => Ok(()),
+        ended = direct(settings, schema, (plan, reports), &stop) => ended,
+        () = stopped => Ok(()),
     }
 }
 
 async fn direct(
     settings: &Settings,
     schema: &Arc<Schema>,
-    plan: &Plan,
-    reports: Option<&Path>,
+    (plan, reports): (&Plan, Option<&Path>),
+    stop: &watch::Receiver<bool>,
 ) -> Result<(), DirectorError> {
-    let mut closures = Closures {
-        reports: match reports {
-            Some(file) => Some(Reports::listen(file).await?),
-            None => None,
-        },
-        closed: ClosedConnections::default(),
+    let mut reports = match reports {
+        Some(file) => Some(Reports::listen(file).await?),
+        None => None,
     };
-    let (bus, subjects) = process::join(settings, "director").await?;
+    let closed = Mutex::default();
+    let Some(joined) = process::unless_stopped(stop, process::join(settings, "director")).await else {
+        return Ok(());
+    };
+    let (bus, subjects) = joined?;
     let store = process::remote_store(&bus, &subjects);
     let (_announcement, readiness) =
         process::announce(&bus, settings, "director", &Arc::new(Metrics::default())).await?;
@@ -120,17 +128,22 @@ async fn direct(
             reason: "another director leads or may lead".to_owned(),
         });
         let grants = {
-            let standing = stand_by(&store, id, &mut first);
+            let standing = stand_by(&store, id, &mut first, &closed);
             tokio::pin!(standing);
             loop {
                 tokio::select! {
                     grants = &mut standing => break grants,
                     () = course_ended(&mut lifecycle) => return Ok(()),
-                    _ = closures.next() => {}
+                    () = process::stopped(stop.clone()) => return Ok(()),
+                    _ = next_closed(&mut reports, &closed) => {}
                 }
             }
         };
-        match lead(&reach, grants, schema, plan, (&readiness, &mut closures)).await {
+        let mut closures = Closures {
+            reports: &mut reports,
+            closed: &closed,
+        };
+        match lead(&reach, grants, (schema, plan), (&readiness, stop), &mut closures).await {
             Err(DirectorError::Grant(GrantError::Superseded { leader, term })) => {
                 tracing::warn!(%leader, term, "another director leads; standing by");
             }
@@ -143,28 +156,33 @@ async fn direct(
 }
 
 /// The connections that nats-servers have closed, from the reports if there are any.
-struct Closures {
-    reports: Option<Reports>,
-    closed: ClosedConnections,
+struct Closures<'a> {
+    reports: &'a mut Option<Reports>,
+    closed: &'a Mutex<ClosedConnections>,
 }
 
-impl Closures {
-    /// The next connection that was closed. Cancel-safe.
-    async fn next(&mut self) -> String {
-        match &mut self.reports {
-            Some(reports) => {
-                let connection = reports.closed().await;
-                self.closed.add(connection.clone());
-                connection
-            }
-            None => std::future::pending().await,
+/// The next connection that was closed. Cancel-safe.
+async fn next_closed(reports: &mut Option<Reports>, closed: &Mutex<ClosedConnections>) -> String {
+    match reports {
+        Some(reports) => {
+            let connection = reports.closed().await;
+            known(closed).add(connection.clone());
+            connection
         }
+        None => std::future::pending().await,
     }
 }
 
-/// Waits until the term has not changed for [`SILENCE`], then takes it (rule D1). When the `first` look of a process
-/// finds that the realm was stopped in order, it has no leader, and there is nothing to wait for (rule D6).
-async fn stand_by(store: &Store, id: ProcessId, first: &mut bool) -> Grants {
+fn known(closed: &Mutex<ClosedConnections>) -> MutexGuard<'_, ClosedConnections> {
+    // The set is consistent after any panic: each change of it is one call.
+    closed.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until the term has not changed for [`SILENCE`], or its director has left, then takes it (rule D1). When the
+/// `first` look of a process finds that the realm was stopped in order, it has no leader, and there is nothing to wait
+/// for (rule D6).
+async fn stand_by(store: &Store, id: ProcessId, first: &mut bool, connections: &Mutex<ClosedConnections>) -> Grants {
+    let is_closed = |connection: &str| known(connections).contains(connection);
     let mut closed = false;
     let mut seen = None;
     let mut wait = Wait::new(
@@ -176,9 +194,14 @@ async fn stand_by(store: &Store, id: ProcessId, first: &mut bool) -> Grants {
         if *first && let Ok(found) = wait.during(Grants::is_closed(store)).await {
             (*first, closed) = (false, found);
         }
-        match wait.during(Grants::watch(store)).await {
+        let term = wait.during(Grants::watch(store)).await;
+        let has_left = match &term {
+            Ok(term) => Grants::has_left(store, *term, is_closed).await.unwrap_or(false),
+            Err(_) => false,
+        };
+        match term {
             Err(error) => wait.lasts(error),
-            Ok(term) if seen != Some(term) && !closed => {
+            Ok(term) if seen != Some(term) && !closed && !has_left => {
                 if seen.is_none() && term.number > 0 {
                     let (number, silence) = (term.number, SILENCE.as_secs());
                     tracing::info!("standing by until the director of term {number} has been silent for {silence} s");
@@ -186,7 +209,10 @@ async fn stand_by(store: &Store, id: ProcessId, first: &mut bool) -> Grants {
                 (seen, since) = (Some(term), clock::mono());
             }
             // A realm that never had a director has none to wait for.
-            Ok(term) if closed || term.number == 0 || clock::mono().since(since) >= SILENCE => {
+            Ok(term) if closed || has_left || term.number == 0 || clock::mono().since(since) >= SILENCE => {
+                if seen != Some(term) {
+                    since = clock::mono();
+                }
                 // Nobody counted game time before the first term.
                 let watched = clock::mono().since(since);
                 let watched = if term.number == 0 { Duration::ZERO } else { watched };
@@ -231,6 +257,8 @@ struct Leader {
     services: BTreeMap<ProcessId, String>,
     /// Processes that an operator drains.
     drains: BTreeSet<ProcessId>,
+    /// Processes that an operator has drained, and that have ended in order.
+    left: BTreeSet<ProcessId>,
 }
 
 /// A director's connections to the realm.
@@ -243,13 +271,15 @@ struct Reach<'a> {
 async fn lead(
     reach: &Reach<'_>,
     grants: Grants,
-    schema: &Arc<Schema>,
-    plan: &Plan,
-    (readiness, closures): (&watch::Sender<Readiness>, &mut Closures),
+    (schema, plan): (&Arc<Schema>, &Plan),
+    (readiness, stop): (&watch::Sender<Readiness>, &watch::Receiver<bool>),
+    closures: &mut Closures<'_>,
 ) -> Result<(), DirectorError> {
     let bus = reach.bus;
     let mut requests = bus.client().subscribe(reach.subjects.service("director")).await?;
-    let mut leader = Leader::begin(grants, schema, plan.clone(), closures.closed.clone()).await?;
+    let closed_before = known(closures.closed).clone();
+    let mut leader = Leader::begin(grants, schema, plan.clone(), closed_before).await?;
+    let mut attached = String::new();
     tracing::info!(began = %leader.realm.began, owners = leader.orders.len(), "leading");
     let mut missing = Wait::new(
         "processes of the realm",
@@ -263,7 +293,13 @@ async fn lead(
         let deadline = leader.membership.deadline();
         let deadline = deadline.map(|at| Mono(u64::try_from(at.as_micros()).unwrap_or(u64::MAX)));
         tokio::select! {
-            connection = closures.next() => leader.membership.disconnected(monotonic(), connection),
+            connection = next_closed(closures.reports, closures.closed) => {
+                leader.membership.disconnected(monotonic(), connection);
+            }
+            () = process::stopped(stop.clone()) => {
+                leader.resign().await;
+                return Ok(());
+            }
             () = clock::until(deadline) => leader.replace_dead().await?,
             request = requests.next() => {
                 let Some(request) = request else { return Ok(()) };
@@ -281,6 +317,11 @@ async fn lead(
                         return Ok(());
                     }
                 } else {
+                    let connection = bus.connection();
+                    if attached != connection {
+                        leader.grants.attach(Some(&connection)).await?;
+                        attached = connection;
+                    }
                     leader.beat().await?;
                 }
                 if leader.lifecycle.stage() > Stage::Running {
@@ -324,7 +365,7 @@ impl Leader {
         grants: Grants,
         schema: &Arc<Schema>,
         plan: Plan,
-        known: ClosedConnections,
+        closed_before: ClosedConnections,
     ) -> Result<Self, GrantError> {
         let wall = clock::wall();
         let closed = grants.open_realm(wall).await?;
@@ -335,6 +376,7 @@ impl Leader {
         }
         let realm = grants.begin_realm(wall, schema.fingerprint(), &schema.encode()).await?;
         let owners = grants.owners().await?;
+        let connections = grants.connections().await?;
         // A realm that was stopped in order has no holders: there is no silence to wait for.
         let held = owners
             .iter()
@@ -359,9 +401,9 @@ impl Leader {
             clock: Clock::at(game_time(wall, realm.began, grants.world(), closed)),
             realm,
             membership: if closed {
-                Membership::reopened(held).knowing(known)
+                Membership::reopened(held)
             } else {
-                Membership::new(monotonic(), held).knowing(known)
+                Membership::new(monotonic(), held).knowing(closed_before, connections)
             },
             lifecycle: Lifecycle::new(plan.desired, closed || owners.is_empty()),
             orders: orders.collect(),
@@ -371,6 +413,7 @@ impl Leader {
             summoned: BTreeSet::new(),
             services: BTreeMap::new(),
             drains: BTreeSet::new(),
+            left: BTreeSet::new(),
             map,
             balance,
             grants,
@@ -381,6 +424,7 @@ impl Leader {
     async fn beat(&mut self) -> Result<(), GrantError> {
         self.grants.beat(self.clock.now().world).await?;
         self.go_on().await?;
+        self.expire();
         if !self.lifecycle.grants() {
             return Ok(());
         }
@@ -391,12 +435,24 @@ impl Leader {
 
     /// Grants the owners of processes whose connection was closed, and that have not reconnected.
     async fn replace_dead(&mut self) -> Result<(), GrantError> {
-        self.membership.expire(monotonic());
-        self.services.retain(|process, _| self.membership.is_alive(*process));
+        self.expire();
         if self.lifecycle.grants() {
             self.decide().await?;
         }
         Ok(())
+    }
+
+    /// Leaves the lead: a standby takes it at once.
+    async fn resign(&self) {
+        if let Err(error) = self.grants.attach(None).await {
+            tracing::warn!(%error, "could not resign; a standby leads after a silence");
+        }
+    }
+
+    /// Forgets the processes that count as dead.
+    fn expire(&mut self) {
+        self.membership.expire(monotonic());
+        self.services.retain(|process, _| self.membership.is_alive(*process));
     }
 
     /// Requests the heartbeats of processes with new grants, which the answers carry. A request that is lost costs the
@@ -510,6 +566,10 @@ impl Leader {
                 continue;
             };
             let process = *process;
+            // What it has released goes to its follower.
+            if self.membership.is_draining(process) {
+                continue;
+            }
             let grant = self.grant(owner, process).await?;
             self.granted(&grant, process);
         }
@@ -581,6 +641,9 @@ impl Leader {
                 self.membership.leave(process);
                 self.lifecycle.left(process);
                 self.services.remove(&process);
+                if self.drains.remove(&process) {
+                    self.left.insert(process);
+                }
                 // Its owners can be granted without waiting for silence.
                 if self.lifecycle.grants() {
                     self.decide().await?;

@@ -26,10 +26,18 @@ use crate::{
     clock,
     log::{ReadError, Reading},
     process::Process,
+    telemetry::Chain as Causes,
+    waiting::Wait,
 };
 
 /// Interval at which a follower reads on. A take-over reads what was appended since.
 const READ_EVERY: Duration = Duration::from_millis(50);
+
+/// Maximum pause before a follower reads again after an error.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Normal time until a follower is at the end of the log.
+const FOLLOWED_WITHIN: Duration = Duration::from_secs(1);
 
 /// For how long a follower keeps messages to the owner: longer than the owner can be without a holder while it is handed
 /// over. The next holder handles them; those that the former one has handled too are repetitions.
@@ -194,7 +202,10 @@ impl Prepared {
 
     /// The messages to the owner since the first call of [`Self::advance`].
     pub(crate) fn into_heard(self) -> Option<Heard> {
-        self.heard
+        let mut heard = self.heard?;
+        let now = clock::mono();
+        heard.kept.retain(|(at, _)| now.since(*at) <= MESSAGES_KEPT);
+        Some(heard)
     }
 }
 
@@ -283,15 +294,24 @@ async fn follow(
     let owner = followed.owner;
     tracing::info!(%owner, "following the owner");
     let mut prepared = Prepared::default();
+    let mut wait = Wait::new(
+        format!("the log of owner {owner}, to follow it"),
+        "this process cannot take it over from the one that drains; check that annals-db and the nats-server run",
+    )
+    .after(FOLLOWED_WITHIN);
+    let mut pause = READ_EVERY;
     loop {
         match prepared.advance(&process, followed).await {
             Ok(_) => {
+                wait.ends();
+                pause = READ_EVERY;
                 if !ready.send_replace(true) {
                     changed.notify_one();
                 }
             }
             Err(error) => {
-                tracing::debug!(%owner, %error, "the owner's log could not be followed; retrying");
+                wait.lasts(Causes(&error));
+                pause = (pause * 2).min(LONGEST_PAUSE);
                 prepared.read_anew();
                 ready.send_replace(false);
             }
@@ -304,7 +324,7 @@ async fn follow(
         };
         tokio::select! {
             _ = &mut stopped => return prepared,
-            () = tokio::time::sleep(READ_EVERY) => {}
+            () = tokio::time::sleep(pause) => {}
             () = keeping => {}
         }
     }

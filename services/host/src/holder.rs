@@ -92,8 +92,8 @@ pub struct Terms {
 pub enum Notice {
     /// An output of its core that is not for another owner.
     Output(OwnerId, Output),
-    /// Another process, with this client address, is about to hold the owner.
-    Moving(OwnerId, String),
+    /// Another process, with this client address, is about to hold the owner, which is held in this epoch.
+    Moving(OwnerId, Epoch, String),
     /// It holds the owner, and clients can play.
     Held(OwnerId),
     /// It no longer holds or follows the owner.

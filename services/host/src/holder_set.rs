@@ -43,6 +43,9 @@ const WORK_WITHIN: Duration = Duration::from_secs(5);
 /// Interval of beats to the director while the realm stops: each stage takes about two of these.
 const STOPPING_BEAT: Duration = Duration::from_millis(50);
 
+/// How often a process says that it leaves, until the director answers.
+const LEAVES: usize = 3;
+
 /// Poll interval for holders that end.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -224,6 +227,7 @@ where
         let summons = self.process.subjects.summons(self.process.id);
         let mut summons = self.process.bus.client().subscribe(summons).await?;
         let changed = Arc::clone(&self.changed);
+        let mut link = self.process.bus.state();
         let stopped = process::stopped(stop);
         tokio::pin!(stopped);
         let mut beat = tokio::time::interval(BEAT);
@@ -243,6 +247,8 @@ where
                 }
                 Some(_) = summons.next() => beat.reset_immediately(),
                 () = changed.notified() => beat.reset_immediately(),
+                // Over another connection: the director need not wait to hear from this process (rule D2).
+                Ok(()) = link.changed() => beat.reset_immediately(),
                 item = news.next() => self.spread(item),
             }
         }
@@ -282,17 +288,23 @@ where
                 }
             }
         }
-        self.say(Presence::Leaves).await;
+        for _ in 0..LEAVES {
+            if self.say(Presence::Leaves).await {
+                break;
+            }
+        }
         while let Some((&owner, _)) = self.held.first_key_value() {
             self.end(owner).await;
         }
     }
 
-    /// Notifies the director of a change; if the message is lost, the director notices the silence.
-    async fn say(&self, presence: Presence) {
-        if let Err(error) = self.process.beat(self.report(presence)).await {
-            tracing::warn!(%error, "could not send the beat to the director; retrying");
+    /// Notifies the director of a change, and returns whether it answered; if not, it notices the silence.
+    async fn say(&self, presence: Presence) -> bool {
+        let said = self.process.beat(self.report(presence)).await;
+        if let Err(error) = &said {
+            tracing::warn!(%error, "could not send the beat to the director");
         }
+        said.is_ok()
     }
 
     fn report(&self, presence: Presence) -> Report {

@@ -101,6 +101,7 @@ pub async fn run(
         director: Mutex::new(director_wait()),
     });
     let mut stages = asker.stage.subscribe();
+    let mut link = asker.process.bus.state();
     let (answers, mut answered) = mpsc::channel(ANSWERS);
     let mut service = Service {
         core: Login::new(),
@@ -111,8 +112,7 @@ pub async fn run(
     };
     let mut beat = tokio::time::interval(process::BEAT);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let stopped = process::stopped(stop);
-    tokio::pin!(stopped);
+    let mut stopped = std::pin::pin!(process::stopped(stop));
     loop {
         let deadline = service.core.deadline();
         tokio::select! {
@@ -120,13 +120,13 @@ pub async fn run(
             Some(input) = answered.recv() => service.handle(input),
             () = clock::until(deadline) => service.handle(Input::Time),
             _ = beat.tick() => asker.beat(),
+            Ok(()) = link.changed() => beat.reset_immediately(),
             Ok(()) = stages.changed() => {
                 let stage = *stages.borrow_and_update();
                 if stage > Stage::Running {
                     service.handle(Input::ShutDown);
                 }
-                // Login only refuses log-ins from here on, so every stage is done at once.
-                asker.process.progress.send_replace(Progress { told: stage, done: stage, waits: String::new() });
+                asker.process.progress.send_replace(all_done(stage));
                 if asker.process.ends_at().is_some_and(|end| stage >= end) {
                     break;
                 }
@@ -254,6 +254,15 @@ struct Asker {
     stage: watch::Sender<Stage>,
     /// The wait while the director does not answer.
     director: Mutex<Wait>,
+}
+
+/// The progress of login: it only refuses log-ins while the realm stops, so every stage is done at once.
+fn all_done(stage: Stage) -> Progress {
+    Progress {
+        told: stage,
+        done: stage,
+        waits: String::new(),
+    }
 }
 
 impl Asker {

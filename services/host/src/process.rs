@@ -32,6 +32,9 @@ use crate::{
 /// Interval of a process's beats to the director (rule D2).
 pub const BEAT: Duration = Duration::from_millis(300);
 
+/// Timeout of the answer to a beat.
+const BEAT_TIMEOUT: Duration = Duration::from_millis(700);
+
 /// Timeout of a request to another process.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -303,7 +306,14 @@ impl Process {
             follows,
             released,
         };
-        self.ask(DirectorAsk::Beat(beat)).await
+        // A lost answer must not keep the process from its next beat for long.
+        let asking = self.ask(DirectorAsk::Beat(beat));
+        tokio::time::timeout(BEAT_TIMEOUT, asking).await.unwrap_or_else(|_| {
+            Err(AskError::Silent {
+                service: "director",
+                reason: format!("no answer within {} ms", BEAT_TIMEOUT.as_millis()),
+            })
+        })
     }
 }
 

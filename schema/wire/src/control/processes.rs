@@ -60,6 +60,9 @@ pub struct DrainStage {
     /// Why it is not drained, and what to do; empty if it is.
     #[prost(string, tag = "3")]
     pub refused: String,
+    /// Whether it has ended in order, while this director led.
+    #[prost(bool, tag = "4")]
+    pub left: bool,
 }
 
 /// An owner to release.

@@ -19,6 +19,9 @@ use super::RealmError;
 /// Timeout of a drain: longer than a process tries to hand over what it holds, and then to log what it did.
 const DRAINED_WITHIN: Duration = Duration::from_secs(30);
 
+/// Time after which a process that the director does not hear has ended: longer than a new director needs to hear it.
+const GONE_AFTER: Duration = Duration::from_secs(3);
+
 /// Interval of the questions for progress.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
@@ -46,6 +49,8 @@ pub(super) enum NotDrained {
     Unknown(u64),
     #[error("{0}")]
     Refused(String),
+    #[error("process {process} has ended, and did not say that it had handed everything over; see its log")]
+    Gone { process: u64 },
     #[error(
         "process {process} still holds {owners} owners after {} s; see its log, and the director's",
         DRAINED_WITHIN.as_secs()
@@ -88,17 +93,22 @@ impl Drain {
         if !first.refused.is_empty() {
             return Err(NotDrained::Refused(first.refused));
         }
-        let mut owners = first.owners;
+        let process = self.process;
+        let (mut owners, mut seen) = (first.owners, Instant::now());
         while began.elapsed() < DRAINED_WITHIN {
             tokio::time::sleep(ASK_EVERY).await;
-            // A director that was just replaced does not know of the order: it is repeated.
-            let stage = ask(true).await?;
-            if stage.service.is_empty() {
+            // A director that has just begun to lead does not know of the order: it is repeated. While none leads, there
+            // is no answer.
+            let Ok(stage) = ask(true).await else { continue };
+            if stage.left {
                 return Ok((first.service, began.elapsed()));
             }
-            owners = stage.owners;
+            if !stage.service.is_empty() {
+                (owners, seen) = (stage.owners, Instant::now());
+            } else if seen.elapsed() > GONE_AFTER {
+                return Err(NotDrained::Gone { process });
+            }
         }
-        let process = self.process;
         Err(NotDrained::Slow { process, owners })
     }
 }

@@ -1,7 +1,7 @@
 //! Changing to another process: an announced move, and the search for the base of a connection that is silent.
 
 use annals_client::{Attempt, Event, Input};
-use annals_ids::{OwnerId, SessionId};
+use annals_ids::{Epoch, OwnerId, SessionId};
 use annals_wire::client::{
     CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Proof, Rejection, Secret,
     ToClient, ToServer,
@@ -52,8 +52,14 @@ fn an_announced_move_is_no_interruption() {
     table.asked();
     table.announce(2_000);
     assert_eq!(table.asked(), [Asked::Prepare(address(2_000))]);
+    table.announce(2_000);
+    assert_eq!(table.asked(), [], "it is announced already");
     table.announce(2_001);
-    assert_eq!(table.asked(), [], "one at a time");
+    assert_eq!(
+        table.asked(),
+        [Asked::Abandon, Asked::Prepare(address(2_001))],
+        "another one"
+    );
     let hello = table.connect_beside();
     assert_eq!((hello.owner, hello.session), (OwnerId(3), SessionId(5)));
     assert_eq!(hello.proof, Proof::Resume(Secret([1; 32])));
@@ -99,13 +105,53 @@ fn a_base_that_leaves_before_the_other_has_welcomed_is_waited_for() {
     table.announce(2_002);
     table.asked();
     table.lose(CloseReason::Moved);
-    table.wait(2_000);
+    table.wait(1_000);
     assert_eq!(table.events(), [Event::Lost(CloseReason::Silent)]);
     table.wait(1_000);
     assert!(matches!(
         table.asked().last(),
         Some(Asked::Login(LoginRequest::Locate { .. }))
     ));
+}
+
+#[test]
+fn a_hand_over_that_fails_is_an_interruption() {
+    let mut table = Table::seeing();
+    table.announce(2_000);
+    table.asked();
+    table.connect_beside();
+    table.lose(CloseReason::Moved);
+    table.asked();
+    table.greet(&HelloAnswer::Rejected(Rejection::Busy));
+    assert_eq!(table.events(), [Event::Lost(CloseReason::Moved)]);
+    table.wait(1_000);
+    table.asked();
+    table.connect();
+    table.asked();
+    table.greet(&welcome(6, 2));
+    let counters = table.core.counters();
+    assert_eq!((counters.moved, counters.resumed), (0, 1));
+    assert_eq!(table.events(), [Event::Resumed { epoch: Epoch(6) }]);
+
+    // A base of a lower epoch, or one that never answers, is given up; the present connection stays.
+    table.announce(2_001);
+    table.asked();
+    table.connect_beside();
+    table.answer_beside(&welcome(5, 2));
+    assert_eq!(table.asked(), [Asked::Abandon]);
+    table.announce(2_002);
+    table.asked();
+    table.wait(5_000);
+    assert!(table.asked().contains(&Asked::Abandon));
+    assert!(table.core.is_playing());
+    for port in 3_000..3_100 {
+        table.announce(port);
+    }
+    let prepared = table
+        .asked()
+        .into_iter()
+        .filter(|asked| matches!(asked, Asked::Prepare(_)));
+    assert_eq!(prepared.count(), 6, "announcements without a welcome are limited");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Planned hand-overs: which process follows each owner of a draining one (rule D9).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use annals_ids::{OwnerId, ProcessId};
+use annals_ids::{OwnerId, OwnerKind, ProcessId};
 
 use super::Membership;
 
@@ -28,6 +28,20 @@ impl Membership {
             }
         }
         self.moves = moves;
+    }
+
+    /// A process that follows the owner, whatever became of the holder.
+    pub(super) fn follower(&self, owner: OwnerId, kind: OwnerKind) -> Option<ProcessId> {
+        let beats = self.members.values().map(|member| &member.beat);
+        let mut able = beats.filter(|beat| beat.holds == Some(kind) && !beat.draining && beat.follows.contains(&owner));
+        able.next().map(|beat| beat.process)
+    }
+
+    /// Whether a process reported the last time that it follows all of these.
+    #[must_use]
+    pub fn has_followed(&self, process: ProcessId, owners: &BTreeSet<OwnerId>) -> bool {
+        let member = self.members.get(&process);
+        member.is_some_and(|member| owners.is_subset(&member.beat.follows))
     }
 
     /// The owners that a process is to follow.

@@ -241,6 +241,29 @@ fn a_new_director_does_not_presume_unheard_processes_dead() {
 }
 
 #[test]
+fn a_new_director_does_not_wait_for_a_holder_whose_connection_is_closed() {
+    let owners = [(10, 1), (11, 3)].map(|(owner, process)| (OwnerId(owner), (OwnerKind::Cell, ProcessId(process))));
+    let connections = [(10, "server:1"), (11, "server:3")].map(|(owner, name)| (OwnerId(owner), name.to_owned()));
+    let mut closed = ClosedConnections::default();
+    closed.add("server:1".to_owned());
+    let mut membership = Membership::new(seconds(100), owners.into()).knowing(closed, connections.into());
+    assert_eq!(
+        membership.decide(seconds(100)),
+        [],
+        "there is no process to take it over"
+    );
+    membership.hear(seconds(101), beat(2, OwnerKind::Cell));
+    assert_eq!(
+        membership.decide(seconds(101)),
+        granted_to(2, &[10]),
+        "process 3 may be alive"
+    );
+    membership.granted(OwnerId(10), OwnerKind::Cell, ProcessId(2));
+    membership.disconnected(seconds(101), "server:3".to_owned());
+    assert_eq!(membership.decide(seconds(101)), granted_to(2, &[11]));
+}
+
+#[test]
 fn the_ledger_is_founded_once_and_passes_from_one_holder_to_the_next() {
     let mut membership = Membership::new(seconds(0), BTreeMap::new());
     for process in [1, 2] {

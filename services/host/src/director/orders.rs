@@ -1,5 +1,7 @@
 //! What processes report to the leading director, and what it orders them to do.
 
+use std::collections::BTreeSet;
+
 use annals_director::{Beat, Progress, Stage};
 use annals_ids::{OwnerId, OwnerKind, ProcessId, WorldTime};
 use annals_wire::{
@@ -16,7 +18,6 @@ impl Leader {
         let process = ProcessId(beat.process);
         // While no director led, the processes have counted on.
         self.clock.follow(WorldTime(beat.world));
-        self.services.insert(process, beat.service.clone());
         let holds = match beat.service.as_str() {
             "base" => Some(OwnerKind::Base),
             "cell" => Some(OwnerKind::Cell),
@@ -25,6 +26,9 @@ impl Leader {
         };
         let address = Some(beat.address.clone()).filter(|address| !address.is_empty());
         let owners = beat.holds.iter().map(|held| (OwnerId(held.owner), held.entities));
+        let follows: BTreeSet<OwnerId> = beat.follows.iter().copied().map(OwnerId).collect();
+        let begins_to_drain = beat.draining && !self.membership.is_draining(process);
+        let is_newly_ready = !follows.is_empty() && !self.membership.has_followed(process, &follows);
         self.membership.hear(
             monotonic(),
             Beat {
@@ -34,13 +38,18 @@ impl Leader {
                 owners: owners.collect(),
                 draining: beat.draining,
                 connection: beat.connection.clone(),
-                follows: beat.follows.iter().copied().map(OwnerId).collect(),
+                follows,
                 released: beat.released.iter().copied().map(OwnerId).collect(),
             },
         );
+        if self.membership.is_alive(process) {
+            self.services.insert(process, beat.service.clone());
+        }
         // New orders are fetched at once: those of followers that are to begin, and of holders whose followers are ready.
-        self.summoned.extend(self.membership.idle_followers(process));
-        if !beat.follows.is_empty() {
+        if begins_to_drain {
+            self.summoned.extend(self.membership.idle_followers(process));
+        }
+        if is_newly_ready {
             self.summoned.extend(self.membership.draining_with_followers());
         }
         let progress = Progress {
@@ -92,7 +101,8 @@ impl Leader {
                 })
                 .collect();
         }
-        orders.leave = beat.draining && (!self.lifecycle.grants() || self.membership.is_alone(process));
+        let is_alone = self.membership.is_alone(process) && self.membership.has_listened(monotonic());
+        orders.leave = beat.draining && (!self.lifecycle.grants() || is_alone);
         orders
     }
 
@@ -121,6 +131,7 @@ impl Leader {
             service: self.services.get(&process).cloned().unwrap_or_default(),
             owners: u32::try_from(self.membership.owned(process).count()).unwrap_or(u32::MAX),
             refused: String::new(),
+            left: self.left.contains(&process),
         };
         if stage.service.is_empty() || !ask.drain {
             return stage;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use annals_ids::OwnerId;
+use annals_ids::{Epoch, OwnerId};
 use annals_node::Role;
 use annals_wire::control::GrantOrder;
 use futures::StreamExt;
@@ -20,6 +20,10 @@ const HAND_OVER_WITHIN: Duration = Duration::from_secs(10);
 
 /// Time for clients to connect to the next holder, while this one still serves them.
 const CLIENTS_WITHIN: Duration = Duration::from_millis(300);
+
+/// Time without an answer of a director after which the rest is released without a follower. Another director leads
+/// within this time, if there is one.
+const DIRECTOR_WITHIN: Duration = Duration::from_secs(2);
 
 /// Interval of heartbeats while owners are handed over.
 const BEAT_EVERY: Duration = Duration::from_millis(100);
@@ -66,6 +70,8 @@ where
     pub(super) async fn hand_over_all(&mut self, news: &mut News, mut summons: async_nats::Subscriber) {
         let mut timeout = Instant::now() + HAND_OVER_WITHIN;
         let changed = self.changed.clone();
+        let mut link = self.process.bus.state();
+        let mut director_at = Instant::now();
         let mut due: BTreeMap<OwnerId, Instant> = BTreeMap::new();
         let mut beat = tokio::time::interval(BEAT_EVERY);
         while !self.held.is_empty() && Instant::now() < timeout {
@@ -76,7 +82,16 @@ where
                     if self.held.values().any(|held| *held.stage.borrow() == Stage::Stuck) {
                         return;
                     }
-                    let Some(orders) = self.beat(Presence::Drains).await else { return };
+                    let Some(orders) = self.beat(Presence::Drains).await else {
+                        // Another director may be about to lead.
+                        if director_at.elapsed() > DIRECTOR_WITHIN {
+                            return;
+                        }
+                        continue;
+                    };
+                    director_at = Instant::now();
+                    // A follower may have died since it was ready.
+                    due.retain(|owner, _| orders.hand_over.iter().any(|order| order.owner == owner.0));
                     if orders.leave {
                         return;
                     }
@@ -88,11 +103,13 @@ where
                         let wait = if order.address.is_empty() { Duration::ZERO } else { CLIENTS_WITHIN };
                         due.insert(owner, Instant::now() + wait);
                         // If the service has ended, there are no clients.
-                        let _ = self.notices.send(Notice::Moving(owner, order.address)).await;
+                        let epoch = self.held.get(&owner).map_or(Epoch(0), |held| held.epoch);
+                        let _ = self.notices.send(Notice::Moving(owner, epoch, order.address)).await;
                     }
                 }
                 Some(_) = summons.next() => beat.reset_immediately(),
                 () = changed.notified() => beat.reset_immediately(),
+                Ok(()) = link.changed() => beat.reset_immediately(),
                 item = news.next() => self.spread(item),
                 () = tokio::time::sleep_until(next.unwrap_or(timeout)) => {
                     let now = Instant::now();
@@ -102,7 +119,7 @@ where
                         self.release(owner);
                     }
                     if self.held.keys().all(|owner| self.released.contains(owner)) {
-                        timeout = timeout.min(Instant::now() + DRAIN_WITHIN);
+                        timeout = Instant::now() + DRAIN_WITHIN;
                     }
                 }
             }

@@ -305,6 +305,15 @@ impl History {
             *reading = all;
             return Ok(());
         }
+        // A log that has lost its tail reuses the sequences: then the newest message is another one than the one read. If
+        // it is the same, so is all before it, by the hashes.
+        if let Some(entry) = self.next(Lane::Log, owner, reading.last).await?
+            && entry.sequence == reading.last
+            && entry.bytes != reading.newest
+        {
+            *reading = Reading::default();
+            return Err(self.shrunk(log));
+        }
         // Few, if any: requesting each is quicker than setting up a consumer.
         loop {
             let next = self.next(Lane::Log, owner, reading.last + 1);

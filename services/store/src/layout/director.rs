@@ -33,6 +33,15 @@ pub struct Term {
     pub world: WorldTime,
 }
 
+/// The connection to the bus of the director that leads (rule D1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderConnection {
+    /// The number of its term.
+    pub term: u64,
+    /// The name that a nats-server's reports give the connection; `None` once the director has resigned.
+    pub connection: Option<String>,
+}
+
 /// Basic facts of a realm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Realm {
@@ -122,6 +131,36 @@ pub fn decode_closed(value: &[u8]) -> Result<WallTime, StoreError> {
 #[must_use]
 pub fn map_key() -> Vec<u8> {
     key(0x11, &[])
+}
+
+/// Key of the leader's connection.
+#[must_use]
+pub fn leader_connection_key() -> Vec<u8> {
+    key(0x33, &[])
+}
+
+impl LeaderConnection {
+    /// The stored form.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let name = self.connection.as_deref().unwrap_or_default();
+        [&self.term.to_be_bytes()[..], name.as_bytes()].concat()
+    }
+
+    /// Decodes the stored form.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
+        let mut fields = Fields::of("the connection of the leading director", value);
+        let term = fields.u64()?;
+        let name = value.get(8..).unwrap_or_default().to_vec();
+        let name = String::from_utf8(name).map_err(|_| fields.corrupt())?;
+        Ok(Self {
+            term,
+            connection: Some(name).filter(|name| !name.is_empty()),
+        })
+    }
 }
 
 impl Term {

@@ -70,7 +70,11 @@ impl World {
             .iter()
             .map(|(owner, record)| (*owner, (record.kind, record.process)))
             .collect();
-        let membership = Membership::new(now, held).knowing(self.closed.clone());
+        let Ok(connections) = immediate(grants.connections()) else {
+            self.after(LEAD_AGAIN, Step::StartDirector);
+            return;
+        };
+        let membership = Membership::new(now, held).knowing(self.closed.clone(), connections);
         let granted = owners.iter().map(|(owner, record)| {
             let grant = Grant {
                 owner: *owner,
