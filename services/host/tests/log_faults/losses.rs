@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use annals_event::Header;
-use annals_host::log::{Entry, History, Lane, Reader};
+use annals_host::log::{Entry, History, Lane, Reader, Reading, Verdict};
 use annals_ids::BatchNumber;
 use annals_node::chain::{Hole, assemble};
 
@@ -144,6 +144,44 @@ async fn older_disks(rig: &mut Rig) {
     read_until(&mut reader, |entry| entry.bytes == after.bytes).await;
 }
 
+/// Appends until the servers, which may have just restarted, acknowledge it.
+async fn append(history: &History, expect: u64, bytes: &'static str) -> u64 {
+    let appending = async {
+        loop {
+            match history.append(OWNER, expect, bytes.into()).await {
+                Verdict::Appended(sequence) => return sequence,
+                Verdict::Rejected | Verdict::Unknown(_) => tokio::time::sleep(SLICE).await,
+            }
+        }
+    };
+    tokio::time::timeout(TIMEOUT, appending).await.expect("it is appended")
+}
+
+/// A log that has lost its end reuses the sequences. A reading that is continued notices that, although the new end has
+/// the sequence of the one that it knows.
+async fn reused_sequences(rig: &mut Rig) {
+    let realm = rig.new_realm();
+    let history = rig.history(&realm).await;
+    let copies = rig.dir().join(format!("copies of {realm}"));
+    let copy_of = |store: &std::path::Path| copies.join(store.to_string_lossy().replace('/', "_"));
+    let first = append(&history, 0, "first").await;
+    rig.while_down(|store| copy_folder(store, &copy_of(store))).await;
+    let end = append(&history, first, "lost").await;
+    let mut reading = Reading::default();
+    history.read(OWNER, &mut reading).await.unwrap();
+    rig.while_down(|store| {
+        std::fs::remove_dir_all(store).unwrap();
+        copy_folder(&copy_of(store), store);
+    })
+    .await;
+    assert_eq!(append(&history, first, "another").await, end, "the sequence is reused");
+    assert!(history.read(OWNER, &mut reading).await.is_err());
+    history.read(OWNER, &mut reading).await.unwrap();
+    assert_eq!(reading.batches, [b"first".to_vec(), b"another".to_vec()]);
+    history.read(OWNER, &mut reading).await.unwrap();
+    assert_eq!((reading.batches.len(), reading.last), (2, end), "nothing is new");
+}
+
 /// Archived batches are trimmed, up to the newest, which stays.
 async fn trimmed(rig: &mut Rig) {
     let (realm, book) = (rig.new_realm(), Book::default());
@@ -203,6 +241,16 @@ async fn older_disks_on_one_node() {
 #[tokio::test]
 async fn older_disks_on_three_nodes() {
     older_disks(&mut *three_nodes().await).await;
+}
+
+#[tokio::test]
+async fn reused_sequences_on_one_node() {
+    reused_sequences(&mut *one_node().await).await;
+}
+
+#[tokio::test]
+async fn reused_sequences_on_three_nodes() {
+    reused_sequences(&mut *three_nodes().await).await;
 }
 
 #[tokio::test]
