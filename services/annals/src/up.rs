@@ -391,7 +391,17 @@ impl Realm {
             let last = self.members.len() - 1;
             self.members[director..last].rotate_left(self.plan.directors);
         }
+        let mut are_asked = false;
         while let Some(mut member) = self.members.pop() {
+            if !are_asked && !matches!(member.service, Service::Login | Service::Director) {
+                // Processes that wait in vain for a director, to hand over what they hold, wait together.
+                let holding = |member: &&Member| matches!(member.service, Service::Base | Service::Cell);
+                for member in self.members.iter().filter(holding) {
+                    // One that has ended needs no signal.
+                    let _ = member.child.terminate();
+                }
+                are_asked = true;
+            }
             member.child.stop().await.map_err(|source| UpError::File {
                 path: self.plan.data.clone(),
                 source,

@@ -119,6 +119,14 @@ impl Child {
         self.kill()
     }
 
+    /// Asks it to stop with SIGTERM, without waiting for that.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn terminate(&self) -> io::Result<()> {
+        self.signal(Signal::TERM)
+    }
+
     fn signal(&self, signal: Signal) -> io::Result<()> {
         Ok(kill_process(Pid::from_child(&self.process), signal)?)
     }
