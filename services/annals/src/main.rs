@@ -18,7 +18,7 @@ enum Commands {
     Up(annals::up_command::Up),
     /// Run bots in a live realm
     Bots(annals::bots_command::Bots),
-    /// Run a realm with bots, kill two processes, and check that nothing shown to clients was lost
+    /// Run a realm with bots, kill or drain its processes, and check that nothing shown to clients was lost
     Demo(annals::demo_command::Demo),
     /// Compare the bots' record of what they were shown with a realm's archive
     Check(annals::check_command::Check),
@@ -30,7 +30,7 @@ enum Commands {
     Log(annals::log_command::Log),
     /// Answer questions about the past from a realm's archive
     Audit(annals::audit_command::Audit),
-    /// Inspect a realm and its database, grant and take assets, stop the realm
+    /// Inspect a realm and its database, grant and take assets, drain a process, stop the realm
     Realm(annals::realm_command::Realm),
     /// Manage personal data: show and forget persons, export and import their keys
     Person(annals::person_command::Person),

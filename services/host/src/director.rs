@@ -455,7 +455,7 @@ impl Leader {
         self.services.retain(|process, _| self.membership.is_alive(*process));
     }
 
-    /// Requests the heartbeats of processes with new grants, which the answers carry. A request that is lost costs the
+    /// Requests the heartbeats of processes with new orders, which the answers carry. A request that is lost costs the
     /// time until the next heartbeat.
     async fn summon(&mut self, reach: &Reach<'_>) {
         for process in std::mem::take(&mut self.summoned) {

@@ -169,11 +169,11 @@ impl Realm {
         let mark = self.mark();
         let open = empty(owner, grant.epoch, &mut tail, true, mark);
         self.stream.push((owner, open.bytes.clone()));
-        let record = OpeningRecord {
-            epoch: open.epoch,
-            number: open.number,
-            hash: open.hash,
-        };
+        self.record_in_store(owner, opening_of(&open));
+        open
+    }
+
+    fn record_in_store(&self, owner: OwnerId, record: OpeningRecord) {
         let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
         let recorded = wait(openings::record(
             &self.store,
@@ -184,7 +184,6 @@ impl Realm {
             hash_of,
         ));
         assert_eq!(recorded, Ok(Recorded::Yes), "seed {}: owner {owner}", self.seed);
-        open
     }
 
     /// A taker appends its `Open`; an earlier one that was not recorded is given up.
@@ -197,7 +196,6 @@ impl Realm {
 
     /// A taker records its `Open` if it is still the end of the log; otherwise it appends another one.
     pub(crate) fn record_open(&mut self, owner: OwnerId) {
-        let seed = self.seed;
         if !self.scribe(owner).is_idle() {
             // The previous holder gets one more batch in.
             self.write(owner, false);
@@ -213,22 +211,9 @@ impl Realm {
         if former != Epoch(0) {
             held.zombies.push((former, before));
         }
-        let record = OpeningRecord {
-            epoch: open.epoch,
-            number: open.number,
-            hash: open.hash,
-        };
+        let record = opening_of(&open);
         self.keep(owner, open);
-        let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
-        let recorded = wait(openings::record(
-            &self.store,
-            SHARD,
-            owner,
-            &[record],
-            "server:1",
-            hash_of,
-        ));
-        assert_eq!(recorded, Ok(Recorded::Yes), "seed {seed}: owner {owner}");
+        self.record_in_store(owner, record);
     }
 
     /// Closes a batch of the owner and appends it; with `lose` the stream loses it.
@@ -441,6 +426,14 @@ impl Realm {
             self.write(owner, false);
         }
         self.fold(usize::MAX);
+    }
+}
+
+fn opening_of(open: &FrozenBatch) -> OpeningRecord {
+    OpeningRecord {
+        epoch: open.epoch,
+        number: open.number,
+        hash: open.hash,
     }
 }
 
