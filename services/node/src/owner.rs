@@ -276,9 +276,9 @@ impl<R: Role> Owner<R> {
         self.writer.stopped()
     }
 
-    /// Next error for the process log. Drain it at any time.
+    /// Next error for the process log, once the batch that it depends on is acknowledged. Drain it after each input.
     pub fn poll_trouble(&mut self) -> Option<OwnerError> {
-        self.cx.troubles.pop()
+        self.cx.troubles.pop(self.writer.acknowledged())
     }
 
     /// The folded state, for inspection.

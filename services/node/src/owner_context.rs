@@ -336,7 +336,7 @@ impl OwnerContext {
 
     /// Queues an error for the process log.
     pub fn report(&mut self, trouble: OwnerError) {
-        self.troubles.push(trouble);
+        self.troubles.push(self.journal.label(), trouble);
     }
 
     /// Number of errors since the take-over.

@@ -1,8 +1,9 @@
-//! Errors of an owner that no caller receives: queued until its shell takes them, and bounded.
+//! Errors of an owner that no caller receives: held until the batch that they depend on is in the log, as outputs are
+//! (rule G1), and bounded. A holder that was replaced observes what never happened, and must not report it.
 
 use std::collections::VecDeque;
 
-use annals_ids::{EntityId, Part, TypeId};
+use annals_ids::{BatchNumber, EntityId, Part, TypeId};
 use thiserror::Error;
 
 use crate::context::Denied;
@@ -58,23 +59,26 @@ pub enum OwnerError {
     },
 }
 
-/// Queued errors, and their total number.
+/// Queued errors, each with the newest batch that it depends on, and their total number.
 #[derive(Debug, Default)]
 pub(crate) struct Troubles {
-    waiting: VecDeque<OwnerError>,
+    waiting: VecDeque<(BatchNumber, OwnerError)>,
     count: u64,
 }
 
 impl Troubles {
-    pub(crate) fn push(&mut self, trouble: OwnerError) {
+    /// Queues an error. Labels never decrease.
+    pub(crate) fn push(&mut self, label: BatchNumber, trouble: OwnerError) {
         self.count += 1;
         if self.waiting.len() < WAITING_LIMIT {
-            self.waiting.push_back(trouble);
+            self.waiting.push_back((label, trouble));
         }
     }
 
-    pub(crate) fn pop(&mut self) -> Option<OwnerError> {
-        self.waiting.pop_front()
+    /// The next error that depends on acknowledged batches only.
+    pub(crate) fn pop(&mut self, acknowledged: BatchNumber) -> Option<OwnerError> {
+        let (_, trouble) = self.waiting.pop_front_if(|(label, _)| *label <= acknowledged)?;
+        Some(trouble)
     }
 
     pub(crate) fn count(&self) -> u64 {

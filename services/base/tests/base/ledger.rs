@@ -12,11 +12,12 @@ use annals_ids::{
     Address, CallNumber, DatabaseId, EntityId, EntryNumber, Epoch, HoldingsVersion, MemberId, OwnerId, Part, Slot,
     TransferId, TransferNumber, WallTime,
 };
+use annals_node::ALARM;
 use annals_wire::bus::{CallMessage, Envelope, Message};
 
 use crate::{
     game::{COIN, FRIEND, text},
-    host::{BASE, Host},
+    host::{BASE, Host, Mood},
     player::{Player, log_in},
 };
 
@@ -33,11 +34,17 @@ pub(crate) struct Ledger {
 impl Ledger {
     pub(crate) fn tell(&mut self, host: &mut Host, to: EntityId, news: News) {
         self.last = self.last.next();
-        self.say(host, to, news);
+        self.say(host, to, news, false);
+    }
+
+    /// Sends a notice before which none is unconfirmed any more.
+    fn tell_oldest(&mut self, host: &mut Host, to: EntityId, news: News) {
+        self.last = self.last.next();
+        self.say(host, to, news, true);
     }
 
     /// Sends it with the number of the last call.
-    fn say(&self, host: &mut Host, to: EntityId, news: News) {
+    fn say(&self, host: &mut Host, to: EntityId, news: News, is_oldest: bool) {
         let call = CallMessage {
             link: Link {
                 from: Address::Owner(LEDGER),
@@ -46,7 +53,7 @@ impl Ledger {
             from_home: LEDGER,
             to_home: BASE,
             number: self.last,
-            is_oldest: false,
+            is_oldest,
             trace: [0; 16],
             call: Call::Ledger { to, news },
         };
@@ -172,9 +179,9 @@ fn a_reservation_is_posted_in_the_batch_of_its_departure() {
     assert_eq!(booked_in.map(|batch| batch.header.number.0), Some(*posted_in));
 
     // It comes again, before and after the process was lost, and takes effect once.
-    ledger.say(&mut host, entity, news.clone());
+    ledger.say(&mut host, entity, news.clone(), false);
     host.crash();
-    ledger.say(&mut host, entity, news);
+    ledger.say(&mut host, entity, news, false);
     host.settle();
     assert_eq!((coins(&host, entity), orders(&host).len()), (6, 2));
     assert!(trail(&host, entity).contains("HoT"), "{}", trail(&host, entity));
@@ -257,6 +264,33 @@ fn notices_for_an_ended_entity_are_consumed_without_effect() {
     });
     assert!(took, "the sender may delete it");
     assert_eq!(host.folded().hash(), host.owner.state().hash());
+}
+
+#[test]
+fn an_alarm_is_reported_only_once_its_batch_is_in_the_log() {
+    let mut host = Host::new();
+    let player = log_in(&mut host, ACCOUNT.0, 1);
+    let entity = player.entity.unwrap().0;
+    let mut ledger = Ledger::default();
+    ledger.tell(&mut host, entity, News::Statement(Box::new(statement(2))));
+    host.settle();
+    // A successor has taken the notices between and confirmed them; this holder, frozen meanwhile, skips them.
+    host.mood = Mood::Withholds;
+    ledger.last = CallNumber(ledger.last.0 + 2);
+    let booking = Booking {
+        change: Some(leaving(5)),
+        ..ledger.booking(first(EntityId(1)), Outcome::Posted)
+    };
+    ledger.tell_oldest(&mut host, entity, News::Booking(Box::new(booking)));
+    host.settle();
+    assert_eq!(
+        host.owner.poll_trouble(),
+        None,
+        "the log may never hold what it depends on"
+    );
+    host.answer_again();
+    let trouble = host.owner.poll_trouble().expect("now it is certain").to_string();
+    assert!(trouble.contains(ALARM), "{trouble}");
 }
 
 #[test]
