@@ -11,11 +11,14 @@ use annals_console::{
 };
 use annals_host::{
     log_source::Source,
-    signer::{Folder, Signer, make_key},
+    signer::{FOLDER, Folder, Signer, current_key, keep_note, make_key, make_next_log},
 };
 use annals_ids::{DatabaseId, WallTime};
 use annals_proof::{KeyName, SignedNote, SignerKey, VerifierKey};
-use annals_store::{Store, layout::database};
+use annals_store::{
+    Store,
+    layout::{adoptions, database},
+};
 use axum::Router;
 use tempfile::TempDir;
 
@@ -77,8 +80,9 @@ pub(crate) struct Signed {
     pub(crate) game: Game,
     pub(crate) verifier: VerifierKey,
     pub(crate) key: SignerKey,
-    signer: Signer,
-    _data: TempDir,
+    /// `None` while its folder is changed.
+    signer: Option<Signer>,
+    data: TempDir,
 }
 
 impl Signed {
@@ -100,25 +104,48 @@ impl Signed {
         let name = || KeyName::new("example.com/audited").expect("a name");
         let key = make_key(data.path(), name()).expect("a key");
         let verifier = key.verifier();
-        let again = annals_host::signer::current_key(data.path())
-            .expect("read")
-            .expect("there");
+        let again = current_key(data.path()).expect("read").expect("there");
         let folder = Folder::take(data.path()).expect("its own");
         let signer = Signer::begin(game.store.clone(), SHARD, folder, key).expect("it begins");
         let mut signed = Self {
             game,
             verifier,
             key: again,
-            signer,
-            _data: data,
+            signer: Some(signer),
+            data,
         };
         signed.sign().await;
         signed
     }
 
     pub(crate) async fn sign(&mut self) -> SignedNote {
-        let signed = self.signer.turn().await.expect("it may be signed");
+        let signer = self.signer.as_mut().expect("it runs");
+        let signed = signer.turn().await.expect("it may be signed");
         signed.expect("it has grown")
+    }
+
+    /// Ends the log after `lost` was signed, as if the store had been restored to its present state and the realm had
+    /// adopted its log.
+    pub(crate) async fn end_log(&mut self, lost: &SignedNote) {
+        self.signer = None;
+        let data = self.data.path();
+        keep_note(&data.join(FOLDER).join("checkpoint"), lost).expect("written");
+        // The stored form of an adoption.
+        let leaves = self.game.leaves.len() as u64;
+        let numbers = [1, leaves, 3, 30, 0];
+        let mut adoption: Vec<u8> = numbers.iter().flat_map(|number: &u64| number.to_be_bytes()).collect();
+        adoption.extend([2, 0, 0, 0, 1, b'a', 0, 0, 0, 1, b'b']);
+        commit(&self.game.store, |transaction| {
+            transaction.set(&adoptions::key_of(0), &adoption)
+        })
+        .await;
+        let name = KeyName::new("example.com/continued").expect("a name");
+        make_next_log(data, name, "otto", "the cluster was restored").expect("it is decided");
+        let key = current_key(data).expect("read").expect("there");
+        let folder = Folder::take(data).expect("its own");
+        let signer = Signer::begin(self.game.store.clone(), SHARD, folder, key).expect("it begins");
+        let signer = self.signer.insert(signer);
+        assert_eq!(signer.turn().await.expect("the log ends"), None);
     }
 
     /// An independent index, from which tests derive what a page must say.

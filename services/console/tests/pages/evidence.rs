@@ -117,10 +117,10 @@ async fn a_kept_checkpoint_confirms_an_unchanged_archive() {
     let page = iris.get("/verification").await;
     let text = page.text();
     assert_eq!(page.status, StatusCode::OK);
-    let (leaves, root) = (signed.game.leaves.len(), iris_root(&signed).await);
+    let (leaves, root) = (signed.game.leaves.len(), root_of(&signed).await);
     for said in [
         format!("{leaves} batches"),
-        root,
+        root.to_string(),
         signed.verifier.to_string(),
         "What this check cannot show".to_owned(),
     ] {
@@ -146,9 +146,9 @@ async fn a_kept_checkpoint_confirms_an_unchanged_archive() {
 }
 
 /// Root of the whole archive.
-async fn iris_root(signed: &Signed) -> String {
+async fn root_of(signed: &Signed) -> Hash {
     let (_folder, index) = signed.index().await;
-    index.extent().expect("sound").root.to_string()
+    index.extent().expect("sound").root
 }
 
 /// A signed checkpoint with the given content.
@@ -161,6 +161,37 @@ fn signed_by(key: &SignerKey, size: u64, root: Hash) -> String {
     let mut note = SignedNote::new(checkpoint.to_string()).expect("a note");
     note.sign(key, 0);
     note.to_string()
+}
+
+#[tokio::test]
+async fn a_kept_checkpoint_of_a_lost_log_is_reported_as_given_up() {
+    let mut signed = Signed::play(440, 200).await;
+    let leaves = signed.game.leaves.len() as u64;
+    let lost = signed_by(&signed.key, leaves + 50, Hash([5; 32]));
+    let continued = signed_by(&signed.key, leaves, root_of(&signed).await);
+    signed
+        .end_log(&SignedNote::parse(lost.as_bytes()).expect("a note"))
+        .await;
+    signed.game.play_on(60).await;
+    signed.sign().await;
+    let console = Console::over(&signed.game.store).await;
+    let mut iris = Visitor::named(&console, "iris").await;
+    let form = iris.get("/verification").await.field("form");
+    let shown = iris.give("/verification", &form, ("pasted", &lost)).await;
+    assert_eq!(shown.status, StatusCode::OK, "{}", shown.text());
+    for said in [
+        "The checkpoint that you kept was given up",
+        "were declared lost by otto",
+        "the cluster was restored",
+    ] {
+        assert!(shown.text().contains(said), "{said}: {}", shown.text());
+    }
+    let shown = iris.give("/verification", &form, ("pasted", &continued)).await;
+    assert!(
+        shown.text().contains("It continues the checkpoint that you kept"),
+        "{}",
+        shown.text()
+    );
 }
 
 #[tokio::test]
