@@ -11,7 +11,7 @@ use annals_node::inquiry::{Learned, NotLearned};
 use annals_node::typed as node;
 use annals_node::typed::{ArrayEdit, Editable, Occasion, OtherSchema, Spot};
 use annals_node::{
-    Answer, Behaviour, Bootstrap, Caller, Context, ControllerNews, Denied, GhostView, Request,
+    Answer, Behaviour, Bootstrap, Caller, Context, ControllerSignal, Denied, GhostView, Request,
     TeleportFailed,
 };
 
@@ -975,9 +975,9 @@ impl<G: Game> Behaviour for Dispatcher<G> {
         context: &mut Context<'_>,
         controller: ControllerId,
         tag: u32,
-        news: ControllerNews,
+        signal: ControllerSignal,
     ) {
-        let occasion = Occasion::controller(controller, tag, news);
+        let occasion = Occasion::controller(controller, tag, signal);
         self.tell(context, occasion);
     }
 
@@ -1477,7 +1477,7 @@ pub mod avatar {
     use annals_node::typed as node;
     use annals_node::typed::{ArrayEdit, Failure, Occasion, Reply, Returned, Spot, Wait};
     use annals_node::{
-        Answer, Caller, Context, ControllerNews, Denied, GhostView, Request, TeleportFailed,
+        Answer, Caller, Context, ControllerSignal, Denied, GhostView, Request, TeleportFailed,
     };
     use std::ops::Range;
 
@@ -2589,7 +2589,7 @@ pub mod avatar {
             _own: &mut Cell<'_, '_>,
             _controller: ControllerId,
             _tag: u32,
-            _news: ControllerNews,
+            _signal: ControllerSignal,
         ) -> Result<(), Denied> {
             Ok(())
         }
@@ -2764,8 +2764,8 @@ pub mod avatar {
             Occasion::Controller {
                 controller,
                 tag,
-                news,
-            } => game.controller(own, controller, tag, news),
+                signal,
+            } => game.controller(own, controller, tag, signal),
             Occasion::Teleported { before } => game.teleported(own, before),
             Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
             Occasion::SpaceGone => game.space_gone(own),
@@ -3151,7 +3151,7 @@ pub mod monster {
     use annals_node::typed as node;
     use annals_node::typed::{ArrayEdit, Failure, Occasion, Reply, Returned, Spot, Wait};
     use annals_node::{
-        Answer, Caller, Context, ControllerNews, Denied, GhostView, Request, TeleportFailed,
+        Answer, Caller, Context, ControllerSignal, Denied, GhostView, Request, TeleportFailed,
     };
     use std::ops::Range;
 
@@ -3656,7 +3656,7 @@ pub mod monster {
             _own: &mut Cell<'_, '_>,
             _controller: ControllerId,
             _tag: u32,
-            _news: ControllerNews,
+            _signal: ControllerSignal,
         ) -> Result<(), Denied> {
             Ok(())
         }
@@ -3769,8 +3769,8 @@ pub mod monster {
             Occasion::Controller {
                 controller,
                 tag,
-                news,
-            } => game.controller(own, controller, tag, news),
+                signal,
+            } => game.controller(own, controller, tag, signal),
             Occasion::Teleported { before } => game.teleported(own, before),
             Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
             Occasion::SpaceGone => game.space_gone(own),
@@ -4013,7 +4013,7 @@ pub mod chest {
     use annals_node::typed as node;
     use annals_node::typed::{Failure, Occasion};
     use annals_node::{
-        Answer, Caller, Context, ControllerNews, Denied, GhostView, Request, TeleportFailed,
+        Answer, Caller, Context, ControllerSignal, Denied, GhostView, Request, TeleportFailed,
     };
 
     /// Its number among the entity types.
@@ -4343,7 +4343,7 @@ pub mod chest {
             _own: &mut Cell<'_, '_>,
             _controller: ControllerId,
             _tag: u32,
-            _news: ControllerNews,
+            _signal: ControllerSignal,
         ) -> Result<(), Denied> {
             Ok(())
         }
@@ -4403,8 +4403,8 @@ pub mod chest {
             Occasion::Controller {
                 controller,
                 tag,
-                news,
-            } => game.controller(own, controller, tag, news),
+                signal,
+            } => game.controller(own, controller, tag, signal),
             Occasion::Teleported { before } => game.teleported(own, before),
             Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
             Occasion::SpaceGone => game.space_gone(own),
@@ -4511,7 +4511,7 @@ pub mod space {
     use annals_node::typed as node;
     use annals_node::typed::{Failure, Occasion};
     use annals_node::{
-        Answer, Caller, Context, ControllerNews, Denied, GhostView, Request, TeleportFailed,
+        Answer, Caller, Context, ControllerSignal, Denied, GhostView, Request, TeleportFailed,
     };
 
     /// Its number among the entity types.
@@ -4878,7 +4878,7 @@ pub mod space {
             _own: &mut Cell<'_, '_>,
             _controller: ControllerId,
             _tag: u32,
-            _news: ControllerNews,
+            _signal: ControllerSignal,
         ) -> Result<(), Denied> {
             Ok(())
         }
@@ -4938,8 +4938,8 @@ pub mod space {
             Occasion::Controller {
                 controller,
                 tag,
-                news,
-            } => game.controller(own, controller, tag, news),
+                signal,
+            } => game.controller(own, controller, tag, signal),
             Occasion::Teleported { before } => game.teleported(own, before),
             Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
             Occasion::SpaceGone => game.space_gone(own),
@@ -5043,7 +5043,7 @@ pub mod spawn_point {
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{Failure, Occasion};
-    use annals_node::{Answer, Caller, Context, ControllerNews, Denied, Request, TeleportFailed};
+    use annals_node::{Answer, Caller, Context, ControllerSignal, Denied, Request, TeleportFailed};
 
     /// Its number among the entity types.
     pub const TYPE: TypeId = TypeId(5);
@@ -5368,7 +5368,7 @@ pub mod spawn_point {
             _own: &mut Cell<'_, '_>,
             _controller: ControllerId,
             _tag: u32,
-            _news: ControllerNews,
+            _signal: ControllerSignal,
         ) -> Result<(), Denied> {
             Ok(())
         }
@@ -5425,8 +5425,8 @@ pub mod spawn_point {
             Occasion::Controller {
                 controller,
                 tag,
-                news,
-            } => game.controller(own, controller, tag, news),
+                signal,
+            } => game.controller(own, controller, tag, signal),
             Occasion::Teleported { before } => game.teleported(own, before),
             Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
             Occasion::SpaceGone => game.space_gone(own),

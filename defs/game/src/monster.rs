@@ -3,7 +3,7 @@
 use annals_event::{Gait, Place};
 use annals_ids::{ControllerId, Mailbox, Part, Position, TimerId};
 use annals_node::{
-    Caller, ControllerNews, Denied, Request,
+    Caller, ControllerSignal, Denied, Request,
     typed::{Failure, Reply},
 };
 
@@ -74,13 +74,13 @@ impl CellBehaviour for Sample {
         own: &mut Cell<'_, '_>,
         _controller: ControllerId,
         tag: u32,
-        news: ControllerNews,
+        signal: ControllerSignal,
     ) -> Result<(), Denied> {
         if !combat::is_alive(own.context)? {
             return Ok(());
         }
-        match (tag, news) {
-            (GUARD, ControllerNews::Entered { .. }) if own.context.roll().is_multiple_of(GROWL_ODDS) => {
+        match (tag, signal) {
+            (GUARD, ControllerSignal::Entered { .. }) if own.context.roll().is_multiple_of(GROWL_ODDS) => {
                 own.to_all_clients().on_growl()
             }
             (HUNT, _) => {

@@ -1,6 +1,6 @@
 //! Diagnostics for programs: as our own JSON, and as SARIF 2.1.0, which code hosts and editors read.
 
-use annals_def::{Compiled, Diagnostic, Place, Rule, Severity};
+use annals_def::{Compiled, Diagnostic, Rule, Severity, SourceSpan};
 use serde_json::{Value as Json, json};
 
 use crate::explanation::Explanation;
@@ -57,7 +57,7 @@ fn problem(diagnostic: &Diagnostic) -> Json {
     problem
 }
 
-fn place(place: &Place) -> Json {
+fn place(place: &SourceSpan) -> Json {
     if place.file.is_empty() {
         // The folder itself has no lines.
         return json!({ "file": null, "line": null, "column": null, "endColumn": null, "text": null });
@@ -137,7 +137,7 @@ fn sarif_result(diagnostic: &Diagnostic, folder: &str) -> Json {
     result
 }
 
-fn location(place: &Place, folder: &str) -> Json {
+fn location(place: &SourceSpan, folder: &str) -> Json {
     let folder = folder.trim_end_matches('/');
     let path = match (folder, place.file.as_str()) {
         ("" | ".", "") => ".".to_owned(),

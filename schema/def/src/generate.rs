@@ -188,8 +188,8 @@ pub fn generate_with_parts(data_type: &DataType, dice: &mut Dice<'_>) -> Value {
     const TRIES: usize = 64;
     let does = |value: &Value| {
         let places = places(data_type, value);
-        (places.iter().any(Place::is_part) || !data_type.has_parts())
-            && (places.iter().any(Place::is_sliced) || !data_type.has_slices())
+        (places.iter().any(ValuePart::is_part) || !data_type.has_parts())
+            && (places.iter().any(ValuePart::is_sliced) || !data_type.has_slices())
     };
     let mut value = generate(data_type, dice);
     for _ in 0..TRIES {
@@ -204,7 +204,7 @@ pub fn generate_with_parts(data_type: &DataType, dice: &mut Dice<'_>) -> Value {
 /// A change of a part of the value, if it has any.
 pub fn generate_nested(data_type: &DataType, value: &Value, dice: &mut Dice<'_>) -> Option<Change> {
     let mut places = places(data_type, value);
-    places.retain(Place::is_part);
+    places.retain(ValuePart::is_part);
     let chosen = below(places.len().max(1) as u64, dice);
     let place = places.into_iter().nth(usize::try_from(chosen).ok()?)?;
     let new = generate(place.data_type, dice);
@@ -214,7 +214,7 @@ pub fn generate_nested(data_type: &DataType, value: &Value, dice: &mut Dice<'_>)
 /// A change of a slice of an array in the value, if it has any: elements are added unless its size is fixed.
 pub fn generate_slice(data_type: &DataType, value: &Value, dice: &mut Dice<'_>) -> Option<Change> {
     let mut places = places(data_type, value);
-    places.retain(Place::is_sliced);
+    places.retain(ValuePart::is_sliced);
     let chosen = below(places.len().max(1) as u64, dice);
     let place = places.into_iter().nth(usize::try_from(chosen).ok()?)?;
     let (DataType::Array(sequence), Value::Sequence(values)) = (place.data_type, place.value) else {
@@ -227,13 +227,13 @@ pub fn generate_slice(data_type: &DataType, value: &Value, dice: &mut Dice<'_>) 
 }
 
 /// A place in a value.
-struct Place<'a> {
+struct ValuePart<'a> {
     path: Path,
     data_type: &'a DataType,
     value: &'a Value,
 }
 
-impl Place<'_> {
+impl ValuePart<'_> {
     fn is_part(&self) -> bool {
         !self.path.0.is_empty()
     }
@@ -244,14 +244,14 @@ impl Place<'_> {
 }
 
 /// All places in a value that can be changed.
-fn places<'a>(data_type: &'a DataType, value: &'a Value) -> Vec<Place<'a>> {
-    let mut places = vec![Place {
+fn places<'a>(data_type: &'a DataType, value: &'a Value) -> Vec<ValuePart<'a>> {
+    let mut places = vec![ValuePart {
         path: Path::WHOLE,
         data_type,
         value,
     }];
     let mut next = 0;
-    while let Some(Place { path, data_type, value }) = places.get(next) {
+    while let Some(ValuePart { path, data_type, value }) = places.get(next) {
         let parts: Vec<(&DataType, &Value)> = match (*data_type, *value) {
             (DataType::Array(sequence), Value::Sequence(values)) => {
                 values.iter().map(|value| (&sequence.of, value)).collect()
@@ -264,9 +264,9 @@ fn places<'a>(data_type: &'a DataType, value: &'a Value) -> Vec<Place<'a>> {
         let inside = |index, (data_type, value)| {
             let mut path = path.clone();
             path.0.push(index);
-            Place { path, data_type, value }
+            ValuePart { path, data_type, value }
         };
-        let inside: Vec<Place<'_>> = (0..).zip(parts).map(|(index, part)| inside(index, part)).collect();
+        let inside: Vec<ValuePart<'_>> = (0..).zip(parts).map(|(index, part)| inside(index, part)).collect();
         places.extend(inside);
         next += 1;
     }

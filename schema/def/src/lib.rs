@@ -51,7 +51,7 @@ pub use data_type::{
     MAX_TYPE_NODES, PythonKind, Sequence, UDO_REF_SIZE,
 };
 pub use diagnostic::{
-    Diagnostic, Fix, MAX_FINDINGS, Place, Rule, RuleText, Severity, Style, columns, digest, nearest, paint, render,
+    Diagnostic, Fix, MAX_FINDINGS, Rule, RuleText, Severity, SourceSpan, Style, columns, digest, nearest, paint, render,
 };
 pub use element::{Element, read_elements};
 pub use generate::{

@@ -646,7 +646,7 @@ fn apply_to_base(entity: EntityId, base: &mut BaseImage, body: &Body) -> Result<
             }
         }
         Body::Ordered { number, order } => base.ledger.order(*number, order)?,
-        Body::Booked(news) => base.ledger.book(entity, news)?,
+        Body::Booked(update) => base.ledger.book(entity, update)?,
         // The value is derived from the booking.
         Body::Restated { .. } => {}
         _ => return Err("the event does not concern a base part"),

@@ -1,5 +1,5 @@
-//! Ledger types survive a round trip, any change of their bytes is rejected or harmless, and a base part rejects news
-//! that does not follow the earlier news.
+//! Ledger types survive a round trip, any change of their bytes is rejected or harmless, and a base part rejects an update
+//! that does not follow the earlier update.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use annals_def::split_mix;
 use annals_event::{
     BaseCreation, Body, Call, Cause, Event, OwnerState, Reader, Subject,
     ledger::{
-        ASSETS_PER_SIDE, Account, Assets, Booking, Change, Delivery, Entry, Gift, Goods, HOLDINGS_PER_HOLDER, Holder,
-        Holdings, News, Notice, OPEN_PER_HOLDER, Offer, Order, Outcome, Passage, Place, Posting, RefusalReason,
-        STATEMENT_BYTES, Side, Slots, Stage, Statement, Trade, Warrant,
+        ASSETS_PER_SIDE, Account, AssetSlot, Assets, Booking, Change, Delivery, Entry, Gift, Goods,
+        HOLDINGS_PER_HOLDER, Holder, Holdings, LedgerUpdate, Notice, OPEN_PER_HOLDER, Offer, Order, Outcome, Passage,
+        Posting, RefusalReason, STATEMENT_BYTES, Side, Slots, Stage, Statement, Trade, Warrant,
     },
 };
 use annals_ids::{
@@ -60,7 +60,7 @@ impl Dice {
         (0..self.roll(3)).map(|_| (self.slot(), self.assets())).collect()
     }
 
-    fn place(&mut self) -> Place {
+    fn place(&mut self) -> AssetSlot {
         let holder = match self.roll(4) {
             0 => Holder::World,
             1 => Holder::Stored(DatabaseId(self.number())),
@@ -70,7 +70,7 @@ impl Dice {
                 [Side::Proposer, Side::Partner][self.roll(2) as usize],
             ),
         };
-        Place {
+        AssetSlot {
             holder,
             slot: self.slot(),
         }
@@ -216,12 +216,12 @@ impl Dice {
         }
     }
 
-    fn news(&mut self) -> News {
+    fn update(&mut self) -> LedgerUpdate {
         if self.roll(2) == 0 {
             let trades = (0..self.roll(3)).map(|_| self.trade()).map(|trade| (trade.id, trade));
             let trades = trades.collect();
             let gifts = (0..self.roll(3)).map(|_| self.gift()).map(|gift| (gift.id, gift));
-            return News::Statement(Box::new(Statement {
+            return LedgerUpdate::Statement(Box::new(Statement {
                 gifts: gifts.collect(),
                 trades,
                 holder: DatabaseId(self.number()),
@@ -231,7 +231,7 @@ impl Dice {
                 },
             }));
         }
-        News::Booking(Box::new(Booking {
+        LedgerUpdate::Booking(Box::new(Booking {
             entry: EntryNumber(self.number()),
             of: self.transfer(),
             outcome: self.outcome(),
@@ -267,7 +267,7 @@ fn events_of_the_ledger_are_read_back_and_changed_bytes_are_other_events() {
                 number: TransferNumber(dice.number()),
                 order: dice.order(),
             },
-            Body::Booked(dice.news()),
+            Body::Booked(dice.update()),
             Body::Restated {
                 member: MemberId(dice.roll(1 << 16) as u16),
             },
@@ -302,7 +302,7 @@ fn calls_and_notices_are_read_back() {
     for (seed, mut dice) in cases() {
         let call = Call::Ledger {
             to: EntityId(4),
-            news: dice.news(),
+            update: dice.update(),
         };
         let mut bytes = Vec::new();
         call.write(&mut bytes);
@@ -313,7 +313,7 @@ fn calls_and_notices_are_read_back() {
                 .map(|_| Delivery {
                     to: EntityId(dice.number()),
                     home: OwnerId(dice.roll(9) as u32),
-                    news: dice.news(),
+                    update: dice.update(),
                 })
                 .collect(),
         };
@@ -379,7 +379,7 @@ fn apply(state: &mut OwnerState, body: Body) -> Result<(), String> {
 }
 
 fn booking(of: TransferId, change: Option<Change>) -> Body {
-    Body::Booked(News::Booking(Box::new(Booking {
+    Body::Booked(LedgerUpdate::Booking(Box::new(Booking {
         entry: EntryNumber(1),
         of,
         outcome: Outcome::Posted,
@@ -442,7 +442,7 @@ fn holdings_follow_statements_without_a_gap_and_are_never_negative() {
         },
         ..Statement::default()
     };
-    apply(&mut state, Body::Booked(News::Statement(Box::new(statement)))).expect("a statement");
+    apply(&mut state, Body::Booked(LedgerUpdate::Statement(Box::new(statement)))).expect("a statement");
     for bad in [changed(7, 0, 1), changed(9, 0, 1), changed(8, 4, 0)] {
         assert!(apply(&mut state.clone(), booking(of, bad.clone())).is_err(), "{bad:?}");
     }
@@ -620,7 +620,7 @@ fn statements_fit_their_reserved_size() {
         ..Statement::default()
     };
     let mut bytes = Vec::new();
-    News::Statement(Box::new(statement)).write(&mut bytes);
+    LedgerUpdate::Statement(Box::new(statement)).write(&mut bytes);
     assert!(
         (STATEMENT_BYTES / 2..STATEMENT_BYTES).contains(&bytes.len()),
         "{}",

@@ -93,9 +93,9 @@ fn the_newest_valid_entries_stay_in_any_order() {
                 if known.is_news(entry.key, entry.version) {
                     known.note(entry.key, entry.version);
                 }
-                let news = before.is_news(entry.key, entry.version);
+                let is_newer = before.is_news(entry.key, entry.version);
                 state.apply(&event(entry.clone())).expect("it can always be");
-                assert_eq!(state.spaces[&SPACE] != before, news, "seed {seed}: {entry:?}");
+                assert_eq!(state.spaces[&SPACE] != before, is_newer, "seed {seed}: {entry:?}");
             }
             assert_eq!(held(&state.spaces[&SPACE]), wanted, "seed {seed}");
             for at in (1..entries.len()).rev() {

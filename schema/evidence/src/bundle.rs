@@ -42,7 +42,7 @@ pub const EVENTS: usize = 10_000;
 
 /// Maximum number of assets in an answer, each counted in each step in which it is held: every step lists all holdings,
 /// so a few entries could otherwise require more memory than there is. This many take some hundred megabytes.
-pub const TOLD: usize = 500_000;
+pub const MAX_ASSETS: usize = 500_000;
 
 /// The first line of a question whose report has numbers only, and of one whose report has names of kinds and slots.
 const FORMS: [&str; 2] = ["annals evidence v1\n", "annals evidence v2\n"];
@@ -94,7 +94,7 @@ pub enum BundleError {
         events: usize,
     },
     /// Too many assets are held in too many steps.
-    #[error("the holdings of all steps have more than {TOLD} assets, which is the limit of a bundle")]
+    #[error("the holdings of all steps have more than {MAX_ASSETS} assets, which is the limit of a bundle")]
     Told,
     /// A file is missing, or another one is in its place.
     #[error("{name} is not at its place in the bundle: it was removed, or another file was inserted")]
@@ -239,8 +239,8 @@ impl Bundle {
         let mut entries: Vec<Cited> = Vec::new();
         let mut sieve = self.question.sieve();
         let mut at = 0;
-        while let Some(told) = self.events.get(at) {
-            let found = told.found();
+        while let Some(event) = self.events.get(at) {
+            let found = event.found();
             let name = event_name(at);
             let entry = found.entry().map_err(|source| contradiction(&name, source))?;
             if !sieve.takes(entry) {
@@ -266,7 +266,7 @@ impl Bundle {
             entries.push(cited);
         }
         self.of_one_realm()?;
-        if self.question.told(&entries, TOLD) > TOLD {
+        if self.question.count_assets(&entries, MAX_ASSETS) > MAX_ASSETS {
             return Err(BundleError::Told);
         }
         let answer = self.question.answer(entries).map_err(BundleError::Contradictory)?;

@@ -3,7 +3,7 @@
 
 use annals_event::{
     Body, Consumed, Event, Header, Subject,
-    ledger::{Entry, Holder, Place},
+    ledger::{AssetSlot, Entry, Holder},
 };
 use annals_ids::{
     DatabaseId, EntryNumber, EventNumber, Hash, LeafIndex, LogPosition, Part, Serial, TradeId, TransferId,
@@ -151,8 +151,8 @@ impl Cited {
     ///
     /// # Errors
     /// When the event is not an entry, or the order is another one.
-    pub fn of(told: &ArchivedEvent<'_>, asked: Option<&ArchivedEvent<'_>>) -> Result<Self, Contradiction> {
-        let entry = told.entry()?;
+    pub fn of(event: &ArchivedEvent<'_>, asked: Option<&ArchivedEvent<'_>>) -> Result<Self, Contradiction> {
+        let entry = event.entry()?;
         let not_asked = || Contradiction::NotAsked {
             entry: entry.number,
             asked: entry.at,
@@ -175,10 +175,10 @@ impl Cited {
         });
         Ok(Self {
             entry: entry.clone(),
-            at: told.at(),
-            leaf: told.leaf,
-            event: told.number(),
-            schema: told.header.schema,
+            at: event.at(),
+            leaf: event.leaf,
+            event: event.number(),
+            schema: event.header.schema,
             asked: asked.transpose()?,
         })
     }
@@ -190,7 +190,7 @@ pub fn concerns(entry: &Entry) -> Vec<About> {
     let mut found = vec![About::Transfer(entry.of), About::Holder(entry.holder)];
     let open = entry.order.as_ref().and_then(|order| order.parts().open);
     found.extend(open.map(|open| About::Transfer(open.id())));
-    let mut touch = |place: Place| match place.holder {
+    let mut touch = |place: AssetSlot| match place.holder {
         Holder::World => {}
         Holder::Stored(holder) => found.push(About::Holder(holder)),
         Holder::Pending(of) | Holder::Trade(TradeId(of), _) => found.push(About::Transfer(of)),

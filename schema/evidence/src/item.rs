@@ -1,6 +1,6 @@
 //! The owners of an item over time, with the causes of each change.
 
-use annals_event::ledger::{Holder, Place};
+use annals_event::ledger::{AssetSlot, Holder};
 use annals_ids::{AssetKind, Serial};
 
 use crate::{Cited, Contradiction, Span};
@@ -21,9 +21,9 @@ pub struct ItemStep {
     /// The entry that moved it.
     pub cited: Cited,
     /// Its former place.
-    pub from: Place,
+    pub from: AssetSlot,
     /// Its new place.
-    pub to: Place,
+    pub to: AssetSlot,
 }
 
 impl Item {
@@ -58,7 +58,7 @@ impl Item {
 
     /// Its place at the end of a span; `None` before it was made.
     #[must_use]
-    pub fn place_within(&self, span: &Span) -> Option<Place> {
+    pub fn place_within(&self, span: &Span) -> Option<AssetSlot> {
         let last = self.steps.iter().rev().find(|step| span.had_come_to(&step.cited));
         last.map(|step| step.to)
     }

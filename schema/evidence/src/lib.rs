@@ -29,7 +29,7 @@ mod verdict;
 pub mod words;
 pub mod zip;
 
-pub use bundle::{Bundle, BundleError, EVENTS, Proven, TOLD};
+pub use bundle::{Bundle, BundleError, EVENTS, MAX_ASSETS, Proven};
 pub use check::{Anchors, Wrong, check};
 pub use cited::{About, ArchivedEvent, Asked, Cited, Contradiction, asks, concerns};
 pub use excerpt::{Excerpt, ExcerptError, TakeError};

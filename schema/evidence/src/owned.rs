@@ -49,16 +49,16 @@ impl Owned {
 
     /// Number of assets held, each counted after each step after which it is held; counting ends above `most`, or when
     /// a step is not possible.
-    pub(crate) fn told(holder: DatabaseId, entries: &[Cited], most: usize) -> usize {
-        let (mut slots, mut told) = (Slots::new(), 0usize);
+    pub(crate) fn count_assets(holder: DatabaseId, entries: &[Cited], most: usize) -> usize {
+        let (mut slots, mut count) = (Slots::new(), 0usize);
         for cited in entries {
             let done = apply(&mut slots, Holder::Stored(holder), &cited.entry);
-            if told > most || done.is_none() {
+            if count > most || done.is_none() {
                 break;
             }
-            told = told.saturating_add(kept(&slots));
+            count = count.saturating_add(kept(&slots));
         }
-        told
+        count
     }
 
     /// The last step at the end of a span; `None` before the first.

@@ -66,11 +66,11 @@ impl Question {
     }
 
     /// Number of assets in an answer, each counted in each step in which it is held; counting may end above `most`.
-    pub(crate) fn told(&self, entries: &[Cited], most: usize) -> usize {
+    pub(crate) fn count_assets(&self, entries: &[Cited], most: usize) -> usize {
         match *self {
             Self::Item(_) => 0,
-            Self::Trade(id) => Trade::told(id, entries, most),
-            Self::Account(holder) => Owned::told(holder, entries, most),
+            Self::Trade(id) => Trade::count_assets(id, entries, most),
+            Self::Account(holder) => Owned::count_assets(holder, entries, most),
         }
     }
 

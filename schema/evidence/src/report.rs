@@ -47,7 +47,7 @@ pub(crate) fn render(
         said(answer, lexicon)
     );
     for (number, (cited, lines)) in (1..).zip(steps(answer, lexicon)) {
-        let told = place(cited.at, cited.event, cited.leaf.0, files.next());
+        let of_entry = place(cited.at, cited.event, cited.leaf.0, files.next());
         let asked = cited.asked.as_ref();
         let asked = asked.map(|asked| place(asked.at, asked.event, asked.leaf.0, files.next()));
         let mut all = vec![
@@ -58,7 +58,7 @@ pub(crate) fn render(
             ("asked by", words::asker(cited)),
         ];
         all.extend(lines);
-        all.push(("proof of the entry", told));
+        all.push(("proof of the entry", of_entry));
         all.extend(asked.map(|asked| ("proof of the asking", asked)));
         put(&mut out, format_args!("\nStep {number}\n"));
         for (name, value) in all {

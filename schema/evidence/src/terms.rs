@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use annals_def::LedgerNames;
-use annals_event::ledger::{Assets, Entry, Holder, Place, Side, Slots};
+use annals_event::ledger::{AssetSlot, Assets, Entry, Holder, Side, Slots};
 use annals_ids::{AssetKind, DatabaseId, Hash, Serial, Slot};
 
 /// The names for numbers of the ledger.
@@ -145,7 +145,7 @@ impl<'a> Terms<'a> {
 
     /// A place in words.
     #[must_use]
-    pub fn place(&self, place: Place) -> String {
+    pub fn place(&self, place: AssetSlot) -> String {
         match place.holder {
             Holder::World => "nowhere".to_owned(),
             Holder::Stored(holder) => format!("{}, {}", self.stored(holder), self.slot(place.slot)),
@@ -224,7 +224,7 @@ mod tests {
             items: [(Serial(9), AssetKind(1)), (Serial(10), AssetKind(2))].into(),
         };
         let slots: Slots = [(Slot(0), Assets::units(AssetKind(1), 1)), (Slot(1), held)].into();
-        let place = |holder| Place {
+        let place = |holder| AssetSlot {
             holder: Holder::Stored(DatabaseId(holder)),
             slot: Slot(1),
         };

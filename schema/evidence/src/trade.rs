@@ -112,17 +112,17 @@ impl Trade {
 
     /// Number of assets on the tables, each counted after each step after which it is there; counting ends above
     /// `most`, or when a step is not possible.
-    pub(crate) fn told(id: TradeId, entries: &[Cited], most: usize) -> usize {
+    pub(crate) fn count_assets(id: TradeId, entries: &[Cited], most: usize) -> usize {
         let parties = entries.first().and_then(|first| proposal(id, &first.entry));
-        let (mut standing, mut told) = (Standing::new(id), 0usize);
+        let (mut standing, mut count) = (Standing::new(id), 0usize);
         for cited in entries {
             let done = parties.map(|parties| standing.take(cited, parties));
-            if told > most || !matches!(done, Some(Ok(()))) {
+            if count > most || !matches!(done, Some(Ok(()))) {
                 break;
             }
-            told = standing.tables.iter().map(kept).fold(told, usize::saturating_add);
+            count = standing.tables.iter().map(kept).fold(count, usize::saturating_add);
         }
-        told
+        count
     }
 }
 

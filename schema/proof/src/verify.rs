@@ -59,7 +59,7 @@ pub fn verify_inclusion(leaf: Hash, index: u64, head: TreeHead, path: &[Hash]) -
         return Err(OutsideTree::Leaf { leaf: index, size }.into());
     }
     let length = Unproven::Length { hashes: path.len() };
-    let mut place = Place::of(index, head.size - 1);
+    let mut place = TreePosition::of(index, head.size - 1);
     let mut root = leaf;
     for &beside in path {
         match place.climb().ok_or(length)? {
@@ -99,7 +99,7 @@ pub fn verify_consistency(old: TreeHead, new: TreeHead, path: &[Hash]) -> Result
         Some((&first, rest)) => (first, rest),
         None => return Err(length),
     };
-    let mut place = Place::of(old.size - 1, new.size - 1);
+    let mut place = TreePosition::of(old.size - 1, new.size - 1);
     place.skip_right_children();
     let (mut old_root, mut new_root) = (first, first);
     for &beside in rest {
@@ -137,12 +137,12 @@ enum Side {
 }
 
 /// A node on the way up, and the last one of its level: `fn` and `sn` of the RFC.
-struct Place {
+struct TreePosition {
     node: u64,
     last: u64,
 }
 
-impl Place {
+impl TreePosition {
     fn of(node: u64, last: u64) -> Self {
         Self { node, last }
     }

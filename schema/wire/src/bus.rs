@@ -8,7 +8,7 @@ use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, MemberId, OwnerId, 
 
 use annals_def::Value;
 
-use crate::client::{CallRefusal, Known, Movements, volatile::Heard};
+use crate::client::{CallRefusal, Known, Movements, volatile::MovementAck};
 
 pub use codec::EnvelopeError;
 
@@ -191,12 +191,12 @@ pub enum ViewMessage {
         place: Place,
     },
     /// The client acknowledges movements that it has read; volatile.
-    Heard {
+    MovementAck {
         session: SessionId,
         /// The entity whose witness is addressed.
         entity: EntityId,
         view: u64,
         /// The acknowledgement.
-        heard: Heard,
+        ack: MovementAck,
     },
 }

@@ -61,10 +61,10 @@ pub enum DirectorAsk {
     /// A process needs entity ids. Answer: [`IdBlock`].
     #[prost(message, tag = "3")]
     MoreIds(MoreIds),
-    /// Asks which owner is to take a new session. Answer: [`Place`].
+    /// Asks which owner is to take a new session. Answer: [`OwnerAddress`].
     #[prost(message, tag = "4")]
     PlaceSession(PlaceSession),
-    /// Asks for the client address of this owner. Answer: [`Place`].
+    /// Asks for the client address of this owner. Answer: [`OwnerAddress`].
     #[prost(message, tag = "5")]
     Locate(Locate),
     /// An operator stops the realm, or asks for the progress of that. Answer: [`StopStage`].
@@ -115,7 +115,7 @@ pub struct StopStage {
 
 /// The director's announcement that the realm is stopped and only db is left, so db is to end.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct CourseNews {
+pub struct StageAnnouncement {
     /// The number of the stage.
     #[prost(uint32, tag = "1")]
     pub stage: u32,
@@ -173,7 +173,7 @@ pub struct ProcessBeat {
     pub leaving: bool,
     /// The number of the stop stage that it was notified of; 0 while the realm runs.
     #[prost(uint32, tag = "8")]
-    pub told: u32,
+    pub announced: u32,
     /// The number of the last stop stage that it has completed.
     #[prost(uint32, tag = "9")]
     pub done: u32,
@@ -291,7 +291,7 @@ pub struct Locate {
 
 /// The client address of an owner.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Place {
+pub struct OwnerAddress {
     /// The owner; 0 if there is none.
     #[prost(uint32, tag = "1")]
     pub owner: u32,
@@ -594,7 +594,7 @@ pub struct Inspected {
 
 /// Notification from db: the logs' cursors (rule F6).
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct CursorNews {
+pub struct CursorAnnouncement {
     /// The cursors that have advanced.
     #[prost(message, repeated, tag = "1")]
     pub cursors: Vec<CursorMoved>,

@@ -17,7 +17,7 @@ use annals_wire::client::{
     Call, CallRefusal, CloseReason, GRAMMAR, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal,
     LoginRequest, Move, Moved, Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket,
     ToClient, ToClientDatagram, ToServer, ToServerDatagram, ViewFrame, ViewItem, Welcome, protocol_hash,
-    volatile::Heard,
+    volatile::MovementAck,
 };
 
 use support::{Any, KINDS};
@@ -351,9 +351,9 @@ fn to_server_datagrams() -> Vec<(&'static str, ToServerDatagram)> {
         ),
         (
             "heard",
-            ToServerDatagram::Heard {
+            ToServerDatagram::MovementAck {
                 view: 2,
-                heard: Heard {
+                ack: MovementAck {
                     tick: 600,
                     before: 0b1011,
                 },

@@ -236,11 +236,11 @@ fn history(seed: u64, weather: Weather, ticks: u64) -> Outcome {
         let sent = writer.write(tick, observer, &motions, limit);
         if let Some(bytes) = sent.datagram {
             assert!(
-                bytes.len() <= limit && sent.told > 0,
+                bytes.len() <= limit && sent.movements > 0,
                 "seed {seed}: {} of {limit} B",
                 bytes.len()
             );
-            let meant = motions[..sent.told].to_vec();
+            let meant = motions[..sent.movements].to_vec();
             waiting.push(SentDatagram {
                 tick,
                 bytes,
@@ -261,10 +261,10 @@ fn history(seed: u64, weather: Weather, ticks: u64) -> Outcome {
                 waiting.remove(at);
             }
         }
-        answers.extend(reader.heard().filter(|_| !odds(weather.lost, &mut dice)));
+        answers.extend(reader.ack().filter(|_| !odds(weather.lost, &mut dice)));
         if !answers.is_empty() && !odds(3, &mut dice) {
-            let heard = answers.swap_remove(dice() as usize % answers.len());
-            writer.heard(heard.tick, heard.before);
+            let ack = answers.swap_remove(dice() as usize % answers.len());
+            writer.acknowledge(ack.tick, ack.before);
         }
     }
     outcome
@@ -341,8 +341,8 @@ fn acknowledged_state_shortens_movements() {
         sizes.push(bytes.len());
         reader.read(&bytes, Tick(BEGUN)).unwrap();
         // From the third tick on the client acknowledges.
-        if let Some(heard) = reader.heard().filter(|_| tick >= 2) {
-            writer.heard(heard.tick, heard.before);
+        if let Some(ack) = reader.ack().filter(|_| tick >= 2) {
+            writer.acknowledge(ack.tick, ack.before);
         }
     }
     assert!(sizes[2] > 400, "everything by its name: {sizes:?}");
@@ -359,7 +359,7 @@ fn a_datagram_holds_the_longest_prefix_that_fits() {
         let motions = march(200, 0);
         let sent = writer.write(Tick(BEGUN), HERE, &motions, limit);
         let Some(bytes) = sent.datagram else {
-            assert!(sent.told == 0 && limit <= 20, "{limit}");
+            assert!(sent.movements == 0 && limit <= 20, "{limit}");
             continue;
         };
         assert!(
@@ -368,11 +368,16 @@ fn a_datagram_holds_the_longest_prefix_that_fits() {
             bytes.len()
         );
         let update = reader.read(&bytes, Tick(BEGUN)).unwrap();
-        check_all(HERE, &motions[..sent.told], &update, "");
+        check_all(HERE, &motions[..sent.movements], &update, "");
         // One more does not fit.
         let mut other = VolatileWriter::new(VIEW, packing());
-        let more = other.write(Tick(BEGUN), HERE, &motions[..sent.told + 1], limit);
-        assert!(more.told <= sent.told, "{limit}: {} fit, {} said", more.told, sent.told);
+        let more = other.write(Tick(BEGUN), HERE, &motions[..sent.movements + 1], limit);
+        assert!(
+            more.movements <= sent.movements,
+            "{limit}: {} fit, {} said",
+            more.movements,
+            sent.movements
+        );
     }
 }
 
@@ -384,10 +389,15 @@ fn aliases_are_reused_least_recently_sent_first() {
         let all = march(3_000, 0);
         let sent = writer.write(Tick(BEGUN + tick), HERE, &all[first..(first + 100)], WHOLE);
         let update = reader.read(&sent.datagram.unwrap(), Tick(BEGUN)).unwrap();
-        check_all(HERE, &all[first..first + sent.told], &update, &format!("tick {tick}"));
+        check_all(
+            HERE,
+            &all[first..first + sent.movements],
+            &update,
+            &format!("tick {tick}"),
+        );
         first = (first + 50) % 2_900;
-        let heard = reader.heard().unwrap();
-        writer.heard(heard.tick, heard.before);
+        let ack = reader.ack().unwrap();
+        writer.acknowledge(ack.tick, ack.before);
     }
 }
 
@@ -397,8 +407,8 @@ fn false_acknowledgements_are_harmless() {
         let mut dice = split_mix(seed);
         let (mut writer, mut reader) = ends();
         for tick in 0..100 {
-            writer.heard(dice() as u16, dice() as u16);
-            writer.heard((BEGUN + tick - dice() % 5) as u16, dice() as u16);
+            writer.acknowledge(dice() as u16, dice() as u16);
+            writer.acknowledge((BEGUN + tick - dice() % 5) as u16, dice() as u16);
             let sent = writer.write(Tick(BEGUN + tick), HERE, &march(10, tick), WHOLE);
             // A client with false acknowledgements harms only itself.
             match reader.read(&sent.datagram.unwrap(), Tick(BEGUN)) {
@@ -422,8 +432,8 @@ fn arbitrary_bytes_change_nothing() {
                 .unwrap();
             if tick < 5 {
                 reader.read(&last, Tick(BEGUN)).unwrap();
-                let heard = reader.heard().unwrap();
-                writer.heard(heard.tick, heard.before);
+                let ack = reader.ack().unwrap();
+                writer.acknowledge(ack.tick, ack.before);
             }
         }
         let before = format!("{reader:?}");
@@ -477,7 +487,7 @@ fn other_views_and_duplicates_differ_from_malformed_datagrams() {
         Err(Unreadable::Malformed(_))
     ));
     let nothing = writer.write(Tick(BEGUN + 1), HERE, &[], WHOLE);
-    assert_eq!((nothing.datagram, nothing.told), (None, 0));
+    assert_eq!((nothing.datagram, nothing.movements), (None, 0));
 }
 
 #[test]
@@ -491,8 +501,8 @@ fn a_silent_client_still_decodes() {
             .unwrap();
         let update = reader.read(&bytes, Tick(BEGUN)).unwrap();
         check_all(HERE, &motions, &update, &format!("tick {tick}"));
-        if let Some(heard) = reader.heard().filter(|_| tick < 3) {
-            writer.heard(heard.tick, heard.before);
+        if let Some(ack) = reader.ack().filter(|_| tick < 3) {
+            writer.acknowledge(ack.tick, ack.before);
         }
     }
 }
@@ -507,8 +517,8 @@ fn a_forgotten_entity_is_sent_by_id_again() {
             .datagram
             .unwrap();
         reader.read(&bytes, Tick(BEGUN)).unwrap();
-        let heard = reader.heard().unwrap();
-        writer.heard(heard.tick, heard.before);
+        let ack = reader.ack().unwrap();
+        writer.acknowledge(ack.tick, ack.before);
     }
     writer.forget(motions[0].entity);
     for (tick, motion, is_new) in [(3, motions[0], true), (4, motions[1], false)] {

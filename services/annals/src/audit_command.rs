@@ -378,8 +378,8 @@ async fn of_ledger(
     let cited = answer.cited();
     let calls = cited.iter().filter_map(|cited| cited.asked.as_ref()?.call.as_ref());
     let sessions = index.sessions(store, calls).await?;
-    let told = cited.iter().flat_map(|cited| holders_of(&cited.entry)).collect();
-    let known = (&sessions, &lexicon(index, source, told).await?);
+    let holders = cited.iter().flat_map(|cited| holders_of(&cited.entry)).collect();
+    let known = (&sessions, &lexicon(index, source, holders).await?);
     Ok(match &answer {
         Answer::Item(item) => Report::of_item(item, known, span),
         Answer::Account(owned) => Report::of_owned(owned, known, span),

@@ -460,15 +460,15 @@ async fn audit_ledger(store: &Store, report: &BotsReport) -> Result<bool, DemoEr
         println!("  the ledger is WRONG: {finding}");
     }
     let mut views = Views::default();
-    let told = match views.look(store).await {
-        Ok(told) => told,
+    let looked = match views.look(store).await {
+        Ok(looked) => looked,
         Err(ViewsError::Store(error)) => return Err(error.into()),
         Err(error) => {
             println!("  the ledger views of base parts cannot be checked: {}", Chain(&error));
             return Ok(false);
         }
     };
-    let balanced = audited.found == 0 && told.found == 0;
+    let balanced = audited.found == 0 && looked.found == 0;
     if balanced && audited.entries == EntryNumber(0) {
         return Ok(true);
     }
@@ -482,7 +482,7 @@ async fn audit_ledger(store: &Store, report: &BotsReport) -> Result<bool, DemoEr
         report.total(|bot| bot.granted),
         report.total(|bot| bot.denied)
     );
-    println!("{told}");
+    println!("{looked}");
     Ok(balanced)
 }
 

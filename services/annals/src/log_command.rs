@@ -10,7 +10,7 @@ use std::{
 use annals_audit::{
     moment::position,
     replay::{Extent, ReplayError, owners, replay},
-    verify::{Kept, Place, SweepProgress, UNANCHORED, VerifyError, find_first, sweep, verify_against},
+    verify::{Kept, SweepProgress, UNANCHORED, VerifiedPrefix, VerifyError, find_first, sweep, verify_against},
 };
 use annals_db::{AcceptError, accept_hole};
 use annals_director::read_owners;
@@ -53,7 +53,7 @@ enum Commands {
         /// folded states, the calls, or the log beyond the archive. Stops at the first fault
         #[arg(long)]
         hashes: bool,
-        /// Progress file; if it exists, the check continues from there
+        /// VerifiedPrefix file; if it exists, the check continues from there
         #[arg(long, value_name = "FILE", requires = "hashes")]
         resume: Option<PathBuf>,
         #[command(flatten)]
@@ -227,30 +227,34 @@ impl Log {
     }
 }
 
-/// Verifies the archive without folding it, from the place in a file if there is one, and records the progress there.
+/// Verifies the archive without folding it, beyond the prefix in a file if there is one, and records the progress there.
 async fn verify_hashes(source: &Source, file: Option<&Path>, kept: &Kept) -> Result<bool, LogError> {
-    let place = file.map(Place::read).transpose().map_err(VerifyError::from)?.flatten();
+    let prefix = file
+        .map(VerifiedPrefix::read)
+        .transpose()
+        .map_err(VerifyError::from)?
+        .flatten();
     let bar = ArchiveBar::new();
     let mut written = Instant::now();
-    let reached = |place: &Place, progress: SweepProgress| {
+    let reached = |prefix: &VerifiedPrefix, progress: SweepProgress| {
         bar.show(progress.leaves, progress.of);
         match file.filter(|_| written.elapsed() >= WRITE_EVERY) {
             Some(file) => {
                 written = Instant::now();
-                Ok(place.write(file)?)
+                Ok(prefix.write(file)?)
             }
             None => Ok(()),
         }
     };
-    let place = place.unwrap_or_else(|| Place::begin(SHARD)).against(kept);
-    let swept = sweep(&source.store, place, reached).await?;
+    let prefix = prefix.unwrap_or_else(|| VerifiedPrefix::begin(SHARD)).against(kept);
+    let swept = sweep(&source.store, prefix, reached).await?;
     bar.clear();
     writeln!(stdout(), "{swept}")?;
     if !swept.findings.is_empty() {
         return Ok(false);
     }
     if let Some(file) = file {
-        swept.place.write(file).map_err(VerifyError::from)?;
+        swept.prefix.write(file).map_err(VerifyError::from)?;
     }
     Ok(true)
 }

@@ -13,7 +13,7 @@ use annals_ids::{ActionId, DatabaseId, OwnerId};
 use annals_store::{Store, StoreError};
 use annals_wire::{
     Subjects,
-    control::{DirectorAsk, DirectorRequest, OperatorOrder, OperatorOrdered, Place, PlaceSession},
+    control::{DirectorAsk, DirectorRequest, OperatorOrder, OperatorOrdered, OwnerAddress, PlaceSession},
 };
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
@@ -128,7 +128,7 @@ impl Reached<'_> {
             ask: Some(DirectorAsk::PlaceSession(PlaceSession {})),
         };
         let director = self.subjects.service("director");
-        let place = match request::<Place>(self.bus, "director", director, &ask).await {
+        let place = match request::<OwnerAddress>(self.bus, "director", director, &ask).await {
             Ok(place) if place.owner > 0 => OwnerId(place.owner),
             Ok(_) => return Ok(Err("no base accepts entities at this moment".to_owned())),
             Err(error) => return Ok(Err(error.to_string())),

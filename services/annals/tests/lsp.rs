@@ -56,13 +56,13 @@ fn world() -> tempfile::TempDir {
 /// An editor, and the program that it has started.
 struct Editor {
     server: ServerSocket,
-    news: Receiver<PublishDiagnosticsParams>,
+    published: Receiver<PublishDiagnosticsParams>,
     watching: Receiver<()>,
     child: Child,
 }
 
 struct Client {
-    news: tokio::sync::mpsc::Sender<PublishDiagnosticsParams>,
+    published: tokio::sync::mpsc::Sender<PublishDiagnosticsParams>,
     watching: tokio::sync::mpsc::Sender<()>,
 }
 
@@ -76,16 +76,16 @@ impl Editor {
             .kill_on_drop(true)
             .spawn()
             .expect("the program starts");
-        let (news_sender, news) = channel(1_000);
+        let (sender, published) = channel(1_000);
         let (watching_sender, watching) = channel(10);
         let (main_loop, server) = MainLoop::new_client(|_| {
             let mut router = Router::new(Client {
-                news: news_sender,
+                published: sender,
                 watching: watching_sender,
             });
             router
                 .notification::<PublishDiagnostics>(|client, params| {
-                    client.news.try_send(params).expect("there is room");
+                    client.published.try_send(params).expect("there is room");
                     ControlFlow::Continue(())
                 })
                 .request::<RegisterCapability, _>(|client, params| {
@@ -100,7 +100,7 @@ impl Editor {
         tokio::spawn(main_loop.run_buffered(output, input));
         let mut editor = Self {
             server,
-            news,
+            published,
             watching,
             child,
         };
@@ -114,12 +114,12 @@ impl Editor {
     /// The next diagnostics of a file, for this version if one is given.
     async fn told(&mut self, url: &Url, version: Option<i32>) -> Vec<Diagnostic> {
         loop {
-            let news = timeout(WAIT, self.news.recv())
+            let published = timeout(WAIT, self.published.recv())
                 .await
                 .expect("in time")
                 .expect("it runs");
-            if news.uri == *url && (version.is_none() || news.version == version) {
-                return news.diagnostics;
+            if published.uri == *url && (version.is_none() || published.version == version) {
+                return published.diagnostics;
             }
         }
     }

@@ -10,7 +10,7 @@ use annals_db::{
 use annals_def::{Schema, Value};
 use annals_event::{
     Body,
-    ledger::{Entry, Holder, Place},
+    ledger::{AssetSlot, Entry, Holder},
 };
 use annals_ids::{DatabaseId, Hash};
 use annals_store::{Store, StoreError, Transaction};
@@ -57,8 +57,8 @@ impl Index {
             return Ok(None);
         }
         for (key, value) in self.last_rows(rows::admissions(stored), LOOKED_AT).await? {
-            let told = self.indexed_event(archive, &key, &value).await?;
-            let sealed = match told.event.body {
+            let indexed = self.indexed_event(archive, &key, &value).await?;
+            let sealed = match indexed.event.body {
                 Body::Admitted { person, sealed, .. } if person == stored && !sealed.is_empty() => sealed,
                 _ => continue,
             };
@@ -110,7 +110,7 @@ pub fn holders_of(entry: &Entry) -> BTreeSet<DatabaseId> {
     found.extend(
         postings
             .chain(passages)
-            .filter_map(|Place { holder, .. }| match holder {
+            .filter_map(|AssetSlot { holder, .. }| match holder {
                 Holder::Stored(stored) => Some(stored),
                 Holder::World | Holder::Pending(_) | Holder::Trade(..) => None,
             }),

@@ -16,14 +16,14 @@ impl Index {
         number: EntryNumber,
         sieve: &mut Sieve,
     ) -> Result<Option<Cited>, AuditError> {
-        let (leaf, batch, place) = self.told(archive, number).await?;
-        let told = found(leaf, &batch, place).ok_or(AuditError::Misled(number))?;
-        let entry = told.entry()?;
+        let (leaf, batch, place) = self.entry_position(archive, number).await?;
+        let event = found(leaf, &batch, place).ok_or(AuditError::Misled(number))?;
+        let entry = event.entry()?;
         if !sieve.takes(entry) {
             return Ok(None);
         }
         if entry.order.is_none() {
-            return Ok(Some(Cited::of(&told, None)?));
+            return Ok(Some(Cited::of(&event, None)?));
         }
         let not_asked = || Contradiction::NotAsked {
             entry: number,
@@ -35,7 +35,7 @@ impl Index {
         let asked = place
             .and_then(|place| found(leaf, &batch, place))
             .ok_or_else(not_asked)?;
-        Ok(Some(Cited::of(&told, Some(&asked))?))
+        Ok(Some(Cited::of(&event, Some(&asked))?))
     }
 
     /// The archived events that an answer rests on: the entry, and the order that asked for it, if any.

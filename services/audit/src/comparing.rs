@@ -146,7 +146,7 @@ impl Index {
     }
 
     async fn of_entry(&self, archive: &Store, number: EntryNumber) -> Result<Astray, AuditError> {
-        match self.told(archive, number).await {
+        match self.entry_position(archive, number).await {
             Err(AuditError::Misled(_)) => Ok(Astray::NOTHING),
             Err(error) => Err(error),
             Ok((leaf, batch, place)) => Ok(Astray {

@@ -197,7 +197,7 @@ impl Index {
     }
 
     /// The batch of the ledger's log that contains an entry, its leaf, and the event's place in the batch.
-    pub(crate) async fn told(
+    pub(crate) async fn entry_position(
         &self,
         archive: &Store,
         number: EntryNumber,
@@ -205,8 +205,8 @@ impl Index {
         let value = read_value(&self.rows, rows::entry_key(number))
             .await
             .map_err(AuditError::Index)?;
-        let told = value.ok_or(AuditError::Misled(number))?;
-        let EntryPosition { owner, batch, place } = EntryPosition::decode(&told).map_err(AuditError::Index)?;
+        let position = value.ok_or(AuditError::Misled(number))?;
+        let EntryPosition { owner, batch, place } = EntryPosition::decode(&position).map_err(AuditError::Index)?;
         let at = LogPosition { owner, batch };
         let (leaf, batch) = self.batch(archive, at).await?.ok_or(AuditError::Misled(number))?;
         match batch.events.get(place as usize).map(|event| &event.body) {

@@ -55,8 +55,8 @@ impl Index {
         let mut sessions: BTreeSet<SessionId> = BTreeSet::new();
         let mut entities: BTreeSet<EntityId> = BTreeSet::new();
         for (key, value) in self.rows(rows::lives(stored), usize::MAX).await? {
-            let told = self.indexed_event(archive, &key, &value).await?;
-            let (&entity, checkout) = match (&told.event.body, &told.event.subject) {
+            let indexed = self.indexed_event(archive, &key, &value).await?;
+            let (&entity, checkout) = match (&indexed.event.body, &indexed.event.subject) {
                 (Body::Admitted { session, person, .. }, _) if *person == stored => {
                     sessions.insert(*session);
                     continue;
@@ -65,11 +65,11 @@ impl Index {
                     (entity, Some(creation.checkout))
                 }
                 (Body::Stored { database }, Subject::Entity(entity, _)) if *database == stored => (entity, None),
-                _ => return Err(AuditError::Mislaid(told.at)),
+                _ => return Err(AuditError::Mislaid(indexed.at)),
             };
             // A live entity is stored repeatedly.
             if entities.insert(entity) {
-                steps.push(step(&told, Turn::Began { entity, checkout }));
+                steps.push(step(&indexed, Turn::Began { entity, checkout }));
                 steps.extend(self.end_of(archive, entity).await?);
             }
         }
@@ -90,23 +90,23 @@ impl Index {
         let Some((key, value)) = rows.first() else {
             return Ok(None);
         };
-        let told = self.indexed_event(archive, key, value).await?;
-        match (&told.event.body, told.event.subject) {
+        let indexed = self.indexed_event(archive, key, value).await?;
+        match (&indexed.event.body, indexed.event.subject) {
             (Body::Destroyed, Subject::Entity(ended, _)) if ended == entity => {
-                Ok(Some(step(&told, Turn::Ended { entity })))
+                Ok(Some(step(&indexed, Turn::Ended { entity })))
             }
-            _ => Err(AuditError::Mislaid(told.at)),
+            _ => Err(AuditError::Mislaid(indexed.at)),
         }
     }
 }
 
-fn step(told: &IndexedEvent, turn: Turn) -> LifeStep {
+fn step(indexed: &IndexedEvent, turn: Turn) -> LifeStep {
     LifeStep {
-        at: told.at,
-        leaf: told.leaf,
-        place: told.place,
-        event: told.number,
-        wall: told.wall,
+        at: indexed.at,
+        leaf: indexed.leaf,
+        place: indexed.place,
+        event: indexed.number,
+        wall: indexed.wall,
         turn,
     }
 }

@@ -68,14 +68,14 @@ impl Names {
 
     /// Learns the type in an event that was written under these definitions.
     pub fn learn_event(&mut self, schema: Hash, event: &Event) {
-        if let Some((entity, type_id)) = told(event) {
+        if let Some((entity, type_id)) = created(event) {
             self.types.entry(entity).or_default().insert(schema, type_id);
         }
     }
 }
 
 /// The entity and type that an event names.
-fn told(event: &Event) -> Option<(EntityId, TypeId)> {
+fn created(event: &Event) -> Option<(EntityId, TypeId)> {
     match (&event.body, event.subject) {
         (Body::BaseCreated(creation), Subject::Entity(entity, _)) => Some((entity, creation.type_id)),
         (Body::CellCreated(creation), _) => Some((creation.entity, creation.type_id)),
@@ -149,7 +149,7 @@ impl Words<'_> {
             Body::SpaceData { space, entry } => format!("space {space}: {}", space_data::entry(entry)),
             Body::Stored { database } => format!("stored as entity {database} of the database"),
             Body::Ordered { number, order } => format!("orders ({number}): {}", self.terms().request(order)),
-            Body::Booked(news) => format!("hears from the ledger: {}", ledger::news(news, self.terms())),
+            Body::Booked(update) => format!("hears from the ledger: {}", ledger::update(update, self.terms())),
             Body::Restated { member } => {
                 let found = entity_type.and_then(|found| found.property(*member));
                 let view = found.and_then(|property| Some((&property.name, property.account?)));
@@ -260,10 +260,10 @@ impl Words<'_> {
             Call::Witness(None) => "serve no client".to_owned(),
             Call::Onload { entity, .. } => format!("take over {}", self.subject(Subject::Entity(*entity, Part::Cell))),
             Call::Arrived { of } => format!("what came in call {of} is real here"),
-            Call::Ledger { to, news } => format!(
-                "the ledger's news for {}: {}",
+            Call::Ledger { to, update } => format!(
+                "the ledger's update for {}: {}",
                 self.subject(Subject::Entity(*to, Part::Base)),
-                ledger::news(news, self.terms())
+                ledger::update(update, self.terms())
             ),
             Call::Refused { of, reason } => format!("what came in call {of} is refused: {reason}"),
         }

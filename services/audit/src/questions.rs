@@ -113,7 +113,7 @@ impl Index {
         slots: &mut Slots,
         number: EntryNumber,
     ) -> Result<(), AuditError> {
-        let (_, batch, place) = self.told(archive, number).await?;
+        let (_, batch, place) = self.entry_position(archive, number).await?;
         let entry = match batch.events.into_iter().nth(place as usize).map(|event| event.body) {
             Some(annals_event::Body::Entered { entry: Some(entry), .. }) => entry,
             _ => return Err(AuditError::Misled(number)),

@@ -1,6 +1,6 @@
 //! The most recent trades.
 
-use annals_event::ledger::{Entry, Holder, Outcome, Place};
+use annals_event::ledger::{AssetSlot, Entry, Holder, Outcome};
 use annals_ids::TradeId;
 
 use crate::{answer::AuditError, index::Index, rows};
@@ -41,10 +41,12 @@ pub(crate) fn trade_of(entry: &Entry) -> Option<TradeId> {
         None => {
             let postings = entry.postings.iter().map(|posting| posting.account.place);
             let passages = entry.passages.iter().map(|passage| passage.from);
-            postings.chain(passages).find_map(|Place { holder, .. }| match holder {
-                Holder::Trade(trade, _) => Some(trade),
-                Holder::World | Holder::Stored(_) | Holder::Pending(_) => None,
-            })
+            postings
+                .chain(passages)
+                .find_map(|AssetSlot { holder, .. }| match holder {
+                    Holder::Trade(trade, _) => Some(trade),
+                    Holder::World | Holder::Stored(_) | Holder::Pending(_) => None,
+                })
         }
     }
 }

@@ -357,13 +357,13 @@ impl EntryPosition {
 
     pub(crate) fn decode(value: &[u8]) -> Result<Self, StoreError> {
         let mut fields = Fields(value);
-        let told = Self {
+        let row = Self {
             owner: OwnerId(fields.u32()?),
             batch: BatchNumber(fields.u64()?),
             place: fields.u32()?,
         };
         fields.finish()?;
-        Ok(told)
+        Ok(row)
     }
 }
 

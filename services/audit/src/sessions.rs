@@ -85,14 +85,14 @@ impl Index {
         let mut found = Vec::new();
         let (mut name, mut known) = (None, DatabaseId(0));
         for (key, value) in self.rows(rows::session(session), usize::MAX).await? {
-            let told = self.indexed_event(archive, &key, &value).await?;
-            let (person, sealed) = match &told.event.body {
+            let indexed = self.indexed_event(archive, &key, &value).await?;
+            let (person, sealed) = match &indexed.event.body {
                 Body::Admitted {
                     session: found,
                     person,
                     sealed,
                 } if *found == session => (*person, sealed),
-                _ => return Err(AuditError::Mislaid(told.at)),
+                _ => return Err(AuditError::Mislaid(indexed.at)),
             };
             let mut who = match sealed.as_slice() {
                 [] => Who::Unwritten(None),
@@ -112,11 +112,11 @@ impl Index {
             found.push(CameIn {
                 session,
                 person: known,
-                at: told.at,
-                leaf: told.leaf,
-                event: told.number,
-                place: told.place,
-                wall: told.wall,
+                at: indexed.at,
+                leaf: indexed.leaf,
+                event: indexed.number,
+                place: indexed.place,
+                wall: indexed.wall,
                 who,
             });
         }

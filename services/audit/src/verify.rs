@@ -15,7 +15,7 @@ mod first;
 mod leaves;
 mod log;
 mod numbers;
-mod place;
+mod prefix;
 mod report;
 mod spans;
 mod sweep;
@@ -49,7 +49,7 @@ use leaves::Leaves;
 use log::Log;
 use numbers::Numbers;
 pub use numbers::Taken;
-pub use place::{Place, PlaceError};
+pub use prefix::{PrefixError, VerifiedPrefix};
 pub use report::{CheckpointFault, Finding, MAX_NAMED, OpeningFault, OwnerReport, TileFault, VerifyReport};
 pub use spans::Occurrence;
 pub use sweep::{SweepProgress, Swept, sweep};
@@ -69,9 +69,9 @@ pub enum VerifyError {
     /// Error of the archive.
     #[error("an owner cannot be rebuilt")]
     Recovery(#[from] RecoveryError),
-    /// Error of the place to continue from.
+    /// Error of the progress file.
     #[error("the progress file cannot be used")]
-    Place(#[from] PlaceError),
+    Prefix(#[from] PrefixError),
     /// The archive is not the one that was verified.
     #[error(
         "the archive's first {leaves} batches have changed since they were verified; keep the archive and the file, \

@@ -2,7 +2,7 @@
 
 use annals_event::{
     Body,
-    ledger::{Booking, LedgerView, News, Order, Outcome, Stage},
+    ledger::{Booking, LedgerUpdate, LedgerView, Order, Outcome, Stage},
 };
 use annals_ids::{EntityId, MemberId, TransferId};
 use annals_node::{Nowhere, OwnerContext, OwnerError};
@@ -12,29 +12,33 @@ use crate::role::BaseRole;
 impl BaseRole {
     /// Applies a ledger notice to an entity. One that has ended needs none: its next activation begins with a
     /// statement.
-    pub(crate) fn booked(&mut self, cx: &mut OwnerContext, entity: EntityId, news: News) {
+    pub(crate) fn booked(&mut self, cx: &mut OwnerContext, entity: EntityId, update: LedgerUpdate) {
         let Some(view) = cx.ledger(entity) else { return };
         // Check before recording: a defect elsewhere may cost this entity its view, but must not crash the process.
         let mut after = view.clone();
-        if after.book(entity, &news).is_err() {
+        if after.book(entity, &update).is_err() {
             let what = "the ledger notices do not continue those that the base part received before";
             return cx.report(OwnerError::Impossible { entity, what });
         }
-        let answered = match &news {
-            News::Booking(booking) if booking.of.asker == entity => view.orders.get(&booking.of.number).cloned(),
+        let answered = match &update {
+            LedgerUpdate::Booking(booking) if booking.of.asker == entity => {
+                view.orders.get(&booking.of.number).cloned()
+            }
             _ => None,
         };
         let restated = restated(cx, entity, &after);
-        cx.record_for(entity, false, Body::Booked(news.clone()));
+        cx.record_for(entity, false, Body::Booked(update.clone()));
         for member in restated {
             cx.record_for(entity, true, Body::Restated { member });
         }
-        for of in to_post(cx, entity, &news) {
+        for of in to_post(cx, entity, &update) {
             cx.order(entity, Order::Post { of });
         }
-        match news {
-            News::Statement(_) => cx.run(entity, &Nowhere, |behaviour, context| behaviour.holdings_known(context)),
-            News::Booking(booking) => cx.run(entity, &Nowhere, |behaviour, context| {
+        match update {
+            LedgerUpdate::Statement(_) => {
+                cx.run(entity, &Nowhere, |behaviour, context| behaviour.holdings_known(context))
+            }
+            LedgerUpdate::Booking(booking) => cx.run(entity, &Nowhere, |behaviour, context| {
                 behaviour.booked(context, &booking, answered.as_ref());
             }),
         };
@@ -57,10 +61,10 @@ fn restated(cx: &OwnerContext, entity: EntityId, after: &LedgerView) -> Vec<Memb
 
 /// The reserved transfers that the entity completes now: they are recorded as having left it, so no one can see their
 /// assets with it any more. A statement lists those that an earlier activation left behind.
-fn to_post(cx: &OwnerContext, entity: EntityId, news: &News) -> Vec<TransferId> {
-    match news {
-        News::Booking(booking) => reserved(booking, entity).into_iter().collect(),
-        News::Statement(statement) => {
+fn to_post(cx: &OwnerContext, entity: EntityId, update: &LedgerUpdate) -> Vec<TransferId> {
+    match update {
+        LedgerUpdate::Booking(booking) => reserved(booking, entity).into_iter().collect(),
+        LedgerUpdate::Statement(statement) => {
             let ordered = cx.ledger(entity).map(|view| &view.orders);
             let is_posted = |of: &TransferId| {
                 let mut orders = ordered.into_iter().flat_map(|orders| orders.values());

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use annals_event::{Call, Event, OwnerState, Subject};
 use annals_ids::{Address, DatabaseId, EntityId, OwnerId, OwnerKind, Part, SessionId, Tick};
 use annals_node::{
-    Caller, ClientNews, Denied, LifecycleEvent, Nowhere, Output, OwnerContext, Request, Role, ShutDown, time::Mono,
+    Caller, ClientCallStatus, Denied, LifecycleEvent, Nowhere, Output, OwnerContext, Request, Role, ShutDown,
+    time::Mono,
 };
 use annals_wire::{
     SpaceMap,
@@ -176,7 +177,7 @@ impl Role for BaseRole {
     fn handle_call(&mut self, cx: &mut OwnerContext, caller: &Caller, call: Call) {
         match (call, caller.link.from) {
             (Call::Placed(at), Address::Cell(entity)) => self.placed(cx, entity, at, caller.home),
-            (Call::Ledger { to, news }, Address::Owner(_)) => self.booked(cx, to, news),
+            (Call::Ledger { to, update }, Address::Owner(_)) => self.booked(cx, to, update),
             _ => {}
         }
     }
@@ -210,7 +211,7 @@ impl Role for BaseRole {
                 }
             }
             // For witnesses, which are on cells.
-            ViewMessage::Stamps { .. } | ViewMessage::Moved { .. } | ViewMessage::Heard { .. } => {}
+            ViewMessage::Stamps { .. } | ViewMessage::Moved { .. } | ViewMessage::MovementAck { .. } => {}
         }
     }
 
@@ -228,8 +229,8 @@ impl Role for BaseRole {
         }
     }
 
-    fn to_client(&mut self, cx: &mut OwnerContext, news: ClientNews) {
-        self.pass_news(cx, news);
+    fn to_client(&mut self, cx: &mut OwnerContext, status: ClientCallStatus) {
+        self.pass_call_status(cx, status);
     }
 
     fn publish(&mut self, cx: &mut OwnerContext, recorded: &[Event]) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use annals_event::{Link, Place, Trace};
 use annals_ids::{Address, EntityId, OwnerId, Part, SessionId, SpaceId};
-use annals_node::{ClientNews, ConnectionId, Output, OwnerContext};
+use annals_node::{ClientCallStatus, ConnectionId, Output, OwnerContext};
 use annals_wire::{
     bus::{CallMessage, Message, ViewMessage},
     client::{Call, CloseReason, Moved, Movements, Stamps, ToClient, ToServer, ToServerDatagram},
@@ -62,11 +62,11 @@ impl BaseRole {
                     direction,
                 },
             },
-            ToServerDatagram::Heard { view, heard } => ViewMessage::Heard {
+            ToServerDatagram::MovementAck { view, ack } => ViewMessage::MovementAck {
                 session,
                 entity,
                 view,
-                heard,
+                ack,
             },
         };
         cx.send_volatile(entity, to, Message::View(message));
@@ -192,24 +192,24 @@ impl BaseRole {
             .map_or(Movements::Plain, |session| session.movements)
     }
 
-    pub(crate) fn pass_news(&mut self, cx: &mut OwnerContext, news: ClientNews) {
-        let (ClientNews::Took(link, _)
-        | ClientNews::Gap(link, _)
-        | ClientNews::Gone(link)
-        | ClientNews::Refused(link, ..)) = news;
+    pub(crate) fn pass_call_status(&mut self, cx: &mut OwnerContext, status: ClientCallStatus) {
+        let (ClientCallStatus::Took(link, _)
+        | ClientCallStatus::Gap(link, _)
+        | ClientCallStatus::Gone(link)
+        | ClientCallStatus::Refused(link, ..)) = status;
         let (Address::Client(session), Some((entity, part))) = (link.from, link.to.entity()) else {
             return;
         };
-        if let (ClientNews::Took(_, upto) | ClientNews::Gap(_, upto), Some(session)) =
-            (news, self.sessions.get_mut(session))
+        if let (ClientCallStatus::Took(_, upto) | ClientCallStatus::Gap(_, upto), Some(session)) =
+            (status, self.sessions.get_mut(session))
         {
             session.took(entity, upto);
         }
-        let frame = match news {
-            ClientNews::Took(_, upto) => ToClient::Took { entity, part, upto },
-            ClientNews::Gap(_, have) => ToClient::Gap { entity, part, have },
-            ClientNews::Gone(_) => ToClient::Gone { entity, part },
-            ClientNews::Refused(_, number, reason) => ToClient::Refused {
+        let frame = match status {
+            ClientCallStatus::Took(_, upto) => ToClient::Took { entity, part, upto },
+            ClientCallStatus::Gap(_, have) => ToClient::Gap { entity, part, have },
+            ClientCallStatus::Gone(_) => ToClient::Gone { entity, part },
+            ClientCallStatus::Refused(_, number, reason) => ToClient::Refused {
                 entity,
                 part,
                 number,

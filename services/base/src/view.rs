@@ -76,19 +76,19 @@ impl<'a> OwnView<'a> {
 
     /// History events as the client is sent them, with their numbers. Where an account's view has changed, the client
     /// is sent its current value at the newest of these events (V5).
-    fn told<'e>(&self, events: impl Iterator<Item = &'e Event>) -> Vec<ShownEvent<'e>> {
-        let mut told: Vec<ShownEvent<'e>> = events
+    fn shown_events<'e>(&self, events: impl Iterator<Item = &'e Event>) -> Vec<ShownEvent<'e>> {
+        let mut shown: Vec<ShownEvent<'e>> = events
             .filter_map(|event| Some((event.history?, Some(Cow::Borrowed(event)))))
             .collect();
         let mut newer = BTreeSet::new();
-        for (_, event) in told.iter_mut().rev() {
+        for (_, event) in shown.iter_mut().rev() {
             if let Some(restated) = event
                 && let Body::Restated { member } = restated.body
             {
                 *event = newer.insert(member).then(|| self.restated(restated, member)).flatten();
             }
         }
-        told
+        shown
     }
 
     /// The change that a client is sent where an account's view has another value.
@@ -101,9 +101,9 @@ impl<'a> OwnView<'a> {
 
     /// The items that the client sees of the events after `from`.
     fn update<'e>(&self, from: HistoryNumber, events: impl Iterator<Item = &'e Event>) -> Vec<ViewItem> {
-        let told = self.told(events);
-        let told = told.iter().map(|(number, event)| (*number, event.as_deref()));
-        self.showing.update(from, told)
+        let shown = self.shown_events(events);
+        let shown = shown.iter().map(|(number, event)| (*number, event.as_deref()));
+        self.showing.update(from, shown)
     }
 
     /// The items that begin a view for a client that has what `stamps` says, and the history number that they show.

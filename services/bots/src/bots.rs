@@ -125,7 +125,7 @@ pub async fn run(plan: BotPlan, progress: watch::Sender<Progress>) -> Result<Bot
             played.map(|report| (number, report))
         });
     }
-    let mut told = tokio::time::interval(TELL_EVERY);
+    let mut ticks = tokio::time::interval(TELL_EVERY);
     let mut last = Progress::default();
     let mut reports = Vec::new();
     loop {
@@ -134,7 +134,7 @@ pub async fn run(plan: BotPlan, progress: watch::Sender<Progress>) -> Result<Bot
                 Some(ended) => reports.push(ended.map_err(BotsError::Stopped)??),
                 None => break,
             },
-            _ = told.tick() => {
+            _ = ticks.tick() => {
                 last = tally.read(began.elapsed(), plan.bots, &last);
                 progress.send_replace(last);
             }

@@ -190,7 +190,7 @@ impl Views {
                 match (step.fault, step.batch) {
                     (None, Some(batch)) => {
                         migrations.fold(&mut log.state, &batch)?;
-                        seen.extend(told(&log.state, &batch, at));
+                        seen.extend(claimed(&log.state, &batch, at));
                     }
                     (fault, _) => {
                         let fault = fault.unwrap_or(Fault::Missing);
@@ -321,7 +321,7 @@ fn view_of(image: &Image) -> Option<(DatabaseId, Option<&Holdings>)> {
 }
 
 /// The views that a batch updated, as they are after it.
-fn told(state: &OwnerState, batch: &Batch, at: LogPosition) -> Vec<ClaimedView> {
+fn claimed(state: &OwnerState, batch: &Batch, at: LogPosition) -> Vec<ClaimedView> {
     let mut entities = BTreeSet::new();
     for event in &batch.events {
         if let (Body::Booked(_), Subject::Entity(entity, Part::Base)) = (&event.body, event.subject) {

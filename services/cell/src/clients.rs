@@ -8,7 +8,7 @@ use annals_node::{OwnerContext, time::Mono};
 use annals_space::{Body, Interest, Observer};
 use annals_wire::{
     bus::{GhostMessage, Message},
-    client::{Known, Movements, volatile::Heard},
+    client::{Known, Movements, volatile::MovementAck},
 };
 
 use crate::{
@@ -159,9 +159,9 @@ impl Clients {
     }
 
     /// Takes a client's acknowledgement of movement datagrams of a view.
-    pub(crate) fn acknowledged(&mut self, client: ClientLink, entity: EntityId, view: u64, heard: Heard) {
+    pub(crate) fn acknowledged(&mut self, client: ClientLink, entity: EntityId, view: u64, ack: MovementAck) {
         if let Some(witness) = self.witness(entity, client) {
-            witness.heard(view, heard);
+            witness.acknowledge(view, ack);
         }
     }
 

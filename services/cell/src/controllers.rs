@@ -15,7 +15,7 @@ use std::{
 
 use annals_event::{Body, Controller, ControllerEvent, Image, OwnerState, Place, TRAP_LIMIT, Task};
 use annals_ids::{ControllerId, EntityId};
-use annals_node::{ControllerNews, OwnerContext, time::Mono};
+use annals_node::{ControllerSignal, OwnerContext, time::Mono};
 use annals_space::Census;
 
 use crate::{
@@ -45,7 +45,7 @@ pub(crate) struct Controllers {
     riders: BTreeMap<Key, Runner>,
     traps: BTreeMap<Key, Runner>,
     /// Notifications of behaviour due in this tick.
-    due: VecDeque<(Key, ControllerNews)>,
+    due: VecDeque<(Key, ControllerSignal)>,
     /// When the current tick began, while it has notifications to send.
     tick_in_progress: Option<Mono>,
     census: Census,
@@ -63,7 +63,7 @@ struct Runner {
 enum Other {
     At(Place),
     /// It may exist, but was not received since this owner or this entity came here.
-    Unheard,
+    Unlisted,
     Gone,
 }
 
@@ -152,10 +152,10 @@ impl Controllers {
         let now = cx.now().mono;
         for runners in [&mut self.movers, &mut self.riders] {
             for (key, runner) in runners {
-                let news = advance(cx, known, (*key, runner), |waypoint| {
-                    self.due.push_back((*key, ControllerNews::Passed { waypoint }));
+                let signal = advance(cx, known, (*key, runner), |waypoint| {
+                    self.due.push_back((*key, ControllerSignal::Passed { waypoint }));
                 });
-                self.due.extend(news.map(|news| (*key, news)));
+                self.due.extend(signal.map(|signal| (*key, signal)));
             }
         }
         if self.traps.is_empty() {
@@ -179,11 +179,11 @@ impl Controllers {
             };
             let left = inside.iter().filter(is_left);
             self.due
-                .extend(left.map(|who| (*key, ControllerNews::Left { who: *who })));
+                .extend(left.map(|who| (*key, ControllerSignal::Left { who: *who })));
             let room = TRAP_LIMIT.saturating_sub(inside.len());
             let entered = self.found.iter().filter(|who| !inside.contains(who)).take(room);
             self.due
-                .extend(entered.map(|who| (*key, ControllerNews::Entered { who: *who })));
+                .extend(entered.map(|who| (*key, ControllerSignal::Entered { who: *who })));
         }
     }
 
@@ -200,7 +200,7 @@ impl Controllers {
 
     /// Sends the next notification of this tick, as a separate input. Returns whether there was one.
     pub(crate) fn notify_next(&mut self, cx: &mut OwnerContext, known: &Knowledge) -> bool {
-        let Some((key, news)) = self.due.pop_front() else {
+        let Some((key, signal)) = self.due.pop_front() else {
             self.tick_in_progress = None;
             return false;
         };
@@ -210,17 +210,17 @@ impl Controllers {
         let tag = set.tag;
         let runner = self.movers.get(&key);
         let pace = runner.map_or(set.pace, |runner| runner.course.pace);
-        let Some(what) = event_of(&set.task, news, pace) else {
+        let Some(what) = event_of(&set.task, signal, pace) else {
             return true;
         };
         // After a crash it is then where it was when this happened, and so is the entity that came or left.
         log_place(cx, entity);
-        if let ControllerNews::Entered { who } | ControllerNews::Left { who } = news {
+        if let ControllerSignal::Entered { who } | ControllerSignal::Left { who } = signal {
             log_place(cx, who);
         }
         cx.record_for(entity, false, Body::Controlled { controller, what });
         cx.run(entity, known, |behaviour, context| {
-            behaviour.controller(context, controller, tag, news);
+            behaviour.controller(context, controller, tag, signal);
         });
         true
     }
@@ -232,65 +232,68 @@ fn advance(
     known: &Knowledge,
     (key, runner): (Key, &mut Runner),
     passed: impl FnMut(u32),
-) -> Option<ControllerNews> {
+) -> Option<ControllerSignal> {
     let (from, task) = place_and_task(cx, key)?;
     let (mut to, before, course) = (from, runner.course, &mut runner.course);
     let is_in_grace = cx.now().mono < runner.grace_until;
     let find = |entity| match known.place(cx, entity) {
         Some(other) if other.space == from.space => Other::At(other),
-        None if is_in_grace => Other::Unheard,
+        None if is_in_grace => Other::Unlisted,
         _ => Other::Gone,
     };
-    let news = match task {
+    let signal = match task {
         Task::Follow { path, rounds, gait, .. } => {
             let arrived = steps::follow(&mut to, course, (path, *rounds, *gait), passed);
             let goes_on = to.position != from.position || *course != before;
-            outcome(arrived.then_some(ControllerNews::Arrived), goes_on)
+            outcome(arrived.then_some(ControllerSignal::Arrived), goes_on)
         }
         Task::Chase { target, within, gait } => match find(*target) {
             Other::At(target) => {
                 let arrived = steps::chase(&mut to, course, (target.position, *within), *gait);
                 let goes_on = to.position != from.position || *course != before;
-                outcome(arrived.then_some(ControllerNews::Arrived), goes_on)
+                outcome(arrived.then_some(ControllerSignal::Arrived), goes_on)
             }
-            Other::Unheard => None,
-            Other::Gone => Some(ControllerNews::Failed),
+            Other::Unlisted => None,
+            Other::Gone => Some(ControllerSignal::Failed),
         },
         Task::Turn { yaw, rate } => {
             let turned = steps::turn(&mut to.direction, *yaw, *rate);
-            outcome(turned.then_some(ControllerNews::Turned), to.direction != from.direction)
+            outcome(
+                turned.then_some(ControllerSignal::Turned),
+                to.direction != from.direction,
+            )
         }
         Task::Ride { vehicle, seat } => match find(*vehicle) {
             Other::At(vehicle) => {
                 to = steps::seated(&vehicle, seat);
                 None
             }
-            Other::Unheard => None,
-            Other::Gone => Some(ControllerNews::Unseated),
+            Other::Unlisted => None,
+            Other::Gone => Some(ControllerSignal::Unseated),
         },
         Task::Watch { .. } => None,
     };
     if to == from {
-        return news;
+        return signal;
     }
     let is_somewhere = to.is_sound() && known.territory.owner_at(&to).is_some();
     if !is_somewhere {
-        return Some(ControllerNews::Failed);
+        return Some(ControllerSignal::Failed);
     }
     cx.move_to(key.0, to);
-    news
+    signal
 }
 
 /// The notification after a step. A controller whose step is lost in rounding, and that does not gain speed, fails: it
 /// would never end.
-fn outcome(end: Option<ControllerNews>, goes_on: bool) -> Option<ControllerNews> {
-    end.or((!goes_on).then_some(ControllerNews::Failed))
+fn outcome(end: Option<ControllerSignal>, goes_on: bool) -> Option<ControllerSignal> {
+    end.or((!goes_on).then_some(ControllerSignal::Failed))
 }
 
 /// The event that is logged with a notification; `None` if the notification is obsolete.
-fn event_of(task: &Task, news: ControllerNews, pace: f32) -> Option<ControllerEvent> {
-    match (news, task) {
-        (ControllerNews::Passed { waypoint }, Task::Follow { path, .. }) => {
+fn event_of(task: &Task, signal: ControllerSignal, pace: f32) -> Option<ControllerEvent> {
+    match (signal, task) {
+        (ControllerSignal::Passed { waypoint }, Task::Follow { path, .. }) => {
             let next = waypoint.saturating_add(1);
             let is_last = usize::try_from(next).map_or(true, |next| next >= path.len());
             Some(ControllerEvent::Advanced {
@@ -298,15 +301,19 @@ fn event_of(task: &Task, news: ControllerNews, pace: f32) -> Option<ControllerEv
                 pace,
             })
         }
-        (ControllerNews::Entered { who }, Task::Watch { inside, .. }) => {
+        (ControllerSignal::Entered { who }, Task::Watch { inside, .. }) => {
             (!inside.contains(&who)).then_some(ControllerEvent::Caught(who))
         }
-        (ControllerNews::Left { who }, Task::Watch { inside, .. }) => {
+        (ControllerSignal::Left { who }, Task::Watch { inside, .. }) => {
             inside.contains(&who).then_some(ControllerEvent::Released(who))
         }
-        (ControllerNews::Arrived | ControllerNews::Failed | ControllerNews::Turned | ControllerNews::Unseated, _) => {
-            Some(ControllerEvent::Gone)
-        }
+        (
+            ControllerSignal::Arrived
+            | ControllerSignal::Failed
+            | ControllerSignal::Turned
+            | ControllerSignal::Unseated,
+            _,
+        ) => Some(ControllerEvent::Gone),
         _ => None,
     }
 }

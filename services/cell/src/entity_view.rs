@@ -34,7 +34,7 @@ pub(crate) struct ClientState {
     /// The history number up to which the client has it.
     pub(crate) upto: HistoryNumber,
     /// The beat at which its place was last sent; `None` if it was not sent in this view.
-    pub(crate) told: Option<u64>,
+    pub(crate) sent_beat: Option<u64>,
     /// For each level of detail finer than the current one, the nearest first, the history number at which the client
     /// has the properties of that level.
     pub(crate) finer: Vec<HistoryNumber>,
@@ -45,7 +45,7 @@ impl ClientState {
     pub(crate) fn from_report(upto: HistoryNumber, finer: Vec<HistoryNumber>) -> Self {
         Self {
             upto,
-            told: None,
+            sent_beat: None,
             finer,
         }
     }
@@ -108,24 +108,24 @@ pub(crate) fn show(
     let Some(client_state) = client_state else {
         let level = level(levels, levels.len(), away);
         let finer = vec![HistoryNumber(0); level];
-        let (upto, told) = (state.history, Some(beat));
-        let entered = client_state.insert(ClientState { upto, told, finer });
+        let (upto, sent_beat) = (state.history, Some(beat));
+        let entered = client_state.insert(ClientState { upto, sent_beat, finer });
         enter(&showing.on_level(entered.level()), state, &mut updates.items);
         return;
     };
     let jumped = catch_up(&showing, state, client_state, &mut updates.items);
     let level = level(levels, client_state.finer.len(), away);
     change_level(&showing, knowledge, state, (client_state, level), &mut updates.items);
-    let news = client_state
-        .told
-        .is_none_or(|told| told < state.whereabouts.last_due_beat(beat));
+    let is_due = client_state
+        .sent_beat
+        .is_none_or(|sent_beat| sent_beat < state.whereabouts.last_due_beat(beat));
     let moved = match viewer {
         Viewer::Own => jumped || own.displaced,
         Viewer::Others => {
             let since = state.whereabouts.since;
-            let untold = client_state.told.is_none_or(|told| told < since);
+            let is_unsent = client_state.sent_beat.is_none_or(|sent_beat| sent_beat < since);
             // Volatile movements are sent as datagrams below; those of other types as items, reliably.
-            jumped || client_state.told.is_none() || (untold && !state.entity_type.volatile.is_any())
+            jumped || client_state.sent_beat.is_none() || (is_unsent && !state.entity_type.volatile.is_any())
         }
     };
     if moved {
@@ -135,16 +135,16 @@ pub(crate) fn show(
             direction: place.direction,
         });
     }
-    if moved || client_state.told.is_none() {
-        client_state.told = Some(beat);
+    if moved || client_state.sent_beat.is_none() {
+        client_state.sent_beat = Some(beat);
     } else if viewer == Viewer::Others
-        && news
+        && is_due
         && state.is_acknowledged
         && let Some(parts) = Parts::due(&state.entity_type.volatile, away)
         && place.position.is_finite()
         && place.direction.is_finite()
     {
-        client_state.told = Some(beat);
+        client_state.sent_beat = Some(beat);
         let movement = Move {
             entity,
             position: place.position,

@@ -275,8 +275,8 @@ impl GhostReceiver {
     /// When the longest silent of these owners last sent its list of ghosts: at most `now`; `None` if one of them has
     /// not sent any.
     pub(crate) fn oldest_list_at(&self, now: Mono, owners: &BTreeSet<OwnerId>) -> Option<Mono> {
-        let mut heard = owners.iter().map(|owner| self.last_list_at.get(owner).copied());
-        heard.try_fold(now, |least, heard| Some(least.min(heard?)))
+        let mut lists = owners.iter().map(|owner| self.last_list_at.get(owner).copied());
+        lists.try_fold(now, |least, list| Some(least.min(list?)))
     }
 
     /// Applies an image, unless newer state is known. Returns whether `from` holds the entity, as far as it is known

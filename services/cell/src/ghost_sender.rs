@@ -108,9 +108,9 @@ impl GhostSender {
             let Some(newest) = self.newest(cx, entity) else {
                 continue;
             };
-            let told = |owner: OwnerId| self.sent_upto.get(&owner).and_then(|told| told.get(&entity).copied());
-            for owner in territory.ghost_owners(&place, appeal(cx, entity), |owner| told(owner).is_some()) {
-                let upto = told(owner).unwrap_or_else(|| {
+            let sent = |owner: OwnerId| self.sent_upto.get(&owner).and_then(|sent| sent.get(&entity).copied());
+            for owner in territory.ghost_owners(&place, appeal(cx, entity), |owner| sent(owner).is_some()) {
+                let upto = sent(owner).unwrap_or_else(|| {
                     begun.push((owner, entity, newest));
                     newest
                 });
@@ -122,10 +122,10 @@ impl GhostSender {
             let events = Vec::new();
             cx.send(owner, Message::Ghost(GhostMessage::Events { entity, after, events }));
         }
-        for (owner, told) in before {
+        for (owner, sent) in before {
             let there = self.sent_upto.get(&owner);
             let ended = |entity: &&EntityId| there.is_none_or(|there| !there.contains_key(*entity));
-            let mut ended = told.keys().filter(ended).peekable();
+            let mut ended = sent.keys().filter(ended).peekable();
             if ended.peek().is_some() {
                 // The ghost may have existed for too short a time to be in any list.
                 self.recent_receivers.insert(owner, now);
@@ -139,8 +139,8 @@ impl GhostSender {
     /// Sends the events since the last tick.
     pub(crate) fn send_events(&mut self, cx: &mut OwnerContext, recent: &RecentEvents) {
         let mut messages = Vec::new();
-        for (&owner, told) in &mut self.sent_upto {
-            for (&entity, upto) in told {
+        for (&owner, sent) in &mut self.sent_upto {
+            for (&entity, upto) in sent {
                 if let Some((message, newest)) = missing(cx, recent, entity, Some(*upto)) {
                     *upto = newest;
                     messages.push((owner, message));
@@ -161,8 +161,8 @@ impl GhostSender {
         from: OwnerId,
         (entity, have): (EntityId, Option<HistoryNumber>),
     ) {
-        let told = self.sent_upto.get(&from).is_some_and(|told| told.contains_key(&entity));
-        if !told {
+        let sent = self.sent_upto.get(&from).is_some_and(|sent| sent.contains_key(&entity));
+        if !sent {
             // At the next tick: an owner that was just taken over has not determined its receivers before that.
             self.asked.insert(from);
         } else if let Some((message, _)) = missing(cx, recent, entity, have) {
@@ -175,8 +175,8 @@ impl GhostSender {
         let (beat, sequence) = (sampling.beat(), sampling.tick().0);
         let all = beat.is_multiple_of(SECOND);
         let mut messages = Vec::new();
-        for (&owner, told) in &self.sent_upto {
-            let moves: Vec<GhostMove> = told
+        for (&owner, sent) in &self.sent_upto {
+            let moves: Vec<GhostMove> = sent
                 .keys()
                 .filter(|entity| cx.is_acknowledged(**entity))
                 .filter_map(|&entity| Some((entity, cx.place(entity).and(sampling.whereabouts(entity))?)))
@@ -289,8 +289,8 @@ fn missing(
     let after = have.and_then(|have| Some((have, real_since(image, recent.of(entity), have)?)));
     let message = match after {
         Some((after, events)) => {
-            let told = events.into_iter().filter(|event| event.history <= Some(newest));
-            let events: Vec<Shown> = told.map(|event| as_ghosts_see(entity_type, event)).collect();
+            let sent = events.into_iter().filter(|event| event.history <= Some(newest));
+            let events: Vec<Shown> = sent.map(|event| as_ghosts_see(entity_type, event)).collect();
             for shown in &events {
                 if let Shown::Event(event) = shown {
                     cx.tally().add_ghost_event(image.type_id, event);

@@ -23,7 +23,7 @@ impl<'a> KnowledgeView<'a> {
         match self.cx.image(entity) {
             Some(image) => Some(Source::Real {
                 image,
-                news: self.known.recent_events.of(entity),
+                recent: self.known.recent_events.of(entity),
             }),
             None => self.known.ghosts.get(entity).map(Source::Ghost),
         }
@@ -105,7 +105,7 @@ pub(crate) enum Source<'a> {
         /// Its whole state.
         image: &'a Image,
         /// Its events since the last tick.
-        news: &'a [Event],
+        recent: &'a [Event],
     },
     /// Real on another owner.
     Ghost(&'a Ghost),
@@ -138,8 +138,8 @@ impl<'a> Source<'a> {
     /// longer known, or if nothing in the log can have led to `known`.
     pub(crate) fn since(&self, known: HistoryNumber) -> Option<Vec<(HistoryNumber, Option<&'a Event>)>> {
         match self {
-            Source::Real { image, news } => {
-                let events = real_since(image, news, known)?;
+            Source::Real { image, recent } => {
+                let events = real_since(image, recent, known)?;
                 let numbered = events
                     .into_iter()
                     .filter_map(|event| Some((event.history?, Some(event))));
@@ -151,16 +151,16 @@ impl<'a> Source<'a> {
 }
 
 /// The events of a real entity after `known`.
-pub(crate) fn real_since<'a>(image: &'a Image, news: &'a [Event], known: HistoryNumber) -> Option<Vec<&'a Event>> {
+pub(crate) fn real_since<'a>(image: &'a Image, recent: &'a [Event], known: HistoryNumber) -> Option<Vec<&'a Event>> {
     if known > image.history {
         return None;
     }
     let ends = (
-        news.first().and_then(|event| event.history),
-        news.last().and_then(|event| event.history),
+        recent.first().and_then(|event| event.history),
+        recent.last().and_then(|event| event.history),
     );
     if matches!(ends, (Some(first), Some(last)) if first <= known.next() && last == image.history) {
-        return Some(news.iter().filter(|event| event.history > Some(known)).collect());
+        return Some(recent.iter().filter(|event| event.history > Some(known)).collect());
     }
     image.history_since(known).map(Iterator::collect)
 }

@@ -5,7 +5,7 @@ use annals_def::Volatile;
 use annals_ids::{EntityId, Position, Tick};
 use annals_wire::client::{
     MAX_DATAGRAM, Move, Movements, Moves,
-    volatile::{Facing, Heard, Motion, Placing, VolatileWriter},
+    volatile::{Facing, Motion, MovementAck, Placing, VolatileWriter},
 };
 
 /// The parts of a place that are due at some distance.
@@ -37,7 +37,7 @@ pub(crate) struct Predicted {
     writer: VolatileWriter,
     /// The client's newest acknowledgement, applied before the next datagram: once a tick, however often a client sends
     /// one.
-    heard: Option<Heard>,
+    ack: Option<MovementAck>,
     /// Recent average size of a movement, in 16ths of a byte.
     each: usize,
 }
@@ -91,7 +91,7 @@ impl MovementEncoder {
             Movements::Plain => MovementEncoder::Plain { view },
             Movements::Predicted(packing) => MovementEncoder::Predicted(Predicted {
                 writer: VolatileWriter::new(view, packing),
-                heard: None,
+                ack: None,
                 each: FIRST,
             }),
         }
@@ -107,9 +107,9 @@ impl MovementEncoder {
     }
 
     /// Takes the client's acknowledgement.
-    pub(crate) fn heard(&mut self, heard: Heard) {
+    pub(crate) fn acknowledge(&mut self, ack: MovementAck) {
         if let MovementEncoder::Predicted(predicted) = self {
-            predicted.heard = Some(heard);
+            predicted.ack = Some(ack);
         }
     }
 
@@ -143,19 +143,19 @@ impl MovementEncoder {
 
 impl Predicted {
     fn encode(&mut self, tick: Tick, observer: Position, moves: &[Sighting], limit: usize) -> (Vec<Vec<u8>>, usize) {
-        if let Some(heard) = self.heard.take() {
-            self.writer.heard(heard.tick, heard.before);
+        if let Some(ack) = self.ack.take() {
+            self.writer.acknowledge(ack.tick, ack.before);
         }
         let motions: Vec<Motion> = moves.iter().map(Sighting::motion).collect();
         let sent = self.writer.write(tick, observer, &motions, limit.min(MAX_DATAGRAM));
         if let Some(datagram) = &sent.datagram {
-            let each = (datagram.len().saturating_sub(HEAD) * 16).div_ceil(sent.told);
+            let each = (datagram.len().saturating_sub(HEAD) * 16).div_ceil(sent.movements);
             self.each = (3 * self.each + each).div_ceil(4).max(1);
         } else if !moves.is_empty() {
             // Not even one fits. Doubling the estimate makes the next one wait until there is room for it.
             self.each = (2 * self.each).min(16 * MAX_DATAGRAM);
         }
-        (sent.datagram.into_iter().collect(), sent.told)
+        (sent.datagram.into_iter().collect(), sent.movements)
     }
 }
 
@@ -191,11 +191,11 @@ mod tests {
         let mut movement_encoder = MovementEncoder::begin(1, predicted);
         let moves = sightings(60);
         for (tick, limit) in (1..).zip([100, 50, 200, 30]) {
-            let (datagrams, told) = movement_encoder.encode(Tick(tick), Position::default(), &moves, limit);
-            assert!((1..60).contains(&told), "{told} in {limit} bytes");
+            let (datagrams, count) = movement_encoder.encode(Tick(tick), Position::default(), &moves, limit);
+            assert!((1..60).contains(&count), "{count} in {limit} bytes");
             assert!(datagrams.len() == 1 && datagrams[0].len() <= limit, "{datagrams:?}");
         }
-        let (datagrams, told) = movement_encoder.encode(Tick(9), Position::default(), &moves, 3);
-        assert!(datagrams.is_empty() && told == 0);
+        let (datagrams, count) = movement_encoder.encode(Tick(9), Position::default(), &moves, 3);
+        assert!(datagrams.is_empty() && count == 0);
     }
 }

@@ -239,7 +239,7 @@ mod tests {
     /// The positions of an honest client each tenth of a second, and when they are received, in the order of reception.
     /// The latency is up to 0.4 s; now and then nothing is received for up to 4.6 s, and then everything within 50 ms.
     fn walk(dice: &mut Dice) -> Vec<(u64, Position)> {
-        let (mut at, mut told) = (Position::default(), Vec::new());
+        let (mut at, mut reports) = (Position::default(), Vec::new());
         let (mut course, mut stalled) = (0.0f32, 0u64);
         for tick in 0..3_000u64 {
             let sent = 1_000_000 + tick * 100_000;
@@ -253,23 +253,23 @@ mod tests {
                 stalled = sent + u64::from((dice.0)() as u32 % 4_600_000);
             }
             let micros = |most: f32, dice: &mut Dice| Duration::from_secs_f32(most * dice.share()).as_micros();
-            let heard = if sent < stalled {
+            let arrival = if sent < stalled {
                 stalled + u64::try_from(micros(0.05, dice)).expect("it is small")
             } else {
                 sent + u64::try_from(micros(0.4, dice)).expect("it is small")
             };
             if !dice.one_in(10) {
-                told.push((heard, tick, at));
+                reports.push((arrival, tick, at));
             }
         }
-        told.sort_by_key(|(heard, ..)| *heard);
+        reports.sort_by_key(|(arrival, ..)| *arrival);
         let mut newest = 0;
-        told.retain(|(_, tick, _)| {
+        reports.retain(|(_, tick, _)| {
             let is_news = *tick >= newest;
             newest = newest.max(*tick);
             is_news
         });
-        told.into_iter().map(|(heard, _, at)| (heard, at)).collect()
+        reports.into_iter().map(|(arrival, _, at)| (arrival, at)).collect()
     }
 
     #[test]
@@ -280,11 +280,11 @@ mod tests {
             let mut dice = Dice(Box::new(annals_def::split_mix(seed)));
             let mut physics = Physics::default();
             let mut last = Position::default();
-            for (heard, at) in walk(&mut dice) {
-                let allowed = physics.pays(Mono(heard), entity, (last, at), &movement_control(SPEED_Y));
+            for (arrival, at) in walk(&mut dice) {
+                let allowed = physics.pays(Mono(arrival), entity, (last, at), &movement_control(SPEED_Y));
                 assert!(
                     allowed,
-                    "seed {seed}: from {last:?} to {at:?} at {heard}, {:?}",
+                    "seed {seed}: from {last:?} to {at:?} at {arrival}, {:?}",
                     physics.accounts
                 );
                 last = at;

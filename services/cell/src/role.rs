@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, num::NonZeroU32};
 
 use annals_event::{Body, Call, Event, OwnerState, Subject};
 use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, SpaceId, Tick};
-use annals_node::{Around, Caller, ClientNews, Denied, OwnerContext, Request, Role, time::Mono};
+use annals_node::{Around, Caller, ClientCallStatus, Denied, OwnerContext, Request, Role, time::Mono};
 use annals_wire::{
     bus::{GhostMessage, SpaceMessage, ViewMessage},
     load::Survey,
@@ -238,12 +238,12 @@ impl Role for CellRole {
                 let (now, client) = (cx.now().mono, client(session, from));
                 self.clients.stamps(now, client, entity, (view, known), movements);
             }
-            ViewMessage::Heard {
+            ViewMessage::MovementAck {
                 session,
                 entity,
                 view,
-                heard,
-            } => self.clients.acknowledged(client(session, from), entity, view, heard),
+                ack,
+            } => self.clients.acknowledged(client(session, from), entity, view, ack),
             ViewMessage::Moved {
                 session,
                 entity,
@@ -262,7 +262,7 @@ impl Role for CellRole {
     }
 
     /// Clients are connected to bases.
-    fn to_client(&mut self, _cx: &mut OwnerContext, _news: ClientNews) {}
+    fn to_client(&mut self, _cx: &mut OwnerContext, _status: ClientCallStatus) {}
 
     fn publish(&mut self, cx: &mut OwnerContext, recorded: &[Event]) {
         self.note(cx, recorded);

@@ -6,7 +6,7 @@ use annals_event::{SpaceData, SpaceEntry, SpaceVersions};
 use annals_ids::{EntityId, Part, Position, SpaceId, Tick};
 use annals_node::{Frames, time::Mono};
 use annals_space::{Interest, Priority, PriorityQueue};
-use annals_wire::client::{Known, MAX_KEPT, Movements, Stamp, ViewItem, volatile::Heard};
+use annals_wire::client::{Known, MAX_KEPT, Movements, Stamp, ViewItem, volatile::MovementAck};
 
 use crate::{
     budget::Budget,
@@ -93,7 +93,7 @@ struct EncodedMovement {
     /// Its index in `entity_views`.
     at: usize,
     priority: Priority,
-    told: Option<u64>,
+    sent_beat: Option<u64>,
 }
 
 impl View {
@@ -148,8 +148,8 @@ impl View {
     }
 
     /// Takes the client's acknowledgement of movement datagrams.
-    pub(crate) fn heard(&mut self, heard: Heard) {
-        self.movement_encoder.heard(heard);
+    pub(crate) fn acknowledge(&mut self, ack: MovementAck) {
+        self.movement_encoder.acknowledge(ack);
     }
 
     /// What the client is sent at a tick: its own entity, entities that have left, and the others in the order of their
@@ -262,8 +262,8 @@ impl View {
                 Some(_) => knowledge.known.territory.space_peers(),
                 None => knowledge.known.territory.neighbours(),
             };
-            let heard = knowledge.known.ghosts.oldest_list_at(now, wanted);
-            if warmup.oldest_list_at.is_none() && heard >= Some(warmup.begun) {
+            let oldest = knowledge.known.ghosts.oldest_list_at(now, wanted);
+            if warmup.oldest_list_at.is_none() && oldest >= Some(warmup.begun) {
                 warmup.oldest_list_at = Some(now);
             }
             let waits = warmup.oldest_list_at.is_none_or(|since| now.since(since) <= WARMUP);
@@ -281,8 +281,8 @@ impl View {
             // The client drops the data of its space with this item, and has none of it if it returns.
             (self.data, self.data_revision) = (None, None);
         }
-        let told = (before != Some(space)).then_some(ViewItem::Space { entity, space });
-        let (first, last) = if is_known { (told, None) } else { (None, told) };
+        let entered = (before != Some(space)).then_some(ViewItem::Space { entity, space });
+        let (first, last) = if is_known { (entered, None) } else { (None, entered) };
         updates.items.extend(first);
         entity_view::show(&mut self.own, knowledge, own, (entity, state), updates);
         updates.items.extend(last);
@@ -404,10 +404,10 @@ impl View {
             }
             let entity_view = &mut self.entity_views[due.at];
             let (at, priority) = (due.at, entity_view.priority);
-            let told = entity_view
+            let sent_beat = entity_view
                 .client_state
                 .as_ref()
-                .and_then(|client_state| client_state.told);
+                .and_then(|client_state| client_state.sent_beat);
             let moves = updates.moves.len();
             if let Some(state) = entities.get(entity_view.entity) {
                 if entity_view.client_state.is_none() {
@@ -424,7 +424,11 @@ impl View {
             }
             self.queue.turn(&mut entity_view.priority, due.away);
             if updates.moves.len() > moves {
-                self.encoded_movements.push(EncodedMovement { at, priority, told });
+                self.encoded_movements.push(EncodedMovement {
+                    at,
+                    priority,
+                    sent_beat,
+                });
             }
             items += updates.bytes_after(counted);
             counted = updates.items.len();
@@ -437,11 +441,16 @@ impl View {
         let limit = left.max(self.movement_encoder.about_bytes(moves.len()));
         let (datagrams, fit) = self.movement_encoder.encode(tick, observer, moves, limit);
         self.is_short |= fit < moves.len();
-        for EncodedMovement { at, priority, told } in self.encoded_movements.drain(..).skip(fit) {
+        for EncodedMovement {
+            at,
+            priority,
+            sent_beat,
+        } in self.encoded_movements.drain(..).skip(fit)
+        {
             let entity_view = &mut self.entity_views[at];
             entity_view.priority = priority;
             if let Some(client_state) = &mut entity_view.client_state {
-                client_state.told = told;
+                client_state.sent_beat = sent_beat;
             }
         }
         let priorities = self.entity_views.iter().map(|entity_view| entity_view.priority.value());
@@ -520,6 +529,9 @@ fn take_back(
         position: place.position,
         direction: place.direction,
     });
-    let told = Some(knowledge.known.sampling.beat());
-    Some(ClientState { told, ..client_state })
+    let sent_beat = Some(knowledge.known.sampling.beat());
+    Some(ClientState {
+        sent_beat,
+        ..client_state
+    })
 }

@@ -10,7 +10,7 @@ use annals_node::{OwnerContext, time::Mono};
 use annals_space::Interest;
 use annals_wire::{
     bus::{Message, ViewMessage},
-    client::{Known, Movements, ToClient, volatile::Heard},
+    client::{Known, Movements, ToClient, volatile::MovementAck},
 };
 
 use crate::{
@@ -115,9 +115,9 @@ impl Witness {
     }
 
     /// Takes the client's acknowledgement of movement datagrams of a view.
-    pub(crate) fn heard(&mut self, view: u64, heard: Heard) {
+    pub(crate) fn acknowledge(&mut self, view: u64, ack: MovementAck) {
         if let Some(found) = self.view.as_mut().filter(|found| found.number() == view) {
-            found.heard(heard);
+            found.acknowledge(ack);
         }
     }
 

@@ -272,9 +272,9 @@ impl EndReason {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames and datagrams received from bases while playing.
-    pub heard: u64,
+    pub received: u64,
     /// Their bytes, without the lengths of frames.
-    pub heard_bytes: u64,
+    pub received_bytes: u64,
     /// Bytes of datagrams, which carry movements.
     pub moves_bytes: u64,
     /// Views restarted because something was missing in them.

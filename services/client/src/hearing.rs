@@ -36,7 +36,7 @@ pub(crate) struct UpdateGaps {
 
 impl UpdateGaps {
     /// Records that a frame or datagram of the cell's view was accepted.
-    pub(crate) fn heard(&mut self, now: Millis) {
+    pub(crate) fn received(&mut self, now: Millis) {
         let lasted = |at_least: u64| self.last.filter(|from| now.0.saturating_sub(from.0) >= at_least);
         if let Some(from) = lasted(SILENCE) {
             push(&mut self.silences, MAX_SILENCES, Silence { from, to: now });
@@ -80,7 +80,7 @@ mod tests {
     fn only_a_lasting_silence_counts() {
         let mut hearing = UpdateGaps::default();
         for at in [5_000, 5_100, 6_599, 8_099, 9_000, 12_500] {
-            hearing.heard(Millis(at));
+            hearing.received(Millis(at));
         }
         let silence = |from, to| Silence {
             from: Millis(from),
@@ -90,14 +90,14 @@ mod tests {
         assert!(hearing.silences().iter().eq(&expected));
         assert_eq!(hearing.last(), Some(Millis(12_500)));
         hearing.closed();
-        hearing.heard(Millis(60_000));
+        hearing.received(Millis(60_000));
         assert!(hearing.silences().iter().eq(&expected));
     }
 
     #[test]
     fn remembered_entries_are_limited() {
         let mut hearing = UpdateGaps::default();
-        (0..=MAX_SILENCES as u64 + 1).for_each(|nth| hearing.heard(Millis(nth * SILENCE)));
+        (0..=MAX_SILENCES as u64 + 1).for_each(|nth| hearing.received(Millis(nth * SILENCE)));
         assert_eq!(hearing.silences().len(), MAX_SILENCES);
         assert_eq!(hearing.silences()[0].from, Millis(SILENCE));
     }

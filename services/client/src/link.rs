@@ -110,7 +110,7 @@ pub(crate) async fn ask(
     target: Result<Target, TrustError>,
     attempt: Attempt,
     request: LoginRequest,
-    told: mpsc::Sender<Input>,
+    inputs: mpsc::Sender<Input>,
 ) {
     let answer = match target {
         Ok(target) => exchange(&endpoint, target, &request).await,
@@ -120,7 +120,7 @@ pub(crate) async fn ask(
         }
     };
     // If the client was dropped, no answer is needed.
-    let _ = told.send(Input::LoginAnswered { attempt, answer }).await;
+    let _ = inputs.send(Input::LoginAnswered { attempt, answer }).await;
 }
 
 async fn exchange(endpoint: &quinn::Endpoint, target: Target, request: &LoginRequest) -> Option<LoginAnswer> {
@@ -149,7 +149,7 @@ pub(crate) async fn play(
     target: Result<Target, TrustError>,
     attempt: Attempt,
     mut orders: mpsc::Receiver<WriteCommand>,
-    told: mpsc::Sender<Input>,
+    inputs: mpsc::Sender<Input>,
 ) {
     let reason = match target {
         Ok(target) => {
@@ -160,7 +160,7 @@ pub(crate) async fn play(
             };
             match connected {
                 Ok((connection, send, receive)) => {
-                    let reason = converse(&connection, send, receive, attempt, orders, &told).await;
+                    let reason = converse(&connection, send, receive, attempt, orders, &inputs).await;
                     let reason = connection.close_reason().map_or(reason, |error| close_reason(&error));
                     close(&connection, reason);
                     reason
@@ -174,7 +174,7 @@ pub(crate) async fn play(
         }
     };
     // If the client was dropped, no report is needed.
-    let _ = told.send(Input::Disconnected { attempt, reason }).await;
+    let _ = inputs.send(Input::Disconnected { attempt, reason }).await;
 }
 
 async fn converse(
@@ -183,16 +183,16 @@ async fn converse(
     receive: RecvStream,
     attempt: Attempt,
     orders: mpsc::Receiver<WriteCommand>,
-    told: &mpsc::Sender<Input>,
+    inputs: &mpsc::Sender<Input>,
 ) -> CloseReason {
-    if told.send(Input::Connected { attempt }).await.is_err() {
+    if inputs.send(Input::Connected { attempt }).await.is_err() {
         return CloseReason::Lost;
     }
     tokio::select! {
         reason = write(connection, send, orders) => reason,
-        reason = read(connection, receive, attempt, told) => reason,
-        reason = read_datagrams(connection, attempt, told) => reason,
-        () = fall_silent(connection, attempt, told) => CloseReason::Lost,
+        reason = read(connection, receive, attempt, inputs) => reason,
+        reason = read_datagrams(connection, attempt, inputs) => reason,
+        () = fall_silent(connection, attempt, inputs) => CloseReason::Lost,
     }
 }
 
@@ -226,7 +226,7 @@ async fn read(
     connection: &Connection,
     mut receive: RecvStream,
     attempt: Attempt,
-    told: &mpsc::Sender<Input>,
+    inputs: &mpsc::Sender<Input>,
 ) -> CloseReason {
     let mut buffer = FrameBuffer::new(MAX_DOWNSTREAM_FRAME);
     let mut chunk = vec![0; READ_SIZE];
@@ -249,17 +249,17 @@ async fn read(
                     return CloseReason::Lost;
                 }
             };
-            if told.send(Input::Frame { attempt, body }).await.is_err() {
+            if inputs.send(Input::Frame { attempt, body }).await.is_err() {
                 return CloseReason::Lost;
             }
         }
     }
 }
 
-async fn read_datagrams(connection: &Connection, attempt: Attempt, told: &mpsc::Sender<Input>) -> CloseReason {
+async fn read_datagrams(connection: &Connection, attempt: Attempt, inputs: &mpsc::Sender<Input>) -> CloseReason {
     while let Ok(datagram) = connection.read_datagram().await {
         // A busy client drops movements, which would be outdated.
-        let _ = told.try_send(Input::Datagram {
+        let _ = inputs.try_send(Input::Datagram {
             attempt,
             bytes: datagram.to_vec(),
         });
@@ -271,18 +271,18 @@ async fn read_datagrams(connection: &Connection, attempt: Attempt, told: &mpsc::
 
 /// Returns when nothing was received for too long, and reports a silence before, if much was received until then. The
 /// server's QUIC itself answers keep-alives, so a live server is heard even if it sends nothing.
-async fn fall_silent(connection: &Connection, attempt: Attempt, told: &mpsc::Sender<Input>) {
+async fn fall_silent(connection: &Connection, attempt: Attempt, inputs: &mpsc::Sender<Input>) {
     let mut listen = interval(LISTEN_EVERY);
-    let mut heard = connection.stats().udp_rx.datagrams;
+    let mut received = connection.stats().udp_rx.datagrams;
     let mut silent_since = listen.tick().await;
     // The packets received until each check of the last second.
-    let mut second = VecDeque::from([heard]);
+    let mut second = VecDeque::from([received]);
     let mut is_reported = false;
     loop {
         let now = listen.tick().await;
         let hears = connection.stats().udp_rx.datagrams;
-        if hears != heard {
-            (heard, silent_since, is_reported) = (hears, now, false);
+        if hears != received {
+            (received, silent_since, is_reported) = (hears, now, false);
         }
         second.push_back(hears);
         if second.len() > CHECKS_PER_SECOND {
@@ -292,10 +292,10 @@ async fn fall_silent(connection: &Connection, attempt: Attempt, told: &mpsc::Sen
         if silent >= SILENT_AFTER {
             return;
         }
-        let lively = second.front().is_some_and(|first| heard - first >= LIVELY);
+        let lively = second.front().is_some_and(|first| received - first >= LIVELY);
         if silent >= SILENT_WHILE_LIVELY && lively && !is_reported {
             // A client that is too busy to read this is not waiting for anything.
-            is_reported = told.try_send(Input::Silent { attempt }).is_ok();
+            is_reported = inputs.try_send(Input::Silent { attempt }).is_ok();
         }
     }
 }

@@ -3,7 +3,7 @@
 use annals_ids::{EntityId, Part, TypeId};
 use annals_wire::client::{
     CloseReason, ToClient, ToClientDatagram, ToServer, ToServerDatagram, ViewFrame,
-    volatile::{Heard, KIND},
+    volatile::{KIND, MovementAck},
 };
 
 use crate::{
@@ -92,7 +92,7 @@ impl ClientCore {
             .get_mut(source)
             .apply(now, &self.schema, frame, &mut self.events)
         {
-            Ok(Taken::Applied) if source == Part::Cell => self.hearing.heard(now),
+            Ok(Taken::Applied) if source == Part::Cell => self.hearing.received(now),
             Ok(Taken::Applied) => {}
             Ok(Taken::Stale) => self.counters.stale += 1,
             Err(Hole) => {
@@ -110,8 +110,8 @@ impl ClientCore {
         };
         let taken = if bytes.first() == Some(&KIND) {
             let taken = self.views.cell.apply_predicted(bytes, own);
-            taken.ok().map(|(taken, heard)| {
-                heard.into_iter().for_each(|heard| self.say_heard(heard));
+            taken.ok().map(|(taken, ack)| {
+                ack.into_iter().for_each(|ack| self.send_ack(ack));
                 taken
             })
         } else {
@@ -120,23 +120,23 @@ impl ClientCore {
                 .map(|ToClientDatagram::Moves(moves)| self.views.cell.apply_moves(&moves, own))
         };
         match taken {
-            Some(Taken::Applied) => self.hearing.heard(now),
+            Some(Taken::Applied) => self.hearing.received(now),
             Some(Taken::Stale) => self.counters.stale += 1,
             None => self.counters.malformed += 1,
         }
     }
 
     /// Acknowledges movements that were read, so that the server can send less.
-    fn say_heard(&mut self, heard: Heard) {
+    fn send_ack(&mut self, ack: MovementAck) {
         let view = self.views.cell.number();
         let mut bytes = Vec::new();
-        ToServerDatagram::Heard { view, heard }.write(&mut bytes);
+        ToServerDatagram::MovementAck { view, ack }.write(&mut bytes);
         self.outputs.push_back(Output::Datagram(bytes));
     }
 
     fn count(&mut self, bytes: &[u8]) {
-        self.counters.heard += 1;
-        self.counters.heard_bytes += bytes.len() as u64;
+        self.counters.received += 1;
+        self.counters.received_bytes += bytes.len() as u64;
     }
 
     /// The connection on which the client played was lost.

@@ -422,7 +422,7 @@ impl ClientCore {
 
     /// When the last update of the cell's view arrived.
     #[must_use]
-    pub fn heard_at(&self) -> Option<Millis> {
+    pub fn last_received_at(&self) -> Option<Millis> {
         self.hearing.last()
     }
 

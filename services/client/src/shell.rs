@@ -61,7 +61,7 @@ pub struct Client {
     trust: Trust,
     began: Instant,
     inputs: mpsc::Receiver<Input>,
-    told: mpsc::Sender<Input>,
+    sender: mpsc::Sender<Input>,
     asking: Option<AbortHandle>,
     link: Option<Link>,
     /// The connection that is to take its place.
@@ -99,7 +99,7 @@ impl Client {
             seed,
             reads,
         } = config;
-        let (told, inputs) = mpsc::channel(MAX_WAITING_INPUTS);
+        let (sender, inputs) = mpsc::channel(MAX_WAITING_INPUTS);
         let credentials = Credentials {
             name,
             password: Password(password),
@@ -111,7 +111,7 @@ impl Client {
             trust,
             began: Instant::now(),
             inputs,
-            told,
+            sender,
             asking: None,
             link: None,
             next: None,
@@ -216,7 +216,7 @@ impl Client {
                         target,
                         attempt,
                         request,
-                        self.told.clone(),
+                        self.sender.clone(),
                     ));
                     if let Some(before) = self.asking.replace(task.abort_handle()) {
                         before.abort();
@@ -268,7 +268,7 @@ impl Client {
             target,
             attempt,
             taken,
-            self.told.clone(),
+            self.sender.clone(),
         ));
         Link { attempt, orders }
     }

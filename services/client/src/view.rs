@@ -13,7 +13,7 @@ use annals_ids::{
 use annals_wire::client::{
     ClientMember, Known, MAX_KEPT, MAX_STAMPS, Movements, Moves, Shown, ShownReader, Stamp, Stamps, ViewFrame,
     ViewItem, args_hash, change_hash, property_hash, read_properties,
-    volatile::{Facing, Heard, Motion, Placing, Unreadable, VolatileReader},
+    volatile::{Facing, Motion, MovementAck, Placing, Unreadable, VolatileReader},
 };
 
 use crate::event::{Event, Millis, Showing, What};
@@ -322,7 +322,7 @@ impl View {
         &mut self,
         bytes: &[u8],
         own: EntityId,
-    ) -> Result<(Taken, Option<Heard>), Unreadable> {
+    ) -> Result<(Taken, Option<MovementAck>), Unreadable> {
         let Phase::Following { tick, .. } = self.phase else {
             return Ok((Taken::Stale, None));
         };
@@ -334,11 +334,11 @@ impl View {
             Err(Unreadable::OtherView | Unreadable::Late) => return Ok((Taken::Stale, None)),
             Err(error) => return Err(error),
         };
-        let heard = reader.heard();
+        let ack = reader.ack();
         for motion in &update.motions {
             self.follow(motion.entity, own, update.tick, |place| moved(place, motion));
         }
-        Ok((Taken::Applied, heard))
+        Ok((Taken::Applied, ack))
     }
 
     /// Sets an entity's position at a tick, unless a later one is known. The client moves its own entity itself.
@@ -611,11 +611,11 @@ impl EntityView {
         &mut self,
         entity_type: &EntityType,
         (upto, level): (HistoryNumber, u8),
-        told: &[u8],
+        bytes: &[u8],
     ) -> Result<Refreshment, Hole> {
         let mut properties = defaults(entity_type);
         let mut hashes = Vec::new();
-        for (member, value) in read_properties(entity_type, told).map_err(|_| Hole)? {
+        for (member, value) in read_properties(entity_type, bytes).map_err(|_| Hole)? {
             let (index, data_type) = property(entity_type, member).ok_or(Hole)?;
             hashes.push((index, property_hash(data_type, &value).ok_or(Hole)?));
             properties[usize::from(member.0)] = value;
@@ -631,9 +631,9 @@ impl EntityView {
     }
 
     /// Changes the level of detail, and returns what was sent for it, if anything.
-    fn change_level(&mut self, entity_type: &EntityType, level: u8, told: &[u8]) -> Result<Option<Refreshment>, Hole> {
+    fn change_level(&mut self, entity_type: &EntityType, level: u8, bytes: &[u8]) -> Result<Option<Refreshment>, Hole> {
         let (mut hashes, mut replaced) = (Vec::new(), Vec::new());
-        for (member, value) in read_properties(entity_type, told).map_err(|_| Hole)? {
+        for (member, value) in read_properties(entity_type, bytes).map_err(|_| Hole)? {
             let (index, data_type) = property(entity_type, member).ok_or(Hole)?;
             hashes.push((index, property_hash(data_type, &value).ok_or(Hole)?));
             let old = std::mem::replace(&mut self.properties[usize::from(member.0)], value);

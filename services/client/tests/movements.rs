@@ -9,7 +9,7 @@ use annals_ids::{Direction, EntityId, Epoch, OwnerId, Part, Position, SessionId,
 use annals_wire::client::{
     Hello, HelloAnswer, Located, LoginAnswer, MAX_DATAGRAM, Move, Movements, Moves, Password, Reads, Secret, Ticket,
     ToClient, ToServerDatagram, ViewFrame, ViewItem, Welcome,
-    volatile::{Facing, Heard, Motion, Packing, Placing, VolatileWriter},
+    volatile::{Facing, Motion, MovementAck, Packing, Placing, VolatileWriter},
 };
 
 const OWN: EntityId = EntityId(7);
@@ -21,7 +21,7 @@ struct Table {
     attempt: Attempt,
     reads: Option<Reads>,
     /// The core's acknowledgements.
-    heard: Vec<(u64, Heard)>,
+    acks: Vec<(u64, MovementAck)>,
     writer: VolatileWriter,
 }
 
@@ -56,7 +56,7 @@ impl Table {
             core: reads.into_iter().fold(core, ClientCore::reading),
             attempt: Attempt(0),
             reads: None,
-            heard: Vec::new(),
+            acks: Vec::new(),
             writer: VolatileWriter::new(1, packing()),
         };
         table.core.start(Millis(0));
@@ -126,7 +126,7 @@ impl Table {
             match output {
                 Output::Login { attempt, .. } | Output::Connect { attempt, .. } => self.attempt = attempt,
                 Output::Datagram(bytes) => match ToServerDatagram::read(&bytes).unwrap() {
-                    ToServerDatagram::Heard { view, heard } => self.heard.push((view, heard)),
+                    ToServerDatagram::MovementAck { view, ack } => self.acks.push((view, ack)),
                     ToServerDatagram::Moved(moved) => panic!("no entity moves here: {moved:?}"),
                 },
                 _ => {}
@@ -136,7 +136,7 @@ impl Table {
 
     fn written(&mut self, tick: u64, motions: &[Motion]) -> Vec<u8> {
         let sent = self.writer.write(Tick(tick), at(0.0), motions, MAX_DATAGRAM);
-        assert_eq!(sent.told, motions.len());
+        assert_eq!(sent.movements, motions.len());
         sent.datagram.unwrap()
     }
 
@@ -167,11 +167,11 @@ fn predicted_movements_are_read_and_acknowledged() {
         let bytes = table.written(100 + u64::from(step), &[moved(OTHER, x)]);
         table.hear(bytes);
         assert!(table.is_at(x), "{:?} instead of {x}", table.place(OTHER));
-        let (view, heard) = *table.heard.last().unwrap();
-        assert_eq!((view, heard.tick), (1, 100 + u16::from(step)));
-        table.writer.heard(heard.tick, heard.before);
+        let (view, ack) = *table.acks.last().unwrap();
+        assert_eq!((view, ack.tick), (1, 100 + u16::from(step)));
+        table.writer.acknowledge(ack.tick, ack.before);
     }
-    assert_eq!(table.heard.len(), 20);
+    assert_eq!(table.acks.len(), 20);
     assert_eq!(table.core.counters().malformed, 0);
 }
 
@@ -195,7 +195,7 @@ fn the_newest_movement_wins_and_duplicates_and_other_views_are_ignored() {
     cut.truncate(5);
     table.hear(cut);
     assert_eq!(table.core.counters().malformed, 1);
-    assert_eq!(table.heard.len(), 2);
+    assert_eq!(table.acks.len(), 2);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_client_of_plain_movements_declares_it_and_ignores_predicted_ones() {
     let bytes = table.written(101, &[moved(OTHER, 1.0)]);
     table.hear(bytes);
     assert_eq!(table.place(OTHER).0, at(0.0));
-    assert!(table.heard.is_empty());
+    assert!(table.acks.is_empty());
 }
 
 #[test]
@@ -268,6 +268,6 @@ fn each_view_begins_empty() {
     let bytes = table.written(103, &[moved(OTHER, 3.0)]);
     table.hear(bytes);
     assert!(table.is_at(3.0));
-    let (view, heard) = *table.heard.last().unwrap();
-    assert_eq!((view, heard.tick, heard.before), (2, 103, 0));
+    let (view, ack) = *table.acks.last().unwrap();
+    assert_eq!((view, ack.tick, ack.before), (2, 103, 0));
 }

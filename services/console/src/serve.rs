@@ -66,9 +66,12 @@ pub async fn serve(listener: TcpListener, site: Router, stop: watch::Receiver<bo
     Ok(())
 }
 
-type Place = tokio::sync::OwnedSemaphorePermit;
+type ConnectionPermit = tokio::sync::OwnedSemaphorePermit;
 
-async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> io::Result<(TcpStream, SocketAddr, Place)> {
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, SocketAddr, ConnectionPermit)> {
     let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
     loop {
         match listener.accept().await {

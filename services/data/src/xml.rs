@@ -36,13 +36,13 @@ fn put(section: Section<'_>, level: usize, out: &mut String) {
     out.push_str(&node.name);
     for (name, value) in &node.attributes {
         out.push_str(&format!(" {name}=\""));
-        put_text(value, Place::Attribute, out);
+        put_text(value, TextPosition::Attribute, out);
         out.push('"');
     }
     out.push('>');
     if !node.text.is_empty() {
         out.push(' ');
-        put_text(&node.text, Place::Section, out);
+        put_text(&node.text, TextPosition::Section, out);
     }
     let at_end = comments(|comments| &comments.at_end);
     if node.children.is_empty() && at_end.is_empty() {
@@ -75,13 +75,13 @@ fn indent(level: usize, out: &mut String) {
 
 /// Position of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum TextPosition {
     Section,
     Attribute,
 }
 
 /// Writes a text so that it reads back unchanged.
-fn put_text(text: &str, place: Place, out: &mut String) {
+fn put_text(text: &str, place: TextPosition, out: &mut String) {
     for c in text.chars() {
         match c {
             '&' => out.push_str("&amp;"),
@@ -89,10 +89,10 @@ fn put_text(text: &str, place: Place, out: &mut String) {
             '>' => out.push_str("&gt;"),
             // Readers would convert it to a line feed.
             '\r' => out.push_str("&#13;"),
-            '"' if place == Place::Attribute => out.push_str("&quot;"),
+            '"' if place == TextPosition::Attribute => out.push_str("&quot;"),
             // Readers would convert them to blanks there.
-            '\n' if place == Place::Attribute => out.push_str("&#10;"),
-            '\t' if place == Place::Attribute => out.push_str("&#9;"),
+            '\n' if place == TextPosition::Attribute => out.push_str("&#10;"),
+            '\t' if place == TextPosition::Attribute => out.push_str("&#9;"),
             c => out.push(c),
         }
     }

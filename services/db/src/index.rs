@@ -34,14 +34,14 @@ pub enum FindError {
 
 /// Index entry of one property of a stored entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct IndexEntry {
     pub(crate) property: String,
     pub(crate) key: Vec<u8>,
     pub(crate) unique: bool,
 }
 
 /// All index entries of a stored entity.
-pub(crate) fn places(schema: &Schema, id: DatabaseId, entity: &StoredEntity) -> Vec<Place> {
+pub(crate) fn places(schema: &Schema, id: DatabaseId, entity: &StoredEntity) -> Vec<IndexEntry> {
     let Some(entity_type) = schema.type_named(&entity.entity_type) else {
         return Vec::new();
     };
@@ -59,7 +59,7 @@ pub(crate) fn places(schema: &Schema, id: DatabaseId, entity: &StoredEntity) -> 
             database::indexed_key(names, &value, id)
         };
         let property = property.name.clone();
-        Some(Place { property, key, unique })
+        Some(IndexEntry { property, key, unique })
     };
     indexed.filter_map(place).collect()
 }

@@ -5,7 +5,7 @@
 //! recorded in the same input as the calls that notify the parties, so that a process that takes the owner over
 //! continues after the last notice in the log. The fold removes a notice from the outbox when it folds that event.
 //!
-//! News for a base part are sent in a call to its home owner, which hands them on. An entity that has ended needs none,
+//! LedgerUpdate for a base part are sent in a call to its home owner, which hands them on. An entity that has ended needs none,
 //! because its next activation begins with a statement. So there are as many links as base owners, however many
 //! activations there were.
 
@@ -16,13 +16,13 @@ use annals_event::{
     ledger::{Delivery, Notice},
 };
 use annals_ids::{Address, EntityId, MemberId, NoticeNumber, OwnerId, OwnerKind, Tick};
-use annals_node::{Answer, Behaviour, Caller, ClientNews, Context, OwnerContext, Request, Role, time::Mono};
+use annals_node::{Answer, Behaviour, Caller, ClientCallStatus, Context, OwnerContext, Request, Role, time::Mono};
 use annals_wire::{
     SpaceMap,
     bus::{GhostMessage, ViewMessage},
 };
 
-/// Number of unconfirmed calls at which no more notices are taken. With news of at most some hundred kilobytes, and
+/// Number of unconfirmed calls at which no more notices are taken. With updates of at most some hundred kilobytes, and
 /// usually some hundred bytes, the calls fit in the memory of a process. Further notices wait in the outbox.
 pub const UNCONFIRMED_LIMIT: usize = 10_000;
 
@@ -38,7 +38,7 @@ pub enum LedgerInput {
     Adoptions(Vec<Adoption>),
 }
 
-/// The role of the owner of kind `ledger`: takes notices in order and sends their news to base owners.
+/// The role of the owner of kind `ledger`: takes notices in order and sends their updates to base owners.
 #[derive(Debug, Default)]
 pub struct LedgerRole {
     taken: u64,
@@ -73,8 +73,8 @@ impl LedgerRole {
         let entered = Body::Entered { notice: number, entry };
         cx.record(Subject::Owner, false, entered);
         let from = Address::Owner(cx.owner());
-        for Delivery { to, home, news } in deliveries {
-            cx.call(from, Address::Owner(home), home, Call::Ledger { to, news });
+        for Delivery { to, home, update } in deliveries {
+            cx.call(from, Address::Owner(home), home, Call::Ledger { to, update });
         }
         self.taken += 1;
         true
@@ -116,7 +116,7 @@ impl Role for LedgerRole {
 
     fn view(&mut self, _cx: &mut OwnerContext, _from: OwnerId, _message: ViewMessage) {}
 
-    fn to_client(&mut self, _cx: &mut OwnerContext, _message: ClientNews) {}
+    fn to_client(&mut self, _cx: &mut OwnerContext, _status: ClientCallStatus) {}
 
     fn publish(&mut self, _cx: &mut OwnerContext, _recorded: &[Event]) {}
 
@@ -168,7 +168,7 @@ fn size(number: NoticeNumber, notice: &Notice) -> usize {
     };
     let mut bytes = Vec::new();
     for delivery in &notice.deliveries {
-        delivery.news.write(&mut bytes);
+        delivery.update.write(&mut bytes);
     }
     if let Body::Entered { entry: Some(entry), .. } = &entered {
         entry.write(&mut bytes);

@@ -10,7 +10,7 @@ use annals_db::{LedgerInput, LedgerRole, UNCONFIRMED_LIMIT, no_behaviour};
 use annals_def::{Schema, split_mix};
 use annals_event::{
     Batch, Body, Call, FrozenBatch, Imprint, OwnerState,
-    ledger::{Delivery, News, Notice, Statement},
+    ledger::{Delivery, LedgerUpdate, Notice, Statement},
 };
 use annals_ids::{
     Address, CallNumber, DatabaseId, EntityId, Epoch, NoticeNumber, OwnerId, OwnerKind, WallTime, WorldTime,
@@ -33,7 +33,7 @@ struct Host {
     loses: bool,
     now: u64,
     /// Calls that base owners took, by owner.
-    taken: BTreeMap<OwnerId, Vec<(CallNumber, EntityId, News)>>,
+    taken: BTreeMap<OwnerId, Vec<(CallNumber, EntityId, LedgerUpdate)>>,
     /// Whether base owners confirm them.
     confirms: bool,
 }
@@ -95,7 +95,7 @@ impl Host {
             let Message::Call(message) = envelope.message else {
                 continue;
             };
-            let Call::Ledger { to: entity, news } = message.call else {
+            let Call::Ledger { to: entity, update } = message.call else {
                 panic!("{:?}", message.call)
             };
             assert_eq!(message.link.to, Address::Owner(to));
@@ -107,7 +107,7 @@ impl Host {
                 "no call is lost between two entities of this owner"
             );
             if message.number == last.next() {
-                taken.push((message.number, entity, news));
+                taken.push((message.number, entity, update));
             }
             if self.confirms {
                 let upto = message.number;
@@ -195,8 +195,8 @@ fn take_over(now: u64, epoch: Epoch, log: &[Vec<u8>]) -> Owner<LedgerRole> {
 
 /// A statement for one entity on each of some home owners.
 fn notice(number: u64, homes: &[OwnerId]) -> (NoticeNumber, Notice) {
-    let news = |holder| {
-        News::Statement(Box::new(Statement {
+    let update = |holder| {
+        LedgerUpdate::Statement(Box::new(Statement {
             holder: DatabaseId(holder),
             ..Statement::default()
         }))
@@ -204,7 +204,7 @@ fn notice(number: u64, homes: &[OwnerId]) -> (NoticeNumber, Notice) {
     let deliveries = homes.iter().map(|home| Delivery {
         to: EntityId(number),
         home: *home,
-        news: news(number),
+        update: update(number),
     });
     let notice = Notice {
         entry: None,

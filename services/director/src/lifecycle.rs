@@ -111,7 +111,7 @@ impl fmt::Display for Stage {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// The stage that it was sent.
-    pub told: Stage,
+    pub announced: Stage,
     /// The last stage that it has completed.
     pub done: Stage,
     /// What it waits for, for an operator; empty if it waits for nothing.
@@ -156,7 +156,7 @@ impl fmt::Display for Waiting {
 struct ProcessState {
     service: String,
     progress: Progress,
-    heard: Duration,
+    last_beat: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -193,13 +193,13 @@ impl Lifecycle {
     /// Applies a report, at `now`, from a process of a service. A director that has just begun to lead learns from it
     /// that the realm is stopping.
     pub fn hear(&mut self, now: Duration, process: ProcessId, service: &str, progress: Progress) {
-        if progress.told > self.stage() {
-            self.phase = stopping(progress.told, now, Duration::ZERO);
+        if progress.announced > self.stage() {
+            self.phase = stopping(progress.announced, now, Duration::ZERO);
         }
         let state = ProcessState {
             service: service.to_owned(),
             progress,
-            heard: now,
+            last_beat: now,
         };
         self.processes.insert(process, state);
         if self.missing().is_none()
@@ -267,7 +267,7 @@ impl Lifecycle {
     /// Goes on to the next stage if the current one is over. A process that was silent for [`SILENCE`] counts as gone.
     pub fn advance(&mut self, now: Duration) -> Option<Stage> {
         self.processes
-            .retain(|_, state| now.saturating_sub(state.heard) < SILENCE);
+            .retain(|_, state| now.saturating_sub(state.last_beat) < SILENCE);
         let Phase::Stopping { stage, since, delay } = self.phase else {
             return None;
         };
@@ -330,7 +330,7 @@ mod tests {
 
     fn done(stage: Stage) -> Progress {
         Progress {
-            told: stage,
+            announced: stage,
             done: stage,
             waits: String::new(),
         }
@@ -457,7 +457,7 @@ mod tests {
                 let waits = "the log is blocked".to_owned();
                 let progress = match service {
                     "base" => Progress {
-                        told: lifecycle.stage(),
+                        announced: lifecycle.stage(),
                         waits,
                         ..Progress::default()
                     },

@@ -25,7 +25,7 @@ const SMOOTHING: Duration = Duration::from_secs(15);
 #[derive(Clone, Debug)]
 struct Known {
     load: Load,
-    heard: Duration,
+    last_beat: Duration,
     /// Cost of a unit.
     rate: f64,
 }
@@ -64,11 +64,11 @@ impl Loads {
         let all: f64 = load.survey.spaces.values().map(|space| space.units).sum();
         let measured = (load.busy + NOMINAL_RATE * PRIOR) / (all + PRIOR);
         let rate = self.known.get(&owner).map_or(measured, |known| {
-            let passed = now.saturating_sub(known.heard).as_secs_f64();
+            let passed = now.saturating_sub(known.last_beat).as_secs_f64();
             known.rate + (measured - known.rate) * passed / (passed + SMOOTHING.as_secs_f64())
         });
-        let heard = now;
-        self.known.insert(owner, Known { load, heard, rate });
+        let last_beat = now;
+        self.known.insert(owner, Known { load, last_beat, rate });
     }
 
     /// Weights of those owners that have reported. `map` is the newest version of the map.
@@ -86,7 +86,7 @@ impl Loads {
                 load: self.load(*owner),
                 rate: known.rate,
                 leaving: survey.map_or(0.0, SpaceSurvey::leaving_units),
-                current: known.load.survey.map >= map && now.saturating_sub(known.heard) < SILENCE,
+                current: known.load.survey.map >= map && now.saturating_sub(known.last_beat) < SILENCE,
                 survey,
             };
             Some((*owner, weight))

@@ -11,7 +11,7 @@ mod moves;
 /// A process that is silent for this long counts as dead.
 pub const SILENCE: Duration = Duration::from_secs(3);
 
-/// A process whose connection was closed counts as dead unless it is heard over another one within this time. A client
+/// A process whose connection was closed counts as dead unless a beat arrives over another one within this time. A client
 /// of NATS reconnects to another server within some tens of milliseconds.
 pub const RECONNECTION: Duration = Duration::from_millis(100);
 
@@ -43,8 +43,8 @@ pub struct Beat {
 #[derive(Clone, Debug)]
 struct Member {
     beat: Beat,
-    heard: Duration,
-    /// Since when its connection is closed, as far as it was not heard over another one.
+    last_beat: Duration,
+    /// Since when its connection is closed, as long as no beat arrives over another one.
     closed: Option<Duration>,
 }
 
@@ -118,7 +118,7 @@ pub struct Membership {
     /// Entities of each owner at its holder's last heartbeat, plus those placed on it since.
     entities: BTreeMap<OwnerId, u64>,
     /// Until then silence proves nothing: this director has not listened for [`SILENCE`] yet, and there may be holders
-    /// that it has not heard from.
+    /// whose beats it has not received.
     learns_until: Duration,
     closed: ClosedConnections,
     /// The owners of draining processes, and the process that is to follow each (rule D9).
@@ -183,8 +183,15 @@ impl Membership {
             Some(None) => return,
         };
         self.entities.extend(&beat.owners);
-        let heard = now;
-        self.members.insert(beat.process, Member { beat, heard, closed });
+        let last_beat = now;
+        self.members.insert(
+            beat.process,
+            Member {
+                beat,
+                last_beat,
+                closed,
+            },
+        );
         self.plan_moves();
     }
 
@@ -194,7 +201,7 @@ impl Membership {
         of_it.map(|(owner, _)| *owner)
     }
 
-    /// Whether this director has listened for so long that it has heard every live process.
+    /// Whether this director has listened for so long that every live process has sent a beat.
     #[must_use]
     pub fn has_listened(&self, now: Duration) -> bool {
         now >= self.learns_until
@@ -238,7 +245,7 @@ impl Membership {
     pub fn expire(&mut self, now: Duration) {
         self.members.retain(|_, member| {
             let reconnects = member.closed.is_none_or(|since| now < since + RECONNECTION);
-            reconnects && now.saturating_sub(member.heard) < SILENCE
+            reconnects && now.saturating_sub(member.last_beat) < SILENCE
         });
     }
 

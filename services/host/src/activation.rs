@@ -7,7 +7,8 @@ use annals_node::Begun;
 use annals_wire::{
     Subjects,
     control::{
-        BeginLife, CheckOut, CheckedOut, DbAsk, DbRequest, DirectorAsk, DirectorRequest, LifeBegun, Locate, Place,
+        BeginLife, CheckOut, CheckedOut, DbAsk, DbRequest, DirectorAsk, DirectorRequest, LifeBegun, Locate,
+        OwnerAddress,
     },
 };
 use thiserror::Error;
@@ -65,7 +66,7 @@ async fn try_begin(bus: &Bus, subjects: &Subjects, database: DatabaseId, at: Own
     let ask = DirectorRequest {
         ask: Some(DirectorAsk::Locate(Locate { owner: at.0 })),
     };
-    let place = request::<Place>(bus, "director", subjects.service("director"), &ask).await;
+    let place = request::<OwnerAddress>(bus, "director", subjects.service("director"), &ask).await;
     let Some(place) = place.ok().filter(|place| place.owner == at.0) else {
         return Ok(Tried::Again);
     };

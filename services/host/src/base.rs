@@ -75,7 +75,7 @@ pub async fn run(
     let (events, arrivals) = mpsc::channel(EVENTS);
     let (edge, address) = door.serve(events)?;
     tracing::info!(%address, "serving clients");
-    let (notices, heard) = mpsc::channel(NOTICES);
+    let (notices, notices_in) = mpsc::channel(NOTICES);
     let trade = Trade {
         behaviour,
         durability,
@@ -105,7 +105,7 @@ pub async fn run(
     };
     let (kept, ()) = tokio::join!(
         holder_set.run(stop),
-        service.run(arrivals, heard, requests, lives, orders)
+        service.run(arrivals, notices_in, requests, lives, orders)
     );
     edge.shut_down().await;
     Ok(kept?)
@@ -133,7 +133,7 @@ impl Service {
     async fn run(
         mut self,
         mut arrivals: mpsc::Receiver<EdgeEvent>,
-        mut heard: mpsc::Receiver<Notice>,
+        mut notices: mpsc::Receiver<Notice>,
         mut requests: async_nats::Subscriber,
         mut lives: async_nats::Subscriber,
         mut orders: async_nats::Subscriber,
@@ -141,7 +141,7 @@ impl Service {
         loop {
             tokio::select! {
                 Some(event) = arrivals.recv() => self.arrive(event),
-                notice = heard.recv() => match notice {
+                notice = notices.recv() => match notice {
                     Some(notice) => self.hear(notice).await,
                     None => return,
                 },

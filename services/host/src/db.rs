@@ -27,7 +27,7 @@ use annals_store::{
 };
 use annals_wire::{
     Subjects,
-    control::{self, CursorMoved, CursorNews, Want},
+    control::{self, CursorAnnouncement, CursorMoved, Want},
 };
 use futures::FutureExt;
 use thiserror::Error;
@@ -287,10 +287,10 @@ impl Fold {
             hash: cursor.hash.0.to_vec(),
             epoch: cursor.epoch.0,
         });
-        let news = CursorNews {
+        let announcement = CursorAnnouncement {
             cursors: moved.collect(),
         };
-        self.publish("cursors", &news).await;
+        self.publish("cursors", &announcement).await;
         let cursors = folded.cursors.iter().map(|(owner, cursor)| (*owner, cursor.batch));
         self.cursors.send_modify(|known| known.extend(cursors));
         tracing::debug!(
@@ -301,14 +301,14 @@ impl Fold {
         );
     }
 
-    async fn publish(&self, topic: &str, news: &impl prost::Message) {
+    async fn publish(&self, topic: &str, message: &impl prost::Message) {
         let published = self
             .bus
             .client()
-            .publish(self.subjects.news(topic), control::encode(news).into())
+            .publish(self.subjects.news(topic), control::encode(message).into())
             .await;
         if let Err(error) = published {
-            // Later news repeat it: cursors only grow, and holes are checked again.
+            // Later messages repeat it: cursors only grow, and holes are checked again.
             tracing::debug!(%error, topic, "could not publish a notification");
         }
     }

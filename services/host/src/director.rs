@@ -20,8 +20,8 @@ use annals_wire::{
     SpaceMap, Subjects,
     cells::{CellList, WireCellList},
     control::{
-        self, BUS_VERSION, CourseNews, DirectorAsk, DirectorRequest, GrantOrder, IdBlock, Orders, Register, Registered,
-        StopRealm, StopStage, WireMap,
+        self, BUS_VERSION, DirectorAsk, DirectorRequest, GrantOrder, IdBlock, Orders, Register, Registered,
+        StageAnnouncement, StopRealm, StopStage, WireMap,
     },
 };
 use futures::StreamExt;
@@ -340,8 +340,8 @@ async fn lead(
 /// Resolves when the realm has stopped and no process needs a director any more.
 pub(crate) async fn course_ended(lifecycle: &mut async_nats::Subscriber) {
     while let Some(message) = lifecycle.next().await {
-        let news = control::decode::<CourseNews>(&message.payload).unwrap_or_default();
-        if Stage::of_number(news.stage) >= Stage::EndingDb {
+        let announcement = control::decode::<StageAnnouncement>(&message.payload).unwrap_or_default();
+        if Stage::of_number(announcement.stage) >= Stage::EndingDb {
             return;
         }
     }
@@ -353,8 +353,8 @@ pub(crate) async fn course_ended(lifecycle: &mut async_nats::Subscriber) {
 async fn end_db(reach: &Reach<'_>) -> bool {
     let Reach { bus, subjects, store } = reach;
     let stage = Stage::EndingDb.number();
-    let news = control::encode(&CourseNews { stage });
-    if let Err(error) = bus.client().publish(subjects.news("course"), news.into()).await {
+    let announcement = control::encode(&StageAnnouncement { stage });
+    if let Err(error) = bus.client().publish(subjects.news("course"), announcement.into()).await {
         tracing::warn!(%error, "could not notify db of its end; retrying");
     }
     store.begin().read_version().await.is_ok()

@@ -284,7 +284,7 @@ async fn accept(endpoint: quinn::Endpoint, shared: Shared) {
                 Some((host, (_, since))) if since.elapsed() > WAITED_ENOUGH => handshakes.ended(host),
                 Some((host, (incoming, _))) => {
                     count(&shared.registry.counts.open, 1);
-                    let place = Place { host, freed: freed.clone() };
+                    let place = HandshakeSlot { host, freed: freed.clone() };
                     tokio::spawn(meet(incoming, place, shared.clone()));
                     next_at = Instant::now() + HANDSHAKE_EVERY;
                 }
@@ -315,19 +315,19 @@ fn receive(incoming: quinn::Incoming, handshakes: &mut Handshakes<(quinn::Incomi
 }
 
 /// A slot for a handshake in progress, freed when it is dropped.
-struct Place {
+struct HandshakeSlot {
     host: Host,
     freed: mpsc::Sender<Host>,
 }
 
-impl Drop for Place {
+impl Drop for HandshakeSlot {
     fn drop(&mut self) {
         // The queue has room for all slots; without a receiver the edge is gone.
         let _ = self.freed.try_send(self.host);
     }
 }
 
-async fn meet(incoming: quinn::Incoming, place: Place, shared: Shared) {
+async fn meet(incoming: quinn::Incoming, place: HandshakeSlot, shared: Shared) {
     let registry = Arc::clone(&shared.registry);
     let connection = connection::shake_hands(incoming, &shared).await;
     drop(place);

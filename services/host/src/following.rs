@@ -79,12 +79,12 @@ pub(crate) struct Followed {
 }
 
 /// Messages to an owner, from before and after it was taken over.
-pub(crate) struct Heard {
+pub(crate) struct KeptMessages {
     kept: VecDeque<(Mono, async_nats::Message)>,
     subscriber: async_nats::Subscriber,
 }
 
-impl Heard {
+impl KeptMessages {
     /// The next message; `None` once the connection has ended. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<async_nats::Message> {
         match self.kept.pop_front() {
@@ -110,7 +110,7 @@ impl Heard {
 /// What was read of an owner so far.
 #[derive(Default)]
 pub(crate) struct Prepared {
-    heard: Option<Heard>,
+    messages: Option<KeptMessages>,
     reading: Reading,
     folded: Option<Folded>,
 }
@@ -135,11 +135,11 @@ impl Prepared {
     /// store.
     pub(crate) async fn advance(&mut self, process: &Process, followed: Followed) -> Result<Chain, TakeError> {
         let Followed { owner, kind, shard } = followed;
-        if self.heard.is_none() {
+        if self.messages.is_none() {
             let subscriber = process.bus.client().subscribe(process.subjects.owner(owner)).await?;
             process.bus.barrier().await?;
             let kept = VecDeque::new();
-            self.heard = Some(Heard { kept, subscriber });
+            self.messages = Some(KeptMessages { kept, subscriber });
         }
         let folded = match self.folded.take() {
             Some(folded) => folded,
@@ -201,11 +201,11 @@ impl Prepared {
     }
 
     /// The messages to the owner since the first call of [`Self::advance`].
-    pub(crate) fn into_heard(self) -> Option<Heard> {
-        let mut heard = self.heard?;
+    pub(crate) fn into_messages(self) -> Option<KeptMessages> {
+        let mut messages = self.messages?;
         let now = clock::mono();
-        heard.kept.retain(|(at, _)| now.since(*at) <= MESSAGES_KEPT);
-        Some(heard)
+        messages.kept.retain(|(at, _)| now.since(*at) <= MESSAGES_KEPT);
+        Some(messages)
     }
 }
 
@@ -317,8 +317,8 @@ async fn follow(
             }
         }
         let keeping = async {
-            match &mut prepared.heard {
-                Some(heard) => heard.keep().await,
+            match &mut prepared.messages {
+                Some(messages) => messages.keep().await,
                 None => std::future::pending().await,
             }
         };

@@ -33,7 +33,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use crate::{
     clock,
-    following::{Followed, Following, Heard, Prepared, TakeError},
+    following::{Followed, Following, KeptMessages, Prepared, TakeError},
     gauge::Gauge,
     log::{Driver, LogCore},
     process::Process,
@@ -241,7 +241,7 @@ pub(crate) async fn hold<R>(
         Some(following) => following.finish().await,
         None => Prepared::default(),
     };
-    let Some((mut driver, mut heard)) = open(&process, &terms, &make, prepared).await else {
+    let Some((mut driver, mut messages)) = open(&process, &terms, &make, prepared).await else {
         return;
     };
     tracing::info!(%owner, %epoch, entities = driver.core().owner.state().entities.len(), "took over the owner");
@@ -265,8 +265,8 @@ pub(crate) async fn hold<R>(
         report(&driver, &mut gauge, &wires);
         let deadline = driver.core().owner.deadline(process.clock.now());
         tokio::select! {
-            message = heard.next() => match message {
-                Some(message) => gauge.during(|| hear(&mut driver, &mut heard, &process, message)),
+            message = messages.next() => match message {
+                Some(message) => gauge.during(|| hear(&mut driver, &mut messages, &process, message)),
                 None => return,
             },
             command = wires.commands.recv() => match command {
@@ -363,7 +363,7 @@ async fn release(process: &Process, owner: OwnerId, epoch: Epoch) {
     }
 }
 
-/// Waits until db has folded a log up to `tip`. Reads the store instead of waiting for db's news, which may be lost.
+/// Waits until db has folded a log up to `tip`. Reads the store instead of waiting for db's notifications, which may be lost.
 async fn folded(process: &Process, owner: OwnerId, tip: BatchNumber) {
     let mut wait = Wait::new(
         format!("db to fold the log of owner {owner}"),
@@ -390,7 +390,7 @@ async fn folded(process: &Process, owner: OwnerId, tip: BatchNumber) {
 #[derive(Default)]
 struct Troubles {
     counted: u64,
-    told: Option<Mono>,
+    last_logged: Option<Mono>,
 }
 
 impl Troubles {
@@ -400,11 +400,11 @@ impl Troubles {
         held.metrics.troubles.add(count - self.counted);
         self.counted = count;
         let now = clock::mono();
-        if self.told.is_some_and(|told| now.since(told) < EVERY) {
+        if self.last_logged.is_some_and(|last| now.since(last) < EVERY) {
             return;
         }
         while let Some(trouble) = held.owner.poll_trouble() {
-            self.told = Some(now);
+            self.last_logged = Some(now);
             tracing::error!(owner = %held.owner.state().owner, %trouble, "the owner reported an error");
         }
     }
@@ -457,7 +457,12 @@ impl Inspections {
     }
 }
 
-fn hear<R: Role>(driver: &mut Driver<Held<R>>, heard: &mut Heard, process: &Process, first: async_nats::Message) {
+fn hear<R: Role>(
+    driver: &mut Driver<Held<R>>,
+    messages: &mut KeptMessages,
+    process: &Process,
+    first: async_nats::Message,
+) {
     let mut next = Some(first);
     for _ in 0..BURST {
         let Some(message) = next else { break };
@@ -468,7 +473,7 @@ fn hear<R: Role>(driver: &mut Driver<Held<R>>, heard: &mut Heard, process: &Proc
                 .handle(process.clock.now(), Input::Bus(envelope)),
             Err(error) => tracing::warn!(subject = %message.subject, %error, "dropped a malformed message"),
         }
-        next = heard.next().now_or_never().flatten();
+        next = messages.next().now_or_never().flatten();
     }
 }
 
@@ -534,7 +539,7 @@ async fn open<R: Role>(
     terms: &Terms,
     make: impl Fn(&OwnerState, Mono) -> R,
     mut prepared: Prepared,
-) -> Option<(Driver<Held<R>>, Heard)> {
+) -> Option<(Driver<Held<R>>, KeptMessages)> {
     let Terms { owner, epoch, .. } = terms;
     let registry = Arc::new(StoreRegistry::new(process.store.clone()));
     let mut wait = Wait::new(
@@ -568,7 +573,7 @@ async fn open<R: Role>(
             }
         }
         match driver.core().owner.stopped() {
-            None => return prepared.into_heard().map(|heard| (driver, heard)),
+            None => return prepared.into_messages().map(|messages| (driver, messages)),
             Some(Stop::ReadAgain { .. }) => {
                 tracing::debug!(%owner, %epoch, "the log has grown; taking over again");
                 let writer = driver.core().owner.writer();

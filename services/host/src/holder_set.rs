@@ -21,7 +21,7 @@ use annals_node::{
 };
 use annals_wire::{
     SpaceMap,
-    control::{self, CursorNews, GrantOrder, Holding, Orders, Want},
+    control::{self, CursorAnnouncement, GrantOrder, Holding, Orders, Want},
     load::{Load, WireLoad},
 };
 use futures::StreamExt;
@@ -174,7 +174,7 @@ struct Held<I> {
     moments_sent: u64,
     lifecycle_events: Arc<AtomicU64>,
     /// The stage of a stop up to which it was notified of everything.
-    stage_told: LifecycleStage,
+    announced_stage: LifecycleStage,
 }
 
 impl<R> HolderSet<R>
@@ -221,9 +221,9 @@ where
     /// Follows the director's orders until the process is asked to stop, and then ends its holders in order.
     ///
     /// # Errors
-    /// When the bus refuses the subscriptions to db's news.
+    /// When the bus refuses the subscriptions to db's notifications.
     pub async fn run(mut self, stop: watch::Receiver<bool>) -> Result<(), async_nats::SubscribeError> {
-        let mut news = News::listen(&self.process).await?;
+        let mut notifications = Notifications::listen(&self.process).await?;
         let summons = self.process.subjects.summons(self.process.id);
         let mut summons = self.process.bus.client().subscribe(summons).await?;
         let changed = Arc::clone(&self.changed);
@@ -249,19 +249,19 @@ where
                 () = changed.notified() => beat.reset_immediately(),
                 // Over another connection: the director need not wait to hear from this process (rule D2).
                 Ok(()) = link.changed() => beat.reset_immediately(),
-                item = news.next() => self.spread(item),
+                item = notifications.next() => self.spread(item),
             }
         }
-        self.drain(news, summons).await;
+        self.drain(notifications, summons).await;
         Ok(())
     }
 
     /// Ends everything in order: what other processes can follow is handed over to them, and the rest is released, so
     /// that it can be taken over at once. Only then the rest of the service is stopped.
-    async fn drain(mut self, mut news: News, summons: async_nats::Subscriber) {
+    async fn drain(mut self, mut notifications: Notifications, summons: async_nats::Subscriber) {
         self.process.readiness.send_replace(Readiness::Draining);
         tracing::info!(owners = self.held.len(), "draining");
-        self.hand_over_all(&mut news, summons).await;
+        self.hand_over_all(&mut notifications, summons).await;
         let mut timeout = tokio::time::Instant::now();
         for (owner, held) in &self.held {
             // It had its time while owners were handed over.
@@ -278,7 +278,7 @@ where
         }
         while !self.held.values().all(|held| held.task.is_finished()) {
             tokio::select! {
-                item = news.next() => self.spread(item),
+                item = notifications.next() => self.spread(item),
                 () = tokio::time::sleep(POLL_INTERVAL) => {}
                 () = tokio::time::sleep_until(timeout) => {
                     tracing::warn!(
@@ -409,22 +409,23 @@ where
         Some(orders)
     }
 
-    /// Passes db's news on to the holders concerned.
-    fn spread(&mut self, item: NewsItem) {
+    /// Passes db's notifications on to the holders concerned.
+    fn spread(&mut self, item: Notification) {
         match item {
-            NewsItem::Cursors(news) => {
-                for (owner, number, hash, epoch) in news.cursors.iter().filter_map(control::CursorMoved::position) {
+            Notification::Cursors(announced) => {
+                for (owner, number, hash, epoch) in announced.cursors.iter().filter_map(control::CursorMoved::position)
+                {
                     if let Some(held) = self.held.get(&owner) {
                         let input = writer::Input::Archived {
                             upto: Tip { number, hash },
                             epoch,
                         };
-                        // A holder that lags or has just ended needs no single item: later news repeat it.
+                        // A holder that lags or has just ended needs no single item: later notifications repeat it.
                         let _ = held.commands.try_send(Command::Core(Input::Log(input)));
                     }
                 }
             }
-            NewsItem::Want(want) => {
+            Notification::Want(want) => {
                 if let Some(held) = self.held.get(&OwnerId(want.owner)) {
                     // db repeats a request that is not answered.
                     let _ = held.commands.try_send(Command::Refill(want.first..want.until));
@@ -487,7 +488,7 @@ where
                 map: 0,
                 moments_sent: 0,
                 lifecycle_events,
-                stage_told: LifecycleStage::Running,
+                announced_stage: LifecycleStage::Running,
             },
         );
     }
@@ -555,21 +556,21 @@ impl<I> Held<I> {
     }
 }
 
-/// db's news for all processes.
-struct News {
+/// db's notifications for all processes.
+struct Notifications {
     cursors: async_nats::Subscriber,
     wants: async_nats::Subscriber,
 }
 
-/// One item of news.
-enum NewsItem {
+/// One of them.
+enum Notification {
     /// Cursors of logs have advanced (rule F6).
-    Cursors(CursorNews),
+    Cursors(CursorAnnouncement),
     /// Batches are missing (rule F4).
     Want(Want),
 }
 
-impl News {
+impl Notifications {
     async fn listen(process: &Process) -> Result<Self, async_nats::SubscribeError> {
         let client = process.bus.client();
         Ok(Self {
@@ -578,11 +579,11 @@ impl News {
         })
     }
 
-    async fn next(&mut self) -> NewsItem {
+    async fn next(&mut self) -> Notification {
         loop {
             let item = tokio::select! {
-                Some(message) = self.cursors.next() => control::decode(&message.payload).map(NewsItem::Cursors),
-                Some(message) = self.wants.next() => control::decode(&message.payload).map(NewsItem::Want),
+                Some(message) = self.cursors.next() => control::decode(&message.payload).map(Notification::Cursors),
+                Some(message) = self.wants.next() => control::decode(&message.payload).map(Notification::Want),
                 else => std::future::pending().await,
             };
             match item {

@@ -18,7 +18,7 @@ use annals_wire::{
     client::{CloseReason, Located, Password, Secret},
     control::{
         AccountFound, BeginLife, CheckOut, CheckedOut, CreateAccount, DbAsk, DbRequest, DirectorAsk, FindAccount,
-        Locate, OpenSession, Place, PlaceSession, SessionOpened,
+        Locate, OpenSession, OwnerAddress, PlaceSession, SessionOpened,
     },
 };
 use thiserror::Error;
@@ -259,7 +259,7 @@ struct Asker {
 /// The progress of login: it only refuses log-ins while the realm stops, so every stage is done at once.
 fn all_done(stage: Stage) -> Progress {
     Progress {
-        told: stage,
+        announced: stage,
         done: stage,
         waits: String::new(),
     }
@@ -367,21 +367,23 @@ impl Asker {
     }
 
     async fn place(&self) -> Result<Option<Located>, Unavailable> {
-        let place = self
+        let answer = self
             .process
-            .ask::<Place>(DirectorAsk::PlaceSession(PlaceSession {}))
+            .ask::<OwnerAddress>(DirectorAsk::PlaceSession(PlaceSession {}))
             .await;
-        let located = |place: Place| process::located(OwnerId(place.owner), Epoch(place.epoch), &place.address);
-        place.map(located).map_err(unavailable)
+        let located =
+            |address: OwnerAddress| process::located(OwnerId(address.owner), Epoch(address.epoch), &address.address);
+        answer.map(located).map_err(unavailable)
     }
 
     async fn locate(&self, owner: OwnerId) -> Result<Option<Located>, Unavailable> {
-        let place = self
+        let answer = self
             .process
-            .ask::<Place>(DirectorAsk::Locate(Locate { owner: owner.0 }))
+            .ask::<OwnerAddress>(DirectorAsk::Locate(Locate { owner: owner.0 }))
             .await;
-        let located = |place: Place| process::located(OwnerId(place.owner), Epoch(place.epoch), &place.address);
-        place.map(located).map_err(unavailable)
+        let located =
+            |address: OwnerAddress| process::located(OwnerId(address.owner), Epoch(address.epoch), &address.address);
+        answer.map(located).map_err(unavailable)
     }
 
     async fn check_out(&self, account: DatabaseId, preferred: OwnerId) -> Result<Checkout, Unavailable> {

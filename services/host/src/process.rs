@@ -298,7 +298,7 @@ impl Process {
             draining: presence == Presence::Drains,
             map,
             leaving: presence == Presence::Leaves,
-            told: progress.told.number(),
+            announced: progress.announced.number(),
             done: progress.done.number(),
             waits: progress.waits,
             world: self.clock.now().world.0,

@@ -5,7 +5,7 @@ use std::path::Path;
 use annals_store::{
     Store, StoreError,
     embedded::{self, EmbeddedStore},
-    fdb::{self, Place, Prefix},
+    fdb::{self, Prefix, StoreLocation},
     layout::{
         lineage,
         mark::{self, OtherLayout},
@@ -61,7 +61,7 @@ pub async fn open_to_fill(kind: &StoreKind, data: &Path, realm: &Realm) -> Resul
     let store = match kind {
         StoreKind::Embedded => EmbeddedStore::open(&data.join("store"))?.store(),
         StoreKind::FoundationDb(cluster_file) => {
-            let place = Place {
+            let place = StoreLocation {
                 cluster_file: cluster_file.clone(),
                 prefix: prefix(realm),
             };

@@ -31,12 +31,12 @@ pub mod typed;
 pub mod writer;
 
 pub use around::{Around, Nowhere, Region, Shape};
-pub use behaviour::{Answer, Behaviour, Bootstrap, Caller, ControllerNews, GhostView};
+pub use behaviour::{Answer, Behaviour, Bootstrap, Caller, ControllerSignal, GhostView};
 pub use context::{Context, DEFAULT_TIMEOUT_MS, Denied, FOUND_LIMIT, MAX_VALUE_BYTES, Stored, check_args};
 pub use ids::{BLOCK, IdBlocks};
 pub use lifecycle_events::{LifecycleEvent, ShutDown};
 pub use output::{Begun, ConnectionId, NotOpened, NotOrdered, Output, Request};
-pub use owner::{Beginning, ClientNews, Input, Owner, Role};
+pub use owner::{Beginning, ClientCallStatus, Input, Owner, Role};
 pub use owner_context::OwnerContext;
 pub use showing::{Frames, Showing, Viewer, shown_upto};
 pub use tally::{Cost, CostKind, Member, Tally};

@@ -82,7 +82,7 @@ pub trait Role {
     fn on_lifecycle(&mut self, _cx: &mut OwnerContext, _entity: EntityId, _moment: LifecycleEvent) {}
 
     /// Forwards the outcome of a client's calls to the client.
-    fn to_client(&mut self, cx: &mut OwnerContext, message: ClientNews);
+    fn to_client(&mut self, cx: &mut OwnerContext, status: ClientCallStatus);
 
     /// Publishes the events that the input recorded, to ghosts and clients. Called once at the end of each input.
     fn publish(&mut self, cx: &mut OwnerContext, recorded: &[Event]);
@@ -109,7 +109,7 @@ pub trait Role {
 
 /// Outcome of calls that a client made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClientNews {
+pub enum ClientCallStatus {
     /// Calls up to this number were consumed.
     Took(Link, CallNumber),
     /// Calls after this number are missing.
@@ -378,7 +378,7 @@ impl<R: Role> Owner<R> {
             }
         }
         for (link, upto) in self.cx.confirm_taken() {
-            self.role.to_client(&mut self.cx, ClientNews::Took(link, upto));
+            self.role.to_client(&mut self.cx, ClientCallStatus::Took(link, upto));
         }
         let recorded = self.cx.take_recorded();
         if !recorded.is_empty() {
@@ -512,21 +512,21 @@ impl<R: Role> Owner<R> {
         match message {
             Message::Call(message) => self.take_call(from, message),
             Message::Took { link, upto } => match link.from {
-                Address::Client(_) => self.role.to_client(&mut self.cx, ClientNews::Took(link, upto)),
+                Address::Client(_) => self.role.to_client(&mut self.cx, ClientCallStatus::Took(link, upto)),
                 _ => self.cx.confirm(link, upto),
             },
             Message::Gap { link, have } => match link.from {
-                Address::Client(_) => self.role.to_client(&mut self.cx, ClientNews::Gap(link, have)),
+                Address::Client(_) => self.role.to_client(&mut self.cx, ClientCallStatus::Gap(link, have)),
                 _ => self.cx.fill_gap(link, have),
             },
             Message::Moved { entity, to } => self.cx.redirect(from, entity, to),
             Message::Gone { link } => match link.from {
-                Address::Client(_) => self.role.to_client(&mut self.cx, ClientNews::Gone(link)),
+                Address::Client(_) => self.role.to_client(&mut self.cx, ClientCallStatus::Gone(link)),
                 _ => self.fail_link(link),
             },
             Message::Refused { link, number, reason } => {
-                let news = ClientNews::Refused(link, number, reason);
-                self.role.to_client(&mut self.cx, news);
+                let status = ClientCallStatus::Refused(link, number, reason);
+                self.role.to_client(&mut self.cx, status);
             }
             Message::Ghost(message) => self.role.ghost(&mut self.cx, from, message),
             Message::Space(space, message) => self.role.space(&mut self.cx, from, space, message),
@@ -612,8 +612,8 @@ impl<R: Role> Owner<R> {
                 });
             }
             Err(reason) if sender == self.cx.owner() => {
-                let news = ClientNews::Refused(caller.link, caller.number, reason);
-                self.role.to_client(&mut self.cx, news);
+                let status = ClientCallStatus::Refused(caller.link, caller.number, reason);
+                self.role.to_client(&mut self.cx, status);
             }
             Err(reason) => {
                 let (link, number) = (caller.link, caller.number);

@@ -16,7 +16,7 @@ use annals_ids::{BatchNumber, Epoch, OwnerId};
 
 use crate::{chain::assemble, time::Mono};
 pub use contract::{Action, Chain, Durability, Found, Input, Opening, OpeningRefused, Stop, Tip, Wanted};
-use kept_batches::{KeptBatches, Place};
+use kept_batches::{ChainStatus, KeptBatches};
 
 /// Minimum time between closing two batches (L3): events of that time share one append.
 pub const PACE: Duration = Duration::from_millis(5);
@@ -254,7 +254,7 @@ impl Writer {
         Some(action)
     }
 
-    /// Applies an answer, or news.
+    /// Applies an answer, or a notification.
     pub fn handle(&mut self, now: Mono, input: Input) {
         match input {
             Input::Disconnected => self.disconnect(),
@@ -349,16 +349,16 @@ impl Writer {
         if epoch > self.epoch {
             return self.replaced();
         }
-        match self.kept.place(number, hash) {
-            Place::Kept => self.acknowledge(now, number),
-            Place::Archived => self.phase = Phase::Appending(self.kept.oldest()),
+        match self.kept.status_of(number, hash) {
+            ChainStatus::Kept => self.acknowledge(now, number),
+            ChainStatus::Archived => self.phase = Phase::Appending(self.kept.oldest()),
             // Until the store holds the opening, batches that others append are part of the chain (E2).
-            Place::Elsewhere if !self.recorded => self.read_again(),
+            ChainStatus::Elsewhere if !self.recorded => self.read_again(),
             // After that they never are: an `Open` that is not on this chain (of a lower epoch, or of this one and
             // given up at E2) can no longer be recorded; a batch of a lower epoch behind an `Open` on this chain is
             // void; and neither is folded (E5, F2).
-            Place::Elsewhere if epoch < self.epoch || header.opens => self.phase = Phase::Appending(sending),
-            Place::Elsewhere => self.contradicted(Found::Batch {
+            ChainStatus::Elsewhere if epoch < self.epoch || header.opens => self.phase = Phase::Appending(sending),
+            ChainStatus::Elsewhere => self.contradicted(Found::Batch {
                 sequence,
                 number,
                 epoch,

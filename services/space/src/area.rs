@@ -95,7 +95,7 @@ impl Area {
                 }
                 _ => continue,
             };
-            sightings.push(self.told(change, body));
+            sightings.push(self.sighting(change, body));
         }
     }
 
@@ -115,8 +115,8 @@ impl Area {
         }
         self.seen.sort_unstable();
         self.seen.dedup();
-        sightings.extend(missing(&before, &self.seen).map(|body| self.told(Change::Left, body)));
-        sightings.extend(missing(&self.seen, &before).map(|body| self.told(Change::Entered, body)));
+        sightings.extend(missing(&before, &self.seen).map(|body| self.sighting(Change::Left, body)));
+        sightings.extend(missing(&self.seen, &before).map(|body| self.sighting(Change::Entered, body)));
     }
 
     /// As [`Interest::keep`](crate::Interest::keep).
@@ -128,7 +128,7 @@ impl Area {
         kept
     }
 
-    fn told(&self, change: Change, body: EntityId) -> Sighting {
+    fn sighting(&self, change: Change, body: EntityId) -> Sighting {
         Sighting {
             observer: self.observer.entity,
             change,

@@ -19,24 +19,24 @@ pub(crate) struct Bodies {
 impl Bodies {
     /// Sets the present bodies, and reports the step of each: a body in another space, or with another appeal, leaves
     /// its old position and appears at the new one.
-    pub(crate) fn step(&mut self, bodies: &[Body], mut told: impl FnMut(&Body, Who, Step)) {
+    pub(crate) fn step(&mut self, bodies: &[Body], mut report: impl FnMut(&Body, Who, Step)) {
         self.gone.clear();
         let numbered = (0_u32..).map(Who).zip(bodies);
         for (was, is) in paired(&self.here, numbered, |was| was.entity, |(_, is)| is.entity) {
             let at = |body: &Body| Some(body.spot.position);
             match (was, is) {
                 (Some(was), Some((who, is))) if was.spot.space == is.spot.space && was.appeal == is.appeal => {
-                    told(is, who, Step::between(at(was), at(is)));
+                    report(is, who, Step::between(at(was), at(is)));
                 }
                 (Some(was), Some((who, is))) => {
-                    told(was, who, Step::between(at(was), None));
-                    told(is, who, Step::between(None, at(is)));
+                    report(was, who, Step::between(at(was), None));
+                    report(is, who, Step::between(None, at(is)));
                 }
-                (None, Some((who, is))) => told(is, who, Step::between(None, at(is))),
+                (None, Some((who, is))) => report(is, who, Step::between(None, at(is))),
                 (Some(was), None) => {
                     let who = Who(number(bodies.len() + self.gone.len()));
                     self.gone.push(was.entity);
-                    told(was, who, Step::between(at(was), None));
+                    report(was, who, Step::between(at(was), None));
                 }
                 (None, None) => {}
             }

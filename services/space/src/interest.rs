@@ -85,7 +85,7 @@ impl Interest {
     ///
     /// # Panics
     /// If bodies or observers do not ascend.
-    pub fn update(&mut self, bodies: &[Body], observers: &[Observer], told: impl FnMut(Sighting)) {
+    pub fn update(&mut self, bodies: &[Body], observers: &[Observer], report: impl FnMut(Sighting)) {
         assert!(
             bodies.is_sorted_by(|one, next| one.entity < next.entity),
             "bodies ascend by entity"
@@ -101,7 +101,7 @@ impl Interest {
         });
         self.turn(observers);
         self.rooms.values_mut().for_each(Room::sort);
-        self.look(told);
+        self.look(report);
         self.rooms.retain(|_, room| !room.is_empty());
     }
 
@@ -149,7 +149,7 @@ impl Interest {
 
     /// Updates all areas. First all edges are searched, and only then the candidates are decided on: the lists of
     /// visible bodies are mostly out of cache, and this order fetches several at a time.
-    fn look(&mut self, mut told: impl FnMut(Sighting)) {
+    fn look(&mut self, mut report: impl FnMut(Sighting)) {
         let room = |area: &Area| &self.rooms[&area.observer().spot.space];
         for areas in self.areas.chunks_mut(TOGETHER) {
             self.found.clear();
@@ -169,7 +169,7 @@ impl Interest {
                     None => area.look(room(area), &self.bodies, &mut self.sightings),
                 }
                 self.sightings.sort_unstable();
-                self.sightings.drain(..).for_each(&mut told);
+                self.sightings.drain(..).for_each(&mut report);
             }
         }
     }

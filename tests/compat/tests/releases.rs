@@ -22,7 +22,7 @@ use annals_store::MemoryStore;
 use annals_wire::{
     Subjects,
     bus::Envelope,
-    control::{self, CursorNews, DirectorRequest},
+    control::{self, CursorAnnouncement, DirectorRequest},
 };
 use futures::StreamExt;
 use prost::Message as _;
@@ -89,8 +89,9 @@ fn read(lane: &str, bytes: &[u8]) -> Result<(String, Vec<u8>), String> {
             Ok((kind(ask), request.encode_to_vec()))
         }
         "cursors" => {
-            let news = control::decode::<CursorNews>(bytes).map_err(|error| error.to_string())?;
-            Ok(("CursorNews".to_owned(), news.encode_to_vec()))
+            let announced = control::decode::<CursorAnnouncement>(bytes).map_err(|error| error.to_string())?;
+            // The kind's name in the recordings.
+            Ok(("CursorNews".to_owned(), announced.encode_to_vec()))
         }
         other => Err(format!("unknown lane {other}")),
     }

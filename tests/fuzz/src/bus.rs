@@ -5,7 +5,8 @@ use annals_wire::{
     bus::Envelope,
     cells::{CellList, WireCellList},
     control::{
-        self, DbRequest, DirectorRequest, Holding, Inspected, Orders, Place, ProcessBeat, Registered, Want, WireMap,
+        self, DbRequest, DirectorRequest, Holding, Inspected, Orders, OwnerAddress, ProcessBeat, Registered, Want,
+        WireMap,
     },
 };
 use prost::Message;
@@ -30,7 +31,7 @@ pub(crate) fn control_message(bytes: &[u8]) {
         2 => same::<ProcessBeat>(message),
         3 => same::<Holding>(message),
         4 => same::<Orders>(message),
-        5 => same::<Place>(message),
+        5 => same::<OwnerAddress>(message),
         6 => same::<DbRequest>(message),
         7 => same::<Inspected>(message),
         8 => same::<Want>(message),

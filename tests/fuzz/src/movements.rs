@@ -24,7 +24,7 @@ fn read_predicted(mut rest: &[u8]) {
         rest = behind;
         if let Ok(update) = reader.read(datagram, Tick(70_000)) {
             assert!(!update.motions.is_empty() && update.motions.iter().all(Motion::is_sound));
-            assert!(reader.heard().is_some());
+            assert!(reader.ack().is_some());
             assert!(reader.read(datagram, Tick(70_000)).is_err(), "a duplicate is rejected");
         }
     }

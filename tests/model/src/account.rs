@@ -13,13 +13,13 @@ use crate::invariant::Invariant;
 use crate::rule::{Rule, Rules};
 
 /// Maximum notices within the bounds.
-const MOST_NEWS: usize = 3;
+const MOST_VERSIONS: usize = 3;
 
 /// Bounds of a schedule.
 #[derive(Debug, Clone, Copy)]
 pub struct AccountBounds {
     /// Notices of another value: at most 3.
-    pub news: u8,
+    pub versions: u8,
     /// Faults; crashes and drops count here.
     pub faults: Faults,
 }
@@ -55,7 +55,7 @@ pub struct AccountState {
     memory: Part,
     log: Part,
     /// By history number: the value from that number on.
-    values: [u8; MOST_NEWS + 1],
+    values: [u8; MOST_VERSIONS + 1],
     client: Option<Sight>,
     /// Whether the client has begun a view; and the history number that it has reached if every frame arrives.
     begun: bool,
@@ -93,7 +93,7 @@ impl Model for AccountModel {
         AccountState {
             memory: Part::default(),
             log: Part::default(),
-            values: [0; MOST_NEWS + 1],
+            values: [0; MOST_VERSIONS + 1],
             client: None,
             begun: false,
             believes: None,
@@ -105,7 +105,7 @@ impl Model for AccountModel {
     fn steps(&self, state: &AccountState, steps: &mut Vec<AccountStep>) {
         let ways = [
             (
-                state.memory.value < self.bounds.news && !state.memory.owes,
+                state.memory.value < self.bounds.versions && !state.memory.owes,
                 AccountStep::Hear,
             ),
             (state.memory.owes, AccountStep::Restate),
@@ -156,7 +156,7 @@ impl Model for AccountModel {
 
     /// The client sees the newest value, which is logged.
     fn settled(&self, state: &AccountState) -> bool {
-        let newest = self.bounds.news;
+        let newest = self.bounds.versions;
         state.log.value == newest && state.client.is_some_and(|sight| sight.value == newest)
     }
 

@@ -74,7 +74,7 @@ enum Stage {
 
 /// A notice to a player's base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-struct News {
+struct BaseNotice {
     gone: Items,
     come: Items,
     version: u8,
@@ -88,7 +88,7 @@ struct Player {
     asked: u8,
     memory: Option<Ask>,
     log: [Option<Ask>; LOGGED],
-    unheard: [Option<News>; UNHEARD],
+    unheard: [Option<BaseNotice>; UNHEARD],
     /// The base's knowledge: what the player holds, and the state of the trade.
     holds: Items,
     version: u8,
@@ -359,7 +359,7 @@ impl TradeModel {
 fn tell(state: &mut TradeState, before: &Ledger) {
     let ledger = state.ledger;
     for who in BOTH {
-        let news = News {
+        let notice = BaseNotice {
             gone: before.holds[who] & !ledger.holds[who],
             come: ledger.holds[who] & !before.holds[who],
             version: ledger.version,
@@ -369,18 +369,18 @@ fn tell(state: &mut TradeState, before: &Ledger) {
         };
         let free = state.players[who].unheard.iter_mut().find(|place| place.is_none());
         if let Some(free) = free.filter(|_| *before != ledger) {
-            *free = Some(news);
+            *free = Some(notice);
         }
     }
 }
 
 fn hear(player: &mut Player) {
-    let Some(news) = player.unheard[0] else { return };
+    let Some(notice) = player.unheard[0] else { return };
     player.unheard.rotate_left(1);
     player.unheard[UNHEARD - 1] = None;
-    player.holds = player.holds & !news.gone | news.come;
-    player.version = news.version;
-    player.tables = news.tables;
-    player.stage = news.stage;
-    player.reserved = news.reserved;
+    player.holds = player.holds & !notice.gone | notice.come;
+    player.version = notice.version;
+    player.tables = notice.tables;
+    player.stage = notice.stage;
+    player.reserved = notice.reserved;
 }

@@ -14,7 +14,7 @@ fn a_balance_changes_under_a_client() {
         ..Faults::default()
     }
     .deeper(annals_model::extra_faults());
-    let bounds = AccountBounds { news: 3, faults };
+    let bounds = AccountBounds { versions: 3, faults };
     let found = search_with_progress(&AccountModel {
         rules: Rules::ALL,
         bounds,

@@ -25,7 +25,7 @@ use std::{
 
 use annals_event::{
     Body, Event,
-    ledger::{News, Outcome, Stage},
+    ledger::{LedgerUpdate, Outcome, Stage},
 };
 
 use archive::Archive;
@@ -223,7 +223,9 @@ fn is_written(event: &Event) -> bool {
 /// Number of settled trades.
 fn trades<'e>(events: impl Iterator<Item = &'e Event>) -> usize {
     let settled = events.filter_map(|event| match &event.body {
-        Body::Booked(News::Booking(booking)) => booking.trade.as_ref().filter(|trade| trade.stage == Stage::Settled),
+        Body::Booked(LedgerUpdate::Booking(booking)) => {
+            booking.trade.as_ref().filter(|trade| trade.stage == Stage::Settled)
+        }
         _ => None,
     });
     settled.map(|trade| trade.id).collect::<BTreeSet<_>>().len()

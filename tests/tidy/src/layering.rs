@@ -17,31 +17,31 @@ pub enum Nature {
 }
 
 /// A crate and its allowed dependencies.
-struct Place {
+struct CrateRules {
     name: &'static str,
     nature: Nature,
     /// Crates of the workspace that it may depend on; harnesses may depend on all but the command line.
     knows: &'static [&'static [&'static str]],
 }
 
-const fn pure(name: &'static str, knows: &'static [&'static [&'static str]]) -> Place {
-    Place {
+const fn pure(name: &'static str, knows: &'static [&'static [&'static str]]) -> CrateRules {
+    CrateRules {
         name,
         nature: Nature::Pure,
         knows,
     }
 }
 
-const fn shell(name: &'static str, knows: &'static [&'static [&'static str]]) -> Place {
-    Place {
+const fn shell(name: &'static str, knows: &'static [&'static [&'static str]]) -> CrateRules {
+    CrateRules {
         name,
         nature: Nature::Shell,
         knows,
     }
 }
 
-const fn harness(name: &'static str) -> Place {
-    Place {
+const fn harness(name: &'static str) -> CrateRules {
+    CrateRules {
         name,
         nature: Nature::Harness,
         knows: &[],
@@ -85,7 +85,7 @@ const CORES: &[&str] = &[
 
 /// All crates. `schema` depends on nothing above it; cores depend on `schema` and `node`, never on each other, with two
 /// exceptions: the cell core uses the spatial index, and the cores that keep their state in the store use its trait.
-const PLACES: &[Place] = &[
+const PLACES: &[CrateRules] = &[
     pure("annals-ids", &[]),
     pure("annals-proof", &[&["annals-ids"]]),
     pure("annals-def", &[&["annals-ids"]]),

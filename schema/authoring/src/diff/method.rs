@@ -235,19 +235,22 @@ fn likely(lists: &Lists<'_>, old: &Method) -> Option<String> {
 
 /// Records all differences of the services. Nothing about them is stored, logged or shown.
 pub(super) fn compare_services(old: &Schema, new: &Schema, changes: &mut Vec<SchemaChange>) {
-    let (olds, news) = (old.services(), new.services());
+    let (old_services, new_services) = (old.services(), new.services());
     let on = |service: &Service| Subject::Service(service.name.clone());
-    for service in olds.iter().filter(|old| !news.iter().any(|new| new.name == old.name)) {
+    for service in old_services
+        .iter()
+        .filter(|old| !new_services.iter().any(|new| new.name == old.name))
+    {
         note(changes, on(service), ChangeKind::ServiceRemoved, Facts::default());
     }
     let mut order = Vec::new();
-    for service in news {
-        let Some(at) = olds.iter().position(|old| old.name == service.name) else {
+    for service in new_services {
+        let Some(at) = old_services.iter().position(|old| old.name == service.name) else {
             note(changes, on(service), ChangeKind::ServiceAdded, Facts::default());
             continue;
         };
         order.push(at);
-        compare_service(&olds[at], service, changes);
+        compare_service(&old_services[at], service, changes);
     }
     if !order.is_sorted() {
         note(

@@ -235,22 +235,25 @@ fn likely(pair: &Pair<'_>, plans: &[PropertyPlan], old: &Property) -> Option<Str
 pub(super) fn compare_objects(old: &Schema, new: &Schema, changes: &mut Vec<SchemaChange>) {
     let mut differs = |subject: Subject, kind: ChangeKind| note(changes, subject, kind, Facts::default());
     let on = |name: &str| Subject::Object(name.to_owned());
-    let (olds, news) = (old.user_data_objects(), new.user_data_objects());
-    for object in olds.iter().filter(|old| !news.iter().any(|new| new.name == old.name)) {
+    let (old_objects, new_objects) = (old.user_data_objects(), new.user_data_objects());
+    for object in old_objects
+        .iter()
+        .filter(|old| !new_objects.iter().any(|new| new.name == old.name))
+    {
         differs(on(&object.name), ChangeKind::ObjectRemoved);
     }
     let mut order = Vec::new();
-    for object in news {
-        let Some(at) = olds.iter().position(|old| old.name == object.name) else {
+    for object in new_objects {
+        let Some(at) = old_objects.iter().position(|old| old.name == object.name) else {
             differs(on(&object.name), ChangeKind::ObjectAdded);
             continue;
         };
         order.push(at);
-        let (from, to) = (olds[at].domain, object.domain);
+        let (from, to) = (old_objects[at].domain, object.domain);
         if from != to {
             differs(on(&object.name), ChangeKind::DomainChanged { from, to });
         }
-        let (from, to) = (&olds[at].properties, &object.properties);
+        let (from, to) = (&old_objects[at].properties, &object.properties);
         let gone = from
             .iter()
             .filter(|field| !to.iter().any(|kept| kept.name == field.name));

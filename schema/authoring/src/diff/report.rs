@@ -101,8 +101,8 @@ impl Diff {
         let _ = writeln!(out, "  {}", group.title());
         let change = group.changes[0];
         // The effect on processes is the same for all changes, and is in the verdict.
-        let told = [Audience::Stored, Audience::Log, Audience::Clients];
-        for audience in told {
+        let audiences = [Audience::Stored, Audience::Log, Audience::Clients];
+        for audience in audiences {
             let effect = change.effects.of(audience);
             if effect.class != Class::Unaffected {
                 let _ = writeln!(
@@ -114,7 +114,7 @@ impl Diff {
                 );
             }
         }
-        if told
+        if audiences
             .iter()
             .all(|&audience| change.effects.of(audience).class == Class::Unaffected)
         {
@@ -180,8 +180,8 @@ impl Diff {
             .iter()
             .map(|&audience| {
                 let effect = change.effects.of(audience);
-                let told = json!({ "class": effect.class.word(), "reason": effect.reason });
-                (audience.word().to_owned(), told)
+                let audiences = json!({ "class": effect.class.word(), "reason": effect.reason });
+                (audience.word().to_owned(), audiences)
             })
             .collect();
         json!({

@@ -9,7 +9,7 @@ use annals_def::{
 
 use super::{
     Draft,
-    meaning::{Place, label},
+    meaning::{DefinitionFile, label},
     page::Spot,
 };
 
@@ -61,48 +61,54 @@ impl Draft {
     /// editors do that.
     #[must_use]
     pub fn complete(&self, path: &str, at: usize) -> Vec<Completion> {
-        let Some(place) = self.place(path) else {
+        let Some(file) = self.file(path) else {
             return Vec::new();
         };
-        match place.page.spot(at) {
+        match file.page.spot(at) {
             Spot::StartTag {
                 within,
                 name,
                 is_finished,
             } => {
                 let form = if is_finished { Form::Name } else { Form::Opened };
-                self.tags(place, within, name, form)
+                self.tags(file, within, name, form)
             }
-            Spot::EndTag { within, name } => end_tag(place, within, name),
-            Spot::Attributes { name, word } => self.attributes(place, &name, word),
-            Spot::Words { within: None, word } => self.tags(place, None, word, Form::Whole),
+            Spot::EndTag { within, name } => end_tag(file, within, name),
+            Spot::Attributes { name, word } => self.attributes(file, &name, word),
+            Spot::Words { within: None, word } => self.tags(file, None, word, Form::Whole),
             Spot::Words {
                 within: Some(node),
                 word,
-            } => self.words(place, node, word),
+            } => self.words(file, node, word),
             Spot::Nothing => Vec::new(),
         }
     }
 
     /// The tags that can occur in an element.
-    fn tags(&self, place: Place<'_>, within: Option<usize>, range: Range<usize>, form: Form) -> Vec<Completion> {
+    fn tags(
+        &self,
+        file: DefinitionFile<'_>,
+        within: Option<usize>,
+        range: Range<usize>,
+        form: Form,
+    ) -> Vec<Completion> {
         let mut offer = Offer::at(range);
         let Some(within) = within else {
-            if place
+            if file
                 .page
                 .children(None)
                 .next()
-                .is_none_or(|root| place.page.nodes[root].name == offer.range)
+                .is_none_or(|root| file.page.nodes[root].name == offer.range)
             {
-                let content = place.kind.content();
+                let content = file.kind.content();
                 offer.tag("root", form, content, "The root element; its name is free.");
             }
             return offer.completions;
         };
-        let Some(content) = self.content(place, within) else {
+        let Some(content) = self.content(file, within) else {
             return Vec::new();
         };
-        let page = place.page;
+        let page = file.page;
         let others = page
             .children(Some(within))
             .filter(|&child| page.nodes[child].name != offer.range);
@@ -113,16 +119,16 @@ impl Draft {
             }
         }
         if let Some(named) = content.named {
-            self.names(place, named, &there, form, &mut offer);
+            self.names(file, named, &there, form, &mut offer);
         }
         offer.completions
     }
 
     /// The names that an element can have, where they are not the author's choice.
-    fn names(&self, place: Place<'_>, named: Named, there: &BTreeSet<&str>, form: Form, offer: &mut Offer) {
-        let of_kind = match (named.what, Self::listed_kind(place.kind)) {
+    fn names(&self, file: DefinitionFile<'_>, named: Named, there: &BTreeSet<&str>, form: Form, offer: &mut Offer) {
+        let of_kind = match (named.what, Self::listed_kind(file.kind)) {
             (_, Some(listed)) if std::ptr::eq(named.content, &LISTED) => Some(listed),
-            ("component", _) => self.kind_of(place.path, Noun::Component),
+            ("component", _) => self.kind_of(file.path, Noun::Component),
             ("interface", _) => {
                 offer.tag("Interface", form, named.content, "An interface; the tag is free.");
                 None
@@ -138,11 +144,11 @@ impl Draft {
     }
 
     /// The words that an element can contain, and the tags in it.
-    fn words(&self, place: Place<'_>, node: usize, word: Range<usize>) -> Vec<Completion> {
-        let Some(content) = self.content(place, node) else {
+    fn words(&self, file: DefinitionFile<'_>, node: usize, word: Range<usize>) -> Vec<Completion> {
+        let Some(content) = self.content(file, node) else {
             return Vec::new();
         };
-        let page = place.page;
+        let page = file.page;
         let own = &page.nodes[node].words;
         // Text comes before the elements; text behind them is ignored.
         let is_before = page
@@ -152,16 +158,16 @@ impl Draft {
         let is_own = own.is_empty() || (own.start <= word.end && word.start <= own.end);
         let mut offer = Offer::at(word.clone());
         if is_before && is_own {
-            self.own_words(place, node, content, &mut offer);
+            self.own_words(file, node, content, &mut offer);
         }
         let mut completions = offer.completions;
         if !is_own || own.is_empty() || content.text == Text::Nothing {
-            completions.extend(self.tags(place, Some(node), word, Form::Whole));
+            completions.extend(self.tags(file, Some(node), word, Form::Whole));
         }
         completions
     }
 
-    fn own_words(&self, place: Place<'_>, node: usize, content: &Content, offer: &mut Offer) {
+    fn own_words(&self, file: DefinitionFile<'_>, node: usize, content: &Content, offer: &mut Offer) {
         match content.text {
             Text::Boolean | Text::BooleanOrNothing => offer.all(BOOLEANS),
             Text::Word(words) | Text::WordOrNothing(words) => offer.all(words),
@@ -184,12 +190,12 @@ impl Draft {
             }
             Text::Name(Noun::DictAlias) => self.offer_aliases(offer, "FIXED_DICT"),
             Text::Name(Noun::Level) => {
-                for (of, level) in self.levels(place.path) {
+                for (of, level) in self.levels(file.path) {
                     let detail = format!("{} m", of.page.words(level));
                     offer.word(label(of.page, level), CompletionKind::Level, &detail, of.path);
                 }
             }
-            Text::Name(noun) => self.offer_definitions(place, node, noun, offer),
+            Text::Name(noun) => self.offer_definitions(file, node, noun, offer),
             Text::Nothing
             | Text::Distance
             | Text::Reach
@@ -201,9 +207,9 @@ impl Draft {
     }
 
     fn offer_aliases(&self, offer: &mut Offer, of_type: &str) {
-        let Some((place, nodes)) = self.aliases() else { return };
+        let Some((file, nodes)) = self.aliases() else { return };
         for node in nodes {
-            let (name, words) = (place.page.name(node), place.page.words(node));
+            let (name, words) = (file.page.name(node), file.page.words(node));
             if words.starts_with(of_type) {
                 let says = self.alias_note(name).unwrap_or_default();
                 offer.word(name, CompletionKind::Alias, words, &says);
@@ -211,17 +217,17 @@ impl Draft {
         }
     }
 
-    fn offer_definitions(&self, place: Place<'_>, node: usize, noun: Noun, offer: &mut Offer) {
-        let Some((family, kind)) = self.kind_of(place.path, noun) else {
+    fn offer_definitions(&self, file: DefinitionFile<'_>, node: usize, noun: Noun, offer: &mut Offer) {
+        let Some((family, kind)) = self.kind_of(file.path, noun) else {
             return;
         };
-        let own = self.definition(place.path);
+        let own = self.definition(file.path);
         // Names that are already present beside it.
-        let beside = place
+        let beside = file
             .page
-            .children(place.page.nodes[node].parent)
+            .children(file.page.nodes[node].parent)
             .filter(|&other| other != node);
-        let there: BTreeSet<&str> = beside.map(|other| place.page.words(other)).collect();
+        let there: BTreeSet<&str> = beside.map(|other| file.page.words(other)).collect();
         for (name, file) in self.definitions(family, kind) {
             let is_own = own
                 .as_ref()
@@ -233,11 +239,11 @@ impl Draft {
         }
     }
 
-    fn attributes(&self, place: Place<'_>, tag: &Range<usize>, word: Range<usize>) -> Vec<Completion> {
+    fn attributes(&self, file: DefinitionFile<'_>, tag: &Range<usize>, word: Range<usize>) -> Vec<Completion> {
         let mut offer = Offer::at(word);
-        let nodes = &place.page.nodes;
+        let nodes = &file.page.nodes;
         let node = nodes.iter().position(|node| node.name == *tag);
-        let meaning = node.and_then(|node| self.meaning(place, node));
+        let meaning = node.and_then(|node| self.meaning(file, node));
         for attribute in meaning.map_or(&[][..], |meaning| meaning.content.attributes) {
             let text = format!("{}=\"true\"", attribute.name);
             let cursor = text.len();
@@ -265,11 +271,11 @@ enum Form {
 }
 
 /// The end tag of the open element.
-fn end_tag(place: Place<'_>, within: Option<usize>, range: Range<usize>) -> Vec<Completion> {
+fn end_tag(file: DefinitionFile<'_>, within: Option<usize>, range: Range<usize>) -> Vec<Completion> {
     let mut offer = Offer::at(range.clone());
     if let Some(node) = within {
-        let name = place.page.name(node);
-        let end = if place.page.text[range.end..].starts_with('>') {
+        let name = file.page.name(node);
+        let end = if file.page.text[range.end..].starts_with('>') {
             ""
         } else {
             ">"

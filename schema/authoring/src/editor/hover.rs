@@ -9,7 +9,7 @@ use annals_def::{
 
 use super::{
     Draft,
-    meaning::{Place, label},
+    meaning::{DefinitionFile, label},
     page::Spot,
 };
 use crate::{
@@ -33,18 +33,18 @@ impl Draft {
     /// The hover text at a place of a file: the meaning of a tag or word, the costs of a member or alias.
     #[must_use]
     pub fn hover(&self, path: &str, at: usize) -> Option<Hover> {
-        let place = self.place(path)?;
-        let page = place.page;
+        let file = self.file(path)?;
+        let page = file.page;
         match page.spot(at) {
             Spot::StartTag { name, .. } | Spot::EndTag { name, .. } => {
-                let text = self.about_element(place, page.named_at(at)?)?;
+                let text = self.about_element(file, page.named_at(at)?)?;
                 Some(Hover { text, range: name })
             }
             Spot::Words { within: Some(node), .. } => {
                 let range = page.nodes[node].words.clone();
                 let is_at = range.start <= at && at <= range.end;
                 let text = if is_at {
-                    self.about_words(place, node)?
+                    self.about_words(file, node)?
                 } else {
                     return None;
                 };
@@ -52,7 +52,7 @@ impl Draft {
             }
             Spot::Attributes { name, word } => {
                 let node = page.nodes.iter().position(|node| node.name == name)?;
-                let attributes = self.meaning(place, node)?.content.attributes;
+                let attributes = self.meaning(file, node)?.content.attributes;
                 let attribute = attributes
                     .iter()
                     .find(|attribute| attribute.name == &page.text[word.clone()])?;
@@ -63,9 +63,9 @@ impl Draft {
         }
     }
 
-    fn about_element(&self, place: Place<'_>, node: usize) -> Option<String> {
-        let meaning = self.meaning(place, node)?;
-        let name = place.page.name(node);
+    fn about_element(&self, file: DefinitionFile<'_>, node: usize) -> Option<String> {
+        let meaning = self.meaning(file, node)?;
+        let name = file.page.name(node);
         if let Some(tag) = meaning.tag {
             let unused = if tag.occurs == annals_def::grammar::Occurs::Unused {
                 " It has no effect here."
@@ -77,11 +77,11 @@ impl Draft {
         match meaning.what {
             "alias" => Some(self.about_alias(name)),
             "property" | "base method" | "cell method" | "client method" | "method" => {
-                Some(self.about_member(place, name, meaning.what))
+                Some(self.about_member(file, name, meaning.what))
             }
             _ if std::ptr::eq(meaning.content, &LISTED) => self.about_type(name),
             "file" => {
-                let (_, kind, name) = self.definition(place.path)?;
+                let (_, kind, name) = self.definition(file.path)?;
                 match kind {
                     Kind::Entity | Kind::Service | Kind::UserDataObject => self.about_type(&name),
                     Kind::Interface | Kind::Component => Some(self.about_definition(kind, &name)),
@@ -92,9 +92,9 @@ impl Draft {
         }
     }
 
-    fn about_words(&self, place: Place<'_>, node: usize) -> Option<String> {
-        let words = place.page.words(node);
-        let content = self.meaning(place, node)?.content;
+    fn about_words(&self, file: DefinitionFile<'_>, node: usize) -> Option<String> {
+        let words = file.page.words(node);
+        let content = self.meaning(file, node)?.content;
         match content.text {
             Text::Type => self.about_type_word(words),
             Text::Flags => {
@@ -107,7 +107,7 @@ impl Draft {
             }
             Text::Name(Noun::DictAlias) => Some(self.about_alias(words)),
             Text::Name(Noun::Level) => {
-                let levels = self.levels(place.path);
+                let levels = self.levels(file.path);
                 let (of, level) = levels.into_iter().find(|(of, level)| label(of.page, *level) == words)?;
                 Some(format!(
                     "level of detail **{words}**: {} m, of `{}`",
@@ -116,13 +116,13 @@ impl Draft {
                 ))
             }
             Text::Name(noun) => {
-                let (_, kind) = self.kind_of(place.path, noun)?;
+                let (_, kind) = self.kind_of(file.path, noun)?;
                 match kind {
                     Kind::Interface | Kind::Component => Some(self.about_definition(kind, words)),
                     Kind::Entity | Kind::Service | Kind::UserDataObject => self.about_type(words),
                 }
             }
-            _ => self.about_element(place, node),
+            _ => self.about_element(file, node),
         }
     }
 
@@ -212,9 +212,9 @@ impl Draft {
     }
 
     /// The text about a member, with its costs in every type that inherits it.
-    fn about_member(&self, place: Place<'_>, name: &str, what: &str) -> String {
+    fn about_member(&self, file: DefinitionFile<'_>, name: &str, what: &str) -> String {
         let head = format!("{what} **{name}**");
-        let (Some(description), Some((_, kind, of))) = (&self.description, self.definition(place.path)) else {
+        let (Some(description), Some((_, kind, of))) = (&self.description, self.definition(file.path)) else {
             return head;
         };
         let is_it = |full: &str, origin: &Option<MemberOrigin>| {

@@ -21,7 +21,7 @@ pub(super) struct Meaning {
 
 /// A file with its elements.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'d> {
+pub(super) struct DefinitionFile<'d> {
     pub(super) path: &'d str,
     pub(super) page: &'d Page,
     pub(super) kind: FileKind,
@@ -29,15 +29,15 @@ pub(super) struct Place<'d> {
 
 impl Draft {
     /// The file at a path, if it is one of the language.
-    pub(super) fn place(&self, path: &str) -> Option<Place<'_>> {
+    pub(super) fn file(&self, path: &str) -> Option<DefinitionFile<'_>> {
         let (path, page) = self.pages.get_key_value(path)?;
         let kind = FileKind::of(path.strip_prefix(self.root)?)?;
-        Some(Place { path, page, kind })
+        Some(DefinitionFile { path, page, kind })
     }
 
     /// The meaning of an element; `None` if it is unknown.
-    pub(super) fn meaning(&self, place: Place<'_>, node: usize) -> Option<Meaning> {
-        let Place { page, kind, .. } = place;
+    pub(super) fn meaning(&self, file: DefinitionFile<'_>, node: usize) -> Option<Meaning> {
+        let DefinitionFile { page, kind, .. } = file;
         let Some(parent) = page.nodes[node].parent else {
             return Some(Meaning {
                 content: kind.content(),
@@ -45,7 +45,7 @@ impl Draft {
                 what: "file",
             });
         };
-        let around = self.meaning(place, parent)?.content.with_text(page.words(parent));
+        let around = self.meaning(file, parent)?.content.with_text(page.words(parent));
         let tag = around.tag_in(page.name(node), self.dialect);
         match (tag, around.named) {
             (Some(tag), _) => Some(Meaning {
@@ -63,9 +63,9 @@ impl Draft {
     }
 
     /// The possible content of an element.
-    pub(super) fn content(&self, place: Place<'_>, node: usize) -> Option<&'static Content> {
-        let meaning = self.meaning(place, node)?;
-        Some(meaning.content.with_text(place.page.words(node)))
+    pub(super) fn content(&self, file: DefinitionFile<'_>, node: usize) -> Option<&'static Content> {
+        let meaning = self.meaning(file, node)?;
+        Some(meaning.content.with_text(file.page.words(node)))
     }
 
     /// What the file at this path defines.
@@ -107,53 +107,52 @@ impl Draft {
     }
 
     /// The effective file of aliases.
-    pub(super) fn alias_place(&self) -> Option<Place<'_>> {
+    pub(super) fn alias_file(&self) -> Option<DefinitionFile<'_>> {
         let own = format!("{}{}", self.root, self.dialect.alias_file());
         let others = LISTS.iter().filter(|(_, kind)| *kind == FileKind::Aliases);
         let others = others.map(|(path, _)| format!("{}{path}", self.root));
-        std::iter::once(own).chain(others).find_map(|path| self.place(&path))
+        std::iter::once(own).chain(others).find_map(|path| self.file(&path))
     }
 
     /// The file of aliases, and their elements in it.
-    pub(super) fn aliases(&self) -> Option<(Place<'_>, Vec<usize>)> {
-        let place = self.alias_place()?;
-        let root = place.page.children(None).next()?;
-        Some((place, place.page.children(Some(root)).collect()))
+    pub(super) fn aliases(&self) -> Option<(DefinitionFile<'_>, Vec<usize>)> {
+        let file = self.alias_file()?;
+        let root = file.page.children(None).next()?;
+        Some((file, file.page.children(Some(root)).collect()))
     }
 
     /// The elements that declare levels of detail, of a definition and its ancestors; of all definitions if these have
     /// none, since an inherited definition can use the levels of its heirs.
-    pub(super) fn levels(&self, path: &str) -> Vec<(Place<'_>, usize)> {
+    pub(super) fn levels(&self, path: &str) -> Vec<(DefinitionFile<'_>, usize)> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::new();
         let mut left = vec![path.to_owned()];
         while let Some(path) = left.pop() {
-            let Some(place) = self.place(&path) else { continue };
+            let Some(file) = self.file(&path) else { continue };
             if seen.len() == MAX_DEFINITIONS || !seen.insert(path) {
                 continue;
             }
-            found.extend(levels_in(place.page).into_iter().map(|node| (place, node)));
-            left.extend(self.ancestors(place));
+            found.extend(levels_in(file.page).into_iter().map(|node| (file, node)));
+            left.extend(self.ancestors(file));
         }
         if found.is_empty() {
-            let places = self.pages.keys().filter_map(|path| self.place(path));
-            let definitions = places.filter(|place| place.kind == FileKind::Definition);
-            found
-                .extend(definitions.flat_map(|place| levels_in(place.page).into_iter().map(move |node| (place, node))));
+            let files = self.pages.keys().filter_map(|path| self.file(path));
+            let definitions = files.filter(|file| file.kind == FileKind::Definition);
+            found.extend(definitions.flat_map(|file| levels_in(file.page).into_iter().map(move |node| (file, node))));
         }
         found
     }
 
     /// The files of a definition's parent and interfaces.
-    fn ancestors(&self, place: Place<'_>) -> Vec<String> {
-        let page = place.page;
+    fn ancestors(&self, file: DefinitionFile<'_>) -> Vec<String> {
+        let page = file.page;
         let mut found = Vec::new();
         for node in 0..page.nodes.len() {
-            let Some(meaning) = self.meaning(place, node) else {
+            let Some(meaning) = self.meaning(file, node) else {
                 continue;
             };
             if let Text::Name(noun @ (Noun::Parent | Noun::Interface)) = meaning.content.text
-                && let Some((family, kind)) = self.kind_of(place.path, noun)
+                && let Some((family, kind)) = self.kind_of(file.path, noun)
             {
                 found.extend(self.file_of(family, kind, page.words(node)).map(str::to_owned));
             }

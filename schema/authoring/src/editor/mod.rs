@@ -93,7 +93,7 @@ impl Draft {
 
     /// The range of a file's text that a diagnostic's place denotes.
     #[must_use]
-    pub fn range(&self, place: &annals_def::Place) -> Option<Range<usize>> {
+    pub fn range(&self, place: &annals_def::SourceSpan) -> Option<Range<usize>> {
         let page = self.pages.get(&place.file)?;
         page.characters(place.line, place.column, place.width)
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use annals_def::grammar::Text;
 
-use super::{Draft, meaning::Place};
+use super::{Draft, meaning::DefinitionFile};
 
 /// A declaration in the outline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,22 +39,22 @@ impl Draft {
     /// The outline of a file.
     #[must_use]
     pub fn symbols(&self, path: &str) -> Vec<Symbol> {
-        let Some(place) = self.place(path) else {
+        let Some(file) = self.file(path) else {
             return Vec::new();
         };
-        let roots = place.page.children(None);
-        roots.flat_map(|root| self.symbols_in(place, root)).collect()
+        let roots = file.page.children(None);
+        roots.flat_map(|root| self.symbols_in(file, root)).collect()
     }
 
-    fn symbols_in(&self, place: Place<'_>, parent: usize) -> Vec<Symbol> {
-        let children = place.page.children(Some(parent));
-        children.filter_map(|node| self.symbol(place, node)).collect()
+    fn symbols_in(&self, file: DefinitionFile<'_>, parent: usize) -> Vec<Symbol> {
+        let children = file.page.children(Some(parent));
+        children.filter_map(|node| self.symbol(file, node)).collect()
     }
 
     /// A member whose name the author chose, or a section with members.
-    fn symbol(&self, place: Place<'_>, node: usize) -> Option<Symbol> {
-        let meaning = self.meaning(place, node)?;
-        let page = place.page;
+    fn symbol(&self, file: DefinitionFile<'_>, node: usize) -> Option<Symbol> {
+        let meaning = self.meaning(file, node)?;
+        let page = file.page;
         let kind = match meaning.what {
             "property" | "field" | "temporary member" => SymbolKind::Property,
             "argument" | "returned value" => SymbolKind::Argument,
@@ -63,7 +63,7 @@ impl Draft {
             "" => SymbolKind::Section,
             _ => SymbolKind::Method,
         };
-        let children = self.symbols_in(place, node);
+        let children = self.symbols_in(file, node);
         let content = meaning.content;
         let is_section = kind == SymbolKind::Section;
         if is_section && children.is_empty() && (content.named.is_none() || content.text != Text::Nothing) {

@@ -6,7 +6,7 @@ use annals_def::grammar::{COMPONENT_ALIAS, LISTED, Noun, Text};
 
 use super::{
     Draft,
-    meaning::{Place, label},
+    meaning::{DefinitionFile, label},
     page::Spot,
 };
 
@@ -22,34 +22,34 @@ impl Draft {
     /// The declaration of the alias, definition or level of detail at a place of a file.
     #[must_use]
     pub fn target(&self, path: &str, at: usize) -> Option<Target> {
-        let place = self.place(path)?;
-        match place.page.spot(at) {
-            Spot::Words { within: Some(node), .. } => self.target_of_words(place, node, at),
+        let file = self.file(path)?;
+        match file.page.spot(at) {
+            Spot::Words { within: Some(node), .. } => self.target_of_words(file, node, at),
             Spot::StartTag { .. } | Spot::EndTag { .. } => {
-                let node = place.page.named_at(at)?;
-                self.target_of_name(place, node)
+                let node = file.page.named_at(at)?;
+                self.target_of_name(file, node)
             }
             Spot::Words { within: None, .. } | Spot::Attributes { .. } | Spot::Nothing => None,
         }
     }
 
-    fn target_of_words(&self, place: Place<'_>, node: usize, at: usize) -> Option<Target> {
-        let words = &place.page.nodes[node].words;
+    fn target_of_words(&self, file: DefinitionFile<'_>, node: usize, at: usize) -> Option<Target> {
+        let words = &file.page.nodes[node].words;
         if at < words.start || words.end < at {
             return None;
         }
-        let name = place.page.words(node);
-        match self.meaning(place, node)?.content.text {
+        let name = file.page.words(node);
+        match self.meaning(file, node)?.content.text {
             Text::Type | Text::Name(Noun::DictAlias) => self.alias_named(name),
             Text::Name(Noun::Level) => {
-                let levels = self.levels(place.path);
-                let (place, level) = levels
+                let levels = self.levels(file.path);
+                let (file, level) = levels
                     .into_iter()
-                    .find(|(place, level)| label(place.page, *level) == name)?;
-                let node = place.page.child(level, "label").unwrap_or(level);
-                let of_label = &place.page.nodes[node];
+                    .find(|(file, level)| label(file.page, *level) == name)?;
+                let node = file.page.child(level, "label").unwrap_or(level);
+                let of_label = &file.page.nodes[node];
                 Some(Target {
-                    file: place.path.to_owned(),
+                    file: file.path.to_owned(),
                     name: if node == level {
                         of_label.name.clone()
                     } else {
@@ -58,7 +58,7 @@ impl Draft {
                 })
             }
             Text::Name(noun) => {
-                let (family, kind) = self.kind_of(place.path, noun)?;
+                let (family, kind) = self.kind_of(file.path, noun)?;
                 self.root_of_file(self.file_of(family, kind, name)?)
             }
             _ => None,
@@ -66,26 +66,26 @@ impl Draft {
     }
 
     /// The declaration that a tag names: an entry of a list, a component.
-    fn target_of_name(&self, place: Place<'_>, node: usize) -> Option<Target> {
-        let meaning = self.meaning(place, node)?;
-        let name = place.page.name(node);
+    fn target_of_name(&self, file: DefinitionFile<'_>, node: usize) -> Option<Target> {
+        let meaning = self.meaning(file, node)?;
+        let name = file.page.name(node);
         if std::ptr::eq(meaning.content, &LISTED) {
-            let (family, kind) = Self::listed_kind(place.kind)?;
+            let (family, kind) = Self::listed_kind(file.kind)?;
             return self.root_of_file(self.file_of(family, kind, name)?);
         }
         if std::ptr::eq(meaning.content, &COMPONENT_ALIAS) {
-            let (family, kind) = self.kind_of(place.path, Noun::Component)?;
+            let (family, kind) = self.kind_of(file.path, Noun::Component)?;
             return self.root_of_file(self.file_of(family, kind, name)?);
         }
         None
     }
 
     pub(super) fn alias_named(&self, name: &str) -> Option<Target> {
-        let (place, nodes) = self.aliases()?;
-        let node = nodes.into_iter().find(|&node| place.page.name(node) == name)?;
+        let (file, nodes) = self.aliases()?;
+        let node = nodes.into_iter().find(|&node| file.page.name(node) == name)?;
         Some(Target {
-            file: place.path.to_owned(),
-            name: place.page.nodes[node].name.clone(),
+            file: file.path.to_owned(),
+            name: file.page.nodes[node].name.clone(),
         })
     }
 

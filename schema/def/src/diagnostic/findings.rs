@@ -52,7 +52,7 @@ struct OfTag {
 
 impl OfTag {
     /// Each finding if there are few, else the first one with their number.
-    fn told(mut self) -> Vec<Finding> {
+    fn into_findings(mut self) -> Vec<Finding> {
         let OfTag { count, files, .. } = &self;
         let (count, files) = (*count, files.len());
         if count <= MAX_REPEATED {
@@ -216,7 +216,7 @@ impl Findings {
     /// The findings with lines and columns, ordered by file, line, column and rule, without duplicates.
     pub(crate) fn into_diagnostics(mut self, sources: &Sources<'_>) -> Vec<Diagnostic> {
         let of_tags = std::mem::take(&mut self.of_tags);
-        for finding in of_tags.into_values().flat_map(OfTag::told) {
+        for finding in of_tags.into_values().flat_map(OfTag::into_findings) {
             self.keep(finding);
         }
         if let Some(message) = self.left_out() {

@@ -1,6 +1,6 @@
 //! Converts offsets to lines and columns, fast for many places of one file.
 
-use super::Place;
+use super::SourceSpan;
 use crate::source::{SourceFile, Span};
 
 /// Bytes between counted positions: finding a column scans at most this many.
@@ -33,7 +33,7 @@ impl<'s> Lines<'s> {
     }
 
     /// The place of a span, with an excerpt of its line.
-    pub(crate) fn place(&self, span: Span) -> Place {
+    pub(crate) fn source_span(&self, span: Span) -> SourceSpan {
         let text = &*self.file.text;
         let start = text.floor_char_boundary(span.start as usize);
         let line = self.starts.partition_point(|&line| line <= start) - 1;
@@ -45,7 +45,7 @@ impl<'s> Lines<'s> {
         let is_long = self.characters(line_end) - self.characters(line_start) > EXCERPT;
         let from = if is_long { column.saturating_sub(BEFORE) } else { 0 };
         let first = back(text, start, column - from);
-        Place {
+        SourceSpan {
             file: self.file.path.to_owned(),
             line: number(line + 1),
             column: number(column + 1),

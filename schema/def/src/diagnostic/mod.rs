@@ -32,7 +32,7 @@ pub struct Diagnostic {
     /// The broken rule; its text says why it is a rule.
     pub rule: Rule,
     pub severity: Severity,
-    pub place: Place,
+    pub place: SourceSpan,
     /// The problem.
     pub message: String,
     /// What to write instead.
@@ -40,7 +40,7 @@ pub struct Diagnostic {
     /// The same in a form that a program can apply, if it is definite.
     pub fix: Option<Fix>,
     /// Related places, each with a text.
-    pub related: Vec<(Place, String)>,
+    pub related: Vec<(SourceSpan, String)>,
 }
 
 /// A replacement for the text at a place.
@@ -54,7 +54,7 @@ pub enum Fix {
 
 /// A part of one line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SourceSpan {
     /// The file's path below the game's folder; empty for the folder itself.
     pub file: String,
     /// The line, from 1.
@@ -175,8 +175,8 @@ impl Finding {
             rule: self.rule,
             severity: self.severity,
             place: match self.at {
-                Where::Path(path) => Place::of_file(path),
-                Where::Span(span) => places.place(span),
+                Where::Path(path) => SourceSpan::of_file(path),
+                Where::Span(span) => places.source_span(span),
             },
             message: self.message,
             help: self.help,
@@ -184,13 +184,13 @@ impl Finding {
             related: self
                 .related
                 .into_iter()
-                .map(|(span, what)| (places.place(span), what))
+                .map(|(span, what)| (places.source_span(span), what))
                 .collect(),
         }
     }
 }
 
-impl Place {
+impl SourceSpan {
     /// The place of a whole file or folder.
     fn of_file(file: String) -> Self {
         Self {
@@ -219,13 +219,13 @@ impl<'s> Places<'s> {
         }
     }
 
-    fn place(&mut self, span: Span) -> Place {
+    fn source_span(&mut self, span: Span) -> SourceSpan {
         let sources = self.sources;
         let lines = self
             .files
             .entry(span.file)
             .or_insert_with(|| Lines::of(sources.file(span.file)));
-        lines.place(span)
+        lines.source_span(span)
     }
 }
 

@@ -16,7 +16,7 @@ use std::{
     fmt::Write as _,
 };
 
-use super::{Diagnostic, Place, Rule, Severity};
+use super::{Diagnostic, Rule, Severity, SourceSpan};
 
 /// Whether the text is coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -155,8 +155,8 @@ struct Mark<'a> {
     colour: &'a str,
 }
 
-fn render_place(place: &Place, mark: &Mark<'_>, margin: usize, style: Style, out: &mut String) {
-    let Place { file, line, column, .. } = place;
+fn render_place(place: &SourceSpan, mark: &Mark<'_>, margin: usize, style: Style, out: &mut String) {
+    let SourceSpan { file, line, column, .. } = place;
     let arrow = paint(mark.arrow, BLUE, style);
     if place.text.trim().is_empty() {
         let file = if file.is_empty() { "." } else { file };
@@ -174,7 +174,7 @@ fn render_place(place: &Place, mark: &Mark<'_>, margin: usize, style: Style, out
 }
 
 /// The line's text with tabs expanded and cuts marked, the columns before the place, and the columns of the place.
-fn visible(place: &Place) -> (String, usize, usize) {
+fn visible(place: &SourceSpan) -> (String, usize, usize) {
     let start = (place.column - place.text_column) as usize;
     let (mut text, mut columns) = (String::new(), 0);
     if place.text_column > 1 {

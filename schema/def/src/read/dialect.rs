@@ -118,7 +118,7 @@ impl<'s> Sign<'s> {
 
     fn placed(self, sources: &Sources<'_>) -> DialectSign {
         let file = sources.file(self.span.file);
-        let line = || Lines::of(file).place(self.span).line;
+        let line = || Lines::of(file).source_span(self.span).line;
         DialectSign {
             file: file.path.to_owned(),
             word: self.word.map(|word| (line(), word.to_owned())),

@@ -12,7 +12,7 @@ use std::{fmt, path::Path};
 
 use crate::{
     compile::{Compiled, compile_and},
-    diagnostic::{Diagnostic, Place},
+    diagnostic::{Diagnostic, SourceSpan},
     grammar::Kind,
     read::DialectChoice,
     schema::Schema,
@@ -156,7 +156,7 @@ pub struct SourcePlace {
 impl SourcePlace {
     /// Whether a diagnostic is inside the declaration.
     #[must_use]
-    pub fn holds(&self, found: &Place) -> bool {
+    pub fn holds(&self, found: &SourceSpan) -> bool {
         let at = (found.line, found.column);
         self.file == found.file && ((self.line, self.column)..=self.end).contains(&at)
     }

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::{
     image::Image,
-    ledger::News,
+    ledger::LedgerUpdate,
     value::{put_values, take_values},
 };
 use crate::encoding::{Malformed, Reader, put_bytes, put_number};
@@ -142,7 +142,7 @@ pub enum Call {
     Ledger {
         /// The entity of the base part.
         to: EntityId,
-        news: News,
+        update: LedgerUpdate,
     },
 }
 
@@ -202,10 +202,10 @@ impl Call {
                 out.push(15);
                 put_number(out, u64::from(space.0));
             }
-            Call::Ledger { to, news } => {
+            Call::Ledger { to, update } => {
                 out.push(13);
                 put_number(out, to.0);
-                news.write(out);
+                update.write(out);
             }
         }
     }
@@ -248,7 +248,7 @@ impl Call {
             },
             13 => Call::Ledger {
                 to: EntityId(reader.number("entity")?),
-                news: News::read(reader)?,
+                update: LedgerUpdate::read(reader)?,
             },
             14 => Call::Locate,
             15 => Call::OpenSpace(SpaceId(reader.narrow("space")?)),

@@ -23,7 +23,7 @@ use super::{
     change::{put_change, take_change},
     controller::{ControllerEvent, take_controller_id},
     image::{Image, take_generation},
-    ledger::{Entry, News, Order},
+    ledger::{Entry, LedgerUpdate, Order},
     movement_control::MovementControl,
     sight::SightChange,
     space_data::SpaceEntry,
@@ -247,8 +247,8 @@ pub enum Body {
         number: TransferNumber,
         order: Order,
     },
-    /// The base part received news from the ledger.
-    Booked(News),
+    /// The base part received an update from the ledger.
+    Booked(LedgerUpdate),
     /// After `Booked`: a property that is the view of an account has a new value, which clients are shown. The value is
     /// not logged: it is derived from the part's ledger view.
     Restated {
@@ -528,7 +528,7 @@ impl Body {
                 put_number(out, number.0);
                 order.write(out);
             }
-            Body::Booked(news) => news.write(out),
+            Body::Booked(update) => update.write(out),
             Body::Entered { notice, entry } => {
                 put_number(out, notice.0);
                 put_option(out, entry.as_deref(), |out, entry| entry.write(out));
@@ -585,7 +585,7 @@ impl Body {
                 number: TransferNumber(reader.ordinal("transfer number")?),
                 order: Order::read(reader)?,
             },
-            25 => Body::Booked(News::read(reader)?),
+            25 => Body::Booked(LedgerUpdate::read(reader)?),
             26 => Body::Entered {
                 notice: NoticeNumber(reader.ordinal("notice number")?),
                 entry: take_option(reader, Entry::read)?.map(Box::new),

@@ -91,7 +91,7 @@ pub enum Holder {
 
 /// A place of assets: holder and slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct AssetSlot {
     pub holder: Holder,
     pub slot: Slot,
 }
@@ -100,7 +100,7 @@ pub struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Account {
     /// Holder and slot.
-    pub place: Place,
+    pub place: AssetSlot,
     /// The kind of the units.
     pub kind: AssetKind,
 }
@@ -317,9 +317,9 @@ pub struct Passage {
     pub serial: Serial,
     pub kind: AssetKind,
     /// Its former place.
-    pub from: Place,
+    pub from: AssetSlot,
     /// Its new place.
-    pub to: Place,
+    pub to: AssetSlot,
 }
 
 /// A line of the ledger, kept for ever.
@@ -476,20 +476,20 @@ pub struct Booking {
 
 /// Notifications from the ledger to a base part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
-    /// The whole state: the first news of an activation.
+pub enum LedgerUpdate {
+    /// The whole state: the first update of an activation.
     Statement(Box<Statement>),
     /// The effects of an entry.
     Booking(Box<Booking>),
 }
 
-/// News for one base part.
+/// LedgerUpdate for one base part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The entity of the base part.
     pub to: EntityId,
     pub home: OwnerId,
-    pub news: News,
+    pub update: LedgerUpdate,
 }
 
 /// An item of the outbox for the log `ledger`: an entry (none for a statement), and its deliveries.

@@ -12,7 +12,7 @@ use annals_ids::{Address, CallNumber, EntityId, Epoch, HistoryNumber, OwnerId, S
 use prost::Message as _;
 use thiserror::Error;
 
-use crate::client::{CallRefusal, Known, Movements, volatile::Heard};
+use crate::client::{CallRefusal, Known, Movements, volatile::MovementAck};
 
 use super::{CallMessage, Envelope, GhostImage, GhostMessage, GhostMove, Message, Shown, SpaceMessage, ViewMessage};
 
@@ -402,17 +402,17 @@ fn view_to_wire(message: &ViewMessage) -> WireMessage {
             sequence: *sequence,
             place: place_bytes(place),
         }),
-        ViewMessage::Heard {
+        ViewMessage::MovementAck {
             session,
             entity,
             view,
-            heard,
+            ack,
         } => WireMessage::ViewHeard(WireViewHeard {
             session: session.0,
             entity: entity.0,
             view: *view,
-            tick: heard.tick.into(),
-            before: heard.before.into(),
+            tick: ack.tick.into(),
+            before: ack.before.into(),
         }),
     }
 }
@@ -508,11 +508,11 @@ fn stamps_from_wire(wire: &WireStamps) -> Result<Message, EnvelopeError> {
 
 fn heard_from_wire(wire: &WireViewHeard) -> Result<Message, EnvelopeError> {
     let half = |wire: u32| u16::try_from(wire).map_err(|_| EnvelopeError::Endless(wire.into()));
-    Ok(Message::View(ViewMessage::Heard {
+    Ok(Message::View(ViewMessage::MovementAck {
         session: SessionId(wire.session),
         entity: EntityId(wire.entity),
         view: wire.view,
-        heard: Heard {
+        ack: MovementAck {
             tick: half(wire.tick)?,
             before: half(wire.before)?,
         },

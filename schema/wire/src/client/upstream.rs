@@ -9,7 +9,7 @@ use super::{
         put_direction, put_entity, put_option, put_part, put_position, take_direction, take_entity, take_option,
         take_part, take_position,
     },
-    volatile::Heard,
+    volatile::MovementAck,
 };
 
 /// A frame from a client.
@@ -175,10 +175,10 @@ pub enum ToServerDatagram {
     /// The client moved the entity that it controls.
     Moved(Moved),
     /// The client acknowledges movements that it has read; any of these may be lost.
-    Heard {
+    MovementAck {
         view: u64,
         /// The acknowledgement.
-        heard: Heard,
+        ack: MovementAck,
     },
 }
 
@@ -264,10 +264,10 @@ impl ToServerDatagram {
                 put_position(out, moved.position);
                 put_direction(out, moved.direction);
             }
-            ToServerDatagram::Heard { view, heard } => {
+            ToServerDatagram::MovementAck { view, ack } => {
                 out.push(2);
                 put_number(out, *view);
-                [heard.tick, heard.before]
+                [ack.tick, ack.before]
                     .iter()
                     .for_each(|half| out.extend(half.to_le_bytes()));
             }
@@ -287,9 +287,9 @@ impl ToServerDatagram {
                 position: take_position(reader)?,
                 direction: take_direction(reader)?,
             }),
-            2 => ToServerDatagram::Heard {
+            2 => ToServerDatagram::MovementAck {
                 view: reader.number("view")?,
-                heard: Heard {
+                ack: MovementAck {
                     tick: u16::from_le_bytes(reader.array("tick")?),
                     before: u16::from_le_bytes(reader.array("ticks before")?),
                 },

@@ -12,7 +12,7 @@ use annals_ids::{
 use annals_wire::client::{
     Call, CallRefusal, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved,
     Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient, ToClientDatagram,
-    ToServer, ToServerDatagram, ViewFrame, ViewItem, Welcome, volatile::Heard,
+    ToServer, ToServerDatagram, ViewFrame, ViewItem, Welcome, volatile::MovementAck,
 };
 
 /// Any frame or datagram, so that one test serves all.
@@ -258,9 +258,9 @@ fn hello_answer(dice: &mut Dice<'_>) -> HelloAnswer {
 
 fn to_server_datagram(dice: &mut Dice<'_>) -> ToServerDatagram {
     if dice().is_multiple_of(2) {
-        return ToServerDatagram::Heard {
+        return ToServerDatagram::MovementAck {
             view: number(dice),
-            heard: Heard {
+            ack: MovementAck {
                 tick: small(dice),
                 before: small(dice),
             },

@@ -12,7 +12,7 @@ use std::{
 use annals_audit::{Unclear, Who};
 use annals_db::ledger::read_item;
 use annals_def::{LedgerNames, nearest};
-use annals_event::ledger::{Assets, Entry, Goods, Holder, Order, Outcome, Place, Warrant};
+use annals_event::ledger::{AssetSlot, Assets, Entry, Goods, Holder, Order, Outcome, Warrant};
 use annals_evidence::{Terms, words};
 use annals_host::{
     log_source::{KeptRealm, Source, SourceError},
@@ -280,7 +280,7 @@ impl Wanted {
                 What::Grant(_) => item.place.holder == Holder::World,
                 What::Take(_) => {
                     item.place
-                        == Place {
+                        == AssetSlot {
                             holder: Holder::Stored(holder),
                             slot,
                         }

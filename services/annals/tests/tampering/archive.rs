@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_audit::verify::{Kept, Place, Swept, Traced, UNANCHORED, find_first, sweep};
+use annals_audit::verify::{Kept, Swept, Traced, UNANCHORED, VerifiedPrefix, find_first, sweep};
 use annals_def::split_mix;
 use annals_event::Batch;
 use annals_ids::{EventNumber, LeafIndex, LogPosition, WallTime};
@@ -93,7 +93,7 @@ struct Case {
 
 /// Checks an archive: the result of a sweep, and the first change found.
 pub(crate) async fn look(realm: &Realm, kept: &Kept) -> (Swept, Traced) {
-    let swept = sweep(&realm.store, Place::begin(SHARD).against(kept), |_, _| Ok(()))
+    let swept = sweep(&realm.store, VerifiedPrefix::begin(SHARD).against(kept), |_, _| Ok(()))
         .await
         .unwrap();
     (swept, find_first(&realm.store, SHARD, kept).await.unwrap())
@@ -156,7 +156,9 @@ async fn try_case(
     assert_eq!(with_leaves.first.as_ref().unwrap().leaves, (leaf, leaf), "{said}");
     assert!(exactly <= named, "{said}: {with_leaves:?}");
     // Without a checkpoint.
-    let without = sweep(&realm.store, Place::begin(SHARD), |_, _| Ok(())).await.unwrap();
+    let without = sweep(&realm.store, VerifiedPrefix::begin(SHARD), |_, _| Ok(()))
+        .await
+        .unwrap();
     table.count(
         depth.layer(realm.state.sealed > 0),
         kind.name(),

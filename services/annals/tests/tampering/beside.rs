@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_audit::verify::{Kept, Place, sweep};
+use annals_audit::verify::{Kept, VerifiedPrefix, sweep};
 use annals_def::split_mix;
 use annals_ids::{Hash, LeafIndex};
 use annals_proof::{KeyKind, KeyName, SignerKey};
@@ -32,7 +32,9 @@ pub(crate) async fn tiles(seed: u64, steps: usize, count: usize) -> Table {
         let said = format!("seed {seed}, case {number}, a tile {kind}");
         let change = realm.change(&state).await;
         let (swept, traced) = look(&realm, &kept).await;
-        let without = sweep(&realm.store, Place::begin(SHARD), |_, _| Ok(())).await.unwrap();
+        let without = sweep(&realm.store, VerifiedPrefix::begin(SHARD), |_, _| Ok(()))
+            .await
+            .unwrap();
         realm.put_back(change).await;
         assert!(!swept.findings.is_empty(), "{said}: not found");
         assert_eq!(traced.first, None, "{said}: no event is another");
@@ -113,7 +115,9 @@ pub(crate) async fn checkpoints(seed: u64, steps: usize, count: usize) -> Table 
         let said = format!("seed {seed}, case {number}, a checkpoint {kind}, of {size}");
         let change = realm.change(&state).await;
         let (swept, traced) = look(&realm, &kept).await;
-        let without = sweep(&realm.store, Place::begin(SHARD), |_, _| Ok(())).await.unwrap();
+        let without = sweep(&realm.store, VerifiedPrefix::begin(SHARD), |_, _| Ok(()))
+            .await
+            .unwrap();
         realm.put_back(change).await;
         let is_said = !swept.findings.is_empty()
             || swept

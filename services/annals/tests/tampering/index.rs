@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The first event, or batch, that a row is about, as found by searching the whole archive.
-type Place = (LeafIndex, Option<LogPosition>, Option<EventNumber>);
+type FirstEntry = (LeafIndex, Option<LogPosition>, Option<EventNumber>);
 
 pub(crate) async fn cases(seed: u64, count: usize) -> Table {
     let game = Game::play(seed, 60).await;
@@ -152,7 +152,7 @@ fn change(rows: &[(Vec<u8>, Vec<u8>)], place: usize, dice: &mut Dice) -> (&'stat
 }
 
 /// What a row of the index is about, found without the index.
-fn about(batches: &[Batch], key: &[u8], all: &Edits, edits: &Edits) -> Option<Place> {
+fn about(batches: &[Batch], key: &[u8], all: &Edits, edits: &Edits) -> Option<FirstEntry> {
     let number = |from: usize| u64::from_be_bytes(key[from..from + 8].try_into().unwrap());
     let owner = |from: usize| OwnerId(u32::from_be_bytes(key[from..from + 4].try_into().unwrap()));
     let leaf_of = |leaf: usize| LeafIndex(leaf as u64);

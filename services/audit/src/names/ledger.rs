@@ -1,8 +1,8 @@
-//! Entries and news of the ledger in words, for the command line.
+//! Entries and updates of the ledger in words, for the command line.
 
 use std::fmt::Write as _;
 
-use annals_event::ledger::{Booking, Entry, News, Outcome};
+use annals_event::ledger::{Booking, Entry, LedgerUpdate, Outcome};
 use annals_evidence::Terms;
 
 /// The result of an order: its entry, or that there is none.
@@ -18,14 +18,14 @@ pub(super) fn entry(entry: Option<&Entry>) -> String {
     }
 }
 
-/// News for a base part, in words.
-pub(super) fn news(news: &News, terms: Terms<'_>) -> String {
-    match news {
-        News::Statement(statement) => format!(
+/// LedgerUpdate for a base part, in words.
+pub(super) fn update(update: &LedgerUpdate, terms: Terms<'_>) -> String {
+    match update {
+        LedgerUpdate::Statement(statement) => format!(
             "the statement of entity {} of the database, version {}",
             statement.holder, statement.holdings.version
         ),
-        News::Booking(booking) => {
+        LedgerUpdate::Booking(booking) => {
             let Booking { entry, of, change, .. } = &**booking;
             let mut text = format!("entry {entry}, transfer {of}: {}", outcome(booking.outcome));
             for (slot, assets) in change.iter().flat_map(|change| &change.gone) {

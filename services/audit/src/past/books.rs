@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_event::ledger::{Account, Entry, Holder, Place};
+use annals_event::ledger::{Account, AssetSlot, Entry, Holder};
 use annals_ids::{AssetKind, Serial};
 
 /// The holdings of all accounts. The world's account, the source of everything created, is not included.
@@ -10,8 +10,8 @@ use annals_ids::{AssetKind, Serial};
 pub struct Books {
     /// Units by account; no empty accounts.
     pub units: BTreeMap<Account, i128>,
-    /// Place and kind of each item that exists.
-    pub items: BTreeMap<Serial, (AssetKind, Place)>,
+    /// AssetSlot and kind of each item that exists.
+    pub items: BTreeMap<Serial, (AssetKind, AssetSlot)>,
 }
 
 impl Books {

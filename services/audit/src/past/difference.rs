@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_def::{Schema, Value};
-use annals_event::ledger::{Account, Place};
+use annals_event::ledger::{Account, AssetSlot};
 use annals_ids::{AssetKind, Hash, OwnerId, Serial, SpaceId};
 
 use super::{PartAt, PartOf, Past};
@@ -59,9 +59,9 @@ pub enum Change {
         serial: Serial,
         kind: AssetKind,
         /// Former place.
-        before: Option<Place>,
+        before: Option<AssetSlot>,
         /// New place.
-        after: Option<Place>,
+        after: Option<AssetSlot>,
     },
     /// The balance of an account changed.
     Units {

@@ -28,7 +28,7 @@ use crate::{
 
 use super::{
     VerifyError,
-    place::Place,
+    prefix::VerifiedPrefix,
     report::{Finding, OpeningFault},
     tree::root_at,
 };
@@ -42,8 +42,8 @@ const READINGS: usize = 5;
 /// The result of a sweep.
 #[derive(Clone, Debug)]
 pub struct Swept {
-    /// The place up to which everything is intact.
-    pub place: Place,
+    /// The prefix in which everything is intact.
+    pub prefix: VerifiedPrefix,
     /// Leaves verified by this sweep.
     pub leaves: u64,
     /// Their size in bytes.
@@ -55,13 +55,13 @@ pub struct Swept {
 
 impl fmt::Display for Swept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { shard, tree, .. } = &self.place;
+        let VerifiedPrefix { shard, tree, .. } = &self.prefix;
         let (leaves, root) = (tree.tree().size(), tree.tree().root());
         writeln!(f, "shard {shard}: {leaves} leaves, root {root}")?;
         for finding in &self.findings {
             writeln!(f, "WRONG: {finding}")?;
         }
-        for size in self.place.tree.absent() {
+        for size in self.prefix.tree.absent() {
             writeln!(
                 f,
                 "NOTE: the kept checkpoint of {size} leaves is not in the store, though fewer than {KEPT} newer ones \
@@ -109,20 +109,20 @@ struct Checked {
 
 type Piece = Result<Vec<Checked>, StoreError>;
 
-/// Verifies an archive from a place on: the beginning, or the place of an earlier sweep. `reached` is called with the
+/// Verifies an archive beyond a prefix: an empty one, or that of an earlier sweep. `reached` is called with the
 /// progress after each piece.
 ///
 /// # Errors
 /// When the archive cannot be read, or is not the one in which `from` was reached; faults are in the result.
 pub async fn sweep(
     store: &Store,
-    from: Place,
-    reached: impl FnMut(&Place, SweepProgress) -> Result<(), VerifyError>,
+    from: VerifiedPrefix,
+    reached: impl FnMut(&VerifiedPrefix, SweepProgress) -> Result<(), VerifyError>,
 ) -> Result<Swept, VerifyError> {
     let begun = from.clone();
     match go(store, from, reached).await {
         Err(VerifyError::Store(StoreError::Corrupt(why))) => Ok(Swept {
-            place: begun,
+            prefix: begun,
             leaves: 0,
             bytes: 0,
             events: 0,
@@ -134,15 +134,15 @@ pub async fn sweep(
 
 async fn go(
     store: &Store,
-    from: Place,
-    mut reached: impl FnMut(&Place, SweepProgress) -> Result<(), VerifyError>,
+    from: VerifiedPrefix,
+    mut reached: impl FnMut(&VerifiedPrefix, SweepProgress) -> Result<(), VerifyError>,
 ) -> Result<Swept, VerifyError> {
     let shard = from.shard;
     hold(store, &from).await?;
     let mut going = Going::begin(store, from).await?;
     // Read after the tiles: these are derived from it.
     let tree = read_tree(store, shard).await?;
-    let begun = going.swept.place.leaves();
+    let begun = going.swept.prefix.leaves();
     let at_once = available_parallelism().map_or(1, usize::from);
     let next = LeafIndex(begun);
     let pieces = stream::unfold(Some(next), |next| next_piece(store, shard, next, tree.size));
@@ -152,24 +152,29 @@ async fn go(
         if !going.take(piece, tree.size).await? {
             return Ok(going.swept);
         }
-        if going.swept.place.tree.is_due() {
-            going.swept.place.tree.compare(store, &mut going.swept.findings).await?;
+        if going.swept.prefix.tree.is_due() {
+            going
+                .swept
+                .prefix
+                .tree
+                .compare(store, &mut going.swept.findings)
+                .await?;
         }
         if !going.swept.findings.is_empty() {
             return Ok(going.swept);
         }
         let progress = SweepProgress {
-            leaves: going.swept.place.leaves(),
+            leaves: going.swept.prefix.leaves(),
             of: tree.size,
             bytes: going.swept.bytes,
         };
-        reached(&going.swept.place, progress)?;
+        reached(&going.swept.prefix, progress)?;
     }
-    let place = &going.swept.place;
-    if place.leaves() < tree.size {
-        let (leaf, leaves) = (LeafIndex(place.leaves()), tree.size);
+    let prefix = &going.swept.prefix;
+    if prefix.leaves() < tree.size {
+        let (leaf, leaves) = (LeafIndex(prefix.leaves()), tree.size);
         going.swept.findings.push(Finding::LeafMissing { shard, leaf, leaves });
-    } else if place.tree.tree().peaks() != tree.peaks {
+    } else if prefix.tree.tree().peaks() != tree.peaks {
         going.swept.findings.push(Finding::Edge {
             shard,
             leaves: tree.size,
@@ -180,19 +185,19 @@ async fn go(
     Ok(going.swept)
 }
 
-/// Checks that the archive still is the one in which a place was reached: the heads of its logs are present, and its
+/// Checks that the archive still is the one in which a prefix was verified: the heads of its logs are present, and its
 /// first leaves have that root.
-async fn hold(store: &Store, place: &Place) -> Result<(), VerifyError> {
-    let tree = place.tree.tree();
+async fn hold(store: &Store, prefix: &VerifiedPrefix) -> Result<(), VerifyError> {
+    let tree = prefix.tree.tree();
     if tree.size() == 0 {
         return Ok(());
     }
-    if root_at(store, place.shard, tree.size()).await? != Some(tree.root()) {
+    if root_at(store, prefix.shard, tree.size()).await? != Some(tree.root()) {
         return Err(VerifyError::Changed { leaves: tree.size() });
     }
-    for (&owner, head) in &place.heads {
+    for (&owner, head) in &prefix.heads {
         let before = BatchNumber(head.tail.batch.0 - 1);
-        let found = match read_archived(store, place.shard, owner, before, 1).await {
+        let found = match read_archived(store, prefix.shard, owner, before, 1).await {
             Ok(found) => found,
             Err(error) => match of_recovery(error) {
                 StoreError::Corrupt(_) => Vec::new(),
@@ -330,16 +335,16 @@ struct Going<'a> {
 }
 
 impl<'a> Going<'a> {
-    async fn begin(store: &'a Store, mut place: Place) -> Result<Self, VerifyError> {
-        let shard = place.shard;
+    async fn begin(store: &'a Store, mut prefix: VerifiedPrefix) -> Result<Self, VerifyError> {
+        let shard = prefix.shard;
         let mut findings = Vec::new();
-        place.tree.refresh(store, &mut findings).await?;
+        prefix.tree.refresh(store, &mut findings).await?;
         Ok(Self {
             store,
             openings: BTreeMap::new(),
             floors: Floors::new(shard),
             swept: Swept {
-                place,
+                prefix,
                 leaves: 0,
                 bytes: 0,
                 events: 0,
@@ -350,7 +355,7 @@ impl<'a> Going<'a> {
 
     /// Takes the next piece. Returns whether all of it is intact.
     async fn take(&mut self, piece: Piece, size: u64) -> Result<bool, VerifyError> {
-        let (shard, next) = (self.swept.place.shard, LeafIndex(self.swept.place.leaves()));
+        let (shard, next) = (self.swept.prefix.shard, LeafIndex(self.swept.prefix.leaves()));
         let piece = match piece {
             Ok(piece) => piece,
             Err(StoreError::Corrupt(why)) => {
@@ -361,7 +366,7 @@ impl<'a> Going<'a> {
             Err(error) => return Err(error.into()),
         };
         for checked in piece {
-            let next = self.swept.place.leaves();
+            let next = self.swept.prefix.leaves();
             if next == size {
                 break;
             }
@@ -386,7 +391,7 @@ impl<'a> Going<'a> {
     async fn follow(&mut self, checked: Checked) -> Result<Option<Finding>, VerifyError> {
         let Checked { leaf, bytes, .. } = checked;
         let Some(at) = checked.at else {
-            let (shard, why) = (self.swept.place.shard, "it is not a batch".to_owned());
+            let (shard, why) = (self.swept.prefix.shard, "it is not a batch".to_owned());
             return Ok(Some(Finding::Piece { shard, leaf, why }));
         };
         let fault = |fault| {
@@ -406,7 +411,7 @@ impl<'a> Going<'a> {
         if checked.is_thinned && !self.floors.are_below(self.store, at).await? {
             return Ok(fault(Fault::Deleted));
         }
-        let head = self.swept.place.heads.get(&at.owner);
+        let head = self.swept.prefix.heads.get(&at.owner);
         let (tail, epoch) = head.map(|head| (head.tail, head.epoch)).unwrap_or_default();
         let Tail {
             batch,
@@ -425,8 +430,8 @@ impl<'a> Going<'a> {
             return Ok(Some(Finding::Opening { at, epoch, fault }));
         }
         let swept = &mut self.swept;
-        swept.place.tree.push(hash);
-        let head = swept.place.heads.entry(at.owner).or_default();
+        swept.prefix.tree.push(hash);
+        let head = swept.prefix.heads.entry(at.owner).or_default();
         head.tail = header.tail(hash);
         head.epoch = header.epoch;
         if header.opens {
@@ -476,7 +481,7 @@ impl<'a> Going<'a> {
     async fn finish(&mut self) -> Result<(), VerifyError> {
         let owners = read_owners(self.store).await?;
         for owner in owners.keys() {
-            let head = self.swept.place.heads.get(owner).cloned().unwrap_or_default();
+            let head = self.swept.prefix.heads.get(owner).cloned().unwrap_or_default();
             let cursor = annals_db::read_cursor(self.store, *owner).await?;
             let at = LogPosition {
                 owner: *owner,
@@ -504,7 +509,7 @@ impl<'a> Going<'a> {
             self.swept.findings.extend(absent);
         }
         let swept = &mut self.swept;
-        swept.place.tree.finish(self.store, &mut swept.findings).await?;
+        swept.prefix.tree.finish(self.store, &mut swept.findings).await?;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use annals_def::{EntityType, LedgerNames, Schema};
 use annals_event::{
     BaseCreation, Body, Cause, Event, Gathering, Imprint, Subject, Tail,
     ledger::{
-        Account, Assets, Entry, Goods, Holder, Order, Outcome, Passage, Place, Posting, RefusalReason, Side, Slots,
+        Account, AssetSlot, Assets, Entry, Goods, Holder, Order, Outcome, Passage, Posting, RefusalReason, Side, Slots,
         Stage,
     },
 };
@@ -492,7 +492,7 @@ impl Game {
     }
 
     /// Passes the contents of a trade's tables to these parties.
-    fn empty(&mut self, number: usize, to: [usize; 2]) -> Vec<(Place, Place, Assets)> {
+    fn empty(&mut self, number: usize, to: [usize; 2]) -> Vec<(AssetSlot, AssetSlot, Assets)> {
         let mut moved = Vec::new();
         for (side, name) in [Side::Proposer, Side::Partner].into_iter().enumerate() {
             let deal = &mut self.deals[number];
@@ -528,7 +528,7 @@ impl Game {
         who: usize,
         order: Order,
         outcome: Outcome,
-        moved: &[(Place, Place, Assets)],
+        moved: &[(AssetSlot, AssetSlot, Assets)],
         deal: Option<usize>,
     ) {
         let (holder, entity, base) = player(who);
@@ -564,7 +564,7 @@ impl Game {
         &mut self,
         of: TransferId,
         (holder, order): (DatabaseId, Option<Order>),
-        (outcome, moved): (Outcome, &[(Place, Place, Assets)]),
+        (outcome, moved): (Outcome, &[(AssetSlot, AssetSlot, Assets)]),
         (deal, session): (Option<usize>, Option<SessionId>),
         at: LogPosition,
     ) {
@@ -715,8 +715,8 @@ pub(crate) async fn commit(store: &Store, work: impl Fn(&Transaction) -> Result<
     done.expect("written");
 }
 
-fn place(holder: Holder) -> Place {
-    Place {
+fn place(holder: Holder) -> AssetSlot {
+    AssetSlot {
         holder,
         slot: INVENTORY,
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use annals_audit::past::{Books, Change, Difference, Past};
 use annals_event::{
     Batch, Body,
-    ledger::{Account, Holder, Place, Side, Slots, Stage},
+    ledger::{Account, AssetSlot, Holder, Side, Slots, Stage},
 };
 
 use annals_evidence::TradeStage;
@@ -28,7 +28,7 @@ fn entries(game: &Game, leaves: usize) -> usize {
 
 fn put(books: &mut Books, holder: Holder, slots: &Slots) {
     for (&slot, assets) in slots {
-        let place = Place { holder, slot };
+        let place = AssetSlot { holder, slot };
         for (&kind, &amount) in &assets.units {
             books.units.insert(Account { place, kind }, i128::from(amount));
         }

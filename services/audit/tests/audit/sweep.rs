@@ -3,7 +3,9 @@
 
 use annals_audit::{
     archive::Fault,
-    verify::{CheckpointFault, Finding, Kept, OpeningFault, Place, Swept, TileFault, VerifyError, sweep, verify},
+    verify::{
+        CheckpointFault, Finding, Kept, OpeningFault, Swept, TileFault, VerifiedPrefix, VerifyError, sweep, verify,
+    },
 };
 use annals_def::split_mix;
 use annals_event::{Batch, FrozenBatch};
@@ -73,20 +75,20 @@ async fn sign(world: &World, size: u64, root: Hash, key: &SignerKey) {
 }
 
 /// A sweep from the beginning, with all places between its pieces.
-async fn swept(world: &World) -> (Swept, Vec<Place>) {
-    let mut places = vec![Place::begin(SHARD)];
-    let swept = sweep(&world.store, Place::begin(SHARD), |place, _| {
+async fn swept(world: &World) -> (Swept, Vec<VerifiedPrefix>) {
+    let mut places = vec![VerifiedPrefix::begin(SHARD)];
+    let swept = sweep(&world.store, VerifiedPrefix::begin(SHARD), |place, _| {
         places.push(place.clone());
         Ok(())
     });
     (swept.await.unwrap(), places)
 }
 
-async fn go_on(world: &World, from: &Place) -> Result<Swept, VerifyError> {
+async fn go_on(world: &World, from: &VerifiedPrefix) -> Result<Swept, VerifyError> {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("place");
     from.write(&file).unwrap();
-    let place = Place::read(&file).unwrap().unwrap();
+    let place = VerifiedPrefix::read(&file).unwrap().unwrap();
     sweep(&world.store, place, |_, _| Ok(())).await
 }
 
@@ -124,7 +126,7 @@ async fn a_sweep_of_an_intact_archive_is_clean_wherever_it_resumes() {
             let rest = go_on(&world, place).await.unwrap();
             assert!(rest.findings.is_empty(), "seed {seed}, from {}: {rest}", place.leaves());
             assert_eq!(rest.leaves, all - place.leaves());
-            assert_eq!(format!("{:?}", rest.place.leaves()), all.to_string());
+            assert_eq!(format!("{:?}", rest.prefix.leaves()), all.to_string());
             let said = rest.to_string();
             assert_eq!(said.lines().next(), whole.to_string().lines().next(), "the same tree");
         }
@@ -134,7 +136,7 @@ async fn a_sweep_of_an_intact_archive_is_clean_wherever_it_resumes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sweep_continues_while_the_archive_grows() {
     let mut world = signed(5).await;
-    let mut place = swept(&world).await.0.place;
+    let mut place = swept(&world).await.0.prefix;
     for round in 0..4 {
         let before = world.frozen.len() as u64;
         world.play(50 + round, 90).await;
@@ -146,14 +148,14 @@ async fn a_sweep_continues_while_the_archive_grows() {
         let rest = go_on(&world, &place).await.unwrap();
         assert!(rest.findings.is_empty(), "{rest}");
         assert_eq!(rest.leaves, world.frozen.len() as u64 - before);
-        place = rest.place;
+        place = rest.prefix;
     }
     // Leaves verified before their tile was full are compared with it once it is.
     let row = tiles::tile_key(SHARD, 0, 1);
     let stored = world.row(&row).await.expect("there are more than 512 leaves");
     let mut hashes = tiles::decode_tile(Some(&stored)).unwrap();
     hashes[250] = Hash([9; 32]);
-    let place = swept(&signed(5).await).await.0.place;
+    let place = swept(&signed(5).await).await.0.prefix;
     world.edit(&row, Some(&tiles::encode_tile(&hashes))).await;
     let found = go_on(&world, &place).await.unwrap().findings;
     assert!(found.contains(&tile(0, 1, TileFault::Other)), "{found:?}");
@@ -466,7 +468,7 @@ async fn contradictory_kept_checkpoints_are_reported() {
         (vec![other, own], 1),
         (vec![other], 1),
     ] {
-        let place = Place::begin(SHARD).against(&Kept::new(kept));
+        let place = VerifiedPrefix::begin(SHARD).against(&Kept::new(kept));
         let swept = sweep(&world.store, place, |_, _| Ok(())).await.unwrap();
         let is_kept = |finding: &&Finding| matches!(finding, Finding::Kept { size: found, .. } if *found == size);
         assert_eq!(swept.findings.iter().filter(is_kept).count(), wrong, "{swept}");

@@ -6,7 +6,7 @@ use annals_base::BaseInput;
 use annals_def::Value;
 use annals_event::{
     Body, Call, Link,
-    ledger::{Assets, Booking, Change, Gift, Holdings, News, ORDERS_WAITING, Order, Outcome, Stage, Statement},
+    ledger::{Assets, Booking, Change, Gift, Holdings, LedgerUpdate, ORDERS_WAITING, Order, Outcome, Stage, Statement},
 };
 use annals_ids::{
     Address, CallNumber, DatabaseId, EntityId, EntryNumber, Epoch, HoldingsVersion, MemberId, OwnerId, Part, Slot,
@@ -32,19 +32,19 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn tell(&mut self, host: &mut Host, to: EntityId, news: News) {
+    pub(crate) fn tell(&mut self, host: &mut Host, to: EntityId, update: LedgerUpdate) {
         self.last = self.last.next();
-        self.say(host, to, news, false);
+        self.say(host, to, update, false);
     }
 
     /// Sends a notice before which none is unconfirmed any more.
-    fn tell_oldest(&mut self, host: &mut Host, to: EntityId, news: News) {
+    fn tell_oldest(&mut self, host: &mut Host, to: EntityId, update: LedgerUpdate) {
         self.last = self.last.next();
-        self.say(host, to, news, true);
+        self.say(host, to, update, true);
     }
 
     /// Sends it with the number of the last call.
-    fn say(&self, host: &mut Host, to: EntityId, news: News, is_oldest: bool) {
+    fn say(&self, host: &mut Host, to: EntityId, update: LedgerUpdate, is_oldest: bool) {
         let call = CallMessage {
             link: Link {
                 from: Address::Owner(LEDGER),
@@ -55,7 +55,7 @@ impl Ledger {
             number: self.last,
             is_oldest,
             trace: [0; 16],
-            call: Call::Ledger { to, news },
+            call: Call::Ledger { to, update },
         };
         host.hear(Envelope {
             from: LEDGER,
@@ -153,7 +153,7 @@ fn a_reservation_is_posted_in_the_batch_of_its_departure() {
     let mut player = log_in(&mut host, ACCOUNT.0, 1);
     let entity = player.entity.unwrap().0;
     let mut ledger = Ledger::default();
-    ledger.tell(&mut host, entity, News::Statement(Box::new(statement(10))));
+    ledger.tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
     bestow(&mut host, &mut player, 4);
     assert_eq!(coins(&host, entity), 10, "no output has left yet");
 
@@ -163,8 +163,8 @@ fn a_reservation_is_posted_in_the_batch_of_its_departure() {
         gift: Some(gift(of, Stage::Open)),
         ..ledger.booking(of, Outcome::Pending)
     };
-    let news = News::Booking(Box::new(booking));
-    ledger.tell(&mut host, entity, news.clone());
+    let update = LedgerUpdate::Booking(Box::new(booking));
+    ledger.tell(&mut host, entity, update.clone());
     host.settle();
     assert_eq!(coins(&host, entity), 6);
     let given = orders(&host);
@@ -174,14 +174,14 @@ fn a_reservation_is_posted_in_the_batch_of_its_departure() {
     assert_eq!(*posted, of);
     let booked_in = host.batches().find(|batch| {
         let mut events = batch.events.iter();
-        events.any(|event| matches!(event.body, Body::Booked(News::Booking(_))))
+        events.any(|event| matches!(event.body, Body::Booked(LedgerUpdate::Booking(_))))
     });
     assert_eq!(booked_in.map(|batch| batch.header.number.0), Some(*posted_in));
 
     // It comes again, before and after the process was lost, and takes effect once.
-    ledger.say(&mut host, entity, news.clone(), false);
+    ledger.say(&mut host, entity, update.clone(), false);
     host.crash();
-    ledger.say(&mut host, entity, news, false);
+    ledger.say(&mut host, entity, update, false);
     host.settle();
     assert_eq!((coins(&host, entity), orders(&host).len()), (6, 2));
     assert!(trail(&host, entity).contains("HoT"), "{}", trail(&host, entity));
@@ -194,7 +194,7 @@ fn a_reservation_is_posted_in_the_batch_of_its_departure() {
         gift: Some(gift(of, Stage::Settled)),
         ..ledger.booking(posted, Outcome::Posted)
     };
-    ledger.tell(&mut host, entity, News::Booking(Box::new(booking)));
+    ledger.tell(&mut host, entity, LedgerUpdate::Booking(Box::new(booking)));
     host.settle();
     let view = host.owner.cx().ledger(entity).unwrap();
     assert!(view.gifts.is_empty() && view.orders.is_empty());
@@ -209,7 +209,7 @@ fn an_activation_posts_its_predecessors_reservations() {
     let before = first(EntityId(entity.0 + 1_000));
     let mut left = statement(6);
     left.gifts.insert(before, gift(before, Stage::Open));
-    Ledger::default().tell(&mut host, entity, News::Statement(Box::new(left)));
+    Ledger::default().tell(&mut host, entity, LedgerUpdate::Statement(Box::new(left)));
     host.settle();
     let given = orders(&host);
     assert!(
@@ -224,7 +224,7 @@ fn an_impossible_order_is_denied_at_once() {
     let mut player = log_in(&mut host, ACCOUNT.0, 1);
     let entity = player.entity.unwrap().0;
     bestow(&mut host, &mut player, 1);
-    Ledger::default().tell(&mut host, entity, News::Statement(Box::new(statement(10))));
+    Ledger::default().tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
     bestow(&mut host, &mut player, 0);
     for _ in 0..=ORDERS_WAITING {
         bestow(&mut host, &mut player, 1);
@@ -250,7 +250,7 @@ fn notices_for_an_ended_entity_are_consumed_without_effect() {
     host.settle();
     assert!(host.owner.cx().image(entity).is_none());
     host.sent.clear();
-    Ledger::default().tell(&mut host, entity, News::Statement(Box::new(statement(10))));
+    Ledger::default().tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
     host.settle();
     let took = host.sent.iter().any(|(to, envelope)| {
         *to == LEDGER
@@ -272,7 +272,7 @@ fn an_alarm_is_reported_only_once_its_batch_is_in_the_log() {
     let player = log_in(&mut host, ACCOUNT.0, 1);
     let entity = player.entity.unwrap().0;
     let mut ledger = Ledger::default();
-    ledger.tell(&mut host, entity, News::Statement(Box::new(statement(2))));
+    ledger.tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(2))));
     host.settle();
     // A successor has taken the notices between and confirmed them; this holder, frozen meanwhile, skips them.
     host.mood = Mood::Withholds;
@@ -281,7 +281,7 @@ fn an_alarm_is_reported_only_once_its_batch_is_in_the_log() {
         change: Some(leaving(5)),
         ..ledger.booking(first(EntityId(1)), Outcome::Posted)
     };
-    ledger.tell_oldest(&mut host, entity, News::Booking(Box::new(booking)));
+    ledger.tell_oldest(&mut host, entity, LedgerUpdate::Booking(Box::new(booking)));
     host.settle();
     assert_eq!(
         host.owner.poll_trouble(),
@@ -299,7 +299,7 @@ fn notices_out_of_sequence_are_an_alarm_and_do_not_stop_the_process() {
     let player = log_in(&mut host, ACCOUNT.0, 1);
     let entity = player.entity.unwrap().0;
     let mut ledger = Ledger::default();
-    ledger.tell(&mut host, entity, News::Statement(Box::new(statement(2))));
+    ledger.tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(2))));
     let troubles = host.owner.cx().troubles();
     for version in [3, 4, 5] {
         // The version is wrong, or it takes more than the entity holds.
@@ -307,7 +307,7 @@ fn notices_out_of_sequence_are_an_alarm_and_do_not_stop_the_process() {
             change: Some(leaving(version)),
             ..ledger.booking(first(EntityId(1)), Outcome::Posted)
         };
-        ledger.tell(&mut host, entity, News::Booking(Box::new(booking)));
+        ledger.tell(&mut host, entity, LedgerUpdate::Booking(Box::new(booking)));
     }
     host.settle();
     assert_eq!(host.owner.cx().troubles(), troubles + 3);

@@ -6,7 +6,7 @@ use annals_event::{Body, Call};
 use annals_ids::{DatabaseId, EntityId, OwnerId, Part};
 use annals_wire::{
     bus::{Message, ViewMessage},
-    client::{CloseReason, Known, Moved, Movements, Reads, Stamps, ToServer, ToServerDatagram, volatile::Heard},
+    client::{CloseReason, Known, Moved, Movements, Reads, Stamps, ToServer, ToServerDatagram, volatile::MovementAck},
 };
 
 use crate::{
@@ -365,9 +365,9 @@ fn the_movement_encoding_is_negotiated_per_connection() {
             known: Known::default(),
         };
         player.send(&mut host, &ToServer::Stamps(stamps));
-        let (view, heard) = (connection, Heard { tick: 5, before: 1 });
+        let (view, ack) = (connection, MovementAck { tick: 5, before: 1 });
         let (connection, session) = (player.connection, player.session);
-        let datagram = ToServerDatagram::Heard { view, heard };
+        let datagram = ToServerDatagram::MovementAck { view, ack };
         host.role(BaseInput::Datagram { connection, datagram });
         host.settle();
         cell.work(&mut host);
@@ -379,11 +379,11 @@ fn the_movement_encoding_is_negotiated_per_connection() {
             known: Known::default(),
             movements: expected,
         };
-        let heard = ViewMessage::Heard {
+        let heard = ViewMessage::MovementAck {
             session,
             entity,
             view,
-            heard,
+            ack,
         };
         assert!(
             cell.views.contains(&stamps) && cell.views.contains(&heard),

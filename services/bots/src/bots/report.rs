@@ -98,9 +98,9 @@ pub struct BotReport {
     /// Client methods of which a call was shown.
     pub methods_seen: BTreeSet<(TypeId, MemberId)>,
     /// Frames and datagrams received.
-    pub heard: u64,
+    pub received: u64,
     /// Their size in bytes.
-    pub heard_bytes: u64,
+    pub received_bytes: u64,
     /// Size in bytes of the datagrams, which carry movements.
     pub moves_bytes: u64,
     /// Number of samples of the view, one per second.
@@ -175,8 +175,8 @@ impl BotReport {
             driven: BTreeSet::new(),
             properties_seen: BTreeSet::new(),
             methods_seen: BTreeSet::new(),
-            heard: 0,
-            heard_bytes: 0,
+            received: 0,
+            received_bytes: 0,
             moves_bytes: 0,
             looks: 0,
             in_view: 0,
@@ -237,7 +237,7 @@ impl BotsReport {
         let played: f64 = self.bots.iter().map(|bot| bot.played.as_secs_f64()).sum();
         let rate = |bytes: u64| if played > 0.0 { bytes as f64 / played } else { 0.0 };
         (
-            rate(self.total(|bot| bot.heard_bytes)),
+            rate(self.total(|bot| bot.received_bytes)),
             rate(self.total(|bot| bot.moves_bytes)),
         )
     }

@@ -205,8 +205,8 @@ impl<'b, 'p> Session<'b, 'p> {
         let core = self.client.core();
         let (counters, unconfirmed) = (core.counters(), core.unconfirmed_calls() as u64);
         let report = &mut self.bot.report;
-        report.heard += counters.heard;
-        report.heard_bytes += counters.heard_bytes;
+        report.received += counters.received;
+        report.received_bytes += counters.received_bytes;
         report.moves_bytes += counters.moves_bytes;
         report.holes += counters.holes;
         report.malformed += counters.malformed;
@@ -242,10 +242,10 @@ impl<'b, 'p> Session<'b, 'p> {
 
     /// Publishes whether it is connected and receives nothing.
     fn tell_interrupted(&mut self, silent: bool) {
-        let told = &self.bot.tally.interrupted;
+        let count = &self.bot.tally.interrupted;
         match (self.is_interrupted, silent) {
-            (false, true) => drop(told.fetch_add(1, Ordering::Relaxed)),
-            (true, false) => drop(told.fetch_sub(1, Ordering::Relaxed)),
+            (false, true) => drop(count.fetch_add(1, Ordering::Relaxed)),
+            (true, false) => drop(count.fetch_sub(1, Ordering::Relaxed)),
             _ => {}
         }
         self.is_interrupted = silent;
@@ -253,7 +253,7 @@ impl<'b, 'p> Session<'b, 'p> {
 
     /// Start of the current interruption, if there is one.
     fn interrupted_since(&self, now: Instant) -> Option<Instant> {
-        let last = self.client.core().heard_at().map(|at| self.client.instant(at));
+        let last = self.client.core().last_received_at().map(|at| self.client.instant(at));
         let silent_since = last.filter(|last| now.saturating_duration_since(*last) >= Duration::from_millis(SILENCE));
         [silent_since, self.away, self.bot.interrupted]
             .into_iter()

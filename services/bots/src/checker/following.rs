@@ -17,7 +17,7 @@ use super::{ATTEMPTS, CheckError, CheckReport, Extent, Histories, check_line, ch
 #[derive(Clone)]
 pub struct Following {
     folder: PathBuf,
-    files: BTreeMap<PathBuf, Place>,
+    files: BTreeMap<PathBuf, FileProgress>,
     histories: Histories,
     checked: Checked,
 }
@@ -26,7 +26,7 @@ pub struct Following {
 type Checked = [u64; 3];
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct FileProgress {
     /// Bytes that were checked: whole lines.
     checked: u64,
     /// Number of those lines.
@@ -137,7 +137,7 @@ impl Following {
     }
 }
 
-impl Place {
+impl FileProgress {
     /// A copy with the same sizes and nothing checked.
     fn anew(&self) -> Self {
         Self {
@@ -147,7 +147,7 @@ impl Place {
     }
 }
 
-fn read_part(path: &Path, place: &Place) -> Result<String, CheckError> {
+fn read_part(path: &Path, place: &FileProgress) -> Result<String, CheckError> {
     let reading = || {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(place.checked))?;

@@ -273,9 +273,9 @@ impl Histories {
             Body::BaseCreated(creation) => history.created(creation.type_id, &creation.properties),
             Body::CellCreated(creation) => history.created(creation.type_id, &creation.properties),
             Body::Onloaded { image, .. } => history.type_id = history.type_id.or(Some(image.type_id)),
-            Body::Booked(news) => {
+            Body::Booked(update) => {
                 let known = history.ledger.take();
-                history.ledger = known.and_then(|mut known| known.book(entity, news).ok().map(|()| known));
+                history.ledger = known.and_then(|mut known| known.book(entity, update).ok().map(|()| known));
             }
             _ => {}
         }

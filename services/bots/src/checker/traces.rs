@@ -15,7 +15,7 @@ pub(super) struct Traces {
     /// if it was taken.
     callers: BTreeSet<EntityId>,
     /// Those from which a call was taken.
-    heard: BTreeSet<EntityId>,
+    receivers: BTreeSet<EntityId>,
     /// Those that exist, according to their bases.
     placed: BTreeSet<EntityId>,
 }
@@ -32,7 +32,7 @@ impl Traces {
 
     /// Takes the header of a batch.
     pub(super) fn take(&mut self, header: &Header) {
-        self.heard
+        self.receivers
             .extend(header.consumed.iter().filter_map(|call| cell(call.from)));
     }
 
@@ -49,7 +49,7 @@ impl Traces {
     /// its home was pending.
     pub(super) fn tell_an_end(&self, entity: EntityId, has_ended: bool) -> bool {
         let has = |parts: &BTreeSet<EntityId>| parts.contains(&entity);
-        let has_lived = has(&self.called) || (has(&self.callers) && (has(&self.heard) || has_ended));
+        let has_lived = has(&self.called) || (has(&self.callers) && (has(&self.receivers) || has_ended));
         has_lived && (has_ended || !has(&self.placed))
     }
 }

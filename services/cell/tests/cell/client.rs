@@ -12,7 +12,7 @@ use annals_node::{Member, time::Mono};
 use annals_wire::client::{
     ClientMember, Known, MAX_KEPT, Movements, Shown, ShownReader, ShownWriter, Stamp, ToClient, ToClientDatagram,
     ViewFrame, ViewItem, read_properties,
-    volatile::{Heard, KIND, Motion, Placing, Unreadable, VolatileReader},
+    volatile::{KIND, Motion, MovementAck, Placing, Unreadable, VolatileReader},
 };
 
 /// How long a client waits for the first frame of a view before it restarts it, microseconds.
@@ -296,7 +296,7 @@ impl Client {
     }
 
     /// Handles a datagram, and returns the acknowledgement.
-    pub(crate) fn datagram(&mut self, bytes: &[u8]) -> Option<Heard> {
+    pub(crate) fn datagram(&mut self, bytes: &[u8]) -> Option<MovementAck> {
         self.weigh(bytes);
         self.datagram_bytes += bytes.len();
         assert!(bytes.len() <= annals_wire::client::MAX_DATAGRAM);
@@ -307,7 +307,7 @@ impl Client {
         None
     }
 
-    fn predicted(&mut self, bytes: &[u8]) -> Option<Heard> {
+    fn predicted(&mut self, bytes: &[u8]) -> Option<MovementAck> {
         if self.sequence == 0 || self.sequence == u64::MAX {
             return None;
         }
@@ -330,7 +330,7 @@ impl Client {
                 (seen.position, seen.tick) = (position, update.tick);
             }
         }
-        self.reader.as_ref()?.heard()
+        self.reader.as_ref()?.ack()
     }
 
     fn plain(&mut self, bytes: &[u8]) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use annals_def::{DataType, Distribution, Property, Sequence, Value};
 use annals_event::{Body, ControllerEvent, Controllers, Gait, Seat};
 use annals_ids::{Direction, EntityId, OwnerId, Position};
-use annals_node::{Context, ControllerNews, Denied};
+use annals_node::{Context, ControllerSignal, Denied};
 
 use crate::{
     game::{AVATAR, schema_with},
@@ -42,16 +42,16 @@ const KINDS: [fn(u64) -> Report; 7] = [
 const KIND: u64 = 1 << 50;
 
 /// Behaviour of every entity here on notifications of controllers.
-pub(crate) fn report(context: &mut Context<'_>, tag: u32, news: ControllerNews) {
+pub(crate) fn report(context: &mut Context<'_>, tag: u32, signal: ControllerSignal) {
     let tag_told = u64::from(tag);
-    let (kind, what) = match news {
-        ControllerNews::Arrived => (0, tag_told),
-        ControllerNews::Passed { waypoint } => (1, u64::from(waypoint)),
-        ControllerNews::Failed => (2, tag_told),
-        ControllerNews::Turned => (3, tag_told),
-        ControllerNews::Entered { who } => (4, who.0),
-        ControllerNews::Left { who } => (5, who.0),
-        ControllerNews::Unseated => (6, tag_told),
+    let (kind, what) = match signal {
+        ControllerSignal::Arrived => (0, tag_told),
+        ControllerSignal::Passed { waypoint } => (1, u64::from(waypoint)),
+        ControllerSignal::Failed => (2, tag_told),
+        ControllerSignal::Turned => (3, tag_told),
+        ControllerSignal::Entered { who } => (4, who.0),
+        ControllerSignal::Left { who } => (5, who.0),
+        ControllerSignal::Unseated => (6, tag_told),
     };
     let Ok(Value::Sequence(mut reports)) = context.get("reports").map(std::borrow::Cow::into_owned) else {
         panic!("avatars of these tests have reports");
@@ -59,7 +59,7 @@ pub(crate) fn report(context: &mut Context<'_>, tag: u32, news: ControllerNews) 
     let report = i64::try_from(kind * KIND + what).expect("it is small");
     reports.push(Value::Int(report));
     context.set("reports", Value::Sequence(reports)).expect("it fits");
-    if tag >= TOUR && news == ControllerNews::Arrived {
+    if tag >= TOUR && signal == ControllerSignal::Arrived {
         let to = leg(tag + 1);
         context
             .move_to_point(to, Gait::at(12.0), tag + 1)

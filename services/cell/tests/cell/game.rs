@@ -13,7 +13,7 @@ use annals_def::{
 };
 use annals_event::{Audience, CallError, Outcome, Place, space_data::FIRST_OWN_KEY};
 use annals_ids::{Address, ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
-use annals_node::{Answer, Behaviour, Caller, Context, ControllerNews, Denied, GhostView, Request, TeleportFailed};
+use annals_node::{Answer, Behaviour, Caller, Context, ControllerSignal, Denied, GhostView, Request, TeleportFailed};
 
 /// A player: has a base, may have a client, moves as its client says.
 pub(crate) const AVATAR: TypeId = TypeId(0);
@@ -239,16 +239,16 @@ impl Behaviour for Game {
         fence == 0 || to.position.x <= fence as f32
     }
 
-    fn controller(&self, context: &mut Context<'_>, _controller: ControllerId, tag: u32, news: ControllerNews) {
-        match news {
-            ControllerNews::Entered { who } if tag == KILL => {
+    fn controller(&self, context: &mut Context<'_>, _controller: ControllerId, tag: u32, signal: ControllerSignal) {
+        match signal {
+            ControllerSignal::Entered { who } if tag == KILL => {
                 let request = Request::Destroy { entity: who };
                 context
                     .request(request)
                     .expect("an entity in a trap is real or a ghost here");
             }
             _ if tag == KILL => {}
-            _ => crate::controllers::report(context, tag, news),
+            _ => crate::controllers::report(context, tag, signal),
         }
     }
 

@@ -3,11 +3,11 @@
 use annals_def::Value;
 use annals_event::{Body, Call, CellCreation, ClientLink, Event, Place, Subject};
 use annals_ids::{Address, EntityId, MemberId, OwnerId, OwnerKind, Part, SessionId, Tick, TypeId};
-use annals_node::{Caller, ClientNews, ConnectionId, Output, OwnerContext, Request, Role, time::Mono};
+use annals_node::{Caller, ClientCallStatus, ConnectionId, Output, OwnerContext, Request, Role, time::Mono};
 use annals_wire::{
     SpaceMap,
     bus::{GhostMessage, Message, ViewMessage},
-    client::{Known, Movements, ToClient, volatile::Heard},
+    client::{Known, Movements, ToClient, volatile::MovementAck},
 };
 
 /// Inputs of the home.
@@ -41,11 +41,11 @@ pub(crate) enum HomeInput {
         movements: Movements,
     },
     /// From a client.
-    Heard {
+    MovementAck {
         session: SessionId,
         entity: EntityId,
         view: u64,
-        heard: Heard,
+        ack: MovementAck,
     },
     /// From a client.
     Moved {
@@ -144,7 +144,7 @@ impl Home {
 
     fn pass_on(cx: &mut OwnerContext, entity: EntityId, message: ViewMessage) {
         let Some(to) = Self::cell(cx, entity) else { return };
-        if matches!(message, ViewMessage::Moved { .. } | ViewMessage::Heard { .. }) {
+        if matches!(message, ViewMessage::Moved { .. } | ViewMessage::MovementAck { .. }) {
             cx.send_volatile(entity, to, Message::View(message));
         } else {
             cx.send(to, Message::View(message));
@@ -202,17 +202,17 @@ impl Role for Home {
                 };
                 Self::pass_on(cx, entity, stamps);
             }
-            HomeInput::Heard {
+            HomeInput::MovementAck {
                 session,
                 entity,
                 view,
-                heard,
+                ack,
             } => {
-                let said = ViewMessage::Heard {
+                let said = ViewMessage::MovementAck {
                     session,
                     entity,
                     view,
-                    heard,
+                    ack,
                 };
                 Self::pass_on(cx, entity, said);
             }
@@ -282,7 +282,7 @@ impl Role for Home {
         }
     }
 
-    fn to_client(&mut self, _cx: &mut OwnerContext, _news: ClientNews) {}
+    fn to_client(&mut self, _cx: &mut OwnerContext, _status: ClientCallStatus) {}
 
     fn publish(&mut self, _cx: &mut OwnerContext, _recorded: &[Event]) {}
 

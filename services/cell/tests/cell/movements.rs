@@ -7,7 +7,7 @@ use annals_ids::{EntityId, Position, SessionId, Tick};
 use annals_node::Role as _;
 use annals_wire::client::{
     Movements,
-    volatile::{Facing, Heard, Motion, Packing, Placing},
+    volatile::{Facing, Motion, MovementAck, Packing, Placing},
 };
 
 use crate::{
@@ -163,11 +163,11 @@ fn only_the_client_acknowledges_movements_of_its_view() {
         world.run(100);
         let (entity, view) = (world.client(2).entity, world.client(2).view);
         for (session, view) in [(1, view), (9, view), (2, view - 1), (2, view + 1)] {
-            world.tell_home(HomeInput::Heard {
+            world.tell_home(HomeInput::MovementAck {
                 session: SessionId(session),
                 entity,
                 view,
-                heard: Heard {
+                ack: MovementAck {
                     tick: world.role(WEST).ticks().0 as u16,
                     before: u16::MAX,
                 },
@@ -195,11 +195,11 @@ fn false_acknowledgements_affect_only_their_client() {
             let near = world.role(WEST).ticks().0 as u16;
             let (tick, before) = (near.wrapping_sub(world.roll(200) as u16), world.roll(1 << 16) as u16);
             let (entity, view) = (world.client(1).entity, world.client(1).view);
-            world.tell_home(HomeInput::Heard {
+            world.tell_home(HomeInput::MovementAck {
                 session: SessionId(1),
                 entity,
                 view,
-                heard: Heard { tick, before },
+                ack: MovementAck { tick, before },
             });
         }
     });

@@ -215,7 +215,7 @@ fn requests_that_are_not_forwarded_are_denied_at_once() {
         };
         assert!(context.call(strange, "act", vec![Value::UInt(1)]).is_err());
         let gait = Gait::at(3.0);
-        let unheard = Err(Denied::Unheard { entity: NOBODY });
+        let unheard = Err(Denied::UnknownHere { entity: NOBODY });
         assert_eq!(context.move_to_entity(NOBODY, 1.0, gait, 1), unheard);
         assert_eq!(context.board(NOBODY, Seat::default(), 1), unheard);
         assert!(context.look_at(NOBODY).is_none());

@@ -301,12 +301,12 @@ impl World {
                 return;
             };
             let (entity, view) = (client.entity, client.view);
-            if let Some(heard) = client.datagram(&bytes).filter(|_| !self.silent) {
-                self.tell_home(HomeInput::Heard {
+            if let Some(ack) = client.datagram(&bytes).filter(|_| !self.silent) {
+                self.tell_home(HomeInput::MovementAck {
                     session,
                     entity,
                     view,
-                    heard,
+                    ack,
                 });
             }
         }

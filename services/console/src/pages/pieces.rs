@@ -3,7 +3,7 @@
 use annals_audit::CameIn;
 use annals_event::{
     Consumed,
-    ledger::{Assets, Holder, Order, Outcome, Place, Slots},
+    ledger::{AssetSlot, Assets, Holder, Order, Outcome, Slots},
 };
 use annals_evidence::{Cited, Terms, words};
 use annals_ids::{Address, AssetKind, DatabaseId, EntityId, Hash, LogPosition, Serial, Slot, TradeId, WallTime};
@@ -83,8 +83,8 @@ pub(crate) fn entity(entity: EntityId, at: LogPosition) -> Markup {
     html! { a href={ "/entity/" (entity) "?at=" (at) } { "entity " (entity) } }
 }
 
-/// Place of an asset.
-pub(crate) fn place(place: Place, terms: Terms<'_>) -> Markup {
+/// AssetSlot of an asset.
+pub(crate) fn place(place: AssetSlot, terms: Terms<'_>) -> Markup {
     match place.holder {
         Holder::Stored(holder) => html! { (stored(holder, terms)) ", " (terms.slot(place.slot)) },
         Holder::Trade(id, _) => {

@@ -10,7 +10,7 @@ mod rows;
 
 use std::collections::BTreeMap;
 
-use annals_event::ledger::{Entry, Holder, Order, Outcome, Place};
+use annals_event::ledger::{AssetSlot, Entry, Holder, Order, Outcome};
 use annals_ids::{AssetKind, DatabaseId, OfferVersion, Serial, TradeId, TransferId, WallTime};
 use annals_store::{
     Store, StoreError,
@@ -31,8 +31,8 @@ const ENTRIES_AT_ONCE: usize = 512;
 /// An audit in progress.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
-    units: BTreeMap<(Place, AssetKind), i128>,
-    items: BTreeMap<Serial, (AssetKind, Place)>,
+    units: BTreeMap<(AssetSlot, AssetKind), i128>,
+    items: BTreeMap<Serial, (AssetKind, AssetSlot)>,
     made: BTreeMap<AssetKind, (u128, u128)>,
     open: BTreeMap<TransferId, Terms>,
     report: Report,

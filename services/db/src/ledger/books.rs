@@ -1,6 +1,6 @@
 //! The rows that rules read and change, and the entries and notices created so far.
 
-use annals_event::ledger::{Assets, Entry, Gift, Holder, Notice, Place, RefusalReason, Side, Trade};
+use annals_event::ledger::{AssetSlot, Assets, Entry, Gift, Holder, Notice, RefusalReason, Side, Trade};
 use annals_ids::{
     ActionId, AssetKind, DatabaseId, EntityId, EntryNumber, HoldingsVersion, NoticeNumber, OwnerId, Serial, Slot,
     TransferId, WallTime,
@@ -44,7 +44,7 @@ pub struct Item {
     /// Its asset kind.
     pub kind: AssetKind,
     /// Its place; the world's if it was destroyed.
-    pub place: Place,
+    pub place: AssetSlot,
 }
 
 /// Whether a kind consists of units or of items.
@@ -276,12 +276,12 @@ impl Open {
 
     /// Its places, with the assets in each.
     #[must_use]
-    pub fn places(&self) -> Vec<(Place, &Assets)> {
+    pub fn places(&self) -> Vec<(AssetSlot, &Assets)> {
         match self {
             Open::Gift(gift) => {
                 let holder = Holder::Pending(gift.id);
                 vec![(
-                    Place {
+                    AssetSlot {
                         holder,
                         slot: gift.slot,
                     },
@@ -293,7 +293,7 @@ impl Open {
                 let tables = sides.flat_map(|side| {
                     let holder = Holder::Trade(trade.id, side);
                     let table = trade.side(side).table.iter();
-                    table.map(move |(slot, assets)| (Place { holder, slot: *slot }, assets))
+                    table.map(move |(slot, assets)| (AssetSlot { holder, slot: *slot }, assets))
                 });
                 tables.collect()
             }

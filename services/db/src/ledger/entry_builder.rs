@@ -6,7 +6,7 @@ mod shifting;
 use std::collections::BTreeMap;
 
 use annals_event::ledger::{
-    Account, Booking, Change, Delivery, Entry, Gift, News, Notice, Order, Outcome, Passage, Posting, Trade,
+    Account, Booking, Change, Delivery, Entry, Gift, LedgerUpdate, Notice, Order, Outcome, Passage, Posting, Trade,
 };
 use annals_ids::{DatabaseId, EntityId, EntryNumber, HoldingsVersion, LogPosition, OwnerId, TransferId, WallTime};
 
@@ -28,7 +28,7 @@ pub(super) struct EntryBuilder<'a> {
     passages: Vec<Passage>,
     changes: BTreeMap<DatabaseId, Change>,
     /// Holders other than the asker's whose activations are notified.
-    told: Vec<DatabaseId>,
+    notified: Vec<DatabaseId>,
     trade: Option<Trade>,
     gift: Option<Gift>,
 }
@@ -51,7 +51,7 @@ impl<'a> EntryBuilder<'a> {
             postings: BTreeMap::new(),
             passages: Vec::new(),
             changes: BTreeMap::new(),
-            told: Vec::new(),
+            notified: Vec::new(),
             trade: None,
             gift: None,
         }
@@ -116,12 +116,12 @@ impl<'a> EntryBuilder<'a> {
         if let Some((asker, home)) = self.asker {
             to.push((self.holder, asker, home));
         }
-        let mut others = std::mem::take(&mut self.told);
+        let mut others = std::mem::take(&mut self.notified);
         others.sort_unstable();
         others.dedup();
         for other in others {
             let life = self.books.holder(other)?.and_then(|row| row.life);
-            if let Some(life) = life.filter(|life| to.iter().all(|(_, told, _)| *told != life.entity)) {
+            if let Some(life) = life.filter(|life| to.iter().all(|(_, notified, _)| *notified != life.entity)) {
                 to.push((other, life.entity, life.home));
             }
         }
@@ -141,7 +141,7 @@ impl<'a> EntryBuilder<'a> {
             Delivery {
                 to: entity,
                 home,
-                news: News::Booking(Box::new(booking)),
+                update: LedgerUpdate::Booking(Box::new(booking)),
             }
         };
         Ok(to.into_iter().map(tell).collect())

@@ -7,7 +7,7 @@
 
 use annals_event::{
     Malformed, Reader,
-    ledger::{Entry, Gift, Place, Statement, Trade},
+    ledger::{AssetSlot, Entry, Gift, Statement, Trade},
     put_number,
 };
 use annals_ids::{ActionId, AssetKind, DatabaseId, EntityId, HoldingsVersion, OwnerId, Serial, TransferId, WallTime};
@@ -295,7 +295,7 @@ impl Item {
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(Item {
             kind: AssetKind(reader.narrow("asset kind")?),
-            place: Place::read(reader)?,
+            place: AssetSlot::read(reader)?,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_event::ledger::{Booking, Delivery, News, Notice, Order, Outcome, Stage, Statement};
+use annals_event::ledger::{Booking, Delivery, LedgerUpdate, Notice, Order, Outcome, Stage, Statement};
 use annals_ids::{DatabaseId, EntityId, EntryNumber, LogPosition, NoticeNumber, TransferId, WallTime};
 use annals_store::layout::ledger::Head;
 
@@ -199,7 +199,7 @@ impl Books {
         let delivery = Delivery {
             to: ask.of.asker,
             home: ask.at.owner,
-            news: News::Booking(Box::new(booking)),
+            update: LedgerUpdate::Booking(Box::new(booking)),
         };
         self.put_notice(Notice {
             entry: None,
@@ -237,7 +237,7 @@ impl Books {
         let delivery = Delivery {
             to: life.entity,
             home: life.home,
-            news: News::Statement(Box::new(statement)),
+            update: LedgerUpdate::Statement(Box::new(statement)),
         };
         self.put_notice(Notice {
             entry: None,

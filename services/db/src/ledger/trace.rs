@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use annals_event::ledger::{Account, Entry, Holder, Order, Place};
+use annals_event::ledger::{Account, AssetSlot, Entry, Holder, Order};
 use annals_ids::{AssetKind, DatabaseId, EntryNumber, Slot, WallTime};
 use annals_store::{Store, StoreError};
 
@@ -60,7 +60,7 @@ pub async fn trace_account(
         }
     };
     each_entry(store, note).await?;
-    let place = Place {
+    let place = AssetSlot {
         holder: Holder::Stored(holder),
         slot,
     };

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use annals_db::ledger::{Audit, Lots, audit, read_entries, read_notices, trace_account};
 use annals_event::{
     Body, Call,
-    ledger::{Assets, Entry, Goods, Holder, Order, Outcome, Place},
+    ledger::{AssetSlot, Assets, Entry, Goods, Holder, Order, Outcome},
 };
 use annals_ids::{
     Address, AssetKind, DatabaseId, EntityId, EntryNumber, NoticeNumber, OfferVersion, OwnerId, OwnerKind, Part,
@@ -265,25 +265,25 @@ impl Play {
                 entry: what.entry,
             });
             for delivery in what.deliveries {
-                let (to, news) = (delivery.to, delivery.news);
-                self.under_way.push((delivery.home, Call::Ledger { to, news }));
+                let (to, update) = (delivery.to, delivery.update);
+                self.under_way.push((delivery.home, Call::Ledger { to, update }));
             }
         }
         let lose = realm.roll(9) == 0;
         realm.write(self.ledger, lose);
     }
 
-    /// Home owners take the news for their base parts, in order; news for ended entities are ignored.
+    /// Home owners take the updates for their base parts, in order; updates for ended entities are ignored.
     fn hear(&mut self, realm: &mut Realm) {
         for (home, call) in std::mem::take(&mut self.under_way) {
             let from = Address::Owner(self.ledger);
             let scribe = realm.scribe(home);
             scribe.consume(from, Address::Owner(home));
-            let Call::Ledger { to, news } = call else {
-                unreachable!("it tells news")
+            let Call::Ledger { to, update } = call else {
+                unreachable!("it tells update")
             };
             if scribe.state.entities.contains_key(&to) {
-                scribe.record(to, false, Body::Booked(news));
+                scribe.record(to, false, Body::Booked(update));
             }
         }
     }
@@ -422,7 +422,7 @@ fn compare(realm: &Realm, play: &Play) -> BTreeMap<String, usize> {
             view.orders
         );
         let mut expected: BTreeMap<Slot, Assets> = BTreeMap::new();
-        let own = |place: &Place| place.holder == Holder::Stored(DatabaseId(*holder));
+        let own = |place: &AssetSlot| place.holder == Holder::Stored(DatabaseId(*holder));
         for ((place, kind), amount) in oracle.wealth.units.iter().filter(|((place, _), _)| own(place)) {
             let units = &mut expected.entry(place.slot).or_default().units;
             units.insert(*kind, u64::try_from(*amount).expect("nobody owes"));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::{
     Batch, Body, OwnerState, Subject,
-    ledger::{Assets, Goods, Holder, Order, Outcome, Place, RefusalReason, Side},
+    ledger::{AssetSlot, Assets, Goods, Holder, Order, Outcome, RefusalReason, Side},
 };
 use annals_ids::{
     ActionId, AssetKind, DatabaseId, EntityId, OwnerId, OwnerKind, Serial, Slot, TradeId, TransferId, WallTime,
@@ -14,8 +14,8 @@ use annals_ids::{
 /// Places of units and items.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Wealth {
-    pub(crate) units: BTreeMap<(Place, AssetKind), i128>,
-    pub(crate) items: BTreeMap<Serial, (AssetKind, Place)>,
+    pub(crate) units: BTreeMap<(AssetSlot, AssetKind), i128>,
+    pub(crate) items: BTreeMap<Serial, (AssetKind, AssetSlot)>,
 }
 
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ enum Open {
     Gift {
         from: u64,
         to: u64,
-        at: Place,
+        at: AssetSlot,
     },
     Trade {
         sides: [u64; 2],
@@ -57,29 +57,29 @@ pub(crate) struct Oracle {
     pub(crate) says: Vec<Said>,
 }
 
-fn stored(holder: u64, slot: Slot) -> Place {
-    Place {
+fn stored(holder: u64, slot: Slot) -> AssetSlot {
+    AssetSlot {
         holder: Holder::Stored(DatabaseId(holder)),
         slot,
     }
 }
 
-fn world() -> Place {
-    Place {
+fn world() -> AssetSlot {
+    AssetSlot {
         holder: Holder::World,
         slot: Slot(0),
     }
 }
 
-fn pending(id: TransferId, slot: Slot) -> Place {
-    Place {
+fn pending(id: TransferId, slot: Slot) -> AssetSlot {
+    AssetSlot {
         holder: Holder::Pending(id),
         slot,
     }
 }
 
-fn table(id: TransferId, side: usize, slot: Slot) -> Place {
-    Place {
+fn table(id: TransferId, side: usize, slot: Slot) -> AssetSlot {
+    AssetSlot {
         holder: Holder::Trade(TradeId(id), [Side::Proposer, Side::Partner][side]),
         slot,
     }
@@ -87,8 +87,8 @@ fn table(id: TransferId, side: usize, slot: Slot) -> Place {
 
 impl Wealth {
     /// All assets of a holder, by place.
-    fn of(&self, is_its: impl Fn(&Holder) -> bool) -> Vec<(Place, Assets)> {
-        let mut found: BTreeMap<Place, Assets> = BTreeMap::new();
+    fn of(&self, is_its: impl Fn(&Holder) -> bool) -> Vec<(AssetSlot, Assets)> {
+        let mut found: BTreeMap<AssetSlot, Assets> = BTreeMap::new();
         for ((place, kind), amount) in self.units.iter().filter(|((place, _), _)| is_its(&place.holder)) {
             let amount = u64::try_from(*amount).expect("nobody owes");
             found.entry(*place).or_default().units.insert(*kind, amount);
@@ -99,7 +99,7 @@ impl Wealth {
         found.into_iter().filter(|(_, assets)| !assets.is_empty()).collect()
     }
 
-    fn shift(&mut self, from: Place, to: Place, assets: &Assets) -> Result<(), RefusalReason> {
+    fn shift(&mut self, from: AssetSlot, to: AssetSlot, assets: &Assets) -> Result<(), RefusalReason> {
         for (kind, amount) in &assets.units {
             let held = self.units.get(&(from, *kind)).copied().unwrap_or(0);
             if from.holder != Holder::World && held < i128::from(*amount) {
@@ -309,7 +309,12 @@ impl Oracle {
         Ok(Outcome::Posted)
     }
 
-    fn grant(&mut self, to: Place, goods: &Goods, restored: &BTreeMap<Serial, AssetKind>) -> Result<(), RefusalReason> {
+    fn grant(
+        &mut self,
+        to: AssetSlot,
+        goods: &Goods,
+        restored: &BTreeMap<Serial, AssetKind>,
+    ) -> Result<(), RefusalReason> {
         let gone = |(serial, kind): (&Serial, &AssetKind)| self.wealth.items.get(serial) == Some(&(*kind, world()));
         if !restored.iter().all(gone) {
             return Err(RefusalReason::NotHeld);

@@ -3,7 +3,7 @@
 
 use annals_db::ledger::read_notices;
 use annals_event::{
-    ledger::{Delivery, News, Notice, Statement},
+    ledger::{Delivery, LedgerUpdate, Notice, Statement},
     put_bytes,
 };
 use annals_ids::{DatabaseId, EntityId, NoticeNumber, OwnerId};
@@ -26,7 +26,7 @@ fn notice(number: u64, deliveries: u64) -> Notice {
     let delivery = |to| Delivery {
         to: EntityId(to),
         home: OwnerId(1),
-        news: News::Statement(Box::new(statement.clone())),
+        update: LedgerUpdate::Statement(Box::new(statement.clone())),
     };
     Notice {
         entry: None,

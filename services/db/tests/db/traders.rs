@@ -122,18 +122,18 @@ impl Traders {
                 .scribe(self.ledger)
                 .record_own(Body::Entered { notice, entry });
             for delivery in what.deliveries {
-                let (to, news) = (delivery.to, delivery.news);
-                self.hear(delivery.home, Call::Ledger { to, news });
+                let (to, update) = (delivery.to, delivery.update);
+                self.hear(delivery.home, Call::Ledger { to, update });
             }
         }
     }
 
     fn hear(&mut self, home: OwnerId, call: Call) {
-        let Call::Ledger { to, news } = call else { return };
+        let Call::Ledger { to, update } = call else { return };
         let scribe = self.realm.scribe(home);
         scribe.consume(Address::Owner(self.ledger), Address::Owner(home));
         if scribe.state.entities.contains_key(&to) {
-            scribe.record(to, false, Body::Booked(news));
+            scribe.record(to, false, Body::Booked(update));
         }
     }
 

@@ -109,7 +109,7 @@ async fn learn(process: &Process, owner: OwnerId, inquiry: Inquiry) -> Result<Le
     }
 }
 
-/// Waits until db has folded an owner's log up to a batch. Reads the store instead of waiting for db's news, which may
+/// Waits until db has folded an owner's log up to a batch. Reads the store instead of waiting for db's notifications, which may
 /// be lost.
 async fn folded(process: &Process, owner: OwnerId, batch: BatchNumber) -> Result<(), NotLearned> {
     loop {

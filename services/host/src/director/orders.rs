@@ -6,7 +6,8 @@ use annals_director::{Beat, Progress, Stage};
 use annals_ids::{OwnerId, OwnerKind, ProcessId, WorldTime};
 use annals_wire::{
     control::{
-        DrainProcess, DrainStage, HandOver, Holding, ListedProcess, Orders, Place, ProcessBeat, ProcessList, WireMap,
+        DrainProcess, DrainStage, HandOver, Holding, ListedProcess, Orders, OwnerAddress, ProcessBeat, ProcessList,
+        WireMap,
     },
     load::Load,
 };
@@ -53,7 +54,7 @@ impl Leader {
             self.summoned.extend(self.membership.draining_with_followers());
         }
         let progress = Progress {
-            told: Stage::of_number(beat.told),
+            announced: Stage::of_number(beat.announced),
             done: Stage::of_number(beat.done),
             waits: beat.waits.clone(),
         };
@@ -175,8 +176,10 @@ impl Leader {
         }
     }
 
-    pub(super) fn locate(&self, owner: Option<OwnerId>) -> Place {
-        let Some(owner) = owner else { return Place::default() };
+    pub(super) fn locate(&self, owner: Option<OwnerId>) -> OwnerAddress {
+        let Some(owner) = owner else {
+            return OwnerAddress::default();
+        };
         let epoch = self.orders.get(&owner).map_or(0, |(order, _)| order.epoch);
         let held = !self.unheld.contains_key(&owner);
         let address = self
@@ -185,7 +188,7 @@ impl Leader {
             .filter(|_| held)
             .unwrap_or_default()
             .to_owned();
-        Place {
+        OwnerAddress {
             owner: owner.0,
             epoch,
             address,

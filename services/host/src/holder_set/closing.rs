@@ -29,7 +29,7 @@ impl<I> Held<I> {
     /// Notifies the owner of every stage up to `stage` that it was not sent yet, as far as its holder's queue has room.
     fn tell_stages(&mut self, stage: Stage) {
         for next in Stage::ALL {
-            if next <= self.stage_told || next > stage {
+            if next <= self.announced_stage || next > stage {
                 continue;
             }
             let command = match moment_of(next) {
@@ -44,7 +44,7 @@ impl<I> Held<I> {
                 }
                 self.moments_sent += u64::from(is_moment);
             }
-            self.stage_told = next;
+            self.announced_stage = next;
         }
     }
 
@@ -56,10 +56,11 @@ impl<I> Held<I> {
         if *self.stage.borrow() == holder::Stage::Stuck {
             return Some(format!("the log of owner {owner} is blocked"));
         }
-        let told = self.stage_told >= stage && self.lifecycle_events.load(Ordering::Relaxed) >= self.moments_sent;
+        let is_announced =
+            self.announced_stage >= stage && self.lifecycle_events.load(Ordering::Relaxed) >= self.moments_sent;
         if stage >= Stage::Closing {
             Some(format!("the log of owner {owner} is not folded to its end"))
-        } else if told {
+        } else if is_announced {
             None
         } else {
             Some(format!("owner {owner} has not notified all its entities"))
@@ -100,7 +101,7 @@ where
             self.process.progress.borrow().done
         };
         self.process.progress.send_replace(Progress {
-            told: self.stage,
+            announced: self.stage,
             done,
             waits: lacks.join(", "),
         });

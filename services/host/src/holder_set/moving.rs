@@ -10,7 +10,7 @@ use annals_wire::control::GrantOrder;
 use futures::StreamExt;
 use tokio::time::Instant;
 
-use super::{DRAIN_WITHIN, HolderSet, News};
+use super::{DRAIN_WITHIN, HolderSet, Notifications};
 use crate::following::{Followed, Following};
 use crate::holder::{Command, Notice, Stage};
 use crate::process::Presence;
@@ -67,7 +67,11 @@ where
 
     /// Releases each owner once another process follows it and its clients had time to connect there. Returns when
     /// nothing is held any more, or the rest cannot be handed over.
-    pub(super) async fn hand_over_all(&mut self, news: &mut News, mut summons: async_nats::Subscriber) {
+    pub(super) async fn hand_over_all(
+        &mut self,
+        notifications: &mut Notifications,
+        mut summons: async_nats::Subscriber,
+    ) {
         let mut timeout = Instant::now() + HAND_OVER_WITHIN;
         let changed = self.changed.clone();
         let mut link = self.process.bus.state();
@@ -110,7 +114,7 @@ where
                 Some(_) = summons.next() => beat.reset_immediately(),
                 () = changed.notified() => beat.reset_immediately(),
                 Ok(()) = link.changed() => beat.reset_immediately(),
-                item = news.next() => self.spread(item),
+                item = notifications.next() => self.spread(item),
                 () = tokio::time::sleep_until(next.unwrap_or(timeout)) => {
                     let now = Instant::now();
                     let ready: Vec<OwnerId> = due.iter().filter(|(_, at)| **at <= now).map(|(owner, _)| *owner).collect();

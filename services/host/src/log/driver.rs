@@ -143,7 +143,7 @@ impl Driver<Writer> {
         self.core.offer(clock::mono(), batch);
     }
 
-    /// Passes on a cursor from db's news.
+    /// Passes on a cursor from db's notifications.
     pub fn archived(&mut self, upto: Tip, epoch: Epoch) {
         self.tell(Input::Archived { upto, epoch });
     }

@@ -249,7 +249,9 @@ async fn serve_sessions(
             Arrival::Hello(hello) => world.greet(&edge, connection, epoch, &hello),
             Arrival::Frame(frame) => world.take(frame),
             Arrival::Datagram(ToServerDatagram::Moved(moved)) => world.follow(moved),
-            Arrival::Datagram(ToServerDatagram::Heard { .. }) => panic!("nothing is told that it could have heard"),
+            Arrival::Datagram(ToServerDatagram::MovementAck { .. }) => {
+                panic!("nothing is told that it could have heard")
+            }
             Arrival::Closed(reason) => {
                 world.closed.push(reason);
                 if world

@@ -186,7 +186,9 @@ impl Context<'_> {
         let is_known = self.look_at(entity).is_some_and(|seen| Some(seen.place.space) == space);
         // A base part may not have any controller.
         let is_cell = self.image().cell().is_some();
-        (is_known || !is_cell).then_some(()).ok_or(Denied::Unheard { entity })
+        (is_known || !is_cell)
+            .then_some(())
+            .ok_or(Denied::UnknownHere { entity })
     }
 
     fn running(&self, is_meant: impl Fn(&Task) -> bool) -> Vec<ControllerId> {

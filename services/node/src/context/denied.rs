@@ -144,7 +144,7 @@ pub enum Denied {
     },
     /// The entity is not known on this cell.
     #[error("entity {entity} is unknown here: it is too far away, in another space, or has ended")]
-    Unheard { entity: EntityId },
+    UnknownHere { entity: EntityId },
     /// The client cannot be given to another entity.
     #[error("the client of entity {from} is not given to entity {to}: {why}")]
     ClientKept {

@@ -18,7 +18,7 @@ use annals_ids::{Address, ControllerId, MemberId, Part, SpaceId, TimerId, TypeId
 use thiserror::Error;
 
 use crate::{
-    behaviour::{ControllerNews, GhostView},
+    behaviour::{ControllerSignal, GhostView},
     context::{Context, Denied},
     inquiry::{Learned, NotLearned},
     output::Request,
@@ -76,7 +76,7 @@ pub enum Occasion<'a> {
         controller: ControllerId,
         tag: u32,
         /// The event.
-        news: ControllerNews,
+        signal: ControllerSignal,
     },
     /// A cell part was teleported.
     Teleported {
@@ -140,8 +140,12 @@ impl<'a> Occasion<'a> {
 
     /// An event of a controller of a cell part.
     #[must_use]
-    pub fn controller(controller: ControllerId, tag: u32, news: ControllerNews) -> Self {
-        Self::Controller { controller, tag, news }
+    pub fn controller(controller: ControllerId, tag: u32, signal: ControllerSignal) -> Self {
+        Self::Controller {
+            controller,
+            tag,
+            signal,
+        }
     }
 
     /// A database query was answered, or has failed.

@@ -98,7 +98,7 @@ pub enum Action<'a> {
     ConfirmEpoch,
 }
 
-/// An answer to an action, or news.
+/// An answer to an action, or a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// The append was acknowledged, at this sequence.

@@ -27,7 +27,7 @@ pub(super) struct KeptBatch {
 
 /// How a batch found on the subject relates to the kept ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ChainStatus {
     /// At the base or before: archived, so it will not be folded again, whatever it is.
     Archived,
     /// The kept batch of that number.
@@ -106,13 +106,13 @@ impl KeptBatches {
         self.get(number).map(|kept| kept.batch.hash)
     }
 
-    pub(super) fn place(&self, number: BatchNumber, hash: Hash) -> Place {
+    pub(super) fn status_of(&self, number: BatchNumber, hash: Hash) -> ChainStatus {
         if number <= self.base.number {
-            Place::Archived
+            ChainStatus::Archived
         } else if self.hash(number) == Some(hash) {
-            Place::Kept
+            ChainStatus::Kept
         } else {
-            Place::Elsewhere
+            ChainStatus::Elsewhere
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::fdb::{self, OpenError, Place, Prefix};
+use crate::fdb::{self, OpenError, Prefix, StoreLocation};
 use crate::{KeyRange, Store, StoreError, Transaction};
 
 /// Environment variable with the path of the cluster file.
@@ -58,7 +58,7 @@ impl Cluster {
 
     async fn open(&mut self) -> Result<Store, OpenError> {
         let (suite, process, nth) = (&self.suite, std::process::id(), self.opened.0.len());
-        let place = Place {
+        let place = StoreLocation {
             cluster_file: self.file.clone(),
             prefix: Prefix::new(&format!("annals-test/{suite}-{process}-{nth}/")).expect("suites have short names"),
         };

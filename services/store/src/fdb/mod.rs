@@ -29,7 +29,7 @@ compile_error!("a binary speaks one version of FoundationDB's client API: choose
 
 /// Location of a realm's store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct StoreLocation {
     /// The cluster file, as used by FoundationDB's own tools. The client rewrites it when coordinators change, so it
     /// and its folder must be writable.
     pub cluster_file: PathBuf,
@@ -121,7 +121,7 @@ pub enum OpenError {
 /// # Errors
 /// When the binary has no client, or the client cannot reach the cluster.
 #[cfg(feature = "foundationdb")]
-pub async fn open(place: &Place) -> Result<crate::Store, OpenError> {
+pub async fn open(place: &StoreLocation) -> Result<crate::Store, OpenError> {
     FdbStore::open(place).await.map(|store| store.store())
 }
 
@@ -130,7 +130,7 @@ pub async fn open(place: &Place) -> Result<crate::Store, OpenError> {
 /// # Errors
 /// Always [`OpenError::NotBuilt`].
 #[cfg(not(feature = "foundationdb"))]
-pub async fn open(_place: &Place) -> Result<crate::Store, OpenError> {
+pub async fn open(_place: &StoreLocation) -> Result<crate::Store, OpenError> {
     Err(OpenError::NotBuilt)
 }
 
@@ -153,7 +153,7 @@ mod tests {
     #[cfg(not(feature = "foundationdb"))]
     #[test]
     fn a_binary_without_the_client_names_the_feature() {
-        let place = Place {
+        let place = StoreLocation {
             cluster_file: "/etc/foundationdb/fdb.cluster".into(),
             prefix: Prefix::new("annals/test/").expect("a prefix"),
         };

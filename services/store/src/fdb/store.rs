@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::failure::{Doing, failed};
 use super::keys::{KeySpace, stamped_value};
 use super::network::Network;
-use super::{OpenError, Place};
+use super::{OpenError, StoreLocation};
 use crate::backend::PageBuilder;
 use crate::limits::{self, PAGE_BYTES};
 use crate::{
@@ -52,7 +52,7 @@ impl FdbStore {
     ///
     /// # Errors
     /// When the cluster file cannot be read, the client does not start, or the cluster does not answer.
-    pub async fn open(place: &Place) -> Result<Self, OpenError> {
+    pub async fn open(place: &StoreLocation) -> Result<Self, OpenError> {
         let path = &place.cluster_file;
         std::fs::read(path).map_err(|source| OpenError::ClusterFile {
             path: path.clone(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use annals_event::{
     Body, Cause, Event, Gathering, Imprint, Subject, Tail,
-    ledger::{Account, Entry, Goods, Holder, Order, Outcome, Passage, Place, Posting, RefusalReason, Side},
+    ledger::{Account, AssetSlot, Entry, Goods, Holder, Order, Outcome, Passage, Posting, RefusalReason, Side},
 };
 use annals_evidence::{Answer, Bundle, BundleError, Excerpt, Proven, Question, Span, TradeStage};
 use annals_ids::{
@@ -23,9 +23,9 @@ const KIND: AssetKind = AssetKind(2);
 /// Items that one entry creates.
 const MADE: u32 = 64;
 
-fn place(holder: Holder) -> Place {
+fn place(holder: Holder) -> AssetSlot {
     let slot = Slot(0);
-    Place { holder, slot }
+    AssetSlot { holder, slot }
 }
 
 /// The single batch of a log.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use annals_def::{Located, Value};
 use annals_event::{
     Body, Cause, Event, FrozenBatch, Gathering, Imprint, Subject, Tail,
-    ledger::{Assets, Entry, Goods, Holder, Order, Outcome, Passage, Place},
+    ledger::{AssetSlot, Assets, Entry, Goods, Holder, Order, Outcome, Passage},
 };
 use annals_host::process::SHARD;
 use annals_ids::{
@@ -115,7 +115,7 @@ pub(crate) async fn make(store: &Store, plan: Plan) -> Made {
 
 /// Creates an item while fewer than `most` exist, otherwise moves one to another slot.
 fn wish(items: &mut Vec<Slot>, most: u64, dice: u64) -> (Order, Passage) {
-    let here = |slot| Place {
+    let here = |slot| AssetSlot {
         holder: Holder::Stored(ACCOUNT),
         slot,
     };
@@ -129,7 +129,7 @@ fn wish(items: &mut Vec<Slot>, most: u64, dice: u64) -> (Order, Passage) {
             },
             reason: "found".to_owned(),
         };
-        let nowhere = Place {
+        let nowhere = AssetSlot {
             holder: Holder::World,
             slot: Slot(0),
         };
@@ -147,7 +147,7 @@ fn wish(items: &mut Vec<Slot>, most: u64, dice: u64) -> (Order, Passage) {
     (order, passage(number + 1, here(from), here(to)))
 }
 
-fn passage(serial: u64, from: Place, to: Place) -> Passage {
+fn passage(serial: u64, from: AssetSlot, to: AssetSlot) -> Passage {
     Passage {
         serial: Serial(serial),
         kind: KIND,

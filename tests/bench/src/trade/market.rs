@@ -7,7 +7,7 @@ use annals_db::{Folder, ledger::Outbox};
 use annals_def::Schema;
 use annals_event::{
     BaseCreation, Body, Call, Cause, Event, FrozenBatch, Gathering, Imprint, Subject, Tail,
-    ledger::{Assets, Booking, Goods, News, Notice, Order, Outcome},
+    ledger::{Assets, Booking, Goods, LedgerUpdate, Notice, Order, Outcome},
 };
 use annals_ids::{
     Address, AssetKind, BatchNumber, CallNumber, DatabaseId, EntityId, EntryNumber, Epoch, Hash, NoticeNumber,
@@ -248,7 +248,7 @@ impl Market {
                 trade: None,
                 gift: None,
             };
-            self.record(holder, Body::Booked(News::Booking(Box::new(booking))));
+            self.record(holder, Body::Booked(LedgerUpdate::Booking(Box::new(booking))));
         }
     }
 
@@ -301,7 +301,7 @@ impl Market {
                 let (number, home) = (self.called, delivery.home);
                 let call = Call::Ledger {
                     to: delivery.to,
-                    news: delivery.news,
+                    update: delivery.update,
                 };
                 self.ledger
                     .record(Subject::Owner, Body::Called { to, home, number, call });

@@ -8,7 +8,7 @@ use annals_event::Reader;
 use annals_ids::{EntityId, Position, Tick};
 use annals_wire::client::{
     MAX_DATAGRAM,
-    volatile::{Facing, Heard, Motion, Packing, Placing, VolatileReader, VolatileWriter},
+    volatile::{Facing, Motion, MovementAck, Packing, Placing, VolatileReader, VolatileWriter},
 };
 
 use super::Cost;
@@ -33,7 +33,7 @@ pub(super) struct Link {
     reader: VolatileReader,
     aliases: BTreeMap<EntityId, u8>,
     /// The client's acknowledgements, and the milliseconds until the cell receives each.
-    answers: VecDeque<(u64, Heard)>,
+    answers: VecDeque<(u64, MovementAck)>,
     dice: Box<dyn FnMut() -> u64>,
     cost: Cost,
 }
@@ -62,9 +62,9 @@ impl Link {
     /// Sends a client the movements of a tick with either codec, and checks the result.
     pub(super) fn tell(&mut self, tick: u64, observer: Position, due: &[Motion]) {
         let now = tick * 100;
-        while let Some(&(_, heard)) = self.answers.front().filter(|(at, _)| *at <= now) {
+        while let Some(&(_, ack)) = self.answers.front().filter(|(at, _)| *at <= now) {
             self.answers.pop_front();
-            self.writer.heard(heard.tick, heard.before);
+            self.writer.acknowledge(ack.tick, ack.before);
         }
         if due.is_empty() {
             return;
@@ -73,7 +73,7 @@ impl Link {
         self.cost.updates += due.len() as u64;
         let tick = Tick(BEGUN + tick);
         let sent = self.writer.write(tick, observer, due, MAX_DATAGRAM);
-        assert_eq!(sent.told, due.len(), "all of it fits");
+        assert_eq!(sent.movements, due.len(), "all of it fits");
         let datagram = sent.datagram.expect("there was something to tell");
         self.cost.ours += datagram.len() as u64;
         if self.is_lost() {
@@ -86,10 +86,10 @@ impl Link {
             compare(self.scale.packing, observer, meant, ours, theirs);
         }
         let delay = 100 + (self.dice)() % 100;
-        if let Some(heard) = self.reader.heard()
+        if let Some(ack) = self.reader.ack()
             && !self.is_lost()
         {
-            self.answers.push_back((now + delay, heard));
+            self.answers.push_back((now + delay, ack));
         }
     }
 

@@ -10,7 +10,7 @@ use annals_event::Reader;
 use annals_ids::{EntityId, Position, Tick};
 use annals_wire::client::{
     MAX_DATAGRAM,
-    volatile::{Heard, Motion, Packing, VolatileReader, VolatileWriter},
+    volatile::{Motion, MovementAck, Packing, VolatileReader, VolatileWriter},
 };
 
 use crate::busy;
@@ -46,20 +46,20 @@ impl Pace {
     fn predict(&mut self, recording: &Recording, packing: Packing) {
         let mut writer = VolatileWriter::new(1, packing);
         let mut reader = VolatileReader::new(1, packing);
-        let mut answers: VecDeque<Option<Heard>> = VecDeque::from([None]);
+        let mut answers: VecDeque<Option<MovementAck>> = VecDeque::from([None]);
         for (tick, (observer, motions)) in (1..).zip(recording) {
-            if let Some(heard) = answers.pop_front().flatten() {
-                timed(&mut self.written, || writer.heard(heard.tick, heard.before));
+            if let Some(ack) = answers.pop_front().flatten() {
+                timed(&mut self.written, || writer.acknowledge(ack.tick, ack.before));
             }
             let sent = timed(&mut self.written, || {
                 writer.write(Tick(tick), *observer, motions, MAX_DATAGRAM)
             });
-            assert_eq!(sent.told, motions.len(), "all of it fits");
+            assert_eq!(sent.movements, motions.len(), "all of it fits");
             if let Some(datagram) = sent.datagram {
                 let read = timed(&mut self.read, || reader.read(&datagram, Tick(tick)));
                 assert_eq!(read.map(|update| update.motions.len()), Ok(motions.len()));
             }
-            answers.push_back(reader.heard());
+            answers.push_back(reader.ack());
         }
     }
 

@@ -8,12 +8,12 @@ use crate::rule::{Rule, Rules};
 
 /// One exhibit for each rule of this model.
 pub fn exhibits() -> Vec<Exhibit> {
-    let without = |rule, invariant, news, crashes| {
+    let without = |rule, invariant, versions, crashes| {
         let faults = Faults {
             crashes,
             ..Faults::default()
         };
-        let bounds = AccountBounds { news, faults };
+        let bounds = AccountBounds { versions, faults };
         let rules = Rules::ALL.without(rule);
         Exhibit::new(rule, invariant, AccountModel { rules, bounds })
     };

@@ -8,7 +8,7 @@ use annals_def::{Schema, Value};
 use annals_director::read_owners;
 use annals_event::{
     Body, Event, Subject,
-    ledger::{Holdings, News},
+    ledger::{Holdings, LedgerUpdate},
 };
 use annals_ids::{EntityId, Hash, HistoryNumber, MemberId, OwnerKind, Part};
 use annals_sample::{CARRIED, COIN, SWORD, WORN};
@@ -84,8 +84,8 @@ async fn holdings_by_number(store: &Store) -> BTreeMap<(EntityId, MemberId, Hist
 
 fn apply_event(held: &mut Holdings, event: &Event) {
     match &event.body {
-        Body::Booked(News::Statement(statement)) => *held = statement.holdings.clone(),
-        Body::Booked(News::Booking(booking)) => {
+        Body::Booked(LedgerUpdate::Statement(statement)) => *held = statement.holdings.clone(),
+        Body::Booked(LedgerUpdate::Booking(booking)) => {
             if let Some(change) = &booking.change {
                 held.change(change).expect("it follows");
             }

@@ -17,7 +17,7 @@ use annals_wire::{
         Call, CallRefusal, CloseReason, Hello, HelloAnswer, LOGIN_ALPN, LoginAnswer, LoginRefusal, LoginRequest,
         MAX_UPSTREAM_FRAME, PLAY_ALPN, Password, Proof, Reads, ToClient, ToServer, protocol_hash,
     },
-    control::{DirectorAsk, DirectorRequest, Locate, Place},
+    control::{DirectorAsk, DirectorRequest, Locate, OwnerAddress},
 };
 use std::io::{Read, Write};
 use tokio::process::Command;
@@ -450,7 +450,7 @@ async fn ports(realm: &Played) -> Vec<(SocketAddr, &'static [u8])> {
         let ask = DirectorRequest {
             ask: Some(DirectorAsk::Locate(Locate { owner: owner.0 })),
         };
-        let place: Place = request(&bus, "director", subjects.service("director"), &ask)
+        let place: OwnerAddress = request(&bus, "director", subjects.service("director"), &ask)
             .await
             .expect("an answer");
         let (address, _) = place.address.split_once(' ').expect("address and certificate");

@@ -8,7 +8,7 @@ use annals_client::{Event, What};
 use annals_def::{Edit, Value};
 use annals_event::{
     Body, Subject,
-    ledger::{News, Slots},
+    ledger::{LedgerUpdate, Slots},
 };
 use annals_ids::{AssetKind, EntityId, HistoryNumber, Part, Serial, Slot};
 
@@ -59,7 +59,7 @@ fn restated(archive: &Archive) -> BTreeMap<(EntityId, HistoryNumber), Held> {
             continue;
         };
         match (&event.body, event.history) {
-            (Body::Booked(news), _) => held.entry(entity).or_default().hear(news),
+            (Body::Booked(update), _) => held.entry(entity).or_default().hear(update),
             (Body::Restated { .. }, Some(number)) => {
                 restated.insert((entity, number), held.entry(entity).or_default().clone());
             }
@@ -70,13 +70,13 @@ fn restated(archive: &Archive) -> BTreeMap<(EntityId, HistoryNumber), Held> {
 }
 
 impl Held {
-    fn hear(&mut self, news: &News) {
-        match news {
-            News::Statement(statement) => {
+    fn hear(&mut self, update: &LedgerUpdate) {
+        match update {
+            LedgerUpdate::Statement(statement) => {
                 *self = Self::default();
                 self.come(&statement.holdings.slots);
             }
-            News::Booking(booking) => {
+            LedgerUpdate::Booking(booking) => {
                 if let Some(change) = &booking.change {
                     for (slot, assets) in &change.gone {
                         for (kind, units) in &assets.units {

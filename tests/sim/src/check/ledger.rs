@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use annals_db::ledger::{audit, read_entries, read_notices};
 use annals_event::{
     Body, Call, Subject,
-    ledger::{Assets, Entry, Holder, LedgerView, News, Place, Side},
+    ledger::{AssetSlot, Assets, Entry, Holder, LedgerUpdate, LedgerView, Side},
 };
 use annals_ids::{
     AssetKind, DatabaseId, EntityId, EntryNumber, LogPosition, NoticeNumber, Part, Serial, Slot, TransferId,
@@ -85,15 +85,15 @@ fn told_once(archive: &Archive, wrong: &mut Vec<String>) {
         match (&event.body, event.subject) {
             (
                 Body::Called {
-                    call: Call::Ledger { to, news },
+                    call: Call::Ledger { to, update },
                     ..
                 },
                 _,
             ) => {
-                told.entry((*to, written(news))).or_default().0 += 1;
+                told.entry((*to, written(update))).or_default().0 += 1;
             }
-            (Body::Booked(news), Subject::Entity(entity, Part::Base)) => {
-                told.entry((entity, written(news))).or_default().1 += 1;
+            (Body::Booked(update), Subject::Entity(entity, Part::Base)) => {
+                told.entry((entity, written(update))).or_default().1 += 1;
             }
             _ => {}
         }
@@ -109,9 +109,9 @@ fn told_once(archive: &Archive, wrong: &mut Vec<String>) {
     }
 }
 
-fn written(news: &News) -> Vec<u8> {
+fn written(update: &LedgerUpdate) -> Vec<u8> {
     let mut bytes = Vec::new();
-    news.write(&mut bytes);
+    update.write(&mut bytes);
     bytes
 }
 
@@ -128,7 +128,7 @@ fn lives(archive: &Archive) -> impl Iterator<Item = (EntityId, DatabaseId, &Ledg
 #[derive(Debug, Default)]
 struct Wealth {
     units: BTreeMap<(Holder, Slot, AssetKind), i128>,
-    items: BTreeMap<Serial, (Place, AssetKind)>,
+    items: BTreeMap<Serial, (AssetSlot, AssetKind)>,
 }
 
 impl Wealth {
@@ -227,8 +227,8 @@ mod tests {
 
     const COIN: AssetKind = AssetKind(1);
 
-    fn place(holder: Holder) -> Place {
-        Place { holder, slot: Slot(0) }
+    fn place(holder: Holder) -> AssetSlot {
+        AssetSlot { holder, slot: Slot(0) }
     }
 
     fn entry(number: u64, postings: &[(Holder, i64)], passages: &[(Holder, Holder)]) -> Entry {

@@ -12,14 +12,14 @@ use crate::{
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum PartState {
     Real(OwnerId),
     UnderWay(OwnerId, OwnerId, CallNumber),
     Gone,
 }
 
 /// Where each part is, as of the events processed so far.
-type Places = BTreeMap<(EntityId, Part), Place>;
+type Places = BTreeMap<(EntityId, Part), PartState>;
 
 /// Checks that no part is real on two owners.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
@@ -91,19 +91,21 @@ fn follow(owner: OwnerId, event: &Event, places: &mut Places) -> Result<(), Stri
     let key = (entity, part);
     let place = places.get(&key).copied();
     let next = match (&event.body, place) {
-        (Body::BaseCreated(_) | Body::CellCreated(_), None) => Place::Real(owner),
-        (Body::Offloaded { to, number }, Some(Place::Real(at))) if at == owner => Place::UnderWay(at, *to, *number),
-        (Body::Onloaded { from, number, .. }, Some(Place::UnderWay(was, to, sent)))
+        (Body::BaseCreated(_) | Body::CellCreated(_), None) => PartState::Real(owner),
+        (Body::Offloaded { to, number }, Some(PartState::Real(at))) if at == owner => {
+            PartState::UnderWay(at, *to, *number)
+        }
+        (Body::Onloaded { from, number, .. }, Some(PartState::UnderWay(was, to, sent)))
             if *from == was && to == owner && *number == sent =>
         {
-            Place::Real(owner)
+            PartState::Real(owner)
         }
-        (Body::Returned { to, number }, Some(Place::UnderWay(was, sent_to, sent)))
+        (Body::Returned { to, number }, Some(PartState::UnderWay(was, sent_to, sent)))
             if was == owner && *to == sent_to && *number == sent =>
         {
-            Place::Real(owner)
+            PartState::Real(owner)
         }
-        (Body::Destroyed, Some(Place::Real(at))) if at == owner => Place::Gone,
+        (Body::Destroyed, Some(PartState::Real(at))) if at == owner => PartState::Gone,
         (
             Body::Offloaded { .. }
             | Body::Onloaded { .. }
@@ -126,7 +128,9 @@ fn follow(owner: OwnerId, event: &Event, places: &mut Places) -> Result<(), Stri
 
 /// At the end of a run nothing is in transit, and each real part is on one owner.
 fn unsettled(archive: &Archive, places: &Places, wrong: &mut Vec<String>) {
-    let underway = places.iter().filter(|(_, place)| matches!(place, Place::UnderWay(..)));
+    let underway = places
+        .iter()
+        .filter(|(_, place)| matches!(place, PartState::UnderWay(..)));
     wrong.extend(
         underway.map(|((entity, part), place)| format!("{part} of entity {entity} ended up nowhere: {place:?}")),
     );
@@ -136,7 +140,7 @@ fn unsettled(archive: &Archive, places: &Places, wrong: &mut Vec<String>) {
             .values()
             .filter(|state| state.part() == Some(*part) && state.entities.contains_key(entity))
             .count();
-        let expected = usize::from(matches!(place, Place::Real(_)));
+        let expected = usize::from(matches!(place, PartState::Real(_)));
         if holders != expected {
             wrong.push(format!(
                 "{part} of entity {entity}: {holders} owners have it, {place:?}"

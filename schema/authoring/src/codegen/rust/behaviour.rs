@@ -108,7 +108,7 @@ const CELL_CALLBACKS: [Callback; 4] = [
         &[
             ("controller", "ControllerId"),
             ("tag", "u32"),
-            ("news", "ControllerNews"),
+            ("signal", "ControllerSignal"),
         ],
         "Something became of a controller: it arrived, somebody is in a trap, and the like.",
     ),

@@ -22,8 +22,8 @@ const NEWS: [(&str, &[&str], &str); 21] = [
     ("timer", &["timer: TimerId", "tag: u32"], "Timer { timer, tag }"),
     (
         "controller",
-        &["controller: ControllerId", "tag: u32", "news: ControllerNews"],
-        "controller(controller, tag, news)",
+        &["controller: ControllerId", "tag: u32", "signal: ControllerSignal"],
+        "controller(controller, tag, signal)",
     ),
     ("teleported", &["before: SpaceId"], "Teleported { before }"),
     ("teleport_failed", &["why: &TeleportFailed"], "TeleportFailed { why }"),

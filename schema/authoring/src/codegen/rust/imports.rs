@@ -66,7 +66,7 @@ const SOURCES: [(&str, &[&str]); 11] = [
             "Bootstrap",
             "Caller",
             "Context",
-            "ControllerNews",
+            "ControllerSignal",
             "Denied",
             "GhostView",
             "Request",

@@ -7,7 +7,7 @@ use crate::codegen::{naming::Scope, text::Text};
 
 /// Parameter names of generated functions, beside the declared ones.
 const PARAMETERS: [&str; 12] = [
-    "args", "caller", "context", "core", "game", "ghost", "method", "news", "now", "own", "seen", "wait",
+    "args", "caller", "context", "core", "game", "ghost", "method", "signal", "now", "own", "seen", "wait",
 ];
 
 /// The arguments of a method with their names and types in code.

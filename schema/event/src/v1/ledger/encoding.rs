@@ -7,7 +7,7 @@
 //! assets   = count:number (kind:number amount:number)*  count:number (serial:number kind:number)*
 //! warrant  = action:16 bytes operator:bytes tool:bytes reason:bytes
 //! slots    = count:number (slot:number assets)*
-//! order    = tag:u8 fields (in `order.rs`)   outcome = tag:u8 (reason:u8 if refused)        news = tag:u8 fields
+//! order    = tag:u8 fields (in `order.rs`)   outcome = tag:u8 (reason:u8 if refused)        update = tag:u8 fields
 //! ```
 //! All other types are their fields in the order of their declaration; keys of maps ascend. Amounts that may be
 //! negative are zigzag numbers.
@@ -20,8 +20,9 @@ use annals_ids::{
 };
 
 use super::{
-    Account, Assets, Booking, Change, Delivery, Entry, Gift, Goods, Holder, Holdings, LedgerView, News, Notice, Offer,
-    Order, Outcome, Passage, Place, Posting, RefusalReason, Side, Slots, Stage, Statement, Trade, Warrant,
+    Account, AssetSlot, Assets, Booking, Change, Delivery, Entry, Gift, Goods, Holder, Holdings, LedgerUpdate,
+    LedgerView, Notice, Offer, Order, Outcome, Passage, Posting, RefusalReason, Side, Slots, Stage, Statement, Trade,
+    Warrant,
 };
 use crate::{
     encoding::{Malformed, Reader, put_bytes, put_number},
@@ -121,7 +122,7 @@ impl Holder {
     }
 }
 
-impl Place {
+impl AssetSlot {
     /// Appends the place.
     pub fn write(self, out: &mut Vec<u8>) {
         self.holder.write(out);
@@ -133,7 +134,7 @@ impl Place {
     /// # Errors
     /// When it is not in its one encoding.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        Ok(Place {
+        Ok(AssetSlot {
             holder: Holder::read(reader)?,
             slot: take_slot(reader)?,
         })
@@ -291,7 +292,7 @@ impl Posting {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(Posting {
             account: Account {
-                place: Place::read(reader)?,
+                place: AssetSlot::read(reader)?,
                 kind: take_kind(reader)?,
             },
             amount: take_signed(reader)?,
@@ -311,8 +312,8 @@ impl Passage {
         Ok(Passage {
             serial: Serial(reader.number("serial")?),
             kind: take_kind(reader)?,
-            from: Place::read(reader)?,
-            to: Place::read(reader)?,
+            from: AssetSlot::read(reader)?,
+            to: AssetSlot::read(reader)?,
         })
     }
 }
@@ -491,17 +492,17 @@ fn take_open(reader: &mut Reader<'_>) -> Result<(TradeMap, GiftMap), Malformed> 
     Ok((trades, gifts.into_iter().map(|gift| (gift.id, gift)).collect()))
 }
 
-impl News {
-    /// Appends the news.
+impl LedgerUpdate {
+    /// Appends the update.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
-            News::Statement(statement) => {
+            LedgerUpdate::Statement(statement) => {
                 out.push(0);
                 put_number(out, statement.holder.0);
                 statement.holdings.write(out);
                 put_open(out, &statement.trades, &statement.gifts);
             }
-            News::Booking(booking) => {
+            LedgerUpdate::Booking(booking) => {
                 out.push(1);
                 put_number(out, booking.entry.0);
                 put_transfer_id(out, booking.of);
@@ -513,24 +514,24 @@ impl News {
         }
     }
 
-    /// Takes news.
+    /// Takes an update.
     ///
     /// # Errors
     /// When they are not in their one encoding.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let wrong = reader.malformed("news");
-        Ok(match reader.byte("news")? {
+        let wrong = reader.malformed("update");
+        Ok(match reader.byte("update")? {
             0 => {
                 let (holder, holdings) = (take_database(reader)?, Holdings::read(reader)?);
                 let (trades, gifts) = take_open(reader)?;
-                News::Statement(Box::new(Statement {
+                LedgerUpdate::Statement(Box::new(Statement {
                     holder,
                     holdings,
                     trades,
                     gifts,
                 }))
             }
-            1 => News::Booking(Box::new(Booking {
+            1 => LedgerUpdate::Booking(Box::new(Booking {
                 entry: EntryNumber(reader.ordinal("entry number")?),
                 of: take_transfer_id(reader)?,
                 outcome: take_outcome(reader)?,
@@ -551,7 +552,7 @@ impl Notice {
         for delivery in &self.deliveries {
             put_number(out, delivery.to.0);
             put_number(out, u64::from(delivery.home.0));
-            delivery.news.write(out);
+            delivery.update.write(out);
         }
     }
 
@@ -566,7 +567,7 @@ impl Notice {
             Ok(Delivery {
                 to: EntityId(reader.number("entity")?),
                 home: OwnerId(reader.narrow("owner")?),
-                news: News::read(reader)?,
+                update: LedgerUpdate::read(reader)?,
             })
         })?;
         reader.finish("end of notice")?;

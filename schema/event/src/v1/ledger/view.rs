@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use annals_ids::{EntityId, TradeId, TransferId, TransferNumber};
 
 use super::{
-    ASSETS_PER_ORDER, ASSETS_PER_SIDE, Assets, Booking, Change, Gift, Goods, Holdings, News, OpenPart, Order, Slots,
-    Stage, Trade, UnknownTransfer,
+    ASSETS_PER_ORDER, ASSETS_PER_SIDE, Assets, Booking, Change, Gift, Goods, Holdings, LedgerUpdate, OpenPart, Order,
+    Slots, Stage, Trade, UnknownTransfer,
 };
 
 /// Size of an order's entry, its notice with two tables for two parties, and the rows of the parties (bytes).
 const ORDER_BYTES: usize = 8 << 10;
 
-/// Size that each of its assets adds (bytes): in order, entry and news, its own row and the rows that index it.
+/// Size that each of its assets adds (bytes): in order, entry and update, its own row and the rows that index it.
 const ASSET_BYTES: usize = 400;
 
 /// What a base part knows of the ledger.
@@ -70,19 +70,19 @@ impl LedgerView {
         ORDER_BYTES + assets * ASSET_BYTES
     }
 
-    /// Applies news from the ledger for the base part of `entity`.
+    /// Applies an update from the ledger for the base part of `entity`.
     ///
     /// # Errors
-    /// When it does not follow the earlier news; the view must then be discarded.
-    pub fn book(&mut self, entity: EntityId, news: &News) -> Result<(), &'static str> {
-        match news {
-            News::Statement(statement) => {
+    /// When it does not follow the earlier update; the view must then be discarded.
+    pub fn book(&mut self, entity: EntityId, update: &LedgerUpdate) -> Result<(), &'static str> {
+        match update {
+            LedgerUpdate::Statement(statement) => {
                 self.holdings = Some(statement.holdings.clone());
                 self.trades = statement.trades.clone();
                 self.gifts = statement.gifts.clone();
                 Ok(())
             }
-            News::Booking(booking) => self.book_entry(entity, booking),
+            LedgerUpdate::Booking(booking) => self.book_entry(entity, booking),
         }
     }
 

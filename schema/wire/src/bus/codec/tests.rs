@@ -168,11 +168,11 @@ fn every_view_message() -> Vec<ViewMessage> {
             known: known(HistoryNumber(3)),
             movements: Movements::with_scale(0.5).expect("a scale"),
         },
-        ViewMessage::Heard {
+        ViewMessage::MovementAck {
             session: SESSION,
             entity: ENTITY,
             view: 3,
-            heard: Heard {
+            ack: MovementAck {
                 tick: u16::MAX,
                 before: 5,
             },

@@ -17,7 +17,7 @@ mod writer;
 use annals_ids::{EntityId, Position};
 
 pub use packed::{PACKED_ALIASES, Packing, Reference};
-pub use reader::{Heard, Unreadable, VolatileReader, VolatileUpdate};
+pub use reader::{MovementAck, Unreadable, VolatileReader, VolatileUpdate};
 pub use writer::{KIND, MAX_SLOTS, Sent, VolatileWriter};
 
 /// An entity's movement, as sent to an observer.

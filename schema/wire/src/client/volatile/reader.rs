@@ -12,7 +12,7 @@ use super::{
     model::{Model, context},
     packed::unpack_angle,
     range::{Coder, Decoder, size},
-    writer::{HEARD_BITS, KEPT, KIND, LONGEST_MEMORY, MAX_SLOTS, unit},
+    writer::{ACK_BITS, KEPT, KIND, LONGEST_MEMORY, MAX_SLOTS, unit},
 };
 
 /// Decodes the datagrams of a [`super::VolatileWriter`] for one view. It keeps a bounded number of states of a bounded
@@ -36,9 +36,9 @@ pub struct VolatileUpdate {
     pub motions: Vec<Motion>,
 }
 
-/// A client's acknowledgement ([`super::VolatileWriter::heard`]).
+/// A client's acknowledgement ([`super::VolatileWriter::acknowledge`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct MovementAck {
     /// The low bits of the newest tick.
     pub tick: u16,
     /// Which of the ticks before it were received.
@@ -119,11 +119,11 @@ impl VolatileReader {
 
     /// The acknowledgement to send, which lets the writer send less; `None` before any datagram was read.
     #[must_use]
-    pub fn heard(&self) -> Option<Heard> {
+    pub fn ack(&self) -> Option<MovementAck> {
         let newest = self.newest?;
-        Some(Heard {
+        Some(MovementAck {
             tick: newest as u16,
-            before: (self.before & ((1 << HEARD_BITS) - 1)) as u16,
+            before: (self.before & ((1 << ACK_BITS) - 1)) as u16,
         })
     }
 

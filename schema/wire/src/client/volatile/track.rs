@@ -116,10 +116,10 @@ impl Turn {
     /// Updates the angle with the step received at that time.
     pub(super) fn follow(&self, ticks: i64, step: i64) -> Self {
         let rate = if ticks > LONGEST_REACH { 0 } else { self.rate };
-        let told = self.short(step - self.at) << FINE;
+        let turned = self.short(step - self.at) << FINE;
         Self {
             at: step & ((1 << self.bits) - 1),
-            rate: rate + (((told.div_euclid(ticks) - rate) * RATE_SHARE) >> 3),
+            rate: rate + (((turned.div_euclid(ticks) - rate) * RATE_SHARE) >> 3),
             bits: self.bits,
         }
     }

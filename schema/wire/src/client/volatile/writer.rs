@@ -23,7 +23,7 @@ pub const MAX_SLOTS: usize = 1_024;
 pub(super) const KEPT: usize = 32;
 
 /// Ticks in one acknowledgement: the newest, and this many before it.
-pub(super) const HEARD_BITS: u64 = 16;
+pub(super) const ACK_BITS: u64 = 16;
 
 /// Number of sent ticks that are kept to interpret acknowledgements. Later acknowledgements are ignored.
 const SENT_KEPT: usize = 128;
@@ -33,7 +33,7 @@ pub const KIND: u8 = 2;
 
 /// Sends a client the positions of entities.
 ///
-/// Each tick [`VolatileWriter::write`] makes at most one datagram; [`VolatileWriter::heard`] takes the client's
+/// Each tick [`VolatileWriter::write`] makes at most one datagram; [`VolatileWriter::acknowledge`] takes the client's
 /// acknowledgements. [`VolatileWriter::forget`] frees the slot of an entity.
 #[derive(Debug)]
 pub struct VolatileWriter {
@@ -44,7 +44,7 @@ pub struct VolatileWriter {
     /// Ticks of the newest datagrams, ascending.
     sent: VecDeque<u64>,
     /// The newest of them that the client has acknowledged.
-    heard: Option<u64>,
+    newest_acked: Option<u64>,
 }
 
 /// The states of an entity that the client has, or may have.
@@ -54,7 +54,7 @@ struct Slot {
     /// The acknowledged state.
     acked: Option<State>,
     /// The states sent since, in order.
-    told: VecDeque<State>,
+    sent: VecDeque<State>,
     /// The tick of the last update.
     at: u64,
 }
@@ -65,7 +65,7 @@ pub struct Sent {
     /// The datagram; none if there was nothing to send, or nothing fits.
     pub datagram: Option<Vec<u8>>,
     /// Number of movements in it, counted from the first.
-    pub told: usize,
+    pub movements: usize,
 }
 
 /// One movement on its way into a datagram.
@@ -84,7 +84,7 @@ impl VolatileWriter {
             slots: Vec::new(),
             by_entity: BTreeMap::new(),
             sent: VecDeque::new(),
-            heard: None,
+            newest_acked: None,
         }
     }
 
@@ -116,10 +116,10 @@ impl VolatileWriter {
         if most == 0 {
             return Sent {
                 datagram: None,
-                told: 0,
+                movements: 0,
             };
         }
-        let attempt = |told: usize| self.attempt(tick.0, &origin, &letters[..told]);
+        let attempt = |count: usize| self.attempt(tick.0, &origin, &letters[..count]);
         // Nearly always all of them fit. Otherwise the maximum is found in a few steps.
         let (mut fits, mut best, mut too_many) = (0, None, most + 1);
         let mut next = most;
@@ -137,19 +137,19 @@ impl VolatileWriter {
         let Some((datagram, states)) = best else {
             return Sent {
                 datagram: None,
-                told: 0,
+                movements: 0,
             };
         };
         self.keep(tick.0, states);
         Sent {
             datagram: Some(datagram),
-            told: fits,
+            movements: fits,
         }
     }
 
     /// Takes the client's acknowledgement: the newest tick, and for each tick before it whether it was received, the
     /// nearest in the lowest bit. Ticks are given by their low bits.
-    pub fn heard(&mut self, tick: u16, before: u16) {
+    pub fn acknowledge(&mut self, tick: u16, before: u16) {
         let Some(&last) = self.sent.back() else { return };
         let Some(tick) = last.checked_sub((last as u16).wrapping_sub(tick).into()) else {
             return;
@@ -157,16 +157,16 @@ impl VolatileWriter {
         if self.sent.binary_search(&tick).is_err() {
             return;
         }
-        self.heard = self.heard.max(Some(tick));
-        let is_heard = |told: u64| match tick.checked_sub(told) {
+        self.newest_acked = self.newest_acked.max(Some(tick));
+        let is_acked = |sent: u64| match tick.checked_sub(sent) {
             Some(0) => true,
-            Some(ago) => ago <= HEARD_BITS && before >> (ago - 1) & 1 == 1,
+            Some(ago) => ago <= ACK_BITS && before >> (ago - 1) & 1 == 1,
             None => false,
         };
         for slot in &mut self.slots {
-            if let Some(at) = slot.told.iter().rposition(|state| is_heard(state.tick)) {
-                slot.acked = Some(slot.told[at]);
-                slot.told.drain(..=at);
+            if let Some(at) = slot.sent.iter().rposition(|state| is_acked(state.tick)) {
+                slot.acked = Some(slot.sent[at]);
+                slot.sent.drain(..=at);
             }
         }
     }
@@ -226,10 +226,10 @@ impl VolatileWriter {
                 self.packing.ground_step(at.z - z),
                 Packing::height_step(at.y - y),
             ];
-            let told = [at.x, at.z, at.y];
-            for axis in 0..entry::axes_told(sample.placing) {
+            let exact = [at.x, at.z, at.y];
+            for axis in 0..entry::axes_sent(sample.placing) {
                 let exponent = exponents[axis];
-                match self.steps(axis, told[axis], exponent) {
+                match self.steps(axis, exact[axis], exponent) {
                     Some(steps) => sample.axes[axis] = Step { exponent, steps },
                     None => sample.placing = EXACT,
                 }
@@ -258,7 +258,7 @@ impl VolatileWriter {
 
     /// The datagram with these updates, and the states that the client would have after it.
     fn attempt(&self, tick: u64, origin: &Origin, letters: &[QueuedMovement]) -> (Vec<u8>, Vec<(usize, State)>) {
-        let base = self.heard.filter(|heard| tick - heard < 256);
+        let base = self.newest_acked.filter(|acked| tick - acked < 256);
         let acked = |slot: usize| {
             let acked = self.slots[slot].acked.as_ref();
             acked.filter(|state| base.is_some() && tick - state.tick < LONGEST_MEMORY)
@@ -305,11 +305,11 @@ impl VolatileWriter {
         self.sent.push_back(tick);
         for (index, state) in states {
             let slot = &mut self.slots[index];
-            if slot.told.len() == KEPT - 1 {
-                slot.told.pop_front();
+            if slot.sent.len() == KEPT - 1 {
+                slot.sent.pop_front();
                 slot.acked = None;
             }
-            slot.told.push_back(state);
+            slot.sent.push_back(state);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use annals_authoring::editor::{Completion, CompletionKind, Draft, QuickFix, Symbol, SymbolKind};
-use annals_def::{Diagnostic, Place, Rule, Severity};
+use annals_def::{Diagnostic, Rule, Severity, SourceSpan};
 use lsp_types::{
     CodeAction, CodeActionKind, CompletionItem, CompletionItemKind, CompletionTextEdit, DiagnosticRelatedInformation,
     DiagnosticSeverity, DiagnosticTag, DocumentSymbol, Documentation, InsertTextFormat, Location, MarkupContent,
@@ -50,7 +50,7 @@ impl<'d> Texts<'d> {
     }
 
     /// The range of a file that a place refers to.
-    fn range(&mut self, place: &Place) -> Range {
+    fn range(&mut self, place: &SourceSpan) -> Range {
         let (Some(bytes), Some(text)) = (self.draft.range(place), self.draft.text(&place.file)) else {
             // There is no text for a file that cannot be read.
             let start = Position::new(place.line.saturating_sub(1), place.column.saturating_sub(1));

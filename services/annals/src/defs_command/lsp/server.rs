@@ -154,7 +154,7 @@ impl Server {
             .iter()
             .map(|(file, _, version)| (file.as_str(), *version))
             .collect();
-        for params in news(world, &urls, &versions) {
+        for params in publications(world, &urls, &versions) {
             let notification = Notification::new(PublishDiagnostics::METHOD.to_owned(), params);
             self.out.push(notification.into());
         }
@@ -330,7 +330,7 @@ impl Server {
 }
 
 /// The diagnostics to publish: all for open files, and changed ones for the others.
-fn news(world: &mut World, urls: &Urls<'_>, versions: &BTreeMap<&str, i32>) -> Vec<PublishDiagnosticsParams> {
+fn publications(world: &mut World, urls: &Urls<'_>, versions: &BTreeMap<&str, i32>) -> Vec<PublishDiagnosticsParams> {
     let mut found: BTreeMap<String, Vec<lsp_types::Diagnostic>> = BTreeMap::new();
     let mut texts = Texts::of(&world.draft);
     for diagnostic in world.draft.diagnostics() {
@@ -345,17 +345,17 @@ fn news(world: &mut World, urls: &Urls<'_>, versions: &BTreeMap<&str, i32>) -> V
         .cloned()
         .chain(open)
         .collect();
-    let mut news = Vec::new();
+    let mut publications = Vec::new();
     for file in files {
         let said = found.get(&file).cloned().unwrap_or_default();
         let version = versions.get(file.as_str()).copied();
         let is_new = world.published.get(&file) != found.get(&file);
         if let Some(url) = urls.of(&file).filter(|_| is_new || version.is_some()) {
-            news.push(PublishDiagnosticsParams::new(url, said, version));
+            publications.push(PublishDiagnosticsParams::new(url, said, version));
         }
     }
     world.published = found;
-    news
+    publications
 }
 
 fn abilities(params: &InitializeParams) -> Abilities {

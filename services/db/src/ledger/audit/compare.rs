@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use annals_event::ledger::{Holder, Place};
+use annals_event::ledger::{AssetSlot, Holder};
 use annals_ids::{AssetKind, DatabaseId, Serial, Slot, TransferId, WallTime};
 
 use super::{Audit, Finding, Terms, rows::Rows};
@@ -11,11 +11,11 @@ use crate::ledger::books::{Nature, Open};
 impl Audit {
     /// Compares the rows with the sums of the entries.
     pub(super) fn compare(&mut self, rows: &Rows) {
-        let mut found: BTreeMap<(Place, AssetKind), i128> = BTreeMap::new();
+        let mut found: BTreeMap<(AssetSlot, AssetKind), i128> = BTreeMap::new();
         for ((holder, slot, kind), units) in &rows.accounts {
             found.insert((stored(*holder, *slot), *kind), i128::from(*units));
         }
-        let mut escrow: BTreeMap<Serial, Place> = BTreeMap::new();
+        let mut escrow: BTreeMap<Serial, AssetSlot> = BTreeMap::new();
         for (id, open) in &rows.open {
             for (place, assets) in open.places() {
                 for (kind, units) in &assets.units {
@@ -58,7 +58,7 @@ impl Audit {
         }
     }
 
-    fn check_items(&mut self, rows: &Rows, escrow: &BTreeMap<Serial, Place>) {
+    fn check_items(&mut self, rows: &Rows, escrow: &BTreeMap<Serial, AssetSlot>) {
         let items = std::mem::take(&mut self.items);
         let serials: BTreeSet<Serial> = items.keys().chain(rows.items.keys()).copied().collect();
         for serial in serials {
@@ -156,7 +156,7 @@ impl Audit {
         }
     }
 
-    fn add_to_sum(&mut self, place: Place, kind: AssetKind, amount: i128) {
+    fn add_to_sum(&mut self, place: AssetSlot, kind: AssetKind, amount: i128) {
         let amount = u128::try_from(amount).unwrap_or(0);
         let sum = self.report.sums.entry(kind).or_default();
         match place.holder {
@@ -187,15 +187,15 @@ impl Audit {
     }
 }
 
-fn stored(holder: DatabaseId, slot: Slot) -> Place {
-    Place {
+fn stored(holder: DatabaseId, slot: Slot) -> AssetSlot {
+    AssetSlot {
         holder: Holder::Stored(holder),
         slot,
     }
 }
 
-fn world() -> Place {
-    Place {
+fn world() -> AssetSlot {
+    AssetSlot {
         holder: Holder::World,
         slot: Slot(0),
     }

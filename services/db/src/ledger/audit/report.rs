@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_event::ledger::Place;
+use annals_event::ledger::AssetSlot;
 use annals_ids::{AssetKind, EntryNumber, Serial};
 use thiserror::Error;
 
@@ -26,7 +26,7 @@ pub enum Finding {
         /// Entry after which it is negative.
         entry: EntryNumber,
         /// The account's place.
-        place: Place,
+        place: AssetSlot,
         /// Its asset kind.
         kind: AssetKind,
         balance: i128,
@@ -37,8 +37,8 @@ pub enum Finding {
         entry: EntryNumber,
         /// The item.
         serial: Serial,
-        /// Place that the entry names.
-        from: Place,
+        /// AssetSlot that the entry names.
+        from: AssetSlot,
     },
     /// A row differs from the sum of the entries.
     #[error("differs: {row} is {found}, and the entries come to {expected}")]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_event::ledger::{
-    ASSETS_PER_SIDE, Assets, Gift, Goods, Holder, LONGEST_OPEN, OPEN_PER_HOLDER, Offer, Order, Outcome, Place,
+    ASSETS_PER_SIDE, AssetSlot, Assets, Gift, Goods, Holder, LONGEST_OPEN, OPEN_PER_HOLDER, Offer, Order, Outcome,
     RefusalReason, Side, Stage, Trade,
 };
 use annals_ids::{AssetKind, DatabaseId, OfferVersion, Serial, Slot, TradeId, TransferId, WallTime};
@@ -99,7 +99,7 @@ impl EntryBuilder<'_> {
         self.check_other(to)?;
         self.check_deadline(expires)?;
         self.enter_into(self.holder)?;
-        let pending = Place {
+        let pending = AssetSlot {
             holder: Holder::Pending(self.of),
             slot,
         };
@@ -131,7 +131,7 @@ impl EntryBuilder<'_> {
         self.check_room(gift.to)?;
         gift.stage = Stage::Settled;
         self.close(of, [gift.from])?;
-        self.told.push(gift.to);
+        self.notified.push(gift.to);
         self.gift = Some(gift);
         Ok(Outcome::Posted)
     }
@@ -216,7 +216,7 @@ impl EntryBuilder<'_> {
         }
         trade.stage = Stage::Settled;
         self.close(id.0, parties)?;
-        self.told.extend(parties);
+        self.notified.extend(parties);
         self.trade = Some(trade);
         Ok(Outcome::Posted)
     }
@@ -231,14 +231,14 @@ impl EntryBuilder<'_> {
     }
 
     pub(in crate::ledger) fn return_gift(&mut self, mut gift: Gift, stage: Stage) -> Result<(), Stop> {
-        let back = Place {
+        let back = AssetSlot {
             holder: Holder::Stored(gift.from),
             slot: gift.slot,
         };
         self.shift(pending(&gift), back, &gift.assets)?;
         self.close(gift.id, [gift.from])?;
         gift.stage = stage;
-        self.told.push(gift.from);
+        self.notified.push(gift.from);
         self.gift = Some(gift);
         Ok(())
     }
@@ -246,7 +246,7 @@ impl EntryBuilder<'_> {
     pub(in crate::ledger) fn return_trade(&mut self, mut trade: Trade, stage: Stage) -> Result<(), Stop> {
         for side in [Side::Proposer, Side::Partner] {
             for (slot, assets) in &trade.side(side).table {
-                let back = Place {
+                let back = AssetSlot {
                     holder: Holder::Stored(trade.side(side).holder),
                     slot: *slot,
                 };
@@ -256,7 +256,7 @@ impl EntryBuilder<'_> {
         let parties = [trade.proposer.holder, trade.partner.holder];
         self.close(trade.id.0, parties)?;
         trade.stage = stage;
-        self.told.extend(parties);
+        self.notified.extend(parties);
         self.trade = Some(trade);
         Ok(())
     }
@@ -339,40 +339,40 @@ impl EntryBuilder<'_> {
 
     /// Stores the trade and notifies both sides.
     fn show(&mut self, trade: Trade) {
-        self.told.extend([trade.proposer.holder, trade.partner.holder]);
+        self.notified.extend([trade.proposer.holder, trade.partner.holder]);
         self.books.open.set(trade.id.0, Some(Open::Trade(trade.clone())));
         self.trade = Some(trade);
     }
 
-    fn own(&self, slot: Slot) -> Place {
-        Place {
+    fn own(&self, slot: Slot) -> AssetSlot {
+        AssetSlot {
             holder: Holder::Stored(self.holder),
             slot,
         }
     }
 }
 
-const WORLD: Place = Place {
+const WORLD: AssetSlot = AssetSlot {
     holder: Holder::World,
     slot: INVENTORY,
 };
 
-fn inventory(holder: DatabaseId) -> Place {
-    Place {
+fn inventory(holder: DatabaseId) -> AssetSlot {
+    AssetSlot {
         holder: Holder::Stored(holder),
         slot: INVENTORY,
     }
 }
 
-fn pending(gift: &Gift) -> Place {
-    Place {
+fn pending(gift: &Gift) -> AssetSlot {
+    AssetSlot {
         holder: Holder::Pending(gift.id),
         slot: gift.slot,
     }
 }
 
-fn table(id: TradeId, side: Side, slot: Slot) -> Place {
-    Place {
+fn table(id: TradeId, side: Side, slot: Slot) -> AssetSlot {
+    AssetSlot {
         holder: Holder::Trade(id, side),
         slot,
     }

@@ -1,7 +1,7 @@
 //! Moving assets from one place to another, with all rows that record where they are and how many exist.
 
 use annals_event::ledger::{
-    Account, Assets, HOLDINGS_PER_HOLDER, Holder, Passage, Place, RefusalReason, UNITS_OF_A_KIND,
+    Account, AssetSlot, Assets, HOLDINGS_PER_HOLDER, Holder, Passage, RefusalReason, UNITS_OF_A_KIND,
 };
 use annals_ids::{AssetKind, DatabaseId};
 
@@ -16,7 +16,7 @@ enum Flow {
 
 impl EntryBuilder<'_> {
     /// Moves assets. The record of an open trade or gift is not changed here: the caller must update it.
-    pub(super) fn shift(&mut self, from: Place, to: Place, assets: &Assets) -> Result<(), Stop> {
+    pub(super) fn shift(&mut self, from: AssetSlot, to: AssetSlot, assets: &Assets) -> Result<(), Stop> {
         for (kind, amount) in &assets.units {
             self.count(from, *kind, *amount, Flow::Out)?;
             self.count(to, *kind, *amount, Flow::In)?;
@@ -49,7 +49,7 @@ impl EntryBuilder<'_> {
         self.note_change(from, to, assets)
     }
 
-    fn count(&mut self, at: Place, kind: AssetKind, amount: u64, flow: Flow) -> Result<(), Stop> {
+    fn count(&mut self, at: AssetSlot, kind: AssetKind, amount: u64, flow: Flow) -> Result<(), Stop> {
         let holder = match at.holder {
             Holder::World => return self.supply(kind, Nature::Units, amount, flow),
             Holder::Pending(_) | Holder::Trade(..) => return Ok(()),
@@ -69,7 +69,7 @@ impl EntryBuilder<'_> {
         }
     }
 
-    fn note_item(&mut self, at: Place, kind: AssetKind, flow: Flow) -> Result<(), Stop> {
+    fn note_item(&mut self, at: AssetSlot, kind: AssetKind, flow: Flow) -> Result<(), Stop> {
         match at.holder {
             Holder::World => self.supply(kind, Nature::Items, 1, flow),
             Holder::Pending(_) | Holder::Trade(..) => Ok(()),
@@ -107,7 +107,7 @@ impl EntryBuilder<'_> {
         Ok(())
     }
 
-    fn note_change(&mut self, from: Place, to: Place, assets: &Assets) -> Result<(), Stop> {
+    fn note_change(&mut self, from: AssetSlot, to: AssetSlot, assets: &Assets) -> Result<(), Stop> {
         let twice = |holder| breach(Row::Holder(holder), "an item moves twice in one entry");
         if let Holder::Stored(holder) = from.holder {
             let gone = &mut self.changes.entry(holder).or_default().gone;

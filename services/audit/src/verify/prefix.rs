@@ -1,4 +1,4 @@
-//! The place up to which an archive was verified, and the file that keeps it between two verifications.
+//! The prefix of an archive that was verified, and the file that keeps it between two verifications.
 //!
 //! The file is JSON: the number of leaves, the tree over them, and the head of each log, its last batch with the hash.
 //! Before continuing from there, the archive is compared with it: the heads must still be in their places, and the
@@ -32,15 +32,15 @@ pub(crate) struct Head {
 
 /// A verified prefix of an archive: the tree, and the head of each log.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct VerifiedPrefix {
     pub(super) shard: Shard,
     pub(super) tree: TreeCheck,
     pub(super) heads: BTreeMap<OwnerId, Head>,
 }
 
-/// Why a place file cannot be used.
+/// Why a progress file cannot be used.
 #[derive(Debug, Error)]
-pub enum PlaceError {
+pub enum PrefixError {
     /// It cannot be read or written.
     #[error("the progress file cannot be read or written")]
     File(#[from] io::Error),
@@ -91,8 +91,8 @@ struct WrittenHead {
     opened: Vec<u64>,
 }
 
-impl Place {
-    /// The place before the first leaf.
+impl VerifiedPrefix {
+    /// The empty prefix.
     #[must_use]
     pub fn begin(shard: Shard) -> Self {
         Self {
@@ -119,13 +119,13 @@ impl Place {
     ///
     /// # Errors
     /// When it cannot be read or used.
-    pub fn read(file: &Path) -> Result<Option<Self>, PlaceError> {
+    pub fn read(file: &Path) -> Result<Option<Self>, PrefixError> {
         let bytes = match fs::read(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             bytes => bytes?,
         };
         Self::of(serde_json::from_slice(&bytes)?)
-            .ok_or(PlaceError::Wrong)
+            .ok_or(PrefixError::Wrong)
             .map(Some)
     }
 
@@ -133,7 +133,7 @@ impl Place {
     ///
     /// # Errors
     /// When the disk does not accept it.
-    pub fn write(&self, file: &Path) -> Result<(), PlaceError> {
+    pub fn write(&self, file: &Path) -> Result<(), PrefixError> {
         let beside = file.with_extension("new");
         fs::write(&beside, serde_json::to_vec_pretty(&self.written())?)?;
         Ok(fs::rename(&beside, file)?)
@@ -142,7 +142,7 @@ impl Place {
     fn of(written: Written) -> Option<Self> {
         let peaks = written.peaks.into_iter().map(|peak| peak.0).collect();
         let tree = Frontier::resume(written.leaves, peaks).filter(|_| written.form == FORM)?;
-        let mut place = Self::begin(Shard(written.shard));
+        let mut prefix = Self::begin(Shard(written.shard));
         let hashes = |tile: Vec<Digits>| tile.into_iter().map(|digits| digits.0).collect::<Vec<_>>();
         let open: Vec<Vec<Hash>> = written.open_tiles.into_iter().map(hashes).collect();
         let mut left = tree.size();
@@ -155,16 +155,16 @@ impl Place {
         if left > 0 {
             return None;
         }
-        place.tree.tree = tree;
-        place.tree.open = open;
+        prefix.tree.tree = tree;
+        prefix.tree.open = open;
         let waiting = written.waiting_tiles.into_iter();
-        place.tree.waiting = waiting.map(|(level, index, root)| (level, index, root.0)).collect();
-        place.heads = written
+        prefix.tree.waiting = waiting.map(|(level, index, root)| (level, index, root.0)).collect();
+        prefix.heads = written
             .heads
             .into_iter()
             .map(|(owner, head)| (OwnerId(owner), head.read()))
             .collect();
-        Some(place)
+        Some(prefix)
     }
 
     fn written(&self) -> Written {
