@@ -325,7 +325,7 @@ impl Demo {
             Incidents::Killed(kills) => judge_kills(report, kills, &mut findings),
             Incidents::Replaced(replaced) => {
                 rolling::print(report, replaced);
-                findings.promise(rolling::is_unnoticed(report));
+                findings.promise(rolling::kept_sessions(report));
             }
         }
         print_figures(&bus, &name).await;

@@ -107,11 +107,8 @@ async fn nobody_notices_that_every_process_is_replaced() {
         return;
     }
     let played = demonstrate(None, 12, None, &["--rolling", "1"]).await;
-    assert_eq!(played.code, Some(0), "a player noticed");
-    assert!(
-        played.text.contains("silences of 1.5 s 0, sessions resumed 0"),
-        "it says so"
-    );
+    assert_eq!(played.code, Some(0), "a player lost its connection or its session");
+    assert!(played.text.contains("sessions resumed 0, handed over"), "it says so");
     let replaced = [
         "base-1",
         "base-2",
