@@ -35,6 +35,11 @@ const ACKNOWLEDGED: &str = "ACKNOWLEDGED";
 /// Journals beyond this many bytes are flushed to tables, which bounds the time of recovery.
 const JOURNAL_BYTES: u64 = 256 * 1024 * 1024;
 
+/// Size at which the memory table is written to a table, in bytes. Four of these are merged into one table of 64 MiB. A
+/// larger memory table makes each write and read in it slower, and merges rarer but longer (docs/performance.md, "An old
+/// realm").
+const MEMORY_TABLE_BYTES: u64 = 16 * 1024 * 1024;
+
 /// Memory for blocks of tables, in bytes.
 const CACHE_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -124,7 +129,9 @@ impl Files {
             .open()
             .map_err(|source| open_error(path, source))?;
         let rows = database
-            .keyspace("rows", KeyspaceCreateOptions::default)
+            .keyspace("rows", || {
+                KeyspaceCreateOptions::default().max_memtable_size(MEMORY_TABLE_BYTES)
+            })
             .map_err(|source| open_error(path, source))?;
         let files = Self {
             path: path.to_owned(),
