@@ -189,10 +189,13 @@ pub(crate) fn print_play(report: &BotsReport, schema: &Schema, bots: usize) {
         total(|bot| bot.log_ins),
         total(|bot| bot.calls),
         total(|bot| bot.confirmed),
-        total(|bot| bot.refused),
+        total(|bot| bot.refused.values().sum()),
         total(|bot| bot.changes),
         total(|bot| bot.invocations)
     );
+    for (what, count) in report.refusals(schema) {
+        println!("  refused {count} times: {what}");
+    }
     let (bytes, moves) = report.bytes_per_second();
     println!(
         "  {:.0} others in view; {bytes:.0} bytes/s per client, {moves:.0} of them movements; sessions resumed {}; \

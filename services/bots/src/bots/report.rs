@@ -10,6 +10,7 @@ use std::{
 use annals_client::EndReason;
 use annals_def::Schema;
 use annals_ids::{MemberId, Part, TypeId};
+use annals_wire::client::CallRefusal;
 use hdrhistogram::Histogram;
 
 use super::repertoire::exposed;
@@ -81,8 +82,8 @@ pub struct BotReport {
     pub calls: u64,
     /// Calls that were taken.
     pub confirmed: u64,
-    /// Calls that were taken and rejected.
-    pub refused: u64,
+    /// Calls that were taken and rejected: the method, if the call was recent, and the reason.
+    pub refused: BTreeMap<(Option<Driven>, CallRefusal), u64>,
     /// Calls that may not have been taken, because the part was destroyed.
     pub lost_calls: u64,
     /// Property changes shown.
@@ -167,7 +168,7 @@ impl BotReport {
             moves: 0,
             calls: 0,
             confirmed: 0,
-            refused: 0,
+            refused: BTreeMap::new(),
             lost_calls: 0,
             changes: 0,
             invocations: 0,
@@ -311,6 +312,24 @@ impl BotsReport {
         self.bots.iter().flat_map(|bot| bot.driven.iter().copied()).collect()
     }
 
+    /// The refused calls: each method with the reason, and how often.
+    #[must_use]
+    pub fn refusals(&self, schema: &Schema) -> BTreeMap<String, u64> {
+        let mut refusals = BTreeMap::new();
+        for ((driven, reason), count) in self.bots.iter().flat_map(|bot| &bot.refused) {
+            let name = driven.and_then(|driven| {
+                let entity_type = schema.entity_type(driven.entity_type)?;
+                let found = exposed(entity_type)
+                    .into_iter()
+                    .find(|(part, method)| (*part, method.index) == (driven.part, driven.method));
+                found.map(|(part, method)| format!("{}.{} ({part})", entity_type.name, method.name))
+            });
+            let name = name.unwrap_or_else(|| "an earlier call".to_owned());
+            *refusals.entry(format!("{name}: {reason}")).or_default() += count;
+        }
+        refusals
+    }
+
     /// The exposed methods that no bot called, as `Type.method`.
     #[must_use]
     pub fn undriven(&self, schema: &Schema) -> Vec<String> {
@@ -353,7 +372,7 @@ impl fmt::Display for BotsReport {
              {} moves",
             total(|bot| bot.calls),
             total(|bot| bot.confirmed),
-            total(|bot| bot.refused),
+            total(|bot| bot.refused.values().sum()),
             total(|bot| bot.lost_calls),
             total(|bot| bot.resent),
             self.driven().len(),

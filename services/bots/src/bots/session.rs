@@ -1,7 +1,7 @@
 //! A bot's session: what it does in each step, and what it records.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     fs::File,
     io::{self, BufWriter, Write},
     sync::atomic::Ordering,
@@ -10,7 +10,7 @@ use std::{
 
 use annals_client::{CallError, Client, EndReason, Event, SILENCE, Showing, What, walk::Walk};
 use annals_def::Value;
-use annals_ids::{EntityId, Part, Position, TypeId};
+use annals_ids::{CallNumber, EntityId, Part, Position, TypeId};
 use annals_wire::client::LoginRefusal;
 use tokio::{
     sync::watch,
@@ -39,6 +39,9 @@ pub(super) const OTHERS_EVERY: usize = 8;
 
 /// Interval between round-trip measurements.
 const ECHO_EVERY: Duration = Duration::from_secs(1);
+
+/// Number of recent calls that are kept, to name a refused one.
+const RECENT_CALLS: usize = 256;
 
 /// Interval between checks for something to trade.
 const TRADE_EVERY: Duration = Duration::from_millis(300);
@@ -88,6 +91,7 @@ pub(super) struct Session<'b, 'p> {
     next_saying: Instant,
     next_trade: Instant,
     echoes: BTreeMap<u32, Instant>,
+    recent_calls: VecDeque<((EntityId, Part, CallNumber), Driven)>,
     /// Since when there has been no connection.
     away: Option<Instant>,
     /// Whether it is counted as interrupted.
@@ -125,6 +129,7 @@ impl<'b, 'p> Session<'b, 'p> {
             budget: Budget { bytes: BURST, at: now },
             waiting: None,
             echoes: BTreeMap::new(),
+            recent_calls: VecDeque::new(),
             away: None,
             is_interrupted: false,
             interruptions: Vec::new(),
@@ -310,7 +315,17 @@ impl<'b, 'p> Session<'b, 'p> {
             Event::Refreshed { .. } => report.refreshes += 1,
             Event::Shown(showing) => self.shown(showing, now),
             Event::Placed { entity, position, .. } => self.placed(*entity, *position),
-            Event::CallRefused { .. } => report.refused += 1,
+            &Event::CallRefused {
+                entity,
+                part,
+                number,
+                reason,
+            } => {
+                let call = (entity, part, number);
+                let called = self.recent_calls.iter().rev().find(|(recent, _)| *recent == call);
+                let driven = called.map(|(_, driven)| *driven);
+                *report.refused.entry((driven, reason)).or_default() += 1;
+            }
             Event::CallsLost { numbers, .. } => report.lost_calls += numbers.len() as u64,
             Event::RateWarned => report.rate_warnings += 1,
             Event::Entered { .. }
@@ -541,7 +556,7 @@ impl<'b, 'p> Session<'b, 'p> {
             bytes,
         } = planned;
         match self.client.call(entity, *part, &method.name, args) {
-            Ok(_) => {
+            Ok(number) => {
                 self.budget.spend(bytes + OVERHEAD);
                 self.bot.tally.calls.fetch_add(1, Ordering::Relaxed);
                 let report = &mut self.bot.report;
@@ -552,6 +567,10 @@ impl<'b, 'p> Session<'b, 'p> {
                     method: method.index,
                 };
                 report.driven.insert(driven);
+                if self.recent_calls.len() == RECENT_CALLS {
+                    self.recent_calls.pop_front();
+                }
+                self.recent_calls.push_back(((entity, *part, number), driven));
                 self.bot.tally.coverage.count(driven);
                 true
             }
