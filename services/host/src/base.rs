@@ -26,6 +26,7 @@ use inquiries::Inquiries;
 use crate::{
     edge::{Arrival, EdgeCommand, EdgeEvent, EdgeHandle, Serves},
     front::{Front, FrontError},
+    health::Health,
     holder::Notice,
     holder_set::{HolderSet, Holders, NotTold, Trade},
     process::{self, JoinError, Process, Settings},
@@ -59,7 +60,7 @@ pub enum BaseError {
 /// # Errors
 /// When it cannot join its realm or serve clients.
 pub async fn run(
-    settings: &Settings,
+    (settings, health): (&Settings, &Health),
     schema: Arc<Schema>,
     behaviour: Arc<dyn Behaviour>,
     durability: Durability,
@@ -67,7 +68,7 @@ pub async fn run(
 ) -> Result<(), BaseError> {
     let stop = process::stop_signal();
     let door = front.open(Serves::Play).await?;
-    let joining = Process::join(settings, "base", schema);
+    let joining = Process::join((settings, health), "base", schema);
     let Some(process) = process::unless_stopped(&stop, joining).await else {
         return Ok(());
     };

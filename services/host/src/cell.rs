@@ -9,6 +9,7 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 
 use crate::{
+    health::Health,
     holder_set::{HolderSet, Trade},
     process::{self, JoinError, Process, Settings},
 };
@@ -29,14 +30,14 @@ pub enum CellError {
 /// # Errors
 /// When it cannot join its realm.
 pub async fn run(
-    settings: &Settings,
+    (settings, health): (&Settings, &Health),
     schema: Arc<Schema>,
     behaviour: Arc<dyn Behaviour>,
     durability: Durability,
     downstream: Option<NonZeroU32>,
 ) -> Result<(), CellError> {
     let stop = process::stop_signal();
-    let joining = Process::join(settings, "cell", schema);
+    let joining = Process::join((settings, health), "cell", schema);
     let Some(process) = process::unless_stopped(&stop, joining).await else {
         return Ok(());
     };

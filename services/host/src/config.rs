@@ -19,6 +19,7 @@
 //! duplicate_login = "replace"          # ANNALS_DUPLICATE_LOGIN   --duplicate-login
 //! keep_cell_events = "90d"             # ANNALS_KEEP_CELL_EVENTS  --keep-cell-events
 //! spaces = ["1 extent=200", "2"]       # ANNALS_SPACES        --spaces
+//! http = "127.0.0.1:9464"              # ANNALS_HTTP          --http
 //! log = "info"                         # ANNALS_LOG           --log
 //! log_format = "text"                  # ANNALS_LOG_FORMAT    --log-format
 //! ```
@@ -61,6 +62,8 @@ pub struct Config {
     pub data: PathBuf,
     /// Where the realm's store is.
     pub store: StoreKind,
+    /// Address for probes and metrics over HTTP, if any.
+    pub http: Option<SocketAddr>,
     /// Address to listen on, for services that clients connect to.
     pub listen: SocketAddr,
     /// Address that clients are told to connect to, `HOST:PORT`, if it is not the listen address.

@@ -42,7 +42,7 @@ use crate::{
     comparing::{self, CompareError},
     config::{Age, Config},
     director::course_ended,
-    health::{DiscoveryError, Readiness},
+    health::{DiscoveryError, Health, Readiness},
     log::{Entry, History, Reader},
     nats::{Bus, ConnectError, StreamError},
     process::{self, Process, Reached, SHARD, Settings},
@@ -104,7 +104,11 @@ pub enum DbError {
 ///
 /// # Errors
 /// When the store or the bus cannot be used, or folding has to stop.
-pub async fn run(settings: &Settings, schema: &Arc<Schema>, config: &Config) -> Result<(), DbError> {
+pub async fn run(
+    (settings, health): (&Settings, &Health),
+    schema: &Arc<Schema>,
+    config: &Config,
+) -> Result<(), DbError> {
     let store = store::open(&config.store, &config.data, &config.realm).await?;
     let (bus, subjects) = process::join(settings, "db").await?;
     let history = History::ensure(&bus, settings.realm.as_str(), SHARD, settings.replicas).await?;
@@ -114,8 +118,8 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, config: &Config) -> 
     comparing::check((&bus, &subjects), &history, &store).await?;
     let lifecycle = bus.client().subscribe(subjects.news("course")).await?;
     let stop = process::stop_signal();
-    let metrics = Arc::new(Metrics::default());
-    let (_announcement, readiness) = process::announce(&bus, settings, "db", &metrics).await?;
+    let _announcement = process::announce(&bus, settings, "db", health).await?;
+    let metrics = Arc::clone(&health.metrics);
     let reached = Reached {
         bus: bus.clone(),
         subjects: subjects.clone(),
@@ -145,7 +149,7 @@ pub async fn run(settings: &Settings, schema: &Arc<Schema>, config: &Config) -> 
     );
     let converting = converting::convert_all(store.clone(), Arc::clone(schema));
     let auditing = auditing::audit_all(store.clone(), Arc::clone(&metrics));
-    readiness.send_replace(Readiness::Ready);
+    health.readiness.send_replace(Readiness::Ready);
     tracing::info!(store = %config.store, data = %config.data.display(), "serving the store");
     tokio::select! {
         () = auditing => unreachable!("invariant: auditing does not end"),

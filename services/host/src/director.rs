@@ -30,10 +30,10 @@ use tokio::sync::watch;
 
 use crate::{
     clock::{self, Clock},
-    health::{DiscoveryError, Readiness},
+    health::{DiscoveryError, Health, Readiness},
     nats::{Bus, ConnectError, Reports, ReportsError},
     process::{self, BEAT, SHARD, Settings},
-    telemetry::{Chain, Metrics},
+    telemetry::Chain,
     waiting::Wait,
 };
 
@@ -80,7 +80,7 @@ pub enum DirectorError {
 /// # Errors
 /// When the bus cannot be joined, that file is not usable, or the realm runs on another schema.
 pub async fn run(
-    settings: &Settings,
+    (settings, health): (&Settings, &Health),
     schema: &Arc<Schema>,
     plan: &Plan,
     reports: Option<&Path>,
@@ -91,13 +91,13 @@ pub async fn run(
         tokio::time::sleep(RESIGN_WITHIN).await;
     };
     tokio::select! {
-        ended = direct(settings, schema, (plan, reports), &stop) => ended,
+        ended = direct((settings, health), schema, (plan, reports), &stop) => ended,
         () = stopped => Ok(()),
     }
 }
 
 async fn direct(
-    settings: &Settings,
+    (settings, health): (&Settings, &Health),
     schema: &Arc<Schema>,
     (plan, reports): (&Plan, Option<&Path>),
     stop: &watch::Receiver<bool>,
@@ -112,8 +112,8 @@ async fn direct(
     };
     let (bus, subjects) = joined?;
     let store = process::remote_store(&bus, &subjects);
-    let (_announcement, readiness) =
-        process::announce(&bus, settings, "director", &Arc::new(Metrics::default())).await?;
+    let _announcement = process::announce(&bus, settings, "director", health).await?;
+    let readiness = &health.readiness;
     // The director numbers registered processes; directors have random ids.
     let id = ProcessId(u64::from_le_bytes(process::random()) | 1 << 63);
     let reach = Reach {
@@ -143,7 +143,7 @@ async fn direct(
             reports: &mut reports,
             closed: &closed,
         };
-        match lead(&reach, grants, (schema, plan), (&readiness, stop), &mut closures).await {
+        match lead(&reach, grants, (schema, plan), (readiness, stop), &mut closures).await {
             Err(DirectorError::Grant(GrantError::Superseded { leader, term })) => {
                 tracing::warn!(%leader, term, "another director leads; standing by");
             }

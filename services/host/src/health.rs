@@ -58,6 +58,38 @@ impl fmt::Display for Readiness {
     }
 }
 
+/// What a process reports of itself. Clones are of the same process.
+#[derive(Debug, Clone)]
+pub struct Health {
+    /// Its readiness.
+    pub readiness: watch::Sender<Readiness>,
+    /// Its metrics.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Default for Health {
+    /// Of a process that is starting.
+    fn default() -> Self {
+        Self {
+            readiness: watch::Sender::new(Readiness::Starting),
+            metrics: Arc::default(),
+        }
+    }
+}
+
+impl Health {
+    /// The report at this moment.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let readiness = self.readiness.borrow().clone();
+        Report {
+            ready: readiness == Readiness::Ready,
+            readiness,
+            metrics: self.metrics.snapshot(),
+        }
+    }
+}
+
 /// Health report of a process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -106,25 +138,12 @@ pub struct Announcement {
 }
 
 impl Announcement {
-    /// Announces this process as an instance of `service` in `realm`. Answers carry the latest of `readiness`, and the
-    /// current `metrics`.
+    /// Announces this process as an instance of `service` in `realm`. Answers carry its health at the time.
     ///
     /// # Errors
     /// When the bus is not available.
-    pub async fn start(
-        bus: &Bus,
-        realm: &Realm,
-        service: &str,
-        readiness: watch::Receiver<Readiness>,
-        metrics: Arc<Metrics>,
-    ) -> Result<Self, DiscoveryError> {
-        let figures = Arc::clone(&metrics);
-        let report = move || Report {
-            ready: *readiness.borrow() == Readiness::Ready,
-            readiness: readiness.borrow().clone(),
-            metrics: figures.snapshot(),
-        };
-        let data = report.clone();
+    pub async fn start(bus: &Bus, realm: &Realm, service: &str, health: &Health) -> Result<Self, DiscoveryError> {
+        let (of_stats, of_answers, metrics) = (health.clone(), health.clone(), Arc::clone(&health.metrics));
         let metadata = [
             ("realm", realm.to_string()),
             ("process", std::process::id().to_string()),
@@ -140,7 +159,7 @@ impl Announcement {
                     .collect::<HashMap<_, _>>(),
             )
             .stats_handler(move |endpoint, _| match endpoint.as_str() {
-                ENDPOINT => json(&data()),
+                ENDPOINT => json(&of_stats.report()),
                 _ => serde_json::Value::Null,
             })
             .start(format!("{PREFIX}{service}"), env!("CARGO_PKG_VERSION"))
@@ -154,7 +173,7 @@ impl Announcement {
         let questions = service.endpoint_builder().name(COSTS).add(subject).await;
         let questions = questions.map_err(DiscoveryError::of("announcing the endpoint"))?;
         let answers = tokio::spawn(async move {
-            let health = answer(requests, || json(&report()));
+            let health = answer(requests, || json(&of_answers.report()));
             let costs = answer(questions, || {
                 serde_json::to_value(metrics.costs.all()).expect("invariant: costs are plain data")
             });

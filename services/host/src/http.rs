@@ -1,10 +1,13 @@
-//! The listener: accepts connections, and enforces limits on each.
+//! An HTTP server: accepts connections, and enforces limits on each.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, error::Error, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use annals_host::process::stopped;
-use axum::{Router, body::Body};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{
+    Request, Response,
+    body::{Body, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -13,32 +16,44 @@ use tokio::{
     time::timeout,
 };
 
-use crate::access::Peer;
-
-/// Maximum connections. Each takes some kilobytes, and a browser opens six.
-const CONNECTIONS: usize = 256;
+use crate::process::stopped;
 
 /// How long a client may take to send the request headers.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Maximum duration of a connection: enough for a bundle of 64 MiB at 1 Mbit/s.
-const CONNECTION_FOR: Duration = Duration::from_secs(600);
-
-/// How long open connections may take to end when the console stops.
+/// How long open connections may take to end when the server stops.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Maximum bytes of request headers, including the address.
 const HEADER_BYTES: usize = 16 << 10;
 
-/// Maximum bytes of an address: longer ones are rejected before any other processing.
-pub const TARGET_BYTES: usize = 2 << 10;
+/// Limits of a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Maximum connections. Each takes some kilobytes; further clients wait to be accepted.
+    pub connections: usize,
+    /// Maximum duration of a connection.
+    pub lifetime: Duration,
+}
 
-/// Serves pages on a bound listener, until `stop` is set.
+/// Answers requests on a bound listener with `answer`, until `stop` is set.
 ///
 /// # Errors
 /// If connections can no longer be accepted.
-pub async fn serve(listener: TcpListener, site: Router, stop: watch::Receiver<bool>) -> io::Result<()> {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+pub async fn serve<F, A, B>(
+    listener: TcpListener,
+    limits: Limits,
+    answer: F,
+    stop: watch::Receiver<bool>,
+) -> io::Result<()>
+where
+    F: Fn(Request<Incoming>, SocketAddr) -> A + Clone + Send + 'static,
+    A: Future<Output = Response<B>> + Send + 'static,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let permits = Arc::new(Semaphore::new(limits.connections));
     let (ending, ends) = watch::channel(false);
     let mut connections = JoinSet::new();
     let stop = stopped(stop);
@@ -47,13 +62,16 @@ pub async fn serve(listener: TcpListener, site: Router, stop: watch::Receiver<bo
         let accepted = tokio::select! {
             () = &mut stop => break,
             Some(_) = connections.join_next() => continue,
-            accepted = accept(&listener, &places) => accepted?,
+            accepted = accept(&listener, &permits) => accepted?,
         };
-        let (stream, peer, place) = accepted;
-        let (site, ends) = (site.clone(), ends.clone());
+        let (stream, peer, permit) = accepted;
+        let (answer, ends) = (answer.clone(), ends.clone());
         connections.spawn(async move {
-            let _place = place;
-            if timeout(CONNECTION_FOR, hold(stream, peer, site, ends)).await.is_err() {
+            let _permit = permit;
+            if timeout(limits.lifetime, hold(stream, peer, answer, ends))
+                .await
+                .is_err()
+            {
                 tracing::debug!(%peer, "connection closed: maximum lifetime reached");
             }
         });
@@ -70,12 +88,12 @@ type ConnectionPermit = tokio::sync::OwnedSemaphorePermit;
 
 async fn accept(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
+    permits: &Arc<Semaphore>,
 ) -> io::Result<(TcpStream, SocketAddr, ConnectionPermit)> {
-    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
+    let permit = Arc::clone(permits).acquire_owned().await.map_err(io::Error::other)?;
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => return Ok((stream, peer, place)),
+            Ok((stream, peer)) => return Ok((stream, peer, permit)),
             // The client has disconnected, or too many files are open for the moment.
             Err(error) => {
                 tracing::debug!(%error, "a connection cannot be accepted");
@@ -85,10 +103,16 @@ async fn accept(
     }
 }
 
-async fn hold(stream: TcpStream, peer: SocketAddr, site: Router, mut ends: watch::Receiver<bool>) {
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let site = site.clone();
-        async move { Ok::<_, std::convert::Infallible>(answer(request, peer, site).await) }
+async fn hold<F, A, B>(stream: TcpStream, peer: SocketAddr, answer: F, mut ends: watch::Receiver<bool>)
+where
+    F: Fn(Request<Incoming>, SocketAddr) -> A,
+    A: Future<Output = Response<B>>,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let service = service_fn(move |request| {
+        let answered = answer(request, peer);
+        async move { Ok::<_, Infallible>(answered.await) }
     });
     let mut http = http1::Builder::new();
     let http = http
@@ -110,22 +134,5 @@ async fn hold(stream: TcpStream, peer: SocketAddr, site: Router, mut ends: watch
     };
     if let Err(error) = held {
         tracing::debug!(%peer, %error, "a connection ended");
-    }
-}
-
-async fn answer(request: hyper::Request<Incoming>, peer: SocketAddr, site: Router) -> hyper::Response<Body> {
-    use tower_service::Service as _;
-    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
-    if target > TARGET_BYTES {
-        let mut response = hyper::Response::new(Body::from("This address is too long.\n"));
-        *response.status_mut() = hyper::StatusCode::URI_TOO_LONG;
-        return response;
-    }
-    let mut request = request.map(Body::new);
-    request.extensions_mut().insert(Peer(peer));
-    let mut site = site;
-    match site.call(request).await {
-        Ok(response) => response,
-        Err(never) => match never {},
     }
 }

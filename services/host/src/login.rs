@@ -28,7 +28,7 @@ use crate::{
     clock,
     edge::{Arrival, EdgeCommand, EdgeEvent, EdgeHandle, Serves},
     front::{Front, FrontError},
-    health::Readiness,
+    health::{Health, Readiness},
     passwords::{PasswordError, Passwords},
     process::{self, AskError, JoinError, Presence, Process, Report, Settings, request},
     waiting::Wait,
@@ -71,7 +71,7 @@ pub enum LoginError {
 /// # Errors
 /// When it cannot join its realm or serve clients.
 pub async fn run(
-    settings: &Settings,
+    (settings, health): (&Settings, &Health),
     schema: Arc<Schema>,
     front: &Front,
     duplicate: DuplicateLogin,
@@ -82,7 +82,7 @@ pub async fn run(
         return Err(LoginError::NoAccountType);
     }
     let door = front.open(Serves::Login).await?;
-    let Some(joined) = process::unless_stopped(&stop, join(settings, schema)).await else {
+    let Some(joined) = process::unless_stopped(&stop, join((settings, health), schema)).await else {
         return Ok(());
     };
     let (process, name_key) = joined?;
@@ -156,8 +156,8 @@ fn director_wait() -> Wait {
 }
 
 /// Joins the realm, and reads the key under which account names are looked up.
-async fn join(settings: &Settings, schema: Arc<Schema>) -> Result<(Process, [u8; 32]), LoginError> {
-    let process = Process::join(settings, "login", schema).await?;
+async fn join(started: (&Settings, &Health), schema: Arc<Schema>) -> Result<(Process, [u8; 32]), LoginError> {
+    let process = Process::join(started, "login", schema).await?;
     let mut wait = Wait::new(
         "the store",
         "no client can log in until it answers; check that annals-db runs",

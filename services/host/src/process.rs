@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use crate::{
     clock::{Clock, mono},
     config::Realm,
-    health::{Announcement, DiscoveryError, Readiness},
+    health::{Announcement, DiscoveryError, Health, Readiness},
     log::History,
     nats::{Bus, ConnectError, StreamError},
     telemetry::{Metrics, TraceContext},
@@ -191,23 +191,26 @@ impl Process {
     ///
     /// # Errors
     /// When the bus is not suitable, or the director refuses the process.
-    pub async fn join(settings: &Settings, service: &'static str, schema: Arc<Schema>) -> Result<Self, JoinError> {
+    pub async fn join(
+        (settings, health): (&Settings, &Health),
+        service: &'static str,
+        schema: Arc<Schema>,
+    ) -> Result<Self, JoinError> {
         let (bus, subjects) = join(settings, service).await?;
         let store = remote_store(&bus, &subjects);
         let registered = register(&bus, &subjects, service, &schema).await?;
         let history = History::ensure(&bus, settings.realm.as_str(), SHARD, settings.replicas).await?;
-        let metrics = Arc::new(Metrics::default());
-        let (announcement, readiness) = announce(&bus, settings, service, &metrics).await?;
+        let announcement = announce(&bus, settings, service, health).await?;
         let reached = Reached {
             bus,
             subjects,
             store,
             history,
-            metrics,
+            metrics: Arc::clone(&health.metrics),
         };
         let process = Self::new(settings, service, schema, reached, &registered);
         Ok(Self {
-            readiness,
+            readiness: health.readiness.clone(),
             _announcement: Some(announcement),
             ..process
         })
@@ -335,7 +338,7 @@ pub async fn join(settings: &Settings, service: &str) -> Result<(Bus, Subjects),
     Ok((bus, Subjects::new(settings.realm.as_str())))
 }
 
-/// Announces a process to service discovery, with its metrics; its readiness is at first that it is starting.
+/// Announces a process to service discovery, with its health.
 ///
 /// # Errors
 /// When the bus is not available.
@@ -343,11 +346,9 @@ pub async fn announce(
     bus: &Bus,
     settings: &Settings,
     service: &str,
-    metrics: &Arc<Metrics>,
-) -> Result<(Announcement, watch::Sender<Readiness>), DiscoveryError> {
-    let (says, readiness) = watch::channel(Readiness::Starting);
-    let announcement = Announcement::start(bus, &settings.realm, service, readiness, Arc::clone(metrics)).await?;
-    Ok((announcement, says))
+    health: &Health,
+) -> Result<Announcement, DiscoveryError> {
+    Announcement::start(bus, &settings.realm, service, health).await
 }
 
 async fn register(

@@ -16,7 +16,9 @@ use crate::{
     db,
     director::{self, Plan},
     front::Front,
+    health::Health,
     login,
+    monitoring::Monitoring,
     process::Settings,
     signer,
     telemetry::{self, Chain},
@@ -71,11 +73,11 @@ struct Begun {
 /// The director's process.
 pub fn director() -> ExitCode {
     let (flags, desired) = director_flags();
-    run(&flags, async |begun| {
+    run(Service::Director, &flags, async |begun, health| {
         let spaces = plans(&begun.config.spaces, desired.cells);
         let plan = Plan { spaces, desired };
         let reports = begun.config.nats_system.as_deref();
-        director::run(&begun.settings, &begun.schema, &plan, reports).await
+        director::run((&begun.settings, health), &begun.schema, &plan, reports).await
     })
 }
 
@@ -96,18 +98,18 @@ fn plans(spaces: &Spaces, cells: usize) -> Vec<SpacePlan> {
 /// Runs the db process.
 pub fn db() -> ExitCode {
     let flags = flags(Service::Db);
-    run(&flags, async |begun| {
-        db::run(&begun.settings, &begun.schema, &begun.config).await
+    run(Service::Db, &flags, async |begun, health| {
+        db::run((&begun.settings, health), &begun.schema, &begun.config).await
     })
 }
 
 /// Runs the login process.
 pub fn login() -> ExitCode {
     let flags = flags(Service::Login);
-    run(&flags, async |begun| {
+    run(Service::Login, &flags, async |begun, health| {
         let front = Front::of(&begun.config);
         let duplicate = begun.config.duplicate_login;
-        login::run(&begun.settings, Arc::clone(&begun.schema), &front, duplicate).await
+        login::run((&begun.settings, health), Arc::clone(&begun.schema), &front, duplicate).await
     })
 }
 
@@ -115,7 +117,9 @@ pub fn login() -> ExitCode {
 pub fn signer() -> ExitCode {
     let flags = flags(Service::Signer);
     match prepare(&flags) {
-        Ok((config, settings)) => run_service(async || signer::run(&settings, &config).await),
+        Ok((config, settings)) => run_service(Service::Signer, &config, async |health| {
+            signer::run((&settings, health), &config).await
+        }),
         Err(text) => cannot_begin(&text),
     }
 }
@@ -127,11 +131,11 @@ pub type Game = fn(&Arc<Schema>) -> Result<Arc<dyn Behaviour>, OtherSchema>;
 /// A cell process of the game that `game` gives for the world's definitions.
 pub fn cell(game: Game) -> ExitCode {
     let flags = flags(Service::Cell);
-    run_game(&flags, game, async |begun, game| {
+    run_game(Service::Cell, (&flags, game), async |begun, game, health| {
         let schema = Arc::clone(&begun.schema);
         let Config { client_bandwidth, .. } = begun.config;
         cell::run(
-            &begun.settings,
+            (&begun.settings, health),
             schema,
             game,
             durability(&begun.config),
@@ -144,32 +148,43 @@ pub fn cell(game: Game) -> ExitCode {
 /// A base process of the game that `game` gives for the world's definitions.
 pub fn base(game: Game) -> ExitCode {
     let flags = flags(Service::Base);
-    run_game(&flags, game, async |begun, game| {
+    run_game(Service::Base, (&flags, game), async |begun, game, health| {
         let (schema, front) = (Arc::clone(&begun.schema), Front::of(&begun.config));
-        base::run(&begun.settings, schema, game, durability(&begun.config), &front).await
+        base::run(
+            (&begun.settings, health),
+            schema,
+            game,
+            durability(&begun.config),
+            &front,
+        )
+        .await
     })
 }
 
 /// Starts, and runs a service to its end.
-fn run<E: std::error::Error + 'static>(flags: &Flags, service: impl AsyncFnOnce(&Begun) -> Result<(), E>) -> ExitCode {
+fn run<E: std::error::Error + 'static>(
+    service: Service,
+    flags: &Flags,
+    work: impl AsyncFnOnce(&Begun, &Health) -> Result<(), E>,
+) -> ExitCode {
     match begin(flags) {
-        Ok(begun) => run_begun(&begun, service),
+        Ok(begun) => run_service(service, &begun.config, async |health| work(&begun, health).await),
         Err(text) => cannot_begin(&text),
     }
 }
 
 /// As `run`, for a service with a game, which must have been generated from the world's definitions.
 fn run_game<E: std::error::Error + 'static>(
-    flags: &Flags,
-    game: Game,
-    service: impl AsyncFnOnce(&Begun, Arc<dyn Behaviour>) -> Result<(), E>,
+    service: Service,
+    (flags, game): (&Flags, Game),
+    work: impl AsyncFnOnce(&Begun, Arc<dyn Behaviour>, &Health) -> Result<(), E>,
 ) -> ExitCode {
     let begun = match begin(flags) {
         Ok(begun) => begun,
         Err(text) => return cannot_begin(&text),
     };
     match game(&begun.schema) {
-        Ok(game) => run_begun(&begun, async |begun| service(begun, game).await),
+        Ok(game) => run_service(service, &begun.config, async |health| work(&begun, game, health).await),
         Err(other) => cannot_begin(&other.to_string()),
     }
 }
@@ -179,14 +194,12 @@ fn cannot_begin(text: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn run_begun<E: std::error::Error + 'static>(
-    begun: &Begun,
-    service: impl AsyncFnOnce(&Begun) -> Result<(), E>,
+/// Runs a service to its end, and reports its health over HTTP from the start on if the settings name an address.
+fn run_service<E: std::error::Error + 'static>(
+    service: Service,
+    config: &Config,
+    work: impl AsyncFnOnce(&Health) -> Result<(), E>,
 ) -> ExitCode {
-    run_service(async || service(begun).await)
-}
-
-fn run_service<E: std::error::Error + 'static>(service: impl AsyncFnOnce() -> Result<(), E>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -194,10 +207,20 @@ fn run_service<E: std::error::Error + 'static>(service: impl AsyncFnOnce() -> Re
             return ExitCode::FAILURE;
         }
     };
-    match runtime.block_on(service()) {
+    let ended = runtime.block_on(async {
+        let health = Health::default();
+        let _monitoring = match config.http {
+            Some(address) => Some(Monitoring::start(address, (&config.realm, service), health.clone()).await),
+            None => None,
+        }
+        .transpose()
+        .map_err(|error| Chain(&error).to_string())?;
+        work(&health).await.map_err(|error| Chain(&error).to_string())
+    });
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!("{}", Chain(&error));
+        Err(text) => {
+            tracing::error!("{text}");
             ExitCode::FAILURE
         }
     }

@@ -5,7 +5,6 @@ mod folder;
 mod signing;
 mod stored;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use annals_proof::{KeyName, key::KeyError};
@@ -22,10 +21,10 @@ pub use stored::{KEPT, add_cosignatures, covering, key_records, newest, of_size}
 use crate::{
     config::Config,
     director::course_ended,
-    health::{DiscoveryError, Readiness},
+    health::{DiscoveryError, Health, Readiness},
     nats::ConnectError,
     process::{self, SHARD, Settings},
-    telemetry::{Chain, Metrics},
+    telemetry::Chain,
     waiting::Wait,
 };
 
@@ -70,7 +69,7 @@ pub fn default_name(realm: &str) -> Result<KeyName, KeyError> {
 ///
 /// # Errors
 /// When its files or the bus cannot be used.
-pub async fn run(settings: &Settings, config: &Config) -> Result<(), SignerError> {
+pub async fn run((settings, health): (&Settings, &Health), config: &Config) -> Result<(), SignerError> {
     let stop = process::stop_signal();
     let folder = Folder::take(&config.data)?;
     let key = match folder.key()? {
@@ -84,11 +83,10 @@ pub async fn run(settings: &Settings, config: &Config) -> Result<(), SignerError
     };
     let (bus, subjects) = joined?;
     let mut lifecycle = bus.client().subscribe(subjects.news("course")).await?;
-    let metrics = Arc::new(Metrics::default());
-    let (_announcement, readiness) = process::announce(&bus, settings, "signer", &metrics).await?;
+    let _announcement = process::announce(&bus, settings, "signer", health).await?;
     let signer = Signer::begin(process::remote_store(&bus, &subjects), SHARD, folder, key)?;
     tokio::select! {
-        () = sign_all(signer, &readiness) => unreachable!("invariant: signing does not end"),
+        () = sign_all(signer, &health.readiness) => unreachable!("invariant: signing does not end"),
         () = process::stopped(stop) => {}
         () = course_ended(&mut lifecycle) => tracing::info!("the realm is stopped"),
     }

@@ -1,6 +1,7 @@
 //! What a process reports: its log, its traces, and its metrics. [`crate::health`] serves them to others.
 
 mod costs;
+pub(crate) mod exposition;
 mod metrics;
 mod trace;
 

@@ -55,7 +55,16 @@ const USED: [(Service, &[&str]); 6] = [
 ];
 
 /// The settings of all services, and the flags of every command line.
-const OF_ALL: [&str; 7] = ["config", "realm", "nats", "log", "log-format", "help", "version"];
+const OF_ALL: [&str; 8] = [
+    "config",
+    "realm",
+    "nats",
+    "http",
+    "log",
+    "log-format",
+    "help",
+    "version",
+];
 
 fn help(service: Service) -> String {
     Flags::command(service).render_long_help().to_string()

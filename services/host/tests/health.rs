@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals_host::config::Realm;
-use annals_host::health::{Announcement, Instance, Readiness, Report, discover};
+use annals_host::health::{Announcement, Health, Instance, Readiness, Report, discover};
 use annals_host::nats::{Bus, Server, ServerOptions};
 use annals_host::telemetry::{Metrics, TraceContext};
 use futures::StreamExt;
@@ -27,12 +27,9 @@ async fn realm_on_a_server() -> (TempDir, Server, Bus, Realm) {
 
 /// A process that is announced as `service`, with the readiness that the sender sets.
 async fn announce(bus: &Bus, realm: &Realm, service: &str) -> (Announcement, watch::Sender<Readiness>, Arc<Metrics>) {
-    let (state, readiness) = watch::channel(Readiness::Starting);
-    let metrics = Arc::new(Metrics::default());
-    let announcement = Announcement::start(bus, realm, service, readiness, metrics.clone())
-        .await
-        .unwrap();
-    (announcement, state, metrics)
+    let health = Health::default();
+    let announcement = Announcement::start(bus, realm, service, &health).await.unwrap();
+    (announcement, health.readiness, health.metrics)
 }
 
 async fn ask(bus: &Bus, realm: &Realm, count: usize) -> Vec<Instance> {

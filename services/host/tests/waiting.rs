@@ -11,6 +11,10 @@ use annals_host::{
     nats::{Server, ServerOptions},
 };
 use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 /// Timeout for a process to log a message, on a machine that is busy with tests.
 const SAID_WITHIN: Duration = Duration::from_secs(20);
@@ -31,7 +35,7 @@ impl Started {
         let log = folder.path().join("log");
         let output = fs::File::create(&log).expect("a file");
         let mut command = child::command(Path::new(program));
-        command.args(["--nats", nats]);
+        command.args(["--nats", nats, "--http", "127.0.0.1:0"]);
         if world {
             let defs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
             command.arg("--world").arg(defs);
@@ -62,6 +66,20 @@ impl Started {
         lines.map(str::to_owned).collect()
     }
 
+    /// The status of its answer to a probe.
+    async fn probe(&self, path: &str) -> String {
+        let text = fs::read_to_string(&self.log).expect("its log");
+        let line = text.lines().find(|line| line.contains("serving probes and metrics"));
+        let address = line.and_then(|line| line.rsplit_once("address="));
+        let address = address.expect("it says where it listens").1;
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("it answers");
+        answer.lines().next().unwrap_or_default().to_owned()
+    }
+
     /// Stops it while it waits.
     async fn stops(mut self) {
         let status = self.child.stop().await.expect("it can be asked");
@@ -84,6 +102,10 @@ async fn a_process_without_a_nats_server_reports_it_once_and_stops_on_request() 
         let process = Started::new(program, &nats, world);
         let said = process.waits().await;
         assert_eq!(said.len(), 1, "{said:?}");
+        for (path, status) in [("/livez", " 200 "), ("/readyz", " 503 ")] {
+            let answer = process.probe(path).await;
+            assert!(answer.contains(status), "{path}: {answer}");
+        }
         let parts = [
             format!("waiting for a nats-server on {nats}: "),
             "this process holds and serves nothing until one answers; check that it runs and that --nats is its address".to_owned(),

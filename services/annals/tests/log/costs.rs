@@ -1,19 +1,18 @@
 //! `annals realm costs` on a realm of two simulated processes with the counts of real tallies.
 
-use std::{process::Output, sync::Arc};
+use std::process::Output;
 
 use annals_def::{DataType, Distribution, EntityType, Method, Property, Schema};
 use annals_host::{
     config::Realm,
-    health::{Announcement, Readiness},
+    health::{Announcement, Health, Readiness},
     nats::{Bus, Server, ServerOptions},
-    telemetry::Metrics,
 };
 use annals_ids::{MemberId, TypeId};
 use annals_node::{CostKind, Member, Tally};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::{process::Command, sync::watch};
+use tokio::process::Command;
 
 use super::world::REALM;
 
@@ -30,18 +29,16 @@ fn schema() -> Schema {
 /// A process with these counts.
 async fn process(server: &Server, service: &str, counted: &[(Member, CostKind, usize)]) -> Announcement {
     let bus = Bus::connect(&server.url(), service).await.unwrap();
-    let metrics = Arc::new(Metrics::default());
+    let health = Health::default();
+    health.readiness.send_replace(Readiness::Ready);
     let (schema, realm) = (schema(), REALM.parse::<Realm>().unwrap());
     let tally = Tally::new(&schema);
     for (member, way, amount) in counted {
         tally.add(TypeId(1), *member, *way, *amount);
         // A tally that is collected twice is counted once.
-        metrics.costs.collect(&schema, &tally);
+        health.metrics.costs.collect(&schema, &tally);
     }
-    let (_, readiness) = watch::channel(Readiness::Ready);
-    Announcement::start(&bus, &realm, service, readiness, metrics)
-        .await
-        .unwrap()
+    Announcement::start(&bus, &realm, service, &health).await.unwrap()
 }
 
 async fn costs(server: &Server, more: &[&str]) -> (Option<i32>, String, String) {

@@ -123,6 +123,7 @@ impl Layers {
             world: self.read("world", folder),
             data: self.read("data", folder),
             store: self.read("store", |text| text.parse()),
+            http: self.read_optional("http", listened),
             listen: self.read("listen", listened),
             advertise: self.read_optional("advertise", advertised),
             certificate: self.certificate(),

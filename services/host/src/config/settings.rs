@@ -114,7 +114,7 @@ const fn setting(
 }
 
 /// Every setting.
-pub(super) const SETTINGS: [Setting; 21] = [
+pub(super) const SETTINGS: [Setting; 22] = [
     setting("realm", Some("annals"), "NAME", "Name of the realm", &Service::ALL),
     setting(
         "nats",
@@ -158,6 +158,13 @@ pub(super) const SETTINGS: [Setting; 21] = [
         "WHERE",
         "Backend of the realm's store: embedded, or fdb:FILE for the cluster of a cluster file",
         &[Db],
+    ),
+    setting(
+        "http",
+        None,
+        "IP:PORT",
+        "Address for probes (/livez, /readyz) and metrics (/metrics) over HTTP",
+        &Service::ALL,
     ),
     setting(
         "listen",

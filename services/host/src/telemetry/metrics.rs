@@ -79,6 +79,13 @@ pub struct Summary {
     pub max: u64,
 }
 
+/// A histogram in coarse buckets.
+pub(super) struct Buckets {
+    pub(super) counts: Vec<u64>,
+    /// Sum of all values, in microseconds.
+    pub(super) sum: f64,
+}
+
 impl Metrics {
     /// All metrics. Each is exact; they are not read at exactly the same time.
     pub fn snapshot(&self) -> Snapshot {
@@ -164,6 +171,20 @@ impl Histogram {
             p99: values.value_at_quantile(0.99),
             max: values.max(),
         }
+    }
+
+    /// The number of values up to each of the ascending `bounds` and above the one before, and of those above all.
+    pub(super) fn buckets(&self, bounds: &[u64]) -> Buckets {
+        let values = self.values();
+        let mut counts = Vec::with_capacity(bounds.len() + 1);
+        let mut from = 0;
+        for bound in bounds {
+            counts.push(values.count_between(from, *bound));
+            from = bound + 1;
+        }
+        counts.push(values.len() - counts.iter().sum::<u64>());
+        let sum = values.mean() * values.len() as f64;
+        Buckets { counts, sum }
     }
 
     /// A thread that panicked while it recorded has left the values consistent: they are numbers.

@@ -17,6 +17,7 @@ use annals_director::read_owners;
 use annals_host::{
     base,
     front::Front,
+    health::Health,
     nats::Bus,
     process::{Settings, connect, remote_store, request},
     world::compile,
@@ -172,7 +173,14 @@ impl World {
         };
         let (settings, schema) = (self.settings.clone(), Arc::clone(&self.schema));
         tokio::spawn(async move {
-            let ended = base::run(&settings, schema, Arc::new(game), Durability::Log, &front).await;
+            let ended = base::run(
+                (&settings, &Health::default()),
+                schema,
+                Arc::new(game),
+                Durability::Log,
+                &front,
+            )
+            .await;
             ended.unwrap_or_else(|error| panic!("{error}"));
         });
         let joining = async {

@@ -1,0 +1,189 @@
+//! Probes and metrics over HTTP, as an orchestrator and Prometheus read them.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops right there")]
+
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+
+use annals_host::{
+    config::{Realm, Service},
+    health::{Health, Readiness},
+    monitoring::Monitoring,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+/// More connections than the server holds at once.
+const CROWD: usize = 64;
+
+async fn start(service: Service) -> (Monitoring, Health) {
+    let (health, realm) = (Health::default(), "aldmoor".parse::<Realm>().unwrap());
+    let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+    let monitoring = Monitoring::start(any_port, (&realm, service), health.clone()).await;
+    (monitoring.unwrap(), health)
+}
+
+/// Status, headers and body of the answer to a request line.
+async fn ask(monitoring: &Monitoring, line: &str) -> (u16, String, String) {
+    let mut stream = TcpStream::connect(monitoring.address).await.unwrap();
+    let request = format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, head.to_ascii_lowercase(), body.to_owned())
+}
+
+/// The samples of a text in the format of OpenMetrics, by name and labels. Panics at a line that Prometheus would not
+/// accept.
+fn samples(text: &str) -> BTreeMap<String, f64> {
+    assert!(text.ends_with("# EOF\n"), "{text}");
+    let mut described = Vec::new();
+    let mut samples = BTreeMap::new();
+    for line in text.lines().filter(|line| *line != "# EOF") {
+        if let Some(comment) = line.strip_prefix("# ") {
+            let mut words = comment.split(' ');
+            let (kind, name) = (words.next().unwrap(), words.next().unwrap());
+            assert!(["HELP", "TYPE", "UNIT"].contains(&kind), "{line}");
+            described.push(name.to_owned());
+            continue;
+        }
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        let family = name.split('{').next().unwrap();
+        assert!(
+            described.iter().any(|known| family.starts_with(known.as_str())),
+            "{line}"
+        );
+        assert!(
+            samples.insert(name.to_owned(), value.parse().unwrap()).is_none(),
+            "{line}"
+        );
+    }
+    samples
+}
+
+#[tokio::test]
+async fn a_process_is_alive_while_it_waits_and_ready_when_it_works() {
+    let (monitoring, health) = start(Service::Base).await;
+    for (readiness, status, said) in [
+        (Readiness::Starting, 503, "starting\n"),
+        (Readiness::Ready, 200, "ready\n"),
+        (Readiness::Draining, 503, "draining\n"),
+        (
+            Readiness::Waiting {
+                reason: "the store".to_owned(),
+            },
+            503,
+            "waiting: the store\n",
+        ),
+    ] {
+        health.readiness.send_replace(readiness);
+        let (found, _, body) = ask(&monitoring, "GET /readyz").await;
+        assert_eq!((found, body.as_str()), (status, said));
+        assert_eq!(ask(&monitoring, "GET /livez").await.0, 200, "{said}");
+    }
+    let (status, _, body) = ask(&monitoring, "HEAD /livez").await;
+    assert_eq!((status, body.as_str()), (200, ""));
+    assert_eq!(ask(&monitoring, "GET /").await.0, 404);
+    let (status, head, _) = ask(&monitoring, "POST /readyz").await;
+    assert_eq!(status, 405);
+    assert!(head.contains("allow: get, head"), "{head}");
+}
+
+#[tokio::test]
+async fn each_service_has_its_metrics() {
+    for service in Service::ALL {
+        let (monitoring, _health) = start(service).await;
+        let (status, head, body) = ask(&monitoring, "GET /metrics").await;
+        assert_eq!(status, 200);
+        assert!(head.contains("content-type: application/openmetrics-text"), "{head}");
+        let samples = samples(&body);
+        let labels = format!("realm=\"aldmoor\",service=\"{}\"", service.name());
+        assert!(samples.keys().all(|name| name.contains(&labels)), "{body}");
+        let has = |name: &str| samples.keys().any(|sample| sample.starts_with(name));
+        assert!(has("annals_build_info") && has("annals_ready"), "{body}");
+        assert_eq!(has("annals_tick_duration_seconds_bucket"), service == Service::Cell);
+        assert_eq!(has("annals_clients"), matches!(service, Service::Base | Service::Login));
+        assert_eq!(has("annals_ledger_findings_total"), service == Service::Db);
+    }
+}
+
+#[tokio::test]
+async fn metrics_have_the_values_at_the_time_of_the_scrape() {
+    let (monitoring, health) = start(Service::Cell).await;
+    let metrics = &health.metrics;
+    metrics.events.add(41);
+    metrics.bytes.add(1_000);
+    for (micros, times) in [(200, 3), (300, 2), (4_000, 1), (20_000_000, 1)] {
+        (0..times).for_each(|_| metrics.tick.record(Duration::from_micros(micros)));
+    }
+    health.readiness.send_replace(Readiness::Ready);
+    let found = samples(&ask(&monitoring, "GET /metrics").await.2);
+    let value = |name: &str, label: &str| {
+        let of_name = |sample: &&String| sample.split('{').next() == Some(name) && sample.contains(label);
+        found[found.keys().find(of_name).unwrap()]
+    };
+    assert_eq!(value("annals_ready", ""), 1.0);
+    assert_eq!(value("annals_events_total", ""), 41.0);
+    assert_eq!(value("annals_batch_bytes_total", ""), 1_000.0);
+    let buckets = [
+        ("0.00025", 3.0),
+        ("0.0005", 5.0),
+        ("0.0025", 5.0),
+        ("0.005", 6.0),
+        ("10.0", 6.0),
+        ("+Inf", 7.0),
+    ];
+    for (bound, count) in buckets {
+        let label = format!("le=\"{bound}\"");
+        assert_eq!(value("annals_tick_duration_seconds_bucket", &label), count, "{bound}");
+    }
+    assert_eq!(value("annals_tick_duration_seconds_count", ""), 7.0);
+    let sum = value("annals_tick_duration_seconds_sum", "");
+    assert!((sum - 20.005_2).abs() < 0.02, "{sum}");
+    metrics.events.add(1);
+    assert!(ask(&monitoring, "GET /metrics").await.2.contains("} 42\n"), "read anew");
+}
+
+#[tokio::test]
+async fn hostile_connections_cost_little_and_end_with_the_server() {
+    let (monitoring, _health) = start(Service::Login).await;
+    for nonsense in ["\0\0\0\0\r\n\r\n", "GET\r\n\r\n", "GET /livez HTTP/9\r\n\r\n"] {
+        let mut stream = TcpStream::connect(monitoring.address).await.unwrap();
+        stream.write_all(nonsense.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        // It answers with an error, or closes the connection.
+        let _ = stream.read_to_end(&mut answer).await;
+        assert!(!answer.starts_with(b"HTTP/1.1 200"), "{nonsense:?}");
+    }
+    let long = format!("GET /{}", "a".repeat(64 << 10));
+    let mut stream = TcpStream::connect(monitoring.address).await.unwrap();
+    let _ = stream.write_all(long.as_bytes()).await;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    assert!(!answer.starts_with(b"HTTP/1.1 200"));
+
+    // Silent clients take all connections; when they leave, others are answered.
+    let mut silent = Vec::new();
+    for _ in 0..CROWD {
+        silent.push(TcpStream::connect(monitoring.address).await.unwrap());
+    }
+    drop(silent);
+    assert_eq!(ask(&monitoring, "GET /livez").await.0, 200);
+    let mut last = TcpStream::connect(monitoring.address).await.unwrap();
+    drop(monitoring);
+    let mut rest = Vec::new();
+    let _ = last.read_to_end(&mut rest).await;
+    assert!(rest.is_empty());
+}
+
+#[tokio::test]
+async fn an_address_in_use_is_an_error_that_names_it() {
+    let (first, health) = start(Service::Db).await;
+    let realm = "aldmoor".parse::<Realm>().unwrap();
+    let error = Monitoring::start(first.address, (&realm, Service::Db), health)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains(&first.address.to_string()), "{error}");
+}
