@@ -128,6 +128,13 @@ pub(crate) struct Session {
     pub(crate) controls: Option<(EntityId, TypeId)>,
 }
 
+impl Session {
+    /// Whether a welcome is one of this session, from a base that is not outdated.
+    fn is_of(&self, welcome: &Welcome) -> bool {
+        self.id == welcome.session && self.epoch <= welcome.epoch
+    }
+}
+
 impl ClientCore {
     /// A client of the realm with this schema. `seed` only spreads the retries of many clients.
     #[must_use]
@@ -591,10 +598,9 @@ impl ClientCore {
         };
     }
 
-    /// Whether a welcome is one of this session, from a base that is not outdated.
+    /// Whether a welcome is one of the present session.
     pub(crate) fn is_welcome(&self, welcome: &Welcome) -> bool {
-        let session = self.session.as_ref();
-        session.is_some_and(|session| session.id == welcome.session && session.epoch <= welcome.epoch)
+        self.session.as_ref().is_some_and(|session| session.is_of(welcome))
     }
 
     /// A hand-over to another process has failed: from here on it is an interruption.
@@ -664,6 +670,12 @@ impl ClientCore {
     }
 
     pub(crate) fn welcomed(&mut self, now: Millis, attempt: Attempt, welcome: Welcome) {
+        let Some(session) = self.session.as_mut().filter(|session| session.is_of(&welcome)) else {
+            self.counters.old_epochs += 1;
+            self.end_move(CloseReason::Moved);
+            self.outputs.push_back(Output::Disconnect(CloseReason::Moved));
+            return self.rest(now, Next::Locate);
+        };
         let Welcome {
             session: id,
             epoch,
@@ -672,16 +684,6 @@ impl ClientCore {
             token,
             movements,
         } = welcome;
-        let Some(session) = self
-            .session
-            .as_mut()
-            .filter(|session| session.id == id && session.epoch <= epoch)
-        else {
-            self.counters.old_epochs += 1;
-            self.end_move(CloseReason::Moved);
-            self.outputs.push_back(Output::Disconnect(CloseReason::Moved));
-            return self.rest(now, Next::Locate);
-        };
         session.epoch = epoch;
         session.proof = Proof::Resume(token);
         let before = session.controls.replace((entity, type_id));

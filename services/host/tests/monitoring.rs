@@ -1,7 +1,13 @@
 //! Probes and metrics over HTTP, as an orchestrator and Prometheus read them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops right there")]
 
-use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    net::SocketAddr,
+    path::Path,
+    time::Duration,
+};
 
 use annals_host::{
     config::{Realm, Service},
@@ -106,6 +112,44 @@ async fn each_service_has_its_metrics() {
         assert_eq!(has("annals_tick_duration_seconds_bucket"), service == Service::Cell);
         assert_eq!(has("annals_clients"), matches!(service, Service::Base | Service::Login));
         assert_eq!(has("annals_ledger_findings_total"), service == Service::Db);
+    }
+}
+
+#[tokio::test]
+async fn alerts_and_documents_name_existing_metrics() {
+    let mut series = BTreeSet::new();
+    for service in Service::ALL {
+        let (monitoring, _health) = start(service).await;
+        let text = ask(&monitoring, "GET /metrics").await.2;
+        series.extend(
+            samples(&text)
+                .into_keys()
+                .map(|name| name.split('{').next().unwrap().to_owned()),
+        );
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap();
+    let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+    let named = |text: &str| -> BTreeSet<String> {
+        let words = text.split(|c| !is_part(c)).filter(|word| word.starts_with("annals_"));
+        words.map(str::to_owned).collect()
+    };
+    for file in ["ops/telemetry/alerts.yml", "ops/telemetry/alerts.test.yml"] {
+        let unknown: Vec<String> = named(&read(file)).difference(&series).cloned().collect();
+        assert!(unknown.is_empty(), "{file} names {unknown:?}");
+    }
+    let documented = named(&read("docs/health.md"));
+    for name in &documented {
+        assert!(
+            series.iter().any(|series| series.starts_with(name.as_str())),
+            "{name} is documented"
+        );
+    }
+    for series in &series {
+        assert!(
+            documented.iter().any(|name| series.starts_with(name.as_str())),
+            "{series} is not documented"
+        );
     }
 }
 

@@ -55,8 +55,9 @@ pub(crate) struct World {
     pub(crate) stamps: Vec<Stamps>,
     pub(crate) moved: Option<Moved>,
     pub(crate) closed: Vec<CloseReason>,
-    /// The connection on which the session plays, and its cell view: number, frames sent, history shown.
-    playing: Option<(ConnectionId, EdgeHandle)>,
+    /// The base and the connection on which the session plays. Connections of several bases have the same numbers.
+    playing: Option<(Epoch, ConnectionId, EdgeHandle)>,
+    /// Its cell view: number, frames sent, history shown.
     view: (u64, u64, u64),
     said_bye: bool,
 }
@@ -247,6 +248,8 @@ async fn serve_sessions(
             Arrival::Opened { .. } => {}
             Arrival::LoginRequest(_) => panic!("a base received a log-in request"),
             Arrival::Hello(hello) => world.greet(&edge, connection, epoch, &hello),
+            // What a base that was replaced receives has no effect.
+            Arrival::Frame(_) if !world.plays_on(epoch, connection) => {}
             Arrival::Frame(frame) => world.take(frame),
             Arrival::Datagram(ToServerDatagram::Moved(moved)) => world.follow(moved),
             Arrival::Datagram(ToServerDatagram::MovementAck { .. }) => {
@@ -254,11 +257,7 @@ async fn serve_sessions(
             }
             Arrival::Closed(reason) => {
                 world.closed.push(reason);
-                if world
-                    .playing
-                    .as_ref()
-                    .is_some_and(|(playing, _)| *playing == connection)
-                {
+                if world.plays_on(epoch, connection) {
                     world.playing = None;
                 }
             }
@@ -274,7 +273,7 @@ impl World {
         } else if hello.schema != schema().client_fingerprint() {
             HelloAnswer::Rejected(Rejection::WrongSchema)
         } else {
-            self.playing = Some((connection, edge.clone()));
+            self.playing = Some((epoch, connection, edge.clone()));
             self.view = (0, 0, 0);
             let (session, entity, type_id, token) = (SESSION, AVATAR, TypeId(0), TOKEN);
             HelloAnswer::Welcome(Welcome {
@@ -291,8 +290,13 @@ impl World {
         edge.apply(EdgeCommand::Frame { connection, body });
     }
 
+    fn plays_on(&self, epoch: Epoch, connection: ConnectionId) -> bool {
+        let playing = self.playing.as_ref();
+        playing.is_some_and(|(base, playing, _)| (*base, *playing) == (epoch, connection))
+    }
+
     pub(crate) fn send(&self, frame: &ToClient) {
-        if let Some((connection, edge)) = &self.playing {
+        if let Some((_, connection, edge)) = &self.playing {
             let mut body = Vec::new();
             frame.write(&mut body);
             edge.apply(EdgeCommand::Frame {
@@ -409,7 +413,7 @@ impl World {
     /// Shows the avatar's movement for a bystander: the same position, as a datagram about another entity.
     fn follow(&mut self, moved: Moved) {
         self.moved = Some(moved);
-        if let Some((connection, edge)) = &self.playing {
+        if let Some((_, connection, edge)) = &self.playing {
             let movement = Move {
                 entity: AVATAR,
                 position: moved.position,

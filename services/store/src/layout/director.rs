@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use annals_ids::{Hash, ProcessId, WallTime, WorldTime};
 
-use super::fields::{Fields, key, number};
+use super::fields::{Fields, decode_connection, encode_connection, key, number};
 use crate::{StoreError, Transaction};
 
 /// The number sequences of a realm.
@@ -143,8 +143,7 @@ impl LeaderConnection {
     /// The stored form.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let name = self.connection.as_deref().unwrap_or_default();
-        [&self.term.to_be_bytes()[..], name.as_bytes()].concat()
+        encode_connection(self.term, self.connection.as_deref())
     }
 
     /// Decodes the stored form.
@@ -152,14 +151,8 @@ impl LeaderConnection {
     /// # Errors
     /// [`StoreError::Corrupt`].
     pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
-        let mut fields = Fields::of("the connection of the leading director", value);
-        let term = fields.u64()?;
-        let name = value.get(8..).unwrap_or_default().to_vec();
-        let name = String::from_utf8(name).map_err(|_| fields.corrupt())?;
-        Ok(Self {
-            term,
-            connection: Some(name).filter(|name| !name.is_empty()),
-        })
+        let (term, connection) = decode_connection("the connection of the leading director", value)?;
+        Ok(Self { term, connection })
     }
 }
 

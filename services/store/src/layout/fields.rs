@@ -143,6 +143,19 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// The name of a connection, if there is one, after the number of the term in which it was used.
+pub(super) fn encode_connection(term: u64, name: Option<&str>) -> Vec<u8> {
+    [&term.to_be_bytes()[..], name.unwrap_or_default().as_bytes()].concat()
+}
+
+/// Decodes the two.
+pub(super) fn decode_connection(what: &'static str, value: &[u8]) -> Result<(u64, Option<String>), StoreError> {
+    let mut fields = Fields::of(what, value);
+    let term = fields.u64()?;
+    let name = String::from_utf8(fields.rest().to_vec()).map_err(|_| fields.corrupt())?;
+    Ok((term, Some(name).filter(|name| !name.is_empty())))
+}
+
 /// Decodes the number in a value of eight bytes.
 pub(super) fn number(what: &'static str, value: &[u8]) -> Result<u64, StoreError> {
     let mut fields = Fields::of(what, value);

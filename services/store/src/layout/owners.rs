@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use annals_ids::{BatchNumber, Epoch, EventNumber, Hash, OwnerId, OwnerKind, ProcessId, Shard};
 
-use super::fields::{Fields, key};
+use super::fields::{Fields, decode_connection, encode_connection, key};
 use crate::{KeyRange, ScanOrder, StoreError, Transaction, key_after};
 
 /// Rows per read.
@@ -239,8 +239,7 @@ impl HolderConnection {
     /// The stored form.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let name = self.connection.as_deref().unwrap_or_default();
-        [&self.epoch.0.to_be_bytes()[..], name.as_bytes()].concat()
+        encode_connection(self.epoch.0, self.connection.as_deref())
     }
 
     /// Decodes the stored form.
@@ -248,13 +247,10 @@ impl HolderConnection {
     /// # Errors
     /// [`StoreError::Corrupt`].
     pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
-        let mut fields = Fields::of("the connection of an owner's holder", value);
-        let epoch = Epoch(fields.u64()?);
-        let name = value.get(8..).unwrap_or_default().to_vec();
-        let name = String::from_utf8(name).map_err(|_| fields.corrupt())?;
+        let (epoch, connection) = decode_connection("the connection of an owner's holder", value)?;
         Ok(Self {
-            epoch,
-            connection: Some(name).filter(|name| !name.is_empty()),
+            epoch: Epoch(epoch),
+            connection,
         })
     }
 }

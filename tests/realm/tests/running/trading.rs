@@ -18,11 +18,18 @@ use annals_store::{
 use crate::{
     accounts::{Shown, assert_equal_to_ledger},
     hands::{Assets, Hand, TradeId, written},
-    played::{Played, are_built},
+    played::{Played, are_built, within},
 };
 
 /// Number of times a player logs in again to see the account.
 const LOG_IN_ROUNDS: usize = 3;
+
+/// Steps of an avatar that walks to the other cell, and how far beyond the boundary in the middle it stops, metres.
+const STRIDE: f32 = 4.0;
+const BEYOND: f32 = 40.0;
+
+/// Timeout for that, on a machine that is busy with tests.
+const CROSSING_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The base owner of an account.
 async fn home(realm: &Played, trader: u64) -> OwnerId {
@@ -330,30 +337,40 @@ async fn partner_away(realm: &Played, ann: &Hand, bob: Hand) -> Hand {
 /// Moves from one cell to the other with assets on the table.
 async fn across_a_boundary(realm: &Played, ann: &Hand, bob: &Hand) {
     let (avatar, _) = ann.look().avatar.expect("it is in the world");
-    let place = ann.look().client.core().entity(avatar).and_then(|seen| seen.place);
-    let (mut position, direction) = place.expect("it stands somewhere");
-    let away = if position.x < 0.0 { 4.0 } else { -4.0 };
+    let place = || {
+        let place = ann.look().client.core().entity(avatar).and_then(|seen| seen.place);
+        place.expect("it stands somewhere")
+    };
+    let side = place().0.x.signum();
     let trade = ann.propose(bob).await;
     let (before, theirs) = (ann.carried().coins, bob.carried().coins);
     ann.offer(trade, &Assets::coins(6));
     bob.offer(trade, &Assets::coins(6));
-    for step in 0..25 {
-        position.x += away;
-        ann.look().client.move_to(position, direction);
-        if step == 12 {
-            accept_both(ann, bob, trade, 2).await;
+    let (_, _, store) = realm.bus();
+    let mut has_accepted = false;
+    let crossing = async {
+        loop {
+            // The cell may have moved it back: it goes on from where it is.
+            let (mut position, direction) = place();
+            if position.x * side > -BEYOND {
+                position.x -= side * STRIDE;
+                ann.look().client.move_to(position, direction);
+            }
+            if !has_accepted && position.x * side < STRIDE {
+                has_accepted = true;
+                accept_both(ann, bob, trade, 2).await;
+            }
+            tokio::time::sleep(Duration::from_millis(40)).await;
+            if position.x * side <= -BEYOND && was_handed_over(&store, avatar).await {
+                break;
+            }
         }
-        tokio::time::sleep(Duration::from_millis(40)).await;
-    }
+    };
+    within(CROSSING_TIMEOUT, "a hand-over to the other cell", crossing).await;
     for (hand, before) in [(ann, before), (bob, theirs)] {
         hand.settle().await;
         assert_eq!(hand.carried().coins, before);
     }
-    let (_, _, store) = realm.bus();
-    assert!(
-        was_handed_over(&store, avatar).await,
-        "it was never handed over to the other cell"
-    );
 }
 
 /// Whether an avatar's cell part was handed over.
