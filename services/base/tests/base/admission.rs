@@ -11,7 +11,7 @@ use annals_personal::Admission;
 use annals_wire::client::{CloseReason, Hello, HelloAnswer, Proof, Rejection, Secret};
 
 use crate::{
-    game::text,
+    game::{AVATAR, text},
     host::{self, FROM, Host, Mood, Out, open},
     player::{Entrance, Player, log_in, with_ticket},
 };
@@ -416,6 +416,33 @@ fn a_full_owner_notices_a_closed_connection() {
     assert!(!kept, "it accepted only the calls that fit");
     let heard = host.image(player).history.0;
     assert!(heard < 2 * 20, "{heard} events");
+}
+
+#[test]
+fn a_full_owner_takes_no_messages() {
+    let mut host = Host::new();
+    let mut player = log_in(&mut host, 5, 1);
+    let entity = player.entity.unwrap().0;
+    let leave = host
+        .schema
+        .entity_type(AVATAR)
+        .unwrap()
+        .base_method_named("leave")
+        .unwrap()
+        .index;
+    host.mood = Mood::Withholds;
+    let long = annals_def::Value::Unicode("x".repeat(60_000));
+    for _ in 0..40 {
+        player.call(&mut host, annals_ids::Part::Base, "say", &[long.clone()]);
+    }
+    assert!(host.owner.is_full(), "it has gathered what it may");
+    let gathered = host.owner.gathered();
+    host.call(entity, leave);
+    assert_eq!(host.owner.gathered(), gathered, "a message would have been recorded");
+    host.answer_again();
+    assert!(host.owner.cx().image(entity).is_some(), "the call was not taken");
+    host.call(entity, leave);
+    assert!(host.owner.cx().image(entity).is_none(), "sent again, it is");
 }
 
 #[test]

@@ -63,6 +63,13 @@ fn a_failed_creation_is_reported_as_ended() {
             },
             "a value that does not fit",
         ),
+        (
+            annals_event::CellCreation {
+                place: lost,
+                ..creation(EntityId(4), CREATURE, 5.0)
+            },
+            "an invalid place",
+        ),
     ];
     for (creation, what) in cases {
         let entity = creation.entity;
@@ -83,7 +90,12 @@ fn a_failed_creation_is_reported_as_ended() {
             properties: Vec::new(),
         },
     );
-    assert_eq!(world.role(MIDDLE).counters().denied, 4);
+    assert_eq!(world.role(MIDDLE).counters().denied, 5);
+    for event in world.cells.values().flat_map(crate::process::Process::events) {
+        if let Body::CellCreated(creation) = event.body {
+            assert!(creation.place.is_sound(), "no log has an invalid place: {creation:?}");
+        }
+    }
 }
 
 #[test]

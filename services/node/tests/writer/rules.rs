@@ -267,6 +267,26 @@ fn a_void_batch_is_appended_after() {
 }
 
 #[test]
+fn a_repeated_rejection_is_followed_by_a_pause() {
+    let (_, log) = Bench::in_flight();
+    let void = batch_behind(tip_of(&log[2]), Epoch(1), false, 99);
+    let (mut bench, _) = Bench::in_flight();
+    // The first one costs no time: another process may have appended just before.
+    bench.reject_and_find(Some((16, &void)));
+    assert_eq!(bench.ask(), Asked::Append { expect: 16, number: 5 });
+    bench.answer(Input::Rejected);
+    assert_eq!(
+        bench.ask(),
+        Asked::Nothing,
+        "a log that rejects everything costs no processor"
+    );
+    let due = bench.writer.deadline(bench.now).expect("it tries again");
+    assert!(due > bench.now);
+    bench.now = due;
+    assert_eq!(bench.ask(), Asked::Last);
+}
+
+#[test]
 fn a_higher_epoch_ends_the_writer() {
     let (mut bench, log) = Bench::in_flight();
     bench.reject_and_find(Some((16, &batch_behind(tip_of(&log[3]), Epoch(3), true, 0))));
