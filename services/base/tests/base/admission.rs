@@ -433,7 +433,7 @@ fn a_full_owner_takes_no_messages() {
     host.mood = Mood::Withholds;
     let long = annals_def::Value::Unicode("x".repeat(60_000));
     for _ in 0..40 {
-        player.call(&mut host, annals_ids::Part::Base, "say", &[long.clone()]);
+        player.call(&mut host, annals_ids::Part::Base, "say", std::slice::from_ref(&long));
     }
     assert!(host.owner.is_full(), "it has gathered what it may");
     let gathered = host.owner.gathered();
