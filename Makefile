@@ -34,7 +34,7 @@ demo: setup ## build, run a realm as separate processes with 100 bots, kill two 
 	@$(CARGO) build --locked --profile fast-build --quiet --bins -p annals -p annals-host -p annals-sample
 	@$(or $(CARGO_TARGET_DIR),target)/fast-build/annals demo $(strip $(DEMO_FLAGS))
 
-rolling: setup ## replace every process of a realm twice, in random order, while 200 bots trade, and check that nobody noticed (BOTS SEED ROUNDS)
+rolling: setup ## replace every process of a realm twice, in random order, while 200 bots trade, and check that no session is lost (BOTS SEED ROUNDS)
 	@echo "rolling: building (profile fast-build; minutes at first)"
 	@$(CARGO) build --locked --profile fast-build --quiet --bins -p annals -p annals-host -p annals-sample
 	@$(or $(CARGO_TARGET_DIR),target)/fast-build/annals demo --rolling $(or $(ROUNDS),2) --bots $(or $(BOTS),200) \

@@ -53,7 +53,7 @@ enum Commands {
         /// folded states, the calls, or the log beyond the archive. Stops at the first fault
         #[arg(long)]
         hashes: bool,
-        /// VerifiedPrefix file; if it exists, the check continues from there
+        /// Progress file; if it exists, the check continues from there
         #[arg(long, value_name = "FILE", requires = "hashes")]
         resume: Option<PathBuf>,
         #[command(flatten)]

@@ -5,7 +5,7 @@
 //! recorded in the same input as the calls that notify the parties, so that a process that takes the owner over
 //! continues after the last notice in the log. The fold removes a notice from the outbox when it folds that event.
 //!
-//! LedgerUpdate for a base part are sent in a call to its home owner, which hands them on. An entity that has ended needs none,
+//! Updates for a base part are sent in a call to its home owner, which hands them on. An entity that has ended needs none,
 //! because its next activation begins with a statement. So there are as many links as base owners, however many
 //! activations there were.
 

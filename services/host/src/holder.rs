@@ -256,6 +256,7 @@ pub(crate) async fn hold<R>(
         }
         if let Some(stop) = driver.core().stopped() {
             tracing::info!(%owner, %epoch, %stop, "no longer holds the owner");
+            troubles.tell_all(driver.core_mut());
             return;
         }
         troubles.tell(driver.core_mut());
@@ -266,20 +267,24 @@ pub(crate) async fn hold<R>(
         let deadline = driver.core().owner.deadline(process.clock.now());
         tokio::select! {
             message = messages.next() => match message {
-                Some(message) => gauge.during(|| hear(&mut driver, &mut messages, &process, message)),
+                Some(message) => gauge.during(|| hear(&mut driver, &mut messages, message)),
                 None => return,
             },
             command = wires.commands.recv() => match command {
                 Some(Command::Core(input)) => gauge.during(|| driver.core_mut().handle(input)),
                 Some(Command::Refill(missing)) => refill(&process, driver.core().owner.writer(), missing).await,
                 Some(Command::Finish) => {
-                    if finish(&process, &mut driver, &mut wires).await.is_some() {
+                    let tip = finish(&process, &mut driver, &mut wires).await;
+                    troubles.tell_all(driver.core_mut());
+                    if tip.is_some() {
                         release(&process, owner, epoch).await;
                     }
                     return;
                 }
                 Some(Command::Close) => {
-                    if let Some(tip) = finish(&process, &mut driver, &mut wires).await {
+                    let tip = finish(&process, &mut driver, &mut wires).await;
+                    troubles.tell_all(driver.core_mut());
+                    if let Some(tip) = tip {
                         release(&process, owner, epoch).await;
                         folded(&process, owner, tip).await;
                     }
@@ -396,15 +401,24 @@ struct Troubles {
 impl Troubles {
     fn tell<R: Role>(&mut self, held: &mut Held<R>) {
         const EVERY: Duration = Duration::from_secs(1);
-        let count = held.owner.cx().troubles();
+        self.count(held);
+        let now = clock::mono();
+        if self.last_logged.is_none_or(|last| now.since(last) >= EVERY) {
+            self.tell_all(held);
+        }
+    }
+
+    fn count<R: Role>(&mut self, held: &Held<R>) {
+        let count = held.owner.troubles();
         held.metrics.troubles.add(count - self.counted);
         self.counted = count;
-        let now = clock::mono();
-        if self.last_logged.is_some_and(|last| now.since(last) < EVERY) {
-            return;
-        }
+    }
+
+    /// Reports what is left: the holder ends.
+    fn tell_all<R: Role>(&mut self, held: &mut Held<R>) {
+        self.count(held);
         while let Some(trouble) = held.owner.poll_trouble() {
-            self.last_logged = Some(now);
+            self.last_logged = Some(clock::mono());
             tracing::error!(owner = %held.owner.state().owner, %trouble, "the owner reported an error");
         }
     }
@@ -457,20 +471,12 @@ impl Inspections {
     }
 }
 
-fn hear<R: Role>(
-    driver: &mut Driver<Held<R>>,
-    messages: &mut KeptMessages,
-    process: &Process,
-    first: async_nats::Message,
-) {
+fn hear<R: Role>(driver: &mut Driver<Held<R>>, messages: &mut KeptMessages, first: async_nats::Message) {
     let mut next = Some(first);
     for _ in 0..BURST {
         let Some(message) = next else { break };
         match Envelope::decode(&message.payload) {
-            Ok(envelope) => driver
-                .core_mut()
-                .owner
-                .handle(process.clock.now(), Input::Bus(envelope)),
+            Ok(envelope) => driver.core_mut().handle(Input::Bus(envelope)),
             Err(error) => tracing::warn!(subject = %message.subject, %error, "dropped a malformed message"),
         }
         next = messages.next().now_or_never().flatten();

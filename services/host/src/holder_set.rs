@@ -562,7 +562,7 @@ struct Notifications {
     wants: async_nats::Subscriber,
 }
 
-/// One of them.
+/// A notification of db.
 enum Notification {
     /// Cursors of logs have advanced (rule F6).
     Cursors(CursorAnnouncement),

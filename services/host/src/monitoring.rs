@@ -27,10 +27,10 @@ use crate::{
     telemetry::exposition::{self, Exposition},
 };
 
-/// Limits of the server: a few monitors, each with a connection that it may keep.
+/// Limits of the server: a few monitors, and none that holds a connection for long, or probes would not be answered.
 const LIMITS: Limits = Limits {
     connections: 32,
-    lifetime: Duration::from_secs(600),
+    lifetime: Duration::from_secs(15),
 };
 
 /// The address cannot be listened on.

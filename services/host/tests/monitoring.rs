@@ -110,7 +110,7 @@ async fn each_service_has_its_metrics() {
         let has = |name: &str| samples.keys().any(|sample| sample.starts_with(name));
         assert!(has("annals_build_info") && has("annals_ready"), "{body}");
         assert_eq!(has("annals_tick_duration_seconds_bucket"), service == Service::Cell);
-        assert_eq!(has("annals_clients"), matches!(service, Service::Base | Service::Login));
+        assert_eq!(has("annals_clients"), service == Service::Base);
         assert_eq!(has("annals_ledger_findings_total"), service == Service::Db);
     }
 }
@@ -157,8 +157,8 @@ async fn alerts_and_documents_name_existing_metrics() {
 async fn metrics_have_the_values_at_the_time_of_the_scrape() {
     let (monitoring, health) = start(Service::Cell).await;
     let metrics = &health.metrics;
-    metrics.events.add(41);
-    metrics.bytes.add(1_000);
+    metrics.batches.add(41);
+    metrics.inputs.add(1_000);
     for (micros, times) in [(200, 3), (300, 2), (4_000, 1), (20_000_000, 1)] {
         (0..times).for_each(|_| metrics.tick.record(Duration::from_micros(micros)));
     }
@@ -169,8 +169,8 @@ async fn metrics_have_the_values_at_the_time_of_the_scrape() {
         found[found.keys().find(of_name).unwrap()]
     };
     assert_eq!(value("annals_ready", ""), 1.0);
-    assert_eq!(value("annals_events_total", ""), 41.0);
-    assert_eq!(value("annals_batch_bytes_total", ""), 1_000.0);
+    assert_eq!(value("annals_batches_total", ""), 41.0);
+    assert_eq!(value("annals_inputs_total", ""), 1_000.0);
     let buckets = [
         ("0.00025", 3.0),
         ("0.0005", 5.0),
@@ -186,12 +186,39 @@ async fn metrics_have_the_values_at_the_time_of_the_scrape() {
     assert_eq!(value("annals_tick_duration_seconds_count", ""), 7.0);
     let sum = value("annals_tick_duration_seconds_sum", "");
     assert!((sum - 20.005_2).abs() < 0.02, "{sum}");
-    metrics.events.add(1);
+    metrics.batches.add(1);
     assert!(ask(&monitoring, "GET /metrics").await.2.contains("} 42\n"), "read anew");
 }
 
 #[tokio::test]
-async fn hostile_connections_cost_little_and_end_with_the_server() {
+async fn buckets_are_consistent_whatever_was_recorded() {
+    let (monitoring, health) = start(Service::Cell).await;
+    let mut recorded = 0;
+    for micros in (1..=60_000_000_u64)
+        .step_by(997_001)
+        .chain((0..26).flat_map(|bit| [1 << bit, (1 << bit) + 1]))
+    {
+        for near in [micros, micros / 1_000 * 1_000, 2_500, 2_501, 100_000, 100_001] {
+            health.metrics.tick.record(Duration::from_micros(near));
+            recorded += 1;
+        }
+        let found = samples(&ask(&monitoring, "GET /metrics").await.2);
+        let bound_of = |name: &str| {
+            let bound = name.split("le=\"").nth(1)?.split('"').next()?;
+            (name.starts_with("annals_tick")).then(|| bound.parse().unwrap_or(f64::INFINITY))
+        };
+        let mut buckets: Vec<(f64, f64)> = found
+            .iter()
+            .filter_map(|(name, count)| Some((bound_of(name)?, *count)))
+            .collect();
+        buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
+        assert!(buckets.is_sorted_by(|a, b| a.1 <= b.1), "{buckets:?}");
+        assert_eq!(buckets.last().unwrap().1, f64::from(recorded));
+    }
+}
+
+#[tokio::test]
+async fn hostile_connections_are_refused_and_end_with_the_server() {
     let (monitoring, _health) = start(Service::Login).await;
     for nonsense in ["\0\0\0\0\r\n\r\n", "GET\r\n\r\n", "GET /livez HTTP/9\r\n\r\n"] {
         let mut stream = TcpStream::connect(monitoring.address).await.unwrap();

@@ -191,7 +191,7 @@ pub trait Behaviour: Send + Sync {
 
     /// An event of a controller with that tag (cell part): `onMove`, `onMoveFailure`, `onTurn`, `onEnterTrap`,
     /// `onLeaveTrap` and the like.
-    fn controller(&self, _context: &mut Context<'_>, _controller: ControllerId, _tag: u32, _news: ControllerSignal) {}
+    fn controller(&self, _context: &mut Context<'_>, _controller: ControllerId, _tag: u32, _signal: ControllerSignal) {}
 
     /// The entity's client wants to move it there, within its top speed (cell part; the custom physics validator).
     /// Returns whether to accept the move. If not, the client is moved back to the entity's place, which this method

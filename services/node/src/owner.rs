@@ -281,6 +281,12 @@ impl<R: Role> Owner<R> {
         self.cx.troubles.pop(self.writer.acknowledged())
     }
 
+    /// Number of errors since the take-over that [`Self::poll_trouble`] returns or has returned.
+    #[must_use]
+    pub fn troubles(&self) -> u64 {
+        self.cx.troubles.count(self.writer.acknowledged())
+    }
+
     /// The folded state, for inspection.
     #[must_use]
     pub fn state(&self) -> &OwnerState {

@@ -339,12 +339,6 @@ impl OwnerContext {
         self.troubles.push(self.journal.label(), trouble);
     }
 
-    /// Number of errors since the take-over.
-    #[must_use]
-    pub fn troubles(&self) -> u64 {
-        self.troubles.count()
-    }
-
     /// Costs of members of entity types since the take-over.
     #[must_use]
     pub fn tally(&self) -> &Tally {

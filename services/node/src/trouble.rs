@@ -12,7 +12,7 @@ use crate::context::Denied;
 /// Whatever collects logs can search for it.
 pub const ALARM: &str = "ALARM";
 
-/// Maximum queued errors. More than these between two drains are most likely repetitions.
+/// Maximum queued errors. Of more, before the log has acknowledged the first, most are repetitions.
 const WAITING_LIMIT: usize = 64;
 
 /// An error for the process log.
@@ -63,25 +63,36 @@ pub enum OwnerError {
 #[derive(Debug, Default)]
 pub(crate) struct Troubles {
     waiting: VecDeque<(BatchNumber, OwnerError)>,
-    count: u64,
+    /// Number of errors that are no longer queued.
+    released: u64,
 }
 
 impl Troubles {
     /// Queues an error. Labels never decrease.
     pub(crate) fn push(&mut self, label: BatchNumber, trouble: OwnerError) {
-        self.count += 1;
-        if self.waiting.len() < WAITING_LIMIT {
-            self.waiting.push_back((label, trouble));
+        let is_alarm = |trouble: &OwnerError| matches!(trouble, OwnerError::Impossible { .. });
+        if self.waiting.len() >= WAITING_LIMIT {
+            self.released += 1;
+            // An alarm is kept rather than another error.
+            let other = self.waiting.iter().rposition(|(_, other)| !is_alarm(other));
+            let Some(other) = other.filter(|_| is_alarm(&trouble)) else {
+                return;
+            };
+            self.waiting.remove(other);
         }
+        self.waiting.push_back((label, trouble));
     }
 
     /// The next error that depends on acknowledged batches only.
     pub(crate) fn pop(&mut self, acknowledged: BatchNumber) -> Option<OwnerError> {
         let (_, trouble) = self.waiting.pop_front_if(|(label, _)| *label <= acknowledged)?;
+        self.released += 1;
         Some(trouble)
     }
 
-    pub(crate) fn count(&self) -> u64 {
-        self.count
+    /// Number of errors that depend on acknowledged batches only, and of those for which there was no room.
+    pub(crate) fn count(&self, acknowledged: BatchNumber) -> u64 {
+        let due = self.waiting.iter().take_while(|(label, _)| *label <= acknowledged);
+        self.released + due.count() as u64
     }
 }

@@ -85,7 +85,7 @@ const CORES: &[&str] = &[
 
 /// All crates. `schema` depends on nothing above it; cores depend on `schema` and `node`, never on each other, with two
 /// exceptions: the cell core uses the spatial index, and the cores that keep their state in the store use its trait.
-const PLACES: &[CrateRules] = &[
+const CRATES: &[CrateRules] = &[
     pure("annals-ids", &[]),
     pure("annals-proof", &[&["annals-ids"]]),
     pure("annals-def", &[&["annals-ids"]]),
@@ -214,7 +214,7 @@ pub fn crates() -> Vec<Crate> {
 
 /// The kind of a crate; `None` if it is not listed.
 pub fn nature(name: &str) -> Option<Nature> {
-    PLACES.iter().find(|place| place.name == name).map(|place| place.nature)
+    CRATES.iter().find(|place| place.name == name).map(|place| place.nature)
 }
 
 /// Dependencies in the wrong direction, and pure crates that depend on crates not known to be pure.
@@ -223,14 +223,14 @@ pub fn check(crates: &[Crate]) -> Vec<Violation> {
 }
 
 fn check_one(member: &Crate) -> Vec<Violation> {
-    let Some(place) = PLACES.iter().find(|place| place.name == member.name) else {
+    let Some(place) = CRATES.iter().find(|place| place.name == member.name) else {
         return vec![Violation::of(
             &member.name,
             "is not listed: add it to tests/tidy/src/layering.rs and ARCHITECTURE.md",
         )];
     };
     let wrong = |need: &&String| {
-        let ours = PLACES.iter().any(|other| other.name == **need);
+        let ours = CRATES.iter().any(|other| other.name == **need);
         match (ours, place.nature) {
             (true, Nature::Harness) => *need == COMMAND_LINE,
             (true, Nature::Pure | Nature::Shell) => !place.knows.iter().any(|group| group.contains(&need.as_str())),

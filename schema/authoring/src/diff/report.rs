@@ -180,8 +180,8 @@ impl Diff {
             .iter()
             .map(|&audience| {
                 let effect = change.effects.of(audience);
-                let audiences = json!({ "class": effect.class.word(), "reason": effect.reason });
-                (audience.word().to_owned(), audiences)
+                let described = json!({ "class": effect.class.word(), "reason": effect.reason });
+                (audience.word().to_owned(), described)
             })
             .collect();
         json!({

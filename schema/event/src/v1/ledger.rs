@@ -483,7 +483,7 @@ pub enum LedgerUpdate {
     Booking(Box<Booking>),
 }
 
-/// LedgerUpdate for one base part.
+/// Update for one base part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The entity of the base part.

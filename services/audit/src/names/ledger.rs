@@ -18,7 +18,7 @@ pub(super) fn entry(entry: Option<&Entry>) -> String {
     }
 }
 
-/// LedgerUpdate for a base part, in words.
+/// Update for a base part, in words.
 pub(super) fn update(update: &LedgerUpdate, terms: Terms<'_>) -> String {
     match update {
         LedgerUpdate::Statement(statement) => format!(

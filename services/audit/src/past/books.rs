@@ -10,7 +10,7 @@ use annals_ids::{AssetKind, Serial};
 pub struct Books {
     /// Units by account; no empty accounts.
     pub units: BTreeMap<Account, i128>,
-    /// AssetSlot and kind of each item that exists.
+    /// Place and kind of each item that exists.
     pub items: BTreeMap<Serial, (AssetKind, AssetSlot)>,
 }
 

@@ -109,7 +109,7 @@ impl VerifiedPrefix {
         self
     }
 
-    /// Number of leaves before it.
+    /// Number of leaves in it.
     #[must_use]
     pub fn leaves(&self) -> u64 {
         self.tree.tree().size()

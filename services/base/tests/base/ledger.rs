@@ -300,7 +300,7 @@ fn notices_out_of_sequence_are_an_alarm_and_do_not_stop_the_process() {
     let entity = player.entity.unwrap().0;
     let mut ledger = Ledger::default();
     ledger.tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(2))));
-    let troubles = host.owner.cx().troubles();
+    let troubles = host.owner.troubles();
     for version in [3, 4, 5] {
         // The version is wrong, or it takes more than the entity holds.
         let booking = Booking {
@@ -310,7 +310,7 @@ fn notices_out_of_sequence_are_an_alarm_and_do_not_stop_the_process() {
         ledger.tell(&mut host, entity, LedgerUpdate::Booking(Box::new(booking)));
     }
     host.settle();
-    assert_eq!(host.owner.cx().troubles(), troubles + 3);
+    assert_eq!(host.owner.troubles(), troubles + 3);
     assert_eq!(coins(&host, entity), 2);
     host.role(BaseInput::Map(crate::host::map()));
     assert_eq!(host.folded().hash(), host.owner.state().hash());

@@ -113,7 +113,7 @@ fn an_input_above_the_batch_limit_is_denied() {
     assert!(denied > 0, "12 texts of a mebibyte are too much for one input");
     let cell = world.cells.get_mut(&WEST).expect("there is such a cell");
     let owner = cell.owner.as_mut().expect("it is up");
-    assert_eq!(owner.cx().troubles(), denied, "what is reported is counted");
+    assert_eq!(owner.troubles(), denied, "what is reported is counted");
     let trouble = owner.poll_trouble().expect("and can be read").to_string();
     assert!(trouble.contains("Avatar"), "{trouble}");
     for entity in avatars {
@@ -141,7 +141,7 @@ fn recursive_calls_are_cut_and_reported() {
         ),
         "{trouble}"
     );
-    assert_eq!((owner.poll_trouble(), owner.cx().troubles()), (None, 1));
+    assert_eq!((owner.poll_trouble(), owner.troubles()), (None, 1));
     world.call(avatars[0], NOTE, Vec::new());
     world.run(1_000);
     assert_eq!(heard(&world, avatars[0]), 1);

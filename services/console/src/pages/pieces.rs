@@ -83,7 +83,7 @@ pub(crate) fn entity(entity: EntityId, at: LogPosition) -> Markup {
     html! { a href={ "/entity/" (entity) "?at=" (at) } { "entity " (entity) } }
 }
 
-/// AssetSlot of an asset.
+/// Place of an asset.
 pub(crate) fn place(place: AssetSlot, terms: Terms<'_>) -> Markup {
     match place.holder {
         Holder::Stored(holder) => html! { (stored(holder, terms)) ", " (terms.slot(place.slot)) },

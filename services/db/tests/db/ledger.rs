@@ -280,7 +280,7 @@ impl Play {
             let scribe = realm.scribe(home);
             scribe.consume(from, Address::Owner(home));
             let Call::Ledger { to, update } = call else {
-                unreachable!("it tells update")
+                unreachable!("it sends updates")
             };
             if scribe.state.entities.contains_key(&to) {
                 scribe.record(to, false, Body::Booked(update));

@@ -22,21 +22,17 @@ pub struct Metrics {
     pub tick: Histogram,
     /// Time from sending a batch to its acknowledgement.
     pub append: Histogram,
-    /// Time from the arrival of an input to its handling; at db from the append of a batch to its folding.
-    pub lag: Histogram,
-    /// Clients connected at the moment.
+    /// At base, clients connected at the moment.
     pub clients: Gauge,
     /// Inputs handled.
     pub inputs: Counter,
-    /// Inputs refused: malformed, not allowed, too many.
-    pub refused: Counter,
     /// Internal errors in owners that reach no client: unexpected denials, circular calls. The log has the details.
     pub troubles: Counter,
-    /// Events acknowledged; at db, folded.
+    /// At db, events folded.
     pub events: Counter,
-    /// Batches acknowledged; at db, folded.
+    /// Batches acknowledged; at db, also those folded.
     pub batches: Counter,
-    /// Bytes of those batches.
+    /// At db, bytes of the batches folded.
     pub bytes: Counter,
     /// At db, completed audits of the ledger.
     pub ledger_audits: Counter,
@@ -52,10 +48,8 @@ pub struct Metrics {
 pub struct Snapshot {
     pub tick: Summary,
     pub append: Summary,
-    pub lag: Summary,
     pub clients: i64,
     pub inputs: u64,
-    pub refused: u64,
     pub troubles: u64,
     pub events: u64,
     pub batches: u64,
@@ -92,10 +86,8 @@ impl Metrics {
         Snapshot {
             tick: self.tick.summary(),
             append: self.append.summary(),
-            lag: self.lag.summary(),
             clients: self.clients.get(),
             inputs: self.inputs.get(),
-            refused: self.refused.get(),
             troubles: self.troubles.get(),
             events: self.events.get(),
             batches: self.batches.get(),
@@ -176,13 +168,17 @@ impl Histogram {
     /// The number of values up to each of the ascending `bounds` and above the one before, and of those above all.
     pub(super) fn buckets(&self, bounds: &[u64]) -> Buckets {
         let values = self.values();
-        let mut counts = Vec::with_capacity(bounds.len() + 1);
-        let mut from = 0;
-        for bound in bounds {
-            counts.push(values.count_between(from, *bound));
-            from = bound + 1;
-        }
-        counts.push(values.len() - counts.iter().sum::<u64>());
+        // Neighbouring values share a slot, so that ranges that meet would both count it: counts up to each bound do not.
+        let upto = bounds.iter().map(|bound| values.count_between(0, *bound));
+        let mut before = 0;
+        let counts = upto
+            .chain([values.len()])
+            .map(|count| {
+                let more = count - before;
+                before = count;
+                more
+            })
+            .collect();
         let sum = values.mean() * values.len() as f64;
         Buckets { counts, sum }
     }

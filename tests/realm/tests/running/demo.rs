@@ -102,7 +102,7 @@ async fn the_demo_passes_with_a_killed_cell_and_a_killed_base() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_notices_that_every_process_is_replaced() {
+async fn no_session_is_lost_when_every_process_is_replaced() {
     if !are_built() {
         return;
     }

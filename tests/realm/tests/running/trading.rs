@@ -347,7 +347,6 @@ async fn across_a_boundary(realm: &Played, ann: &Hand, bob: &Hand) {
     ann.offer(trade, &Assets::coins(6));
     bob.offer(trade, &Assets::coins(6));
     let (_, _, store) = realm.bus();
-    let mut has_accepted = false;
     let crossing = async {
         loop {
             // The cell may have moved it back: it goes on from where it is.
@@ -356,10 +355,6 @@ async fn across_a_boundary(realm: &Played, ann: &Hand, bob: &Hand) {
                 position.x -= side * STRIDE;
                 ann.look().client.move_to(position, direction);
             }
-            if !has_accepted && position.x * side < STRIDE {
-                has_accepted = true;
-                accept_both(ann, bob, trade, 2).await;
-            }
             tokio::time::sleep(Duration::from_millis(40)).await;
             if position.x * side <= -BEYOND && was_handed_over(&store, avatar).await {
                 break;
@@ -367,6 +362,13 @@ async fn across_a_boundary(realm: &Played, ann: &Hand, bob: &Hand) {
         }
     };
     within(CROSSING_TIMEOUT, "a hand-over to the other cell", crossing).await;
+    let (own, others) = (ann.table(trade).own, bob.table(trade).own);
+    assert_eq!(
+        (own, others),
+        (Assets::coins(6), Assets::coins(6)),
+        "it is still on the table"
+    );
+    accept_both(ann, bob, trade, 2).await;
     for (hand, before) in [(ann, before), (bob, theirs)] {
         hand.settle().await;
         assert_eq!(hand.carried().coins, before);

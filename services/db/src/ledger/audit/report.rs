@@ -37,7 +37,7 @@ pub enum Finding {
         entry: EntryNumber,
         /// The item.
         serial: Serial,
-        /// AssetSlot that the entry names.
+        /// Place that the entry names.
         from: AssetSlot,
     },
     /// A row differs from the sum of the entries.
