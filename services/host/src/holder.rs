@@ -273,20 +273,14 @@ pub(crate) async fn hold<R>(
             command = wires.commands.recv() => match command {
                 Some(Command::Core(input)) => gauge.during(|| driver.core_mut().handle(input)),
                 Some(Command::Refill(missing)) => refill(&process, driver.core().owner.writer(), missing).await,
-                Some(Command::Finish) => {
-                    let tip = finish(&process, &mut driver, &mut wires).await;
-                    troubles.tell_all(driver.core_mut());
-                    if tip.is_some() {
-                        release(&process, owner, epoch).await;
-                    }
-                    return;
-                }
-                Some(Command::Close) => {
+                Some(command @ (Command::Finish | Command::Close)) => {
                     let tip = finish(&process, &mut driver, &mut wires).await;
                     troubles.tell_all(driver.core_mut());
                     if let Some(tip) = tip {
                         release(&process, owner, epoch).await;
-                        folded(&process, owner, tip).await;
+                        if matches!(command, Command::Close) {
+                            folded(&process, owner, tip).await;
+                        }
                     }
                     return;
                 }
