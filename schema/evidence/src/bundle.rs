@@ -95,7 +95,7 @@ pub enum BundleError {
     },
     /// Too many assets are held in too many steps.
     #[error("the holdings of all steps have more than {MAX_ASSETS} assets, which is the limit of a bundle")]
-    Told,
+    TooManyAssets,
     /// A file is missing, or another one is in its place.
     #[error("{name} is not at its place in the bundle: it was removed, or another file was inserted")]
     Missing {
@@ -267,7 +267,7 @@ impl Bundle {
         }
         self.of_one_realm()?;
         if self.question.count_assets(&entries, MAX_ASSETS) > MAX_ASSETS {
-            return Err(BundleError::Told);
+            return Err(BundleError::TooManyAssets);
         }
         let answer = self.question.answer(entries).map_err(BundleError::Contradictory)?;
         answer.ok_or(BundleError::Unanswered)

@@ -362,7 +362,7 @@ async fn release(process: &Process, owner: OwnerId, epoch: Epoch) {
     }
 }
 
-/// Waits until db has folded a log up to `tip`. Reads the store instead of waiting for db's notifications, which may be lost.
+/// Waits until db has folded a log up to `tip`. Reads the store, since db's notifications may be lost.
 async fn folded(process: &Process, owner: OwnerId, tip: BatchNumber) {
     let mut wait = Wait::new(
         format!("db to fold the log of owner {owner}"),

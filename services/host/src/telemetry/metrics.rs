@@ -168,7 +168,7 @@ impl Histogram {
     /// The number of values up to each of the ascending `bounds` and above the one before, and of those above all.
     pub(super) fn buckets(&self, bounds: &[u64]) -> Buckets {
         let values = self.values();
-        // Neighbouring values share a slot, so that ranges that meet would both count it: counts up to each bound do not.
+        // Neighbouring values share a slot, which ranges that meet would both count. Counts up to each bound do not.
         let upto = bounds.iter().map(|bound| values.count_between(0, *bound));
         let mut before = 0;
         let counts = upto

@@ -36,8 +36,8 @@ const ACKNOWLEDGED: &str = "ACKNOWLEDGED";
 const JOURNAL_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Size at which the memory table is written to a table, in bytes. Four of these are merged into one table of 64 MiB. A
-/// larger memory table makes each write and read in it slower, and merges rarer but longer (docs/performance.md, "An old
-/// realm"). It is stored when the store is created.
+/// larger memory table makes each write and read in it slower, and merges rarer but longer (docs/performance.md, "An
+/// old realm"). It is stored when the store is created.
 const MEMORY_TABLE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Memory for blocks of tables, in bytes.

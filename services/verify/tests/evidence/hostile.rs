@@ -179,7 +179,7 @@ fn evidence_that_would_exhaust_memory_is_refused() {
     let (few, many) = (hoard(20), hoard(200));
     few.answer().expect("it hangs together");
     // 200 steps, each with everything created before it: more than a million items in a file of some hundred kilobytes.
-    assert_eq!(many.answer(), Err(BundleError::Told));
+    assert_eq!(many.answer(), Err(BundleError::TooManyAssets));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn refused_returns_count_as_items_still_on_the_table() {
         bundle(Question::Trade(TRADE), &entries).answer()
     };
     hoarded(500, 20).expect("it hangs together");
-    assert_eq!(hoarded(5_000, 150), Err(BundleError::Told));
+    assert_eq!(hoarded(5_000, 150), Err(BundleError::TooManyAssets));
 }
 
 #[test]

@@ -79,7 +79,7 @@ pub(super) fn axes_sent(placing: u8) -> usize {
 
 /// Codes the origin of coordinates that have no known state.
 pub(super) fn origin(coder: &mut impl Coder, model: &mut Model, origin: Origin) -> Origin {
-    origin.map(|sample| signed(coder, model, context::ORIGIN, sample))
+    origin.map(|value| signed(coder, model, context::ORIGIN, value))
 }
 
 /// Codes the update of an entity at a tick, and returns the state that both ends have then. `before` is their common
@@ -118,17 +118,17 @@ pub(super) fn code(
         state.axes[axis] = Some(track);
     }
     if found.placing == EXACT {
-        for (bits, sample) in found.exact.iter_mut().zip(sample.exact) {
-            *bits = even(coder, 32, sample.into()) as u32;
+        for (bits, value) in found.exact.iter_mut().zip(sample.exact) {
+            *bits = even(coder, 32, value.into()) as u32;
         }
     }
     for (angle, &bits) in TURN_BITS.iter().enumerate().take(Facing::angles(found.facing)) {
         let known = before.and_then(|before| before.angles[angle]);
-        let sample = sample.angles[angle];
+        let value = sample.angles[angle];
         let (step, turn) = match known {
-            Some(turn) => turn_on(coder, model, (angle, ticks, &turn), sample),
+            Some(turn) => turn_on(coder, model, (angle, ticks, &turn), value),
             None => {
-                let step = even(coder, bits, sample.cast_unsigned()).cast_signed();
+                let step = even(coder, bits, value.cast_unsigned()).cast_signed();
                 (step, Turn::begin(step, bits))
             }
         };
@@ -157,8 +157,8 @@ fn parts(
             return Ok((before.placing, before.facing));
         }
     }
-    let sample = u64::from(sample.placing * 4 + sample.facing);
-    let parts = tree(coder, model, (context::PARTS, 4), sample) as u8;
+    let value = u64::from(sample.placing * 4 + sample.facing);
+    let parts = tree(coder, model, (context::PARTS, 4), value) as u8;
     let (placing, facing) = (parts / 4, parts % 4);
     let is_new = before.is_none_or(|before| (before.placing, before.facing) != (placing, facing));
     if (placing, facing) == (2, 3) || !is_new {
@@ -172,13 +172,13 @@ fn begin(
     coder: &mut impl Coder,
     model: &mut Model,
     (axis, origin): (usize, Option<&Origin>),
-    sample: Step,
+    value: Step,
 ) -> Result<(Step, Track), &'static str> {
     let origin = origin.ok_or("origin of a movement")?[axis].clamp(-FARTHEST, FARTHEST) * ORIGIN_UNITS;
-    let exponent = even(coder, 4, sample.exponent.into()) as u8;
+    let exponent = even(coder, 4, value.exponent.into()) as u8;
     let base = origin >> exponent;
     let first = if axis == UP { context::NEW_UP } else { context::NEW };
-    let steps = base.saturating_add(signed(coder, model, first, sample.steps - base));
+    let steps = base.saturating_add(signed(coder, model, first, value.steps - base));
     let step = within(Step { exponent, steps })?;
     Ok((step, Track::begin(steps, exponent)))
 }
@@ -188,7 +188,7 @@ fn go_on(
     coder: &mut impl Coder,
     model: &mut Model,
     (axis, ticks, track, surprise): (usize, i64, &Track, &mut usize),
-    sample: Step,
+    value: Step,
 ) -> Result<(Step, Track), &'static str> {
     let first = if axis == UP {
         context::EXPONENT_UP
@@ -196,7 +196,7 @@ fn go_on(
         context::EXPONENT
     };
     let before = i64::from(track.exponent);
-    let exponent = before.saturating_add(signed(coder, model, first, i64::from(sample.exponent) - before));
+    let exponent = before.saturating_add(signed(coder, model, first, i64::from(value.exponent) - before));
     let exponent = u8::try_from(exponent).ok().filter(|&exponent| exponent < 16);
     let exponent = exponent.ok_or("step of a movement")?;
     let expected = track.expect(ticks, exponent);
@@ -205,7 +205,7 @@ fn go_on(
     } else {
         context::missed(exponent, track.is_still(), *surprise)
     };
-    let missed = signed(coder, model, first, sample.steps - expected);
+    let missed = signed(coder, model, first, value.steps - expected);
     *surprise = if missed == 0 { 1 } else { 2 };
     let steps = expected.saturating_add(missed);
     let step = within(Step { exponent, steps })?;
@@ -222,11 +222,11 @@ fn turn_on(
     coder: &mut impl Coder,
     model: &mut Model,
     (angle, ticks, turn): (usize, i64, &Turn),
-    sample: i64,
+    value: i64,
 ) -> (i64, Turn) {
     let expected = turn.expect(ticks);
     let first = context::turned(angle, turn.haste());
-    let missed = signed(coder, model, first, turn.short(sample - expected));
+    let missed = signed(coder, model, first, turn.short(value - expected));
     let step = expected.wrapping_add(missed) & ((1 << TURN_BITS[angle]) - 1);
     (step, turn.follow(ticks, step))
 }
