@@ -4,6 +4,7 @@
 //! an answer is lost, the request is repeated.
 
 mod processes;
+mod upgrades;
 
 use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard, SpaceId};
 use prost::Message;
@@ -12,6 +13,7 @@ use thiserror::Error;
 use crate::{CellArea, Space, SpaceMap, load::WireLoad};
 
 pub use processes::{DrainProcess, DrainStage, HandOver, ListProcesses, ListedProcess, ProcessList};
+pub use upgrades::{ChangeDefinitions, DefinitionsChanged, UpgradeAction, UpgradeOrder, UpgradeRealm, UpgradeStage};
 
 /// The version of the messages between processes. Processes of the same version work in one realm, whatever releases they
 /// are of: what a release adds, others skip. A change after which that is not so raises the version, and processes of
@@ -45,7 +47,7 @@ pub enum ControlError {
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DirectorRequest {
     /// The request.
-    #[prost(oneof = "DirectorAsk", tags = "1, 2, 3, 4, 5, 8, 9, 10, 11")]
+    #[prost(oneof = "DirectorAsk", tags = "1, 2, 3, 4, 5, 8, 9, 10, 11, 12")]
     pub ask: Option<DirectorAsk>,
 }
 
@@ -79,6 +81,10 @@ pub enum DirectorAsk {
     /// An operator asks for the live processes. Answer: [`ProcessList`].
     #[prost(message, tag = "11")]
     Processes(ListProcesses),
+    /// An operator changes the realm's definitions while it runs, or asks for the progress of that. Answer:
+    /// [`UpgradeStage`].
+    #[prost(message, tag = "12")]
+    Upgrade(UpgradeRealm),
 }
 
 /// The request [`DirectorAsk::Cells`].
@@ -189,9 +195,12 @@ pub struct ProcessBeat {
     /// The owners whose logs it follows, and could take over in a moment (rule D9).
     #[prost(uint32, repeated, tag = "13")]
     pub follows: Vec<u32>,
-    /// The owners that it was granted and has released, while it drains.
+    /// The owners that it was granted and has released, while it drains or the definitions change.
     #[prost(uint32, repeated, tag = "14")]
     pub released: Vec<u32>,
+    /// The fingerprint of the schema that the process was started with; empty: that of the realm.
+    #[prost(bytes = "vec", tag = "15")]
+    pub schema: Vec<u8>,
 }
 
 /// An owner that a process holds, and its load.
@@ -233,6 +242,12 @@ pub struct Orders {
     /// Whether a draining process is to end without handing over the rest: no other process can follow it.
     #[prost(bool, tag = "7")]
     pub leave: bool,
+    /// The process's part in a change of the realm's definitions: the number of an [`UpgradeOrder`].
+    #[prost(enumeration = "UpgradeOrder", tag = "8")]
+    pub upgrade: i32,
+    /// The owners to release for it, each with the client address of the process that follows; empty if there is none.
+    #[prost(message, repeated, tag = "9")]
+    pub release: Vec<HandOver>,
 }
 
 /// An owner to hold.
@@ -389,7 +404,7 @@ pub struct WireCell {
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DbRequest {
     /// The request.
-    #[prost(oneof = "DbAsk", tags = "1, 2, 3")]
+    #[prost(oneof = "DbAsk", tags = "1, 2, 3, 4")]
     pub ask: Option<DbAsk>,
 }
 
@@ -405,6 +420,9 @@ pub enum DbAsk {
     /// Checks an entity out, and reads its stored data. Answer: [`CheckedOut`].
     #[prost(message, tag = "3")]
     CheckOut(CheckOut),
+    /// The director changes the realm's definitions: all owners are released. Answer: [`DefinitionsChanged`].
+    #[prost(message, tag = "4")]
+    ChangeDefinitions(ChangeDefinitions),
 }
 
 /// The request [`DbAsk::FindAccount`].

@@ -11,6 +11,7 @@ mod operator;
 mod processes;
 mod query;
 mod stop;
+mod upgrade;
 
 use std::{io, process::ExitCode};
 
@@ -55,6 +56,8 @@ enum Commands {
     Query(query::QueryStored),
     /// Stop a realm cleanly and report progress; repeating the command only reports progress
     Stop(stop::Stop),
+    /// Change the definitions of a running realm, with players connected; exit code 1 of `plan`: not while it runs
+    Upgrade(upgrade::UpgradeCommand),
     /// Take units and items from an account of a live realm; recorded with operator and reason
     Take(operator::Take),
 }
@@ -83,6 +86,8 @@ enum RealmError {
     Processes(#[from] processes::ProcessesUnknown),
     #[error("the process is not drained")]
     Drain(#[from] drain::NotDrained),
+    #[error("the realm's definitions were not changed")]
+    Upgrade(#[from] upgrade::NotUpgraded),
     #[error("the costs cannot be listed")]
     Costs(#[from] costs::CostsUnknown),
     #[error("standard output cannot be written")]
@@ -107,6 +112,7 @@ impl Realm {
                 Commands::Migrate(migrate) => Ok(migrate.run(&self.kept, &settings).await),
                 Commands::Query(query) => query.run(&source.await?).await,
                 Commands::Stop(stop) => Ok(stop.run(&settings).await),
+                Commands::Upgrade(upgrade) => upgrade.run(&self.kept, &settings).await,
                 Commands::Take(take) => Ok(take.run(&self.kept, &settings).await),
             }
         };

@@ -152,6 +152,8 @@ pub enum UpError {
 struct Member {
     name: String,
     service: Service,
+    /// The definitions that it is started with.
+    world: PathBuf,
     /// Its own flags, besides those that all services get.
     flags: Vec<String>,
     child: Child,
@@ -206,32 +208,33 @@ impl Realm {
             login: (nowhere, Hash::ZERO),
             plan,
         };
-        realm.add(Service::Db, "db", of_db(&realm.plan))?;
+        let world = realm.plan.world.clone();
+        realm.add((Service::Db, &world), "db", of_db(&realm.plan))?;
         let of_director = of_director(&realm.plan, &realm.nats)?;
         for number in 1..=realm.plan.directors {
             let name = match realm.plan.directors {
                 1 => "director".to_owned(),
                 _ => format!("director-{number}"),
             };
-            realm.add(Service::Director, &name, of_director.clone())?;
+            realm.add((Service::Director, &world), &name, of_director.clone())?;
         }
         // Bases listen on the address of the login service, on ports of their own.
         let beside = SocketAddr::new(realm.plan.listen.ip(), 0);
         for number in 1..=realm.plan.bases {
             realm.add(
-                Service::Base,
+                (Service::Base, &world),
                 &format!("base-{number}"),
                 front(beside, realm.plan.advertise.as_deref()),
             )?;
         }
         for number in 1..=realm.plan.cells {
-            realm.add(Service::Cell, &format!("cell-{number}"), vec![])?;
+            realm.add((Service::Cell, &world), &format!("cell-{number}"), vec![])?;
         }
         if realm.plan.signer {
-            realm.add(Service::Signer, "signer", vec![])?;
+            realm.add((Service::Signer, &world), "signer", vec![])?;
         }
         realm.add(
-            Service::Login,
+            (Service::Login, &world),
             "login",
             front(realm.plan.listen, realm.plan.advertise.as_deref()),
         )?;
@@ -340,9 +343,25 @@ impl Realm {
             path: self.plan.data.clone(),
             source,
         })?;
-        let (service, flags) = (member.service, member.flags.clone());
-        (self.members[index].child, self.members[index].said_from) = self.spawn(service, name, &flags)?;
+        let (service, world, flags) = (member.service, member.world.clone(), member.flags.clone());
+        (self.members[index].child, self.members[index].said_from) = self.spawn((service, &world), name, &flags)?;
         Ok(true)
+    }
+
+    /// Starts a base or cell process beside those that run, with these definitions: the realm's, or those that it is to
+    /// change to.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_beside(&mut self, service: Service, name: &str, world: &Path) -> Result<(), UpError> {
+        let flags = match service {
+            Service::Base => front(
+                SocketAddr::new(self.plan.listen.ip(), 0),
+                self.plan.advertise.as_deref(),
+            ),
+            _ => Vec::new(),
+        };
+        self.add((service, world), name, flags)
     }
 
     /// Fails with the first process that ended without being killed.
@@ -411,7 +430,7 @@ impl Realm {
         Ok(())
     }
 
-    fn add(&mut self, service: Service, name: &str, flags: Vec<String>) -> Result<(), UpError> {
+    fn add(&mut self, (service, world): (Service, &Path), name: &str, flags: Vec<String>) -> Result<(), UpError> {
         let log = log_of(&self.plan.data, name);
         let failed = |source| UpError::File {
             path: log.clone(),
@@ -422,10 +441,11 @@ impl Realm {
             fs::rename(&log, log.with_extension("log.before")).map_err(failed)?;
         }
         File::create(&log).map_err(failed)?;
-        let (child, said_from) = self.spawn(service, name, &flags)?;
+        let (child, said_from) = self.spawn((service, world), name, &flags)?;
         self.members.push(Member {
             name: name.to_owned(),
             service,
+            world: world.to_owned(),
             flags,
             child,
             said_from,
@@ -435,7 +455,7 @@ impl Realm {
     }
 
     /// Starts a process, and notes where in its log its output begins.
-    fn spawn(&self, service: Service, name: &str, flags: &[String]) -> Result<(Child, u64), UpError> {
+    fn spawn(&self, (service, world): (Service, &Path), name: &str, flags: &[String]) -> Result<(Child, u64), UpError> {
         let program = sibling(&format!("annals-{}", service.name()));
         let path = log_of(&self.plan.data, name);
         let failed = |source| UpError::File {
@@ -451,7 +471,7 @@ impl Realm {
             command.args(["--replicas", &self.nats.count().to_string()]);
         }
         if service.uses("world") {
-            command.arg("--world").arg(&self.plan.world);
+            command.arg("--world").arg(world);
         }
         if service.uses("data") {
             command.arg("--data").arg(&self.plan.data);

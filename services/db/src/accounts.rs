@@ -7,13 +7,12 @@ use annals_store::{
     layout::{
         database::{self, Account, Checkout},
         director::{self, Counter},
-        migrations,
     },
 };
 
 use crate::{
     ledger::read_life,
-    migrations::Migrations,
+    migrations::{Migrations, read_records},
     stored::{self, StoredEntity},
 };
 
@@ -84,7 +83,8 @@ pub async fn named(store: &Store, name: &str) -> Result<Option<Account>, StoreEr
     }
 }
 
-/// Creates an account whose entity begins as `entity`. If an account of this name exists already, returns that one.
+/// Creates an account whose entity begins as `entity`, which has a type of `schema`: definitions that the realm has or
+/// had. If an account of this name exists already, returns that one.
 ///
 /// # Errors
 /// When the store cannot be used.
@@ -96,6 +96,9 @@ pub async fn create(
     schema: &annals_def::Schema,
 ) -> Result<Account, StoreError> {
     let key = database::account_key(hashed_name);
+    let records = read_records(store).await?;
+    let past = records.iter().position(|record| record.from == schema.fingerprint());
+    let generation = u32::try_from(past.unwrap_or(records.len())).expect("invariant: generations have 32 bits");
     let work = |transaction: Transaction| {
         let key = key.clone();
         async move {
@@ -108,7 +111,6 @@ pub async fn create(
                 password: password.to_owned(),
             };
             transaction.set(&key, &account.encode())?;
-            let generation = migrations::generation(&transaction).await?;
             stored::write(&transaction, (schema, generation), database, None, entity).await?;
             Ok(account)
         }

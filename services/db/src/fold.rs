@@ -10,6 +10,7 @@ mod attempt;
 pub(crate) mod effects;
 mod log;
 mod snapshot;
+mod upgrading;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use archiving::Archiving;
 use attempt::Attempt;
 pub(crate) use attempt::find_cell;
 use log::Log;
+pub use upgrading::ChangeError;
 
 use crate::{
     retention::{Pace, Retention},

@@ -27,10 +27,10 @@ mod stored;
 mod tiling;
 
 pub use cut::Cuts;
-pub use fold::{Alarm, Archived, FoldError, Folded, Folder, Missing};
+pub use fold::{Alarm, Archived, ChangeError, FoldError, Folded, Folder, Missing};
 pub use holes::{AcceptError, Accepted, accept_hole};
 pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed, taken_from};
-pub use migrations::{Migrations, read_records, read_schema};
+pub use migrations::{Migrations, present_schema, read_records, read_schema};
 pub use proving::{ProveError, Prover};
 pub use query::{Answer, Found, Query, QueryError, query};
 pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, read_position, recover};

@@ -234,32 +234,7 @@ impl Preparation {
     /// # Errors
     /// [`MigrateError::IndexChanges`] names the first property that differs.
     pub fn may_be_later(&self) -> Result<(), MigrateError> {
-        let plan = &self.migration.plan;
-        let is_indexed = |property: &annals_def::Property| property.persistent && property.indexed != Index::None;
-        for old in plan.old().types() {
-            let Some(new) = plan.new_type(old.id) else { continue };
-            let plans = &plan.of_type(old.id).properties;
-            for (property, plan) in old
-                .properties
-                .iter()
-                .zip(plans)
-                .filter(|(property, _)| is_indexed(property))
-            {
-                let now = plan.new.and_then(|id| new.property(id));
-                let same = now.is_some_and(|now| {
-                    let names = (&old.name, &property.name) == (&new.name, &now.name);
-                    names && now.persistent && now.indexed == property.indexed && now.data_type == property.data_type
-                });
-                if !same {
-                    return Err(MigrateError::IndexChanges(format!("{}.{}", old.name, property.name)));
-                }
-            }
-            let was = |name: &str| old.property_named(name).is_some_and(is_indexed);
-            if let Some(added) = new.properties.iter().find(|now| is_indexed(now) && !was(&now.name)) {
-                return Err(MigrateError::IndexChanges(format!("{}.{}", new.name, added.name)));
-            }
-        }
-        Ok(())
+        may_be_later(&self.migration.plan)
     }
 
     /// Gives the realm the new definitions. This cannot be undone. [`convert_next`] must be called until nothing is
@@ -287,9 +262,7 @@ impl Preparation {
         };
         let (encoded, record, shard) = (&self.new.encode(), &record, self.shard);
         let work = |transaction: Transaction| async move {
-            let realm = transaction.get(&director::realm_key()).await?;
-            let realm = realm.map(|value| director::Realm::decode(&value)).transpose()?;
-            let realm = realm.ok_or_else(|| StoreError::Corrupt("the realm's record is missing".into()))?;
+            let realm = read_realm(&transaction).await?;
             if realm.schema == record.to {
                 // The answer to an earlier attempt was lost.
                 return Ok(());
@@ -303,16 +276,15 @@ impl Preparation {
             if is_converting || (realm.schema, tree.size) != (record.from, self.leaves) {
                 return Err(MigrateError::Changed);
             }
-            let schema = record.to;
-            transaction.set(&director::realm_key(), &director::Realm { schema, ..realm }.encode())?;
-            for (key, chunk) in chunks(&director::schema_key(schema), encoded) {
+            for (key, chunk) in chunks(&director::schema_key(record.to), encoded) {
                 transaction.set(&key, chunk)?;
             }
-            for (key, chunk) in chunks(&key_of(self.number), &record.encode()) {
-                transaction.set(&key, chunk)?;
-            }
-            transaction.set(&converting_key(), &converting.encode())?;
-            Ok(())
+            Ok(write_migration(
+                &transaction,
+                realm,
+                (self.number, record),
+                &converting,
+            )?)
         };
         self.store.run_repeatable(work).await?;
         Ok(())
@@ -473,7 +445,7 @@ async fn read_page(store: &Store, after: DatabaseId) -> Result<Option<Vec<(Datab
 }
 
 /// Types of all receivers of calls in transit.
-fn receivers(states: &[OwnerState]) -> Receivers {
+pub(crate) fn receivers(states: &[OwnerState]) -> Receivers {
     let called: BTreeSet<EntityId> = states
         .iter()
         .flat_map(calls_of)
@@ -489,7 +461,62 @@ fn receivers(states: &[OwnerState]) -> Receivers {
     found
 }
 
-fn try_out(migration: &Migration, state: &mut OwnerState) -> Result<(), Impossible> {
+/// The realm's record.
+pub(crate) async fn read_realm(transaction: &Transaction) -> Result<director::Realm, StoreError> {
+    let realm = transaction.get(&director::realm_key()).await?;
+    let realm = realm.map(|value| director::Realm::decode(&value)).transpose()?;
+    realm.ok_or_else(|| StoreError::Corrupt("the realm's record is missing".into()))
+}
+
+/// Gives the realm the definitions of a migration (rule M2). Their schema is in the store.
+pub(crate) fn write_migration(
+    transaction: &Transaction,
+    realm: director::Realm,
+    (number, record): (u32, &MigrationRecord),
+    converting: &Converting,
+) -> Result<(), StoreError> {
+    let schema = record.to;
+    transaction.set(&director::realm_key(), &director::Realm { schema, ..realm }.encode())?;
+    for (key, chunk) in chunks(&key_of(number), &record.encode()) {
+        transaction.set(&key, chunk)?;
+    }
+    transaction.set(&converting_key(), &converting.encode())
+}
+
+/// Checks that a realm may run before stored entities are converted by this plan: the indexed properties must be the
+/// same as before.
+///
+/// # Errors
+/// [`MigrateError::IndexChanges`] names the first property that differs.
+pub fn may_be_later(plan: &Plan) -> Result<(), MigrateError> {
+    let is_indexed = |property: &annals_def::Property| property.persistent && property.indexed != Index::None;
+    for old in plan.old().types() {
+        let Some(new) = plan.new_type(old.id) else { continue };
+        let plans = &plan.of_type(old.id).properties;
+        for (property, plan) in old
+            .properties
+            .iter()
+            .zip(plans)
+            .filter(|(property, _)| is_indexed(property))
+        {
+            let now = plan.new.and_then(|id| new.property(id));
+            let same = now.is_some_and(|now| {
+                let names = (&old.name, &property.name) == (&new.name, &now.name);
+                names && now.persistent && now.indexed == property.indexed && now.data_type == property.data_type
+            });
+            if !same {
+                return Err(MigrateError::IndexChanges(format!("{}.{}", old.name, property.name)));
+            }
+        }
+        let was = |name: &str| old.property_named(name).is_some_and(is_indexed);
+        if let Some(added) = new.properties.iter().find(|now| is_indexed(now) && !was(&now.name)) {
+            return Err(MigrateError::IndexChanges(format!("{}.{}", new.name, added.name)));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn try_out(migration: &Migration, state: &mut OwnerState) -> Result<(), Impossible> {
     if state.tail.batch.0 == 0 {
         return Ok(());
     }

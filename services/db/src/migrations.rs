@@ -235,6 +235,19 @@ pub async fn read_schema(store: &Store, fingerprint: Hash) -> Result<Schema, Sto
     Schema::decode(&bytes).map_err(|error| StoreError::Corrupt(format!("schema {fingerprint}: {error}").into()))
 }
 
+/// The present definitions of a realm that has begun.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn present_schema(store: &Store) -> Result<Option<Schema>, StoreError> {
+    let read = |transaction: Transaction| async move { transaction.get(&director::realm_key()).await };
+    let Some(value) = store.read(read).await? else {
+        return Ok(None);
+    };
+    let present = director::Realm::decode(&value)?.schema;
+    read_schema(store, present).await.map(Some)
+}
+
 fn step(record: &MigrationRecord, (old, new): (&Schema, &Schema)) -> Result<Migration, StoreError> {
     let damaged = |error: String| StoreError::Corrupt(format!("the migration to {}: {error}", record.to).into());
     let renames = renames((old, new), &record.renames).map_err(|error| damaged(error.to_string()))?;
@@ -247,7 +260,7 @@ fn step(record: &MigrationRecord, (old, new): (&Schema, &Schema)) -> Result<Migr
 }
 
 /// The renames as they were given.
-fn renames((old, new): (&Schema, &Schema), said: &[String]) -> Result<Renames, annals_def::RenameError> {
+pub(crate) fn renames((old, new): (&Schema, &Schema), said: &[String]) -> Result<Renames, annals_def::RenameError> {
     let all: Vec<Rename> = said.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
     Renames::new(old, new, all)
 }

@@ -19,6 +19,8 @@ use annals_store::{
 };
 use thiserror::Error;
 
+mod upgrades;
+
 /// Number of entity ids in a grant; the block size of `annals-node`.
 pub const ID_BLOCK: u64 = 1 << 20;
 
@@ -60,6 +62,21 @@ pub enum GrantError {
         /// Schema of this process.
         given: Hash,
     },
+    /// The realm runs on this schema already.
+    #[error("the realm already runs on these definitions: there is nothing to change")]
+    SameSchema,
+    /// Stored entities are still being converted after the previous change.
+    #[error("stored entities are still being converted to the realm's definitions: try again later")]
+    Converting,
+    /// Another change of definitions is prepared.
+    #[error(
+        "a change of the realm's definitions to {0} is prepared: finish it, or take it back with `annals realm upgrade \
+         rollback`"
+    )]
+    OtherUpgrade(Hash),
+    /// The realm's definitions have changed since this director began to lead.
+    #[error("the realm's definitions were changed to {0} meanwhile")]
+    DefinitionsChanged(Hash),
     /// Not all stored entities are converted to the new definitions.
     #[error(
         "the migration of the realm to schema {0} is incomplete: continue it with `annals realm migrate` and these \
@@ -91,6 +108,8 @@ pub struct Grant {
 pub struct Grants {
     store: Store,
     term: Term,
+    /// The realm's definitions, as far as this director knows; nothing is granted under others (rule M2).
+    definitions: Option<Hash>,
 }
 
 impl Grants {
@@ -123,7 +142,11 @@ impl Grants {
             Ok(term)
         };
         let (term, _) = store.run_repeatable(work).await?;
-        Ok(Self { store, term })
+        Ok(Self {
+            store,
+            term,
+            definitions: None,
+        })
     }
 
     /// Records the connection over which this director leads; `None` when it resigns (rule D1).
@@ -212,7 +235,8 @@ impl Grants {
         self.term.world
     }
 
-    /// Begins the realm, or finds that it has begun. Returns when it began, and its schema.
+    /// Begins the realm, or finds that it has begun. Returns when it began, and its schema; that may be the one from
+    /// which the realm is to change to the given one.
     ///
     /// # Errors
     /// [`GrantError::OtherSchema`] or [`GrantError::FormerSchema`] when it runs on another schema, and
@@ -223,7 +247,7 @@ impl Grants {
             if let Some(value) = transaction.get(&key).await? {
                 let realm = Realm::decode(&value)?;
                 let (stored, given) = (realm.schema, schema);
-                if stored == given {
+                if stored == given || upgrades::is_next(&transaction, given).await? {
                     return match read_converting(&transaction).await? {
                         Some(converting) if !converting.later => Err(GrantError::Unconverted(stored)),
                         _ => Ok(realm),
@@ -330,7 +354,9 @@ impl Grants {
         // The owner of the previous run, which may or may not have been created.
         let tried = AtomicU32::new(NONE_TRIED);
         let tried = &tried;
+        let definitions = self.definitions;
         let work = |transaction: Transaction| async move {
+            check_definitions(&transaction, definitions).await?;
             let made = match tried.load(Ordering::Relaxed) {
                 _ if kind.is_single() => find_single(&transaction, kind).await?,
                 NONE_TRIED => None,
@@ -365,8 +391,9 @@ impl Grants {
         process: ProcessId,
         is_closed: impl Fn(&str) -> bool,
     ) -> Result<Grant, GrantError> {
-        let is_closed = &is_closed;
+        let (is_closed, definitions) = (&is_closed, self.definitions);
         let work = |transaction: Transaction| async move {
+            check_definitions(&transaction, definitions).await?;
             let value = transaction.get(&owners::owner_key(owner)).await?;
             let held = OwnerRecord::decode(&value.ok_or(GrantError::UnknownOwner(owner))?)?;
             let grant = write_grant(&transaction, owner, held.passed_to(process)).await?;
@@ -467,6 +494,19 @@ async fn read_term(transaction: &Transaction) -> Result<Term, StoreError> {
     Term::decode(transaction.get(&director::term_key()).await?.as_deref())
 }
 
+/// Checks that the realm's definitions are those under which a director grants; `None` if it has not read them yet.
+async fn check_definitions(transaction: &Transaction, known: Option<Hash>) -> Result<(), GrantError> {
+    let (Some(known), Some(value)) = (known, transaction.get(&director::realm_key()).await?) else {
+        return Ok(());
+    };
+    let stored = Realm::decode(&value)?.schema;
+    if stored == known {
+        Ok(())
+    } else {
+        Err(GrantError::DefinitionsChanged(stored))
+    }
+}
+
 async fn write_grant(transaction: &Transaction, owner: OwnerId, record: OwnerRecord) -> Result<Grant, GrantError> {
     transaction.set(&owners::owner_key(owner), &record.encode())?;
     let ids = director::assign(transaction, Counter::Entities, ID_BLOCK).await?;
@@ -543,7 +583,11 @@ mod tests {
                     Fault::None
                 }
             });
-            let grants = Grants { store, term };
+            let grants = Grants {
+                store,
+                term,
+                definitions: None,
+            };
             let base = immediate(grants.found(OwnerKind::Base, Shard(0), ProcessId(2))).expect("it gets through");
             let cell = immediate(grants.found(OwnerKind::Cell, Shard(0), ProcessId(3))).expect("it gets through");
             let owners = immediate(read_owners(&memory.store())).expect("the store answers");

@@ -1,9 +1,10 @@
 //! The director core: liveness, epochs and placement.
 //!
 //! Responsible for: which processes are alive ([`Membership`], pure), how a realm starts and stops ([`Lifecycle`],
-//! pure), which process is granted which owner ([`Grants`], transactions under a term), how spaces are divided
-//! ([`Balance`], pure), and the openings that new holders record ([`openings`]). Not responsible for sending: the shell
-//! sends grants and maps, and resends them until they are acknowledged.
+//! pure), how its definitions change while it runs ([`Upgrade`], pure), which process is granted which owner
+//! ([`Grants`], transactions under a term), how spaces are divided ([`Balance`], pure), and the openings that new
+//! holders record ([`openings`]). Not responsible for sending: the shell sends grants and maps, and resends them until
+//! they are acknowledged.
 
 mod balance;
 mod balancing;
@@ -14,10 +15,12 @@ mod lifecycle;
 mod loads;
 mod membership;
 pub mod openings;
+mod upgrade;
 
 pub use balance::{Balance, MAP_PERIOD, SpacePlan};
 pub use cell_scaling::{Change, Pace};
 pub use grants::{Grant, GrantError, Grants, ID_BLOCK, read_owners};
 pub use lifecycle::{Desired, Lifecycle, MOST_DELAY, Progress, STAGE_TIMEOUT, Stage, Waiting};
 pub use loads::NOMINAL_RATE;
-pub use membership::{Beat, ClosedConnections, Decision, Membership, RECONNECTION, SILENCE};
+pub use membership::{Beat, ClosedConnections, Decision, Definitions, Membership, RECONNECTION, SILENCE, Unready};
+pub use upgrade::{Abandoned, CHANGE_TIMEOUT, Upgrade, UpgradeStep};

@@ -7,6 +7,9 @@ use std::time::Duration;
 use annals_ids::{OwnerId, OwnerKind, ProcessId};
 
 mod moves;
+mod staging;
+
+pub use staging::Unready;
 
 /// A process that is silent for this long counts as dead.
 pub const SILENCE: Duration = Duration::from_secs(3);
@@ -19,10 +22,22 @@ pub const RECONNECTION: Duration = Duration::from_millis(100);
 /// only the time that it saves is lost.
 const CLOSED_LIMIT: usize = 4_096;
 
+/// Which of the realm's definitions a process was started with (rule M7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Definitions {
+    /// The realm's.
+    Present,
+    /// Those that the realm is to change to.
+    Next,
+    /// Others: the process can hold nothing any more.
+    Former,
+}
+
 /// A process's report of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beat {
     pub process: ProcessId,
+    pub definitions: Definitions,
     /// Kind of owner that it can hold; `None` for a service that holds none.
     pub holds: Option<OwnerKind>,
     /// Its address for clients, if it serves any.
@@ -46,6 +61,18 @@ struct Member {
     last_beat: Duration,
     /// Since when its connection is closed, as long as no beat arrives over another one.
     closed: Option<Duration>,
+}
+
+impl Member {
+    /// Whether it can be granted owners of this kind.
+    fn takes(&self, kind: OwnerKind) -> bool {
+        self.takes_any() && self.beat.holds == Some(kind)
+    }
+
+    /// Whether it can be granted owners.
+    fn takes_any(&self) -> bool {
+        self.beat.definitions == Definitions::Present && !self.beat.draining
+    }
 }
 
 /// The connections that nats-servers have reported as closed (rule E8).
@@ -123,6 +150,8 @@ pub struct Membership {
     closed: ClosedConnections,
     /// The owners of draining processes, and the process that is to follow each (rule D9).
     moves: BTreeMap<OwnerId, ProcessId>,
+    /// While a change of definitions is prepared: the process of the next definitions that follows each owner.
+    staged: Option<BTreeMap<OwnerId, ProcessId>>,
     /// The connections of the holders, as in the store when this director began to listen; empty for one that has
     /// released the owner.
     connections: BTreeMap<OwnerId, String>,
@@ -139,6 +168,7 @@ impl Membership {
             owners,
             closed: ClosedConnections::default(),
             moves: BTreeMap::new(),
+            staged: None,
             connections: BTreeMap::new(),
         }
     }
@@ -154,6 +184,7 @@ impl Membership {
             owners,
             closed: ClosedConnections::default(),
             moves: BTreeMap::new(),
+            staged: None,
             connections: BTreeMap::new(),
         }
     }
@@ -193,6 +224,7 @@ impl Membership {
             },
         );
         self.plan_moves();
+        self.plan_staging();
     }
 
     /// The owners that are granted to a process.
@@ -223,7 +255,7 @@ impl Membership {
     #[must_use]
     pub fn has_other(&self, kind: OwnerKind, process: ProcessId) -> bool {
         let mut others = self.members.values().filter(|member| member.beat.process != process);
-        others.any(|member| member.beat.holds == Some(kind) && !member.beat.draining)
+        others.any(|member| member.takes(kind))
     }
 
     /// Applies a nats-server's report that it has closed a connection (rule E8).
@@ -304,15 +336,18 @@ impl Membership {
     pub fn decide(&mut self, now: Duration) -> Vec<Decision> {
         self.expire(now);
         self.plan_moves();
+        self.plan_staging();
         let listened = self.has_listened(now);
         let mut load = self.loads();
         let mut orphans = Vec::new();
         let mut decisions = Vec::new();
-        for (owner, (kind, process)) in &self.owners {
-            match self.members.get(process) {
+        for (owner, (kind, holder)) in &self.owners {
+            match self.members.get(holder) {
                 None => orphans.push((*owner, *kind)),
                 Some(member) if member.beat.released.contains(owner) => {
+                    // If nothing is to take it, a change of definitions was abandoned after the release.
                     let process = self.moves.get(owner).copied();
+                    let process = process.or_else(|| member.takes(*kind).then_some(*holder));
                     decisions.extend(process.map(|process| Decision::Grant { owner: *owner, process }));
                 }
                 Some(_) => {}
@@ -330,7 +365,7 @@ impl Membership {
             }
         }
         let mut founded = BTreeSet::new();
-        for member in self.members.values().filter(|member| !member.beat.draining) {
+        for member in self.members.values().filter(|member| member.takes_any()) {
             let process = member.beat.process;
             if let Some(kind) = member.beat.holds.filter(|_| load[&process].owners == 0) {
                 let exists = self.owners.values().any(|(held, _)| *held == kind);
@@ -380,10 +415,16 @@ impl Membership {
     /// The process with the fewest entities, then with the fewest owners. Ties go to the newest: when processes are
     /// replaced one by one, an older one is the next to leave.
     fn least_loaded(&self, kind: OwnerKind, load: &BTreeMap<ProcessId, Load>) -> Option<ProcessId> {
-        let able = self
-            .members
-            .values()
-            .filter(|member| member.beat.holds == Some(kind) && !member.beat.draining);
+        self.least_loaded_of(load, |member| member.takes(kind))
+    }
+
+    /// The least loaded of some processes.
+    fn least_loaded_of(
+        &self,
+        load: &BTreeMap<ProcessId, Load>,
+        is_able: impl Fn(&Member) -> bool,
+    ) -> Option<ProcessId> {
+        let able = self.members.values().filter(|member| is_able(member));
         able.map(|member| member.beat.process)
             .min_by_key(|process| (load[process], Reverse(*process)))
     }

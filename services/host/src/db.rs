@@ -3,6 +3,7 @@
 mod answers;
 mod auditing;
 mod converting;
+mod definitions;
 mod ledger;
 mod retaining;
 mod rounds;
@@ -15,8 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals_db::{
-    FoldError, Folded, Folder, Missing, RetentionPace,
+    ChangeError, FoldError, Folded, Folder, Missing, RetentionPace,
     adopting::{Adoption, AdoptionRecord},
+    present_schema,
 };
 use annals_def::Schema;
 use annals_ids::{BatchNumber, OwnerId};
@@ -32,13 +34,15 @@ use annals_wire::{
 use futures::FutureExt;
 use thiserror::Error;
 use tokio::{
-    sync::watch,
+    sync::{mpsc, watch},
     time::{Instant, MissedTickBehavior},
 };
 
 pub use answers::{REQUESTS_AT_ONCE, answer_all};
+pub use definitions::{Change, Definitions};
 
 use crate::{
+    clock,
     comparing::{self, CompareError},
     config::{Age, Config},
     director::course_ended,
@@ -127,8 +131,13 @@ pub async fn run(
         history: history.clone(),
         metrics: Arc::clone(&metrics),
     };
+    // A realm that has begun keeps its definitions, whatever this process was started with, until they are changed.
+    let present = present_schema(&store)
+        .await?
+        .map_or_else(|| Arc::clone(schema), Arc::new);
+    let (definitions, changes) = Definitions::new(present);
     let (end, ending) = watch::channel(false);
-    let holding = tokio::spawn(hold_ledger(settings.clone(), Arc::clone(schema), reached, ending));
+    let holding = tokio::spawn(hold_ledger(settings.clone(), definitions.subscribe(), reached, ending));
     let stopping = async {
         stopping(stop, lifecycle).await;
         end.send_replace(true);
@@ -138,16 +147,16 @@ pub async fn run(
         }
     };
     let serving = serve(bus.client().clone(), subjects.service("store"), store.clone(), stopping);
-    let answering = answer_all(bus.client(), subjects.service("db"), &store, schema);
+    let answering = answer_all(bus.client(), subjects.service("db"), &store, &definitions);
     let folding = fold_all(
         &bus,
         &subjects,
         &history,
-        (&store, schema),
+        (&store, definitions.subscribe(), changes),
         (config.archive_period, config.keep_cell_events),
         &metrics,
     );
-    let converting = converting::convert_all(store.clone(), Arc::clone(schema));
+    let converting = converting::convert_all(store.clone(), definitions.subscribe());
     let auditing = auditing::audit_all(store.clone(), Arc::clone(&metrics));
     health.readiness.send_replace(Readiness::Ready);
     tracing::info!(store = %config.store, data = %config.data.display(), "serving the store");
@@ -168,22 +177,40 @@ async fn stopping(stop: watch::Receiver<bool>, mut lifecycle: async_nats::Subscr
     }
 }
 
-/// Holds the ledger's owner, if it is granted, until the process is asked to stop. Without it the ledger's outputs are
-/// only delayed, so no failure here ends db.
-async fn hold_ledger(settings: Settings, schema: Arc<Schema>, reached: Reached, stop: watch::Receiver<bool>) {
-    let enlisting = Process::enlist(&settings, "db", schema, reached);
-    let process = tokio::select! {
-        enlisted = enlisting => match enlisted {
-            Ok(process) => process,
-            Err(error) => {
-                tracing::error!(error = %Chain(&error), "this db process cannot hold the ledger's owner");
-                return;
+/// Holds the ledger's owner, if it is granted, until the process is asked to stop; under the realm's definitions, as they
+/// change. Without it the ledger's outputs are only delayed, so no failure here ends db.
+async fn hold_ledger(
+    settings: Settings,
+    mut definitions: watch::Receiver<Arc<Schema>>,
+    reached: Reached,
+    stop: watch::Receiver<bool>,
+) {
+    loop {
+        let schema = Arc::clone(&definitions.borrow_and_update());
+        let enlisting = Process::enlist(&settings, "db", schema, reached.clone());
+        let process = tokio::select! {
+            enlisted = enlisting => match enlisted {
+                Ok(process) => process,
+                Err(error) => {
+                    tracing::error!(error = %Chain(&error), "this db process cannot hold the ledger's owner");
+                    return;
+                }
+            },
+            () = process::stopped(stop.clone()) => return,
+        };
+        if let Err(error) = ledger::hold(process, stop.clone()).await {
+            tracing::error!(%error, "this db process no longer holds the ledger's owner");
+            return;
+        }
+        let has_changed = async {
+            if definitions.changed().await.is_err() {
+                std::future::pending::<()>().await;
             }
-        },
-        () = process::stopped(stop.clone()) => return,
-    };
-    if let Err(error) = ledger::hold(process, stop).await {
-        tracing::error!(%error, "this db process no longer holds the ledger's owner");
+        };
+        tokio::select! {
+            () = has_changed => {}
+            () = process::stopped(stop.clone()) => return,
+        }
     }
 }
 
@@ -209,11 +236,12 @@ async fn fold_all(
     bus: &Bus,
     subjects: &Subjects,
     history: &History,
-    (store, schema): (&Store, &Arc<Schema>),
+    (store, definitions, mut changes): (&Store, watch::Receiver<Arc<Schema>>, mpsc::Receiver<Change>),
     (archive_period, keep): (Option<Duration>, Age),
     metrics: &Arc<Metrics>,
 ) -> Result<(), DbError> {
-    let folder = Folder::begin(store.clone(), SHARD, Arc::clone(schema)).await?;
+    let present = Arc::clone(&definitions.borrow());
+    let folder = Folder::begin(store.clone(), SHARD, present).await?;
     let (cursors, archived) = watch::channel(BTreeMap::new());
     // Separate tasks: folding waits neither for a slow trim of the stream nor for compression and hashing. They end
     // with it.
@@ -254,11 +282,9 @@ async fn fold_all(
                         None => break,
                     }
                 }
-                while fold.folder.has_work() {
-                    let folded = fold.folder.commit().await?;
-                    fold.announce(&folded).await;
-                }
+                fold.commit_all().await?;
             }
+            Some(change) = changes.recv() => fold.change(change).await?,
             _ = upkeep.tick() => {
                 fold.keep_up().await;
                 if let Some(turns) = turns {
@@ -270,6 +296,35 @@ async fn fold_all(
 }
 
 impl Fold {
+    /// Folds everything that was taken.
+    async fn commit_all(&mut self) -> Result<(), DbError> {
+        while self.folder.has_work() {
+            let folded = self.folder.commit().await?;
+            self.announce(&folded).await;
+        }
+        Ok(())
+    }
+
+    /// Changes the definitions, as the director asks once all owners are released and folded.
+    async fn change(&mut self, Change { to, answer }: Change) -> Result<(), DbError> {
+        self.commit_all().await?;
+        let changed = match self.folder.change_definitions(to, clock::wall()).await {
+            Ok(()) => {
+                tracing::info!(schema = %to, "the realm's definitions have changed");
+                Ok(Arc::clone(self.folder.schema()))
+            }
+            Err(ChangeError::Fold(error @ FoldError::Superseded { .. })) => return Err(error.into()),
+            Err(error) => {
+                let refused = Chain(&error).to_string();
+                tracing::warn!(schema = %to, refused, "the realm's definitions do not change");
+                Err(refused)
+            }
+        };
+        // If the request was abandoned, nobody waits for the answer.
+        let _ = answer.send(changed);
+        Ok(())
+    }
+
     fn take(&mut self, entry: &Entry) {
         self.folder.offer(entry.owner, entry.bytes.to_vec());
     }

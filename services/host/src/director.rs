@@ -2,6 +2,8 @@
 //! locations.
 
 mod orders;
+mod requests;
+mod upgrades;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,22 +13,19 @@ use std::time::Duration;
 use annals_def::Schema;
 use annals_director::{
     Balance, ClosedConnections, Decision, Desired, Grant, GrantError, Grants, Lifecycle, Membership, Pace, SILENCE,
-    SpacePlan, Stage,
+    SpacePlan, Stage, Upgrade,
 };
-use annals_ids::{Hash, OwnerId, OwnerKind, ProcessId, WallTime, WorldTime};
+use annals_ids::{OwnerId, OwnerKind, ProcessId, WallTime, WorldTime};
 use annals_node::time::Mono;
 use annals_store::{Store, layout::director::Realm};
 use annals_wire::{
     SpaceMap, Subjects,
     cells::{CellList, WireCellList},
-    control::{
-        self, BUS_VERSION, DirectorAsk, DirectorRequest, GrantOrder, IdBlock, Orders, Register, Registered,
-        StageAnnouncement, StopRealm, StopStage, WireMap,
-    },
+    control::{self, GrantOrder, StageAnnouncement, StopRealm, StopStage, WireMap},
 };
 use futures::StreamExt;
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::{
     clock::{self, Clock},
@@ -36,6 +35,7 @@ use crate::{
     telemetry::Chain,
     waiting::Wait,
 };
+use upgrades::Changed;
 
 /// The director's interval while the realm stops.
 const STOPPING_BEAT: Duration = Duration::from_millis(50);
@@ -122,13 +122,13 @@ async fn direct(
         store: &store,
     };
     let mut lifecycle = bus.client().subscribe(subjects.news("course")).await?;
-    let mut first = true;
+    let mut looked = Looked::default();
     loop {
         readiness.send_replace(Readiness::Waiting {
             reason: "another director leads or may lead".to_owned(),
         });
         let grants = {
-            let standing = stand_by(&store, id, &mut first, &closed);
+            let standing = stand_by(&store, (id, schema), &mut looked, &closed);
             tokio::pin!(standing);
             loop {
                 tokio::select! {
@@ -143,9 +143,13 @@ async fn direct(
             reports: &mut reports,
             closed: &closed,
         };
-        match lead(&reach, grants, (schema, plan), (readiness, stop), &mut closures).await {
+        let origin = (schema, looked.is_known, plan);
+        match lead(&reach, grants, origin, (readiness, stop), &mut closures).await {
             Err(DirectorError::Grant(GrantError::Superseded { leader, term })) => {
                 tracing::warn!(%leader, term, "another director leads; standing by");
+            }
+            Err(DirectorError::Grant(error @ GrantError::DefinitionsChanged(_))) => {
+                tracing::warn!(%error, "standing by");
             }
             Err(DirectorError::Grant(GrantError::Store(error))) => {
                 tracing::warn!(%error, "could not reach the store; standing by");
@@ -178,10 +182,25 @@ fn known(closed: &Mutex<ClosedConnections>) -> MutexGuard<'_, ClosedConnections>
     closed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until the term has not changed for [`SILENCE`], or its director has left, then takes it (rule D1). When the
-/// `first` look of a process finds that the realm was stopped in order, it has no leader, and there is nothing to wait
-/// for (rule D6).
-async fn stand_by(store: &Store, id: ProcessId, first: &mut bool, connections: &Mutex<ClosedConnections>) -> Grants {
+/// What a process has learned from the store while it stood by.
+#[derive(Debug, Default)]
+struct Looked {
+    /// Whether it has looked whether the realm was stopped.
+    at_stop: bool,
+    /// Whether it has seen the realm run on its definitions, or about to change to them: then it may lead under others,
+    /// if they change.
+    is_known: bool,
+}
+
+/// Waits until the term has not changed for [`SILENCE`], or its director has left, then takes it (rule D1). When the first
+/// look of a process finds that the realm was stopped in order, it has no leader, and there is nothing to wait for (rule
+/// D6).
+async fn stand_by(
+    store: &Store,
+    (id, schema): (ProcessId, &Schema),
+    looked: &mut Looked,
+    connections: &Mutex<ClosedConnections>,
+) -> Grants {
     let is_closed = |connection: &str| known(connections).contains(connection);
     let mut closed = false;
     let mut seen = None;
@@ -191,8 +210,14 @@ async fn stand_by(store: &Store, id: ProcessId, first: &mut bool, connections: &
     );
     let mut since = clock::mono();
     loop {
-        if *first && let Ok(found) = wait.during(Grants::is_closed(store)).await {
-            (*first, closed) = (false, found);
+        if !looked.at_stop
+            && let Ok(found) = wait.during(Grants::is_closed(store)).await
+        {
+            (looked.at_stop, closed) = (true, found);
+        }
+        if !looked.is_known {
+            let knows = wait.during(Grants::knows(store, schema.fingerprint())).await;
+            looked.is_known = knows.unwrap_or(false);
         }
         let term = wait.during(Grants::watch(store)).await;
         let has_left = match &term {
@@ -235,7 +260,6 @@ async fn stand_by(store: &Store, id: ProcessId, first: &mut bool, connections: &
 struct Leader {
     grants: Grants,
     plan: Plan,
-    schema: Hash,
     realm: Realm,
     /// The game time that is sent to processes when they register.
     clock: Clock,
@@ -259,6 +283,10 @@ struct Leader {
     drains: BTreeSet<ProcessId>,
     /// Processes that an operator has drained, and that have ended in order.
     left: BTreeSet<ProcessId>,
+    /// The prepared change of the realm's definitions, if there is one.
+    upgrade: Option<Upgrade>,
+    /// The times of the last change that this director made.
+    changed: Changed,
 }
 
 /// A director's connections to the realm.
@@ -271,14 +299,16 @@ struct Reach<'a> {
 async fn lead(
     reach: &Reach<'_>,
     grants: Grants,
-    (schema, plan): (&Arc<Schema>, &Plan),
+    (schema, is_known, plan): (&Arc<Schema>, bool, &Plan),
     (readiness, stop): (&watch::Sender<Readiness>, &watch::Receiver<bool>),
     closures: &mut Closures<'_>,
 ) -> Result<(), DirectorError> {
     let bus = reach.bus;
     let mut requests = bus.client().subscribe(reach.subjects.service("director")).await?;
     let closed_before = known(closures.closed).clone();
-    let mut leader = Leader::begin(grants, schema, plan.clone(), closed_before).await?;
+    let mut leader = Leader::begin(grants, (schema, is_known), plan.clone(), closed_before).await?;
+    // The answers of db to the request to change the definitions.
+    let (answers, mut answered) = mpsc::channel(1);
     let mut attached = String::new();
     tracing::info!(began = %leader.realm.began, owners = leader.orders.len(), "leading");
     let mut missing = Wait::new(
@@ -289,6 +319,7 @@ async fn lead(
     let mut beat = tokio::time::interval(BEAT);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
+        leader.go_on_changing(reach, &answers).await?;
         leader.summon(reach).await;
         let deadline = leader.membership.deadline();
         let deadline = deadline.map(|at| Mono(u64::try_from(at.as_micros()).unwrap_or(u64::MAX)));
@@ -301,14 +332,10 @@ async fn lead(
                 return Ok(());
             }
             () = clock::until(deadline) => leader.replace_dead().await?,
+            Some(answer) = answered.recv() => leader.definitions_answered(answer).await?,
             request = requests.next() => {
                 let Some(request) = request else { return Ok(()) };
-                let Some(reply) = request.reply.clone() else { continue };
-                if let Some(answer) = leader.answer(&request.payload).await?
-                    && let Err(error) = bus.client().publish(reply, answer.into()).await
-                {
-                    tracing::warn!(%error, "could not send an answer");
-                }
+                leader.reply(bus, request).await?;
             }
             _ = beat.tick() => {
                 if leader.lifecycle.stage() == Stage::EndingDb {
@@ -362,8 +389,8 @@ async fn end_db(reach: &Reach<'_>) -> bool {
 
 impl Leader {
     async fn begin(
-        grants: Grants,
-        schema: &Arc<Schema>,
+        mut grants: Grants,
+        (schema, is_known): (&Arc<Schema>, bool),
         plan: Plan,
         closed_before: ClosedConnections,
     ) -> Result<Self, GrantError> {
@@ -374,7 +401,11 @@ impl Leader {
                 "the realm was stopped cleanly: it continues where it stopped, without waiting for silent processes"
             );
         }
-        let realm = grants.begin_realm(wall, schema.fingerprint(), &schema.encode()).await?;
+        if !is_known {
+            grants.begin_realm(wall, schema.fingerprint(), &schema.encode()).await?;
+        }
+        let realm = grants.read_realm().await?;
+        let upgrade = grants.upgrade().await?.map(Upgrade::prepared);
         let owners = grants.owners().await?;
         let connections = grants.connections().await?;
         // A realm that was stopped in order has no holders: there is no silence to wait for.
@@ -396,8 +427,7 @@ impl Leader {
             };
             (*owner, (order(&grant), record.process))
         });
-        Ok(Self {
-            schema: schema.fingerprint(),
+        let mut leader = Self {
             clock: Clock::at(game_time(wall, realm.began, grants.world(), closed)),
             realm,
             membership: if closed {
@@ -414,18 +444,22 @@ impl Leader {
             services: BTreeMap::new(),
             drains: BTreeSet::new(),
             left: BTreeSet::new(),
+            changed: Changed::default(),
             map,
             balance,
             grants,
             plan,
-        })
+            upgrade,
+        };
+        leader.membership.stage(leader.upgrade.is_some());
+        Ok(leader)
     }
 
     async fn beat(&mut self) -> Result<(), GrantError> {
         self.grants.beat(self.clock.now().world).await?;
         self.go_on().await?;
         self.expire();
-        if !self.lifecycle.grants() {
+        if !self.grants_now() {
             return Ok(());
         }
         self.decide().await?;
@@ -436,7 +470,7 @@ impl Leader {
     /// Grants the owners of processes whose connection was closed, and that have not reconnected.
     async fn replace_dead(&mut self) -> Result<(), GrantError> {
         self.expire();
-        if self.lifecycle.grants() {
+        if self.grants_now() {
             self.decide().await?;
         }
         Ok(())
@@ -490,6 +524,12 @@ impl Leader {
             self.closed = true;
         }
         Ok(())
+    }
+
+    /// Whether owners are created and granted now.
+    fn grants_now(&self) -> bool {
+        let is_changing = self.upgrade.as_ref().is_some_and(Upgrade::is_changing);
+        self.lifecycle.grants() && !is_changing
     }
 
     /// Its readiness, for monitors.
@@ -622,95 +662,6 @@ impl Leader {
         tracing::debug!(version = map.version, "divided the spaces");
         self.map = map;
         Ok(())
-    }
-
-    /// `None` if the request cannot be decoded: the sender gets no answer, and the operator a message here.
-    async fn answer(&mut self, payload: &[u8]) -> Result<Option<Vec<u8>>, GrantError> {
-        let request: DirectorRequest = match control::decode(payload) {
-            Ok(request) => request,
-            Err(error) => {
-                tracing::warn!(%error, "ignored a malformed request");
-                return Ok(None);
-            }
-        };
-        Ok(match request.ask {
-            Some(DirectorAsk::Register(register)) => Some(control::encode(&self.register(&register).await?)),
-            Some(DirectorAsk::Beat(beat)) if beat.leaving => {
-                let process = ProcessId(beat.process);
-                tracing::info!(%process, service = beat.service, "left");
-                self.membership.leave(process);
-                self.lifecycle.left(process);
-                self.services.remove(&process);
-                if self.drains.remove(&process) {
-                    self.left.insert(process);
-                }
-                // Its owners can be granted without waiting for silence.
-                if self.lifecycle.grants() {
-                    self.decide().await?;
-                }
-                Some(control::encode(&Orders::default()))
-            }
-            Some(DirectorAsk::Beat(beat)) => {
-                self.hear(&beat);
-                if !beat.released.is_empty() && self.lifecycle.grants() {
-                    self.decide().await?;
-                }
-                Some(control::encode(&self.orders(&beat)))
-            }
-            Some(DirectorAsk::MoreIds(_)) => {
-                let ids = self.grants.more_ids().await?;
-                Some(control::encode(&IdBlock {
-                    from: ids.start,
-                    to: ids.end,
-                }))
-            }
-            Some(DirectorAsk::PlaceSession(_)) => {
-                let owner = self.membership.place(OwnerKind::Base);
-                Some(control::encode(&self.locate(owner)))
-            }
-            Some(DirectorAsk::Locate(locate)) => Some(control::encode(&self.locate(Some(OwnerId(locate.owner))))),
-            Some(DirectorAsk::Stop(ask)) => Some(control::encode(&self.stop(&ask))),
-            Some(DirectorAsk::Cells(_)) => Some(control::encode(&self.cells())),
-            Some(DirectorAsk::Drain(ask)) => Some(control::encode(&self.drain(&ask))),
-            Some(DirectorAsk::Processes(_)) => Some(control::encode(&self.processes())),
-            None => {
-                tracing::warn!("ignored a request of a newer release: upgrade the director first");
-                None
-            }
-        })
-    }
-
-    async fn register(&self, register: &Register) -> Result<Registered, GrantError> {
-        if register.bus != BUS_VERSION {
-            let refused = format!(
-                "its messages are of version {}, and those of the realm's director of version {BUS_VERSION}: releases \
-                 between which the version changes cannot be mixed; stop the realm, and start it with one release",
-                register.bus
-            );
-            return Ok(Registered {
-                process: 0,
-                world: 0,
-                refused,
-            });
-        }
-        if register.schema != self.schema.0 {
-            let refused = format!(
-                "the realm runs on schema {}, and this {} was started with another: start it with the same definitions",
-                self.schema, register.service
-            );
-            return Ok(Registered {
-                process: 0,
-                world: 0,
-                refused,
-            });
-        }
-        let process = self.grants.register().await?;
-        tracing::info!(%process, service = register.service, "registered");
-        Ok(Registered {
-            process: process.0,
-            world: self.clock.now().world.0,
-            refused: String::new(),
-        })
     }
 }
 

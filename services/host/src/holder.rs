@@ -23,7 +23,7 @@ use annals_store::{
     layout::owners::{self, OwnerRecord},
 };
 use annals_wire::{
-    bus::Envelope,
+    bus::{Envelope, EnvelopeError},
     control::{self, DirectorAsk, IdBlock, Inspected, MoreIds},
     load::Load,
 };
@@ -267,7 +267,7 @@ pub(crate) async fn hold<R>(
         let deadline = driver.core().owner.deadline(process.clock.now());
         tokio::select! {
             message = messages.next() => match message {
-                Some(message) => gauge.during(|| hear(&mut driver, &mut messages, message)),
+                Some(message) => gauge.during(|| hear(&mut driver, &mut messages, (message, process.schema.fingerprint()))),
                 None => return,
             },
             command = wires.commands.recv() => match command {
@@ -465,12 +465,21 @@ impl Inspections {
     }
 }
 
-fn hear<R: Role>(driver: &mut Driver<Held<R>>, messages: &mut KeptMessages, first: async_nats::Message) {
+/// Handles messages written under these definitions. Those of other definitions are dropped: their senders have ended,
+/// and the next holders resend what must arrive (rule M7).
+fn hear<R: Role>(
+    driver: &mut Driver<Held<R>>,
+    messages: &mut KeptMessages,
+    (first, definitions): (async_nats::Message, Hash),
+) {
     let mut next = Some(first);
     for _ in 0..BURST {
         let Some(message) = next else { break };
-        match Envelope::decode(&message.payload) {
+        match Envelope::decode_under(&message.payload, definitions) {
             Ok(envelope) => driver.core_mut().handle(Input::Bus(envelope)),
+            Err(error @ EnvelopeError::OtherDefinitions) => {
+                tracing::debug!(subject = %message.subject, %error, "dropped a message");
+            }
             Err(error) => tracing::warn!(subject = %message.subject, %error, "dropped a malformed message"),
         }
         next = messages.next().now_or_never().flatten();
@@ -483,7 +492,10 @@ async fn send<I: Send + 'static>(process: &Arc<Process>, owner: OwnerId, output:
             let published = process
                 .bus
                 .client()
-                .publish(process.subjects.owner(to), envelope.encode().into())
+                .publish(
+                    process.subjects.owner(to),
+                    envelope.encode_under(process.schema.fingerprint()).into(),
+                )
                 .await;
             if let Err(error) = published {
                 // Messages that must arrive are resent.

@@ -21,7 +21,7 @@ use annals_node::{
 };
 use annals_wire::{
     SpaceMap,
-    control::{self, CursorAnnouncement, GrantOrder, Holding, Orders, Want},
+    control::{self, CursorAnnouncement, GrantOrder, Holding, Orders, UpgradeOrder, Want},
     load::{Load, WireLoad},
 };
 use futures::StreamExt;
@@ -237,7 +237,18 @@ where
                 () = &mut stopped => break,
                 _ = beat.tick() => {
                     let orders = self.beat(Presence::Stays).await;
-                    if self.ends() || orders.is_some_and(|orders| orders.drain) {
+                    let upgrade = orders.as_ref().map_or(UpgradeOrder::None, Orders::upgrade);
+                    let is_last = match upgrade {
+                        UpgradeOrder::None => orders.is_some_and(|orders| orders.drain),
+                        UpgradeOrder::Release => {
+                            self.release_for_change(&mut notifications, &mut summons, stopped.as_mut()).await
+                        }
+                        UpgradeOrder::End => {
+                            tracing::info!("the realm has other definitions: this process ends");
+                            true
+                        }
+                    };
+                    if self.ends() || is_last {
                         break;
                     }
                     if self.stage > LifecycleStage::Running {

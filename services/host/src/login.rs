@@ -18,7 +18,7 @@ use annals_wire::{
     client::{CloseReason, Located, Password, Secret},
     control::{
         AccountFound, BeginLife, CheckOut, CheckedOut, CreateAccount, DbAsk, DbRequest, DirectorAsk, FindAccount,
-        Locate, OpenSession, OwnerAddress, PlaceSession, SessionOpened,
+        Locate, OpenSession, OwnerAddress, PlaceSession, SessionOpened, UpgradeOrder,
     },
 };
 use thiserror::Error;
@@ -91,16 +91,9 @@ pub async fn run(
     announce(&front.directory, &address)?;
     process.readiness.send_replace(Readiness::Ready);
     tracing::info!(%address, "answering log-ins");
-    let asker = Arc::new(Asker {
-        process,
-        account_types,
-        name_key,
-        passwords: Passwords::default(),
-        duplicate,
-        stage: watch::Sender::new(Stage::Running),
-        director: Mutex::new(director_wait()),
-    });
+    let asker = Arc::new(Asker::new(process, (account_types, name_key), duplicate));
     let mut stages = asker.stage.subscribe();
+    let mut former = asker.is_former.subscribe();
     let mut link = asker.process.bus.state();
     let (answers, mut answered) = mpsc::channel(ANSWERS);
     let mut service = Service {
@@ -130,6 +123,10 @@ pub async fn run(
                 if asker.process.ends_at().is_some_and(|end| stage >= end) {
                     break;
                 }
+            }
+            Ok(_) = former.wait_for(|is_former| *is_former) => {
+                tracing::info!("the realm has other definitions: this process ends");
+                break;
             }
             () = &mut stopped => break,
         }
@@ -252,6 +249,8 @@ struct Asker {
     duplicate: DuplicateLogin,
     /// The stage of the realm's stop, by the director.
     stage: watch::Sender<Stage>,
+    /// Whether the realm has other definitions by now than this process.
+    is_former: watch::Sender<bool>,
     /// The wait while the director does not answer.
     director: Mutex<Wait>,
 }
@@ -266,6 +265,19 @@ fn all_done(stage: Stage) -> Progress {
 }
 
 impl Asker {
+    fn new(process: Process, (account_types, name_key): (Vec<String>, [u8; 32]), duplicate: DuplicateLogin) -> Self {
+        Self {
+            process,
+            account_types,
+            name_key,
+            passwords: Passwords::default(),
+            duplicate,
+            stage: watch::Sender::new(Stage::Running),
+            is_former: watch::Sender::new(false),
+            director: Mutex::new(director_wait()),
+        }
+    }
+
     /// Reports to the director that the process is alive.
     fn beat(self: &Arc<Self>) {
         let asker = Arc::clone(self);
@@ -274,6 +286,7 @@ impl Asker {
                 Ok(orders) => {
                     asker.director.lock().unwrap_or_else(PoisonError::into_inner).ends();
                     asker.enter(Stage::of_number(orders.stage));
+                    asker.is_former.send_replace(orders.upgrade() == UpgradeOrder::End);
                 }
                 Err(error) => asker
                     .director

@@ -174,6 +174,7 @@ pub struct Process {
 }
 
 /// A process's connections to its realm.
+#[derive(Clone)]
 pub struct Reached {
     pub bus: Bus,
     /// The realm's subjects.
@@ -308,6 +309,7 @@ impl Process {
             connection: self.bus.connection(),
             follows,
             released,
+            schema: self.schema.fingerprint().0.to_vec(),
         };
         // A lost answer must not keep the process from its next beat for long.
         let asking = self.ask(DirectorAsk::Beat(beat));

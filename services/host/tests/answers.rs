@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals_def::Schema;
-use annals_host::db::{REQUESTS_AT_ONCE, answer_all};
+use annals_host::db::{Definitions, REQUESTS_AT_ONCE, answer_all};
 use annals_host::nats::{Bus, Server, ServerOptions};
 use annals_store::{Backend, CommitRequest, Committed, MemoryStore, Page, RangeRead, Store, StoreError, Version};
 use annals_wire::control::{self, AccountFound, DbAsk, DbRequest, FindAccount};
@@ -75,7 +75,8 @@ async fn requests_beyond_the_limit_are_refused_and_others_answered() {
     });
     let schema = Arc::new(Schema::new(Vec::new(), Vec::new(), Vec::new()));
     let client = bus.client().clone();
-    tokio::spawn(async move { answer_all(&client, "db".to_owned(), &store, &schema).await });
+    let (definitions, _changes) = Definitions::new(schema);
+    tokio::spawn(async move { answer_all(&client, "db".to_owned(), &store, &definitions).await });
     let listening = async { while ask(bus.client(), 0).await.is_none() {} };
     timeout(TIMEOUT, listening).await.unwrap();
 

@@ -2,8 +2,10 @@
 //!
 //! One owner's log and one row of the database, in which the owner writes the entity that a client's call concerns. A
 //! holds the owner under the former definitions and has survived the stop of the realm; B and C may take it over. In
-//! between the realm is migrated, and its stored entities are converted. db folds the log throughout. Fencing and
-//! recording of an `Open` are one step each here: their details are in the log model. The rules are M1 to M5.
+//! between the realm is migrated, and its stored entities are converted. db folds the log throughout. The message with the
+//! call may arrive at any time and as often as it likes, as it was written under the former definitions; once the realm
+//! is migrated, the sender writes it again under the current ones. Fencing and recording of an `Open` are one step each
+//! here: their details are in the log model. The rules are M1 to M5 and M7.
 
 pub mod exhibits;
 mod words;
@@ -114,7 +116,7 @@ pub struct MigrationState {
     holders: [Holder; HOLDERS],
     /// Whether the migration was killed.
     is_killed: bool,
-    /// Whether a batch was folded under definitions that are not its own.
+    /// Whether a batch was folded, or a message handled, under definitions that are not its own.
     is_misread: bool,
     left: Faults,
 }
@@ -138,8 +140,8 @@ pub enum MigrationStep {
     RecordOpening(u8),
     /// Its `Open` is no longer the last batch of the log: it begins again.
     BeginAgain(u8),
-    /// The call takes effect.
-    Take(u8),
+    /// The call takes effect, by a message of these definitions.
+    Take(u8, Definitions),
     /// A taker crashes.
     Crash(u8),
     /// The log loses its last batch, an `Open` that is not recorded.
@@ -258,7 +260,11 @@ impl MigrationModel {
             Phase::Opened if is_granted => steps.push(MigrationStep::BeginAgain(index)),
             // Its append is rejected once the last batch is another holder's.
             Phase::Serving if holder.state.taken == 0 && has_room && state.last_epoch() == index + 1 => {
-                steps.push(MigrationStep::Take(index));
+                for message in 0..=state.store.definitions {
+                    if message == holder.definitions || !self.rules.has(Rule::M7Named) {
+                        steps.push(MigrationStep::Take(index, message));
+                    }
+                }
             }
             _ => {}
         }
@@ -321,10 +327,11 @@ impl MigrationModel {
                 state.holders[usize::from(index)].phase = Phase::Serving;
             }
             MigrationStep::BeginAgain(index) => state.holders[usize::from(index)].phase = Phase::Granted,
-            MigrationStep::Take(index) => {
+            MigrationStep::Take(index, message) => {
                 let holder = &mut state.holders[usize::from(index)];
                 holder.state.taken += 1;
                 let definitions = holder.definitions;
+                state.is_misread |= message != definitions;
                 state.append(Batch {
                     epoch: index + 1,
                     is_open: false,

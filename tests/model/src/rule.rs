@@ -180,6 +180,8 @@ pub enum Rule {
     M5Generation,
     /// M5: db writes only rows of the current generation.
     M5PresentRows,
+    /// M7: a message names the definitions under which it was written.
+    M7Named,
     /// V1: history numbers continue across hand-overs and restarts.
     V1Continued,
     /// V2: a ghost that finds a gap asks the real entity.
@@ -219,7 +221,7 @@ pub enum Rule {
 }
 
 /// Every rule: where `docs/protocol.md` states it, and a summary in half a sentence.
-const STATED: [(Rule, &str, &str); 106] = [
+const STATED: [(Rule, &str, &str); 107] = [
     (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
     (Rule::L3OneInFlight, "L3", "one append is in flight at a time"),
     (Rule::L3Frozen, "L3", "a resent batch is the same bytes"),
@@ -523,6 +525,11 @@ const STATED: [(Rule, &str, &str); 106] = [
         Rule::M5PresentRows,
         "M5",
         "db writes only rows of the current generation",
+    ),
+    (
+        Rule::M7Named,
+        "M7",
+        "a message names the definitions under which it was written",
     ),
     (
         Rule::V1Continued,

@@ -8,7 +8,7 @@ use annals_event::{
         call::{put_place, put_properties, take_place, take_properties},
     },
 };
-use annals_ids::{Address, CallNumber, EntityId, Epoch, HistoryNumber, OwnerId, SessionId, SpaceId, TypeId};
+use annals_ids::{Address, CallNumber, EntityId, Epoch, Hash, HistoryNumber, OwnerId, SessionId, SpaceId, TypeId};
 use prost::Message as _;
 use thiserror::Error;
 
@@ -31,6 +31,9 @@ pub enum EnvelopeError {
     /// A nested value is not in its one encoding.
     #[error("the envelope has a malformed field")]
     Inside(#[from] Malformed),
+    /// It was written under other definitions than the receiver's.
+    #[error("the envelope was written under other definitions of the realm")]
+    OtherDefinitions,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -44,6 +47,9 @@ struct WireEnvelope {
         tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20"
     )]
     message: Option<WireMessage>,
+    /// The beginning of the fingerprint of the sender's definitions.
+    #[prost(fixed64, optional, tag = "21")]
+    definitions: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
@@ -248,16 +254,26 @@ struct WireViewMoved {
 }
 
 impl Envelope {
-    /// Encodes the envelope for the bus.
+    /// Encodes the envelope for the bus, without the definitions under which it was written.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let message = Some(to_wire(&self.message));
+        self.to_wire(None).encode_to_vec()
+    }
+
+    /// Encodes the envelope for the bus; it names the definitions with this fingerprint, by which its types and members
+    /// are numbered.
+    #[must_use]
+    pub fn encode_under(&self, definitions: Hash) -> Vec<u8> {
+        self.to_wire(Some(mark_of(definitions))).encode_to_vec()
+    }
+
+    fn to_wire(&self, definitions: Option<u64>) -> WireEnvelope {
         WireEnvelope {
             from: self.from.0,
             epoch: self.epoch.0,
-            message,
+            message: Some(to_wire(&self.message)),
+            definitions,
         }
-        .encode_to_vec()
     }
 
     /// Decodes bytes from the bus.
@@ -265,7 +281,23 @@ impl Envelope {
     /// # Errors
     /// When they are not an envelope of a known kind.
     pub fn decode(bytes: &[u8]) -> Result<Self, EnvelopeError> {
+        Self::of_wire(WireEnvelope::decode(bytes)?)
+    }
+
+    /// Decodes bytes from the bus, for a receiver with the definitions of this fingerprint. An envelope that names none
+    /// is of a release in which definitions did not change while processes ran.
+    ///
+    /// # Errors
+    /// As [`Self::decode`]; [`EnvelopeError::OtherDefinitions`] when its numbers are those of others (rule M7).
+    pub fn decode_under(bytes: &[u8], definitions: Hash) -> Result<Self, EnvelopeError> {
         let wire = WireEnvelope::decode(bytes)?;
+        if wire.definitions.is_some_and(|mark| mark != mark_of(definitions)) {
+            return Err(EnvelopeError::OtherDefinitions);
+        }
+        Self::of_wire(wire)
+    }
+
+    fn of_wire(wire: WireEnvelope) -> Result<Self, EnvelopeError> {
         let message = wire.message.ok_or(EnvelopeError::Missing("message"))?;
         Ok(Self {
             from: OwnerId(wire.from),
@@ -273,6 +305,13 @@ impl Envelope {
             message: from_wire(message)?,
         })
     }
+}
+
+/// The beginning of a fingerprint: enough to tell the few definitions of one realm apart.
+fn mark_of(definitions: Hash) -> u64 {
+    let mut mark = [0; 8];
+    mark.copy_from_slice(&definitions.0[..8]);
+    u64::from_be_bytes(mark)
 }
 
 fn to_wire(message: &Message) -> WireMessage {

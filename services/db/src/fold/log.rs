@@ -79,6 +79,10 @@ impl Log {
         }
     }
 
+    pub(super) fn cursor(&self) -> Cursor {
+        self.cursor
+    }
+
     /// Whether the log's position is known, so that it can advance.
     fn goes_on(&self) -> bool {
         matches!(self.held, Held::State(_) | Held::Below(_))

@@ -4,22 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use annals_ids::{OwnerId, OwnerKind, ProcessId};
 
-use super::Membership;
+use super::{Definitions, Member, Membership};
 
 impl Membership {
-    /// Plans which process follows each owner of a draining one. A plan is kept as long as it can be carried out.
+    /// Plans which process follows each owner of a draining one, or of one with former definitions. A plan is kept as
+    /// long as it can be carried out.
     pub(super) fn plan_moves(&mut self) {
         let held_by_draining = self.owners.iter().filter(|(_, (_, holder))| {
             let member = self.members.get(holder);
-            member.is_some_and(|member| member.beat.draining)
+            member.is_some_and(|member| member.beat.draining || member.beat.definitions == Definitions::Former)
         });
         let mut load = self.loads();
         let mut moves = BTreeMap::new();
         for (owner, (kind, holder)) in held_by_draining {
-            let is_able = |process: &ProcessId| {
-                let member = self.members.get(process);
-                member.is_some_and(|member| !member.beat.draining && member.beat.holds == Some(*kind))
-            };
+            let is_able = |process: &ProcessId| self.members.get(process).is_some_and(|member| member.takes(*kind));
             let planned = self.moves.get(owner).copied().filter(is_able);
             let able = planned.or_else(|| self.least_loaded(*kind, &load).filter(|process| process != holder));
             if let Some(process) = able {
@@ -32,9 +30,9 @@ impl Membership {
 
     /// A process that follows the owner, whatever became of the holder.
     pub(super) fn follower(&self, owner: OwnerId, kind: OwnerKind) -> Option<ProcessId> {
-        let beats = self.members.values().map(|member| &member.beat);
-        let mut able = beats.filter(|beat| beat.holds == Some(kind) && !beat.draining && beat.follows.contains(&owner));
-        able.next().map(|beat| beat.process)
+        let is_able = |member: &&Member| member.takes(kind) && member.beat.follows.contains(&owner);
+        let able = self.members.values().find(is_able);
+        able.map(|member| member.beat.process)
     }
 
     /// Whether a process reported the last time that it follows all of these.
@@ -46,7 +44,8 @@ impl Membership {
 
     /// The owners that a process is to follow.
     pub fn to_follow(&self, process: ProcessId) -> impl Iterator<Item = OwnerId> {
-        let to_it = self.moves.iter().filter(move |(_, to)| **to == process);
+        let planned = self.moves.iter().chain(self.staged.iter().flatten());
+        let to_it = planned.filter(move |(_, to)| **to == process);
         to_it.map(|(owner, _)| *owner)
     }
 

@@ -1,9 +1,11 @@
 use super::*;
+use crate::upgrade::{Abandoned, CHANGE_TIMEOUT, Upgrade, UpgradeStep};
 
 fn beat(process: u64, kind: OwnerKind) -> Beat {
     let process = ProcessId(process);
     Beat {
         process,
+        definitions: Definitions::Present,
         holds: Some(kind),
         address: None,
         owners: BTreeMap::new(),
@@ -431,4 +433,173 @@ fn a_new_director_waits_the_full_silence_before_a_process_counts_as_dead() {
         process: ProcessId(2),
     };
     assert_eq!(membership.decide(limit), [grant]);
+}
+
+/// Processes 1 (base) and 2 (cell) that hold an owner each, 9 (db) that holds the ledger's, and 3 and 4 with the next
+/// definitions, which are to follow.
+fn staged() -> Membership {
+    let mut membership = Membership::new(seconds(0), BTreeMap::new());
+    let held = [
+        (1, 11, OwnerKind::Base),
+        (2, 12, OwnerKind::Cell),
+        (9, 19, OwnerKind::Ledger),
+    ];
+    for (process, owner, kind) in held {
+        membership.granted(OwnerId(owner), kind, ProcessId(process));
+        membership.hear(seconds(1), holder(process, owner, kind));
+    }
+    membership.stage(true);
+    membership
+}
+
+fn holder(process: u64, owner: u32, kind: OwnerKind) -> Beat {
+    Beat {
+        owners: BTreeMap::from([(OwnerId(owner), 5)]),
+        ..beat(process, kind)
+    }
+}
+
+fn next(process: u64, kind: OwnerKind, follows: &[u32]) -> Beat {
+    Beat {
+        definitions: Definitions::Next,
+        address: Some(format!("address {process}")),
+        follows: follows.iter().copied().map(OwnerId).collect(),
+        ..beat(process, kind)
+    }
+}
+
+fn released(process: u64, owner: u32, kind: OwnerKind) -> Beat {
+    Beat {
+        released: BTreeSet::from([OwnerId(owner)]),
+        ..beat(process, kind)
+    }
+}
+
+#[test]
+fn processes_of_the_next_definitions_follow_all_owners_and_are_granted_nothing() {
+    let mut membership = staged();
+    let unready = membership.unready(seconds(1));
+    assert!(unready.contains(&Unready::NoProcess(OwnerKind::Base)), "{unready:?}");
+    membership.hear(seconds(1), next(3, OwnerKind::Base, &[]));
+    membership.hear(seconds(1), next(4, OwnerKind::Cell, &[]));
+    assert_eq!(membership.decide(seconds(1)), [], "they get no owner of their own");
+    assert_eq!(membership.to_follow(ProcessId(3)).collect::<Vec<_>>(), [OwnerId(11)]);
+    assert_eq!(membership.to_follow(ProcessId(4)).collect::<Vec<_>>(), [OwnerId(12)]);
+    let unready = membership.unready(seconds(1));
+    let both = [11, 12].map(|owner| Unready::NotFollowed(OwnerId(owner)));
+    assert_eq!(unready, both, "db changes definitions itself");
+    assert!(
+        !membership.has_other(OwnerKind::Base, ProcessId(1)),
+        "it could take nothing over"
+    );
+
+    membership.hear(seconds(2), next(3, OwnerKind::Base, &[11]));
+    membership.hear(seconds(2), next(4, OwnerKind::Cell, &[12]));
+    assert_eq!(membership.unready(seconds(2)), []);
+    membership.hear(
+        seconds(2),
+        Beat {
+            draining: true,
+            ..holder(1, 11, OwnerKind::Base)
+        },
+    );
+    assert_eq!(membership.unready(seconds(2)), [Unready::Drains(ProcessId(1))]);
+    // The holder dies: its owner waits for a process of the present definitions.
+    membership.leave(ProcessId(1));
+    assert_eq!(membership.decide(seconds(2)), []);
+    assert_eq!(membership.unready(seconds(2)), [Unready::NotHeld(OwnerId(11))]);
+    membership.hear(seconds(2), beat(5, OwnerKind::Base));
+    assert_eq!(membership.decide(seconds(2)), granted_to(5, &[11]));
+    membership.stage(false);
+    assert_eq!(membership.to_follow(ProcessId(3)).count(), 0, "taken back");
+}
+
+#[test]
+fn a_change_is_made_once_all_owners_are_released_and_their_followers_are_granted_them() {
+    let mut membership = staged();
+    membership.hear(seconds(1), next(3, OwnerKind::Base, &[11]));
+    membership.hear(seconds(1), next(4, OwnerKind::Cell, &[12]));
+    let to = annals_ids::Hash([7; 32]);
+    let mut upgrade = Upgrade::prepared(to);
+    assert_eq!(upgrade.finish(seconds(1), &membership), Ok(()));
+    assert!(upgrade.is_changing());
+    let release: Vec<_> = membership.to_release(ProcessId(1)).collect();
+    assert_eq!(release, [(OwnerId(11), "address 3")]);
+    let release: Vec<_> = membership.to_release(ProcessId(9)).collect();
+    assert_eq!(release, [(OwnerId(19), "")], "nobody follows the ledger");
+    assert_eq!(upgrade.advance(seconds(1), &membership), None);
+    membership.hear(seconds(2), released(1, 11, OwnerKind::Base));
+    membership.hear(seconds(2), released(9, 19, OwnerKind::Ledger));
+    assert_eq!(
+        upgrade.advance(seconds(2), &membership),
+        None,
+        "the cell is not released"
+    );
+    membership.hear(seconds(2), released(2, 12, OwnerKind::Cell));
+    assert_eq!(upgrade.advance(seconds(2), &membership), Some(UpgradeStep::Change));
+    assert_eq!(upgrade.advance(seconds(2), &membership), None, "once");
+
+    membership.definitions_changed();
+    let grant = |owner, process| Decision::Grant {
+        owner: OwnerId(owner),
+        process: ProcessId(process),
+    };
+    assert_eq!(membership.decide(seconds(2)), [grant(11, 3), grant(12, 4)]);
+    for process in [1, 2, 9] {
+        assert!(membership.is_former(ProcessId(process)));
+    }
+    membership.granted(OwnerId(11), OwnerKind::Base, ProcessId(3));
+    membership.granted(OwnerId(12), OwnerKind::Cell, ProcessId(4));
+    // db registers anew.
+    let db = beat(10, OwnerKind::Ledger);
+    membership.hear(seconds(2), db);
+    assert_eq!(membership.decide(seconds(2)), [grant(19, 10)]);
+}
+
+#[test]
+fn an_abandoned_change_gives_the_owners_back_to_their_holders() {
+    let ready = || {
+        let mut membership = staged();
+        membership.hear(seconds(1), next(3, OwnerKind::Base, &[11]));
+        membership.hear(seconds(1), next(4, OwnerKind::Cell, &[12]));
+        let mut upgrade = Upgrade::prepared(annals_ids::Hash([7; 32]));
+        assert_eq!(upgrade.finish(seconds(1), &membership), Ok(()));
+        membership.hear(seconds(1), released(1, 11, OwnerKind::Base));
+        (membership, upgrade)
+    };
+    let (mut membership, mut upgrade) = ready();
+    membership.leave(ProcessId(2));
+    let (owner, process) = (OwnerId(12), ProcessId(2));
+    let died = Abandoned::Died { owner, process };
+    assert_eq!(
+        upgrade.advance(seconds(1), &membership),
+        Some(UpgradeStep::Abandon(died.clone()))
+    );
+    assert_eq!(upgrade.abandoned(), Some(&died));
+    assert!(!upgrade.is_changing());
+    membership.change_abandoned();
+    assert_eq!(membership.decide(seconds(1)), [], "process 1 has not reported since");
+    assert_eq!(
+        membership.to_follow(ProcessId(3)).count(),
+        0,
+        "clients that wait there go back"
+    );
+    membership.hear(seconds(1), released(1, 11, OwnerKind::Base));
+    assert_eq!(membership.decide(seconds(1)), granted_to(1, &[11]));
+
+    let (membership, mut upgrade) = ready();
+    assert_eq!(upgrade.advance(seconds(1) + CHANGE_TIMEOUT / 2, &membership), None);
+    let late = Abandoned::NotReleased { owner, process };
+    let at = seconds(1) + CHANGE_TIMEOUT;
+    assert_eq!(upgrade.advance(at, &membership), Some(UpgradeStep::Abandon(late)));
+
+    let (mut membership, mut upgrade) = ready();
+    membership.hear(seconds(1), released(2, 12, OwnerKind::Cell));
+    membership.hear(seconds(1), released(9, 19, OwnerKind::Ledger));
+    assert_eq!(upgrade.advance(seconds(2), &membership), Some(UpgradeStep::Change));
+    let at = seconds(2) + CHANGE_TIMEOUT;
+    assert_eq!(
+        upgrade.advance(at, &membership),
+        Some(UpgradeStep::Abandon(Abandoned::NoAnswer))
+    );
 }

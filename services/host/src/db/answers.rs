@@ -7,11 +7,14 @@ use annals_def::Schema;
 use annals_event::latest::call::put_properties;
 use annals_ids::{DatabaseId, OwnerId, Part};
 use annals_store::{Store, StoreError};
-use annals_wire::control::{self, AccountFound, CheckOut, CheckedOut, CreateAccount, DbAsk, DbRequest};
+use annals_wire::control::{
+    self, AccountFound, CheckOut, CheckedOut, CreateAccount, DbAsk, DbRequest, DefinitionsChanged,
+};
 use bytes::Bytes;
 use futures::StreamExt;
 use tokio::sync::Semaphore;
 
+use super::definitions::Definitions;
 use crate::{process, telemetry::Chain};
 
 /// Maximum requests handled concurrently. Further ones are refused, and their sender retries: a queue would only make
@@ -29,7 +32,7 @@ pub async fn answer_all(
     client: &async_nats::Client,
     subject: String,
     store: &Store,
-    schema: &Arc<Schema>,
+    definitions: &Arc<Definitions>,
 ) -> Result<(), async_nats::SubscribeError> {
     let mut requests = client.queue_subscribe(subject, "db".to_owned()).await?;
     let free = Arc::new(Semaphore::new(REQUESTS_AT_ONCE));
@@ -40,9 +43,9 @@ pub async fn answer_all(
             send(client, reply, turn_away(&ask)).await;
             continue;
         };
-        let (store, schema, client) = (store.clone(), Arc::clone(schema), client.clone());
+        let (store, definitions, client) = (store.clone(), Arc::clone(definitions), client.clone());
         tokio::spawn(async move {
-            send(&client, reply, answer(&store, &schema, ask).await).await;
+            send(&client, reply, answer(&store, &definitions, ask).await).await;
             drop(permit);
         });
     }
@@ -65,15 +68,22 @@ async fn send(client: &async_nats::Client, reply: async_nats::Subject, answer: B
     }
 }
 
-async fn answer(store: &Store, schema: &Schema, ask: DbAsk) -> Bytes {
+async fn answer(store: &Store, definitions: &Definitions, ask: DbAsk) -> Bytes {
     match ask {
         DbAsk::FindAccount(find) => {
             let found = accounts::find(store, &find.name).await;
             let found = found.map(|account| account.map(|account| (account.database, account.password)));
             control::encode(&account_found(found))
         }
-        DbAsk::CreateAccount(create) => control::encode(&create_account(store, schema, &create).await),
-        DbAsk::CheckOut(check_out) => control::encode(&checked_out(store, schema, &check_out).await),
+        DbAsk::CreateAccount(create) => {
+            let schema = definitions.present().await;
+            control::encode(&create_account(store, &schema, &create).await)
+        }
+        DbAsk::CheckOut(check_out) => {
+            let schema = definitions.present().await;
+            control::encode(&checked_out(store, &schema, &check_out).await)
+        }
+        DbAsk::ChangeDefinitions(change) => control::encode(&definitions.change(&change).await),
     }
     .into()
 }
@@ -89,6 +99,7 @@ fn turn_away(ask: &DbAsk) -> Bytes {
             failed,
             ..CheckedOut::default()
         }),
+        DbAsk::ChangeDefinitions(_) => control::encode(&DefinitionsChanged { refused: failed }),
     }
     .into()
 }

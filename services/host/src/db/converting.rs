@@ -8,6 +8,7 @@ use annals_db::{
 };
 use annals_def::Schema;
 use annals_store::Store;
+use tokio::sync::watch;
 
 use crate::{telemetry::Chain, waiting::Wait};
 
@@ -17,18 +18,24 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Pause after a failure.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
-/// Converts all of them, and then does nothing more.
-pub(super) async fn convert_all(store: Store, present: Arc<Schema>) {
+/// Converts all of them, at the start and after each change of definitions. Does not end.
+pub(super) async fn convert_all(store: Store, mut definitions: watch::Receiver<Arc<Schema>>) {
     let mut wait = Wait::new(
         "the store",
         "stored entities are not converted to the realm's definitions until then; retrying",
     );
-    while let Err(error) = convert(&store, &present).await {
-        wait.lasts(Chain(&error));
-        tokio::time::sleep(AGAIN_AFTER).await;
+    loop {
+        let present = Arc::clone(&definitions.borrow_and_update());
+        if let Err(error) = convert(&store, &present).await {
+            wait.lasts(Chain(&error));
+            tokio::time::sleep(AGAIN_AFTER).await;
+            continue;
+        }
+        wait.ends();
+        if definitions.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
-    wait.ends();
-    std::future::pending::<()>().await;
 }
 
 async fn convert(store: &Store, present: &Schema) -> Result<(), MigrateError> {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use annals_director::{Beat, Progress, Stage};
+use annals_director::{Beat, Definitions, Progress, Stage};
 use annals_ids::{OwnerId, OwnerKind, ProcessId, WorldTime};
 use annals_wire::{
     control::{
         DrainProcess, DrainStage, HandOver, Holding, ListedProcess, Orders, OwnerAddress, ProcessBeat, ProcessList,
-        WireMap,
+        UpgradeOrder, WireMap,
     },
     load::Load,
 };
@@ -28,12 +28,18 @@ impl Leader {
         let address = Some(beat.address.clone()).filter(|address| !address.is_empty());
         let owners = beat.holds.iter().map(|held| (OwnerId(held.owner), held.entities));
         let follows: BTreeSet<OwnerId> = beat.follows.iter().copied().map(OwnerId).collect();
+        let definitions = match beat.schema.as_slice() {
+            schema if schema.is_empty() || *schema == self.realm.schema.0 => Definitions::Present,
+            schema if self.upgrade.as_ref().is_some_and(|upgrade| upgrade.to().0 == *schema) => Definitions::Next,
+            _ => Definitions::Former,
+        };
         let begins_to_drain = beat.draining && !self.membership.is_draining(process);
         let is_newly_ready = !follows.is_empty() && !self.membership.has_followed(process, &follows);
         self.membership.hear(
             monotonic(),
             Beat {
                 process,
+                definitions,
                 holds,
                 address,
                 owners: owners.collect(),
@@ -88,6 +94,16 @@ impl Leader {
             drain: self.drains.contains(&process),
             ..Orders::default()
         };
+        orders.upgrade = self.upgrade_order(process).into();
+        if orders.upgrade() == UpgradeOrder::Release {
+            let released = self.membership.to_release(process);
+            orders.release = released
+                .map(|(owner, address)| HandOver {
+                    owner: owner.0,
+                    address: address.to_owned(),
+                })
+                .collect();
+        }
         if self.lifecycle.grants() {
             let followed = self.membership.to_follow(process);
             orders.follow = followed
@@ -145,8 +161,9 @@ impl Leader {
                 "a {} process hands nothing over: stop it with SIGTERM, and start another one",
                 stage.service
             );
-        } else if !self.lifecycle.grants() {
-            stage.refused = "the realm is starting or stopping: wait until it runs".to_owned();
+        } else if !self.grants_now() {
+            stage.refused =
+                "the realm is starting or stopping, or its definitions change: wait until it runs".to_owned();
         } else if is_alone && !ask.force {
             stage.refused = format!(
                 "process {process} is the only {} process: start another one first, or use --force: its entities then \

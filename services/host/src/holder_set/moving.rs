@@ -1,12 +1,13 @@
 //! A process's part in planned hand-overs of owners (rule D9): it follows those that it is to hold next, and releases
-//! those that others follow.
+//! those that others follow; and in a change of definitions, for which all owners are released (rule M7).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::Pin;
 use std::time::Duration;
 
 use annals_ids::{Epoch, OwnerId};
 use annals_node::Role;
-use annals_wire::control::GrantOrder;
+use annals_wire::control::{GrantOrder, UpgradeOrder};
 use futures::StreamExt;
 use tokio::time::Instant;
 
@@ -120,7 +121,7 @@ where
                     let ready: Vec<OwnerId> = due.iter().filter(|(_, at)| **at <= now).map(|(owner, _)| *owner).collect();
                     for owner in ready {
                         due.remove(&owner);
-                        self.release(owner);
+                        self.release(owner, Command::Finish);
                     }
                     if self.held.keys().all(|owner| self.released.contains(owner)) {
                         timeout = Instant::now() + DRAIN_WITHIN;
@@ -130,11 +131,72 @@ where
         }
     }
 
-    fn release(&mut self, owner: OwnerId) {
+    fn release(&mut self, owner: OwnerId, command: Command<R::Input>) {
         let Some(held) = self.held.get(&owner) else { return };
         tracing::info!(%owner, "handing the owner over");
-        if held.commands.try_send(Command::Finish).is_ok() {
+        if held.commands.try_send(command).is_ok() {
             self.released.insert(owner);
+        }
+    }
+
+    /// Releases all owners for a change of the realm's definitions, once their clients had time to connect to the next
+    /// holders, and waits for the outcome (rule M7). Returns whether this process is to end; if not, the change was
+    /// abandoned.
+    pub(super) async fn release_for_change(
+        &mut self,
+        notifications: &mut Notifications,
+        summons: &mut async_nats::Subscriber,
+        mut stopped: Pin<&mut impl Future<Output = ()>>,
+    ) -> bool {
+        tracing::info!(
+            owners = self.held.len(),
+            "releasing all owners: the realm's definitions change"
+        );
+        let changed = self.changed.clone();
+        let mut link = self.process.bus.state();
+        let mut due: BTreeMap<OwnerId, Instant> = BTreeMap::new();
+        let mut told = BTreeSet::new();
+        let mut beat = tokio::time::interval(BEAT_EVERY);
+        loop {
+            let next = due.values().min().copied();
+            tokio::select! {
+                () = &mut stopped => return true,
+                _ = beat.tick() => {
+                    // The outcome comes from another director, if this one has died.
+                    let Some(orders) = self.beat(Presence::Stays).await else { continue };
+                    match orders.upgrade() {
+                        UpgradeOrder::End => return true,
+                        UpgradeOrder::None => {
+                            tracing::warn!("the change of the realm's definitions was abandoned");
+                            self.released.clear();
+                            return false;
+                        }
+                        UpgradeOrder::Release => {}
+                    }
+                    for order in orders.release {
+                        let owner = OwnerId(order.owner);
+                        if told.insert(owner) {
+                            // Owners without clients wait as long: none is without the others for longer than necessary.
+                            due.insert(owner, Instant::now() + CLIENTS_WITHIN);
+                            let epoch = self.held.get(&owner).map_or(Epoch(0), |held| held.epoch);
+                            // If the service has ended, there are no clients.
+                            let _ = self.notices.send(Notice::Moving(owner, epoch, order.address)).await;
+                        }
+                    }
+                }
+                Some(_) = summons.next() => beat.reset_immediately(),
+                () = changed.notified() => beat.reset_immediately(),
+                Ok(()) = link.changed() => beat.reset_immediately(),
+                item = notifications.next() => self.spread(item),
+                () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
+                    let now = Instant::now();
+                    let ready: Vec<OwnerId> = due.iter().filter(|(_, at)| **at <= now).map(|(owner, _)| *owner).collect();
+                    for owner in ready {
+                        due.remove(&owner);
+                        self.release(owner, Command::Close);
+                    }
+                }
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use annals_ids::{Hash, ProcessId, WallTime, WorldTime};
 
-use super::fields::{Fields, decode_connection, encode_connection, key, number};
+use super::fields::{Fields, decode_connection, encode_connection, key, number, put_texts};
 use crate::{StoreError, Transaction};
 
 /// The number sequences of a realm.
@@ -49,6 +49,15 @@ pub struct Realm {
     pub began: WallTime,
     /// The fingerprint of its current schema.
     pub schema: Hash,
+}
+
+/// A prepared change of a running realm's definitions (rule M7).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upgrade {
+    /// The fingerprint of the new schema, which is stored beside the present one.
+    pub to: Hash,
+    /// The renames, as they were given.
+    pub renames: Vec<String>,
 }
 
 /// Key of a counter.
@@ -137,6 +146,36 @@ pub fn map_key() -> Vec<u8> {
 #[must_use]
 pub fn leader_connection_key() -> Vec<u8> {
     key(0x33, &[])
+}
+
+/// Key of the prepared change of definitions, if there is one.
+#[must_use]
+pub fn upgrade_key() -> Vec<u8> {
+    key(0x34, &[])
+}
+
+impl Upgrade {
+    /// The stored form.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut value = self.to.0.to_vec();
+        put_texts(&mut value, &self.renames);
+        value
+    }
+
+    /// Decodes the stored form.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
+        let mut fields = Fields::of("the prepared change of definitions", value);
+        let upgrade = Self {
+            to: fields.hash()?,
+            renames: fields.texts()?,
+        };
+        fields.finish()?;
+        Ok(upgrade)
+    }
 }
 
 impl LeaderConnection {

@@ -122,6 +122,17 @@ impl<'a> Fields<'a> {
         Ok(field)
     }
 
+    /// Texts, as [`put_texts`] writes them.
+    pub(crate) fn texts(&mut self) -> Result<Vec<String>, StoreError> {
+        let mut texts = Vec::new();
+        for _ in 0..self.u32()? {
+            let length = self.u32()? as usize;
+            let text = self.bytes(length)?.to_vec();
+            texts.push(String::from_utf8(text).map_err(|_| self.corrupt())?);
+        }
+        Ok(texts)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -162,4 +173,19 @@ pub(super) fn number(what: &'static str, value: &[u8]) -> Result<u64, StoreError
     let number = fields.u64()?;
     fields.finish()?;
     Ok(number)
+}
+
+/// Appends a count of 32 bits.
+pub(super) fn put_count(value: &mut Vec<u8>, count: usize) {
+    let count = u32::try_from(count).expect("invariant: a row is far below 4 GiB");
+    value.extend(count.to_be_bytes());
+}
+
+/// Appends texts, with their number before them and the length of each.
+pub(super) fn put_texts(value: &mut Vec<u8>, texts: &[String]) {
+    put_count(value, texts.len());
+    for text in texts {
+        put_count(value, text.len());
+        value.extend(text.as_bytes());
+    }
 }

@@ -5,7 +5,7 @@
 
 use annals_ids::{DatabaseId, EntityId, Hash, LeafIndex, TypeId, WallTime};
 
-use super::fields::{Fields, key};
+use super::fields::{Fields, key, put_count, put_texts};
 use crate::{KeyRange, ScanOrder, StoreError, Transaction};
 
 /// One migration of a realm's definitions.
@@ -91,11 +91,7 @@ impl MigrationRecord {
                 .iter()
                 .flat_map(|number| number.to_be_bytes()),
         );
-        put_count(&mut value, self.renames.len());
-        for rename in &self.renames {
-            put_count(&mut value, rename.len());
-            value.extend(rename.as_bytes());
-        }
+        put_texts(&mut value, &self.renames);
         put_count(&mut value, self.receivers.len());
         for (entity, type_id) in &self.receivers {
             value.extend(entity.0.to_be_bytes());
@@ -113,12 +109,7 @@ impl MigrationRecord {
         let mut fields = Fields::of("a migration", value);
         let (from, to) = (fields.hash()?, fields.hash()?);
         let (at, leaves) = (WallTime(fields.u64()?), LeafIndex(fields.u64()?));
-        let mut renames = Vec::new();
-        for _ in 0..fields.u32()? {
-            let length = fields.u32()? as usize;
-            let text = fields.bytes(length)?.to_vec();
-            renames.push(String::from_utf8(text).map_err(|_| fields.corrupt())?);
-        }
+        let renames = fields.texts()?;
         let mut receivers = Vec::new();
         for _ in 0..fields.u32()? {
             let entity = EntityId(fields.u64()?);
@@ -165,9 +156,4 @@ impl Converting {
         fields.finish()?;
         Ok(converting)
     }
-}
-
-fn put_count(value: &mut Vec<u8>, count: usize) {
-    let count = u32::try_from(count).expect("invariant: a migration is far below 4 GiB");
-    value.extend(count.to_be_bytes());
 }

@@ -59,6 +59,7 @@
 //! | `31` | number:u32 | [a decision](adoptions) about a log that the store did not know | `annals realm adopt-log` |
 //! | `32` | owner:u32 | [`owners::HolderConnection`] | the owner's holder |
 //! | `33` | – | [`director::LeaderConnection`] | director |
+//! | `34` | – | [`director::Upgrade`], while one is prepared | director, db |
 //!
 //! A transfer is the entity id:u64 and the number:u64 of its asker. Numbers in keys are big-endian, so that they sort.
 //! Values that may exceed the store's maximum are split into chunks.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::archive::{FoldLease, Hole, Tree};
 use super::database::{Account, Checkout, IndexedValue};
-use super::director::{Counter, Realm, Term};
+use super::director::{Counter, Realm, Term, Upgrade};
 use super::lineage::{self, Lineage};
 use super::owners::{Cursor, OpeningRecord, OwnerRecord};
 use super::snapshots::{Area, Position};
@@ -56,6 +56,8 @@ fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
         personal::key_key(DatabaseId(number)),
         personal::forgotten_key(DatabaseId(number)),
         adoptions::key_of(u32::try_from(number).unwrap_or(u32::MAX)),
+        director::leader_connection_key(),
+        director::upgrade_key(),
     ]
 }
 
@@ -224,6 +226,8 @@ proptest! {
     #[test]
     fn database_and_director_values_round_trip(numbers in any::<[u64; 3]>(), owner in owner(), hash in hash(), password in ".{0,40}") {
         let [one, two, three] = numbers;
+        let upgrade = Upgrade { to: hash, renames: vec![password.clone(), String::new(), password.clone()] };
+        read_back(&upgrade, &upgrade.encode(), Upgrade::decode)?;
         let checkout = Checkout { owner, number: one };
         read_back(&checkout, &checkout.encode(), Checkout::decode)?;
         let account = Account { database: DatabaseId(one), password };

@@ -1,4 +1,4 @@
-//! What M1 to M5 prevent.
+//! What M1 to M5 and M7 prevent.
 
 use super::{MigrationBounds, MigrationModel};
 use crate::exhibit::Exhibit;
@@ -32,5 +32,6 @@ pub fn exhibits() -> Vec<Exhibit> {
         migration(Rule::M4NumbersStay, CallsTakeEffectOnce),
         migration(Rule::M5Generation, ReadAsWritten),
         migration(Rule::M5PresentRows, ReadAsWritten),
+        migration(Rule::M7Named, ReadAsWritten),
     ]
 }

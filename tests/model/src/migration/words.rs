@@ -39,7 +39,13 @@ pub(super) fn words(state: &MigrationState, step: MigrationStep, after: &Migrati
         }
         MigrationStep::RecordOpening(index) => format!("{}'s Open is recorded, and it serves", name(index)),
         MigrationStep::BeginAgain(index) => format!("{} does not find its Open, and begins again", name(index)),
-        MigrationStep::Take(index) => format!(
+        MigrationStep::Take(index, message) if message != state.holders[usize::from(index)].definitions => format!(
+            "{} takes the call from a message under {}, which it reads by its own: {}",
+            name(index),
+            definitions(message),
+            batch(after.log[usize::from(state.length)])
+        ),
+        MigrationStep::Take(index, _) => format!(
             "{} takes the call, which stores the entity: {}",
             name(index),
             batch(after.log[usize::from(state.length)])

@@ -35,4 +35,5 @@ mod strangers;
 mod strolling;
 mod times;
 mod trading;
+mod upgrading;
 mod visits;

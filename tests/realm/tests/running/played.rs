@@ -457,7 +457,7 @@ pub(crate) async fn until_event(client: &mut Client, what: &str, mut is_it: impl
     .await
 }
 
-async fn inspect(bus: &Bus, subjects: &Subjects, owner: OwnerId) -> Inspected {
+pub(crate) async fn inspect(bus: &Bus, subjects: &Subjects, owner: OwnerId) -> Inspected {
     within(TIMEOUT, "an owner to be inspected", async {
         loop {
             match request::<Inspected>(bus, "the owner's holder", subjects.inspect(owner), &()).await {
@@ -470,7 +470,7 @@ async fn inspect(bus: &Bus, subjects: &Subjects, owner: OwnerId) -> Inspected {
 }
 
 /// The hash of the state, once the archive holds the batch.
-async fn replay_to(store: &Store, owner: OwnerId, batch: BatchNumber) -> Vec<u8> {
+pub(crate) async fn replay_to(store: &Store, owner: OwnerId, batch: BatchNumber) -> Vec<u8> {
     let archive = Source::archive(store.clone());
     within(TIMEOUT, "the archive to hold what an owner has logged", async {
         loop {

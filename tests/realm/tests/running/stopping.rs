@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The realm's name.
-const REALM: &str = "stopped";
+pub(crate) const REALM: &str = "stopped";
 
 /// Maximum duration of a stop, on a machine that is busy with tests.
 const STOP_TIMEOUT: Duration = Duration::from_secs(90);
@@ -98,20 +98,7 @@ async fn began(store: &Store) -> u64 {
 /// The sample world with other definitions: monsters' species has another name and another number, they have a mood,
 /// accounts' log-ins have another name, and there is no patrol node, so that the sample's game does not run on them.
 pub(crate) fn other_definitions(folder: &Path) -> PathBuf {
-    let (from, to) = (repository().join("defs"), folder.join("defs"));
-    for below in ["", "entity_defs", "entity_defs/interfaces"] {
-        fs::create_dir_all(to.join(below)).expect("a folder for definitions");
-        for entry in fs::read_dir(from.join(below)).expect("definitions") {
-            let path = entry.expect("definitions").path();
-            let is_definition = path
-                .extension()
-                .is_some_and(|ending| ending == "def" || ending == "xml");
-            if is_definition && !path.ends_with("user_data_objects.xml") {
-                let name = path.file_name().expect("a file");
-                fs::copy(&path, to.join(below).join(name)).expect("it can be copied");
-            }
-        }
-    }
+    let to = copy_definitions(&folder.join("defs"));
     let monster = to.join("entity_defs/Monster.def");
     let before = fs::read_to_string(&monster).expect("the sample's monster");
     let added = "<mood> <Type> INT32 </Type> <Flags> CELL_PRIVATE </Flags> <Default> 7 </Default> </mood>";
@@ -127,6 +114,25 @@ pub(crate) fn other_definitions(folder: &Path) -> PathBuf {
     assert_ne!(before, after);
     fs::write(&account, after).expect("it can be written");
     to
+}
+
+/// Copies the sample's definitions, without the patrol node, so that the sample's game does not run on them.
+pub(crate) fn copy_definitions(to: &Path) -> PathBuf {
+    let from = repository().join("defs");
+    for below in ["", "entity_defs", "entity_defs/interfaces"] {
+        fs::create_dir_all(to.join(below)).expect("a folder for definitions");
+        for entry in fs::read_dir(from.join(below)).expect("definitions") {
+            let path = entry.expect("definitions").path();
+            let is_definition = path
+                .extension()
+                .is_some_and(|ending| ending == "def" || ending == "xml");
+            if is_definition && !path.ends_with("user_data_objects.xml") {
+                let name = path.file_name().expect("a file");
+                fs::copy(&path, to.join(below).join(name)).expect("it can be copied");
+            }
+        }
+    }
+    to.to_owned()
 }
 
 /// Verifies the whole log; returns the output.

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use annals_director::{Balance, Beat, Decision, Grant, Grants, Membership, Pace, SILENCE, SpacePlan};
+use annals_director::{Balance, Beat, Decision, Definitions, Grant, Grants, Membership, Pace, SILENCE, SpacePlan};
 use annals_ids::{OwnerId, OwnerKind, ProcessId, WorldTime};
 use annals_store::{immediate, layout::owners::OwnerRecord};
 use annals_wire::{
@@ -182,6 +182,7 @@ impl World {
                 now,
                 Beat {
                     process: *process,
+                    definitions: Definitions::Present,
                     holds,
                     address: None,
                     owners: owners.collect(),

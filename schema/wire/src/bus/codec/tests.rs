@@ -291,3 +291,22 @@ fn every_message_round_trips_and_damaged_ones_do_not_panic() {
         }
     }
 }
+
+#[test]
+fn a_message_under_other_definitions_is_recognised_and_one_that_names_none_is_read() {
+    let (present, former) = (Hash([1; 32]), Hash([2; 32]));
+    for message in every_message() {
+        let envelope = Envelope {
+            from: OwnerId(1),
+            epoch: Epoch(2),
+            message,
+        };
+        let bytes = envelope.encode_under(present);
+        assert_eq!(Envelope::decode_under(&bytes, present).expect("intact"), envelope);
+        assert_eq!(Envelope::decode(&bytes).expect("intact"), envelope);
+        let refused = Envelope::decode_under(&bytes, former);
+        assert!(matches!(refused, Err(EnvelopeError::OtherDefinitions)), "{refused:?}");
+        let unnamed = envelope.encode();
+        assert_eq!(Envelope::decode_under(&unnamed, former).expect("intact"), envelope);
+    }
+}
