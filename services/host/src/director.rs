@@ -103,7 +103,7 @@ async fn direct(
     stop: &watch::Receiver<bool>,
 ) -> Result<(), DirectorError> {
     let mut reports = match reports {
-        Some(file) => Some(Reports::listen(file).await?),
+        Some(file) => Some(Reports::listen(file, &settings.access).await?),
         None => None,
     };
     let closed = Mutex::default();

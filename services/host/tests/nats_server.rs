@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use annals_host::nats::{
-    self, Bus, Cluster, ConnectError, LinkState, Reports, Server, ServerError, ServerOptions, StreamError, Unfit,
+    self, Access, Bus, Cluster, ConnectError, LinkState, Reports, Server, ServerError, ServerOptions, StreamError,
+    Unfit,
 };
 use async_nats::jetstream::stream::{Config, Stream};
 use futures::StreamExt;
@@ -136,7 +137,7 @@ async fn a_paused_server_does_not_answer_and_resumes() {
 async fn reports(dir: &Path, url: &str) -> Reports {
     let file = dir.join("system");
     nats::write_secret(&file, url).unwrap();
-    Reports::listen(&file).await.unwrap()
+    Reports::listen(&file, &Access::default()).await.unwrap()
 }
 
 /// The end of a connection is reported under the name that its process knew it by.
