@@ -8,6 +8,7 @@ mod reports;
 mod server;
 mod servers;
 mod stream;
+mod subscription;
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,6 +20,7 @@ pub use reports::{Reports, ReportsError, SUBJECT as REPORTS};
 pub use server::{Cluster, NotASyncPolicy, Server, ServerError, ServerOptions, SyncPolicy, write_secret};
 pub use servers::{NotACount, ServerCount, Servers};
 pub use stream::{Difference, StreamError};
+pub use subscription::Subscription;
 
 /// Minimum server version. Older ones ignore unknown fields instead of refusing them, do not fence a stream's former
 /// leader (before 2.14.4), or lack `sync_interval: always`.

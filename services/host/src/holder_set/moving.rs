@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::{DRAIN_WITHIN, HolderSet, Notifications};
 use crate::following::{Followed, Following};
 use crate::holder::{Command, Notice, Stage};
+use crate::nats::Subscription;
 use crate::process::Presence;
 
 /// Timeout of handing everything over. What is left is released then.
@@ -67,11 +68,7 @@ where
 
     /// Releases each owner once another process follows it and its clients had time to connect there. Returns when
     /// nothing is held any more, or the rest cannot be handed over.
-    pub(super) async fn hand_over_all(
-        &mut self,
-        notifications: &mut Notifications,
-        mut summons: async_nats::Subscriber,
-    ) {
+    pub(super) async fn hand_over_all(&mut self, notifications: &mut Notifications, mut summons: Subscription) {
         let mut timeout = Instant::now() + HAND_OVER_WITHIN;
         let changed = self.changed.clone();
         let mut link = self.process.bus.state();

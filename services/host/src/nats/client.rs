@@ -5,12 +5,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::{self, stream};
-use async_nats::{Client, ConnectErrorKind, Event, ServerAddr};
+use async_nats::{Client, ConnectErrorKind, Event, ServerAddr, SubscribeError};
 use futures::StreamExt;
 use tokio::sync::watch;
 
 use super::access::{Access, AccessProblems};
 use super::stream::{self as streams, StreamError};
+use super::subscription::Subscription;
 use super::{MAX_PAYLOAD, MINIMUM, Version};
 use crate::waiting::Wait;
 
@@ -211,10 +212,18 @@ impl Bus {
         })
     }
 
-    /// The client, for publishing and subscribing. Messages published while the connection is down are kept, up to the
+    /// The client, for publishing and requests. Messages published while the connection is down are kept, up to the
     /// capacity of its queue, and sent late: receivers judge by epoch and number, never by arrival.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// Subscribes to what services send on a subject.
+    ///
+    /// # Errors
+    /// When the connection has been closed, or the subject is invalid.
+    pub async fn subscribe(&self, subject: String) -> Result<Subscription, SubscribeError> {
+        self.client.subscribe(subject).await.map(Subscription::from)
     }
 
     /// JetStream, for appending and reading.
