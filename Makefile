@@ -21,7 +21,7 @@ PRIVATE_LIBCLANG = $(if $(LIBCLANG_PATH),,$(addprefix LIBCLANG_PATH=,$(wildcard 
 SLOW = annals-authoring annals-host annals-realm annals-chaos annals-model annals-bench annals-sim annals-fuzz annals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quick test demo rolling chaos sim fuzz mutants bench lint lint-fdb lint-deps fmt clean
+.PHONY: help setup quick test demo rolling chaos sim fuzz mutants bench lint lint-fdb lint-deps check-ops fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -88,6 +88,9 @@ lint-fdb: setup ## clippy on what can have FoundationDB's client in it, in both 
 lint-deps: ## licences, bans and sources of what we depend on (needs cargo-deny)
 	@command -v cargo-deny >/dev/null || { echo "lint-deps: cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }
 	@cargo-deny --log-level error --locked check licenses bans sources
+
+check-ops: setup ## the files for operators in ops/: systemd units, Compose, Kubernetes, nats-server, scripts
+	@ops/check.sh
 
 fmt: ## format the Rust code
 	@$(CARGO) fmt --all

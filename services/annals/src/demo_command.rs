@@ -430,6 +430,7 @@ fn settings(realm: &Realm) -> Settings {
     Settings {
         realm: REALM.parse().expect("invariant: the realm's name is one"),
         nats: realm.nats(),
+        access: annals_host::nats::Access::default(),
         replicas: 1,
     }
 }

@@ -476,6 +476,10 @@ impl Realm {
         if service.uses("data") {
             command.arg("--data").arg(&self.plan.data);
         }
+        // The private nats-servers need none of what an operator's shell has for others.
+        for variable in ["CREDENTIALS", "CA", "CERTIFICATE", "KEY"] {
+            command.env_remove(format!("ANNALS_NATS_{variable}"));
+        }
         command.args(flags).stdout(output).stderr(errors);
         let child = Child::spawn(command).map_err(|source| UpError::Start { program, source })?;
         Ok((child, said_from))

@@ -29,6 +29,7 @@ use crate::{
     health::Health,
     holder::Notice,
     holder_set::{HolderSet, Holders, NotTold, Trade},
+    nats::Subscription,
     process::{self, JoinError, Process, Settings},
 };
 
@@ -86,13 +87,9 @@ pub async fn run(
     };
     let holder_set = HolderSet::new(Arc::clone(&process), trade, notices);
     let holders = holder_set.holders();
-    let requests = process
-        .bus
-        .client()
-        .subscribe(process.subjects.sessions_of_all())
-        .await?;
-    let lives = process.bus.client().subscribe(process.subjects.lives_of_all()).await?;
-    let orders = process.bus.client().subscribe(process.subjects.orders_of_all()).await?;
+    let requests = process.bus.subscribe(process.subjects.sessions_of_all()).await?;
+    let lives = process.bus.subscribe(process.subjects.lives_of_all()).await?;
+    let orders = process.bus.subscribe(process.subjects.orders_of_all()).await?;
     let service = Service {
         inquiries: Inquiries::new(Arc::clone(&process), holders.clone()),
         process,
@@ -135,9 +132,9 @@ impl Service {
         mut self,
         mut arrivals: mpsc::Receiver<EdgeEvent>,
         mut notices: mpsc::Receiver<Notice>,
-        mut requests: async_nats::Subscriber,
-        mut lives: async_nats::Subscriber,
-        mut orders: async_nats::Subscriber,
+        mut requests: Subscription,
+        mut lives: Subscription,
+        mut orders: Subscription,
     ) {
         loop {
             tokio::select! {

@@ -4,6 +4,10 @@
 //! ```toml
 //! realm = "aldmoor"                    # ANNALS_REALM         --realm
 //! nats = "nats://127.0.0.1:4222"       # ANNALS_NATS          --nats
+//! nats_credentials = "/etc/annals/cell.nats"  # ANNALS_NATS_CREDENTIALS  --nats-credentials
+//! nats_ca = "/etc/annals/ca.pem"       # ANNALS_NATS_CA       --nats-ca
+//! nats_certificate = "/etc/annals/nats.pem"  # ANNALS_NATS_CERTIFICATE  --nats-certificate
+//! nats_key = "/etc/annals/nats.key"    # ANNALS_NATS_KEY      --nats-key
 //! nats_system = "/etc/annals/system"   # ANNALS_NATS_SYSTEM   --nats-system
 //! replicas = 3                         # ANNALS_REPLICAS      --replicas
 //! world = "/srv/aldmoor/defs"          # ANNALS_WORLD         --world
@@ -43,6 +47,7 @@ pub use settings::Service;
 pub use spaces::{FIRST, SpaceSetting, Spaces};
 pub use values::{Acknowledged, Advice, Age, CertificateFiles, LogFilter, LogFormat, Realm, StoreKind};
 
+use crate::nats::Access;
 use layers::Layers;
 
 /// The settings of one process, checked.
@@ -52,6 +57,8 @@ pub struct Config {
     pub realm: Realm,
     /// The nats-servers, separated by commas.
     pub nats: String,
+    /// How this process is admitted to them.
+    pub access: Access,
     /// The file with addresses and credentials of the nats-servers' system account, if any.
     pub nats_system: Option<PathBuf>,
     /// Number of copies of each log: 1, 3 or 5.

@@ -48,7 +48,7 @@ use crate::{
     director::course_ended,
     health::{DiscoveryError, Health, Readiness},
     log::{Entry, History, Reader},
-    nats::{Bus, ConnectError, StreamError},
+    nats::{Bus, ConnectError, StreamError, Subscription},
     process::{self, Process, Reached, SHARD, Settings},
     store::{self, OpenError},
     telemetry::{Chain, Metrics},
@@ -120,7 +120,7 @@ pub async fn run(
         return Err(DbError::Adopting(begun));
     }
     comparing::check((&bus, &subjects), &history, &store).await?;
-    let lifecycle = bus.client().subscribe(subjects.news("course")).await?;
+    let lifecycle = bus.subscribe(subjects.news("course")).await?;
     let stop = process::stop_signal();
     let _announcement = process::announce(&bus, settings, "db", health).await?;
     let metrics = Arc::clone(&health.metrics);
@@ -170,7 +170,7 @@ pub async fn run(
 }
 
 /// Resolves when the process is to end: it is asked to stop, or the realm has stopped and no process needs db any more.
-async fn stopping(stop: watch::Receiver<bool>, mut lifecycle: async_nats::Subscriber) {
+async fn stopping(stop: watch::Receiver<bool>, mut lifecycle: Subscription) {
     tokio::select! {
         () = process::stopped(stop) => {}
         () = course_ended(&mut lifecycle) => tracing::info!("the realm is stopped"),

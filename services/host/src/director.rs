@@ -30,7 +30,7 @@ use tokio::sync::{mpsc, watch};
 use crate::{
     clock::{self, Clock},
     health::{DiscoveryError, Health, Readiness},
-    nats::{Bus, ConnectError, Reports, ReportsError},
+    nats::{Bus, ConnectError, Reports, ReportsError, Subscription},
     process::{self, BEAT, SHARD, Settings},
     telemetry::Chain,
     waiting::Wait,
@@ -103,7 +103,7 @@ async fn direct(
     stop: &watch::Receiver<bool>,
 ) -> Result<(), DirectorError> {
     let mut reports = match reports {
-        Some(file) => Some(Reports::listen(file).await?),
+        Some(file) => Some(Reports::listen(file, &settings.access).await?),
         None => None,
     };
     let closed = Mutex::default();
@@ -121,7 +121,7 @@ async fn direct(
         subjects: &subjects,
         store: &store,
     };
-    let mut lifecycle = bus.client().subscribe(subjects.news("course")).await?;
+    let mut lifecycle = bus.subscribe(subjects.news("course")).await?;
     let mut looked = Looked::default();
     loop {
         readiness.send_replace(Readiness::Waiting {
@@ -304,7 +304,7 @@ async fn lead(
     closures: &mut Closures<'_>,
 ) -> Result<(), DirectorError> {
     let bus = reach.bus;
-    let mut requests = bus.client().subscribe(reach.subjects.service("director")).await?;
+    let mut requests = bus.subscribe(reach.subjects.service("director")).await?;
     let closed_before = known(closures.closed).clone();
     let mut leader = Leader::begin(grants, (schema, is_known), plan.clone(), closed_before).await?;
     // The answers of db to the request to change the definitions.
@@ -365,7 +365,7 @@ async fn lead(
 }
 
 /// Resolves when the realm has stopped and no process needs a director any more.
-pub(crate) async fn course_ended(lifecycle: &mut async_nats::Subscriber) {
+pub(crate) async fn course_ended(lifecycle: &mut Subscription) {
     while let Some(message) = lifecycle.next().await {
         let announcement = control::decode::<StageAnnouncement>(&message.payload).unwrap_or_default();
         if Stage::of_number(announcement.stage) >= Stage::EndingDb {

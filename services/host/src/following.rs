@@ -25,6 +25,7 @@ use tokio::task::JoinHandle;
 use crate::{
     clock,
     log::{ReadError, Reading},
+    nats::Subscription,
     process::Process,
     telemetry::Chain as Causes,
     waiting::Wait,
@@ -81,7 +82,7 @@ pub(crate) struct Followed {
 /// Messages to an owner, from before and after it was taken over.
 pub(crate) struct KeptMessages {
     kept: VecDeque<(Mono, async_nats::Message)>,
-    subscriber: async_nats::Subscriber,
+    subscriber: Subscription,
 }
 
 impl KeptMessages {
@@ -136,7 +137,7 @@ impl Prepared {
     pub(crate) async fn advance(&mut self, process: &Process, followed: Followed) -> Result<Chain, TakeError> {
         let Followed { owner, kind, shard } = followed;
         if self.messages.is_none() {
-            let subscriber = process.bus.client().subscribe(process.subjects.owner(owner)).await?;
+            let subscriber = process.bus.subscribe(process.subjects.owner(owner)).await?;
             process.bus.barrier().await?;
             let kept = VecDeque::new();
             self.messages = Some(KeptMessages { kept, subscriber });

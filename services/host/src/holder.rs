@@ -36,6 +36,7 @@ use crate::{
     following::{Followed, Following, KeptMessages, Prepared, TakeError},
     gauge::Gauge,
     log::{Driver, LogCore},
+    nats::Subscription,
     process::Process,
     registry::StoreRegistry,
     telemetry::{Chain, Metrics},
@@ -420,13 +421,13 @@ impl Troubles {
 
 /// Requests for the state's hash at a batch: received over the bus, answered as soon as no batch is being gathered.
 struct Inspections {
-    requests: Option<async_nats::Subscriber>,
+    requests: Option<Subscription>,
     waiting: Vec<async_nats::Subject>,
 }
 
 impl Inspections {
     async fn listen(process: &Process, owner: OwnerId) -> Self {
-        let listening = process.bus.client().subscribe(process.subjects.inspect(owner)).await;
+        let listening = process.bus.subscribe(process.subjects.inspect(owner)).await;
         let requests = listening
             .map_err(|error| tracing::warn!(%owner, %error, "cannot subscribe to inspections of the owner"))
             .ok();

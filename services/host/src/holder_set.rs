@@ -31,6 +31,7 @@ use tokio::task::JoinHandle;
 use crate::following::Following;
 use crate::health::Readiness;
 use crate::holder::{COMMANDS, Command, Notice, Notices, Stage, Terms, Wires, hold};
+use crate::nats::Subscription;
 use crate::process::{self, BEAT, Presence, Process, Report};
 use crate::waiting::Wait;
 
@@ -225,7 +226,7 @@ where
     pub async fn run(mut self, stop: watch::Receiver<bool>) -> Result<(), async_nats::SubscribeError> {
         let mut notifications = Notifications::listen(&self.process).await?;
         let summons = self.process.subjects.summons(self.process.id);
-        let mut summons = self.process.bus.client().subscribe(summons).await?;
+        let mut summons = self.process.bus.subscribe(summons).await?;
         let changed = Arc::clone(&self.changed);
         let mut link = self.process.bus.state();
         let stopped = process::stopped(stop);
@@ -269,7 +270,7 @@ where
 
     /// Ends everything in order: what other processes can follow is handed over to them, and the rest is released, so
     /// that it can be taken over at once. Only then the rest of the service is stopped.
-    async fn drain(mut self, mut notifications: Notifications, summons: async_nats::Subscriber) {
+    async fn drain(mut self, mut notifications: Notifications, summons: Subscription) {
         self.process.readiness.send_replace(Readiness::Draining);
         tracing::info!(owners = self.held.len(), "draining");
         self.hand_over_all(&mut notifications, summons).await;
@@ -569,8 +570,8 @@ impl<I> Held<I> {
 
 /// db's notifications for all processes.
 struct Notifications {
-    cursors: async_nats::Subscriber,
-    wants: async_nats::Subscriber,
+    cursors: Subscription,
+    wants: Subscription,
 }
 
 /// A notification of db.
@@ -583,10 +584,10 @@ enum Notification {
 
 impl Notifications {
     async fn listen(process: &Process) -> Result<Self, async_nats::SubscribeError> {
-        let client = process.bus.client();
+        let bus = &process.bus;
         Ok(Self {
-            cursors: client.subscribe(process.subjects.news("cursors")).await?,
-            wants: client.subscribe(process.subjects.news("wants")).await?,
+            cursors: bus.subscribe(process.subjects.news("cursors")).await?,
+            wants: bus.subscribe(process.subjects.news("wants")).await?,
         })
     }
 

@@ -12,9 +12,9 @@ use std::{
 
 use crate::{
     claim::{Claim, ClaimError},
-    config::{Advice, Realm, StoreKind},
+    config::{Advice, CertificateFiles, Realm, StoreKind},
     log::{History, ReadError, Reading},
-    nats::{Bus, ConnectError, ServerCount, ServerError, ServerOptions, Servers, StreamError},
+    nats::{Access, Bus, ConnectError, ServerCount, ServerError, ServerOptions, Servers, StreamError},
     process::{SHARD, Settings, connect, remote_store},
     store::{self, OpenError},
 };
@@ -54,6 +54,30 @@ pub struct NamedRealm {
     /// The realm's nats-server
     #[arg(long, global = true, env = "ANNALS_NATS", default_value = "nats://127.0.0.1:4222")]
     nats: String,
+    /// File with USER:PASSWORD for the nats-server
+    #[arg(long, global = true, env = "ANNALS_NATS_CREDENTIALS", value_name = "FILE")]
+    nats_credentials: Option<PathBuf>,
+    /// Certificates of the authorities that sign the nats-server's, in PEM form; with it, TLS is required
+    #[arg(long, global = true, env = "ANNALS_NATS_CA", value_name = "FILE")]
+    nats_ca: Option<PathBuf>,
+    /// Certificate chain for the nats-server, in PEM form
+    #[arg(
+        long,
+        global = true,
+        env = "ANNALS_NATS_CERTIFICATE",
+        value_name = "FILE",
+        requires = "nats_key"
+    )]
+    nats_certificate: Option<PathBuf>,
+    /// The private key of --nats-certificate in PEM form
+    #[arg(
+        long,
+        global = true,
+        env = "ANNALS_NATS_KEY",
+        value_name = "FILE",
+        requires = "nats_certificate"
+    )]
+    nats_key: Option<PathBuf>,
 }
 
 impl NamedRealm {
@@ -63,6 +87,15 @@ impl NamedRealm {
         Settings {
             realm: self.realm.clone(),
             nats: self.nats.clone(),
+            access: Access {
+                credentials: self.nats_credentials.clone(),
+                authority: self.nats_ca.clone(),
+                certificate: self
+                    .nats_certificate
+                    .clone()
+                    .zip(self.nats_key.clone())
+                    .map(|(chain, key)| CertificateFiles { chain, key }),
+            },
             replicas: 1,
         }
     }

@@ -1,22 +1,26 @@
 //! The bus and the log's server: which nats-servers are supported, a private one for development and tests, and how a
 //! service connects. Nothing here knows what is sent; subjects and messages are in `annals-wire`.
 
+mod access;
 mod binary;
 mod client;
 mod reports;
 mod server;
 mod servers;
 mod stream;
+mod subscription;
 
 use std::fmt;
 use std::str::FromStr;
 
+pub use access::{Access, AccessProblem, AccessProblems};
 pub use binary::{BinaryError, Candidate, find_binary};
-pub use client::{BarrierError, Bus, ConnectError, LinkState, Unfit};
+pub use client::{Address, BarrierError, Bus, ConnectError, LinkState, Unfit};
 pub use reports::{Reports, ReportsError, SUBJECT as REPORTS};
 pub use server::{Cluster, NotASyncPolicy, Server, ServerError, ServerOptions, SyncPolicy, write_secret};
 pub use servers::{NotACount, ServerCount, Servers};
 pub use stream::{Difference, StreamError};
+pub use subscription::Subscription;
 
 /// Minimum server version. Older ones ignore unknown fields instead of refusing them, do not fence a stream's former
 /// leader (before 2.14.4), or lack `sync_interval: always`.

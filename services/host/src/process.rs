@@ -24,7 +24,7 @@ use crate::{
     config::Realm,
     health::{Announcement, DiscoveryError, Health, Readiness},
     log::History,
-    nats::{Bus, ConnectError, StreamError},
+    nats::{Access, Address, Bus, ConnectError, StreamError},
     telemetry::{Metrics, TraceContext},
     waiting::Wait,
 };
@@ -48,8 +48,19 @@ pub struct Settings {
     pub realm: Realm,
     /// The addresses of its nats-servers.
     pub nats: String,
+    /// How it is admitted to them.
+    pub access: Access,
     /// Number of copies of each log.
     pub replicas: usize,
+}
+
+impl From<&Settings> for Address {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            url: settings.nats.clone(),
+            access: settings.access.clone(),
+        }
+    }
 }
 
 /// Whether a process stays.
@@ -200,7 +211,7 @@ impl Process {
         let (bus, subjects) = join(settings, service).await?;
         let store = remote_store(&bus, &subjects);
         let registered = register(&bus, &subjects, service, &schema).await?;
-        let history = History::ensure(&bus, settings.realm.as_str(), SHARD, settings.replicas).await?;
+        let history = History::join(&bus, settings.realm.as_str(), SHARD, settings.replicas).await?;
         let announcement = announce(&bus, settings, service, health).await?;
         let reached = Reached {
             bus,
@@ -327,7 +338,7 @@ impl Process {
 /// # Errors
 /// When it cannot be reached or is not suitable.
 pub async fn connect(settings: &Settings, command: &str) -> Result<(Bus, Subjects), ConnectError> {
-    let bus = Bus::connect(&settings.nats, &format!("annals-{command}")).await?;
+    let bus = Bus::connect(settings, &format!("annals-{command}")).await?;
     Ok((bus, Subjects::new(settings.realm.as_str())))
 }
 
@@ -336,7 +347,7 @@ pub async fn connect(settings: &Settings, command: &str) -> Result<(Bus, Subject
 /// # Errors
 /// When the bus is not suitable.
 pub async fn join(settings: &Settings, service: &str) -> Result<(Bus, Subjects), ConnectError> {
-    let bus = Bus::join(&settings.nats, &format!("annals-{service}")).await?;
+    let bus = Bus::join(settings, &format!("annals-{service}")).await?;
     Ok((bus, Subjects::new(settings.realm.as_str())))
 }
 

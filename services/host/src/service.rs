@@ -233,6 +233,7 @@ fn prepare(flags: &Flags) -> Result<(Config, Settings), String> {
     let settings = Settings {
         realm: config.realm.clone(),
         nats: config.nats.clone(),
+        access: config.access.clone(),
         replicas: config.replicas,
     };
     Ok((config, settings))

@@ -82,7 +82,7 @@ pub async fn run((settings, health): (&Settings, &Health), config: &Config) -> R
         return Ok(());
     };
     let (bus, subjects) = joined?;
-    let mut lifecycle = bus.client().subscribe(subjects.news("course")).await?;
+    let mut lifecycle = bus.subscribe(subjects.news("course")).await?;
     let _announcement = process::announce(&bus, settings, "signer", health).await?;
     let signer = Signer::begin(process::remote_store(&bus, &subjects), SHARD, folder, key)?;
     tokio::select! {

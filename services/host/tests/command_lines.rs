@@ -55,10 +55,14 @@ const USED: [(Service, &[&str]); 6] = [
 ];
 
 /// The settings of all services, and the flags of every command line.
-const OF_ALL: [&str; 8] = [
+const OF_ALL: [&str; 12] = [
     "config",
     "realm",
     "nats",
+    "nats-ca",
+    "nats-certificate",
+    "nats-credentials",
+    "nats-key",
     "http",
     "log",
     "log-format",

@@ -9,7 +9,7 @@ use annals_host::config::{
     Acknowledged, Age, CertificateFiles, Config, DuplicateLogin, Flags, LogFormat, Mistakes, Service, SpaceSetting,
     Spaces, StoreKind,
 };
-use annals_host::nats::SyncPolicy;
+use annals_host::nats::{Access, SyncPolicy};
 use annals_host::store::{OpenError, open, open_to_fill};
 use annals_store::{
     embedded::EmbeddedStore,
@@ -104,6 +104,28 @@ fn every_setting_can_be_given_in_a_file() {
         assert_eq!(config.acknowledged, Acknowledged::Archive);
         assert_eq!(config.log_format, LogFormat::Json);
     }
+}
+
+#[test]
+fn a_process_is_admitted_to_the_nats_servers_by_files() {
+    let flags = ["--nats-credentials", "cell.credentials", "--nats-ca", "ca.pem"];
+    let variables = [("ANNALS_NATS_CERTIFICATE", "cell.pem"), ("ANNALS_NATS_KEY", "cell.key")];
+    let certificate = CertificateFiles {
+        chain: PathBuf::from("cell.pem"),
+        key: PathBuf::from("cell.key"),
+    };
+    let access = Access {
+        credentials: Some(PathBuf::from("cell.credentials")),
+        authority: Some(PathBuf::from("ca.pem")),
+        certificate: Some(certificate),
+    };
+    assert_eq!(load(&flags, &variables).unwrap().access, access);
+    assert_eq!(load(&[], &[]).unwrap().access, Access::default());
+    let alone = complaint(&[], &[("ANNALS_NATS_KEY", "cell.key")]);
+    assert!(
+        alone.contains("nats_key is given") && alone.contains("nats_certificate is not"),
+        "{alone}"
+    );
 }
 
 #[test]
@@ -236,7 +258,7 @@ fn an_unknown_key_is_reported_with_a_suggestion() {
 
     let text = complaint(&[], &[("ANNALS_COLOUR", "blue")]);
     assert!(
-        text.contains("the settings are realm, nats, nats_system, replicas, world, data"),
+        text.contains("the settings are realm, nats, nats_credentials, nats_ca,"),
         "{text}"
     );
 }

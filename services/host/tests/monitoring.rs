@@ -153,6 +153,28 @@ async fn alerts_and_documents_name_existing_metrics() {
     }
 }
 
+#[test]
+fn each_alert_has_a_section_in_the_runbook() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap();
+    let (alerts, runbook) = (read("ops/telemetry/alerts.yml"), read("docs/runbook.md"));
+    let mut count = 0;
+    for alert in alerts.split("- alert: ").skip(1) {
+        let name = alert.lines().next().unwrap().trim();
+        let link = format!("runbook: docs/runbook.md#{}\n", name.to_lowercase());
+        assert!(alert.contains(&link), "{name} lacks the annotation {link}");
+        let (_, section) = runbook
+            .split_once(&format!("\n## {name}\n"))
+            .unwrap_or_else(|| panic!("the runbook has no section {name}"));
+        let section = section.split("\n## ").next().unwrap();
+        for part in ["**What to check.**", "**What to do.**", "```sh"] {
+            assert!(section.contains(part), "{name} lacks {part}");
+        }
+        count += 1;
+    }
+    assert!(count > 0, "alerts are found");
+}
+
 #[tokio::test]
 async fn metrics_have_the_values_at_the_time_of_the_scrape() {
     let (monitoring, health) = start(Service::Cell).await;

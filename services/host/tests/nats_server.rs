@@ -5,8 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use annals_host::nats::{
-    self, Bus, Cluster, ConnectError, LinkState, Reports, Server, ServerError, ServerOptions, StreamError, Unfit,
+    self, Access, Bus, Cluster, ConnectError, LinkState, Reports, Server, ServerError, ServerOptions, StreamError,
+    Unfit,
 };
+use async_nats::jetstream::consumer::{AckPolicy, push};
 use async_nats::jetstream::stream::{Config, Stream};
 use futures::StreamExt;
 use tempfile::TempDir;
@@ -136,7 +138,7 @@ async fn a_paused_server_does_not_answer_and_resumes() {
 async fn reports(dir: &Path, url: &str) -> Reports {
     let file = dir.join("system");
     nats::write_secret(&file, url).unwrap();
-    Reports::listen(&file).await.unwrap()
+    Reports::listen(&file, &Access::default()).await.unwrap()
 }
 
 /// The end of a connection is reported under the name that its process knew it by.
@@ -331,4 +333,30 @@ fn the_pinned_server_is_the_minimum_and_documents_say_so() {
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains(&line), "{} does not say {line:?}", path.display());
     }
+}
+
+/// A user who may read a log can have its consumer deliver what is stored to any subject, such as that of orders.
+#[tokio::test]
+async fn what_a_consumer_delivers_is_not_taken_for_what_a_service_sends() {
+    let (_dir, server) = server().await;
+    let (sender, receiver) = (bus(&server.url()).await, bus(&server.url()).await);
+    let stream = sender.ensure_stream(log_stream(1)).await.unwrap();
+    let mut orders = receiver.subscribe("orders".to_owned()).await.unwrap();
+    let mut everything = receiver.client().subscribe("orders").await.unwrap();
+    receiver.barrier().await.unwrap();
+
+    append(&sender, "an order in a log").await;
+    for ack_policy in [AckPolicy::None, AckPolicy::Explicit] {
+        let delivers = push::Config {
+            deliver_subject: "orders".to_owned(),
+            ack_policy,
+            ..push::Config::default()
+        };
+        stream.create_consumer(delivers).await.unwrap();
+        let delivered = tokio::time::timeout(TIMEOUT, everything.next()).await.unwrap().unwrap();
+        assert_eq!(delivered.payload, "an order in a log", "the server delivers it");
+    }
+    sender.client().publish("orders", "an order".into()).await.unwrap();
+    let first = tokio::time::timeout(TIMEOUT, orders.next()).await.unwrap().unwrap();
+    assert_eq!(first.payload, "an order");
 }

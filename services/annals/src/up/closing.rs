@@ -67,6 +67,7 @@ impl Realm {
                 .parse()
                 .expect("invariant: services have accepted the realm's name"),
             nats: self.nats(),
+            access: annals_host::nats::Access::default(),
             replicas: 1,
         };
         let (bus, subjects) = connect(&settings, "up").await?;

@@ -92,6 +92,7 @@ impl Carrier {
         Settings {
             realm: REALM.parse::<Realm>().unwrap(),
             nats: self.server.url(),
+            access: annals_host::nats::Access::default(),
             replicas: 1,
         }
     }

@@ -13,6 +13,7 @@ use toml::{Table, Value};
 use super::settings::{SETTINGS, named};
 use super::values::{Advice, Age, CertificateFiles, advertised, listened, nats_url};
 use super::{Config, DuplicateLogin, Flags, Mistake, Mistakes, Origin};
+use crate::nats::Access;
 
 /// Prefix of our variables.
 pub(super) const PREFIX: &str = "ANNALS_";
@@ -118,6 +119,7 @@ impl Layers {
         let config = Config {
             realm: self.read("realm", |text| text.parse()),
             nats: self.read("nats", nats_url),
+            access: self.access(),
             nats_system: self.read_optional("nats_system", file),
             replicas: self.read("replicas", replicas),
             world: self.read("world", folder),
@@ -126,7 +128,7 @@ impl Layers {
             http: self.read_optional("http", listened),
             listen: self.read("listen", listened),
             advertise: self.read_optional("advertise", advertised),
-            certificate: self.certificate(),
+            certificate: self.certificate("certificate", "key"),
             acknowledged: self.read("acknowledged", |text| text.parse()),
             archive_period: self.read("archive_period", period),
             client_bandwidth: self.read("client_bandwidth", bandwidth),
@@ -218,11 +220,19 @@ impl Layers {
         }
     }
 
-    /// The certificate and its key, which go together.
-    fn certificate(&mut self) -> Option<CertificateFiles> {
-        let chain = self.read_optional("certificate", file);
-        let key = self.read_optional("key", file);
-        for (given, missing) in [("certificate", "key"), ("key", "certificate")] {
+    fn access(&mut self) -> Access {
+        Access {
+            credentials: self.read_optional("nats_credentials", file),
+            authority: self.read_optional("nats_ca", file),
+            certificate: self.certificate("nats_certificate", "nats_key"),
+        }
+    }
+
+    /// A certificate and its key, which go together.
+    fn certificate(&mut self, chain_setting: &'static str, key_setting: &'static str) -> Option<CertificateFiles> {
+        let chain = self.read_optional(chain_setting, file);
+        let key = self.read_optional(key_setting, file);
+        for (given, missing) in [(chain_setting, key_setting), (key_setting, chain_setting)] {
             if let (Some(value), None) = (self.strongest(given), self.strongest(missing)) {
                 let origin = value.origin.clone();
                 self.mistakes.push(Mistake::Alone { given, origin, missing });

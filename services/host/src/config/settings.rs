@@ -114,13 +114,41 @@ const fn setting(
 }
 
 /// Every setting.
-pub(super) const SETTINGS: [Setting; 22] = [
+pub(super) const SETTINGS: [Setting; 26] = [
     setting("realm", Some("annals"), "NAME", "Name of the realm", &Service::ALL),
     setting(
         "nats",
         Some("nats://127.0.0.1:4222"),
         "URL",
         "Addresses of nats-servers, separated by commas",
+        &Service::ALL,
+    ),
+    setting(
+        "nats_credentials",
+        None,
+        "FILE",
+        "File with USER:PASSWORD for the nats-servers; without it, no credentials are sent",
+        &Service::ALL,
+    ),
+    setting(
+        "nats_ca",
+        None,
+        "FILE",
+        "Certificates of the authorities that sign those of the nats-servers, in PEM form; with it, TLS is required",
+        &Service::ALL,
+    ),
+    setting(
+        "nats_certificate",
+        None,
+        "FILE",
+        "Certificate chain for the nats-servers, in PEM form",
+        &Service::ALL,
+    ),
+    setting(
+        "nats_key",
+        None,
+        "FILE",
+        "The private key of nats_certificate in PEM form",
         &Service::ALL,
     ),
     setting(

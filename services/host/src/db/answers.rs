@@ -15,7 +15,7 @@ use futures::StreamExt;
 use tokio::sync::Semaphore;
 
 use super::definitions::Definitions;
-use crate::{process, telemetry::Chain};
+use crate::{nats::Subscription, process, telemetry::Chain};
 
 /// Maximum requests handled concurrently. Further ones are refused, and their sender retries: a queue would only make
 /// all answers late.
@@ -34,7 +34,7 @@ pub async fn answer_all(
     store: &Store,
     definitions: &Arc<Definitions>,
 ) -> Result<(), async_nats::SubscribeError> {
-    let mut requests = client.queue_subscribe(subject, "db".to_owned()).await?;
+    let mut requests = Subscription::from(client.queue_subscribe(subject, "db".to_owned()).await?);
     let free = Arc::new(Semaphore::new(REQUESTS_AT_ONCE));
     while let Some(message) = requests.next().await {
         let Some(reply) = message.reply else { continue };

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::{DRAIN_WITHIN, HolderSet, Notifications};
 use crate::following::{Followed, Following};
 use crate::holder::{Command, Notice, Stage};
+use crate::nats::Subscription;
 use crate::process::Presence;
 
 /// Timeout of handing everything over. What is left is released then.
@@ -68,11 +69,7 @@ where
 
     /// Releases each owner once another process follows it and its clients had time to connect there. Returns when
     /// nothing is held any more, or the rest cannot be handed over.
-    pub(super) async fn hand_over_all(
-        &mut self,
-        notifications: &mut Notifications,
-        mut summons: async_nats::Subscriber,
-    ) {
+    pub(super) async fn hand_over_all(&mut self, notifications: &mut Notifications, mut summons: Subscription) {
         let mut timeout = Instant::now() + HAND_OVER_WITHIN;
         let changed = self.changed.clone();
         let mut link = self.process.bus.state();
@@ -145,7 +142,7 @@ where
     pub(super) async fn release_for_change(
         &mut self,
         notifications: &mut Notifications,
-        summons: &mut async_nats::Subscriber,
+        summons: &mut Subscription,
         mut stopped: Pin<&mut impl Future<Output = ()>>,
     ) -> bool {
         tracing::info!(

@@ -152,20 +152,17 @@ impl History {
     /// # Errors
     /// When it cannot be created, or has another configuration.
     pub async fn ensure(bus: &Bus, realm: &str, shard: Shard, replicas: usize) -> Result<Self, StreamError> {
-        let subjects = Subjects::new(realm);
-        let stream = bus
-            .ensure_stream(Config {
-                name: stream_name(realm, shard),
-                subjects: vec![subjects.logs(shard), subjects.fills(shard)],
-                retention: RetentionPolicy::Limits,
-                discard: DiscardPolicy::New,
-                duplicate_window: DUPLICATE_WINDOW,
-                num_replicas: replicas,
-                // No read may come from a replica that lags (L5).
-                allow_direct: false,
-                ..Config::default()
-            })
-            .await?;
+        let stream = bus.ensure_stream(configuration(realm, shard, replicas)).await?;
+        Ok(Self::of(bus, realm, shard, stream))
+    }
+
+    /// The same stream for services that use what db has created, and need no permission to create streams. Waits until
+    /// it exists, as long as it takes.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has another configuration.
+    pub async fn join(bus: &Bus, realm: &str, shard: Shard, replicas: usize) -> Result<Self, StreamError> {
+        let stream = bus.await_stream(configuration(realm, shard, replicas)).await?;
         Ok(Self::of(bus, realm, shard, stream))
     }
 
@@ -563,6 +560,21 @@ impl History {
             .into_iter()
             .find(|lane| self.subject(*lane, owner) == subject)
             .map(|lane| (lane, owner))
+    }
+}
+
+fn configuration(realm: &str, shard: Shard, replicas: usize) -> Config {
+    let subjects = Subjects::new(realm);
+    Config {
+        name: stream_name(realm, shard),
+        subjects: vec![subjects.logs(shard), subjects.fills(shard)],
+        retention: RetentionPolicy::Limits,
+        discard: DiscardPolicy::New,
+        duplicate_window: DUPLICATE_WINDOW,
+        num_replicas: replicas,
+        // No read may come from a replica that lags (L5).
+        allow_direct: false,
+        ..Config::default()
     }
 }
 

@@ -1,14 +1,17 @@
 //! A service's connection to the bus: it outlives the loss and return of servers.
 
+use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::{self, stream};
-use async_nats::{Client, ConnectErrorKind, Event, ServerAddr};
+use async_nats::{Client, ConnectErrorKind, Event, ServerAddr, SubscribeError};
 use futures::StreamExt;
 use tokio::sync::watch;
 
+use super::access::{Access, AccessProblems};
 use super::stream::{self as streams, StreamError};
+use super::subscription::Subscription;
 use super::{MAX_PAYLOAD, MINIMUM, Version};
 use crate::waiting::Wait;
 
@@ -70,8 +73,11 @@ pub enum ConnectError {
         /// The error of the last try.
         source: async_nats::ConnectError,
     },
-    /// The server refused the connection.
-    #[error("the nats-server on {url} refused the connection; check user, token and TLS")]
+    /// Its files of credentials and certificates cannot be used.
+    #[error(transparent)]
+    Access(#[from] AccessProblems),
+    /// The server refused the connection, or is not trusted.
+    #[error("the connection to the nats-server on {url} was refused; {}", remedy(source))]
     Refused {
         /// The address.
         url: String,
@@ -126,6 +132,43 @@ pub enum BarrierError {
     Unfit(#[from] Unfit),
 }
 
+/// What to do about a refused connection.
+fn remedy(error: &async_nats::ConnectError) -> &'static str {
+    match error.kind() {
+        ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
+            "check that nats_credentials names the file of this service, and that the server has the same password"
+        }
+        _ => {
+            "check that nats_ca holds the authority of the server's certificate, that nats_certificate and nats_key are \
+             of an authority that the server trusts, and that none of them has expired"
+        }
+    }
+}
+
+/// The addresses of nats-servers, and the files by which a process is admitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// `nats://HOST:PORT`, several separated by commas.
+    pub url: String,
+    pub access: Access,
+}
+
+impl From<&str> for Address {
+    /// Without credentials.
+    fn from(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            access: Access::default(),
+        }
+    }
+}
+
+impl From<&String> for Address {
+    fn from(url: &String) -> Self {
+        Self::from(url.as_str())
+    }
+}
+
 /// A connection to the bus; clones share it. It reconnects by itself until the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct Bus {
@@ -135,26 +178,26 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// Connects to one of the servers in `url` (`nats://HOST:PORT`, several separated by commas) under `name`, which
-    /// operators see in the server's lists.
+    /// Connects to one of the servers of `address` under `name`, which operators see in the server's lists.
     ///
     /// # Errors
     /// When no server is reached within ten seconds, or the one that is reached is not suitable.
-    pub async fn connect(url: &str, name: &str) -> Result<Self, ConnectError> {
-        Self::connect_within(url, name, Some(FIRST_TIMEOUT)).await
+    pub async fn connect(address: impl Into<Address>, name: &str) -> Result<Self, ConnectError> {
+        Self::connect_within(address.into(), name, Some(FIRST_TIMEOUT)).await
     }
 
     /// As [`Self::connect`], but waits for a server as long as it takes.
     ///
     /// # Errors
     /// When the server that is reached refuses the connection or is not suitable.
-    pub async fn join(url: &str, name: &str) -> Result<Self, ConnectError> {
-        Self::connect_within(url, name, None).await
+    pub async fn join(address: impl Into<Address>, name: &str) -> Result<Self, ConnectError> {
+        Self::connect_within(address.into(), name, None).await
     }
 
-    async fn connect_within(url: &str, name: &str, patience: Option<Duration>) -> Result<Self, ConnectError> {
+    async fn connect_within(address: Address, name: &str, patience: Option<Duration>) -> Result<Self, ConnectError> {
+        address.access.check()?;
         let (report, mut state) = watch::channel(LinkState::Down { connections: 0 });
-        let client = first_connection(url, &options(url, name, report), patience).await?;
+        let client = first_connection(&address.url, &options(&address, name, report)?, patience).await?;
         fitness(&client.server_info())?;
         // The event of the first connection is still in flight; a reader of the state must not find "down".
         state.wait_for(|state| matches!(state, LinkState::Up { .. })).await.ok();
@@ -169,10 +212,18 @@ impl Bus {
         })
     }
 
-    /// The client, for publishing and subscribing. Messages published while the connection is down are kept, up to the
+    /// The client, for publishing and requests. Messages published while the connection is down are kept, up to the
     /// capacity of its queue, and sent late: receivers judge by epoch and number, never by arrival.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// Subscribes to what services send on a subject.
+    ///
+    /// # Errors
+    /// When the connection has been closed, or the subject is invalid.
+    pub async fn subscribe(&self, subject: String) -> Result<Subscription, SubscribeError> {
+        self.client.subscribe(subject).await.map(Subscription::from)
     }
 
     /// JetStream, for appending and reading.
@@ -226,6 +277,15 @@ impl Bus {
     pub async fn ensure_stream(&self, wanted: stream::Config) -> Result<stream::Stream, StreamError> {
         streams::ensure(&self.jetstream, wanted).await
     }
+
+    /// The stream as `wanted`, which another process creates: waits until it exists, as long as it takes, and compares
+    /// it as [`Self::ensure_stream`] does.
+    ///
+    /// # Errors
+    /// When it cannot be read, or differs.
+    pub async fn await_stream(&self, wanted: stream::Config) -> Result<stream::Stream, StreamError> {
+        streams::found(&self.jetstream, wanted).await
+    }
 }
 
 /// Retries until a server answers or the timeout passes.
@@ -250,7 +310,7 @@ async fn first_connection(
                 wait.ends();
                 return Ok(client);
             }
-            Err(source) if is_refusal(source.kind()) => {
+            Err(source) if is_refusal(&source) => {
                 return Err(ConnectError::Refused {
                     url: url.to_owned(),
                     source,
@@ -278,21 +338,43 @@ pub(super) fn addresses(url: &str) -> Result<Vec<ServerAddr>, ConnectError> {
     url.split(',').map(address).collect()
 }
 
-fn is_refusal(kind: ConnectErrorKind) -> bool {
+fn is_refusal(error: &async_nats::ConnectError) -> bool {
     use ConnectErrorKind as Kind;
-    match kind {
+    match error.kind() {
         Kind::Authentication | Kind::AuthorizationViolation | Kind::Tls | Kind::ServerParse => true,
-        Kind::Dns | Kind::TimedOut | Kind::Io | Kind::MaxReconnects => false,
+        // A handshake that failed.
+        Kind::Io => causes(error).any(|cause| cause.is::<rustls::Error>()),
+        Kind::Dns | Kind::TimedOut | Kind::MaxReconnects => false,
     }
 }
 
-fn options(url: &str, name: &str, state: watch::Sender<LinkState>) -> async_nats::ConnectOptions {
+/// The sources of an error, and what an I/O error carries.
+fn causes(error: &async_nats::ConnectError) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(error.source(), |&cause| {
+        let carried = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        match carried {
+            Some(carried) => Some(carried as &(dyn Error + 'static)),
+            None => cause.source(),
+        }
+    })
+}
+
+fn options(
+    Address { url, access }: &Address,
+    name: &str,
+    state: watch::Sender<LinkState>,
+) -> Result<async_nats::ConnectOptions, AccessProblems> {
     let away = Wait::new(
         format!("the nats-server on {url}"),
         "the bus is unreachable, reconnecting; check that the nats-server runs",
     );
-    let report = Mutex::new(Report { state, away });
-    async_nats::ConnectOptions::new()
+    let report = Mutex::new(Report {
+        state,
+        away,
+        access: access.clone(),
+    });
+    Ok(access
+        .options()?
         .name(name)
         .connection_timeout(REQUEST_TIMEOUT)
         .request_timeout(Some(REQUEST_TIMEOUT))
@@ -303,7 +385,7 @@ fn options(url: &str, name: &str, state: watch::Sender<LinkState>) -> async_nats
         .event_callback(move |event| {
             report.lock().unwrap_or_else(PoisonError::into_inner).note(&event);
             std::future::ready(())
-        })
+        }))
 }
 
 /// Doubles from 10 ms; almost immediate at first, since a cluster's other servers are available.
@@ -316,6 +398,7 @@ pub(super) fn pause_before(attempt: usize) -> Duration {
 struct Report {
     state: watch::Sender<LinkState>,
     away: Wait,
+    access: Access,
 }
 
 impl Report {
@@ -334,8 +417,16 @@ impl Report {
             Event::SlowConsumer(subscription) => {
                 tracing::warn!(subscription, "messages were dropped: their reader is too slow");
             }
-            // A failed try to reconnect.
-            Event::ClientError(error) if is_down => self.away.lasts(error),
+            // A failed try to reconnect. The client gives the kind of error only: a file may be the cause.
+            Event::ClientError(error) if is_down => match self.access.check() {
+                Ok(()) => self.away.lasts(error),
+                Err(problems) => self.away.lasts(format!("{error}; {problems}")),
+            },
+            Event::ServerError(error) if is_denial(error) => tracing::error!(
+                %error,
+                "the nats-server denies this process what its service does: check that nats_credentials names the file \
+                 of its service, and that the server runs with ops/nats/realm.conf of this release"
+            ),
             Event::ServerError(error) => tracing::warn!(%error, "the nats-server reports an error"),
             Event::ClientError(error) => tracing::warn!(%error, "the connection to the bus reports an error"),
             Event::LameDuckMode | Event::Draining => {
@@ -343,6 +434,11 @@ impl Report {
             }
         }
     }
+}
+
+fn is_denial(error: &async_nats::ServerError) -> bool {
+    // The protocol has no code for it.
+    error.to_string().to_ascii_lowercase().contains("permissions violation")
 }
 
 impl LinkState {

@@ -7,6 +7,7 @@ use async_nats::{Client, Event, Subscriber};
 use futures::StreamExt;
 use serde::Deserialize;
 
+use super::access::Access;
 use super::client::{addresses, pause_before};
 use crate::nats::ConnectError;
 
@@ -52,11 +53,11 @@ pub struct Reports {
 
 impl Reports {
     /// Connects with the addresses and credentials in a file: `nats://USER:PASSWORD@HOST:PORT`, several separated by
-    /// commas. Does not wait for a server: it is tried until one answers.
+    /// commas, and with the certificates of `access`. Does not wait for a server: it is tried until one answers.
     ///
     /// # Errors
     /// When the file cannot be read or holds no address.
-    pub async fn listen(file: &Path) -> Result<Self, ReportsError> {
+    pub async fn listen(file: &Path, access: &Access) -> Result<Self, ReportsError> {
         let text = std::fs::read_to_string(file).map_err(|source| ReportsError::File {
             path: file.to_owned(),
             source,
@@ -67,7 +68,9 @@ impl Reports {
             .first()
             .and_then(|first| Some((first.username()?, first.password()?)));
         let (user, password) = credentials.ok_or_else(|| ReportsError::NoCredentials { path: file.to_owned() })?;
-        let options = async_nats::ConnectOptions::with_user_and_password(user.to_owned(), password.to_owned())
+        let options = async_nats::ConnectOptions::with_user_and_password(user.to_owned(), password.to_owned());
+        let options = access
+            .secured(options)
             .name("annals-director-reports")
             .retry_on_initial_connect()
             .max_reconnects(None)

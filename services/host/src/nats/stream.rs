@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::context::CreateStreamErrorKind;
+use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::stream::Config;
 use async_nats::jetstream::{self, ErrorCode};
 use serde_json::Value;
@@ -82,14 +82,55 @@ pub(super) async fn ensure(
         }
         Err(source) => return Err(StreamError::Create { stream: name, source }),
     };
-    let differences = compare(&wanted, &stream.cached_info().config);
+    as_wanted(&wanted, stream)
+}
+
+/// The stream as `wanted`, once another process has created it.
+pub(super) async fn found(
+    context: &jetstream::Context,
+    wanted: Config,
+) -> Result<jetstream::stream::Stream, StreamError> {
+    let mut wait = Wait::new(
+        format!("stream {}", wanted.name),
+        "this process holds nothing until db has created it; check that annals-db runs with the same --realm and --nats",
+    );
+    loop {
+        match context.get_stream(&wanted.name).await {
+            Ok(stream) => {
+                wait.ends();
+                return as_wanted(&wanted, stream);
+            }
+            Err(error) if may_appear(&error) => wait.lasts(error),
+            Err(source) => {
+                return Err(StreamError::Read {
+                    stream: wanted.name,
+                    source,
+                });
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn as_wanted(wanted: &Config, stream: jetstream::stream::Stream) -> Result<jetstream::stream::Stream, StreamError> {
+    let differences = compare(wanted, &stream.cached_info().config);
     if differences.is_empty() {
         Ok(stream)
     } else {
         Err(StreamError::Different {
-            stream: name,
+            stream: wanted.name.clone(),
             differences,
         })
+    }
+}
+
+fn may_appear(error: &jetstream::context::GetStreamError) -> bool {
+    match error.kind() {
+        GetStreamErrorKind::Request => true,
+        GetStreamErrorKind::JetStream(error) => {
+            error.error_code() == ErrorCode::STREAM_NOT_FOUND || PASSING.contains(&error.error_code().0)
+        }
+        _ => false,
     }
 }
 

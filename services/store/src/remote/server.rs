@@ -23,6 +23,10 @@ const WATCHES_KIB: usize = 64 * 1_024;
 
 const KIB: usize = 1_024;
 
+/// Start of the reply subject of every message that a consumer of a stream delivers. A user who may create one can have
+/// a stored message delivered to any subject.
+const OF_CONSUMERS: &str = "$JS.ACK.";
+
 // The largest request fits.
 const _: () = assert!(2 * COMMIT_BYTES / KIB < REQUESTS_KIB);
 
@@ -107,6 +111,10 @@ impl Server {
         let Some(reply) = request.reply else {
             return;
         };
+        if reply.starts_with(OF_CONSUMERS) {
+            tracing::warn!("ignored a request that a consumer of a stream delivered, not a client of the store");
+            return;
+        }
         let says = match self.answer(request.payload).await {
             Ok(says) => says,
             Err(error) => Says::Failed(error.into()),

@@ -82,6 +82,7 @@ pub(crate) async fn source(realm: &str, nats: &str) -> Source {
     let settings = Settings {
         realm: realm.parse().expect("the realm's name is one"),
         nats: nats.to_owned(),
+        access: annals_host::nats::Access::default(),
         replicas: 1,
     };
     Source::running(&settings).await.expect("the realm runs")

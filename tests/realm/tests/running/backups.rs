@@ -108,6 +108,7 @@ async fn assert_playable(folder: &Path, name: &str, schema: &Arc<Schema>) {
     let settings = Settings {
         realm: name.parse().expect("a name"),
         nats,
+        access: annals_host::nats::Access::default(),
         replicas: 1,
     };
     let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");

@@ -165,6 +165,7 @@ impl Shifted {
         let settings = Settings {
             realm: REALM.parse().expect("a name"),
             nats: realm.nats.clone(),
+            access: annals_host::nats::Access::default(),
             replicas: 1,
         };
         let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");

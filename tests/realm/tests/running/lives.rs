@@ -277,6 +277,7 @@ async fn stored_entities_have_one_activation_despite_races_and_crashes() {
     let settings = Settings {
         realm: REALM.parse().expect("a name"),
         nats: realm.nats(),
+        access: annals_host::nats::Access::default(),
         replicas: 1,
     };
     let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");

@@ -57,6 +57,7 @@ async fn lose_and_accept(servers: ServerCount) {
     let settings = Settings {
         realm: realm.realm.plan().realm.parse().expect("a name"),
         nats: realm.realm.nats(),
+        access: annals_host::nats::Access::default(),
         replicas: 1,
     };
     let source = Source::running(&settings).await.expect("the realm runs");

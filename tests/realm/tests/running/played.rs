@@ -167,6 +167,7 @@ impl Played {
         let settings = Settings {
             realm: REALM.parse().expect("the realm's name is one"),
             nats: realm.nats(),
+            access: annals_host::nats::Access::default(),
             replicas: 1,
         };
         let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");

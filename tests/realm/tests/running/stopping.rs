@@ -65,6 +65,7 @@ pub(crate) async fn reach(realm: &Realm) -> (Bus, Subjects) {
     let settings = Settings {
         realm: REALM.parse().expect("a name"),
         nats: realm.nats(),
+        access: annals_host::nats::Access::default(),
         replicas: 1,
     };
     connect(&settings, "test").await.expect("the bus is there")

@@ -1,0 +1,75 @@
+#!/bin/sh
+# Makes the secrets of a realm's connections to its nats-servers, in a new folder: an authority, a certificate for the
+# servers and one for each service, and passwords. docs/deploying.md says which file goes where. Needs openssl 3.
+#
+#   ops/nats/secrets.sh DIR HOST[,HOST...]      HOST: the names or addresses under which services reach the servers
+#   ops/nats/secrets.sh --renew DIR HOST[,...]  new certificates of the same authority; passwords stay
+set -eu
+umask 077
+
+RENEW=
+if [ "${1:-}" = --renew ]; then RENEW=1; shift; fi
+[ $# -eq 2 ] || { sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+DIR=$1
+HOSTS=$2
+USERS="director db login base cell signer console operator"
+# An authority lasts ten years, a certificate 90 days: renew them monthly.
+AUTHORITY_DAYS=3650
+CERTIFICATE_DAYS=${CERTIFICATE_DAYS:-90}
+
+if [ -z "$RENEW" ] && [ -e "$DIR" ]; then
+    echo "secrets.sh: $DIR exists; name a new folder, or --renew to renew its certificates" >&2
+    exit 2
+fi
+if [ -n "$RENEW" ] && [ ! -f "$DIR/authority/ca.key" ]; then
+    echo "secrets.sh: $DIR/authority/ca.key does not exist; name the folder of the first call" >&2
+    exit 2
+fi
+command -v openssl >/dev/null || { echo "secrets.sh: openssl is missing; install it" >&2; exit 2; }
+
+say() { echo "secrets.sh: $*"; }
+
+# certificate NAME SUBJECT-ALTERNATIVE-NAMES USAGE FILE
+certificate() {
+    openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -noenc -subj "/CN=$1" \
+        -addext "subjectAltName=$2" -addext "extendedKeyUsage=$3" -keyout "$4.key.new" -out "$4.csr" 2>/dev/null
+    openssl x509 -req -in "$4.csr" -CA "$DIR/authority/ca.pem" -CAkey "$DIR/authority/ca.key" \
+        -days "$CERTIFICATE_DAYS" -copy_extensions copyall -out "$4.pem.new" 2>/dev/null
+    mv "$4.key.new" "$4.key"
+    mv "$4.pem.new" "$4.pem"
+    rm "$4.csr"
+}
+
+password() { openssl rand -hex 32; }
+
+mkdir -p "$DIR/authority" "$DIR/nats/tls" "$DIR/services"
+if [ -z "$RENEW" ]; then
+    # The authority's key is needed for renewal only: keep it away from all machines of the realm.
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -noenc -days "$AUTHORITY_DAYS" \
+        -subj "/CN=Annals realm" -addext "basicConstraints=critical,CA:TRUE" \
+        -addext "keyUsage=critical,keyCertSign,cRLSign" \
+        -keyout "$DIR/authority/ca.key" -out "$DIR/authority/ca.pem" 2>/dev/null
+fi
+
+NAMES=$(echo "$HOSTS" | tr ',' '\n' | sed -E 's/^[0-9.]+$/IP:&/; t; s/^.*:.*$/IP:&/; t; s/^/DNS:/' | paste -sd, -)
+certificate nats-server "$NAMES" serverAuth,clientAuth "$DIR/nats/tls/server"
+cp "$DIR/authority/ca.pem" "$DIR/nats/tls/ca.pem"
+cp "$DIR/authority/ca.pem" "$DIR/services/ca.pem"
+for USER in $USERS; do
+    certificate "annals-$USER" "DNS:annals-$USER" clientAuth "$DIR/services/$USER"
+done
+
+if [ -z "$RENEW" ]; then
+    for USER in $USERS reports; do
+        SECRET=$(password)
+        echo "$(echo "$USER" | tr 'a-z' 'A-Z')_PASSWORD: \"$SECRET\"" >>"$DIR/nats/passwords.conf"
+        if [ "$USER" = reports ]; then
+            echo "$HOSTS" | tr ',' '\n' | sed "s|.*|nats://reports:$SECRET@&:4222|" | paste -sd, - >"$DIR/services/director.system"
+        else
+            echo "$USER:$SECRET" >"$DIR/services/$USER.credentials"
+        fi
+    done
+    say "made the secrets of a realm in $DIR; keep $DIR/authority offline"
+else
+    say "renewed the certificates in $DIR; copy them, and send SIGHUP to the nats-servers"
+fi
