@@ -30,7 +30,7 @@ enum Commands {
     Log(annals::log_command::Log),
     /// Answer questions about the past from a realm's archive
     Audit(annals::audit_command::Audit),
-    /// Inspect a realm and its database, grant and take assets, drain a process, stop the realm
+    /// Inspect and watch a realm and its database, grant and take assets, drain a process, stop the realm
     Realm(annals::realm_command::Realm),
     /// Manage personal data: show and forget persons, export and import their keys
     Person(annals::person_command::Person),

@@ -6,11 +6,16 @@ mod audit_ledger;
 mod cells;
 mod costs;
 mod drain;
+mod live;
+mod logs;
 mod migrate;
 mod operator;
 mod processes;
 mod query;
 mod stop;
+mod table;
+mod top;
+mod watch;
 
 use std::{io, process::ExitCode};
 
@@ -49,6 +54,8 @@ enum Commands {
     Costs(costs::Costs),
     /// Grant units and items to an account of a live realm, or return items to it; recorded with operator and reason
     Grant(operator::Grant),
+    /// Search the newest log lines of all processes of a live realm
+    Logs(logs::Logs),
     /// Migrate a stopped realm to other definitions; exit code 1: not possible
     Migrate(migrate::Migrate),
     /// Find stored entities by type and property values; read-only
@@ -57,6 +64,10 @@ enum Commands {
     Stop(stop::Stop),
     /// Take units and items from an account of a live realm; recorded with operator and reason
     Take(operator::Take),
+    /// Show what the processes of a live realm do, on one screen
+    Top(top::Top),
+    /// Read values of live processes by path, and set those that may be set; recorded with operator and reason
+    Watch(watch::Watch),
 }
 
 /// How what was found is printed.
@@ -83,6 +94,12 @@ enum RealmError {
     Processes(#[from] processes::ProcessesUnknown),
     #[error("the process is not drained")]
     Drain(#[from] drain::NotDrained),
+    #[error("the values cannot be read")]
+    Watch(#[from] watch::NotWatched),
+    #[error("the logs cannot be searched")]
+    Logs(#[from] logs::NoLogs),
+    #[error("the processes cannot be shown")]
+    Top(#[from] top::NotSeen),
     #[error("the costs cannot be listed")]
     Costs(#[from] costs::CostsUnknown),
     #[error("standard output cannot be written")]
@@ -108,6 +125,10 @@ impl Realm {
                 Commands::Query(query) => query.run(&source.await?).await,
                 Commands::Stop(stop) => Ok(stop.run(&settings).await),
                 Commands::Take(take) => Ok(take.run(&self.kept, &settings).await),
+                Commands::Logs(logs) => logs.run(&self.kept, &settings).await,
+                Commands::Top(top) => top.run(&self.kept, &settings).await,
+                Commands::Watch(watch) if watch.lists_changes() => watch.list_changes(&source.await?).await,
+                Commands::Watch(watch) => watch.run(&self.kept, &settings).await,
             }
         };
         match done.await {

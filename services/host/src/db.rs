@@ -9,9 +9,10 @@ mod rounds;
 mod sealing;
 mod tiling;
 mod trimming;
+mod watching;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 use std::time::Duration;
 
 use annals_db::{
@@ -35,6 +36,8 @@ use tokio::{
     sync::watch,
     time::{Instant, MissedTickBehavior},
 };
+
+use watching::Figures;
 
 pub use answers::{REQUESTS_AT_ONCE, answer_all};
 
@@ -126,7 +129,10 @@ pub async fn run(
         store: store.clone(),
         history: history.clone(),
         metrics: Arc::clone(&metrics),
+        watched: health.watched.clone(),
     };
+    let figures = Arc::new(Figures::default());
+    let _watched = watching::add(&health.watched, &figures);
     let (end, ending) = watch::channel(false);
     let holding = tokio::spawn(hold_ledger(settings.clone(), Arc::clone(schema), reached, ending));
     let stopping = async {
@@ -145,7 +151,7 @@ pub async fn run(
         &history,
         (&store, schema),
         (config.archive_period, config.keep_cell_events),
-        &metrics,
+        (&metrics, &figures),
     );
     let converting = converting::convert_all(store.clone(), Arc::clone(schema));
     let auditing = auditing::audit_all(store.clone(), Arc::clone(&metrics));
@@ -197,6 +203,7 @@ struct Fold {
     cursors: watch::Sender<BTreeMap<OwnerId, BatchNumber>>,
     holes: BTreeMap<(OwnerId, BatchNumber), Hole>,
     metrics: Arc<Metrics>,
+    figures: Arc<Figures>,
     archiving: Wait,
 }
 
@@ -211,7 +218,7 @@ async fn fold_all(
     history: &History,
     (store, schema): (&Store, &Arc<Schema>),
     (archive_period, keep): (Option<Duration>, Age),
-    metrics: &Arc<Metrics>,
+    (metrics, figures): (&Arc<Metrics>, &Arc<Figures>),
 ) -> Result<(), DbError> {
     let folder = Folder::begin(store.clone(), SHARD, Arc::clone(schema)).await?;
     let (cursors, archived) = watch::channel(BTreeMap::new());
@@ -235,6 +242,7 @@ async fn fold_all(
         cursors,
         holes: BTreeMap::new(),
         metrics: Arc::clone(metrics),
+        figures: Arc::clone(figures),
         archiving: Wait::new(
             "the store to accept changed entities",
             "the log has them, but rows for queries are stale; retrying",
@@ -260,6 +268,7 @@ async fn fold_all(
                 }
             }
             _ = upkeep.tick() => {
+                fold.count();
                 fold.keep_up().await;
                 if let Some(turns) = turns {
                     fold.archive(turns).await?;
@@ -270,6 +279,14 @@ async fn fold_all(
 }
 
 impl Fold {
+    fn count(&self) {
+        let (behind, holes) = (self.reader.behind(), self.holes.len() as u64);
+        self.figures.behind.store(behind, Ordering::Relaxed);
+        self.figures.holes.store(holes, Ordering::Relaxed);
+        let owners = self.cursors.borrow().len() as u64;
+        self.figures.owners.store(owners, Ordering::Relaxed);
+    }
+
     fn take(&mut self, entry: &Entry) {
         self.folder.offer(entry.owner, entry.bytes.to_vec());
     }

@@ -2,6 +2,7 @@
 //! locations.
 
 mod orders;
+mod watching;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -35,7 +36,10 @@ use crate::{
     process::{self, BEAT, SHARD, Settings},
     telemetry::Chain,
     waiting::Wait,
+    watched::Watched,
 };
+
+use watching::Watching;
 
 /// The director's interval while the realm stops.
 const STOPPING_BEAT: Duration = Duration::from_millis(50);
@@ -143,7 +147,8 @@ async fn direct(
             reports: &mut reports,
             closed: &closed,
         };
-        match lead(&reach, grants, (schema, plan), (readiness, stop), &mut closures).await {
+        let reports = (readiness, &health.watched);
+        match lead(&reach, grants, (schema, plan), (reports, stop), &mut closures).await {
             Err(DirectorError::Grant(GrantError::Superseded { leader, term })) => {
                 tracing::warn!(%leader, term, "another director leads; standing by");
             }
@@ -272,7 +277,7 @@ async fn lead(
     reach: &Reach<'_>,
     grants: Grants,
     (schema, plan): (&Arc<Schema>, &Plan),
-    (readiness, stop): (&watch::Sender<Readiness>, &watch::Receiver<bool>),
+    ((readiness, watched), stop): ((&watch::Sender<Readiness>, &Watched), &watch::Receiver<bool>),
     closures: &mut Closures<'_>,
 ) -> Result<(), DirectorError> {
     let bus = reach.bus;
@@ -280,6 +285,7 @@ async fn lead(
     let closed_before = known(closures.closed).clone();
     let mut leader = Leader::begin(grants, schema, plan.clone(), closed_before).await?;
     let mut attached = String::new();
+    let watching = Watching::begin(watched);
     tracing::info!(began = %leader.realm.began, owners = leader.orders.len(), "leading");
     let mut missing = Wait::new(
         "processes of the realm",
@@ -332,6 +338,7 @@ async fn lead(
                     None => missing.ends(),
                 }
                 readiness.send_replace(leader.readiness());
+                watching.set(&leader);
             }
         }
     }

@@ -32,4 +32,5 @@ pub mod signer;
 pub mod store;
 pub mod telemetry;
 pub mod waiting;
+pub mod watched;
 pub mod world;

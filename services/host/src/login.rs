@@ -1,5 +1,7 @@
 //! The login service: answers log-ins by requests to db, director and bases; compares passwords.
 
+mod watching;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -23,6 +25,8 @@ use annals_wire::{
 };
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
+
+use watching::Figures;
 
 use crate::{
     clock,
@@ -91,15 +95,9 @@ pub async fn run(
     announce(&front.directory, &address)?;
     process.readiness.send_replace(Readiness::Ready);
     tracing::info!(%address, "answering log-ins");
-    let asker = Arc::new(Asker {
-        process,
-        account_types,
-        name_key,
-        passwords: Passwords::default(),
-        duplicate,
-        stage: watch::Sender::new(Stage::Running),
-        director: Mutex::new(director_wait()),
-    });
+    let asker = Arc::new(Asker::new(process, (account_types, name_key), duplicate));
+    let (_watched, figures) = watching::begin(&asker.process.watched, &edge.handle());
+    let mut paused = figures.is_paused.subscribe();
     let mut stages = asker.stage.subscribe();
     let mut link = asker.process.bus.state();
     let (answers, mut answered) = mpsc::channel(ANSWERS);
@@ -109,6 +107,7 @@ pub async fn run(
         asker: Arc::clone(&asker),
         answers,
         hosts: BTreeMap::new(),
+        figures,
     };
     let mut beat = tokio::time::interval(process::BEAT);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -121,6 +120,10 @@ pub async fn run(
             () = clock::until(deadline) => service.handle(Input::Time),
             _ = beat.tick() => asker.beat(),
             Ok(()) = link.changed() => beat.reset_immediately(),
+            Ok(()) = paused.changed() => {
+                let is_paused = *paused.borrow_and_update();
+                service.handle(Input::Pause(is_paused));
+            }
             Ok(()) = stages.changed() => {
                 let stage = *stages.borrow_and_update();
                 if stage > Stage::Running {
@@ -186,6 +189,7 @@ struct Service {
     answers: mpsc::Sender<Input>,
     /// Hosts of connections that have not sent a request.
     hosts: BTreeMap<ConnectionId, Host>,
+    figures: Arc<Figures>,
 }
 
 impl Service {
@@ -216,6 +220,7 @@ impl Service {
 
     fn handle(&mut self, input: Input) {
         self.core.handle(clock::mono(), input);
+        self.figures.count(&self.core);
         while let Some(output) = self.core.poll_output() {
             match output {
                 Output::Answer { connection, answer } => {
@@ -266,6 +271,18 @@ fn all_done(stage: Stage) -> Progress {
 }
 
 impl Asker {
+    fn new(process: Process, (account_types, name_key): (Vec<String>, [u8; 32]), duplicate: DuplicateLogin) -> Self {
+        Self {
+            process,
+            account_types,
+            name_key,
+            passwords: Passwords::default(),
+            duplicate,
+            stage: watch::Sender::new(Stage::Running),
+            director: Mutex::new(director_wait()),
+        }
+    }
+
     /// Reports to the director that the process is alive.
     fn beat(self: &Arc<Self>) {
         let asker = Arc::clone(self);

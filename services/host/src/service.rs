@@ -21,7 +21,7 @@ use crate::{
     monitoring::Monitoring,
     process::Settings,
     signer,
-    telemetry::{self, Chain},
+    telemetry::{self, Chain, ProcessLog},
     world::compile,
 };
 
@@ -68,6 +68,7 @@ struct Begun {
     config: Config,
     settings: Settings,
     schema: Arc<Schema>,
+    log: ProcessLog,
 }
 
 /// The director's process.
@@ -117,7 +118,7 @@ pub fn login() -> ExitCode {
 pub fn signer() -> ExitCode {
     let flags = flags(Service::Signer);
     match prepare(&flags) {
-        Ok((config, settings)) => run_service(Service::Signer, &config, async |health| {
+        Ok((config, settings, log)) => run_service(Service::Signer, (&config, log), async |health| {
             signer::run((&settings, health), &config).await
         }),
         Err(text) => cannot_begin(&text),
@@ -168,7 +169,10 @@ fn run<E: std::error::Error + 'static>(
     work: impl AsyncFnOnce(&Begun, &Health) -> Result<(), E>,
 ) -> ExitCode {
     match begin(flags) {
-        Ok(begun) => run_service(service, &begun.config, async |health| work(&begun, health).await),
+        Ok(begun) => {
+            let log = begun.log.clone();
+            run_service(service, (&begun.config, log), async |health| work(&begun, health).await)
+        }
         Err(text) => cannot_begin(&text),
     }
 }
@@ -184,7 +188,12 @@ fn run_game<E: std::error::Error + 'static>(
         Err(text) => return cannot_begin(&text),
     };
     match game(&begun.schema) {
-        Ok(game) => run_service(service, &begun.config, async |health| work(&begun, game, health).await),
+        Ok(game) => {
+            let log = begun.log.clone();
+            run_service(service, (&begun.config, log), async |health| {
+                work(&begun, game, health).await
+            })
+        }
         Err(other) => cannot_begin(&other.to_string()),
     }
 }
@@ -197,7 +206,7 @@ fn cannot_begin(text: &str) -> ExitCode {
 /// Runs a service to its end, and reports its health over HTTP from the start on if the settings name an address.
 fn run_service<E: std::error::Error + 'static>(
     service: Service,
-    config: &Config,
+    (config, log): (&Config, ProcessLog),
     work: impl AsyncFnOnce(&Health) -> Result<(), E>,
 ) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -208,7 +217,10 @@ fn run_service<E: std::error::Error + 'static>(
         }
     };
     let ended = runtime.block_on(async {
-        let health = Health::default();
+        let health = Health {
+            log,
+            ..Health::default()
+        };
         let _monitoring = match config.http {
             Some(address) => Some(Monitoring::start(address, (&config.realm, service), health.clone()).await),
             None => None,
@@ -227,24 +239,25 @@ fn run_service<E: std::error::Error + 'static>(
 }
 
 /// Loads and checks the settings, and sets up the log output.
-fn prepare(flags: &Flags) -> Result<(Config, Settings), String> {
+fn prepare(flags: &Flags) -> Result<(Config, Settings, ProcessLog), String> {
     let config = Config::load(flags).map_err(|mistakes| mistakes.to_string())?;
-    telemetry::init(&config.log, config.log_format).map_err(|error| error.to_string())?;
+    let log = telemetry::init(&config.log, config.log_format).map_err(|error| error.to_string())?;
     let settings = Settings {
         realm: config.realm.clone(),
         nats: config.nats.clone(),
         replicas: config.replicas,
     };
-    Ok((config, settings))
+    Ok((config, settings, log))
 }
 
 fn begin(flags: &Flags) -> Result<Begun, String> {
-    let (config, settings) = prepare(flags)?;
+    let (config, settings, log) = prepare(flags)?;
     let schema = compile(&config.world).map_err(|error| Chain(&error).to_string())?;
     Ok(Begun {
         config,
         settings,
         schema,
+        log,
     })
 }
 
