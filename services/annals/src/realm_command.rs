@@ -55,6 +55,8 @@ enum Commands {
     /// Grant units and items to an account of a live realm, or return items to it; recorded with operator and reason
     Grant(operator::Grant),
     /// Search the newest log lines of all processes of a live realm
+    ///
+    /// Each process keeps 2,000 lines, or 1 MiB of them, in memory.
     Logs(logs::Logs),
     /// Migrate a stopped realm to other definitions; exit code 1: not possible
     Migrate(migrate::Migrate),
@@ -65,8 +67,14 @@ enum Commands {
     /// Take units and items from an account of a live realm; recorded with operator and reason
     Take(operator::Take),
     /// Show what the processes of a live realm do, on one screen
+    ///
+    /// On a terminal, keys sort: p process, c cpu, m memory, o owners, e entities, t tick, a append, l lag, n clients, b
+    /// bytes; q ends.
     Top(top::Top),
     /// Read values of live processes by path, and set those that may be set; recorded with operator and reason
+    ///
+    /// Paths are SERVICE/PROCESS/…, where PROCESS is the number in `annals realm processes`, or the end of the id in
+    /// service discovery. Without a path, all values are printed.
     Watch(watch::Watch),
 }
 

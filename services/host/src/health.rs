@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals_ids::ProcessId;
+use annals_ids::{Hash, ProcessId};
 use annals_store::Store;
 use annals_wire::Subjects;
 use async_nats::service::{Request, Service, ServiceExt, endpoint};
@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use crate::config::{LogFilter, Realm};
 use crate::nats::Bus;
 use crate::process::remote_store;
+use crate::release::{COMMIT, VERSION};
 use crate::telemetry::{LogAnswer, LogRequest, MemberCost, Metrics, ProcessLog, Snapshot};
 use crate::watched::{
     self, Load, Patterns, Registration, Setting, Unit, WatchAnswer, WatchRequest, Watched,
@@ -86,6 +87,8 @@ pub struct Health {
     pub watched: Watched,
     /// The newest lines of its log.
     pub log: ProcessLog,
+    /// Fingerprint of the definitions that it was started with, if its service uses them.
+    pub schema: Option<Hash>,
 }
 
 impl Default for Health {
@@ -96,6 +99,7 @@ impl Default for Health {
             metrics: Arc::default(),
             watched: Watched::default(),
             log: ProcessLog::default(),
+            schema: None,
         }
     }
 }
@@ -195,6 +199,8 @@ impl Announcement {
     /// When the bus is not available.
     pub async fn start(bus: &Bus, realm: &Realm, name: &str, health: &Health) -> Result<Self, DiscoveryError> {
         let of_stats = health.clone();
+        let schema = health.schema.map(|schema| ("schema", schema.to_string()));
+        let commit = COMMIT.map(|commit| ("commit", commit.to_owned()));
         let metadata = [
             ("realm", realm.to_string()),
             ("process", std::process::id().to_string()),
@@ -205,15 +211,17 @@ impl Announcement {
             .description(format!("{name} of the realm {realm}"))
             .metadata(
                 metadata
-                    .map(|(key, value)| (key.to_owned(), value))
                     .into_iter()
+                    .chain(schema)
+                    .chain(commit)
+                    .map(|(key, value)| (key.to_owned(), value))
                     .collect::<HashMap<_, _>>(),
             )
             .stats_handler(move |endpoint, _| match endpoint.as_str() {
                 ENDPOINT => json(&of_stats.report()),
                 _ => serde_json::Value::Null,
             })
-            .start(format!("{PREFIX}{name}"), env!("CARGO_PKG_VERSION"))
+            .start(format!("{PREFIX}{name}"), VERSION)
             .await
             .map_err(DiscoveryError::of("announcing the service"))?;
         let id = service.info().await.id;

@@ -26,6 +26,7 @@ pub mod nats;
 pub mod passwords;
 pub mod process;
 mod registry;
+pub mod release;
 pub mod room;
 pub mod service;
 pub mod signer;

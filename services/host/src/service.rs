@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use annals_def::Schema;
 use annals_director::{Desired, SpacePlan};
-use annals_ids::SpaceId;
+use annals_ids::{Hash, SpaceId};
 use annals_node::{Behaviour, typed::OtherSchema, writer::Durability};
 use clap::{Arg, ArgMatches, Command, value_parser};
 
@@ -38,8 +38,15 @@ fn matches(command: &Command) -> ArgMatches {
     Flags::matched(command, std::env::args_os()).unwrap_or_else(|error| error.exit())
 }
 
-/// The director's flags: those of the settings, and the number of processes that a start waits for.
-fn director_flags() -> (Flags, Desired) {
+/// The command lines of all services.
+pub fn commands() -> [Command; 6] {
+    use Service::{Base, Cell, Db, Login, Signer};
+    let [base, cell, db, login, signer] = [Base, Cell, Db, Login, Signer].map(Flags::command);
+    [base, cell, db, director_command(), login, signer]
+}
+
+/// The director's command line: the settings, and the number of processes that a start waits for.
+fn director_command() -> Command {
     let count = |name: &'static str, help: &'static str| {
         Arg::new(name)
             .long(name)
@@ -48,13 +55,17 @@ fn director_flags() -> (Flags, Desired) {
             .default_value("1")
             .help(help)
     };
-    let command = Flags::command(Service::Director)
+    Flags::command(Service::Director)
         .arg(count("bases", "Number of base processes that a start waits for"))
         .arg(count(
             "cells",
             "Number of cell processes that a start waits for, shared by the spaces without a setting of cells",
-        ));
-    let matches = matches(&command);
+        ))
+}
+
+/// The director's flags, and how many processes its start waits for.
+fn director_flags() -> (Flags, Desired) {
+    let matches = matches(&director_command());
     let given = |name: &str| matches.get_one::<usize>(name).copied().unwrap_or(1);
     let desired = Desired {
         bases: given("bases"),
@@ -69,6 +80,13 @@ struct Begun {
     settings: Settings,
     schema: Arc<Schema>,
     log: ProcessLog,
+}
+
+impl Begun {
+    /// What it reports of itself: its settings, its log, and the fingerprint of its definitions.
+    fn known(&self) -> (&Config, ProcessLog, Option<Hash>) {
+        (&self.config, self.log.clone(), Some(self.schema.fingerprint()))
+    }
 }
 
 /// The director's process.
@@ -118,7 +136,7 @@ pub fn login() -> ExitCode {
 pub fn signer() -> ExitCode {
     let flags = flags(Service::Signer);
     match prepare(&flags) {
-        Ok((config, settings, log)) => run_service(Service::Signer, (&config, log), async |health| {
+        Ok((config, settings, log)) => run_service(Service::Signer, (&config, log, None), async |health| {
             signer::run((&settings, health), &config).await
         }),
         Err(text) => cannot_begin(&text),
@@ -170,8 +188,8 @@ fn run<E: std::error::Error + 'static>(
 ) -> ExitCode {
     match begin(flags) {
         Ok(begun) => {
-            let log = begun.log.clone();
-            run_service(service, (&begun.config, log), async |health| work(&begun, health).await)
+            let known = begun.known();
+            run_service(service, known, async |health| work(&begun, health).await)
         }
         Err(text) => cannot_begin(&text),
     }
@@ -189,10 +207,8 @@ fn run_game<E: std::error::Error + 'static>(
     };
     match game(&begun.schema) {
         Ok(game) => {
-            let log = begun.log.clone();
-            run_service(service, (&begun.config, log), async |health| {
-                work(&begun, game, health).await
-            })
+            let known = begun.known();
+            run_service(service, known, async |health| work(&begun, game, health).await)
         }
         Err(other) => cannot_begin(&other.to_string()),
     }
@@ -206,7 +222,7 @@ fn cannot_begin(text: &str) -> ExitCode {
 /// Runs a service to its end, and reports its health over HTTP from the start on if the settings name an address.
 fn run_service<E: std::error::Error + 'static>(
     service: Service,
-    (config, log): (&Config, ProcessLog),
+    (config, log, schema): (&Config, ProcessLog, Option<Hash>),
     work: impl AsyncFnOnce(&Health) -> Result<(), E>,
 ) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -219,6 +235,7 @@ fn run_service<E: std::error::Error + 'static>(
     let ended = runtime.block_on(async {
         let health = Health {
             log,
+            schema,
             ..Health::default()
         };
         let _monitoring = match config.http {

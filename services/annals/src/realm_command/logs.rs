@@ -25,7 +25,7 @@ use super::{
 /// Interval at which new lines are requested.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Search the newest log lines of all processes: each keeps 2,000, or 1 MiB of them.
+/// Search the newest log lines of all processes.
 #[derive(Debug, clap::Args)]
 pub(super) struct Logs {
     /// Only lines of this level, and of more severe ones

@@ -20,8 +20,7 @@ use super::{
 use figures::{Column, Figures, PATTERNS, Sampled};
 use screen::{Key, Screen};
 
-/// Show all processes: ticks, lag, clients, bytes, owners, processor and memory. On a terminal, keys sort: p process,
-/// c cpu, m memory, o owners, e entities, t tick, a append, l lag, n clients, b bytes; q ends.
+/// Show all processes: ticks, lag, clients, bytes, owners, processor and memory.
 #[derive(Debug, clap::Args)]
 pub(super) struct Top {
     /// Print one table, and end

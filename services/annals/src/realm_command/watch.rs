@@ -34,8 +34,7 @@ const NAMED: usize = 8;
 /// Shortest interval between two rounds.
 const SHORTEST_INTERVAL: f64 = 0.1;
 
-/// Print values of live processes: SERVICE/PROCESS/…, where PROCESS is the number in `annals realm processes`, or the
-/// end of the id in service discovery. Without a path, print all.
+/// Print values of live processes, or set some.
 #[derive(Debug, clap::Args)]
 pub(super) struct Watch {
     /// Path of a value, or of all values below it; `*` stands for any part of a segment, `**` for any segments

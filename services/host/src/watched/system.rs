@@ -12,7 +12,7 @@ use annals_node::time::Mono;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{Registration, Unit, Watched};
-use crate::{clock, health::Health};
+use crate::{clock, health::Health, release};
 
 /// Period over which the use of the processor is measured.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ impl Load {
 
 /// Adds what every process has.
 pub(crate) fn add(watched: &Watched, health: &Health, load: Load) -> Registration {
-    let (readiness, started) = (health.readiness.clone(), clock::mono());
+    let (readiness, schema, started) = (health.readiness.clone(), health.schema, clock::mono());
     watched.add("", move |nodes| {
         let state = readiness.borrow().to_string();
         nodes.put(
@@ -51,7 +51,16 @@ pub(crate) fn add(watched: &Watched, health: &Health, load: Load) -> Registratio
             Unit::None,
             "whether it does its work, and else what it waits for",
         );
-        nodes.put("version", env!("CARGO_PKG_VERSION"), Unit::None, "the release");
+        nodes.put(
+            "version",
+            release::text(),
+            Unit::None,
+            "the release, and its commit if the build was given it",
+        );
+        if let Some(schema) = schema {
+            let about = "fingerprint of the definitions that it was started with";
+            nodes.put("schema", schema.to_string(), Unit::None, about);
+        }
         nodes.put(
             "pid",
             u64::from(std::process::id()),
