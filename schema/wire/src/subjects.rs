@@ -128,6 +128,24 @@ impl Subjects {
         format!("{}.costs.{instance}", self.prefix)
     }
 
+    /// Requests for values of a service instance.
+    #[must_use]
+    pub fn watch(&self, instance: &str) -> String {
+        format!("{}.watch.{instance}", self.prefix)
+    }
+
+    /// Requests of operators to change a setting of a service instance.
+    #[must_use]
+    pub fn change(&self, instance: &str) -> String {
+        format!("{}.change.{instance}", self.prefix)
+    }
+
+    /// Requests for the newest log lines of a service instance.
+    #[must_use]
+    pub fn log_lines(&self, instance: &str) -> String {
+        format!("{}.loglines.{instance}", self.prefix)
+    }
+
     /// Requests to a service: `director`, `db`, `store`.
     #[must_use]
     pub fn service(&self, service: &str) -> String {

@@ -14,6 +14,7 @@ pub mod defs_command;
 pub mod demo_command;
 mod kept_checkpoints;
 pub mod log_command;
+pub mod manual_command;
 mod operating;
 pub mod person_command;
 pub mod progress;

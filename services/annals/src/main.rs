@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Run a realm, and look into one.
 #[derive(Debug, Parser)]
-#[command(name = "annals", version)]
+#[command(name = "annals", version = annals_host::release::text())]
 struct CommandLine {
     #[command(subcommand)]
     command: Commands,
@@ -30,7 +30,7 @@ enum Commands {
     Log(annals::log_command::Log),
     /// Answer questions about the past from a realm's archive
     Audit(annals::audit_command::Audit),
-    /// Inspect a realm and its database, grant and take assets, drain a process, stop the realm
+    /// Inspect and watch a realm and its database, grant and take assets, drain a process, stop the realm
     Realm(annals::realm_command::Realm),
     /// Manage personal data: show and forget persons, export and import their keys
     Person(annals::person_command::Person),
@@ -38,6 +38,9 @@ enum Commands {
     Checkpoint(annals::checkpoint_command::Checkpoint),
     /// Back up and restore a realm
     Backup(annals::backup_command::Backup),
+    /// Write man pages and shell completions of all programs, for packages
+    #[command(hide = true)]
+    Manual(annals::manual_command::Manual),
 }
 
 fn main() -> ExitCode {
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
             Commands::Person(person) => person.run().await,
             Commands::Checkpoint(checkpoint) => checkpoint.run().await,
             Commands::Backup(backup) => backup.run().await,
+            Commands::Manual(manual) => manual.run(CommandLine::command()),
         }
     })
 }

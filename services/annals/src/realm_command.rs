@@ -6,12 +6,17 @@ mod audit_ledger;
 mod cells;
 mod costs;
 mod drain;
+mod live;
+mod logs;
 mod migrate;
 mod operator;
 mod processes;
 mod query;
 mod stop;
+mod table;
+mod top;
 mod upgrade;
+mod watch;
 
 use std::{io, process::ExitCode};
 
@@ -50,6 +55,10 @@ enum Commands {
     Costs(costs::Costs),
     /// Grant units and items to an account of a live realm, or return items to it; recorded with operator and reason
     Grant(operator::Grant),
+    /// Search the newest log lines of all processes of a live realm
+    ///
+    /// Each process keeps 2,000 lines, or 1 MiB of them, in memory.
+    Logs(logs::Logs),
     /// Migrate a stopped realm to other definitions; exit code 1: not possible
     Migrate(migrate::Migrate),
     /// Find stored entities by type and property values; read-only
@@ -60,6 +69,16 @@ enum Commands {
     Upgrade(upgrade::UpgradeCommand),
     /// Take units and items from an account of a live realm; recorded with operator and reason
     Take(operator::Take),
+    /// Show what the processes of a live realm do, on one screen
+    ///
+    /// On a terminal, keys sort: p process, c cpu, m memory, o owners, e entities, t tick, a append, l lag, n clients, b
+    /// bytes; q ends.
+    Top(top::Top),
+    /// Read values of live processes by path, and set those that may be set; recorded with operator and reason
+    ///
+    /// Paths are SERVICE/PROCESS/…, where PROCESS is the number in `annals realm processes`, or the end of the id in
+    /// service discovery. Without a path, all values are printed.
+    Watch(watch::Watch),
 }
 
 /// How what was found is printed.
@@ -88,6 +107,12 @@ enum RealmError {
     Drain(#[from] drain::NotDrained),
     #[error("the realm's definitions were not changed")]
     Upgrade(#[from] upgrade::NotUpgraded),
+    #[error("the values cannot be read")]
+    Watch(#[from] watch::NotWatched),
+    #[error("the logs cannot be searched")]
+    Logs(#[from] logs::NoLogs),
+    #[error("the processes cannot be shown")]
+    Top(#[from] top::NotSeen),
     #[error("the costs cannot be listed")]
     Costs(#[from] costs::CostsUnknown),
     #[error("standard output cannot be written")]
@@ -114,6 +139,10 @@ impl Realm {
                 Commands::Stop(stop) => Ok(stop.run(&settings).await),
                 Commands::Upgrade(upgrade) => upgrade.run(&self.kept, &settings).await,
                 Commands::Take(take) => Ok(take.run(&self.kept, &settings).await),
+                Commands::Logs(logs) => logs.run(&self.kept, &settings).await,
+                Commands::Top(top) => top.run(&self.kept, &settings).await,
+                Commands::Watch(watch) if watch.lists_changes() => watch.list_changes(&source.await?).await,
+                Commands::Watch(watch) => watch.run(&self.kept, &settings).await,
             }
         };
         match done.await {

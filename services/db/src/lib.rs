@@ -23,6 +23,7 @@ mod restoring;
 mod retention;
 mod returns;
 mod sealing;
+mod setting_changes;
 mod stored;
 mod tiling;
 
@@ -41,5 +42,8 @@ pub use retention::{
 };
 pub use returns::{LedgerInput, LedgerRole, UNCONFIRMED_LIMIT, no_behaviour};
 pub use sealing::{Sealer, leaf};
+pub use setting_changes::{
+    MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_VALUE_BYTES, NewestChanges, SettingChange, newest_changes, record_change,
+};
 pub use stored::{StoredEntity, Unfit, read as read_stored};
 pub use tiling::{Tiled, Tiler};

@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use inquiries::Inquiries;
 
 use crate::{
-    edge::{Arrival, EdgeCommand, EdgeEvent, EdgeHandle, Serves},
+    edge::{Arrival, EdgeCommand, EdgeEvent, EdgeHandle, Serves, add_watched},
     front::{Front, FrontError},
     health::Health,
     holder::Notice,
@@ -77,6 +77,7 @@ pub async fn run(
     let (events, arrivals) = mpsc::channel(EVENTS);
     let (edge, address) = door.serve(events)?;
     tracing::info!(%address, "serving clients");
+    let _watched = add_watched(&process.watched, &edge.handle());
     let (notices, notices_in) = mpsc::channel(NOTICES);
     let trade = Trade {
         behaviour,

@@ -10,9 +10,10 @@ mod rounds;
 mod sealing;
 mod tiling;
 mod trimming;
+mod watching;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 use std::time::Duration;
 
 use annals_db::{
@@ -37,6 +38,8 @@ use tokio::{
     sync::{mpsc, watch},
     time::{Instant, MissedTickBehavior},
 };
+
+use watching::Figures;
 
 pub use answers::{REQUESTS_AT_ONCE, answer_all};
 pub use definitions::{Change, Definitions};
@@ -130,12 +133,15 @@ pub async fn run(
         store: store.clone(),
         history: history.clone(),
         metrics: Arc::clone(&metrics),
+        watched: health.watched.clone(),
     };
     // A realm that has begun keeps its definitions, whatever this process was started with, until they are changed.
     let present = present_schema(&store)
         .await?
         .map_or_else(|| Arc::clone(schema), Arc::new);
     let (definitions, changes) = Definitions::new(present);
+    let figures = Arc::new(Figures::default());
+    let _watched = watching::add(&health.watched, &figures);
     let (end, ending) = watch::channel(false);
     let holding = tokio::spawn(hold_ledger(settings.clone(), definitions.subscribe(), reached, ending));
     let stopping = async {
@@ -154,7 +160,7 @@ pub async fn run(
         &history,
         (&store, definitions.subscribe(), changes),
         (config.archive_period, config.keep_cell_events),
-        &metrics,
+        (&metrics, &figures),
     );
     let converting = converting::convert_all(store.clone(), definitions.subscribe());
     let auditing = auditing::audit_all(store.clone(), Arc::clone(&metrics));
@@ -224,6 +230,7 @@ struct Fold {
     cursors: watch::Sender<BTreeMap<OwnerId, BatchNumber>>,
     holes: BTreeMap<(OwnerId, BatchNumber), Hole>,
     metrics: Arc<Metrics>,
+    figures: Arc<Figures>,
     archiving: Wait,
 }
 
@@ -238,7 +245,7 @@ async fn fold_all(
     history: &History,
     (store, definitions, mut changes): (&Store, watch::Receiver<Arc<Schema>>, mpsc::Receiver<Change>),
     (archive_period, keep): (Option<Duration>, Age),
-    metrics: &Arc<Metrics>,
+    (metrics, figures): (&Arc<Metrics>, &Arc<Figures>),
 ) -> Result<(), DbError> {
     let present = Arc::clone(&definitions.borrow());
     let folder = Folder::begin(store.clone(), SHARD, present).await?;
@@ -263,6 +270,7 @@ async fn fold_all(
         cursors,
         holes: BTreeMap::new(),
         metrics: Arc::clone(metrics),
+        figures: Arc::clone(figures),
         archiving: Wait::new(
             "the store to accept changed entities",
             "the log has them, but rows for queries are stale; retrying",
@@ -286,6 +294,7 @@ async fn fold_all(
             }
             Some(change) = changes.recv() => fold.change(change).await?,
             _ = upkeep.tick() => {
+                fold.count();
                 fold.keep_up().await;
                 if let Some(turns) = turns {
                     fold.archive(turns).await?;
@@ -323,6 +332,14 @@ impl Fold {
         // If the request was abandoned, nobody waits for the answer.
         let _ = answer.send(changed);
         Ok(())
+    }
+
+    fn count(&self) {
+        let (behind, holes) = (self.reader.behind(), self.holes.len() as u64);
+        self.figures.behind.store(behind, Ordering::Relaxed);
+        self.figures.holes.store(holes, Ordering::Relaxed);
+        let owners = self.cursors.borrow().len() as u64;
+        self.figures.owners.store(owners, Ordering::Relaxed);
     }
 
     fn take(&mut self, entry: &Entry) {

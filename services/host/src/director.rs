@@ -4,6 +4,7 @@
 mod orders;
 mod requests;
 mod upgrades;
+mod watching;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -34,8 +35,11 @@ use crate::{
     process::{self, BEAT, SHARD, Settings},
     telemetry::Chain,
     waiting::Wait,
+    watched::Watched,
 };
 use upgrades::Changed;
+
+use watching::Watching;
 
 /// The director's interval while the realm stops.
 const STOPPING_BEAT: Duration = Duration::from_millis(50);
@@ -144,7 +148,8 @@ async fn direct(
             closed: &closed,
         };
         let origin = (schema, looked.is_known, plan);
-        match lead(&reach, grants, origin, (readiness, stop), &mut closures).await {
+        let reports = (readiness, &health.watched);
+        match lead(&reach, grants, origin, (reports, stop), &mut closures).await {
             Err(DirectorError::Grant(GrantError::Superseded { leader, term })) => {
                 tracing::warn!(%leader, term, "another director leads; standing by");
             }
@@ -300,7 +305,7 @@ async fn lead(
     reach: &Reach<'_>,
     grants: Grants,
     (schema, is_known, plan): (&Arc<Schema>, bool, &Plan),
-    (readiness, stop): (&watch::Sender<Readiness>, &watch::Receiver<bool>),
+    ((readiness, watched), stop): ((&watch::Sender<Readiness>, &Watched), &watch::Receiver<bool>),
     closures: &mut Closures<'_>,
 ) -> Result<(), DirectorError> {
     let bus = reach.bus;
@@ -310,6 +315,7 @@ async fn lead(
     // The answers of db to the request to change the definitions.
     let (answers, mut answered) = mpsc::channel(1);
     let mut attached = String::new();
+    let watching = Watching::begin(watched);
     tracing::info!(began = %leader.realm.began, owners = leader.orders.len(), "leading");
     let mut missing = Wait::new(
         "processes of the realm",
@@ -359,6 +365,7 @@ async fn lead(
                     None => missing.ends(),
                 }
                 readiness.send_replace(leader.readiness());
+                watching.set(&leader);
             }
         }
     }

@@ -10,6 +10,7 @@ mod handshakes;
 mod identity;
 mod pace;
 mod registry;
+mod watching;
 
 use std::{
     io,
@@ -33,6 +34,7 @@ pub use identity::{Identity, IdentityError};
 pub use pace::{BURST_SECONDS, MAX_BYTES, MAX_MESSAGES, WARN_BYTES, WARN_MESSAGES};
 pub use registry::{EdgeCounters, MAX_QUEUED_BYTES, MAX_QUEUED_FRAMES};
 use registry::{Registry, count};
+pub(crate) use watching::add as add_watched;
 
 /// Bytes of the kernel's receive buffer. With less, a burst of handshakes loses packets, and its slowest take a second
 /// instead of milliseconds.
@@ -247,6 +249,17 @@ impl Drop for Edge {
 }
 
 impl EdgeHandle {
+    /// Maximum concurrent connections at present.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.registry.limit.load(Ordering::Relaxed)
+    }
+
+    /// Changes the maximum of concurrent connections, up to [`MAX_CONNECTIONS`]. Existing connections stay.
+    pub fn set_limit(&self, limit: u64) {
+        self.registry.limit.store(limit.min(MAX_CONNECTIONS), Ordering::Relaxed);
+    }
+
     /// Applies a command, or queues it behind earlier ones. A client whose queue overflows is closed as too slow;
     /// commands for a closed connection are ignored.
     pub fn apply(&self, command: EdgeCommand) {
@@ -298,7 +311,7 @@ async fn accept(endpoint: quinn::Endpoint, shared: Shared) {
 fn receive(incoming: quinn::Incoming, handshakes: &mut Handshakes<(quinn::Incoming, Instant)>, shared: &Shared) {
     let counts = &shared.registry.counts;
     let expected = counts.open.load(Ordering::Relaxed) + handshakes.queued() as u64;
-    if expected >= MAX_CONNECTIONS {
+    if expected >= shared.registry.limit.load(Ordering::Relaxed) {
         count(&counts.refused, 1);
         return incoming.refuse();
     }

@@ -7,16 +7,25 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use annals_ids::{Hash, ProcessId};
+use annals_store::Store;
 use annals_wire::Subjects;
-use async_nats::service::{Service, ServiceExt, endpoint};
+use async_nats::service::{Request, Service, ServiceExt, endpoint};
 use futures::StreamExt;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::config::Realm;
+use crate::config::{LogFilter, Realm};
 use crate::nats::Bus;
-use crate::telemetry::{MemberCost, Metrics, Snapshot};
+use crate::process::remote_store;
+use crate::release::{COMMIT, VERSION};
+use crate::telemetry::{LogAnswer, LogRequest, MemberCost, Metrics, ProcessLog, Snapshot};
+use crate::watched::{
+    self, Load, Patterns, Registration, Setting, Unit, WatchAnswer, WatchRequest, Watched,
+    changing::{ChangeAnswer, ChangeRequest, change},
+    name_of,
+};
 
 /// Prefix of all our service names: `annals-` and the service.
 const PREFIX: &str = "annals-";
@@ -26,6 +35,15 @@ const ENDPOINT: &str = "health";
 
 /// The endpoint that reports what members of entity types have cost.
 const COSTS: &str = "costs";
+
+/// The endpoint that answers with watched values.
+const WATCH: &str = "watch";
+
+/// The endpoint that changes settings.
+const CHANGE: &str = "change";
+
+/// The endpoint that answers with lines of the process's log.
+const LOG_LINES: &str = "log-lines";
 
 /// Maximum answers that are read per question: more instances than a realm has.
 const MOST_INSTANCES: usize = 4096;
@@ -65,14 +83,23 @@ pub struct Health {
     pub readiness: watch::Sender<Readiness>,
     /// Its metrics.
     pub metrics: Arc<Metrics>,
+    /// Its watched values.
+    pub watched: Watched,
+    /// The newest lines of its log.
+    pub log: ProcessLog,
+    /// Fingerprint of the definitions that it was started with, if its service uses them.
+    pub schema: Option<Hash>,
 }
 
 impl Default for Health {
-    /// Of a process that is starting.
+    /// Of a process that is starting, whose log is not kept.
     fn default() -> Self {
         Self {
             readiness: watch::Sender::new(Readiness::Starting),
             metrics: Arc::default(),
+            watched: Watched::default(),
+            log: ProcessLog::default(),
+            schema: None,
         }
     }
 }
@@ -85,6 +112,7 @@ impl Health {
         Report {
             ready: readiness == Readiness::Ready,
             readiness,
+            process: self.watched.number(),
             metrics: self.metrics.snapshot(),
         }
     }
@@ -98,8 +126,26 @@ pub struct Report {
     /// The readiness in detail.
     #[serde(flatten)]
     pub readiness: Readiness,
+    /// The number that the director gave the process, if it has one.
+    #[serde(default, with = "number")]
+    pub process: Option<ProcessId>,
     /// Its metrics since it started.
     pub metrics: Snapshot,
+}
+
+/// Process numbers in JSON.
+mod number {
+    use annals_ids::ProcessId;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+    pub(super) fn serialize<S: Serializer>(number: &Option<ProcessId>, to: S) -> Result<S::Ok, S::Error> {
+        number.map(|number| number.0).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ProcessId>, D::Error> {
+        Ok(Option::deserialize(from)?.map(ProcessId))
+    }
 }
 
 /// An instance of a service that answered.
@@ -110,6 +156,14 @@ pub struct Instance {
     /// Its id, a new one at each start.
     pub id: String,
     pub report: Report,
+}
+
+impl Instance {
+    /// The process's name among those of its service: its number, or the end of its id.
+    #[must_use]
+    pub fn name(&self) -> String {
+        name_of(self.report.process, &self.id)
+    }
 }
 
 /// A process could not be announced, or a question could not be sent.
@@ -135,15 +189,18 @@ pub struct Announcement {
     service: Option<Service>,
     id: String,
     answers: JoinHandle<()>,
+    _watched: Vec<Registration>,
 }
 
 impl Announcement {
-    /// Announces this process as an instance of `service` in `realm`. Answers carry its health at the time.
+    /// Announces this process as an instance of the service `name` in `realm`. Answers carry its health at the time.
     ///
     /// # Errors
     /// When the bus is not available.
-    pub async fn start(bus: &Bus, realm: &Realm, service: &str, health: &Health) -> Result<Self, DiscoveryError> {
-        let (of_stats, of_answers, metrics) = (health.clone(), health.clone(), Arc::clone(&health.metrics));
+    pub async fn start(bus: &Bus, realm: &Realm, name: &str, health: &Health) -> Result<Self, DiscoveryError> {
+        let of_stats = health.clone();
+        let schema = health.schema.map(|schema| ("schema", schema.to_string()));
+        let commit = COMMIT.map(|commit| ("commit", commit.to_owned()));
         let metadata = [
             ("realm", realm.to_string()),
             ("process", std::process::id().to_string()),
@@ -151,38 +208,55 @@ impl Announcement {
         let service = bus
             .client()
             .service_builder()
-            .description(format!("{service} of the realm {realm}"))
+            .description(format!("{name} of the realm {realm}"))
             .metadata(
                 metadata
-                    .map(|(key, value)| (key.to_owned(), value))
                     .into_iter()
+                    .chain(schema)
+                    .chain(commit)
+                    .map(|(key, value)| (key.to_owned(), value))
                     .collect::<HashMap<_, _>>(),
             )
             .stats_handler(move |endpoint, _| match endpoint.as_str() {
                 ENDPOINT => json(&of_stats.report()),
                 _ => serde_json::Value::Null,
             })
-            .start(format!("{PREFIX}{service}"), env!("CARGO_PKG_VERSION"))
+            .start(format!("{PREFIX}{name}"), VERSION)
             .await
             .map_err(DiscoveryError::of("announcing the service"))?;
         let id = service.info().await.id;
-        let subject = Subjects::new(realm.as_str()).health(&id);
-        let requests = service.endpoint_builder().name(ENDPOINT).add(subject).await;
-        let requests = requests.map_err(DiscoveryError::of("announcing the endpoint"))?;
-        let subject = Subjects::new(realm.as_str()).costs(&id);
-        let questions = service.endpoint_builder().name(COSTS).add(subject).await;
-        let questions = questions.map_err(DiscoveryError::of("announcing the endpoint"))?;
+        let subjects = Subjects::new(realm.as_str());
+        let load = Load::default();
+        let watched = vec![
+            watched::add_system(&health.watched, health, load.clone()),
+            watched::add_metrics(&health.watched, name, Arc::clone(&health.metrics)),
+            health.watched.add_setting(log_filter(&health.log)),
+        ];
+        let endpoint = async |name: &str, subject: String| {
+            let added = service.endpoint_builder().name(name).add(subject).await;
+            added.map_err(DiscoveryError::of("announcing the endpoint"))
+        };
+        let endpoints = Endpoints {
+            health: endpoint(ENDPOINT, subjects.health(&id)).await?,
+            costs: endpoint(COSTS, subjects.costs(&id)).await?,
+            watch: endpoint(WATCH, subjects.watch(&id)).await?,
+            change: endpoint(CHANGE, subjects.change(&id)).await?,
+            log_lines: endpoint(LOG_LINES, subjects.log_lines(&id)).await?,
+        };
+        let answering = Answering {
+            health: health.clone(),
+            service: name.to_owned(),
+            id: id.clone(),
+            store: remote_store(bus, &subjects),
+        };
         let answers = tokio::spawn(async move {
-            let health = answer(requests, || json(&of_answers.report()));
-            let costs = answer(questions, || {
-                serde_json::to_value(metrics.costs.all()).expect("invariant: costs are plain data")
-            });
-            tokio::join!(health, costs);
+            tokio::join!(answering.run(endpoints), load.measure());
         });
         Ok(Self {
             service: Some(service),
             id,
             answers,
+            _watched: watched,
         })
     }
 
@@ -212,17 +286,105 @@ impl Drop for Announcement {
     }
 }
 
-async fn answer(mut requests: endpoint::Endpoint, says: impl Fn() -> serde_json::Value) {
-    while let Some(request) = requests.next().await {
-        let body = says().to_string();
-        if let Err(error) = request.respond(Ok(body.into())).await {
-            tracing::debug!(%error, "could not answer a discovery request");
+/// The requests that a process answers.
+struct Endpoints {
+    health: endpoint::Endpoint,
+    costs: endpoint::Endpoint,
+    watch: endpoint::Endpoint,
+    change: endpoint::Endpoint,
+    log_lines: endpoint::Endpoint,
+}
+
+/// What the answers of a process are made of.
+struct Answering {
+    health: Health,
+    service: String,
+    /// The id of the instance.
+    id: String,
+    store: Store,
+}
+
+impl Answering {
+    async fn run(self, endpoints: Endpoints) {
+        let costs = || self.health.metrics.costs.all();
+        tokio::join!(
+            answer(endpoints.health, |_| json(&self.health.report())),
+            answer(endpoints.costs, |_| json(&costs())),
+            answer(endpoints.watch, |request| json(&self.watch(request))),
+            answer(endpoints.log_lines, |request| json(&self.log_lines(request))),
+            self.make_changes(endpoints.change),
+        );
+    }
+
+    /// The process, as paths begin.
+    fn process(&self) -> String {
+        format!("{}/{}", self.service, self.health.watched.name(&self.id))
+    }
+
+    fn watch(&self, request: &[u8]) -> WatchAnswer {
+        let patterns = serde_json::from_slice::<WatchRequest>(request)
+            .map_err(|error| format!("the request is malformed: {error}"))
+            .and_then(|request| Patterns::new(&request.patterns).map_err(|error| error.to_string()));
+        match patterns {
+            Ok(patterns) => self.health.watched.read(&self.process(), &patterns),
+            Err(refused) => WatchAnswer {
+                refused,
+                ..WatchAnswer::default()
+            },
+        }
+    }
+
+    async fn make_changes(&self, mut requests: endpoint::Endpoint) {
+        while let Some(request) = requests.next().await {
+            let process = self.process();
+            let changed = change(&self.health.watched, (&process, &self.store), &request.message.payload);
+            let changed = changed.await;
+            send(&request, &json(&changed)).await;
+        }
+    }
+
+    fn log_lines(&self, request: &[u8]) -> LogAnswer {
+        match serde_json::from_slice::<LogRequest>(request) {
+            Ok(request) => self.health.log.search(&request),
+            Err(error) => LogAnswer {
+                refused: format!("the request is malformed: {error}"),
+                ..LogAnswer::default()
+            },
         }
     }
 }
 
-fn json(report: &Report) -> serde_json::Value {
-    serde_json::to_value(report).expect("invariant: a report is plain data")
+/// The log's filter, as a setting.
+fn log_filter(log: &ProcessLog) -> Setting {
+    let (read, log) = (log.clone(), log.clone());
+    Setting {
+        path: "log/filter",
+        unit: Unit::None,
+        about: "which messages are logged",
+        allowed: "a level (error, warn, info, debug, trace), or levels by module",
+        read: Box::new(move || read.filter().into()),
+        check: Box::new(move |text| {
+            let filter: LogFilter = text.parse()?;
+            let (value, log) = (filter.to_string().into(), log.clone());
+            Ok((value, Box::new(move || log.set_filter(&filter))))
+        }),
+    }
+}
+
+async fn answer(mut requests: endpoint::Endpoint, says: impl Fn(&[u8]) -> serde_json::Value) {
+    while let Some(request) = requests.next().await {
+        send(&request, &says(&request.message.payload)).await;
+    }
+}
+
+async fn send(request: &Request, answer: &serde_json::Value) {
+    if let Err(error) = request.respond(Ok(answer.to_string().into())).await {
+        tracing::debug!(%error, "could not answer a discovery request");
+    }
+}
+
+fn json(answer: &impl Serialize) -> serde_json::Value {
+    serde_json::to_value(answer).expect("invariant: an answer is plain data")
 }
 
 /// Costs of members of entity types at a discovered instance, the most expensive first.
@@ -236,11 +398,66 @@ pub async fn costs(
     patience: Duration,
 ) -> Result<Vec<MemberCost>, DiscoveryError> {
     let subject = Subjects::new(realm.as_str()).costs(&instance.id);
-    const DOING: &str = "requesting the members' costs";
-    let answer = tokio::time::timeout(patience, bus.client().request(subject, "".into())).await;
-    let answer = answer.map_err(DiscoveryError::of(DOING))?;
-    let answer = answer.map_err(DiscoveryError::of(DOING))?;
-    serde_json::from_slice(&answer.payload).map_err(DiscoveryError::of(DOING))
+    ask(bus, subject, &(), patience, "requesting the members' costs").await
+}
+
+/// Watched values of a discovered instance.
+///
+/// # Errors
+/// When it does not answer within `patience`, or its answer cannot be read.
+pub async fn values(
+    bus: &Bus,
+    realm: &Realm,
+    instance: &Instance,
+    request: &WatchRequest,
+    patience: Duration,
+) -> Result<WatchAnswer, DiscoveryError> {
+    let subject = Subjects::new(realm.as_str()).watch(&instance.id);
+    ask(bus, subject, request, patience, "requesting values").await
+}
+
+/// Changes a setting of a discovered instance.
+///
+/// # Errors
+/// As [`values`]; then it may have been changed.
+pub async fn change_setting(
+    bus: &Bus,
+    realm: &Realm,
+    instance: &Instance,
+    request: &ChangeRequest,
+    patience: Duration,
+) -> Result<ChangeAnswer, DiscoveryError> {
+    let subject = Subjects::new(realm.as_str()).change(&instance.id);
+    ask(bus, subject, request, patience, "requesting the change of a setting").await
+}
+
+/// Lines of the log of a discovered instance.
+///
+/// # Errors
+/// As [`values`].
+pub async fn log_lines(
+    bus: &Bus,
+    realm: &Realm,
+    instance: &Instance,
+    request: &LogRequest,
+    patience: Duration,
+) -> Result<LogAnswer, DiscoveryError> {
+    let subject = Subjects::new(realm.as_str()).log_lines(&instance.id);
+    ask(bus, subject, request, patience, "requesting lines of the log").await
+}
+
+async fn ask<A: DeserializeOwned>(
+    bus: &Bus,
+    subject: String,
+    request: &impl Serialize,
+    patience: Duration,
+    doing: &'static str,
+) -> Result<A, DiscoveryError> {
+    let request = serde_json::to_vec(request).map_err(DiscoveryError::of(doing))?;
+    let answer = tokio::time::timeout(patience, bus.client().request(subject, request.into())).await;
+    let answer = answer.map_err(DiscoveryError::of(doing))?;
+    let answer = answer.map_err(DiscoveryError::of(doing))?;
+    serde_json::from_slice(&answer.payload).map_err(DiscoveryError::of(doing))
 }
 
 /// Asks all processes of a realm for their reports, and returns once `enough` holds for the answers so far, or after

@@ -3,6 +3,7 @@
 
 mod closing;
 mod moving;
+mod watching;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{
@@ -34,6 +35,8 @@ use crate::holder::{COMMANDS, Command, Notice, Notices, Stage, Terms, Wires, hol
 use crate::nats::Subscription;
 use crate::process::{self, BEAT, Presence, Process, Report};
 use crate::waiting::Wait;
+use crate::watched::Registration;
+use watching::Figures;
 
 /// Timeout of an orderly end of all holders. A log that works needs milliseconds.
 const DRAIN_WITHIN: Duration = Duration::from_secs(4);
@@ -176,6 +179,7 @@ struct Held<I> {
     lifecycle_events: Arc<AtomicU64>,
     /// The stage of a stop up to which it was notified of everything.
     announced_stage: LifecycleStage,
+    _watched: Registration,
 }
 
 impl<R> HolderSet<R>
@@ -477,6 +481,15 @@ where
             stage: says,
             changed: Arc::clone(&self.changed),
         };
+        let watched = watching::add(
+            &self.process.watched,
+            (owner, epoch),
+            Figures {
+                entities: Arc::clone(&entities),
+                load: load.clone(),
+                stage: stage.clone(),
+            },
+        );
         let make = Arc::clone(&self.trade.make);
         let make = move |state: &OwnerState, now| make(state, now);
         let following = self.follows.remove(&owner);
@@ -501,6 +514,7 @@ where
                 moments_sent: 0,
                 lifecycle_events,
                 announced_stage: LifecycleStage::Running,
+                _watched: watched,
             },
         );
     }

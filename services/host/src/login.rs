@@ -1,5 +1,7 @@
 //! The login service: answers log-ins by requests to db, director and bases; compares passwords.
 
+mod watching;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -23,6 +25,8 @@ use annals_wire::{
 };
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
+
+use watching::Figures;
 
 use crate::{
     clock,
@@ -92,6 +96,8 @@ pub async fn run(
     process.readiness.send_replace(Readiness::Ready);
     tracing::info!(%address, "answering log-ins");
     let asker = Arc::new(Asker::new(process, (account_types, name_key), duplicate));
+    let (_watched, figures) = watching::begin(&asker.process.watched, &edge.handle());
+    let mut paused = figures.is_paused.subscribe();
     let mut stages = asker.stage.subscribe();
     let mut former = asker.is_former.subscribe();
     let mut link = asker.process.bus.state();
@@ -102,6 +108,7 @@ pub async fn run(
         asker: Arc::clone(&asker),
         answers,
         hosts: BTreeMap::new(),
+        figures,
     };
     let mut beat = tokio::time::interval(process::BEAT);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -114,6 +121,10 @@ pub async fn run(
             () = clock::until(deadline) => service.handle(Input::Time),
             _ = beat.tick() => asker.beat(),
             Ok(()) = link.changed() => beat.reset_immediately(),
+            Ok(()) = paused.changed() => {
+                let is_paused = *paused.borrow_and_update();
+                service.handle(Input::Pause(is_paused));
+            }
             Ok(()) = stages.changed() => {
                 let stage = *stages.borrow_and_update();
                 if stage > Stage::Running {
@@ -183,6 +194,7 @@ struct Service {
     answers: mpsc::Sender<Input>,
     /// Hosts of connections that have not sent a request.
     hosts: BTreeMap<ConnectionId, Host>,
+    figures: Arc<Figures>,
 }
 
 impl Service {
@@ -213,6 +225,7 @@ impl Service {
 
     fn handle(&mut self, input: Input) {
         self.core.handle(clock::mono(), input);
+        self.figures.count(&self.core);
         while let Some(output) = self.core.poll_output() {
             match output {
                 Output::Answer { connection, answer } => {

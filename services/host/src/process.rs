@@ -27,6 +27,7 @@ use crate::{
     nats::{Access, Address, Bus, ConnectError, StreamError},
     telemetry::{Metrics, TraceContext},
     waiting::Wait,
+    watched::Watched,
 };
 
 /// Interval of a process's beats to the director (rule D2).
@@ -175,6 +176,8 @@ pub struct Process {
     pub schema: Arc<Schema>,
     /// The process's metrics.
     pub metrics: Arc<Metrics>,
+    /// Its watched values.
+    pub watched: Watched,
     /// The readiness that it reports.
     pub readiness: watch::Sender<Readiness>,
     /// Its progress in the realm's stop.
@@ -196,6 +199,8 @@ pub struct Reached {
     pub history: History,
     /// The process's metrics.
     pub metrics: Arc<Metrics>,
+    /// Its watched values.
+    pub watched: Watched,
 }
 
 impl Process {
@@ -219,6 +224,7 @@ impl Process {
             store,
             history,
             metrics: Arc::clone(&health.metrics),
+            watched: health.watched.clone(),
         };
         let process = Self::new(settings, service, schema, reached, &registered);
         Ok(Self {
@@ -260,7 +266,9 @@ impl Process {
             store,
             history,
             metrics,
+            watched,
         } = reached;
+        watched.set_number(id);
         Self {
             bus,
             subjects,
@@ -271,6 +279,7 @@ impl Process {
             realm,
             schema,
             metrics,
+            watched,
             readiness,
             progress: watch::Sender::new(Progress::default()),
             service,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use annals_def::Schema;
 use annals_director::{Desired, SpacePlan};
-use annals_ids::SpaceId;
+use annals_ids::{Hash, SpaceId};
 use annals_node::{Behaviour, typed::OtherSchema, writer::Durability};
 use clap::{Arg, ArgMatches, Command, value_parser};
 
@@ -21,7 +21,7 @@ use crate::{
     monitoring::Monitoring,
     process::Settings,
     signer,
-    telemetry::{self, Chain},
+    telemetry::{self, Chain, ProcessLog},
     world::compile,
 };
 
@@ -38,8 +38,15 @@ fn matches(command: &Command) -> ArgMatches {
     Flags::matched(command, std::env::args_os()).unwrap_or_else(|error| error.exit())
 }
 
-/// The director's flags: those of the settings, and the number of processes that a start waits for.
-fn director_flags() -> (Flags, Desired) {
+/// The command lines of all services.
+pub fn commands() -> [Command; 6] {
+    use Service::{Base, Cell, Db, Login, Signer};
+    let [base, cell, db, login, signer] = [Base, Cell, Db, Login, Signer].map(Flags::command);
+    [base, cell, db, director_command(), login, signer]
+}
+
+/// The director's command line: the settings, and the number of processes that a start waits for.
+fn director_command() -> Command {
     let count = |name: &'static str, help: &'static str| {
         Arg::new(name)
             .long(name)
@@ -48,13 +55,17 @@ fn director_flags() -> (Flags, Desired) {
             .default_value("1")
             .help(help)
     };
-    let command = Flags::command(Service::Director)
+    Flags::command(Service::Director)
         .arg(count("bases", "Number of base processes that a start waits for"))
         .arg(count(
             "cells",
             "Number of cell processes that a start waits for, shared by the spaces without a setting of cells",
-        ));
-    let matches = matches(&command);
+        ))
+}
+
+/// The director's flags, and how many processes its start waits for.
+fn director_flags() -> (Flags, Desired) {
+    let matches = matches(&director_command());
     let given = |name: &str| matches.get_one::<usize>(name).copied().unwrap_or(1);
     let desired = Desired {
         bases: given("bases"),
@@ -68,6 +79,14 @@ struct Begun {
     config: Config,
     settings: Settings,
     schema: Arc<Schema>,
+    log: ProcessLog,
+}
+
+impl Begun {
+    /// What it reports of itself: its settings, its log, and the fingerprint of its definitions.
+    fn known(&self) -> (&Config, ProcessLog, Option<Hash>) {
+        (&self.config, self.log.clone(), Some(self.schema.fingerprint()))
+    }
 }
 
 /// The director's process.
@@ -117,7 +136,7 @@ pub fn login() -> ExitCode {
 pub fn signer() -> ExitCode {
     let flags = flags(Service::Signer);
     match prepare(&flags) {
-        Ok((config, settings)) => run_service(Service::Signer, &config, async |health| {
+        Ok((config, settings, log)) => run_service(Service::Signer, (&config, log, None), async |health| {
             signer::run((&settings, health), &config).await
         }),
         Err(text) => cannot_begin(&text),
@@ -168,7 +187,10 @@ fn run<E: std::error::Error + 'static>(
     work: impl AsyncFnOnce(&Begun, &Health) -> Result<(), E>,
 ) -> ExitCode {
     match begin(flags) {
-        Ok(begun) => run_service(service, &begun.config, async |health| work(&begun, health).await),
+        Ok(begun) => {
+            let known = begun.known();
+            run_service(service, known, async |health| work(&begun, health).await)
+        }
         Err(text) => cannot_begin(&text),
     }
 }
@@ -184,7 +206,10 @@ fn run_game<E: std::error::Error + 'static>(
         Err(text) => return cannot_begin(&text),
     };
     match game(&begun.schema) {
-        Ok(game) => run_service(service, &begun.config, async |health| work(&begun, game, health).await),
+        Ok(game) => {
+            let known = begun.known();
+            run_service(service, known, async |health| work(&begun, game, health).await)
+        }
         Err(other) => cannot_begin(&other.to_string()),
     }
 }
@@ -197,7 +222,7 @@ fn cannot_begin(text: &str) -> ExitCode {
 /// Runs a service to its end, and reports its health over HTTP from the start on if the settings name an address.
 fn run_service<E: std::error::Error + 'static>(
     service: Service,
-    config: &Config,
+    (config, log, schema): (&Config, ProcessLog, Option<Hash>),
     work: impl AsyncFnOnce(&Health) -> Result<(), E>,
 ) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -208,7 +233,11 @@ fn run_service<E: std::error::Error + 'static>(
         }
     };
     let ended = runtime.block_on(async {
-        let health = Health::default();
+        let health = Health {
+            log,
+            schema,
+            ..Health::default()
+        };
         let _monitoring = match config.http {
             Some(address) => Some(Monitoring::start(address, (&config.realm, service), health.clone()).await),
             None => None,
@@ -227,25 +256,26 @@ fn run_service<E: std::error::Error + 'static>(
 }
 
 /// Loads and checks the settings, and sets up the log output.
-fn prepare(flags: &Flags) -> Result<(Config, Settings), String> {
+fn prepare(flags: &Flags) -> Result<(Config, Settings, ProcessLog), String> {
     let config = Config::load(flags).map_err(|mistakes| mistakes.to_string())?;
-    telemetry::init(&config.log, config.log_format).map_err(|error| error.to_string())?;
+    let log = telemetry::init(&config.log, config.log_format).map_err(|error| error.to_string())?;
     let settings = Settings {
         realm: config.realm.clone(),
         nats: config.nats.clone(),
         access: config.access.clone(),
         replicas: config.replicas,
     };
-    Ok((config, settings))
+    Ok((config, settings, log))
 }
 
 fn begin(flags: &Flags) -> Result<Begun, String> {
-    let (config, settings) = prepare(flags)?;
+    let (config, settings, log) = prepare(flags)?;
     let schema = compile(&config.world).map_err(|error| Chain(&error).to_string())?;
     Ok(Begun {
         config,
         settings,
         schema,
+        log,
     })
 }
 

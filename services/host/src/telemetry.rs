@@ -3,6 +3,7 @@
 mod costs;
 pub(crate) mod exposition;
 mod metrics;
+mod process_log;
 mod trace;
 
 use std::error::Error;
@@ -11,9 +12,10 @@ use std::io::{IsTerminal, stderr};
 
 pub use costs::{Costs, MemberCost};
 pub use metrics::{Counter, Gauge, Histogram, Metrics, Snapshot, Summary};
+pub use process_log::{LINES, LogAnswer, LogLine, LogRequest, ProcessLog};
 pub use trace::{NotATraceparent, TraceContext};
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::config::{LogFilter, LogFormat};
 
@@ -22,26 +24,31 @@ use crate::config::{LogFilter, LogFormat};
 #[error("logging is set up already: call telemetry::init once, at start")]
 pub struct AlreadySet;
 
-/// Writes the process's log to standard error, filtered by `filter`, in the given `format`.
+/// Writes the process's log to standard error, filtered by `filter`, in the given `format`, and keeps its newest lines.
 ///
 /// # Errors
 /// When it was called before.
-pub fn init(filter: &LogFilter, format: LogFormat) -> Result<(), AlreadySet> {
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter.filter())
+pub fn init(filter: &LogFilter, format: LogFormat) -> Result<ProcessLog, AlreadySet> {
+    // Neither may report on standard error, and panic when that fails too, as on a full disk.
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(stderr)
-        // It would report on standard error, and panic when that fails too, as on a full disk.
         .log_internal_errors(false);
-    let set = match format {
-        LogFormat::Text => log.with_ansi(stderr().is_terminal()).try_init(),
+    let written = match format {
+        LogFormat::Text => log.with_ansi(stderr().is_terminal()).boxed(),
         LogFormat::Json => log
             .json()
             .flatten_event(true)
             .with_current_span(true)
             .with_span_list(false)
-            .try_init(),
+            .boxed(),
     };
-    set.map_err(|_| AlreadySet)
+    let (process_log, filter) = ProcessLog::new(filter);
+    let set = tracing_subscriber::registry()
+        .with(filter)
+        .with(written)
+        .with(process_log.layer())
+        .try_init();
+    set.map(|()| process_log).map_err(|_| AlreadySet)
 }
 
 /// Writes a command's warnings to standard error, one plain line each: above all what it waits for.

@@ -7,7 +7,9 @@ use std::time::Duration;
 use annals_host::config::Realm;
 use annals_host::health::{Announcement, Health, Instance, Readiness, Report, discover};
 use annals_host::nats::{Bus, Server, ServerOptions};
+use annals_host::release;
 use annals_host::telemetry::{Metrics, TraceContext};
+use annals_ids::Hash;
 use futures::StreamExt;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -78,8 +80,12 @@ async fn processes_are_found_with_their_state_and_figures() {
 #[tokio::test]
 async fn an_instance_can_be_asked_directly_and_is_known_to_the_standard_tools() {
     let (_dir, _server, bus, realm) = realm_on_a_server().await;
-    let (cell, state, _) = announce(&bus, &realm, "cell").await;
-    state.send_replace(Readiness::Ready);
+    let health = Health {
+        schema: Some(Hash([7; 32])),
+        ..Health::default()
+    };
+    let cell = Announcement::start(&bus, &realm, "cell", &health).await.unwrap();
+    health.readiness.send_replace(Readiness::Ready);
 
     let answer = bus
         .client()
@@ -92,6 +98,9 @@ async fn an_instance_can_be_asked_directly_and_is_known_to_the_standard_tools() 
     let answer = bus.client().request("$SRV.PING.annals-cell", "".into()).await.unwrap();
     let pong: serde_json::Value = serde_json::from_slice(&answer.payload).unwrap();
     assert_eq!(pong["metadata"]["realm"], "aldmoor");
+    assert_eq!(pong["metadata"]["schema"], "07".repeat(32));
+    assert_eq!(pong["version"], release::VERSION);
+    assert_eq!(pong["metadata"]["commit"].as_str(), release::COMMIT);
     let answer = bus.client().request("$SRV.STATS.annals-cell", "".into()).await.unwrap();
     let stats: serde_json::Value = serde_json::from_slice(&answer.payload).unwrap();
     let endpoints = stats["endpoints"].as_array().unwrap();

@@ -55,6 +55,9 @@ pub enum Input {
     Opened(AskId, Result<Opened, Unavailable>),
     /// Time has passed.
     Time,
+    /// Whether new log-ins are refused as busy. Those in progress continue, and bases are located as before: players
+    /// who play are not affected.
+    Pause(bool),
     /// The realm is shutting down: every log-in is refused from now on.
     ShutDown,
 }
@@ -203,6 +206,7 @@ pub struct Login {
     throttle: Throttle,
     outputs: VecDeque<Output>,
     last_ask: u64,
+    is_paused: bool,
     shuts_down: bool,
     counters: Counters,
 }
@@ -218,6 +222,7 @@ impl Default for Login {
             throttle: Throttle::default(),
             outputs: VecDeque::new(),
             last_ask: 0,
+            is_paused: false,
             shuts_down: false,
             counters: Counters::default(),
         }
@@ -246,6 +251,7 @@ impl Login {
             Input::CheckedOut(ask, checkout) => self.checked_out(now, ask, checkout),
             Input::Opened(ask, opened) => self.opened(now, ask, opened),
             Input::Time => self.pass_time(now),
+            Input::Pause(is_paused) => self.is_paused = is_paused,
             Input::ShutDown => {
                 self.shuts_down = true;
                 while let Some((&connection, _)) = self.attempts.first_key_value() {
@@ -300,6 +306,7 @@ impl Login {
             LoginRequest::LogIn { protocol, .. } if protocol != protocol_hash() => {
                 self.refuse(connection, LoginRefusal::WrongProtocol);
             }
+            LoginRequest::LogIn { .. } if self.is_paused => self.refuse(connection, LoginRefusal::Busy),
             LoginRequest::LogIn { name, .. } if !self.throttle.admits(now, &name) => {
                 self.counters.throttled += 1;
                 self.answer(connection, LoginAnswer::Refused(LoginRefusal::Throttled));

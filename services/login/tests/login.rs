@@ -224,6 +224,31 @@ fn every_refusal_has_a_reason() {
 }
 
 #[test]
+fn a_pause_refuses_new_log_ins_only() {
+    let mut bench = Bench::new();
+    let verifying = ask_of(&bench.asks(1, "adam"));
+    assert_eq!(bench.give(Input::Pause(true)), []);
+    assert_eq!(bench.asks(2, "eve"), refused(2, LoginRefusal::Busy));
+    let placing = bench.one(Input::Verified(verifying, Ok(Verdict::Good(ACCOUNT))));
+    assert!(
+        matches!(placing, Output::Place { .. }),
+        "one in progress continues: {placing:?}"
+    );
+    let locating = bench.one(Input::Request {
+        connection: ConnectionId(3),
+        host: HOST,
+        request: LoginRequest::Locate {
+            owner: HERE,
+            session: SessionId(8),
+        },
+        ticket: ticket(3),
+    });
+    assert!(matches!(locating, Output::Locate { .. }), "{locating:?}");
+    assert_eq!(bench.give(Input::Pause(false)), []);
+    assert!(matches!(bench.asks(4, "eve"), Output::Verify { .. }));
+}
+
+#[test]
 fn an_account_in_use_has_its_own_refusal() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));

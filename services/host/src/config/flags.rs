@@ -10,6 +10,7 @@ use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use super::Service;
 use super::layers::FILE_VARIABLE;
 use super::settings::{SETTINGS, Setting};
+use crate::release;
 
 /// The id of the flag that names the file.
 const CONFIG: &str = "config";
@@ -37,7 +38,7 @@ impl Flags {
             .help(format!("Read settings from this TOML file [env: {FILE_VARIABLE}]"));
         let (about, more) = service.about().split_once("\n\n").unwrap_or((service.about(), ""));
         Command::new(format!("annals-{}", service.name()))
-            .version(env!("CARGO_PKG_VERSION"))
+            .version(release::text())
             .about(about)
             .after_help(format!(
                 "{more}\n\nEach setting can also be given in the file, by the flag's name with _ for -, or in the environment; \

@@ -12,7 +12,7 @@ use tracing_subscriber::EnvFilter;
 /// Why a value is invalid, and what is valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Advice(pub(super) String);
+pub struct Advice(pub(crate) String);
 
 /// The name of a realm: part of every subject.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,6 +155,12 @@ impl LogFilter {
     /// The filter for the subscriber.
     pub fn filter(&self) -> EnvFilter {
         EnvFilter::try_new(&self.0).expect("invariant: checked when it was read")
+    }
+}
+
+impl fmt::Display for LogFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 

@@ -13,7 +13,7 @@ use annals_wire::client::CloseReason;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::EdgeCommand;
+use super::{EdgeCommand, MAX_CONNECTIONS};
 
 /// Maximum frames queued for one client. At ten a second, how far a client may lag before it is closed.
 pub const MAX_QUEUED_FRAMES: usize = 1_024;
@@ -31,11 +31,24 @@ pub(super) enum WriteCommand {
 }
 
 /// The open connections of an edge.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Registry {
     outboxes: Mutex<BTreeMap<ConnectionId, Outbox>>,
     last_id: AtomicU64,
     pub(super) counts: Counts,
+    /// Maximum concurrent connections; at most [`MAX_CONNECTIONS`].
+    pub(super) limit: AtomicU64,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self {
+            outboxes: Mutex::default(),
+            last_id: AtomicU64::default(),
+            counts: Counts::default(),
+            limit: AtomicU64::new(MAX_CONNECTIONS),
+        }
+    }
 }
 
 /// The sending end of one connection's queue.

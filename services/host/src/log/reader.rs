@@ -23,6 +23,8 @@ pub struct Reader {
     history: History,
     /// The next sequence to read.
     position: u64,
+    /// The last sequence of the stream, when it was requested last.
+    end: u64,
     messages: Messages,
     look: tokio::time::Interval,
     /// The request for the stream's end in progress.
@@ -63,6 +65,7 @@ impl Reader {
         Self {
             history: history.clone(),
             position,
+            end: 0,
             messages: open(history, position),
             look,
             looking: None,
@@ -89,12 +92,17 @@ impl Reader {
                 },
                 ends = ends(&mut self.looking) => {
                     if let Some(looking) = self.looking.take() {
-                        self.compare(looking.position, ends);
+                        self.compare(looking.position, ends.as_ref());
                     }
                 }
                 _ = self.look.tick(), if self.looking.is_none() => self.looking = Some(self.ask_for_the_end()),
             }
         }
+    }
+
+    /// Number of messages in the stream that are not read yet, as of at most a second ago.
+    pub fn behind(&self) -> u64 {
+        (self.end + 1).saturating_sub(self.position)
     }
 
     fn fail(&mut self, error: &str) {
@@ -119,10 +127,12 @@ impl Reader {
 
     /// Restarts when the stream ends before what had been read at the time of the request. Without an answer nothing
     /// can be concluded until the next request.
-    fn compare(&mut self, position: u64, ends: Option<Ends>) {
-        let Some(Ends { first, last }) = ends.filter(|ends| ends.last + 1 < position) else {
+    fn compare(&mut self, position: u64, ends: Option<&Ends>) {
+        let Some(&Ends { first, last }) = ends else { return };
+        self.end = last;
+        if last + 1 >= position {
             return;
-        };
+        }
         tracing::error!(
             stream = self.history.name(),
             read = position - 1,

@@ -295,6 +295,7 @@ async fn first_connection(
     patience: Option<Duration>,
 ) -> Result<Client, ConnectError> {
     let servers = addresses(url)?;
+    let url = &without_credentials(url);
     let began = Instant::now();
     let limit = match patience {
         Some(patience) => format!("this process ends after {} s", patience.as_secs()),
@@ -331,11 +332,23 @@ async fn first_connection(
 pub(super) fn addresses(url: &str) -> Result<Vec<ServerAddr>, ConnectError> {
     let address = |one: &str| {
         one.trim().parse().map_err(|source| ConnectError::Address {
-            url: one.trim().to_owned(),
+            url: without_credentials(one.trim()),
             source,
         })
     };
     url.split(',').map(address).collect()
+}
+
+/// Addresses as they may be logged: without user and password.
+fn without_credentials(url: &str) -> String {
+    let shown = |one: &str| {
+        let (scheme, rest) = one.split_once("://").unwrap_or(("nats", one));
+        match rest.rsplit_once('@') {
+            Some((_, host)) => format!("{scheme}://{host}"),
+            None => one.to_owned(),
+        }
+    };
+    url.split(',').map(shown).collect::<Vec<_>>().join(",")
 }
 
 fn is_refusal(error: &async_nats::ConnectError) -> bool {
@@ -365,7 +378,7 @@ fn options(
     state: watch::Sender<LinkState>,
 ) -> Result<async_nats::ConnectOptions, AccessProblems> {
     let away = Wait::new(
-        format!("the nats-server on {url}"),
+        format!("the nats-server on {}", without_credentials(url)),
         "the bus is unreachable, reconnecting; check that the nats-server runs",
     );
     let report = Mutex::new(Report {
@@ -526,6 +539,12 @@ mod tests {
         assert_eq!(pauses[0], Duration::from_millis(10));
         assert_eq!(pauses[11], LONGEST_PAUSE);
         assert_eq!(pause_before(usize::MAX), LONGEST_PAUSE);
+    }
+
+    #[test]
+    fn credentials_are_not_shown() {
+        let shown = without_credentials("nats://db:se@cret@10.0.0.1:4222,tls://b:4222,user:word@c:1,d:4222");
+        assert_eq!(shown, "nats://10.0.0.1:4222,tls://b:4222,nats://c:1,d:4222");
     }
 
     #[test]

@@ -5,15 +5,20 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use annals_node::time::Mono;
 use serde::{Deserialize, Serialize};
 
 use super::costs::Costs;
+use crate::clock::mono;
 
 /// Maximum duration that is recorded, in microseconds; longer ones count as this.
 const LONGEST: u64 = 60_000_000;
 
 /// Precision of a histogram: three digits, about 200 kB each.
 const DIGITS: u8 = 3;
+
+/// The same for recent values: two digits, about 20 kB each.
+const WINDOW_DIGITS: u8 = 2;
 
 /// Counters and measurements of a process since its start. A metric that its service does not have stays at zero.
 #[derive(Debug, Default)]
@@ -132,37 +137,87 @@ impl Gauge {
 
 /// A histogram of durations, from a microsecond to a minute.
 #[derive(Debug)]
-pub struct Histogram(Mutex<hdrhistogram::Histogram<u64>>);
+pub struct Histogram {
+    all: Mutex<hdrhistogram::Histogram<u64>>,
+    recent: Mutex<Windows>,
+}
 
 impl Default for Histogram {
     fn default() -> Self {
-        let values = hdrhistogram::Histogram::new_with_bounds(1, LONGEST, DIGITS);
-        Self(Mutex::new(
-            values.expect("invariant: the bounds are constants that fit"),
-        ))
+        Self {
+            all: Mutex::new(empty(DIGITS)),
+            recent: Mutex::new(Windows {
+                began: mono(),
+                present: empty(WINDOW_DIGITS),
+                past: empty(WINDOW_DIGITS),
+            }),
+        }
+    }
+}
+
+fn empty(digits: u8) -> hdrhistogram::Histogram<u64> {
+    let values = hdrhistogram::Histogram::new_with_bounds(1, LONGEST, digits);
+    values.expect("invariant: the bounds are constants that fit")
+}
+
+/// The values of the present window of time and of the one before.
+#[derive(Debug)]
+struct Windows {
+    began: Mono,
+    present: hdrhistogram::Histogram<u64>,
+    past: hdrhistogram::Histogram<u64>,
+}
+
+impl Windows {
+    /// Begins another window if this one is over.
+    fn advance(&mut self) {
+        let (now, passed) = (mono(), mono().since(self.began));
+        if passed < Histogram::WINDOW {
+            return;
+        }
+        std::mem::swap(&mut self.present, &mut self.past);
+        self.present.reset();
+        if passed >= 2 * Histogram::WINDOW {
+            self.past.reset();
+        }
+        self.began = now;
     }
 }
 
 impl Histogram {
+    /// Recent values are those of one to two of these periods.
+    pub const WINDOW: Duration = Duration::from_secs(10);
+
     /// Adds a value.
     pub fn record(&self, duration: Duration) {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(LONGEST);
-        self.values().saturating_record(micros.clamp(1, LONGEST));
+        let micros = micros.clamp(1, LONGEST);
+        self.values().saturating_record(micros);
+        let mut windows = self.windows();
+        windows.advance();
+        windows.present.saturating_record(micros);
     }
 
     /// Its summary.
     pub fn summary(&self) -> Summary {
+        Summary::of(&self.values())
+    }
+
+    /// Summary of recent values, to two digits.
+    pub fn recent(&self) -> Summary {
+        let mut windows = self.windows();
+        windows.advance();
+        let mut both = windows.past.clone();
+        both.add(&windows.present)
+            .expect("invariant: both have the same bounds");
+        Summary::of(&both)
+    }
+
+    /// The number of values above a duration.
+    pub fn above(&self, duration: Duration) -> u64 {
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(LONGEST);
         let values = self.values();
-        if values.is_empty() {
-            return Summary::default();
-        }
-        Summary {
-            count: values.len(),
-            mean: values.mean(),
-            p50: values.value_at_quantile(0.5),
-            p99: values.value_at_quantile(0.99),
-            max: values.max(),
-        }
+        values.len() - values.count_between(0, micros.min(LONGEST))
     }
 
     /// The number of values up to each of the ascending `bounds` and above the one before, and of those above all.
@@ -185,7 +240,26 @@ impl Histogram {
 
     /// A thread that panicked while it recorded has left the values consistent: they are numbers.
     fn values(&self) -> MutexGuard<'_, hdrhistogram::Histogram<u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn windows(&self) -> MutexGuard<'_, Windows> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Summary {
+    fn of(values: &hdrhistogram::Histogram<u64>) -> Self {
+        if values.is_empty() {
+            return Self::default();
+        }
+        Self {
+            count: values.len(),
+            mean: values.mean(),
+            p50: values.value_at_quantile(0.5),
+            p99: values.value_at_quantile(0.99),
+            max: values.max(),
+        }
     }
 }
 
@@ -215,6 +289,28 @@ mod tests {
             "what is too long counts as the longest"
         );
         assert_eq!(histogram.summary().count, 102);
+    }
+
+    #[test]
+    fn recent_values_are_those_of_the_last_windows() {
+        let histogram = Histogram::default();
+        histogram.record(Duration::from_millis(200));
+        histogram.record(Duration::from_millis(5));
+        assert_eq!(histogram.above(Duration::from_millis(100)), 1);
+        assert_eq!(histogram.recent().count, 2);
+        let age = |windows: u32| {
+            let mut values = histogram.windows();
+            let since = Histogram::WINDOW * windows;
+            values.began = Mono(values.began.0 - u64::try_from(since.as_micros()).unwrap());
+        };
+        age(1);
+        histogram.record(Duration::from_millis(7));
+        assert_eq!(histogram.recent().count, 3, "the window before counts");
+        age(1);
+        assert_eq!(histogram.recent().count, 1);
+        age(2);
+        assert_eq!(histogram.recent(), Summary::default());
+        assert_eq!(histogram.summary().count, 3);
     }
 
     #[test]

@@ -60,6 +60,7 @@
 //! | `32` | owner:u32 | [`owners::HolderConnection`] | the owner's holder |
 //! | `33` | – | [`director::LeaderConnection`] | director |
 //! | `34` | – | [`director::Upgrade`], while one is prepared | director, db |
+//! | `38` | number:u64 | [a changed setting](setting_changes) of a running process; in no backup | the changed process |
 //!
 //! A transfer is the entity id:u64 and the number:u64 of its asker. Numbers in keys are big-endian, so that they sort.
 //! Values that may exceed the store's maximum are split into chunks.
@@ -79,6 +80,7 @@ pub mod owners;
 pub mod personal;
 pub mod retention;
 pub mod segments;
+pub mod setting_changes;
 pub mod snapshots;
 pub mod tiles;
 

@@ -14,7 +14,7 @@ use super::owners::{Cursor, OpeningRecord, OwnerRecord};
 use super::snapshots::{Area, Position};
 use super::{
     adoptions, archive, checkpoints, chunks, database, director, idempotency, mark, migrations, owners, personal,
-    read_chunks, segments, snapshots, tiles,
+    read_chunks, segments, setting_changes, snapshots, tiles,
 };
 use crate::{KeyRange, MemoryStore, StoreError, immediate};
 
@@ -58,6 +58,7 @@ fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
         adoptions::key_of(u32::try_from(number).unwrap_or(u32::MAX)),
         director::leader_connection_key(),
         director::upgrade_key(),
+        setting_changes::key_of(number),
     ]
 }
 

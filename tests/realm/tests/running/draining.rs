@@ -92,7 +92,7 @@ async fn stop_during_a_log_outage(realm: &mut Played) {
 }
 
 /// Runs a command on the realm; returns exit code and output.
-async fn annals(realm: &Played, arguments: &[&str]) -> (Option<i32>, String) {
+pub(crate) async fn annals(realm: &Played, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(binary("annals").expect("it is built"));
     command
         .args(arguments)

@@ -40,3 +40,4 @@ mod times;
 mod trading;
 mod upgrading;
 mod visits;
+mod watching;

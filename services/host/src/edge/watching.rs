@@ -1,0 +1,94 @@
+//! Watched values of an edge, and the limit of its connections, which operators may change.
+
+use super::{EdgeHandle, MAX_CONNECTIONS};
+use crate::{
+    config::Advice,
+    watched::{Nodes, Registration, Setting, Unit, Watched},
+};
+
+/// The limits that operators may set, for readers.
+const ALLOWED: &str = "0 to 8192";
+
+const _: () = assert!(MAX_CONNECTIONS == 8_192);
+
+/// Adds the values of an edge.
+pub(crate) fn add(watched: &Watched, edge: &EdgeHandle) -> [Registration; 2] {
+    let (counted, read, checked) = (edge.clone(), edge.clone(), edge.clone());
+    let limit = Setting {
+        path: "edge/limit",
+        unit: Unit::None,
+        about: "most connections at a time; further ones are refused, and existing ones stay",
+        allowed: ALLOWED,
+        read: Box::new(move || read.limit().into()),
+        check: Box::new(move |text| {
+            let limit: Option<u64> = text.trim().parse().ok();
+            let limit = limit.filter(|limit| *limit <= MAX_CONNECTIONS);
+            let limit = limit.ok_or_else(|| Advice(format!("write a number from 0 to {MAX_CONNECTIONS}")))?;
+            let edge = checked.clone();
+            Ok((limit.into(), Box::new(move || edge.set_limit(limit))))
+        }),
+    };
+    [
+        watched.add("edge", move |nodes| put(nodes, &counted)),
+        watched.add_setting(limit),
+    ]
+}
+
+fn put(nodes: &mut Nodes<'_>, edge: &EdgeHandle) {
+    let counters = edge.counters();
+    let mut count = |path: &str, count: u64, about: &str| nodes.put(path, count, Unit::None, about);
+    count("open", counters.open, "connections that are open or in a handshake");
+    count("accepted", counters.accepted, "completed handshakes");
+    count("failed_handshakes", counters.failed_handshakes, "failed handshakes");
+    count(
+        "refused",
+        counters.refused,
+        "connections refused because there were too many",
+    );
+    count(
+        "malformed",
+        counters.malformed,
+        "connections closed for malformed bytes",
+    );
+    count(
+        "too_large",
+        counters.too_large,
+        "connections closed for a frame above the limit",
+    );
+    count(
+        "too_fast",
+        counters.too_fast,
+        "connections closed because the client exceeded a rate limit",
+    );
+    count(
+        "warned",
+        counters.warned,
+        "warnings to clients that approach a rate limit",
+    );
+    count(
+        "too_slow",
+        counters.too_slow,
+        "connections closed because the client did not read",
+    );
+    count(
+        "silent",
+        counters.silent,
+        "connections closed because no first frame arrived",
+    );
+    count(
+        "dropped_datagrams",
+        counters.dropped_datagrams,
+        "datagrams of clients dropped under load",
+    );
+    let mut bytes = |path: &str, bytes: u64, about: &str| nodes.put(path, bytes, Unit::Bytes, about);
+    bytes(
+        "bytes_in",
+        counters.bytes_in,
+        "bytes of frames and datagrams from clients",
+    );
+    bytes(
+        "bytes_out",
+        counters.bytes_out,
+        "bytes of frames and datagrams to clients",
+    );
+}
