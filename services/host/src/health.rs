@@ -109,6 +109,10 @@ pub struct Instance {
     pub service: String,
     /// Its id, a new one at each start.
     pub id: String,
+    /// Its release.
+    pub version: String,
+    /// Its process id on its machine.
+    pub process: String,
     pub report: Report,
 }
 
@@ -281,6 +285,10 @@ pub async fn discover(
 struct StatsAnswer {
     name: String,
     id: String,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    metadata: BTreeMap<String, String>,
     endpoints: Vec<EndpointAnswer>,
 }
 
@@ -304,6 +312,8 @@ fn read(payload: &[u8], realm: &Realm) -> Option<Instance> {
     Some(Instance {
         service,
         id: answer.id,
+        version: answer.version,
+        process: answer.metadata.get("process").cloned().unwrap_or_default(),
         report,
     })
 }

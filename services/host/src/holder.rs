@@ -36,6 +36,7 @@ use crate::{
     following::{Followed, Following, KeptMessages, Prepared, TakeError},
     gauge::Gauge,
     log::{Driver, LogCore},
+    overviews::Overviews,
     process::Process,
     registry::StoreRegistry,
     telemetry::{Chain, Metrics},
@@ -248,6 +249,7 @@ pub(crate) async fn hold<R>(
     wires.stage.send_replace(Stage::Open);
     wires.changed.notify_one();
     let mut inspections = Inspections::listen(&process, owner).await;
+    let mut overviews = Overviews::listen(&process, owner, R::KIND).await;
     let mut troubles = Troubles::default();
     let mut gauge = Gauge::new();
     loop {
@@ -288,6 +290,9 @@ pub(crate) async fn hold<R>(
             },
             () = driver.step() => {}
             () = inspections.wait() => {}
+            asked = overviews.next() => {
+                asked.answer(&process, gauge.during(|| driver.core().owner.overview(&asked.region))).await;
+            }
             () = clock::until(deadline) => gauge.during(|| driver.core_mut().handle(Input::Time)),
         }
     }
