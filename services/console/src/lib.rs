@@ -12,13 +12,17 @@
 //! ```
 
 mod access;
+mod alarms;
 pub mod cases;
 pub mod casework;
 pub mod command;
 mod entrance;
+pub mod links;
+mod live;
 mod pages;
 pub mod people;
 pub mod serve;
 pub mod sessions;
 pub mod site;
 pub mod views;
+mod watching;

@@ -85,6 +85,7 @@ impl Health {
         Report {
             ready: readiness == Readiness::Ready,
             readiness,
+            process: std::process::id(),
             metrics: self.metrics.snapshot(),
         }
     }
@@ -98,6 +99,9 @@ pub struct Report {
     /// The readiness in detail.
     #[serde(flatten)]
     pub readiness: Readiness,
+    /// Its process id on its machine.
+    #[serde(default)]
+    pub process: u32,
     /// Its metrics since it started.
     pub metrics: Snapshot,
 }
@@ -111,8 +115,6 @@ pub struct Instance {
     pub id: String,
     /// Its release.
     pub version: String,
-    /// Its process id on its machine.
-    pub process: String,
     pub report: Report,
 }
 
@@ -287,8 +289,6 @@ struct StatsAnswer {
     id: String,
     #[serde(default)]
     version: String,
-    #[serde(default)]
-    metadata: BTreeMap<String, String>,
     endpoints: Vec<EndpointAnswer>,
 }
 
@@ -313,7 +313,6 @@ fn read(payload: &[u8], realm: &Realm) -> Option<Instance> {
         service,
         id: answer.id,
         version: answer.version,
-        process: answer.metadata.get("process").cloned().unwrap_or_default(),
         report,
     })
 }
