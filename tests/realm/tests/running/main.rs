@@ -36,3 +36,4 @@ mod strolling;
 mod times;
 mod trading;
 mod visits;
+mod watching;
