@@ -5,8 +5,8 @@ use annals_ids::{EntityId, Hash, SpaceId, TypeId};
 
 use crate::control::ControlError;
 
-/// Maximum entities in an overview: some 30 kB, and more than a screen can show apart.
-pub const OVERVIEW_ENTITIES: usize = 2_000;
+/// Maximum entities in an overview: some 15 kB, and as many as a map can show apart.
+pub const OVERVIEW_ENTITIES: usize = 1_000;
 
 /// Asks the holder of a cell owner for an overview. Answer: [`WireOverview`].
 #[derive(Clone, Copy, PartialEq, prost::Message)]

@@ -76,4 +76,17 @@ fn a_sample_is_limited_and_keeps_its_entities() {
     assert_eq!((after.entities, after.sample.len()), (50, 10));
     let kept = ids(&before).intersection(&ids(&after)).count();
     assert!(kept >= 5, "{kept} of 10 are the same ones");
+    // A smaller sample is a part of a larger one.
+    for limit in 0..50 {
+        let few = overview(&world, &OverviewRequest { limit, ..asked });
+        let more = overview(
+            &world,
+            &OverviewRequest {
+                limit: limit + 1,
+                ..asked
+            },
+        );
+        assert_eq!((few.entities, few.sample.len()), (50, limit as usize));
+        assert!(ids(&few).is_subset(&ids(&more)), "{limit}");
+    }
 }
