@@ -6,7 +6,7 @@
 //! | `/search?q=` | redirects to the result, or lists several |
 //! | `/trade/ENTITY/NUMBER` | a trade, with `/bundle` and `/receipt` below it |
 //! | `/item/SERIAL`, `/account/NUMBER` | an item, an account, each with `/bundle` |
-//! | `/entity/NUMBER?at=` | an entity at a moment |
+//! | `/entity/NUMBER?at=`, `?event=` | an entity at a moment, or after so many of its events |
 //! | `/session/NUMBER` | identities behind a session |
 //! | `/case/NUMBER`, `/cases` | a case; the form that opens one |
 //! | `/verification` | what was verified, and what a kept checkpoint proves |
