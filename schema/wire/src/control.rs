@@ -38,6 +38,9 @@ pub enum ControlError {
     /// A load is not finite, or negative.
     #[error("invalid load: {0}")]
     Load(&'static str),
+    /// An overview of a region contradicts itself.
+    #[error("invalid overview: {0}")]
+    Overview(&'static str),
     /// An area is empty, or has an edge that is NaN.
     #[error("space {space}: the area of {owner} is invalid")]
     Area { space: SpaceId, owner: OwnerId },

@@ -9,6 +9,7 @@ pub mod client;
 pub mod control;
 pub mod load;
 mod map;
+pub mod overview;
 mod subjects;
 
 pub use map::{CellArea, HANDOVER_DEPTH, Space, SpaceMap};

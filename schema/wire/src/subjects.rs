@@ -74,6 +74,12 @@ impl Subjects {
         format!("{}.inspect.{owner}", self.prefix)
     }
 
+    /// Requests for an overview of a cell's entities, to its holder.
+    #[must_use]
+    pub fn overview(&self, owner: OwnerId) -> String {
+        format!("{}.overview.{owner}", self.prefix)
+    }
+
     /// Requests for sessions, for all owners.
     #[must_use]
     pub fn sessions_of_all(&self) -> String {

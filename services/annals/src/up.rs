@@ -2,6 +2,7 @@
 //! with all data and logs in one folder.
 
 mod closing;
+mod console;
 mod supervision;
 
 use std::{
@@ -24,6 +25,8 @@ use annals_host::{
 use annals_ids::Hash;
 use thiserror::Error;
 
+pub use console::NoConsole;
+use console::RealmConsole;
 pub use supervision::Supervised;
 use supervision::{Disks, Restarts};
 
@@ -171,6 +174,7 @@ pub struct Realm {
     nats: Servers,
     nats_restarts: Restarts,
     disks: Disks,
+    console: Option<RealmConsole>,
     _claim: Claim,
     /// Where clients log in, and the fingerprint of the certificate presented there.
     pub login: (SocketAddr, Hash),
@@ -204,6 +208,7 @@ impl Realm {
             nats,
             nats_restarts: Restarts::default(),
             disks: Disks::default(),
+            console: None,
             _claim: claim,
             login: (nowhere, Hash::ZERO),
             plan,
@@ -405,6 +410,10 @@ impl Realm {
     /// # Errors
     /// Those of the operating system.
     pub async fn stop(mut self) -> Result<(), UpError> {
+        self.stop_console().await.map_err(|source| UpError::File {
+            path: self.plan.data.clone(),
+            source,
+        })?;
         let grants = |member: &Member| member.service == Service::Director;
         if let Some(director) = self.members.iter().position(grants) {
             let last = self.members.len() - 1;

@@ -53,6 +53,12 @@ pub struct Up {
     /// Start no signer, if checkpoints are signed elsewhere or not at all
     #[arg(long)]
     no_signer: bool,
+    /// Local address of the console, the web pages for operators; by default the system chooses the port
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:0")]
+    console: SocketAddr,
+    /// Start no console
+    #[arg(long, conflicts_with = "console")]
+    no_console: bool,
 }
 
 impl Up {
@@ -71,6 +77,8 @@ impl Up {
             advertise,
             sync,
             no_signer,
+            console,
+            no_console,
         } = self;
         let plan = RealmPlan {
             realm,
@@ -87,7 +95,7 @@ impl Up {
             advertise,
             signer: !no_signer,
         };
-        match keep(plan).await {
+        match keep(plan, (!no_console).then_some(console)).await {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{}", Chain(&error));
@@ -97,7 +105,7 @@ impl Up {
     }
 }
 
-async fn keep(plan: RealmPlan) -> Result<(), UpError> {
+async fn keep(plan: RealmPlan, console: Option<SocketAddr>) -> Result<(), UpError> {
     let mut realm = Realm::start(plan).await?;
     let (address, certificate) = realm.login;
     println!("realm {} is up: clients log in at {address}", realm.plan().realm);
@@ -108,6 +116,18 @@ async fn keep(plan: RealmPlan) -> Result<(), UpError> {
     println!("nats {}, data in {}", realm.nats(), realm.plan().data.display());
     for (name, id) in realm.members() {
         println!("  {name}: process {id}");
+    }
+    if let Some(listen) = console {
+        match realm.start_console(listen).await {
+            Ok(link) => {
+                if let Some(id) = realm.console() {
+                    println!("  console: process {id}");
+                }
+                println!("console for operators; this link logs in once, within ten minutes:");
+                println!("  {link}");
+            }
+            Err(error) => println!("there is no console: {}", Chain(&error)),
+        }
     }
     let (name, nats) = (realm.plan().realm.clone(), realm.nats());
     println!("Ctrl-C stops it");

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::{Batch, Body, Consumed, Event, Link, Subject, Thinned};
-use annals_evidence::Span;
+use annals_evidence::{Span, Until};
 use annals_ids::{
     Address, BatchNumber, CallNumber, EntityId, EventNumber, Hash, LeafIndex, LogPosition, OwnerId, WallTime,
 };
@@ -109,6 +109,19 @@ impl EntityLog {
         self.events
             .iter()
             .filter(move |event| span.covers(event.leaf, event.wall))
+    }
+
+    /// The end of the batch that has the last of the first `events` events; with 0 the moment before the first one.
+    /// `None` if no event is left.
+    #[must_use]
+    pub fn end_of(&self, events: usize) -> Option<Until> {
+        let (first, last) = (self.events.first()?, self.events.last()?);
+        Some(match (events.checked_sub(1), first.leaf.0.checked_sub(1)) {
+            (Some(nth), _) => Until::Leaf(self.events.get(nth).unwrap_or(last).leaf),
+            (None, Some(before)) => Until::Leaf(LeafIndex(before)),
+            // It is in the very first batch.
+            (None, None) => Until::Wall(WallTime(first.wall.0.saturating_sub(1))),
+        })
     }
 
     fn take(&mut self, lies: Where, batch: Batch) {

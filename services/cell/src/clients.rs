@@ -71,6 +71,11 @@ impl Clients {
         self.witnesses.len()
     }
 
+    /// The entities that have a client, ascending.
+    pub(crate) fn entities(&self) -> impl Iterator<Item = EntityId> {
+        self.witnesses.keys().copied()
+    }
+
     /// Whether an entity has a client.
     pub(crate) fn has(&self, entity: EntityId) -> bool {
         self.witnesses.contains_key(&entity)

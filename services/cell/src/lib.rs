@@ -21,6 +21,7 @@ mod input;
 mod knowledge;
 mod known_entity;
 mod movement_encoder;
+mod overview;
 mod physics;
 mod role;
 mod sampling;

@@ -8,6 +8,7 @@ use annals_node::{Around, Caller, ClientCallStatus, Denied, OwnerContext, Reques
 use annals_wire::{
     bus::{GhostMessage, SpaceMessage, ViewMessage},
     load::Survey,
+    overview::{Overview, OverviewRequest},
 };
 
 use crate::{
@@ -18,6 +19,7 @@ use crate::{
     handover::Handover,
     input::{CellInput, Counters},
     knowledge::Knowledge,
+    overview,
     physics::Physics,
     spaces, survey,
     teleport::teleport_origin,
@@ -319,6 +321,10 @@ impl Role for CellRole {
 
     fn survey(&self, cx: &OwnerContext) -> Option<Survey> {
         Some(survey::take(cx, &self.known.territory, &self.clients))
+    }
+
+    fn overview(&self, cx: &OwnerContext, asked: &OverviewRequest) -> Option<Overview> {
+        Some(overview::take(cx, &self.clients, asked))
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct Visitor {
 
 /// Query parameters that select a part of an answer. All others are left out of the views, which cannot be deleted: a
 /// name would stay there.
-const LOGGED: [&str; 2] = ["page", "at"];
+const LOGGED: [&str; 3] = ["page", "at", "event"];
 
 /// Middleware for pages that require a login: identifies the visitor and records the view. A search is recorded by [its
 /// handler](crate::site), as its result.
@@ -79,6 +79,22 @@ pub(crate) async fn audit(Extension(visitor): Extension<Visitor>, request: Reque
         return page.show(StatusCode::FORBIDDEN, &pages::problem::role(visitor.role));
     }
     next.run(request).await
+}
+
+/// Middleware that admits operators only.
+pub(crate) async fn operate(Extension(visitor): Extension<Visitor>, request: Request, next: Next) -> Response {
+    if visitor.role != Role::Operator {
+        let page = Page::new("Not for your role", Some(&visitor));
+        return page.show(StatusCode::FORBIDDEN, &pages::problem::role(visitor.role));
+    }
+    next.run(request).await
+}
+
+/// Whether a request would still be answered as it was: for responses that last.
+pub(crate) async fn is_admitted(site: &Arc<Site>, headers: &HeaderMap) -> bool {
+    visitor(site, headers, String::new(), false)
+        .await
+        .is_some_and(|visitor| visitor.role == Role::Operator)
 }
 
 /// Description of the request, as it is recorded.
@@ -192,15 +208,15 @@ pub(crate) fn set_cookie(site: &Site, name: &str, value: &str) -> HeaderValue {
     HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("invalid=1; Max-Age=0"))
 }
 
-/// Adds the security headers to each response: no external content, no script, no frame, no caching.
+/// Adds the security headers to each response: no external content, no frame, no caching, and no script unless the page
+/// has one.
 pub(crate) async fn protect(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
+    headers
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static(pages::PLAIN));
     for (name, value) in [
-        (
-            header::CONTENT_SECURITY_POLICY,
-            "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-        ),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "no-referrer"),

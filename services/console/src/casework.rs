@@ -28,6 +28,7 @@ use annals_def::Schema;
 use annals_event::Consumed;
 use annals_evidence::{Answer, Cited, Inventory, Item, Lexicon, Owned, Question, Trade, Until};
 use annals_host::{
+    log::History,
     log_source::{About, Source, SourceError},
     process::SHARD,
     telemetry::Chain,
@@ -41,8 +42,10 @@ use tokio::{
     time::timeout,
 };
 
+use crate::live::Live;
+
 pub use self::{
-    home::{Alarm, Home, TradeLine},
+    home::{Home, TradeLine},
     verification::{Checked, Kept, NOTE_BYTES, Verification},
 };
 
@@ -187,6 +190,7 @@ pub enum Meant {
 /// Answers questions about one realm, from an index of its verified archive.
 pub struct Casework {
     source: Source,
+    live: Option<Live>,
     index: Arc<RwLock<Index>>,
     verified: AtomicU64,
     to_verify: AtomicU64,
@@ -204,6 +208,7 @@ impl Casework {
     pub async fn open(source: Source, index: &Path) -> Result<Arc<Self>, IndexError> {
         let index = Index::open(index, SHARD).await?;
         Ok(Arc::new(Self {
+            live: Live::of(&source),
             source,
             index: Arc::new(RwLock::new(index)),
             verified: AtomicU64::new(0),
@@ -264,33 +269,43 @@ impl Casework {
         .await
     }
 
-    /// History of an entity, and the entity's part of the realm's state at a moment: by default, at the end of what is
-    /// verified.
+    /// History of an entity, and the entity's part of the realm's state at a moment. With `identities` also who its
+    /// players were.
     ///
     /// # Errors
     /// The reason that there is no answer.
     pub async fn entity(
         self: &Arc<Self>,
         entity: EntityId,
-        at: Option<String>,
+        moment: EntityMoment,
+        identities: bool,
     ) -> Result<Answered<EntityAt>, NoAnswer> {
         self.ask(move |casework, index| async move {
             let (began, schemas) = casework.about().await?;
-            let until = match at.as_deref().map(read_at) {
-                None => None,
-                Some(Ok(at)) => Some(at.until(&index, began).await?),
-                Some(Err(what)) => return Err(NoAnswer::Unclear(format!("That is no moment: {what}."))),
+            let written = match &moment {
+                EntityMoment::Written(at) => {
+                    let at = read_at(at);
+                    let at = at.map_err(|what| NoAnswer::Unclear(format!("That is no moment: {what}.")))?;
+                    Some(at.until(&index, began).await?)
+                }
+                EntityMoment::Newest | EntityMoment::After(_) => None,
             };
             let log = EntityLog::find(&index, casework.store(), entity).await?;
+            let until = match moment {
+                EntityMoment::Newest | EntityMoment::Written(_) => written,
+                EntityMoment::After(events) => log.end_of(events),
+            };
             let leaves = index.leaves_until(until).await?;
             let _turn = casework.turn().await?;
             let past = Past::around(&index, casework.store(), leaves, entity).await?;
             let before = log.events.partition_point(|event| event.leaf.0 < leaves);
             let around = before.saturating_sub(AROUND)..log.events.len().min(before + AROUND);
-            let calls = log.events[around.clone()].iter().flat_map(|event| &event.calls);
+            let shown = &log.events[if identities { around.clone() } else { 0..0 }];
+            let calls = shown.iter().flat_map(|event| &event.calls);
             let sessions = index.sessions(casework.store(), calls).await?;
             let stored = past.parts().into_iter().filter(|((of, _), _)| *of == entity);
-            let stored: BTreeSet<DatabaseId> = stored.filter_map(|(_, part)| part.stored()).collect();
+            let stored = stored.filter_map(|(_, part)| part.stored());
+            let stored: BTreeSet<DatabaseId> = stored.filter(|_| identities).collect();
             let lexicon = casework.lexicon(&index, stored).await?;
             Ok(EntityAt {
                 lexicon,
@@ -396,6 +411,16 @@ impl Casework {
         &self.source.store
     }
 
+    /// The stream of the realm's logs, if it is read beside the archive.
+    pub(crate) fn history(&self) -> Option<&History> {
+        self.source.history.as_ref()
+    }
+
+    /// The processes of the realm, if it is live.
+    pub(crate) fn live(&self) -> Option<&Live> {
+        self.live.as_ref()
+    }
+
     /// Runs a question on an up-to-date index, in a task of its own: the request may be dropped meanwhile.
     async fn ask<T, F, A>(self: &Arc<Self>, asking: F) -> Result<Answered<T>, NoAnswer>
     where
@@ -476,7 +501,7 @@ impl Casework {
         Ok((index.downgrade(), size))
     }
 
-    async fn about(&self) -> Result<(WallTime, BTreeMap<Hash, Schema>), NoAnswer> {
+    pub(crate) async fn about(&self) -> Result<(WallTime, BTreeMap<Hash, Schema>), NoAnswer> {
         let about = self.source.about().await?;
         let began = about.as_ref().map_or(WallTime(0), |about| about.began);
         Ok((began, about.map(About::schemas).unwrap_or_default()))
@@ -550,6 +575,17 @@ pub struct OwnedShown {
     pub owned: Owned,
     /// Context.
     pub known: Known,
+}
+
+/// At which moment an entity is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntityMoment {
+    /// At the end of what is verified.
+    Newest,
+    /// At a moment that a visitor has written.
+    Written(String),
+    /// After so many of its events: the batch that has the last of them is included as a whole.
+    After(usize),
 }
 
 /// An entity, and the realm at a moment.

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{self, BufRead, IsTerminal, Write, stdin, stdout},
     net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -13,7 +13,7 @@ use annals_host::{
     clock,
     config::{LogFilter, LogFormat},
     log_source::{KeptRealm, NamedRealm, SourceError},
-    process::stop_signal,
+    process::{random, stop_signal},
     telemetry::Chain,
 };
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
@@ -22,13 +22,21 @@ use tokio::net::TcpListener;
 
 use crate::{
     casework::Casework,
+    links::{self, LinkError, Links},
     people::{PASSWORD_BYTES, People, PeopleError, Role},
     serve::serve,
+    sessions::Token,
     site::{Parts, site},
     views::{Head, ViewLog, ViewsError, check},
 };
 
-/// The browser pages of a realm: the auditor's casework.
+/// File of the console's persons, in its folder.
+const PEOPLE: &str = "people.toml";
+
+/// File with the address that the console listens on, in its folder.
+pub const ADDRESS: &str = "address";
+
+/// The browser pages of a realm: the auditors' casework, and for operators the live realm.
 #[derive(Debug, clap::Parser)]
 #[command(name = "annals-console", version)]
 pub struct Console {
@@ -64,6 +72,11 @@ enum Commands {
     /// Manage the persons that may log in, and their roles
     #[command(subcommand)]
     Person(Persons),
+    /// Print a link that logs a person in once, within ten minutes, at the console that runs in this folder
+    Link {
+        /// Log-in name of the person
+        name: String,
+    },
     /// Verify the record of views and print it; exit code 1: the record was changed
     Views {
         /// An earlier position of the record, as this command printed it: number of views and hash of the last; may be
@@ -97,6 +110,9 @@ enum Persons {
         /// Role: auditor or operator
         #[arg(long)]
         role: Role,
+        /// Add the person without a password: they log in by one-time links only
+        #[arg(long)]
+        by_link: bool,
     },
     /// Remove a person; their sessions end at the next request
     Remove {
@@ -109,7 +125,7 @@ enum Persons {
 
 /// Why a command failed.
 #[derive(Debug, Error)]
-enum ConsoleError {
+pub enum ConsoleError {
     #[error("the folder {} cannot be used", path.display())]
     Folder {
         path: PathBuf,
@@ -137,6 +153,10 @@ enum ConsoleError {
         #[source]
         source: io::Error,
     },
+    #[error("the address of the console is not known: start it in this folder first")]
+    NeverRan,
+    #[error(transparent)]
+    Link(#[from] LinkError),
     #[error("the server failed")]
     Serve(#[source] io::Error),
     #[error("no password was given")]
@@ -166,7 +186,7 @@ impl Console {
     }
 
     async fn work(self) -> Result<(), ConsoleError> {
-        let (people, views) = (self.folder.join("people.toml"), self.folder.join("views.log"));
+        let (people, views) = (self.folder.join(PEOPLE), self.folder.join("views.log"));
         match self.command {
             Commands::Views { kept } => {
                 let mut out = io::BufWriter::new(stdout().lock());
@@ -189,11 +209,19 @@ impl Console {
                     writeln!(stdout(), "{} {}", person.name, person.role)?;
                 }
             }
-            Commands::Person(Persons::Add { name, role }) => {
+            Commands::Person(Persons::Add { name, role, by_link }) => {
                 make(&self.folder)?;
                 let mut all = People::read(&people)?;
-                all.add(&name, role, &password().map_err(ConsoleError::Password)?)?;
+                match by_link {
+                    true => all.add_without_password(&name, role)?,
+                    false => all.add(&name, role, &password().map_err(ConsoleError::Password)?)?,
+                }
                 all.write(&people)?;
+            }
+            Commands::Link { name } => {
+                let link = sign_in_link(&self.folder, &name)?;
+                writeln!(stdout(), "{link}")?;
+                eprintln!("works once, within {} minutes", links::LIFETIME.as_secs() / 60);
             }
             Commands::Person(Persons::Remove { name }) => {
                 let mut all = People::read(&people)?;
@@ -229,21 +257,66 @@ impl Serving {
             casework,
             people,
             views,
+            links: Links::of(&folder),
             behind_proxy: self.behind_proxy,
+            stop: stop.clone(),
         });
+        announce(&folder, address)?;
         writeln!(stdout(), "the console is at http://{address}/")?;
         serve(listener, pages, stop).await.map_err(ConsoleError::Serve)
     }
 }
 
 /// Creates the console's folder, accessible to its owner only.
-fn make(folder: &PathBuf) -> Result<(), ConsoleError> {
+fn make(folder: &Path) -> Result<(), ConsoleError> {
     use std::os::unix::fs::DirBuilderExt;
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|source| ConsoleError::Folder {
-        path: folder.clone(),
+        path: folder.to_owned(),
         source,
     })
+}
+
+/// Adds an operator who logs in by links only, unless there is a person with this name. Creates the folder if necessary.
+///
+/// # Errors
+/// If the file of persons cannot be read or written.
+pub fn add_operator(folder: &Path, name: &str) -> Result<(), ConsoleError> {
+    make(folder)?;
+    let path = folder.join(PEOPLE);
+    let mut people = People::read(&path)?;
+    if people.named(name).is_none() {
+        people.add_without_password(name, Role::Operator)?;
+        people.write(&path)?;
+    }
+    Ok(())
+}
+
+/// Writes the address that the console listens on to its folder, for [`sign_in_link`].
+fn announce(folder: &Path, address: SocketAddr) -> Result<(), ConsoleError> {
+    let path = folder.join(ADDRESS);
+    let beside = path.with_extension("new");
+    let written = fs::write(&beside, address.to_string()).and_then(|()| fs::rename(&beside, &path));
+    written.map_err(|source| ConsoleError::Folder { path, source })
+}
+
+/// The address of the console that runs in a folder, once it listens.
+pub fn address(folder: &Path) -> Option<SocketAddr> {
+    fs::read_to_string(folder.join(ADDRESS)).ok()?.parse().ok()
+}
+
+/// Makes a one-time sign-in link for a person of the console that runs in a folder.
+///
+/// # Errors
+/// If there is no such person, no console has run there, or the link cannot be stored.
+pub fn sign_in_link(folder: &Path, name: &str) -> Result<String, ConsoleError> {
+    if People::read(&folder.join(PEOPLE))?.named(name).is_none() {
+        return Err(PeopleError::Unknown(name.to_owned()).into());
+    }
+    let address = address(folder).ok_or(ConsoleError::NeverRan)?;
+    let token = Token::new(random());
+    Links::of(folder).make(clock::wall(), name, &token)?;
+    Ok(format!("http://{address}/enter/{}", token.text()))
 }
 
 /// Reads a password; a terminal does not echo it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use annals_host::{clock, passwords::PasswordError, process::random, telemetry::Chain};
 use axum::{
     Extension, Form,
-    extract::{Query, Request, State},
+    extract::{Path, Query, Request, State},
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Redirect, Response},
 };
@@ -35,6 +35,13 @@ pub(crate) struct Credentials {
     password: String,
     form: String,
     next: Option<String>,
+}
+
+/// A one-time link, from its form.
+#[derive(Deserialize)]
+pub(crate) struct SentLink {
+    token: String,
+    form: String,
 }
 
 /// Token that any form of a session contains.
@@ -92,13 +99,78 @@ pub(crate) async fn enter(
         return again(StatusCode::UNAUTHORIZED, "Name or password is wrong.");
     };
     counted.iter().for_each(|counted| site.throttle().forgive(counted));
-    if let Err(refused) = access::note(&site, (&person.name, person.role), &from, "logged in").await {
+    begin(&site, person, &from, (next, "logged in")).await
+}
+
+/// Shows the form that uses a one-time link. Only the form uses it up: programs that look ahead follow links too.
+pub(crate) async fn show_link(State(site): State<Arc<Site>>, Path(token): Path<String>) -> Response {
+    let form = Token::new(random());
+    let body = entrance::link(form.text(), &token);
+    let mut response = Page::new("Log in", None).show(StatusCode::OK, &body);
+    let kept = set_cookie(&site, FORM, form.text());
+    response.headers_mut().append(header::SET_COOKIE, kept);
+    response
+}
+
+/// Handles a log-in by a one-time link.
+pub(crate) async fn enter_by_link(
+    State(site): State<Arc<Site>>,
+    Extension(CameFrom(from)): Extension<CameFrom>,
+    headers: HeaderMap,
+    Form(sent): Form<SentLink>,
+) -> Response {
+    let again = |status, said| form(&site, status, (None, ""), Some(said));
+    if !cookie(&headers, FORM).is_some_and(|kept| !kept.is_empty() && same(&kept, &sent.form)) {
+        return again(
+            StatusCode::FORBIDDEN,
+            "This form was too old, or not from here. Use the link again.",
+        );
+    }
+    let Some(person) = linked(&site, sent.token).await else {
+        tracing::warn!(from, "log-in by link refused");
+        return again(
+            StatusCode::UNAUTHORIZED,
+            "This link was used, has expired, or is none. Have another one made: annals-console link NAME.",
+        );
+    };
+    begin(&site, person, &from, (None, "logged in by link")).await
+}
+
+/// The person that a link signs in, which is used up by that.
+async fn linked(site: &Arc<Site>, token: String) -> Option<Person> {
+    let (links, path) = (site.links.clone(), site.people.clone());
+    let taking = tokio::task::spawn_blocking(move || {
+        let Some(name) = links
+            .take(clock::wall(), &token)
+            .map_err(|error| Chain(&error).to_string())?
+        else {
+            return Ok(None);
+        };
+        let people = People::read(&path).map_err(|error| Chain(&error).to_string())?;
+        Ok::<_, String>(people.named(&name).cloned())
+    });
+    match taking.await {
+        Ok(Ok(person)) => person,
+        Ok(Err(reason)) => {
+            tracing::error!(reason, "a sign-in link cannot be used");
+            None
+        }
+        Err(error) => {
+            tracing::error!(%error, "a sign-in link cannot be used");
+            None
+        }
+    }
+}
+
+/// Begins a session, once the log-in is recorded.
+async fn begin(site: &Arc<Site>, person: Person, from: &str, (next, how): (Option<&str>, &str)) -> Response {
+    if let Err(refused) = access::note(site, (&person.name, person.role), from, how).await {
         return refused;
     }
     let tokens = (Token::new(random()), Token::new(random()));
-    site.sessions().begin(now, person, (&tokens.0, &tokens.1));
+    site.sessions().begin(clock::mono(), person, (&tokens.0, &tokens.1));
     let mut response = Redirect::to(destination(next)).into_response();
-    for cookie in [set_cookie(&site, SESSION, tokens.0.text()), set_cookie(&site, FORM, "")] {
+    for cookie in [set_cookie(site, SESSION, tokens.0.text()), set_cookie(site, FORM, "")] {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response

@@ -5,8 +5,11 @@ pub(crate) mod case;
 pub(crate) mod entity;
 pub(crate) mod entrance;
 pub(crate) mod item;
+pub(crate) mod logs;
+pub(crate) mod map;
 mod pieces;
 pub(crate) mod problem;
+pub(crate) mod processes;
 pub(crate) mod search;
 pub(crate) mod session;
 pub(crate) mod trade;
@@ -14,12 +17,12 @@ pub(crate) mod verification;
 
 use annals_audit::Extent;
 use axum::{
-    http::StatusCode,
+    http::{StatusCode, header},
     response::{Html, IntoResponse, Response},
 };
 use maud::{DOCTYPE, Markup, html};
 
-use crate::{access::Visitor, casework::Answered};
+use crate::{access::Visitor, casework::Answered, people::Role};
 
 /// Frame of a page.
 pub(crate) struct Page<'a> {
@@ -30,7 +33,16 @@ pub(crate) struct Page<'a> {
     rests_on: Option<Extent>,
     /// Batches beyond the verified extent.
     newer: u64,
+    script: Option<&'static str>,
 }
+
+/// Policy of pages without a script: no external content, no script, no frame.
+pub(crate) const PLAIN: &str =
+    "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Policy of pages with a script of this console, which may ask this console for more.
+const SCRIPTED: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; form-action 'self'; \
+    base-uri 'none'; frame-ancestors 'none'";
 
 impl<'a> Page<'a> {
     pub(crate) fn new(title: impl Into<String>, visitor: Option<&'a Visitor>) -> Self {
@@ -41,6 +53,15 @@ impl<'a> Page<'a> {
             has_box: true,
             rests_on: None,
             newer: 0,
+            script: None,
+        }
+    }
+
+    /// Adds a script, by its address.
+    pub(crate) fn scripted(self, script: &'static str) -> Self {
+        Self {
+            script: Some(script),
+            ..self
         }
     }
 
@@ -77,6 +98,7 @@ impl<'a> Page<'a> {
                     meta name="color-scheme" content="light dark";
                     title { (self.title) " · Annals console" }
                     link rel="stylesheet" href="/style.css";
+                    @if let Some(script) = self.script { script src=(script) defer {} }
                 }
                 body {
                     a.skip href="#main" { "Skip to content" }
@@ -86,7 +108,9 @@ impl<'a> Page<'a> {
                 }
             }
         };
-        (status, Html(page.into_string())).into_response()
+        let policy = if self.script.is_some() { SCRIPTED } else { PLAIN };
+        let headers = [(header::CONTENT_SECURITY_POLICY, policy)];
+        (status, headers, Html(page.into_string())).into_response()
     }
 
     fn header(&self) -> Markup {
@@ -95,14 +119,9 @@ impl<'a> Page<'a> {
                 div.bar {
                     a.brand href="/" { "Annals" span.quiet { " console" } }
                     @if let Some(visitor) = self.visitor {
-                        @if self.has_box { form.find role="search" action="/search" method="get" {
-                            label.hidden for="q" { "Search" }
-                            input #q type="search" name="q" value=(self.searched) maxlength="300" autocomplete="off" spellcheck="false";
-                            button type="submit" { "Search" }
-                        } }
-                        nav aria-label="Main" {
-                            a href="/" { "Desk" }
-                            a href="/verification" { "Verification" }
+                        @match visitor.role {
+                            Role::Auditor => (self.for_auditors()),
+                            Role::Operator => (for_operators()),
                         }
                         form.leave action="/logout" method="post" {
                             input type="hidden" name="form" value=(visitor.form);
@@ -115,6 +134,22 @@ impl<'a> Page<'a> {
         }
     }
 
+    fn for_auditors(&self) -> Markup {
+        html! {
+            @if self.has_box {
+                form.find role="search" action="/search" method="get" {
+                    label.hidden for="q" { "Search" }
+                    input #q type="search" name="q" value=(self.searched) maxlength="300" autocomplete="off" spellcheck="false";
+                    button type="submit" { "Search" }
+                }
+            }
+            nav aria-label="Main" {
+                a href="/" { "Desk" }
+                a href="/verification" { "Verification" }
+            }
+        }
+    }
+
     fn footer(&self) -> Markup {
         html! {
             footer {
@@ -123,7 +158,9 @@ impl<'a> Page<'a> {
                     p {
                         "Verified before this was answered: " (pieces::count(leaves)) " batches of the archive and "
                         (pieces::count(entry.0)) " entries of the ledger. Root " (pieces::hash(root)) ". "
-                        a href="/verification" { "How this was verified" }
+                        @if self.visitor.is_some_and(|visitor| visitor.role == Role::Auditor) {
+                            a href="/verification" { "How this was verified" }
+                        }
                     }
                 }
                 @if self.newer > 0 {
@@ -135,6 +172,21 @@ impl<'a> Page<'a> {
                 p { "Times are UTC, by the clocks of the realm. Each view of this console is recorded." }
               }
             }
+        }
+    }
+}
+
+fn for_operators() -> Markup {
+    html! {
+        form.find role="search" action="/entity" method="get" {
+            label.beside for="q" { "Entity" }
+            input #q type="search" name="number" maxlength="20" inputmode="numeric" autocomplete="off" spellcheck="false";
+            button type="submit" { "Show" }
+        }
+        nav aria-label="Main" {
+            a href="/map" { "Map" }
+            a href="/processes" { "Processes" }
+            a href="/logs" { "Logs" }
         }
     }
 }

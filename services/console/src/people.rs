@@ -15,9 +15,14 @@ use std::{
     str::FromStr,
 };
 
-use annals_host::passwords::{self, PasswordError};
+use annals_host::{
+    passwords::{self, PasswordError},
+    process::random,
+};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::sessions::Token;
 
 /// Maximum bytes of a name.
 pub const NAME_BYTES: usize = 64;
@@ -37,7 +42,7 @@ const FILE_BYTES: u64 = 1 << 20;
 pub enum Role {
     /// May ask what happened, and hand out evidence.
     Auditor,
-    /// May operate the realm, but not see what happened between players.
+    /// May see how the realm runs, and what entities are and were, but not who their players are, nor trades.
     Operator,
 }
 
@@ -196,6 +201,16 @@ impl People {
             password: passwords::hash(password)?,
         });
         Ok(())
+    }
+
+    /// Adds a person without a password, who can log in by links only.
+    ///
+    /// # Errors
+    /// If the name is taken or not valid.
+    pub fn add_without_password(&mut self, name: &str, role: Role) -> Result<(), PeopleError> {
+        // Nobody knows what it is the hash of.
+        let unknown: [u8; 32] = random();
+        self.add(name, role, Token::new(unknown).text())
     }
 
     /// Removes a person.

@@ -17,6 +17,9 @@ pub const AGE: Duration = Duration::from_secs(12 * 3600);
 /// Maximum sessions. Beyond that the session that was idle longest is evicted.
 pub const SESSIONS: usize = 1_000;
 
+/// Characters of a token.
+pub(crate) const TOKEN_CHARS: usize = 64;
+
 /// A secret that a browser stores.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
@@ -51,7 +54,8 @@ impl Token {
         &self.0
     }
 
-    fn key(text: &str) -> Hash {
+    /// Hash of a token's text, under which it is kept: the duration of a search for it reveals nothing.
+    pub(crate) fn key(text: &str) -> Hash {
         Hash(Sha256::digest(text.as_bytes()).into())
     }
 }

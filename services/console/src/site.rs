@@ -6,16 +6,19 @@
 //! | `/search?q=` | redirects to the result, or lists several |
 //! | `/trade/ENTITY/NUMBER` | a trade, with `/bundle` and `/receipt` below it |
 //! | `/item/SERIAL`, `/account/NUMBER` | an item, an account, each with `/bundle` |
-//! | `/entity/NUMBER?at=` | an entity at a moment |
+//! | `/entity/NUMBER?at=`, `?event=` | an entity at a moment, or after so many of its events |
 //! | `/session/NUMBER` | identities behind a session |
 //! | `/case/NUMBER`, `/cases` | a case; the form that opens one |
 //! | `/verification` | what was verified, and what a kept checkpoint proves |
-//! | `/login`, `/logout` | log-in and log-out |
-//! | `/style.css` | the stylesheet |
+//! | `/map/SPACE`, `/processes`, `/logs` | for operators: the live realm, each with `/events` below it |
+//! | `/entity?number=` | for operators: redirects to the entity |
+//! | `/login`, `/logout`, `/enter/TOKEN` | log-in, log-out, and log-in by a one-time link |
+//! | `/style.css`, `/map.js`, `/live.js`, `/moment.js` | the stylesheet, and the scripts of operators' pages |
 
 mod answers;
 mod cases;
 mod evidence;
+mod operator;
 mod search;
 
 pub(crate) use search::SearchResult;
@@ -35,18 +38,24 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use tokio::sync::{Semaphore, watch};
 
 use crate::{
     access::{self, Visitor},
     casework::{Casework, NoAnswer},
     entrance,
+    links::Links,
     pages::{self, Page},
     sessions::Sessions,
     views::ViewLog,
+    watching::Watching,
 };
 
 /// Maximum bytes of a form: a checkpoint with its envelope.
 const BODY_BYTES: usize = 128 << 10;
+
+/// Maximum pages that are kept current: each holds a connection.
+const STREAMS: usize = 64;
 
 /// The stylesheet.
 const STYLE: &str = include_str!("style.css");
@@ -56,8 +65,13 @@ pub struct Site {
     pub(crate) casework: Arc<Casework>,
     pub(crate) people: PathBuf,
     pub(crate) views: ViewLog,
+    pub(crate) links: Links,
     pub(crate) behind_proxy: bool,
     pub(crate) passwords: Passwords,
+    pub(crate) watching: Arc<Watching>,
+    pub(crate) streams: Arc<Semaphore>,
+    /// Set when the console is to stop.
+    pub(crate) stop: watch::Receiver<bool>,
     sessions: Mutex<Sessions>,
     throttle: Mutex<Throttle>,
 }
@@ -70,8 +84,12 @@ pub struct Parts {
     pub people: PathBuf,
     /// The access log.
     pub views: ViewLog,
+    /// The one-time sign-in links.
+    pub links: Links,
     /// Whether a proxy in front ends TLS and reports the source address of requests.
     pub behind_proxy: bool,
+    /// Set when the console is to stop: pages that are kept current end then.
+    pub stop: watch::Receiver<bool>,
 }
 
 impl Site {
@@ -90,19 +108,49 @@ pub fn site(parts: Parts) -> Router {
         casework,
         people,
         views,
+        links,
         behind_proxy,
+        stop,
     } = parts;
     let site = Arc::new(Site {
+        watching: Watching::new(Arc::clone(&casework)),
+        streams: Arc::new(Semaphore::new(STREAMS)),
+        stop,
         casework,
         people,
         views,
+        links,
         behind_proxy,
         passwords: Passwords::default(),
         sessions: Mutex::default(),
         throttle: Mutex::default(),
     });
-    let guarded = Router::new()
+    let guarded = for_auditors()
+        .merge(for_operators())
         .route("/", get(search::home))
+        .route("/entity/{number}", get(answers::entity))
+        .route("/logout", post(entrance::leave))
+        .fallback(missing)
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&site), access::guard));
+    let open = Router::new()
+        .route("/login", get(entrance::show).post(entrance::enter))
+        .route("/enter/{token}", get(entrance::show_link))
+        .route("/enter", post(entrance::enter_by_link))
+        .layer(middleware::from_fn_with_state(Arc::clone(&site), entrance::locate))
+        .route("/style.css", get(style));
+    let open = operator::SCRIPTS
+        .iter()
+        .fold(open, |open, (address, _)| open.route(address, get(operator::script)));
+    guarded
+        .merge(open)
+        .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .layer(middleware::from_fn_with_state(Arc::clone(&site), access::protect))
+        .with_state(site)
+}
+
+/// Pages for auditors only.
+fn for_auditors() -> Router<Arc<Site>> {
+    Router::new()
         .route(access::SEARCH, get(search::find))
         .route("/trade/{entity}/{number}", get(answers::trade))
         .route(
@@ -117,7 +165,6 @@ pub fn site(parts: Parts) -> Router {
             "/account/{number}/bundle",
             get(evidence::account).post(evidence::account_kept),
         )
-        .route("/entity/{number}", get(answers::entity))
         .route("/session/{number}", get(answers::session))
         .route("/cases", post(cases::open))
         .route("/case/{number}", get(cases::show).post(cases::write))
@@ -125,19 +172,21 @@ pub fn site(parts: Parts) -> Router {
             "/verification",
             get(evidence::verification).post(evidence::verification_kept),
         )
-        .fallback(missing)
         .route_layer(middleware::from_fn(access::audit))
-        .route("/logout", post(entrance::leave))
-        .route_layer(middleware::from_fn_with_state(Arc::clone(&site), access::guard));
-    let open = Router::new()
-        .route("/login", get(entrance::show).post(entrance::enter))
-        .layer(middleware::from_fn_with_state(Arc::clone(&site), entrance::locate))
-        .route("/style.css", get(style));
-    guarded
-        .merge(open)
-        .layer(DefaultBodyLimit::max(BODY_BYTES))
-        .layer(middleware::from_fn_with_state(Arc::clone(&site), access::protect))
-        .with_state(site)
+}
+
+/// Pages for operators only.
+fn for_operators() -> Router<Arc<Site>> {
+    Router::new()
+        .route("/map", get(operator::spaces))
+        .route("/map/{space}", get(operator::space))
+        .route("/map/{space}/events", get(operator::space_events))
+        .route("/processes", get(operator::processes))
+        .route("/processes/events", get(operator::process_events))
+        .route("/logs", get(operator::logs))
+        .route("/logs/events", get(operator::log_events))
+        .route("/entity", get(operator::find))
+        .route_layer(middleware::from_fn(access::operate))
 }
 
 async fn style() -> Response {
@@ -171,6 +220,9 @@ fn refused(visitor: &Visitor, why: &NoAnswer) -> Response {
     }
     response
 }
+
+/// Says that an address has no number where it needs one.
+const NO_NUMBER: &str = "That is no number.";
 
 /// Response for an address that is not valid.
 fn unclear(visitor: &Visitor, what: &str) -> Response {

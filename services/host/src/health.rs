@@ -113,6 +113,7 @@ impl Health {
             ready: readiness == Readiness::Ready,
             readiness,
             process: self.watched.number(),
+            pid: std::process::id(),
             metrics: self.metrics.snapshot(),
         }
     }
@@ -129,6 +130,9 @@ pub struct Report {
     /// The number that the director gave the process, if it has one.
     #[serde(default, with = "number")]
     pub process: Option<ProcessId>,
+    /// Its process id on its machine.
+    #[serde(default)]
+    pub pid: u32,
     /// Its metrics since it started.
     pub metrics: Snapshot,
 }
@@ -155,6 +159,8 @@ pub struct Instance {
     pub service: String,
     /// Its id, a new one at each start.
     pub id: String,
+    /// Its release.
+    pub version: String,
     pub report: Report,
 }
 
@@ -498,6 +504,8 @@ pub async fn discover(
 struct StatsAnswer {
     name: String,
     id: String,
+    #[serde(default)]
+    version: String,
     endpoints: Vec<EndpointAnswer>,
 }
 
@@ -521,6 +529,7 @@ fn read(payload: &[u8], realm: &Realm) -> Option<Instance> {
     Some(Instance {
         service,
         id: answer.id,
+        version: answer.version,
         report,
     })
 }

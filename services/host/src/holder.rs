@@ -37,6 +37,7 @@ use crate::{
     gauge::Gauge,
     log::{Driver, LogCore},
     nats::Subscription,
+    overviews::Overviews,
     process::Process,
     registry::StoreRegistry,
     telemetry::{Chain, Metrics},
@@ -249,6 +250,7 @@ pub(crate) async fn hold<R>(
     wires.stage.send_replace(Stage::Open);
     wires.changed.notify_one();
     let mut inspections = Inspections::listen(&process, owner).await;
+    let mut overviews = Overviews::listen(&process, owner, R::KIND).await;
     let mut troubles = Troubles::default();
     let mut gauge = Gauge::new();
     loop {
@@ -289,6 +291,9 @@ pub(crate) async fn hold<R>(
             },
             () = driver.step() => {}
             () = inspections.wait() => {}
+            asked = overviews.next() => {
+                asked.answer(&process, gauge.during(|| driver.core().owner.overview(&asked.region))).await;
+            }
             () = clock::until(deadline) => gauge.during(|| driver.core_mut().handle(Input::Time)),
         }
     }

@@ -23,6 +23,7 @@ pub mod log_source;
 pub mod login;
 pub mod monitoring;
 pub mod nats;
+mod overviews;
 pub mod passwords;
 pub mod process;
 mod registry;

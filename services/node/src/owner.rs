@@ -16,6 +16,7 @@ use annals_wire::{
     bus::{CallMessage, Envelope, GhostMessage, Message, SpaceMessage, ViewMessage},
     client::CallRefusal,
     load::Survey,
+    overview::{Overview, OverviewRequest},
 };
 
 use crate::{
@@ -103,6 +104,11 @@ pub trait Role {
 
     /// The owner's load and its distribution, for the director; `None` for a kind that is not balanced by load.
     fn survey(&self, _cx: &OwnerContext) -> Option<Survey> {
+        None
+    }
+
+    /// An overview of a region, for operators; `None` for a kind whose entities are in no space.
+    fn overview(&self, _cx: &OwnerContext, _asked: &OverviewRequest) -> Option<Overview> {
         None
     }
 }
@@ -329,6 +335,12 @@ impl<R: Role> Owner<R> {
     #[must_use]
     pub fn survey(&self) -> Option<Survey> {
         self.role.survey(&self.cx)
+    }
+
+    /// An overview of a region, if its entities are in spaces.
+    #[must_use]
+    pub fn overview(&self, asked: &OverviewRequest) -> Option<Overview> {
+        self.role.overview(&self.cx, asked)
     }
 
     /// The writer, for inspection.

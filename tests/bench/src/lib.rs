@@ -124,6 +124,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("volatile", volatile::run),
     ("tick", tick::run),
     ("unwatched", tick::unwatched::run),
+    ("watched", tick::watched::run),
     ("login", login::run),
     ("round_trip", round_trip::run),
     ("recovery", recovery::run),

@@ -6,6 +6,7 @@
 
 mod crowd;
 pub mod unwatched;
+pub mod watched;
 
 use std::{hint::black_box, time::Duration};
 

@@ -138,6 +138,7 @@ const CRATES: &[CrateRules] = &[
                 "annals-audit",
                 "annals-bots",
                 "annals-client",
+                "annals-console",
                 "annals-data",
                 "annals-host",
             ],

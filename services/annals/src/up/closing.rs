@@ -20,6 +20,10 @@ impl Realm {
     /// # Errors
     /// Those of the operating system.
     pub async fn close(mut self, mut say: impl FnMut(String)) -> Result<(), UpError> {
+        self.stop_console().await.map_err(|source| UpError::File {
+            path: self.plan.data.clone(),
+            source,
+        })?;
         // The realm may have been stopped from elsewhere, and have ended already.
         let is_led = !self.has_director_left()?;
         if is_led && let Err(error) = self.lead_to_the_end(&mut say).await {

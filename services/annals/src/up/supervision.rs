@@ -48,7 +48,7 @@ pub(super) struct Restarts(Vec<Instant>);
 
 impl Restarts {
     /// Counts a restart; returns whether it is allowed.
-    fn allow(&mut self, now: Instant) -> bool {
+    pub(super) fn allow(&mut self, now: Instant) -> bool {
         self.0.retain(|at| now.duration_since(*at) < WITHIN);
         self.0.push(now);
         self.0.len() <= MOST
@@ -85,7 +85,7 @@ impl Realm {
             },
             false => false,
         };
-        let mut restarted = Vec::new();
+        let mut restarted = Vec::from_iter(self.supervise_console());
         if let Err(ended) = self.nats.check() {
             if !self.nats_restarts.allow(Instant::now()) {
                 return Err(ended.into());

@@ -22,6 +22,7 @@ mod lives;
 mod movements;
 mod oracle;
 mod outage;
+mod overview;
 mod physics;
 mod process;
 mod questions;

@@ -12,12 +12,13 @@ use annals_ids::{EntityId, Hash, WallTime};
 use maud::{Markup, html};
 
 use super::pieces;
-use crate::{access::escape, casework::EntityAt};
+use crate::{access::escape, casework::EntityAt, people::Role};
 
 /// Maximum characters shown of a value: a game may make properties of any size.
 const VALUE_CHARS: usize = 400;
 
-pub(crate) fn page(found: &EntityAt, began: WallTime, at: Option<&str>) -> Markup {
+/// Operators see what the entity was and what happened to it. Who the players were is for auditors.
+pub(crate) fn page(found: &EntityAt, began: WallTime, at: Option<&str>, role: Role) -> Markup {
     let entity = found.log.entity;
     let parts: Vec<(PartOf, PartAt<'_>)> = found
         .past
@@ -28,14 +29,15 @@ pub(crate) fn page(found: &EntityAt, began: WallTime, at: Option<&str>) -> Marku
     html! {
         h1 { "Entity " (entity) @if let Some(name) = type_name(found, &parts) { " " span.quiet { (name) } } }
         (moment(found, at, began))
+        (slider(found))
         section aria-labelledby="state" {
             h2 #state { "What it was then" }
             @if parts.is_empty() { p { "Nothing of it existed at that moment." } }
-            @for (of, part) in &parts { (state(found, *of, part)) }
+            @for (of, part) in &parts { (state(found, *of, part, role)) }
         }
         section aria-labelledby="around" {
             h2 #around { "What happened around that" }
-            (around(found))
+            (around(found, role))
             @for (owner, batch) in &found.log.deleted {
                 p.quiet {
                     "Retention deleted the events of owner " (owner) " up to batch " (batch)
@@ -77,7 +79,7 @@ fn moment(found: &EntityAt, at: Option<&str>, began: WallTime) -> Markup {
         section.moment aria-label="Moment" {
             p.lead {
                 "As it was "
-                @match (at, wall) {
+                @match (found.until, wall) {
                     (None, _) => "by the end of what is verified",
                     (Some(_), Some(wall)) => { "at " (pieces::moment(wall)) },
                     (Some(_), None) => "before it began",
@@ -93,7 +95,7 @@ fn moment(found: &EntityAt, at: Option<&str>, began: WallTime) -> Markup {
                     a href=(shifted(wall, 60_000)) { "+1 min" }
                 }
                 @if let Some(later) = later { a rel="next" href=(place(entity, later)) { "Next event →" } }
-                @if at.is_some() { a href={ "/entity/" (entity) } { "Newest" } }
+                @if found.until.is_some() { a href={ "/entity/" (entity) } { "Newest" } }
             }
             form.big action={ "/entity/" (entity) } method="get" {
                 label for="at" { "Another moment" }
@@ -110,8 +112,22 @@ fn moment(found: &EntityAt, at: Option<&str>, began: WallTime) -> Markup {
     }
 }
 
+/// A slider over all events of the entity. It is a form, which the operators' script submits by itself.
+fn slider(found: &EntityAt) -> Markup {
+    let count = found.log.events.len();
+    html! {
+        form.slider action={ "/entity/" (found.log.entity) } method="get" {
+            label for="event" { "After " output #events-before { (found.before) } " of " (pieces::count(count as u64)) " events" }
+            div.row {
+                input #event type="range" name="event" min="0" max=(count) value=(found.before);
+                button.second type="submit" { "Show" }
+            }
+        }
+    }
+}
+
 /// A part of the entity, with its state.
-fn state(found: &EntityAt, (_, of): PartOf, part: &PartAt<'_>) -> Markup {
+fn state(found: &EntityAt, (_, of): PartOf, part: &PartAt<'_>, role: Role) -> Markup {
     let heading = format!("part-{of}");
     html! {
         article aria-labelledby=(heading) {
@@ -119,7 +135,13 @@ fn state(found: &EntityAt, (_, of): PartOf, part: &PartAt<'_>) -> Markup {
             p.meta {
                 "held by owner " (part.owner)
                 @if let Some(to) = part.under_way { ", under way to owner " (to) }
-                @if let Some(stored) = part.stored() { " · " (pieces::stored(stored, found.lexicon.under(Hash::default()))) }
+                @if let Some(stored) = part.stored() {
+                    " · "
+                    @match role {
+                        Role::Auditor => (pieces::stored(stored, found.lexicon.under(Hash::default()))),
+                        Role::Operator => { "stored entity " (stored) },
+                    }
+                }
                 @if let Some(client) = part.image.client { " · client session " (client.session) }
                 @if let Some(cell) = part.image.cell() {
                     " · in space " (cell.place.space) " at (" (format!("{:.1}, {:.1}, {:.1}", cell.place.position.x, cell.place.position.y, cell.place.position.z)) ")"
@@ -149,7 +171,7 @@ fn short(value: &str) -> String {
     }
 }
 
-fn around(found: &EntityAt) -> Markup {
+fn around(found: &EntityAt, role: Role) -> Markup {
     let (events, before) = (&found.log.events, found.before);
     let mut names = Names::new(found.schemas.values().cloned());
     for event in events {
@@ -170,7 +192,7 @@ fn around(found: &EntityAt) -> Markup {
                 tbody {
                     @for (place, event) in events.iter().enumerate().take(end).skip(first) {
                         @if place == before { tr.now { td colspan="4" { "the moment" } } }
-                        tr.after[place >= before] { (row(found, event, &names)) }
+                        tr.after[place >= before] { (row(found, event, &names, role)) }
                     }
                     @if before == end { tr.now { td colspan="4" { "the moment" } } }
                 }
@@ -180,7 +202,7 @@ fn around(found: &EntityAt) -> Markup {
     }
 }
 
-fn row(found: &EntityAt, event: &EntityEvent, names: &Names) -> Markup {
+fn row(found: &EntityAt, event: &EntityEvent, names: &Names, role: Role) -> Markup {
     let said = names.under(event.schema);
     html! {
         td { (pieces::moment(event.wall)) }
@@ -189,7 +211,10 @@ fn row(found: &EntityAt, event: &EntityEvent, names: &Names) -> Markup {
             @if event.calls.is_empty() { span.quiet { "by itself" } }
             @for (place, call) in event.calls.iter().enumerate() {
                 @if place > 0 { ", because of " }
-                (pieces::caller(call, event.at))
+                @match role {
+                    Role::Auditor => (pieces::caller(call, event.at)),
+                    Role::Operator => (words::caller(call)),
+                }
                 @if let Some(came) = found.sessions.behind(call, event.leaf) { br; (pieces::came_in(came)) }
             }
         }

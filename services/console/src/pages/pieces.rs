@@ -9,7 +9,26 @@ use annals_evidence::{Cited, Terms, words};
 use annals_ids::{Address, AssetKind, DatabaseId, EntityId, Hash, LogPosition, Serial, Slot, TradeId, WallTime};
 use maud::{Markup, html};
 
-use crate::casework::Known;
+use crate::{alarms::Alarm, casework::Known};
+
+/// Conditions that need attention.
+pub(crate) fn alarms(alarms: &[Alarm]) -> Markup {
+    html! {
+        ul.lines.alarms {
+            @for alarm in alarms { li { b { (alarm.what) } br; (alarm.advice) } }
+        }
+    }
+}
+
+/// Whether the figures of a page are current, which its script says.
+pub(crate) fn live_state() -> Markup {
+    html! {
+        p.under {
+            span #live-state role="status" { "As of the time of loading" }
+            noscript { span.quiet { "Without scripts, load the page again for newer figures." } }
+        }
+    }
+}
 
 /// Steps per page.
 pub(crate) const STEPS: usize = 50;

@@ -14,7 +14,32 @@ pub(crate) fn missing() -> Markup {
 pub(crate) fn role(role: Role) -> Markup {
     html! {
         h1 { "Not for your role" }
-        p { "You are logged in as " (role) ". Only auditors can see what happened between players." }
+        p {
+            "You are logged in as " (role) ". "
+            @match role {
+                Role::Operator => "Only auditors can see what happened between players.",
+                Role::Auditor => "Only operators can see how the realm runs.",
+            }
+        }
+    }
+}
+
+/// The realm cannot be watched: its processes do not answer.
+pub(crate) fn no_live_answer(why: &str) -> Markup {
+    html! {
+        div.alarm role="alert" {
+            h2 { "The realm does not answer" }
+            p { (sentence(why)) }
+            p { "Check that a director runs, and that the nats-servers do. The log of the console has details." }
+        }
+    }
+}
+
+/// There is no live realm.
+pub(crate) fn offline() -> Markup {
+    html! {
+        h1 { "No live realm" }
+        p { "This console reads the data directory of a realm that does not run: no process can be watched." }
     }
 }
 

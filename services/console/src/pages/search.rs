@@ -56,9 +56,7 @@ fn alarms(home: &Home) -> Markup {
                 }
             }
             @else {
-                ul.lines.alarms {
-                    @for alarm in &home.alarms { li { b { (alarm.what) } br; (alarm.advice) } }
-                }
+                (pieces::alarms(&home.alarms))
             }
         }
     }

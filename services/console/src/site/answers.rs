@@ -11,10 +11,12 @@ use axum::{
 };
 use serde::Deserialize;
 
-use super::{Site, cases, refused, unclear};
+use super::{NO_NUMBER, Site, cases, operator::MOMENT, refused, unclear};
 use crate::{
     access::Visitor,
+    casework::EntityMoment,
     pages::{Page, account, entity, item, session, trade},
+    people::Role,
 };
 
 /// Query that selects the part of an answer.
@@ -22,6 +24,7 @@ use crate::{
 pub(super) struct Part {
     page: Option<usize>,
     at: Option<String>,
+    event: Option<usize>,
 }
 
 /// Parses a trade from an address.
@@ -31,9 +34,6 @@ pub(super) fn read_trade(entity: &str, number: &str) -> Option<TradeId> {
 
 /// Expected form of a trade in an address.
 pub(super) const NO_TRADE: &str = "A trade is written ENTITY/NUMBER, such as 1048580/3.";
-
-/// The same for a number.
-pub(super) const NO_NUMBER: &str = "That is no number.";
 
 pub(super) async fn trade(
     State(site): State<Arc<Site>>,
@@ -111,12 +111,22 @@ pub(super) async fn entity(
         return unclear(&visitor, NO_NUMBER);
     };
     let at = part.at.map(|at| at.trim().to_owned()).filter(|at| !at.is_empty());
-    match site.casework.entity(number, at.clone()).await {
+    let moment = match (&at, part.event) {
+        (Some(at), _) => EntityMoment::Written(at.clone()),
+        (None, Some(events)) => EntityMoment::After(events),
+        (None, None) => EntityMoment::Newest,
+    };
+    let role = visitor.role;
+    match site.casework.entity(number, moment, role == Role::Auditor).await {
         Ok(answered) => {
             let page = Page::new(format!("Entity {number}"), Some(&visitor)).resting(&answered);
+            let page = match role {
+                Role::Auditor => page,
+                Role::Operator => page.scripted(MOMENT),
+            };
             page.show(
                 StatusCode::OK,
-                &entity::page(&answered.answer, answered.began, at.as_deref()),
+                &entity::page(&answered.answer, answered.began, at.as_deref(), role),
             )
         }
         Err(why) => refused(&visitor, &why),

@@ -12,7 +12,7 @@ use axum::{
 use maud::Markup;
 use serde::Deserialize;
 
-use super::{Site, answers::NO_NUMBER, refused, unclear};
+use super::{NO_NUMBER, Site, refused, unclear};
 use crate::{
     access::{self, Visitor},
     cases::{Act, CaseError},

@@ -13,8 +13,8 @@ use axum::{
 };
 
 use super::{
-    Site,
-    answers::{NO_NUMBER, NO_TRADE, read_trade},
+    NO_NUMBER, Site,
+    answers::{NO_TRADE, read_trade},
     refused, unclear,
 };
 use crate::{

@@ -18,6 +18,7 @@ use crate::{
     access::{SEARCH, Visitor},
     casework::{Answered, Meant, NoAnswer},
     pages::{Page, search},
+    people::Role,
 };
 
 /// Maximum bytes of a search: more than any name may have.
@@ -32,6 +33,9 @@ pub(super) struct Typed {
 
 /// The first page.
 pub(super) async fn home(State(site): State<Arc<Site>>, Extension(visitor): Extension<Visitor>) -> Response {
+    if visitor.role == Role::Operator {
+        return Redirect::to("/map").into_response();
+    }
     let cases = site.views.open_cases();
     let page = Page::new("The auditor's desk", Some(&visitor)).without_box();
     let home = site.casework.home().await;

@@ -1,7 +1,9 @@
 //! Access control by role.
 
 use annals_console::{
+    links::Links,
     people::{People, Role, hash_of},
+    sessions::Token,
     views::ViewLog,
 };
 use annals_host::passwords::Passwords;
@@ -16,7 +18,6 @@ use crate::{
 
 /// Pages for auditors only.
 const GUARDED: &[&str] = &[
-    "/",
     "/search?q=1",
     "/trade/1000/1",
     "/trade/1000/1/bundle",
@@ -25,11 +26,25 @@ const GUARDED: &[&str] = &[
     "/item/1/bundle",
     "/account/100",
     "/account/100/bundle",
-    "/entity/1000",
     "/session/10000",
     "/case/1",
     "/verification",
 ];
+
+/// Pages for operators only.
+const OPERATED: &[&str] = &[
+    "/map",
+    "/map/1",
+    "/map/1/events",
+    "/processes",
+    "/processes/events",
+    "/logs",
+    "/logs/events",
+    "/entity?number=1000",
+];
+
+/// Pages for both.
+const SHARED: &[&str] = &["/", "/entity/1000"];
 
 async fn console() -> Console {
     let signed = Signed::play(1, 60).await;
@@ -40,7 +55,7 @@ async fn console() -> Console {
 async fn nothing_is_shown_without_a_log_in() {
     let console = console().await;
     let mut nobody = Visitor::new(&console);
-    for address in GUARDED {
+    for address in [GUARDED, OPERATED, SHARED].concat() {
         let shown = nobody.get(address).await;
         assert_eq!(shown.status, StatusCode::SEE_OTHER, "{address}");
         assert!(shown.header("location").starts_with("/login?next=%2F"), "{address}");
@@ -70,10 +85,20 @@ async fn a_log_in_redirects_to_the_requested_page() {
         session.len() == 1 && session[0].ends_with("; Path=/; HttpOnly; SameSite=Strict"),
         "{session:?}"
     );
-    for address in GUARDED {
+    for address in [GUARDED, SHARED].concat() {
         let shown = iris.get(address).await;
         assert!(!shown.header("location").starts_with("/login"), "{address}");
         assert_ne!(shown.status, StatusCode::FORBIDDEN, "{address}");
+        let policy = shown.header("content-security-policy");
+        assert!(
+            policy.starts_with("default-src 'none'; style-src 'self'"),
+            "{address}: no script"
+        );
+    }
+    for address in OPERATED {
+        let shown = iris.get(address).await;
+        assert_eq!(shown.status, StatusCode::FORBIDDEN, "{address}");
+        assert!(shown.text().contains("You are logged in as auditor."), "{address}");
     }
     let form = iris.get("/").await.field("form");
     let out = iris
@@ -142,8 +167,17 @@ async fn operators_see_no_player_actions() {
     }
     let views = console.views();
     assert_eq!(views.len(), 1 + GUARDED.len(), "that they tried is written down");
-    // People without the role can log out as well.
-    let form = otto.get("/").await.field("form");
+    // They begin with the map of a live realm, which this is not.
+    assert_eq!(otto.get("/").await.header("location"), "/map");
+    for address in ["/map", "/map/1", "/map/1/events", "/processes", "/logs"] {
+        let shown = otto.get(address).await;
+        assert_eq!(shown.status, StatusCode::NOT_FOUND, "{address}");
+        assert!(shown.text().contains("No live realm"), "{address}");
+    }
+    assert_eq!(otto.get("/entity?number=+7").await.header("location"), "/entity/7");
+    assert_eq!(otto.get("/entity?number=x").await.status, StatusCode::BAD_REQUEST);
+    // People of either role can log out.
+    let form = otto.get("/map").await.field("form");
     let old = otto.clone();
     let kind = "application/x-www-form-urlencoded";
     let kept = otto.post("/logout", kind, b"form=other".to_vec()).await;
@@ -217,4 +251,97 @@ async fn only_the_configured_passwords_are_accepted() {
     ] {
         assert!(people.add(name, Role::Auditor, password).is_err(), "{name:?}");
     }
+}
+
+#[tokio::test]
+async fn operators_see_entities_but_not_their_players() {
+    let console = console().await;
+    let mut iris = Visitor::named(&console, "iris").await;
+    let mut otto = Visitor::named(&console, "otto").await;
+    let (full, part) = (iris.get("/entity/1000").await, otto.get("/entity/1000").await);
+    assert_eq!(
+        (full.status, part.status),
+        (StatusCode::OK, StatusCode::OK),
+        "{}",
+        part.text()
+    );
+    for link in ["href=\"/session/", "href=\"/account/"] {
+        assert!(full.html().contains(link) && !part.html().contains(link), "{link}");
+    }
+    assert!(part.text().contains("client session "), "{}", part.text());
+    assert!(
+        part.header("content-security-policy")
+            .contains("script-src 'self'; connect-src 'self'")
+    );
+    assert!(part.html().contains("<script src=\"/moment.js\" defer></script>"));
+    let script = otto.get("/moment.js").await;
+    assert_eq!(script.header("content-type"), "text/javascript; charset=utf-8");
+    // The slider: from before the first event to after the last one.
+    let count = part
+        .html()
+        .split_once("max=\"")
+        .and_then(|(_, rest)| rest.split_once('"'));
+    let count: usize = count.and_then(|(count, _)| count.parse().ok()).expect("a slider");
+    let at = |visitor: &mut Visitor, events: usize| {
+        let mut visitor = visitor.clone();
+        async move { visitor.get(&format!("/entity/1000?event={events}")).await }
+    };
+    let before = at(&mut otto, 0).await;
+    assert!(
+        before.text().contains("Nothing of it existed at that moment."),
+        "{}",
+        before.text()
+    );
+    let last = at(&mut otto, count).await;
+    assert!(last.text().contains(&format!("After {count} of ")), "{}", last.text());
+    assert_eq!(at(&mut otto, count + 1).await.status, StatusCode::OK);
+    let views = console.views();
+    assert!(views.iter().any(|view| view.what == "GET /entity/1000?event=0"));
+}
+
+#[tokio::test]
+async fn a_sign_in_link_works_once() {
+    let console = console().await;
+    let token = Token::new([3; 32]);
+    let links = Links::of(console.folder.path());
+    let now = annals_host::clock::wall();
+    links.make(now, "otto", &token).expect("made");
+    let path = format!("/enter/{}", token.text());
+    let mut otto = Visitor::new(&console);
+    let page = otto.get(&path).await;
+    assert_eq!(page.status, StatusCode::OK);
+    // Programs that look ahead follow the link, and do not use it up.
+    assert_eq!(otto.get(&path).await.status, StatusCode::OK);
+    let kind = "application/x-www-form-urlencoded";
+    let forged = format!("token={}&form={}", token.text(), "0".repeat(64));
+    let shown = otto.post("/enter", kind, forged.into_bytes()).await;
+    assert_eq!(shown.status, StatusCode::FORBIDDEN, "a form of another site");
+    let form = otto.get(&path).await.field("form");
+    let sent = format!("token={}&form={form}", token.text()).into_bytes();
+    let shown = otto.post("/enter", kind, sent.clone()).await;
+    assert_eq!((shown.status, shown.header("location")), (StatusCode::SEE_OTHER, "/"));
+    assert_eq!(otto.get("/").await.header("location"), "/map");
+    let mut eve = Visitor::new(&console);
+    let form = eve.get(&path).await.field("form");
+    for token in [token.text(), Token::new([4; 32]).text(), "../people.toml"] {
+        let sent = format!("token={}&form={form}", token.replace('/', "%2F"));
+        let mut eve = eve.clone();
+        let shown = eve.post("/enter", kind, sent.into_bytes()).await;
+        assert_eq!(shown.status, StatusCode::UNAUTHORIZED, "{token}");
+    }
+    let views = console.views();
+    let entered = views.iter().filter(|view| view.what == "logged in by link").count();
+    assert_eq!(entered, 1);
+    assert!(
+        !format!("{views:?}").contains(token.text()),
+        "the token is not recorded"
+    );
+    // A link of a person who was removed logs nobody in.
+    let token = Token::new([5; 32]);
+    links.make(now, "otto", &token).expect("made");
+    let mut people = People::read(&console.people()).expect("read");
+    people.remove("otto").expect("there");
+    people.write(&console.people()).expect("written");
+    let sent = format!("token={}&form={form}", token.text()).into_bytes();
+    assert_eq!(eve.post("/enter", kind, sent).await.status, StatusCode::UNAUTHORIZED);
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use annals_audit::Index;
 use annals_console::{
     casework::Casework,
+    links::Links,
     people::{People, Role},
     site::{Parts, site},
     views::{View, ViewLog, check},
@@ -21,6 +22,7 @@ use annals_store::{
 };
 use axum::Router;
 use tempfile::TempDir;
+use tokio::sync::watch;
 
 use crate::game::{Game, SHARD, commit};
 
@@ -57,7 +59,9 @@ impl Console {
             casework: casework.expect("an index"),
             people: file,
             views,
+            links: Links::of(folder.path()),
             behind_proxy: false,
+            stop: watch::channel(false).1,
         });
         Self { site, folder }
     }

@@ -18,6 +18,7 @@ use annals_wire::{
     CellArea, Space, SpaceMap,
     bus::{CallMessage, Envelope, Message, ViewMessage},
     client::{Known, Movements, ToClientDatagram},
+    overview::{Overview, OverviewRequest},
 };
 
 /// The tick period.
@@ -47,7 +48,7 @@ const SPAWNING: u64 = 100;
 
 pub(super) const CELL: OwnerId = OwnerId(1);
 const BASE: OwnerId = OwnerId(2);
-const SPACE: SpaceId = SpaceId(1);
+pub(super) const SPACE: SpaceId = SpaceId(1);
 pub(super) const WALKER: TypeId = TypeId(0);
 const PLAYER: TypeId = TypeId(1);
 /// Stationary and inactive.
@@ -227,6 +228,11 @@ impl Crowd {
     /// The state of the owner.
     pub(super) fn state(&self) -> &OwnerState {
         self.cell.state()
+    }
+
+    /// An overview of its entities.
+    pub(super) fn overview(&self, asked: &OverviewRequest) -> Option<Overview> {
+        self.cell.overview(asked)
     }
 
     /// The kept batches.

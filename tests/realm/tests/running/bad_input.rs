@@ -228,7 +228,12 @@ async fn noise_on_the_bus(realm: &mut Played) {
     let mut to: Vec<String> = ["director", "db", "store"].map(|name| subjects.service(name)).into();
     to.extend(["cursors", "wants"].map(|topic| subjects.news(topic)));
     for owner in owners(&store).await.expect("the store answers") {
-        to.extend([subjects.owner(owner), subjects.sessions(owner), subjects.inspect(owner)]);
+        to.extend([
+            subjects.owner(owner),
+            subjects.sessions(owner),
+            subjects.inspect(owner),
+            subjects.overview(owner),
+        ]);
     }
     for subject in to {
         for length in (0..40).map(|round| round * 7) {

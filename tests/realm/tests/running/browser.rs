@@ -264,6 +264,18 @@ impl Browser {
         assert_eq!(faults.count(), 0, "{name}: {said:?}");
     }
 
+    /// The same in light and in dark colours.
+    pub(crate) async fn look_in_both(&self, name: &str) {
+        for scheme in ["light", "dark"] {
+            let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+            self.command("Emulation.setEmulatedMedia", json!({ "features": features }))
+                .await;
+            self.look(&format!("{name}-{scheme}")).await;
+        }
+        self.command("Emulation.setEmulatedMedia", json!({ "features": [] }))
+            .await;
+    }
+
     /// A downloaded file, once it is complete.
     pub(crate) async fn downloaded(&self, name: &str) -> Vec<u8> {
         let file = self.folder.path().join("downloads").join(name);

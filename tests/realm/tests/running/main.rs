@@ -24,6 +24,7 @@ mod hands;
 mod lives;
 mod lost;
 mod migrating;
+mod operator_pages;
 mod operators;
 mod paused;
 mod persons;
