@@ -77,7 +77,6 @@ impl Up {
             world,
             data,
             store,
-            keep_cell_events: None,
             bases,
             cells,
             directors,
@@ -86,6 +85,7 @@ impl Up {
             listen,
             advertise,
             signer: !no_signer,
+            settings: Vec::new(),
         };
         match keep(plan).await {
             Ok(()) => ExitCode::SUCCESS,

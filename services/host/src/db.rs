@@ -8,6 +8,7 @@ mod retaining;
 mod rounds;
 mod sealing;
 mod tiling;
+mod traced_folds;
 mod trimming;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ use tokio::{
 };
 
 pub use answers::{REQUESTS_AT_ONCE, answer_all};
+use traced_folds::TracedFolds;
 
 use crate::{
     comparing::{self, CompareError},
@@ -126,6 +128,7 @@ pub async fn run(
         store: store.clone(),
         history: history.clone(),
         metrics: Arc::clone(&metrics),
+        traces: health.traces.clone(),
     };
     let (end, ending) = watch::channel(false);
     let holding = tokio::spawn(hold_ledger(settings.clone(), Arc::clone(schema), reached, ending));
@@ -145,7 +148,7 @@ pub async fn run(
         &history,
         (&store, schema),
         (config.archive_period, config.keep_cell_events),
-        &metrics,
+        health,
     );
     let converting = converting::convert_all(store.clone(), Arc::clone(schema));
     let auditing = auditing::audit_all(store.clone(), Arc::clone(&metrics));
@@ -197,6 +200,7 @@ struct Fold {
     cursors: watch::Sender<BTreeMap<OwnerId, BatchNumber>>,
     holes: BTreeMap<(OwnerId, BatchNumber), Hole>,
     metrics: Arc<Metrics>,
+    traced: TracedFolds,
     archiving: Wait,
 }
 
@@ -211,7 +215,7 @@ async fn fold_all(
     history: &History,
     (store, schema): (&Store, &Arc<Schema>),
     (archive_period, keep): (Option<Duration>, Age),
-    metrics: &Arc<Metrics>,
+    health: &Health,
 ) -> Result<(), DbError> {
     let folder = Folder::begin(store.clone(), SHARD, Arc::clone(schema)).await?;
     let (cursors, archived) = watch::channel(BTreeMap::new());
@@ -234,7 +238,8 @@ async fn fold_all(
         reader: Reader::new(history, 1),
         cursors,
         holes: BTreeMap::new(),
-        metrics: Arc::clone(metrics),
+        metrics: Arc::clone(&health.metrics),
+        traced: TracedFolds::new(health.traces.clone()),
         archiving: Wait::new(
             "the store to accept changed entities",
             "the log has them, but rows for queries are stale; retrying",
@@ -255,7 +260,9 @@ async fn fold_all(
                     }
                 }
                 while fold.folder.has_work() {
+                    let began = Instant::now();
                     let folded = fold.folder.commit().await?;
+                    fold.metrics.fold.record(began.elapsed());
                     fold.announce(&folded).await;
                 }
             }
@@ -271,6 +278,7 @@ async fn fold_all(
 
 impl Fold {
     fn take(&mut self, entry: &Entry) {
+        self.traced.arrive(entry);
         self.folder.offer(entry.owner, entry.bytes.to_vec());
     }
 
@@ -282,6 +290,7 @@ impl Fold {
         if folded.cursors.is_empty() {
             return;
         }
+        self.traced.fold(&folded.cursors);
         self.metrics.batches.add(folded.batches as u64);
         self.metrics.events.add(folded.events);
         self.metrics.bytes.add(folded.bytes);

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::config::Realm;
 use crate::nats::Bus;
-use crate::telemetry::{MemberCost, Metrics, Snapshot};
+use crate::telemetry::{MemberCost, Metrics, Snapshot, Traces};
 
 /// Prefix of all our service names: `annals-` and the service.
 const PREFIX: &str = "annals-";
@@ -65,6 +65,8 @@ pub struct Health {
     pub readiness: watch::Sender<Readiness>,
     /// Its metrics.
     pub metrics: Arc<Metrics>,
+    /// The calls that it traces.
+    pub traces: Traces,
 }
 
 impl Default for Health {
@@ -73,6 +75,7 @@ impl Default for Health {
         Self {
             readiness: watch::Sender::new(Readiness::Starting),
             metrics: Arc::default(),
+            traces: Traces::default(),
         }
     }
 }

@@ -31,5 +31,6 @@ pub mod service;
 pub mod signer;
 pub mod store;
 pub mod telemetry;
+mod traced_owner;
 pub mod waiting;
 pub mod world;

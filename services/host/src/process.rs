@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use annals_def::Schema;
 use annals_director::{Progress, Stage};
-use annals_event::Trace;
 use annals_ids::{Epoch, Hash, OwnerId, ProcessId, Shard, WorldTime};
 use annals_store::{Store, remote::RemoteStore};
 use annals_wire::{
@@ -25,7 +24,7 @@ use crate::{
     health::{Announcement, DiscoveryError, Health, Readiness},
     log::History,
     nats::{Bus, ConnectError, StreamError},
-    telemetry::{Metrics, TraceContext},
+    telemetry::{Metrics, Traces},
     waiting::Wait,
 };
 
@@ -164,6 +163,8 @@ pub struct Process {
     pub schema: Arc<Schema>,
     /// The process's metrics.
     pub metrics: Arc<Metrics>,
+    /// The calls that it traces.
+    pub traces: Traces,
     /// The readiness that it reports.
     pub readiness: watch::Sender<Readiness>,
     /// Its progress in the realm's stop.
@@ -184,6 +185,8 @@ pub struct Reached {
     pub history: History,
     /// The process's metrics.
     pub metrics: Arc<Metrics>,
+    /// The calls that it traces.
+    pub traces: Traces,
 }
 
 impl Process {
@@ -207,6 +210,7 @@ impl Process {
             store,
             history,
             metrics: Arc::clone(&health.metrics),
+            traces: health.traces.clone(),
         };
         let process = Self::new(settings, service, schema, reached, &registered);
         Ok(Self {
@@ -248,6 +252,7 @@ impl Process {
             store,
             history,
             metrics,
+            traces,
         } = reached;
         Self {
             bus,
@@ -259,6 +264,7 @@ impl Process {
             realm,
             schema,
             metrics,
+            traces,
             readiness,
             progress: watch::Sender::new(Progress::default()),
             service,
@@ -448,11 +454,6 @@ pub fn random<const N: usize>() -> [u8; N] {
 /// Random numbers for cores, seeded by the operating system.
 pub fn dice() -> Box<dyn FnMut() -> u64 + Send> {
     Box::new(annals_def::split_mix(u64::from_le_bytes(random())))
-}
-
-/// A trace id for a request that begins here.
-pub fn fresh_trace() -> Trace {
-    TraceContext::root().trace()
 }
 
 /// Resolves when the process is asked to stop.

@@ -1,9 +1,13 @@
 //! What a process reports: its log, its traces, and its metrics. [`crate::health`] serves them to others.
 
+mod catalogue;
 mod costs;
 pub(crate) mod exposition;
 mod metrics;
-mod trace;
+pub mod otlp;
+mod resources;
+mod spans;
+pub mod trace;
 
 use std::error::Error;
 use std::fmt;
@@ -11,7 +15,7 @@ use std::io::{IsTerminal, stderr};
 
 pub use costs::{Costs, MemberCost};
 pub use metrics::{Counter, Gauge, Histogram, Metrics, Snapshot, Summary};
-pub use trace::{NotATraceparent, TraceContext};
+pub use spans::{Span, Traces};
 
 use tracing_subscriber::EnvFilter;
 
