@@ -15,6 +15,7 @@ mod clocks;
 mod collector;
 mod console;
 mod crowd;
+mod dashboards;
 mod demo;
 mod disks;
 mod draining;
