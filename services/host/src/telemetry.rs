@@ -15,6 +15,8 @@ use std::io::{IsTerminal, stderr};
 
 pub use costs::{Costs, MemberCost};
 pub use metrics::{Counter, Gauge, Histogram, Metrics, Snapshot, Summary};
+#[cfg(test)]
+pub(crate) use spans::testing;
 pub use spans::{Span, Traces};
 
 use tracing_subscriber::EnvFilter;

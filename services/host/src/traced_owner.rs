@@ -201,3 +201,130 @@ fn of_batch(span: Span, header: &Header) -> Span {
     span.with("annals.batch", number(header.number.0))
         .with("annals.epoch", number(header.epoch.0))
 }
+
+#[cfg(test)]
+mod tests {
+    use annals_event::{Call, Gathering, Imprint, Tail};
+    use annals_ids::{Address, EntityId, Epoch, Hash, SessionId, Tick, WallTime};
+
+    use super::*;
+    use crate::telemetry::testing::Ended;
+
+    const OWNER: OwnerId = OwnerId(3);
+    const TRACE: Trace = [7; 16];
+    const LINK: Link = Link {
+        from: Address::Client(SessionId(5)),
+        to: Address::Cell(EntityId(9)),
+    };
+
+    fn owner(ratio: f64) -> (TracedOwner, Ended) {
+        let ended = Ended::default();
+        let traces = Traces::new(ratio, Box::new(ended.clone()));
+        (TracedOwner::new(traces, OWNER), ended)
+    }
+
+    fn call(number: u64, trace: Trace) -> Message {
+        Message::Call(CallMessage {
+            link: LINK,
+            from_home: OwnerId(1),
+            to_home: OWNER,
+            number: CallNumber(number),
+            is_oldest: false,
+            trace,
+            call: Call::Exposed { message: Vec::new() },
+        })
+    }
+
+    fn took(upto: u64) -> Message {
+        Message::Took {
+            link: LINK,
+            upto: CallNumber(upto),
+        }
+    }
+
+    /// A batch that has taken a call of that trace.
+    fn batch(trace: Trace) -> FrozenBatch {
+        let mut gathering = Gathering::default();
+        gathering.consume(LINK.from, LINK.to, CallNumber(1), trace);
+        let imprint = Imprint {
+            realm: "aldmoor".to_owned(),
+            owner: OWNER,
+            epoch: Epoch(2),
+            schema: Hash::ZERO,
+        };
+        gathering.freeze(&imprint, &mut Tail::default(), Tick(0), WallTime(0), false)
+    }
+
+    #[test]
+    fn what_follows_from_a_call_is_attached_where_it_was_handled() {
+        let (mut owner, ended) = owner(0.0);
+        // The sender has sampled it, whatever the ratio is here.
+        let mut headers = HeaderMap::new();
+        inject([&root_context(TRACE)], &mut headers);
+        let spans = owner.arrive(&call(1, TRACE), Some(&headers));
+        let [span] = &spans[..] else { panic!("{spans:?}") };
+        let handled = span.context().clone();
+        spans.into_iter().for_each(Span::end);
+        for (following, name) in [(call(4, TRACE), "send call"), (took(1), "send confirmation")] {
+            let left = owner.leave(&following).unwrap();
+            assert_eq!(
+                extract(Some(&left.headers))[0].span_id(),
+                left.spans[0].context().span_id()
+            );
+            left.spans.into_iter().for_each(Span::end);
+            let last = ended.take().pop().unwrap();
+            assert_eq!((&*last.name, last.parent_span_id), (name, handled.span_id()));
+        }
+        assert!(owner.leave(&took(1)).is_none(), "it is confirmed once");
+        assert!(owner.leave(&call(2, [8; 16])).is_none(), "others are not traced");
+    }
+
+    #[test]
+    fn without_a_header_the_ratio_decides_and_the_root_is_the_parent() {
+        let (mut all, ended) = owner(1.0);
+        all.arrive(&call(1, TRACE), None).into_iter().for_each(Span::end);
+        let [handled] = &ended.take()[..] else {
+            panic!("one span")
+        };
+        assert_eq!(handled.parent_span_id, root_context(TRACE).span_id());
+        assert!(
+            all.arrive(&call(1, Trace::default()), None).is_empty(),
+            "it has no trace"
+        );
+        let (mut none, _) = owner(0.0);
+        assert!(none.arrive(&call(1, TRACE), None).is_empty());
+        assert!(none.append(&batch(TRACE).bytes).is_empty());
+    }
+
+    #[test]
+    fn the_log_continues_a_trace_after_a_take_over() {
+        let (mut before, ended) = owner(1.0);
+        let handled = before.arrive(&call(1, TRACE), None);
+        let appended = before.append(&batch(TRACE).bytes);
+        assert_eq!(appended.len(), 1);
+        appended.into_iter().for_each(Span::end);
+        let append = ended.take().pop().unwrap();
+        assert_eq!(append.parent_span_id, handled[0].context().span_id());
+        // The next holder knows nothing but the log.
+        let (next, ended) = owner(1.0);
+        let recovered = next.recover(&[batch(TRACE), batch([0; 16])]);
+        recovered.into_iter().for_each(Span::end);
+        let [recovered] = &ended.take()[..] else {
+            panic!("one span")
+        };
+        assert_eq!(trace_of(&recovered.span_context), TRACE);
+        assert_eq!(recovered.parent_span_id, root_context(TRACE).span_id());
+        assert_eq!(next.recover(&vec![batch(TRACE); 2 * RECOVERED]).len(), RECOVERED);
+    }
+
+    #[test]
+    fn few_calls_are_remembered() {
+        let (mut owner, _) = owner(1.0);
+        for number in 0..2 * KNOWN as u64 {
+            owner.arrive(&call(number, TRACE), None);
+        }
+        assert_eq!(owner.known.len(), KNOWN);
+        let left = owner.leave(&took(u64::MAX)).unwrap();
+        assert_eq!((left.spans.len(), owner.known.len()), (MAX_CONTEXTS, 0));
+    }
+}

@@ -138,40 +138,10 @@ fn of_call(span: Span, session: SessionId, call: &Call) -> Span {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
-    use opentelemetry::{Context, trace::Status};
-    use opentelemetry_sdk::{
-        error::OTelSdkResult,
-        trace::{SpanData, SpanProcessor},
-    };
+    use opentelemetry::trace::Status;
 
     use super::*;
-
-    #[derive(Clone, Debug, Default)]
-    struct Ended(Arc<Mutex<Vec<SpanData>>>);
-
-    impl Ended {
-        fn take(&self) -> Vec<SpanData> {
-            std::mem::take(&mut self.0.lock().unwrap())
-        }
-    }
-
-    impl SpanProcessor for Ended {
-        fn on_start(&self, _: &mut opentelemetry_sdk::trace::Span, _: &Context) {}
-
-        fn on_end(&self, span: SpanData) {
-            self.0.lock().unwrap().push(span);
-        }
-
-        fn force_flush(&self) -> OTelSdkResult {
-            Ok(())
-        }
-
-        fn shutdown_with_timeout(&self, _: std::time::Duration) -> OTelSdkResult {
-            Ok(())
-        }
-    }
+    use crate::telemetry::testing::Ended;
 
     const ME: ConnectionId = ConnectionId(1);
     const AVATAR: EntityId = EntityId(9);

@@ -5,8 +5,9 @@ use std::{
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
+        mpsc,
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use opentelemetry::{Context, KeyValue, metrics::MeterProvider};
@@ -48,7 +49,7 @@ const METRICS_EVERY: Duration = Duration::from_secs(15);
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum time that the end of a process waits for its last spans to be exported.
+/// Maximum time that the end of a process waits for its last spans and metrics to be exported.
 const LAST_EXPORT: Duration = Duration::from_secs(2);
 
 /// What a process does about a collector that does not take its spans.
@@ -141,11 +142,20 @@ impl Otlp {
 
 impl Drop for Otlp {
     fn drop(&mut self) {
-        if let Err(error) = self.processor.shutdown_with_timeout(LAST_EXPORT) {
-            tracing::debug!(%error, "the last spans were not exported");
-        }
-        if let Err(error) = self.meters.shutdown_with_timeout(LAST_EXPORT) {
-            tracing::debug!(%error, "the last metrics were not exported");
+        let (done, both) = mpsc::sync_channel(2);
+        let (spans, metrics) = (Arc::clone(&self.processor), self.meters.clone());
+        let of_spans = done.clone();
+        // Each is in a thread of its own, which ends with the process: a collector may not answer.
+        std::thread::spawn(move || of_spans.send(spans.shutdown_with_timeout(LAST_EXPORT)));
+        std::thread::spawn(move || done.send(metrics.shutdown_with_timeout(LAST_EXPORT)));
+        let deadline = Instant::now() + LAST_EXPORT;
+        for _ in 0..2 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match both.recv_timeout(left) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "the last spans or metrics were not exported"),
+                Err(error) => tracing::debug!(%error, "the collector has not answered in time"),
+            }
         }
     }
 }

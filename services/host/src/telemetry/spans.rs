@@ -153,3 +153,43 @@ impl fmt::Debug for Span {
         write!(f, "{} {} {}", self.data.name, context.trace_id(), context.span_id())
     }
 }
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::{
+        sync::{Arc, Mutex},
+        time::Duration,
+    };
+
+    use opentelemetry::Context;
+    use opentelemetry_sdk::{
+        error::OTelSdkResult,
+        trace::{Span, SpanData, SpanProcessor},
+    };
+
+    /// Keeps the spans that have ended.
+    #[derive(Clone, Debug, Default)]
+    pub(crate) struct Ended(Arc<Mutex<Vec<SpanData>>>);
+
+    impl Ended {
+        pub(crate) fn take(&self) -> Vec<SpanData> {
+            std::mem::take(&mut self.0.lock().unwrap())
+        }
+    }
+
+    impl SpanProcessor for Ended {
+        fn on_start(&self, _: &mut Span, _: &Context) {}
+
+        fn on_end(&self, span: SpanData) {
+            self.0.lock().unwrap().push(span);
+        }
+
+        fn force_flush(&self) -> OTelSdkResult {
+            Ok(())
+        }
+
+        fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+            Ok(())
+        }
+    }
+}
