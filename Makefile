@@ -26,7 +26,7 @@ SLOW = annals-authoring annals-host annals-realm annals-chaos annals-model annal
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-setup: ## install what is missing: a C compiler, a private nats-server, a TypeScript compiler and a browser for tests
+setup: ## install what is missing: a C compiler, a private nats-server, a TypeScript compiler, a browser and Prometheus for tests
 	@ops/setup.sh
 
 demo: setup ## build, run a realm as separate processes with 100 bots, kill two of them, and check that nothing shown was lost

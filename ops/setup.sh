@@ -111,6 +111,22 @@ want_chromium() {
         say "chromium could not be installed: the test of the console's pages in a browser will be skipped"
 }
 
+# For the test of dashboards and alerts: Debian's package, unpacked privately, since installing it would start a server.
+want_prometheus() {
+    if command -v prometheus >/dev/null && command -v promtool >/dev/null; then return; fi
+    if [ -x "$TOOLS/prometheus/usr/bin/prometheus" ]; then return; fi
+    local work
+    work=$(mktemp -d "$TOOLS/unpack.XXXXXX")
+    if (cd "$work" && apt-get download -q prometheus) </dev/null >>"$TOOLS/apt.log" 2>&1 &&
+        dpkg-deb -x "$work"/prometheus_*.deb "$work/prometheus"; then
+        rm -rf "$TOOLS/prometheus"
+        mv "$work/prometheus" "$TOOLS/prometheus"
+    else
+        say "prometheus could not be fetched: the test of dashboards and alerts will be skipped"
+    fi
+    rm -rf "$work"
+}
+
 # For reading FoundationDB's headers, and nothing else: a default build needs none.
 want_libclang() {
     local libraries=("${LIBCLANG_PATH:-/nowhere}"/libclang* "$TOOLS"/libclang/libclang.so /usr/lib/llvm-*/lib/libclang.so* \
@@ -139,4 +155,5 @@ need_toolchain
 need_nats
 want_typescript
 want_chromium
+want_prometheus
 want_libclang

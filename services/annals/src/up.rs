@@ -53,8 +53,6 @@ pub struct RealmPlan {
     pub data: PathBuf,
     /// The kind of its store.
     pub store: StoreKind,
-    /// Retention of cell events; db's own default if `None`.
-    pub keep_cell_events: Option<String>,
     /// Number of base processes.
     pub bases: usize,
     /// Number of cell processes.
@@ -71,6 +69,8 @@ pub struct RealmPlan {
     pub advertise: Option<String>,
     /// Whether the archive's checkpoints are signed here.
     pub signer: bool,
+    /// Further settings, by their keys, of all processes that use them.
+    pub settings: Vec<(&'static str, String)>,
 }
 
 impl RealmPlan {
@@ -82,7 +82,6 @@ impl RealmPlan {
             world: world.to_owned(),
             data: data.to_owned(),
             store: StoreKind::Embedded,
-            keep_cell_events: None,
             bases: 2,
             cells: 2,
             directors: 1,
@@ -91,6 +90,7 @@ impl RealmPlan {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertise: None,
             signer: true,
+            settings: Vec::new(),
         }
     }
 }
@@ -489,6 +489,9 @@ impl Realm {
         for variable in ["CREDENTIALS", "CA", "CERTIFICATE", "KEY"] {
             command.env_remove(format!("ANNALS_NATS_{variable}"));
         }
+        for (key, value) in self.plan.settings.iter().filter(|(key, _)| service.uses(key)) {
+            command.arg(format!("--{}", key.replace('_', "-"))).arg(value);
+        }
         command.args(flags).stdout(output).stderr(errors);
         let child = Child::spawn(command).map_err(|source| UpError::Start { program, source })?;
         Ok((child, said_from))
@@ -537,11 +540,7 @@ async fn start_servers(plan: &RealmPlan) -> Result<Servers, UpError> {
 
 /// The flags of db.
 fn of_db(plan: &RealmPlan) -> Vec<String> {
-    let mut flags = vec!["--store".to_owned(), plan.store.to_string()];
-    if let Some(age) = &plan.keep_cell_events {
-        flags.extend(["--keep-cell-events".to_owned(), age.clone()]);
-    }
-    flags
+    vec!["--store".to_owned(), plan.store.to_string()]
 }
 
 /// The flags of a director, with the file through which it learns of closed connections.

@@ -85,7 +85,6 @@ impl Up {
             world,
             data,
             store,
-            keep_cell_events: None,
             bases,
             cells,
             directors,
@@ -94,6 +93,7 @@ impl Up {
             listen,
             advertise,
             signer: !no_signer,
+            settings: Vec::new(),
         };
         match keep(plan, (!no_console).then_some(console)).await {
             Ok(()) => ExitCode::SUCCESS,

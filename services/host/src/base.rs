@@ -1,6 +1,7 @@
 //! The base service: holds base owners, and terminates clients' connections.
 
 mod inquiries;
+mod traced_calls;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,7 +14,7 @@ use annals_ids::{DatabaseId, Epoch, OwnerId, TransferId, TypeId};
 use annals_node::{Begun, Behaviour, ConnectionId, NotOpened, NotOrdered, Output, writer::Durability};
 use annals_personal::PersonalKey;
 use annals_wire::{
-    client::{CloseReason, Hello, Secret, ToClient},
+    client::{CloseReason, Hello, Secret, ToClient, ToServer},
     control::{self, BeginLife, LifeBegun, OperatorOrdered, SessionOpened},
 };
 use async_nats::Subject;
@@ -22,6 +23,7 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 
 use inquiries::Inquiries;
+use traced_calls::TracedCalls;
 
 use crate::{
     edge::{Arrival, EdgeCommand, EdgeEvent, EdgeHandle, Serves, add_watched},
@@ -93,6 +95,7 @@ pub async fn run(
     let orders = process.bus.subscribe(process.subjects.orders_of_all()).await?;
     let service = Service {
         inquiries: Inquiries::new(Arc::clone(&process), holders.clone()),
+        calls: TracedCalls::new(process.traces.clone(), process.realm.clone()),
         process,
         edge: edge.handle(),
         holders,
@@ -113,6 +116,7 @@ pub async fn run(
 /// Connects client connections, holders, the login service and the database.
 struct Service {
     inquiries: Inquiries,
+    calls: TracedCalls,
     process: Arc<Process>,
     edge: EdgeHandle,
     holders: Holders<BaseInput>,
@@ -171,7 +175,10 @@ impl Service {
                 }
             }
             Arrival::Frame(frame) => {
-                let trace = process::fresh_trace();
+                if matches!(frame, ToServer::Call(_)) {
+                    self.process.metrics.client_calls.add(1);
+                }
+                let trace = self.calls.arrive(connection, &frame);
                 self.tell_owner(
                     connection,
                     BaseInput::Frame {
@@ -191,6 +198,7 @@ impl Service {
                 self.process.metrics.clients.add(-1);
                 tracing::debug!(?connection, %reason, "closed");
                 self.strangers.remove(&connection);
+                self.calls.close(connection);
                 self.early.retain(|(early, ..)| *early != connection);
                 if let Some(owner) = self.owners.remove(&connection) {
                     // The next holder of the owner finds its clients disconnected.
@@ -204,6 +212,7 @@ impl Service {
     fn greet(&mut self, connection: ConnectionId, from: SocketAddr, hello: Hello) {
         let owner = hello.owner;
         self.owners.insert(connection, owner);
+        self.calls.greet(connection, &hello);
         let fresh_token = Secret(process::random());
         self.tell(
             connection,
@@ -275,6 +284,7 @@ impl Service {
                 }
             }
             Notice::Output(_, Output::Frame { connection, bytes }) => {
+                self.calls.answer(connection, &bytes);
                 self.edge.apply(EdgeCommand::Frame {
                     connection,
                     body: bytes,

@@ -24,6 +24,9 @@
 //! keep_cell_events = "90d"             # ANNALS_KEEP_CELL_EVENTS  --keep-cell-events
 //! spaces = ["1 extent=200", "2"]       # ANNALS_SPACES        --spaces
 //! http = "127.0.0.1:9464"              # ANNALS_HTTP          --http
+//! otlp = "http://127.0.0.1:4318"       # ANNALS_OTLP          --otlp
+//! trace_ratio = 0.01                   # ANNALS_TRACE_RATIO   --trace-ratio
+//! resource_attributes = ["host.name=a"] # ANNALS_RESOURCE_ATTRIBUTES  --resource-attributes
 //! log = "info"                         # ANNALS_LOG           --log
 //! log_format = "text"                  # ANNALS_LOG_FORMAT    --log-format
 //! ```
@@ -45,7 +48,9 @@ pub use annals_base::DuplicateLogin;
 pub use flags::Flags;
 pub use settings::Service;
 pub use spaces::{FIRST, SpaceSetting, Spaces};
-pub use values::{Acknowledged, Advice, Age, CertificateFiles, LogFilter, LogFormat, Realm, StoreKind};
+pub use values::{
+    Acknowledged, Advice, Age, Attributes, CertificateFiles, LogFilter, LogFormat, Ratio, Realm, StoreKind,
+};
 
 use crate::nats::Access;
 use layers::Layers;
@@ -89,9 +94,22 @@ pub struct Config {
     pub keep_cell_events: Age,
     /// The spaces of the realm.
     pub spaces: Spaces,
+    /// What is exported to a collector.
+    pub telemetry: Telemetry,
     /// Log filter.
     pub log: LogFilter,
     pub log_format: LogFormat,
+}
+
+/// What a process exports to an OpenTelemetry collector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Telemetry {
+    /// The URL of the collector, without a path of OTLP; without it nothing is exported.
+    pub endpoint: Option<String>,
+    /// The share of clients' calls that is traced.
+    pub trace_ratio: Ratio,
+    /// Attributes of the process, beside or instead of its own.
+    pub attributes: Attributes,
 }
 
 /// The source of a value.

@@ -9,6 +9,7 @@ mod retaining;
 mod rounds;
 mod sealing;
 mod tiling;
+mod traced_folds;
 mod trimming;
 mod watching;
 
@@ -43,6 +44,7 @@ use watching::Figures;
 
 pub use answers::{REQUESTS_AT_ONCE, answer_all};
 pub use definitions::{Change, Definitions};
+use traced_folds::TracedFolds;
 
 use crate::{
     clock,
@@ -134,6 +136,7 @@ pub async fn run(
         history: history.clone(),
         metrics: Arc::clone(&metrics),
         watched: health.watched.clone(),
+        traces: health.traces.clone(),
     };
     // A realm that has begun keeps its definitions, whatever this process was started with, until they are changed.
     let present = present_schema(&store)
@@ -160,7 +163,7 @@ pub async fn run(
         &history,
         (&store, definitions.subscribe(), changes),
         (config.archive_period, config.keep_cell_events),
-        (&metrics, &figures),
+        (health, &figures),
     );
     let converting = converting::convert_all(store.clone(), definitions.subscribe());
     let auditing = auditing::audit_all(store.clone(), Arc::clone(&metrics));
@@ -231,6 +234,7 @@ struct Fold {
     holes: BTreeMap<(OwnerId, BatchNumber), Hole>,
     metrics: Arc<Metrics>,
     figures: Arc<Figures>,
+    traced: TracedFolds,
     archiving: Wait,
 }
 
@@ -245,7 +249,7 @@ async fn fold_all(
     history: &History,
     (store, definitions, mut changes): (&Store, watch::Receiver<Arc<Schema>>, mpsc::Receiver<Change>),
     (archive_period, keep): (Option<Duration>, Age),
-    (metrics, figures): (&Arc<Metrics>, &Arc<Figures>),
+    (health, figures): (&Health, &Arc<Figures>),
 ) -> Result<(), DbError> {
     let present = Arc::clone(&definitions.borrow());
     let folder = Folder::begin(store.clone(), SHARD, present).await?;
@@ -269,8 +273,9 @@ async fn fold_all(
         reader: Reader::new(history, 1),
         cursors,
         holes: BTreeMap::new(),
-        metrics: Arc::clone(metrics),
+        metrics: Arc::clone(&health.metrics),
         figures: Arc::clone(figures),
+        traced: TracedFolds::new(health.traces.clone()),
         archiving: Wait::new(
             "the store to accept changed entities",
             "the log has them, but rows for queries are stale; retrying",
@@ -308,7 +313,9 @@ impl Fold {
     /// Folds everything that was taken.
     async fn commit_all(&mut self) -> Result<(), DbError> {
         while self.folder.has_work() {
+            let began = Instant::now();
             let folded = self.folder.commit().await?;
+            self.metrics.fold.record(began.elapsed());
             self.announce(&folded).await;
         }
         Ok(())
@@ -343,6 +350,7 @@ impl Fold {
     }
 
     fn take(&mut self, entry: &Entry) {
+        self.traced.arrive(entry);
         self.folder.offer(entry.owner, entry.bytes.to_vec());
     }
 
@@ -354,6 +362,7 @@ impl Fold {
         if folded.cursors.is_empty() {
             return;
         }
+        self.traced.fold(&folded.cursors);
         self.metrics.batches.add(folded.batches as u64);
         self.metrics.events.add(folded.events);
         self.metrics.bytes.add(folded.bytes);

@@ -32,14 +32,15 @@ impl Gauge {
         done
     }
 
-    /// The share of time since the last reading, twice a second.
-    pub(crate) fn read(&mut self) -> Option<f64> {
+    /// The share of time since the last reading, and the time in microseconds, twice a second.
+    pub(crate) fn read(&mut self) -> Option<(f64, u64)> {
         let passed = clock::mono().since(self.since);
         if passed < PERIOD {
             return None;
         }
         let busy = self.busy.as_secs_f64() / passed.as_secs_f64();
+        let micros = u64::try_from(self.busy.as_micros()).unwrap_or(u64::MAX);
         *self = Self::new();
-        Some(busy.min(1.0))
+        Some((busy.min(1.0), micros))
     }
 }

@@ -20,7 +20,7 @@ use crate::config::{LogFilter, Realm};
 use crate::nats::Bus;
 use crate::process::remote_store;
 use crate::release::{COMMIT, VERSION};
-use crate::telemetry::{LogAnswer, LogRequest, MemberCost, Metrics, ProcessLog, Snapshot};
+use crate::telemetry::{LogAnswer, LogRequest, MemberCost, Metrics, ProcessLog, Snapshot, Traces};
 use crate::watched::{
     self, Load, Patterns, Registration, Setting, Unit, WatchAnswer, WatchRequest, Watched,
     changing::{ChangeAnswer, ChangeRequest, change},
@@ -89,6 +89,8 @@ pub struct Health {
     pub log: ProcessLog,
     /// Fingerprint of the definitions that it was started with, if its service uses them.
     pub schema: Option<Hash>,
+    /// The calls that it traces.
+    pub traces: Traces,
 }
 
 impl Default for Health {
@@ -100,6 +102,7 @@ impl Default for Health {
             watched: Watched::default(),
             log: ProcessLog::default(),
             schema: None,
+            traces: Traces::default(),
         }
     }
 }

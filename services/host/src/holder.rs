@@ -40,7 +40,8 @@ use crate::{
     overviews::Overviews,
     process::Process,
     registry::StoreRegistry,
-    telemetry::{Chain, Metrics},
+    telemetry::{Chain, Metrics, Span},
+    traced_owner::{Leaving, TracedOwner},
     waiting::Wait,
 };
 
@@ -158,6 +159,9 @@ struct Held<R: Role> {
     metrics: Arc<Metrics>,
     /// Time of the due work since the newest tick began, once there was one.
     tick: Option<Duration>,
+    traced: TracedOwner,
+    /// The entities that the process's metrics count, once they count this owner.
+    counted: Option<i64>,
 }
 
 impl<R: Role> LogCore for Held<R> {
@@ -185,6 +189,10 @@ impl<R: Role> LogCore for Held<R> {
         self.owner.stopped()
     }
 
+    fn spans(&mut self, batch: &[u8]) -> Vec<Span> {
+        self.traced.append(batch)
+    }
+
     fn appended(&mut self, after: Duration) {
         self.metrics.append.record(after);
         self.metrics.batches.add(1);
@@ -194,6 +202,10 @@ impl<R: Role> LogCore for Held<R> {
 impl<R: Role> Drop for Held<R> {
     fn drop(&mut self) {
         self.collect();
+        if let Some(entities) = self.counted {
+            self.metrics.owners.add(-1);
+            self.metrics.entities.add(-entities);
+        }
     }
 }
 
@@ -202,6 +214,18 @@ impl<R: Role> Held<R> {
     fn collect(&self) {
         let cx = self.owner.cx();
         self.metrics.costs.collect(cx.schema(), cx.tally());
+    }
+
+    /// Counts the owner and its entities in the process's metrics.
+    fn count(&mut self) {
+        let entities = i64::try_from(self.owner.state().entities.len()).unwrap_or(i64::MAX);
+        match self.counted.replace(entities) {
+            Some(before) => self.metrics.entities.add(entities - before),
+            None => {
+                self.metrics.owners.add(1);
+                self.metrics.entities.add(entities);
+            }
+        }
     }
 
     /// Gives the core an input, and measures the time it takes.
@@ -255,7 +279,7 @@ pub(crate) async fn hold<R>(
     let mut gauge = Gauge::new();
     loop {
         while let Some(output) = gauge.during(|| driver.core_mut().owner.poll_output(process.clock.now())) {
-            send(&process, owner, output, &wires).await;
+            send(&process, driver.core_mut(), output, &wires).await;
         }
         if let Some(stop) = driver.core().stopped() {
             tracing::info!(%owner, %epoch, %stop, "no longer holds the owner");
@@ -266,6 +290,7 @@ pub(crate) async fn hold<R>(
         if let Some(settled) = inspections.is_asked().then(|| driver.core().owner.settled()).flatten() {
             inspections.answer(&process, settled).await;
         }
+        driver.core_mut().count();
         report(&driver, &mut gauge, &wires);
         let deadline = driver.core().owner.deadline(process.clock.now());
         tokio::select! {
@@ -316,8 +341,9 @@ fn report<R: Role>(driver: &Driver<Held<R>>, gauge: &mut Gauge, wires: &Wires<R:
     wires
         .lifecycle_events
         .store(owner.lifecycle_events(), Ordering::Relaxed);
-    if let Some(busy) = gauge.read() {
+    if let Some((busy, micros)) = gauge.read() {
         driver.core().collect();
+        driver.core().metrics.busy.add(micros);
         let survey = owner.survey();
         wires.load.send_replace(survey.map(|survey| Load { busy, survey }));
     }
@@ -334,10 +360,9 @@ where
     R: Role,
     R::Input: Send + 'static,
 {
-    let owner = driver.core().owner.state().owner;
     loop {
         while let Some(output) = driver.core_mut().owner.poll_output(process.clock.now()) {
-            send(process, owner, output, wires).await;
+            send(process, driver.core_mut(), output, wires).await;
         }
         if driver.core().owner.is_at_rest() {
             return Some(driver.core().owner.writer().tip().number);
@@ -482,7 +507,7 @@ fn hear<R: Role>(
     for _ in 0..BURST {
         let Some(message) = next else { break };
         match Envelope::decode_under(&message.payload, definitions) {
-            Ok(envelope) => driver.core_mut().handle(Input::Bus(envelope)),
+            Ok(envelope) => take(driver.core_mut(), envelope, message.headers.as_ref()),
             Err(error @ EnvelopeError::OtherDefinitions) => {
                 tracing::debug!(subject = %message.subject, %error, "dropped a message");
             }
@@ -492,17 +517,33 @@ fn hear<R: Role>(
     }
 }
 
-async fn send<I: Send + 'static>(process: &Arc<Process>, owner: OwnerId, output: Output, wires: &Wires<I>) {
+/// Passes a message to the core, in the spans of the traced calls that it belongs to.
+fn take<R: Role>(held: &mut Held<R>, envelope: Envelope, headers: Option<&async_nats::HeaderMap>) {
+    let spans = held.traced.arrive(&envelope.message, headers);
+    let logged = spans.first().map(|span| span.of_log().entered());
+    held.handle(Input::Bus(envelope));
+    drop(logged);
+    spans.into_iter().for_each(Span::end);
+}
+
+async fn send<R>(process: &Arc<Process>, held: &mut Held<R>, output: Output, wires: &Wires<R::Input>)
+where
+    R: Role,
+    R::Input: Send + 'static,
+{
+    let owner = LogCore::owner(held);
     match output {
         Output::Send { to, envelope } => {
-            let published = process
-                .bus
-                .client()
-                .publish(
-                    process.subjects.owner(to),
-                    envelope.encode_under(process.schema.fingerprint()).into(),
-                )
-                .await;
+            let (client, subject) = (process.bus.client(), process.subjects.owner(to));
+            let payload = envelope.encode_under(process.schema.fingerprint()).into();
+            let published = match held.traced.leave(&envelope.message) {
+                None => client.publish(subject, payload).await,
+                Some(Leaving { headers, spans }) => {
+                    let published = client.publish_with_headers(subject, headers, payload).await;
+                    spans.into_iter().for_each(Span::end);
+                    published
+                }
+            };
             if let Err(error) = published {
                 // Messages that must arrive are resent.
                 tracing::debug!(%owner, %error, "could not send a message");
@@ -566,10 +607,10 @@ async fn open<R: Role>(
     );
     loop {
         let taking = take_over(process, terms, &make, &mut prepared);
-        let held = match wait.during(taking).await {
-            Ok(held) => {
+        let (held, recovered) = match wait.during(taking).await {
+            Ok(taken) => {
                 wait.ends();
-                held
+                taken
             }
             // What was followed does not lead to the end of the log: it is read from the beginning.
             Err(TakeError::Changed) => {
@@ -591,7 +632,10 @@ async fn open<R: Role>(
             }
         }
         match driver.core().owner.stopped() {
-            None => return prepared.into_messages().map(|messages| (driver, messages)),
+            None => {
+                recovered.into_iter().for_each(Span::end);
+                return prepared.into_messages().map(|messages| (driver, messages));
+            }
             Some(Stop::ReadAgain { .. }) => {
                 tracing::debug!(%owner, %epoch, "the log has grown; taking over again");
                 let writer = driver.core().owner.writer();
@@ -608,13 +652,14 @@ async fn open<R: Role>(
     }
 }
 
-/// Rule E1, and the core at the end of what was read. A retry reads on from where the previous try was.
+/// Rule E1, and the core at the end of what was read, with the spans of traced calls that db had not folded. A retry
+/// reads on from where the previous try was.
 async fn take_over<R: Role>(
     process: &Process,
     terms: &Terms,
     make: impl Fn(&OwnerState, Mono) -> R,
     prepared: &mut Prepared,
-) -> Result<Held<R>, TakeError> {
+) -> Result<(Held<R>, Vec<Span>), TakeError> {
     let &Terms {
         owner,
         kind,
@@ -624,6 +669,8 @@ async fn take_over<R: Role>(
     } = terms;
     let mut chain = prepared.advance(process, Followed { owner, kind, shard }).await?;
     chain.former_ended = terms.former_ended;
+    let traced = TracedOwner::new(process.traces.clone(), owner);
+    let recovered = traced.recover(&chain.beyond);
     let state = prepared.take_state(process).await?;
     let imprint = Imprint {
         realm: process.realm.clone(),
@@ -648,13 +695,16 @@ async fn take_over<R: Role>(
         dice: crate::process::dice(),
         keys,
     };
-    Ok(Held {
+    let held = Held {
         owner: Owner::take_over(now, role, beginning),
         clock,
         epoch,
         metrics: Arc::clone(&process.metrics),
         tick: None,
-    })
+        traced,
+        counted: None,
+    };
+    Ok((held, recovered))
 }
 
 /// The keys of all active stored entities in a state (rule P5).

@@ -33,6 +33,7 @@ pub mod service;
 pub mod signer;
 pub mod store;
 pub mod telemetry;
+mod traced_owner;
 pub mod waiting;
 pub mod watched;
 pub mod world;

@@ -17,7 +17,7 @@ use annals_login::{Checkout, Host, Input, Login, Opened, Output, Unavailable, Ve
 use annals_node::ConnectionId;
 use annals_store::{StoreError, layout::database};
 use annals_wire::{
-    client::{CloseReason, Located, Password, Secret},
+    client::{CloseReason, Located, LoginAnswer, Password, Secret},
     control::{
         AccountFound, BeginLife, CheckOut, CheckedOut, CreateAccount, DbAsk, DbRequest, DirectorAsk, FindAccount,
         Locate, OpenSession, OwnerAddress, PlaceSession, SessionOpened, UpgradeOrder,
@@ -229,6 +229,12 @@ impl Service {
         while let Some(output) = self.core.poll_output() {
             match output {
                 Output::Answer { connection, answer } => {
+                    let metrics = &self.asker.process.metrics;
+                    match answer {
+                        LoginAnswer::Ticket(_) => metrics.log_ins.add(1),
+                        LoginAnswer::Refused(_) => metrics.log_ins_refused.add(1),
+                        LoginAnswer::Located(_) => {}
+                    }
                     let mut body = Vec::new();
                     answer.write(&mut body);
                     self.edge.apply(EdgeCommand::Frame { connection, body });

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use annals_def::Schema;
 use annals_director::{Progress, Stage};
-use annals_event::Trace;
 use annals_ids::{Epoch, Hash, OwnerId, ProcessId, Shard, WorldTime};
 use annals_store::{Store, remote::RemoteStore};
 use annals_wire::{
@@ -25,7 +24,7 @@ use crate::{
     health::{Announcement, DiscoveryError, Health, Readiness},
     log::History,
     nats::{Access, Address, Bus, ConnectError, StreamError},
-    telemetry::{Metrics, TraceContext},
+    telemetry::{Metrics, Traces},
     waiting::Wait,
     watched::Watched,
 };
@@ -178,6 +177,8 @@ pub struct Process {
     pub metrics: Arc<Metrics>,
     /// Its watched values.
     pub watched: Watched,
+    /// The calls that it traces.
+    pub traces: Traces,
     /// The readiness that it reports.
     pub readiness: watch::Sender<Readiness>,
     /// Its progress in the realm's stop.
@@ -201,6 +202,8 @@ pub struct Reached {
     pub metrics: Arc<Metrics>,
     /// Its watched values.
     pub watched: Watched,
+    /// The calls that it traces.
+    pub traces: Traces,
 }
 
 impl Process {
@@ -225,6 +228,7 @@ impl Process {
             history,
             metrics: Arc::clone(&health.metrics),
             watched: health.watched.clone(),
+            traces: health.traces.clone(),
         };
         let process = Self::new(settings, service, schema, reached, &registered);
         Ok(Self {
@@ -267,6 +271,7 @@ impl Process {
             history,
             metrics,
             watched,
+            traces,
         } = reached;
         watched.set_number(id);
         Self {
@@ -280,6 +285,7 @@ impl Process {
             schema,
             metrics,
             watched,
+            traces,
             readiness,
             progress: watch::Sender::new(Progress::default()),
             service,
@@ -470,11 +476,6 @@ pub fn random<const N: usize>() -> [u8; N] {
 /// Random numbers for cores, seeded by the operating system.
 pub fn dice() -> Box<dyn FnMut() -> u64 + Send> {
     Box::new(annals_def::split_mix(u64::from_le_bytes(random())))
-}
-
-/// A trace id for a request that begins here.
-pub fn fresh_trace() -> Trace {
-    TraceContext::root().trace()
 }
 
 /// Resolves when the process is asked to stop.

@@ -21,7 +21,7 @@ use crate::{
     monitoring::Monitoring,
     process::Settings,
     signer,
-    telemetry::{self, Chain, ProcessLog},
+    telemetry::{self, Chain, ProcessLog, otlp::Otlp},
     world::compile,
 };
 
@@ -233,11 +233,16 @@ fn run_service<E: std::error::Error + 'static>(
         }
     };
     let ended = runtime.block_on(async {
-        let health = Health {
+        let mut health = Health {
             log,
             schema,
             ..Health::default()
         };
+        let otlp = Otlp::start(&config.telemetry, (&config.realm, service), &health);
+        let otlp = otlp.map_err(|error| Chain(&error).to_string())?;
+        if let Some(otlp) = &otlp {
+            health.traces = otlp.traces.clone();
+        }
         let _monitoring = match config.http {
             Some(address) => Some(Monitoring::start(address, (&config.realm, service), health.clone()).await),
             None => None,

@@ -1,10 +1,14 @@
 //! What a process reports: its log, its traces, and its metrics. [`crate::health`] serves them to others.
 
+mod catalogue;
 mod costs;
 pub(crate) mod exposition;
 mod metrics;
+pub mod otlp;
 mod process_log;
-mod trace;
+mod resources;
+mod spans;
+pub mod trace;
 
 use std::error::Error;
 use std::fmt;
@@ -13,7 +17,9 @@ use std::io::{IsTerminal, stderr};
 pub use costs::{Costs, MemberCost};
 pub use metrics::{Counter, Gauge, Histogram, Metrics, Snapshot, Summary};
 pub use process_log::{LINES, LogAnswer, LogLine, LogRequest, ProcessLog};
-pub use trace::{NotATraceparent, TraceContext};
+#[cfg(test)]
+pub(crate) use spans::testing;
+pub use spans::{Span, Traces};
 
 use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
 

@@ -17,12 +17,13 @@ const USED: [(Service, &[&str]); 6] = [
             "key",
             "listen",
             "replicas",
+            "trace-ratio",
             "world",
         ],
     ),
     (
         Service::Cell,
-        &["acknowledged", "client-bandwidth", "replicas", "world"],
+        &["acknowledged", "client-bandwidth", "replicas", "trace-ratio", "world"],
     ),
     (
         Service::Db,
@@ -34,6 +35,7 @@ const USED: [(Service, &[&str]); 6] = [
             "keep-ledger-events",
             "replicas",
             "store",
+            "trace-ratio",
             "world",
         ],
     ),
@@ -55,7 +57,7 @@ const USED: [(Service, &[&str]); 6] = [
 ];
 
 /// The settings of all services, and the flags of every command line.
-const OF_ALL: [&str; 12] = [
+const OF_ALL: [&str; 14] = [
     "config",
     "realm",
     "nats",
@@ -64,6 +66,8 @@ const OF_ALL: [&str; 12] = [
     "nats-credentials",
     "nats-key",
     "http",
+    "otlp",
+    "resource-attributes",
     "log",
     "log-format",
     "help",

@@ -147,6 +147,39 @@ fn a_second_log_in_replaces_or_is_refused() {
 }
 
 #[test]
+fn a_collector_and_what_it_is_sent_can_be_given() {
+    let off = load(&[], &[]).unwrap().telemetry;
+    assert_eq!((off.endpoint, off.trace_ratio.share()), (None, 0.01));
+    let (_dir, path) = file(
+        r#"
+        otlp = "http://collector:4318/"
+        trace_ratio = 0.25
+        resource_attributes = ["host.name=a", "cloud.region=north=1"]
+        "#,
+    );
+    let given = load(&["--config", &path], &[]).unwrap().telemetry;
+    assert_eq!(given.endpoint.as_deref(), Some("http://collector:4318"));
+    assert_eq!(given.trace_ratio.share(), 0.25);
+    let attributes: Vec<(&str, &str)> = given
+        .attributes
+        .0
+        .iter()
+        .map(|(k, v)| (k.as_str(), v.as_str()))
+        .collect();
+    assert_eq!(attributes, [("cloud.region", "north=1"), ("host.name", "a")]);
+    for (flag, wrong, advice) in [
+        ("--otlp", "collector:4318", "write the URL of a collector"),
+        ("--otlp", "nats://collector", "write the URL of a collector"),
+        ("--trace-ratio", "2", "write a share from 0 to 1"),
+        ("--trace-ratio", "NaN", "write a share from 0 to 1"),
+        ("--resource-attributes", "host", "write NAME=VALUE"),
+    ] {
+        let said = complaint(&[flag, wrong], &[]);
+        assert!(said.contains(advice), "{wrong}: {said}");
+    }
+}
+
+#[test]
 fn only_cell_events_can_have_an_age() {
     let config = load(&[], &[]).unwrap();
     assert_eq!(config.keep_cell_events, Age::Forever);

@@ -8,7 +8,7 @@ use annals_host::config::Realm;
 use annals_host::health::{Announcement, Health, Instance, Readiness, Report, discover};
 use annals_host::nats::{Bus, Server, ServerOptions};
 use annals_host::release;
-use annals_host::telemetry::{Metrics, TraceContext};
+use annals_host::telemetry::{Metrics, trace};
 use annals_ids::Hash;
 use futures::StreamExt;
 use tempfile::TempDir;
@@ -130,16 +130,16 @@ async fn an_announcement_survives_the_server() {
 }
 
 #[tokio::test]
-async fn a_trace_crosses_the_bus() {
+async fn traces_cross_the_bus() {
     let (_dir, _server, bus, _) = realm_on_a_server().await;
     let mut messages = bus.client().subscribe("traced").await.unwrap();
-    let sent = TraceContext::root();
+    let sent = [trace::root_context([3; 16]), trace::root_context([4; 16])];
     let mut headers = async_nats::HeaderMap::new();
-    sent.inject(&mut headers);
+    trace::inject(&sent, &mut headers);
     bus.client()
         .publish_with_headers("traced", headers, "".into())
         .await
         .unwrap();
     let message = tokio::time::timeout(TIMEOUT, messages.next()).await.unwrap().unwrap();
-    assert_eq!(TraceContext::extract(&message.headers.unwrap()), Some(sent));
+    assert_eq!(trace::extract(message.headers.as_ref()), sent);
 }

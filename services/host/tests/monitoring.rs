@@ -131,12 +131,17 @@ async fn alerts_and_documents_name_existing_metrics() {
     let read = |file: &str| fs::read_to_string(root.join(file)).unwrap();
     let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
     let named = |text: &str| -> BTreeSet<String> {
-        let words = text.split(|c| !is_part(c)).filter(|word| word.starts_with("annals_"));
+        let is_name = |word: &&str| word.starts_with("annals_") || word.starts_with("process_");
+        let words = text.split(|c| !is_part(c)).filter(is_name);
         words.map(str::to_owned).collect()
     };
-    for file in ["ops/telemetry/alerts.yml", "ops/telemetry/alerts.test.yml"] {
-        let unknown: Vec<String> = named(&read(file)).difference(&series).cloned().collect();
-        assert!(unknown.is_empty(), "{file} names {unknown:?}");
+    let dashboards = fs::read_dir(root.join("ops/telemetry/grafana")).unwrap();
+    let dashboards = dashboards.map(|file| format!("ops/telemetry/grafana/{}", file.unwrap().file_name().display()));
+    let alerts = ["ops/telemetry/alerts.yml", "ops/telemetry/alerts.test.yml"].map(str::to_owned);
+    for file in dashboards.chain(alerts) {
+        let names = named(&read(&file));
+        let unknown: Vec<&String> = names.difference(&series).collect();
+        assert!(!names.is_empty() && unknown.is_empty(), "{file} names {unknown:?}");
     }
     let documented = named(&read("docs/health.md"));
     for name in &documented {

@@ -3,20 +3,47 @@
 
 use std::process::Command;
 
-use annals_host::telemetry::{self, TraceContext};
+use annals_host::telemetry::{self, Traces, trace::root_context};
+use opentelemetry::{Context, trace::SpanKind};
+use opentelemetry_sdk::{
+    error::OTelSdkResult,
+    trace::{Span, SpanData, SpanProcessor},
+};
 use serde_json::Value;
 
 /// Set when this test program is the process that logs: the format to log in.
 const FORMAT: &str = "ANNALS_TEST_LOG_FORMAT";
 
-const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+
+/// Drops what has ended.
+#[derive(Debug)]
+struct Nowhere;
+
+impl SpanProcessor for Nowhere {
+    fn on_start(&self, _: &mut Span, _: &Context) {}
+
+    fn on_end(&self, _: SpanData) {}
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: std::time::Duration) -> OTelSdkResult {
+        Ok(())
+    }
+}
 
 /// Is the process that logs, when the variable is set.
 #[test]
 fn logging_process() {
     let Ok(format) = std::env::var(FORMAT) else { return };
     telemetry::init(&"info".parse().unwrap(), format.parse().unwrap()).unwrap();
-    let span = TRACE.parse::<TraceContext>().unwrap().span("hand-over");
+    let trace = u128::from_str_radix(TRACE, 16).unwrap().to_be_bytes();
+    let span = Traces::new(1.0, Box::new(Nowhere)).child("hand-over", SpanKind::Internal, &root_context(trace));
+    let span = span.unwrap();
+    assert_eq!(span.context().trace_id().to_string(), TRACE);
+    let span = span.of_log();
     let _inside = span.enter();
     tracing::info!(entity = 7, "offloaded");
     tracing::debug!("too fine");
@@ -50,8 +77,8 @@ fn json_is_an_object_a_line_with_the_trace() {
     assert_eq!(lines[0]["entity"], 7);
     assert_eq!(lines[0]["level"], "INFO");
     assert_eq!(lines[0]["span"]["what"], "hand-over");
-    assert_eq!(lines[0]["span"]["trace_id"], "0af7651916cd43dd8448eb211c80319c");
-    assert_eq!(lines[0]["span"]["span_id"], "b7ad6b7169203331");
+    assert_eq!(lines[0]["span"]["trace_id"], TRACE);
+    assert_eq!(lines[0]["span"]["span_id"].as_str().unwrap().len(), 16);
 }
 
 #[test]
@@ -62,7 +89,7 @@ fn text_is_one_line_without_colours_outside_a_terminal() {
         "INFO",
         "offloaded",
         "entity=7",
-        "trace_id=0af7651916cd43dd8448eb211c80319c",
+        &format!("trace_id={TRACE}"),
         "what=\"hand-over\"",
     ] {
         assert!(text.contains(part), "{part} is not in {text}");

@@ -368,7 +368,7 @@ async fn recovery_vs_replay(directory: &Path) -> Figure {
         .collect();
     let mut last = 0;
     for bytes in &batches {
-        match history.append(owner, last, bytes.clone().into()).await {
+        match history.append(owner, last, bytes.clone().into(), &[]).await {
             Verdict::Appended(sequence) => last = sequence,
             other => panic!("it is not appended: {other:?}"),
         }

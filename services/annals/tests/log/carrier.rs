@@ -61,7 +61,7 @@ impl Carrier {
         let last = self.last.entry(batch.owner).or_default();
         let bytes = Bytes::copy_from_slice(&batch.bytes);
         for _ in 0..TRIES {
-            let verdict = self.history.append(batch.owner, *last, bytes.clone()).await;
+            let verdict = self.history.append(batch.owner, *last, bytes.clone(), &[]).await;
             if let Verdict::Appended(sequence) = verdict {
                 *last = sequence;
                 return sequence;

@@ -11,8 +11,8 @@ use annals_def::nearest;
 use toml::{Table, Value};
 
 use super::settings::{SETTINGS, named};
-use super::values::{Advice, Age, CertificateFiles, advertised, listened, nats_url};
-use super::{Config, DuplicateLogin, Flags, Mistake, Mistakes, Origin};
+use super::values::{Advice, Age, CertificateFiles, advertised, collector, listened, nats_url};
+use super::{Config, DuplicateLogin, Flags, Mistake, Mistakes, Origin, Telemetry};
 use crate::nats::Access;
 
 /// Prefix of our variables.
@@ -135,6 +135,13 @@ impl Layers {
             duplicate_login: self.read("duplicate_login", duplicate_login),
             keep_cell_events: self.read("keep_cell_events", |text| text.parse()),
             spaces: self.read("spaces", |text| text.parse()),
+            telemetry: Telemetry {
+                endpoint: self.read_optional("otlp", collector),
+                trace_ratio: self.read("trace_ratio", |text| text.parse()),
+                attributes: self
+                    .read_optional("resource_attributes", |text| text.parse())
+                    .unwrap_or_default(),
+            },
             log: self.read("log", |text| text.parse()),
             log_format: self.read("log_format", |text| text.parse()),
         };
@@ -334,10 +341,11 @@ fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Integer(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
         Value::Array(items) => {
             let items: Option<Vec<_>> = items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
             items.map(|items| items.join(","))
         }
-        Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) | Value::Table(_) => None,
+        Value::Boolean(_) | Value::Datetime(_) | Value::Table(_) => None,
     }
 }

@@ -114,7 +114,7 @@ const fn setting(
 }
 
 /// Every setting.
-pub(super) const SETTINGS: [Setting; 26] = [
+pub(super) const SETTINGS: [Setting; 29] = [
     setting("realm", Some("annals"), "NAME", "Name of the realm", &Service::ALL),
     setting(
         "nats",
@@ -272,6 +272,27 @@ pub(super) const SETTINGS: [Setting; 26] = [
         "The realm's spaces, separated by commas, each with its non-default values: \"1 extent=200 radius=80 \
          hysteresis=5 cells=2\"",
         &[Director],
+    ),
+    setting(
+        "otlp",
+        None,
+        "URL",
+        "OpenTelemetry collector to export to, by OTLP over HTTP: http://HOST:PORT",
+        &Service::ALL,
+    ),
+    setting(
+        "trace_ratio",
+        Some("0.01"),
+        "RATIO",
+        "Share of clients' calls that is traced, 0 to 1, if there is a collector",
+        &[Base, Cell, Db],
+    ),
+    setting(
+        "resource_attributes",
+        None,
+        "ATTRIBUTES",
+        "Attributes of this process in what is exported, NAME=VALUE separated by commas",
+        &Service::ALL,
     ),
     setting(
         "log",

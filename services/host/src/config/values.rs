@@ -1,5 +1,6 @@
 //! The values of settings, and how they are parsed. Errors say what is valid; the caller adds the source.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -147,6 +148,51 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
+/// A share, 0 to 1, in millionths.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ratio(u32);
+
+/// Millionths of a whole.
+const MILLIONTHS: f64 = 1e6;
+
+impl Ratio {
+    /// The share, 0 to 1.
+    pub fn share(self) -> f64 {
+        f64::from(self.0) / MILLIONTHS
+    }
+}
+
+impl FromStr for Ratio {
+    type Err = Advice;
+
+    fn from_str(text: &str) -> Result<Self, Advice> {
+        match text.parse::<f64>() {
+            Ok(share) if (0.0..=1.0).contains(&share) => Ok(Self((share * MILLIONTHS).round() as u32)),
+            _ => Err(Advice(
+                "write a share from 0 to 1, such as 0.01 for one in a hundred".to_owned(),
+            )),
+        }
+    }
+}
+
+/// Attributes of a process, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Attributes(pub BTreeMap<String, String>);
+
+impl FromStr for Attributes {
+    type Err = Advice;
+
+    fn from_str(text: &str) -> Result<Self, Advice> {
+        let attribute = |text: &str| match text.trim().split_once('=') {
+            Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_owned(), value.to_owned())),
+            _ => Err(Advice(format!(
+                "{text:?} is not an attribute: write NAME=VALUE, several separated by commas"
+            ))),
+        };
+        text.split(',').map(attribute).collect::<Result<_, _>>().map(Self)
+    }
+}
+
 /// Which messages are logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFilter(String);
@@ -210,6 +256,19 @@ pub(super) fn nats_url(text: &str) -> Result<String, Advice> {
         })?;
     }
     Ok(text.to_owned())
+}
+
+/// `http://HOST:PORT`, perhaps with a path, without a slash at its end.
+pub(super) fn collector(text: &str) -> Result<String, Advice> {
+    let url = text.trim().trim_end_matches('/');
+    let is_web = reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    if is_web {
+        Ok(url.to_owned())
+    } else {
+        Err(Advice(
+            "write the URL of a collector, such as http://127.0.0.1:4318".to_owned(),
+        ))
+    }
 }
 
 /// `IP:PORT`.

@@ -52,5 +52,8 @@ async fn audit_once(store: &Store, metrics: &Metrics) {
     }
     metrics.ledger_audits.add(1);
     metrics.ledger_findings.add(report.found);
+    metrics
+        .ledger_entries
+        .set(i64::try_from(report.entries.0).unwrap_or(i64::MAX));
     tracing::debug!(entries = %report.entries, findings = report.found, "the ledger was audited");
 }

@@ -9,11 +9,13 @@ use annals_node::time::Mono;
 use annals_node::writer::{Action, Input, Opening, OpeningRefused, Stop, Tip, Writer};
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use opentelemetry::trace::SpanContext;
 use tokio::sync::watch;
 
 use super::{History, Reading, Verdict};
 use crate::clock;
 use crate::nats::LinkState;
+use crate::telemetry::Span;
 use crate::waiting::Wait;
 
 /// Why an epoch is not confirmed, or an opening not recorded.
@@ -74,6 +76,11 @@ pub trait LogCore {
     /// Why nothing is written any more.
     fn stopped(&self) -> Option<&Stop>;
 
+    /// The spans of traced calls in a batch that is about to be appended.
+    fn spans(&mut self, _batch: &[u8]) -> Vec<Span> {
+        Vec::new()
+    }
+
     /// Called with the time from sending an append to its answer.
     fn appended(&mut self, _after: Duration) {}
 }
@@ -123,6 +130,8 @@ pub struct Driver<C> {
     question: Option<BoxFuture<'static, Answer>>,
     /// When the action began.
     asked: Mono,
+    /// Those of the traced calls in the batch that is being appended.
+    spans: Vec<Span>,
     standstill: Wait,
 }
 
@@ -168,6 +177,7 @@ impl<C: LogCore> Driver<C> {
             connection,
             question: None,
             asked: clock::mono(),
+            spans: Vec::new(),
             standstill,
         };
         if driver.connection.is_none() {
@@ -228,6 +238,11 @@ impl<C: LogCore> Driver<C> {
         if let Ok(Input::Appended { .. }) = answer {
             self.core.appended(now.since(self.asked));
         }
+        self.end_spans(match &answer {
+            Ok(Input::Appended { .. }) => None,
+            Ok(_) => Some("the log was written by another process"),
+            Err(why) => Some(why),
+        });
         match &answer {
             Ok(Input::Appended { .. } | Input::EpochConfirmed) => self.standstill.ends(),
             Ok(_) => {}
@@ -251,17 +266,27 @@ impl<C: LogCore> Driver<C> {
         let connection = self.connection.clone().unwrap_or_default();
         self.question = match self.core.poll_log() {
             None => return,
-            Some(Action::Append { expect, batch }) => Some(Box::pin(append(
-                history,
-                owner,
-                expect,
-                Bytes::copy_from_slice(&batch.bytes),
-            ))),
+            Some(Action::Append { expect, batch }) => {
+                let bytes = Bytes::copy_from_slice(&batch.bytes);
+                self.spans = self.core.spans(&bytes);
+                let contexts = self.spans.iter().map(|span| span.context().clone()).collect();
+                Some(Box::pin(append(history, owner, expect, bytes, contexts)))
+            }
             Some(Action::ReadLast) => Some(Box::pin(read_last(history, owner))),
             Some(Action::LookAgain) => Some(Box::pin(look_again(history, owner))),
             Some(Action::RecordOpening(opening)) => Some(Box::pin(record(registry, owner, opening, connection))),
             Some(Action::ConfirmEpoch) => Some(Box::pin(confirm(registry, owner, epoch, connection))),
         };
+    }
+
+    /// Ends the spans of an append, if it was one: with an error, or successfully.
+    fn end_spans(&mut self, error: Option<&str>) {
+        for span in self.spans.drain(..) {
+            match error {
+                Some(error) => span.fail(error.to_owned()),
+                None => span.end(),
+            }
+        }
     }
 
     /// Notifies the writer that the connection was lost or established. An action in progress then counts as
@@ -275,6 +300,7 @@ impl<C: LogCore> Driver<C> {
         if self.connection.is_some() {
             self.tell(Input::Disconnected);
             if self.question.take().is_some() {
+                self.end_spans(Some(RECONNECTED));
                 self.tell(Input::Silent);
             }
         }
@@ -303,8 +329,8 @@ fn name(state: LinkState, history: &History) -> Option<String> {
     }
 }
 
-async fn append(history: History, owner: OwnerId, expect: u64, bytes: Bytes) -> Answer {
-    match history.append(owner, expect, bytes).await {
+async fn append(history: History, owner: OwnerId, expect: u64, bytes: Bytes, contexts: Vec<SpanContext>) -> Answer {
+    match history.append(owner, expect, bytes, &contexts).await {
         Verdict::Appended(sequence) => Ok(Input::Appended { sequence }),
         Verdict::Rejected => Ok(Input::Rejected),
         Verdict::Unknown(fault) => Err(fault.to_string()),

@@ -20,10 +20,12 @@ use async_nats::jetstream::{ErrorCode, publish::PublishAck};
 use async_nats::{HeaderMap, HeaderValue, Request, header};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
+use opentelemetry::trace::SpanContext;
 use thiserror::Error;
 use tokio::time::{Instant, timeout};
 
 use crate::nats::{Bus, StreamError};
+use crate::telemetry::trace;
 
 /// Window in which the server remembers message ids. We send none; this is the shortest that it accepts.
 const DUPLICATE_WINDOW: Duration = Duration::from_millis(100);
@@ -63,6 +65,8 @@ pub struct Entry {
     pub bytes: Bytes,
     /// When the server stored it, by the server's clock.
     pub stored: SystemTime,
+    /// Where its traced calls were handled. Headers are neither hashed nor archived.
+    pub contexts: Vec<SpanContext>,
 }
 
 /// What was read of one owner's log: the input of [`annals_node::chain::assemble`].
@@ -210,9 +214,10 @@ impl History {
     }
 
     /// Appends to an owner's log, provided that the last sequence of its subject is `expect` (L4); 0 is an empty
-    /// subject.
-    pub async fn append(&self, owner: OwnerId, expect: u64, bytes: Bytes) -> Verdict {
+    /// subject. `contexts` are those of traced calls in the batch.
+    pub async fn append(&self, owner: OwnerId, expect: u64, bytes: Bytes, contexts: &[SpanContext]) -> Verdict {
         let mut headers = HeaderMap::new();
+        trace::inject(contexts, &mut headers);
         headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, HeaderValue::from(expect));
         self.publish(self.subject(Lane::Log, owner), headers, bytes).await
     }
@@ -458,6 +463,7 @@ impl History {
             owner,
             bytes: message.payload.clone(),
             stored: info.published.into(),
+            contexts: trace::extract(message.headers.as_ref()),
         })
     }
 
@@ -480,6 +486,7 @@ impl History {
                     sequence: message.sequence,
                     lane,
                     owner,
+                    contexts: trace::extract(Some(&message.headers)),
                     bytes: message.payload,
                     stored: message.time.into(),
                 })),

@@ -2,7 +2,7 @@
 //! once.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use annals_node::time::Mono;
@@ -43,6 +43,26 @@ pub struct Metrics {
     pub ledger_audits: Counter,
     /// At db, findings of those audits: any is an alarm.
     pub ledger_findings: Counter,
+    /// Owners that are held at the moment.
+    pub owners: Gauge,
+    /// At base and cell, entities with a real part in those owners.
+    pub entities: Gauge,
+    /// At base and cell, time in which owners worked, microseconds.
+    pub busy: Counter,
+    /// At base, calls of clients that arrived.
+    pub client_calls: Counter,
+    /// At login, clients that were given a ticket.
+    pub log_ins: Counter,
+    /// At login, log-ins that were refused.
+    pub log_ins_refused: Counter,
+    /// At db, time of a transaction that folds batches.
+    pub fold: Histogram,
+    /// At db, entries of the ledger at its last audit.
+    pub ledger_entries: Gauge,
+    /// Spans of traced calls that the collector has.
+    pub spans_exported: Counter,
+    /// Spans that were dropped: the collector did not take them, or too many waited.
+    pub spans_dropped: Counter,
     /// At base and cell, costs of members of entity types. Reported separately, on request.
     pub costs: Costs,
 }
@@ -129,6 +149,11 @@ impl Gauge {
         self.0.fetch_add(change, Ordering::Relaxed);
     }
 
+    /// Replaces the value.
+    pub fn set(&self, value: i64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
     /// The value.
     pub fn get(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
@@ -140,6 +165,8 @@ impl Gauge {
 pub struct Histogram {
     all: Mutex<hdrhistogram::Histogram<u64>>,
     recent: Mutex<Windows>,
+    /// The same for OpenTelemetry, if it is exported.
+    exported: OnceLock<opentelemetry::metrics::Histogram<f64>>,
 }
 
 impl Default for Histogram {
@@ -151,6 +178,7 @@ impl Default for Histogram {
                 present: empty(WINDOW_DIGITS),
                 past: empty(WINDOW_DIGITS),
             }),
+            exported: OnceLock::new(),
         }
     }
 }
@@ -196,6 +224,16 @@ impl Histogram {
         let mut windows = self.windows();
         windows.advance();
         windows.present.saturating_record(micros);
+        drop(windows);
+        if let Some(exported) = self.exported.get() {
+            exported.record(duration.as_secs_f64(), &[]);
+        }
+    }
+
+    /// Records everything in this one as well, from now on.
+    pub(super) fn export(&self, exported: opentelemetry::metrics::Histogram<f64>) {
+        // A process begins to export once.
+        let _ = self.exported.set(exported);
     }
 
     /// Its summary.

@@ -1,241 +1,197 @@
-//! Trace context on the bus, by W3C: a header `traceparent` that names the trace of a message and the span that sent
-//! it.
+//! Identity of traces, and their context on the bus.
+//!
+//! A client's call has one trace for as long as it exists, whatever processes handle it: its id is a hash of what
+//! identifies the call. So a call that a client sends again after the death of a process continues its trace.
 //!
 //! ```text
-//! traceparent = version "-" trace "-" span "-" flags
-//! version     = "00"                 ; later versions may append "-" and more
-//! trace       = 32 hex digits        ; lower case, not all zero
-//! span        = 16 hex digits        ; lower case, not all zero
-//! flags       = 2 hex digits         ; bit 0: sampled
+//! trace = SHA-256("annals call" realm:bytes 0 session:u64 entity:u64 part:u8 number:u64)[..16]
+//! root  = trace[..8]                 ; the id of the span that covers the whole call
 //! ```
-
-use std::fmt;
-use std::str::FromStr;
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+//! Integers are big-endian; the part is 0 for the base and 1 for the cell.
 
 use annals_event::Trace;
+use annals_ids::{Part, SessionId};
+use annals_wire::client::Call;
 use async_nats::HeaderMap;
-use rustix::rand::{GetRandomFlags, getrandom};
-use tracing::Span;
+use opentelemetry::{
+    Context, SpanId, TraceFlags, TraceId,
+    propagation::{Extractor, Injector, TextMapPropagator},
+    trace::{SpanContext, TraceContextExt, TraceState},
+};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use sha2::{Digest, Sha256};
 
-/// The header's name.
+/// The header of W3C trace context.
 const HEADER: &str = "traceparent";
 
-/// Length of a version 00 value, in characters.
-const LENGTH: usize = 55;
+/// Maximum contexts in the headers of one message. A batch has more only if many calls of one tick are sampled; the
+/// others lack the stops behind it. Headers count towards the size limit of a message, which leaves 4 kB for them.
+pub const MAX_CONTEXTS: usize = 16;
 
-/// The only defined flag.
-const SAMPLED: u8 = 1;
-
-/// The trace of a piece of work, and its span.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TraceContext {
-    trace: Trace,
-    span: u64,
-    sampled: bool,
-}
-
-/// A header or text that is not a trace context; readers ignore it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a traceparent")]
-pub struct NotATraceparent(String);
-
-impl TraceContext {
-    /// A new trace.
-    pub fn root() -> Self {
-        let mut trace = Trace::default();
-        trace[..8].copy_from_slice(&fresh().to_be_bytes());
-        trace[8..].copy_from_slice(&fresh().to_be_bytes());
-        Self {
-            trace,
-            span: fresh(),
-            sampled: true,
-        }
-    }
-
-    /// A child span.
-    pub fn child(&self) -> Self {
-        Self { span: fresh(), ..*self }
-    }
-
-    /// A span of a trace that is known from a call or the log; `None` when that was not traced.
-    pub fn joining(trace: Trace) -> Option<Self> {
-        (trace != Trace::default()).then(|| Self {
-            trace,
-            span: fresh(),
-            sampled: true,
-        })
-    }
-
-    /// The trace, as in calls and the log.
-    pub fn trace(&self) -> Trace {
-        self.trace
-    }
-
-    /// Adds it to a message's headers.
-    pub fn inject(&self, headers: &mut HeaderMap) {
-        headers.insert(HEADER, self.to_string());
-    }
-
-    /// The context in a message's headers. `None` when it is missing or cannot be parsed: tracing is an aid, and never
-    /// a reason to refuse a message.
-    pub fn extract(headers: &HeaderMap) -> Option<Self> {
-        headers.get(HEADER)?.as_str().parse().ok()
-    }
-
-    /// A span for the log, named `what`, with the ids as fields; disabled when the trace is not sampled. It takes about
-    /// a microsecond: for messages and batches, not for entities.
-    pub fn span(&self, what: &'static str) -> Span {
-        if !self.sampled {
-            return Span::none();
-        }
-        tracing::info_span!("work", what, trace_id = %Hex(&self.trace), span_id = %format_args!("{:016x}", self.span))
-    }
-}
-
-impl fmt::Display for TraceContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "00-{}-{:016x}-{:02x}",
-            Hex(&self.trace),
-            self.span,
-            u8::from(self.sampled)
-        )
-    }
-}
-
-impl FromStr for TraceContext {
-    type Err = NotATraceparent;
-
-    fn from_str(text: &str) -> Result<Self, NotATraceparent> {
-        read(text).ok_or_else(|| NotATraceparent(text.chars().take(LENGTH).collect()))
-    }
-}
-
-fn read(text: &str) -> Option<TraceContext> {
-    let (version, rest) = hex::<1>(text)?;
-    let (trace, rest) = hex::<16>(rest.strip_prefix('-')?)?;
-    let (span, rest) = hex::<8>(rest.strip_prefix('-')?)?;
-    let (flags, rest) = hex::<1>(rest.strip_prefix('-')?)?;
-    let ends = match version {
-        [0] => rest.is_empty(),
-        [0xff] => false,
-        _ => rest.is_empty() || rest.starts_with('-'),
+/// The trace of a client's call.
+pub fn call_trace(realm: &str, session: SessionId, call: &Call) -> Trace {
+    let part = match call.part {
+        Part::Base => 0,
+        Part::Cell => 1,
     };
-    let span = u64::from_be_bytes(span);
-    let sampled = flags[0] & SAMPLED != 0;
-    (ends && trace != Trace::default() && span != 0).then_some(TraceContext { trace, span, sampled })
+    let hash = Sha256::new()
+        .chain_update("annals call")
+        .chain_update(realm)
+        .chain_update([0])
+        .chain_update(session.0.to_be_bytes())
+        .chain_update(call.entity.0.to_be_bytes())
+        .chain_update([part])
+        .chain_update(call.number.0.to_be_bytes())
+        .finalize();
+    let mut trace = Trace::default();
+    trace.copy_from_slice(&hash[..16]);
+    trace
 }
 
-/// Parses `N` bytes from twice as many lower-case hex digits; also returns the rest of the text.
-fn hex<const N: usize>(text: &str) -> Option<([u8; N], &str)> {
-    let (digits, rest) = text.split_at_checked(2 * N)?;
-    if !digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (place, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&digits[2 * place..2 * place + 2], 16).ok()?;
-    }
-    Some((bytes, rest))
+/// The context of a trace's root span, for work whose parent is not known.
+pub fn root_context(trace: Trace) -> SpanContext {
+    let id = TraceId::from_bytes(trace);
+    let mut root = [0; 8];
+    root.copy_from_slice(&trace[..8]);
+    SpanContext::new(
+        id,
+        SpanId::from_bytes(root),
+        TraceFlags::SAMPLED,
+        true,
+        TraceState::default(),
+    )
 }
 
-struct Hex<'a>(&'a [u8]);
-
-impl fmt::Display for Hex<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+/// Adds contexts to a message's headers: one for each traced call that it carries.
+pub fn inject<'a>(contexts: impl IntoIterator<Item = &'a SpanContext>, headers: &mut HeaderMap) {
+    for context in contexts.into_iter().take(MAX_CONTEXTS) {
+        let context = Context::new().with_remote_span_context(context.clone());
+        TraceContextPropagator::new().inject_context(&context, &mut Headers(headers));
     }
 }
 
-/// A number that no other process draws, except by chance, and this one only once: a counter behind a bijective mixing
-/// function (splitmix64), started at a random value. Never zero.
-fn fresh() -> u64 {
-    static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| {
-        let mut seed = [0; 8];
-        // Without the kernel's randomness the process id distinguishes the processes of one machine.
-        if getrandom(&mut seed, GetRandomFlags::empty()) != Ok(seed.len()) {
-            seed = u64::from(std::process::id()).to_be_bytes();
-        }
-        AtomicU64::new(u64::from_be_bytes(seed))
+/// The sampled contexts in a message's headers. What cannot be parsed is ignored: tracing is an aid, and never a reason
+/// to refuse a message.
+pub fn extract(headers: Option<&HeaderMap>) -> Vec<SpanContext> {
+    let Some(headers) = headers else { return Vec::new() };
+    let contexts = headers.get_all(HEADER).take(MAX_CONTEXTS).map(|value| {
+        let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &Value(value.as_str()));
+        context.span().span_context().clone()
     });
-    let mut mixed = NEXT.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (mixed ^ (mixed >> 31)).max(1)
+    contexts
+        .filter(|context| context.is_valid() && context.is_sampled())
+        .collect()
+}
+
+/// The trace of a context, as in calls and the log.
+pub fn trace_of(context: &SpanContext) -> Trace {
+    context.trace_id().to_bytes()
+}
+
+struct Headers<'a>(&'a mut HeaderMap);
+
+impl Injector for Headers<'_> {
+    fn set(&mut self, key: &str, value: String) {
+        // `tracestate` is always empty: no vendor adds to it on the bus.
+        if key == HEADER {
+            self.0.append(HEADER, value);
+        }
+    }
+}
+
+struct Value<'a>(&'a str);
+
+impl Extractor for Value<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        (key == HEADER).then_some(self.0)
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        vec![HEADER]
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use annals_ids::{CallNumber, EntityId};
+
     use super::*;
-    use std::collections::BTreeSet;
 
     const EXAMPLE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-    #[test]
-    fn the_example_of_the_standard_is_read_and_written() {
-        let context: TraceContext = EXAMPLE.parse().unwrap();
-        assert_eq!(context.to_string(), EXAMPLE);
-        assert_eq!(context.trace()[0], 0x0a);
-        let unsampled: TraceContext = EXAMPLE.replace("-01", "-00").parse().unwrap();
-        assert!(!unsampled.sampled && unsampled.span("quiet").is_none());
+    fn call(entity: u64, part: Part, number: u64) -> Call {
+        Call {
+            entity: EntityId(entity),
+            part,
+            number: CallNumber(number),
+            is_oldest: false,
+            message: vec![1],
+        }
     }
 
     #[test]
-    fn later_versions_may_have_more_fields() {
-        let more = format!("{}-more", EXAMPLE.replacen("00", "cc", 1));
-        assert!(more.parse::<TraceContext>().is_ok());
-        assert!(format!("{EXAMPLE}-more").parse::<TraceContext>().is_err());
-        assert!(EXAMPLE.replacen("00", "ff", 1).parse::<TraceContext>().is_err());
-    }
-
-    #[test]
-    fn malformed_trace_contexts_are_rejected() {
-        let zero_trace = format!("00-{}-b7ad6b7169203331-01", "0".repeat(32));
-        let zero_span = format!("00-0af7651916cd43dd8448eb211c80319c-{}-01", "0".repeat(16));
-        let upper = EXAMPLE.to_uppercase();
-        for bad in [
-            "",
-            "00",
-            "00-",
-            "ü",
-            zero_trace.as_str(),
-            &zero_span,
-            &upper,
-            &EXAMPLE[..54],
-            &EXAMPLE.replace('-', "_"),
+    fn a_repeated_call_has_the_same_trace_and_no_other_has_it() {
+        let first = call_trace("aldmoor", SessionId(7), &call(9, Part::Cell, 3));
+        let again = Call {
+            is_oldest: true,
+            ..call(9, Part::Cell, 3)
+        };
+        assert_eq!(call_trace("aldmoor", SessionId(7), &again), first);
+        for other in [
+            call_trace("other", SessionId(7), &again),
+            call_trace("aldmoor", SessionId(8), &again),
+            call_trace("aldmoor", SessionId(7), &call(8, Part::Cell, 3)),
+            call_trace("aldmoor", SessionId(7), &call(9, Part::Base, 3)),
+            call_trace("aldmoor", SessionId(7), &call(9, Part::Cell, 4)),
         ] {
-            assert!(bad.parse::<TraceContext>().is_err(), "{bad}");
+            assert_ne!(other, first);
         }
-        for cut in 0..EXAMPLE.len() {
-            assert!(EXAMPLE[..cut].parse::<TraceContext>().is_err(), "cut at {cut}");
-        }
+        assert_eq!(trace_of(&root_context(first)), first);
     }
 
     #[test]
-    fn headers_carry_it() {
-        let context = TraceContext::root();
+    fn headers_carry_all_contexts_of_a_message() {
+        let contexts = [root_context([3; 16]), root_context([4; 16])];
         let mut headers = HeaderMap::new();
-        assert_eq!(TraceContext::extract(&headers), None);
-        context.inject(&mut headers);
-        assert_eq!(TraceContext::extract(&headers), Some(context));
-        headers.insert("traceparent", "nonsense");
-        assert_eq!(TraceContext::extract(&headers), None);
+        assert_eq!(extract(Some(&headers)), []);
+        inject(&contexts, &mut headers);
+        let read = extract(Some(&headers));
+        assert_eq!(read.iter().map(trace_of).collect::<Vec<_>>(), [[3; 16], [4; 16]]);
+        assert_eq!(read[0].span_id(), contexts[0].span_id());
+        assert!(headers.get("tracestate").is_none());
     }
 
     #[test]
-    fn children_stay_in_the_trace_and_ids_do_not_repeat() {
-        let root = TraceContext::root();
-        let mut spans = BTreeSet::from([root.span]);
-        for _ in 0..1000 {
-            let child = root.child();
-            assert_eq!(child.trace(), root.trace());
-            assert!(spans.insert(child.span));
+    fn what_is_not_sampled_or_not_a_context_is_ignored() {
+        let read = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HEADER, text);
+            extract(Some(&headers)).len()
+        };
+        assert_eq!(read(EXAMPLE), 1);
+        let zero_trace = format!("00-{}-b7ad6b7169203331-01", "0".repeat(32));
+        for ignored in [
+            "",
+            "nonsense",
+            &EXAMPLE[..54],
+            &EXAMPLE.replace("-01", "-00"),
+            &zero_trace,
+        ] {
+            assert_eq!(read(ignored), 0, "{ignored}");
         }
-        assert_ne!(TraceContext::root().trace(), root.trace());
-        assert_eq!(TraceContext::joining(root.trace()).unwrap().trace(), root.trace());
-        assert_eq!(TraceContext::joining(Trace::default()), None);
+        assert_eq!(extract(None), []);
+    }
+
+    #[test]
+    fn a_message_has_few_contexts() {
+        let mut headers = HeaderMap::new();
+        inject(&vec![root_context([5; 16]); 100], &mut headers);
+        assert_eq!(extract(Some(&headers)).len(), MAX_CONTEXTS);
+        let bytes: usize = headers
+            .iter()
+            .flat_map(|(_, values)| values)
+            .map(|value| value.as_str().len() + 16)
+            .sum();
+        assert!(bytes < 4 << 10, "{bytes}");
     }
 }

@@ -148,7 +148,7 @@ async fn older_disks(rig: &mut Rig) {
 async fn append(history: &History, expect: u64, bytes: &'static str) -> u64 {
     let appending = async {
         loop {
-            match history.append(OWNER, expect, bytes.into()).await {
+            match history.append(OWNER, expect, bytes.into(), &[]).await {
                 Verdict::Appended(sequence) => return sequence,
                 Verdict::Rejected | Verdict::Unknown(_) => tokio::time::sleep(SLICE).await,
             }

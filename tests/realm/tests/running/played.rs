@@ -128,12 +128,12 @@ impl Played {
     /// Starts a realm of the sample world, with bots. Small disks are mounted under these names in its folder, if
     /// permitted.
     pub(crate) async fn start(servers: ServerCount, disks: &[&'static str]) -> Self {
-        Self::start_in(permit().await, (servers, None), disks).await
+        Self::start_in(permit().await, (servers, Vec::new()), disks).await
     }
 
-    /// The same, with retention: events of cells are deleted at this age.
-    pub(crate) async fn start_keeping(age: &str) -> Self {
-        Self::start_in(permit().await, (ServerCount::One, Some(age)), &[]).await
+    /// The same, with settings, by their keys, of all processes that use them.
+    pub(crate) async fn start_with(settings: Vec<(&'static str, String)>) -> Self {
+        Self::start_in(permit().await, (ServerCount::One, settings), &[]).await
     }
 
     /// The same, with few other realms at the same time: for tests that depend on timing.
@@ -142,12 +142,12 @@ impl Played {
             .acquire_many(TIMED_PERMITS)
             .await
             .expect("the semaphore is never closed");
-        Self::start_in(permit, (servers, None), disks).await
+        Self::start_in(permit, (servers, Vec::new()), disks).await
     }
 
     async fn start_in(
         permit: SemaphorePermit<'static>,
-        (servers, keeping): (ServerCount, Option<&str>),
+        (servers, settings): (ServerCount, Vec<(&'static str, String)>),
         disks: &[&'static str],
     ) -> Self {
         let folder = tempfile::tempdir().expect("a folder for the realm");
@@ -160,7 +160,7 @@ impl Played {
         let schema = compile(&world).expect("the sample compiles");
         let plan = RealmPlan {
             nats_servers: servers,
-            keep_cell_events: keeping.map(str::to_owned),
+            settings,
             ..RealmPlan::new(REALM, &world, &data)
         };
         let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));

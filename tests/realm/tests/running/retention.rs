@@ -53,7 +53,7 @@ async fn a_realm_with_retention_keeps_every_promise() {
     if !are_built() {
         return;
     }
-    let mut realm = Played::start_keeping(MIN_AGE).await;
+    let mut realm = Played::start_with(vec![("keep_cell_events", MIN_AGE.to_owned())]).await;
     let beginning = format!("@{}", UNIX_EPOCH.elapsed().expect("a clock").as_secs());
     let (_, _, store) = realm.bus();
     kill_and_restart(&mut realm, "cell-1").await;

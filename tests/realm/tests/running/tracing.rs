@@ -1,0 +1,184 @@
+//! Traces of clients' calls, from real processes to a collector.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::{
+    collector::{Collector, Stops, path},
+    played::{Played, are_built, until},
+};
+
+/// Maximum time for something to be exported.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Where the log says that a process serves its metrics.
+const SERVING: &str = "serving probes and metrics address=";
+
+/// A realm whose calls are all traced.
+async fn traced(collector: &Collector) -> Played {
+    Played::start_with(vec![
+        ("otlp", collector.url.clone()),
+        ("trace_ratio", "1".to_owned()),
+        ("http", "127.0.0.1:0".to_owned()),
+        ("resource_attributes", "deployment.environment.name=test".to_owned()),
+    ])
+    .await
+}
+
+fn is_complete(stops: &Stops) -> bool {
+    path(stops, "fold batch").is_some_and(|path| path.len() == 5) && path(stops, "process confirmation").is_some()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_is_one_trace_through_all_services_and_across_a_death() {
+    if !are_built() {
+        return;
+    }
+    let mut collector = Collector::hanging().await;
+    collector.answer();
+    let mut realm = traced(&collector).await;
+    until(TIMEOUT, "a complete trace", || {
+        collector.traces().values().any(is_complete)
+    })
+    .await;
+    let traces = collector.traces();
+    let stops = traces.values().find(|stops| is_complete(stops)).expect("there is one");
+    let names = |name: &str| -> Vec<String> {
+        let path = path(stops, name).expect("it is complete");
+        path.iter()
+            .map(|(service, name)| format!("{service}: {name}"))
+            .collect()
+    };
+    assert_eq!(
+        names("fold batch"),
+        [
+            "annals-db: fold batch",
+            "annals-cell: append batch",
+            "annals-cell: process call",
+            "annals-base: send call",
+            "annals-base: client call",
+        ]
+    );
+    assert_eq!(
+        names("process confirmation"),
+        [
+            "annals-base: process confirmation",
+            "annals-cell: send confirmation",
+            "annals-cell: process call",
+            "annals-base: send call",
+            "annals-base: client call",
+        ]
+    );
+    let root = stops
+        .iter()
+        .find(|stop| stop.span.parent_span_id.is_empty())
+        .expect("a root");
+    assert_eq!(root.text("annals.part").as_deref(), Some("cell"));
+    let back = stops.iter().find(|stop| stop.span.name == "process confirmation");
+    assert_eq!(
+        back.map(|stop| &stop.instance),
+        Some(&root.instance),
+        "the answer comes back to the same process"
+    );
+    for stop in stops {
+        let within = root.span.start_time_unix_nano <= stop.span.start_time_unix_nano;
+        assert!(within, "{stop:?} begins before {root:?}");
+    }
+    continue_across_a_death(&mut realm, &collector).await;
+    realm.stop_and_verify().await;
+    assert_metrics(&collector);
+}
+
+/// Each service has exported metrics: a process exports its last ones when it ends.
+fn assert_metrics(collector: &Collector) {
+    let metrics = collector.metrics();
+    for (service, name) in [
+        ("annals-base", "messaging.client.operation.duration"),
+        ("annals-base", "annals.clients"),
+        ("annals-cell", "annals.tick.duration"),
+        ("annals-db", "messaging.process.duration"),
+        ("annals-director", "annals.ready"),
+        ("annals-login", "annals.log_ins"),
+        ("annals-signer", "annals.ready"),
+    ] {
+        let names = metrics.get(service);
+        assert!(names.is_some_and(|names| names.contains(name)), "{service}: {names:?}");
+    }
+}
+
+/// Calls that a cell had not taken when it was killed are handled by the next one, within the same traces.
+async fn continue_across_a_death(realm: &mut Played, collector: &Collector) {
+    realm.realm.pause("cell-1").expect("it runs");
+    let waiting = || -> BTreeSet<Vec<u8>> {
+        let traces = collector.traces().into_iter();
+        let is_sent = |stops: &Stops| {
+            let has = |name: &str| stops.iter().any(|stop| stop.span.name == name);
+            has("send call") && !has("process call")
+        };
+        traces.filter(|(_, stops)| is_sent(stops)).map(|(id, _)| id).collect()
+    };
+    until(TIMEOUT, "a call to the cell that is stopped", || !waiting().is_empty()).await;
+    let waiting = waiting();
+    realm.kill("cell-1");
+    let continued = || {
+        let traces = collector.traces();
+        let of_it = waiting.iter().filter_map(|id| traces.get(id));
+        of_it.filter(|stops| is_complete(stops)).count()
+    };
+    until(TIMEOUT, "a trace to continue after the death", || continued() > 0).await;
+    println!("{} of {} traces continue after the death", continued(), waiting.len());
+    realm.start_again("cell-1");
+    realm.assert_playing("the death of a cell").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_waits_for_a_collector() {
+    if !are_built() {
+        return;
+    }
+    let mut collector = Collector::hanging().await;
+    let mut realm = traced(&collector).await;
+    let mut dropped = 0;
+    for _ in 0..100 {
+        dropped = metric(&realm, "base-1", "annals_spans_dropped_total").await;
+        if dropped > 0 {
+            break;
+        }
+        realm.assert_playing("time without a collector").await;
+    }
+    assert!(dropped > 0, "no span was dropped");
+    assert_eq!(metric(&realm, "base-1", "annals_spans_exported_total").await, 0);
+    let said = realm.log_of("base-1");
+    assert!(said.contains("waiting for the collector http://127.0.0.1:"), "{said}");
+    assert!(said.contains("check the collector, and otlp in the settings"), "{said}");
+    collector.answer();
+    until(TIMEOUT, "spans to be exported", || !collector.traces().is_empty()).await;
+    until(TIMEOUT, "the report that the collector answers", || {
+        realm.log_of("base-1").contains("no longer waiting for the collector")
+    })
+    .await;
+    realm.stop_and_verify().await;
+}
+
+/// A metric of a process, summed over its labels.
+async fn metric(realm: &Played, process: &str, name: &str) -> u64 {
+    let log = realm.log_of(process);
+    let address = log
+        .lines()
+        .find_map(|line| line.split_once(SERVING))
+        .expect("it serves them")
+        .1;
+    let mut stream = TcpStream::connect(address.trim()).await.expect("it listens");
+    let request = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("it reads");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.expect("it answers");
+    let values = text.lines().filter(|line| line.starts_with(name));
+    values
+        .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok())
+        .sum()
+}
