@@ -302,14 +302,7 @@ pub(crate) async fn hold<R>(
                 Some(Command::Core(input)) => gauge.during(|| driver.core_mut().handle(input)),
                 Some(Command::Refill(missing)) => refill(&process, driver.core().owner.writer(), missing).await,
                 Some(command @ (Command::Finish | Command::Close)) => {
-                    let tip = finish(&process, &mut driver, &mut wires).await;
-                    troubles.tell_all(driver.core_mut());
-                    if let Some(tip) = tip {
-                        release(&process, owner, epoch).await;
-                        if matches!(command, Command::Close) {
-                            folded(&process, owner, tip).await;
-                        }
-                    }
+                    end(&process, &mut driver, &mut wires, (&mut troubles, matches!(command, Command::Close))).await;
                     return;
                 }
                 None => return,
@@ -346,6 +339,27 @@ fn report<R: Role>(driver: &Driver<Held<R>>, gauge: &mut Gauge, wires: &Wires<R:
         driver.core().metrics.busy.add(micros);
         let survey = owner.survey();
         wires.load.send_replace(survey.map(|survey| Load { busy, survey }));
+    }
+}
+
+/// Ends in order, and releases the owner; if it `closes`, waits until db has folded everything.
+async fn end<R>(
+    process: &Arc<Process>,
+    driver: &mut Driver<Held<R>>,
+    wires: &mut Wires<R::Input>,
+    (troubles, closes): (&mut Troubles, bool),
+) where
+    R: Role,
+    R::Input: Send + 'static,
+{
+    let (owner, epoch) = (driver.core().owner.state().owner, driver.core().epoch);
+    let tip = finish(process, driver, wires).await;
+    troubles.tell_all(driver.core_mut());
+    if let Some(tip) = tip {
+        release(process, owner, epoch).await;
+        if closes {
+            folded(process, owner, tip).await;
+        }
     }
 }
 

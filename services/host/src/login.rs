@@ -97,10 +97,6 @@ pub async fn run(
     tracing::info!(%address, "answering log-ins");
     let asker = Arc::new(Asker::new(process, (account_types, name_key), duplicate));
     let (_watched, figures) = watching::begin(&asker.process.watched, &edge.handle());
-    let mut paused = figures.is_paused.subscribe();
-    let mut stages = asker.stage.subscribe();
-    let mut former = asker.is_former.subscribe();
-    let mut link = asker.process.bus.state();
     let (answers, mut answered) = mpsc::channel(ANSWERS);
     let mut service = Service {
         core: Login::new(),
@@ -110,8 +106,27 @@ pub async fn run(
         hosts: BTreeMap::new(),
         figures,
     };
+    serve(&mut service, (&mut arrivals, &mut answered), stop).await;
+    asker.process.readiness.send_replace(Readiness::Draining);
+    service.handle(Input::ShutDown);
+    edge.shut_down().await;
+    asker.leave().await;
+    Ok(())
+}
+
+/// Answers log-ins until the process is asked to stop, the realm stops, or its definitions change.
+async fn serve(
+    service: &mut Service,
+    (arrivals, answered): (&mut mpsc::Receiver<EdgeEvent>, &mut mpsc::Receiver<Input>),
+    stop: watch::Receiver<bool>,
+) {
     let mut beat = tokio::time::interval(process::BEAT);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let asker = Arc::clone(&service.asker);
+    let mut paused = service.figures.is_paused.subscribe();
+    let mut stages = asker.stage.subscribe();
+    let mut former = asker.is_former.subscribe();
+    let mut link = asker.process.bus.state();
     let mut stopped = std::pin::pin!(process::stopped(stop));
     loop {
         let deadline = service.core.deadline();
@@ -142,11 +157,6 @@ pub async fn run(
             () = &mut stopped => break,
         }
     }
-    asker.process.readiness.send_replace(Readiness::Draining);
-    service.handle(Input::ShutDown);
-    edge.shut_down().await;
-    asker.leave().await;
-    Ok(())
 }
 
 /// Writes the address at which log-ins are answered.
