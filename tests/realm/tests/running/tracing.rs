@@ -1,6 +1,6 @@
 //! Traces of clients' calls, from real processes to a collector.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -14,6 +14,9 @@ use crate::{
 
 /// Maximum time for something to be exported.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Calls to a cell that is stopped before it is killed.
+const CALLS: usize = 4;
 
 /// Where the log says that a process serves its metrics.
 const SERVING: &str = "serving probes and metrics address=";
@@ -113,26 +116,38 @@ fn assert_metrics(collector: &Collector) {
 /// Calls that a cell had not taken when it was killed are handled by the next one, within the same traces.
 async fn continue_across_a_death(realm: &mut Played, collector: &Collector) {
     realm.realm.pause("cell-1").expect("it runs");
-    let waiting = || -> BTreeSet<Vec<u8>> {
-        let traces = collector.traces().into_iter();
-        let is_sent = |stops: &Stops| {
-            let has = |name: &str| stops.iter().any(|stop| stop.span.name == name);
-            has("send call") && !has("process call")
-        };
-        traces.filter(|(_, stops)| is_sent(stops)).map(|(id, _)| id).collect()
+    let waiting = || {
+        let is_sent = |stops: &&Stops| has(stops, "send call") && !has(stops, "process call");
+        collector.traces().values().filter(is_sent).count()
     };
-    until(TIMEOUT, "a call to the cell that is stopped", || !waiting().is_empty()).await;
-    let waiting = waiting();
+    // Some may be lost with their receiver.
+    until(TIMEOUT, "calls to the cell that is stopped", || waiting() >= CALLS).await;
+    let killed = now();
     realm.kill("cell-1");
-    let continued = || {
-        let traces = collector.traces();
-        let of_it = waiting.iter().filter_map(|id| traces.get(id));
-        of_it.filter(|stops| is_complete(stops)).count()
+    let continues = |stops: &Stops| {
+        let began = |name: &str| {
+            let named = stops.iter().filter(move |stop| stop.span.name == name);
+            named.map(|stop| stop.span.start_time_unix_nano).min()
+        };
+        let is_sent = began("send call").is_some_and(|sent| sent < killed);
+        is_sent && began("process call").is_some_and(|handled| handled > killed) && is_complete(stops)
     };
-    until(TIMEOUT, "a trace to continue after the death", || continued() > 0).await;
-    println!("{} of {} traces continue after the death", continued(), waiting.len());
+    until(TIMEOUT, "a trace to continue after the death", || {
+        collector.traces().values().any(continues)
+    })
+    .await;
     realm.start_again("cell-1");
     realm.assert_playing("the death of a cell").await;
+}
+
+fn has(stops: &Stops, name: &str) -> bool {
+    stops.iter().any(|stop| stop.span.name == name)
+}
+
+/// The time, as in spans.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later");
+    u64::try_from(since.as_nanos()).expect("it fits until 2554")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
