@@ -171,7 +171,8 @@ mod tests {
         let mut report = Report {
             ready: true,
             readiness: Readiness::Ready,
-            process: 7,
+            process: None,
+            pid: 7,
             metrics: Snapshot::default(),
         };
         change(&mut report);
