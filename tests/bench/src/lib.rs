@@ -22,6 +22,7 @@ pub mod recovery;
 pub mod round_trip;
 pub mod scale;
 pub mod store;
+pub mod telemetry;
 pub mod tick;
 pub mod trade;
 pub mod verify;
@@ -128,6 +129,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("login", login::run),
     ("round_trip", round_trip::run),
     ("recovery", recovery::run),
+    ("telemetry", telemetry::run),
     ("scale", scale::run),
 ];
 
