@@ -192,6 +192,7 @@ const USERS: [User; 8] = [
         name: "base",
         publishes: &[
             "annals.annals.log.other",
+            "annals.annals.change.base",
             "annals.annals.orders.1",
             "annals.annals.sessions.1",
             "annals.annals.news.cursors",
@@ -209,6 +210,8 @@ const USERS: [User; 8] = [
     User {
         name: "cell",
         publishes: &[
+            // A change of a setting by `annals realm watch`.
+            "annals.annals.change.cell",
             // An order of `annals realm grant`.
             "annals.annals.orders.1",
             "annals.annals.sessions.1",
