@@ -353,14 +353,14 @@ impl Realm {
         Ok(true)
     }
 
-    /// Starts a base or cell process beside those that run, with these definitions: the realm's, or those that it is to
+    /// Starts a base, cell or login process beside those that run, with these definitions: the realm's, or those that it is to
     /// change to.
     ///
     /// # Errors
     /// When it cannot be started.
     pub fn start_beside(&mut self, service: Service, name: &str, world: &Path) -> Result<(), UpError> {
         let flags = match service {
-            Service::Base => front(
+            Service::Base | Service::Login => front(
                 SocketAddr::new(self.plan.listen.ip(), 0),
                 self.plan.advertise.as_deref(),
             ),

@@ -480,7 +480,9 @@ pub(crate) fn write_migration(
     for (key, chunk) in chunks(&key_of(number), &record.encode()) {
         transaction.set(&key, chunk)?;
     }
-    transaction.set(&converting_key(), &converting.encode())
+    transaction.set(&converting_key(), &converting.encode())?;
+    // Whatever was prepared was compared with the former definitions.
+    transaction.clear(&director::upgrade_key())
 }
 
 /// Checks that a realm may run before stored entities are converted by this plan: the indexed properties must be the

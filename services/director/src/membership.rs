@@ -295,6 +295,10 @@ impl Membership {
 
     /// Applies a grant that the store has recorded.
     pub fn granted(&mut self, owner: OwnerId, kind: OwnerKind, process: ProcessId) {
+        // Reported of an epoch before this one.
+        if let Some(member) = self.members.get_mut(&process) {
+            member.beat.released.remove(&owner);
+        }
         self.owners.insert(owner, (kind, process));
     }
 

@@ -47,6 +47,9 @@ pub enum Abandoned {
         /// The holder.
         process: ProcessId,
     },
+    /// A process that was to take an owner over has died.
+    #[error("the process that was to take owner {0} over has ended")]
+    NotFollowed(OwnerId),
     /// db has not answered in time. It may still change them until an owner is granted again.
     #[error("db has not answered within {} s", CHANGE_TIMEOUT.as_secs())]
     NoAnswer,
@@ -124,6 +127,9 @@ impl Upgrade {
                     .find(|(_, process)| !membership.is_alive(*process));
                 if let Some((owner, process)) = died {
                     return Some(self.abandon(Abandoned::Died { owner, process }));
+                }
+                if let Some(owner) = membership.unfollowed().next() {
+                    return Some(self.abandon(Abandoned::NotFollowed(owner)));
                 }
                 match membership.unreleased().next() {
                     None => {

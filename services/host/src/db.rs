@@ -329,7 +329,9 @@ impl Fold {
                 tracing::info!(schema = %to, "the realm's definitions have changed");
                 Ok(Arc::clone(self.folder.schema()))
             }
-            Err(ChangeError::Fold(error @ FoldError::Superseded { .. })) => return Err(error.into()),
+            // It is not known whether they have changed: a process that is started again finds out.
+            Err(ChangeError::Fold(error)) => return Err(error.into()),
+            Err(ChangeError::Store(error)) => return Err(error.into()),
             Err(error) => {
                 let refused = Chain(&error).to_string();
                 tracing::warn!(schema = %to, refused, "the realm's definitions do not change");

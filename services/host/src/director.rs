@@ -411,8 +411,8 @@ impl Leader {
         if !is_known {
             grants.begin_realm(wall, schema.fingerprint(), &schema.encode()).await?;
         }
-        let realm = grants.read_realm().await?;
-        let upgrade = grants.upgrade().await?.map(Upgrade::prepared);
+        let (realm, next) = grants.read_realm().await?;
+        let upgrade = next.map(Upgrade::prepared);
         let owners = grants.owners().await?;
         let connections = grants.connections().await?;
         // A realm that was stopped in order has no holders: there is no silence to wait for.
@@ -614,7 +614,7 @@ impl Leader {
             };
             let process = *process;
             // What it has released goes to its follower.
-            if self.membership.is_draining(process) {
+            if self.membership.is_draining(process) || self.membership.is_former(process) {
                 continue;
             }
             let grant = self.grant(owner, process).await?;

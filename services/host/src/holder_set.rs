@@ -244,12 +244,12 @@ where
                     let orders = self.beat(Presence::Stays).await;
                     let upgrade = orders.as_ref().map_or(UpgradeOrder::None, Orders::upgrade);
                     let is_last = match upgrade {
-                        UpgradeOrder::None => orders.is_some_and(|orders| orders.drain),
+                        UpgradeOrder::None | UpgradeOrder::Wait => orders.is_some_and(|orders| orders.drain),
                         UpgradeOrder::Release => {
                             self.release_for_change(&mut notifications, &mut summons, stopped.as_mut()).await
                         }
                         UpgradeOrder::End => {
-                            tracing::info!("the realm has other definitions: this process ends");
+                            tracing::info!("the realm does not have the definitions of this process, which ends");
                             true
                         }
                     };
@@ -416,7 +416,8 @@ where
             let begun = self.held.contains_key(&owner) || self.ended.contains(&(owner, Epoch(grant.epoch)));
             // A grant without ids is from an earlier term of the director: a process that lost the owner is granted it
             // anew.
-            if !begun && grant.ids_to > grant.ids_from && self.stage < LifecycleStage::Closing {
+            let goes_on = self.stage < LifecycleStage::Closing && orders.upgrade() != UpgradeOrder::End;
+            if !begun && grant.ids_to > grant.ids_from && goes_on {
                 self.begin(owner, grant);
             }
         }

@@ -90,6 +90,9 @@ pub async fn run(
         return Ok(());
     };
     let (process, name_key) = joined?;
+    if !is_turn(&process, &stop).await {
+        return Ok(());
+    }
     let (events, mut arrivals) = mpsc::channel(EVENTS);
     let (edge, address) = door.serve(events)?;
     announce(&front.directory, &address)?;
@@ -151,10 +154,38 @@ async fn serve(
                 }
             }
             Ok(_) = former.wait_for(|is_former| *is_former) => {
-                tracing::info!("the realm has other definitions: this process ends");
+                tracing::info!("the realm does not have the definitions of this process, which ends");
                 break;
             }
             () = &mut stopped => break,
+        }
+    }
+}
+
+/// Waits until the realm has the definitions of this process. Returns whether it is to serve; if not, it is to end.
+async fn is_turn(process: &Process, stop: &watch::Receiver<bool>) -> bool {
+    loop {
+        let beat = process.beat(Report::without_owners(Presence::Stays));
+        let Some(orders) = process::unless_stopped(stop, beat).await else {
+            return false;
+        };
+        match orders.map(|orders| orders.upgrade()) {
+            Ok(UpgradeOrder::Wait) => {
+                process.readiness.send_replace(Readiness::Waiting {
+                    reason: "the realm is to change to the definitions of this process, which serves nothing before"
+                        .to_owned(),
+                });
+            }
+            Ok(UpgradeOrder::End) => {
+                tracing::info!("the realm does not have the definitions of this process, which ends");
+                return false;
+            }
+            Ok(UpgradeOrder::None | UpgradeOrder::Release) => return true,
+            // Without a director there are no log-ins anyway.
+            Err(error) => tracing::debug!(%error, "no orders from the director"),
+        }
+        if process::unless_stopped(stop, tokio::time::sleep(process::BEAT)).await.is_none() {
+            return false;
         }
     }
 }

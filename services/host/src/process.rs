@@ -36,7 +36,7 @@ pub const BEAT: Duration = Duration::from_millis(300);
 const BEAT_TIMEOUT: Duration = Duration::from_millis(700);
 
 /// Timeout of a request to another process.
-const TIMEOUT: Duration = Duration::from_secs(2);
+pub const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The only shard of a realm that fits into one stream.
 pub const SHARD: Shard = Shard(0);

@@ -59,8 +59,10 @@ pub enum UpgradeOrder {
     None = 0,
     /// It is to release all its owners, and then wait.
     Release = 1,
-    /// The realm has other definitions now: it is to end.
+    /// The realm does not have its definitions, and is not to change to them: it is to end.
     End = 2,
+    /// The realm is to change to its definitions: until then it serves nothing.
+    Wait = 3,
 }
 
 /// The request [`super::DbAsk::ChangeDefinitions`].

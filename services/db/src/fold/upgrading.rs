@@ -135,7 +135,7 @@ impl Folder {
         Ok((states, cursors))
     }
 
-    /// The transaction: it is conditional on that no owner has been granted or has advanced since it was released.
+    /// The transaction. It requires that no owner has been granted or has advanced since it was released.
     async fn write_change(
         &self,
         number: u32,
@@ -149,6 +149,11 @@ impl Folder {
             if realm.schema == record.to {
                 // The answer to an earlier attempt was lost.
                 return Ok(());
+            }
+            let upgrade = transaction.get(&director::upgrade_key()).await?;
+            let upgrade = upgrade.map(|value| Upgrade::decode(&value)).transpose()?;
+            if upgrade.is_none_or(|upgrade| upgrade.to != record.to) {
+                return Err(ChangeError::NotPrepared(record.to));
             }
             if transaction.get(&converting_key()).await?.is_some() {
                 return Err(ChangeError::Converting);
@@ -174,9 +179,7 @@ impl Folder {
                 later: true,
                 ..Converting::default()
             };
-            write_migration(&transaction, realm, (number, &record), &converting)?;
-            transaction.clear(&director::upgrade_key())?;
-            Ok(())
+            Ok(write_migration(&transaction, realm, (number, &record), &converting)?)
         };
         self.store.run_repeatable(work).await?;
         Ok(())

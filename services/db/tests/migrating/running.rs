@@ -1,7 +1,10 @@
 //! Definitions that change while the realm runs (rule M7): the result is that of the migration of a stopped realm, or
 //! nothing changes.
 
-use annals_db::{ChangeError, Folder, Migrations, migrating::MigrateError};
+use annals_db::{
+    ChangeError, Folder, Migrations,
+    migrating::{MigrateError, convert_next},
+};
 use annals_def::{Schema, split_mix};
 use annals_director::{GrantError, Grants, openings};
 use annals_ids::{Hash, OwnerId, WallTime};
@@ -134,13 +137,10 @@ fn a_director_that_does_not_know_of_the_change_grants_nothing() {
     let (pair, world, mut grants, mut folder) = renamed();
     immediate(grants.read_realm()).expect("a realm");
     immediate(grants.prepare_upgrade(&upgrade_of(&pair), &pair.new.encode())).expect("it leads");
-    assert_eq!(
-        immediate(grants.upgrade()).expect("readable"),
-        Some(pair.new.fingerprint())
-    );
+    let (_, next) = immediate(grants.read_realm()).expect("a realm");
+    assert_eq!(next, Some(pair.new.fingerprint()));
     release(&world);
     change(&mut folder, &pair).expect("everything is released");
-    assert_eq!(immediate(grants.upgrade()).expect("readable"), None, "it is made");
     let granted = immediate(grants.grant(world.base.owner(), PROCESS, |_| false));
     assert!(
         matches!(granted, Err(GrantError::DefinitionsChanged(to)) if to == pair.new.fingerprint()),
@@ -151,8 +151,8 @@ fn a_director_that_does_not_know_of_the_change_grants_nothing() {
         matches!(rolled_back, Err(GrantError::DefinitionsChanged(_))),
         "{rolled_back:?}"
     );
-    let realm = immediate(grants.read_realm()).expect("a realm");
-    assert_eq!(realm.schema, pair.new.fingerprint());
+    let (realm, next) = immediate(grants.read_realm()).expect("a realm");
+    assert_eq!((realm.schema, next), (pair.new.fingerprint(), None), "it is made");
     immediate(grants.grant(world.base.owner(), PROCESS, |_| false)).expect("it knows now");
     // Stored entities are still to be converted.
     let next = Upgrade {
@@ -171,7 +171,7 @@ fn a_director_that_does_not_know_of_the_change_grants_nothing() {
 
 #[test]
 fn what_was_prepared_is_taken_back_without_a_trace() {
-    let (pair, world, grants, _) = renamed();
+    let (pair, world, mut grants, _) = renamed();
     let before = dump(&world.store);
     immediate(grants.prepare_upgrade(&upgrade_of(&pair), &pair.new.encode())).expect("it leads");
     let other = Upgrade {
@@ -186,12 +186,29 @@ fn what_was_prepared_is_taken_back_without_a_trace() {
     let begun = immediate(grants.begin_realm(WallTime(2), pair.new.fingerprint(), &[])).expect("it may lead");
     assert_eq!(begun.schema, pair.old.fingerprint(), "the realm keeps its definitions");
     immediate(grants.roll_back_upgrade(other.to)).expect("another is not prepared");
-    assert_eq!(
-        immediate(grants.upgrade()).expect("readable"),
-        Some(pair.new.fingerprint())
-    );
+    let (_, next) = immediate(grants.read_realm()).expect("a realm");
+    assert_eq!(next, Some(pair.new.fingerprint()));
     immediate(grants.roll_back_upgrade(pair.new.fingerprint())).expect("it leads");
     assert!(dump(&world.store) == before);
+}
+
+#[test]
+fn a_director_does_not_lead_before_a_migration_is_complete_and_nothing_stays_prepared() {
+    let (pair, world, mut grants, _) = renamed();
+    immediate(grants.prepare_upgrade(&upgrade_of(&pair), &pair.new.encode())).expect("it leads");
+    immediate(grants.close_realm(WallTime(9_000))).expect("it leads");
+    let preparation = prepare(&world.store, &pair).expect("it was stopped");
+    let survey = immediate(preparation.survey()).expect("readable");
+    immediate(preparation.decide(&survey, AT, false)).expect("the store answers");
+    let early = immediate(grants.read_realm());
+    assert!(matches!(early, Err(GrantError::Unconverted(_))), "{early:?}");
+    let migrations = immediate(Migrations::read(&world.store)).expect("readable");
+    while !immediate(convert_next(&world.store, &pair.new, &migrations))
+        .expect("it converts")
+        .is_done
+    {}
+    let (realm, next) = immediate(grants.read_realm()).expect("it is complete");
+    assert_eq!((realm.schema, next), (pair.new.fingerprint(), None));
 }
 
 /// Wherever the store fails, the definitions have changed or not, and a db process that is started again finds out.

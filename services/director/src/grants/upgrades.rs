@@ -63,24 +63,22 @@ impl Grants {
         self.run(work).await
     }
 
-    /// The definitions to which a change is prepared.
+    /// The realm's record as it is in the store, and the definitions to which a change is prepared. This director grants
+    /// under the realm's definitions from now on.
     ///
     /// # Errors
-    /// When the store cannot be read.
-    pub async fn upgrade(&self) -> Result<Option<Hash>, GrantError> {
-        let read = |transaction: Transaction| async move { read_upgrade(&transaction).await };
-        Ok(self.store.read(read).await?.map(|upgrade| upgrade.to))
-    }
-
-    /// The realm's record as it is in the store. This director grants under its definitions from now on.
-    ///
-    /// # Errors
-    /// When the store cannot be read, or has no realm.
-    pub async fn read_realm(&mut self) -> Result<Realm, GrantError> {
-        let read = |transaction: Transaction| async move { stored_realm(&transaction).await };
-        let realm = self.store.read(read).await?;
+    /// [`GrantError::Unconverted`] when a migration is not complete; when the store cannot be read, or has no realm.
+    pub async fn read_realm(&mut self) -> Result<(Realm, Option<Hash>), GrantError> {
+        let read = |transaction: Transaction| async move {
+            let realm = stored_realm(&transaction).await?;
+            match read_converting(&transaction).await? {
+                Some(converting) if !converting.later => Err(GrantError::Unconverted(realm.schema)),
+                _ => Ok((realm, read_upgrade(&transaction).await?.map(|upgrade| upgrade.to))),
+            }
+        };
+        let (realm, next) = self.store.read(read).await?;
         self.definitions = Some(realm.schema);
-        Ok(realm)
+        Ok((realm, next))
     }
 
     /// Whether a realm runs on these definitions, or is to change to them.

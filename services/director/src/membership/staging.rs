@@ -50,7 +50,7 @@ impl Membership {
         let mut load = self.loads();
         let mut staged = BTreeMap::new();
         for (owner, (kind, _)) in self.owners.iter().filter(|(_, (kind, _))| is_followed(*kind)) {
-            let is_able = |member: &Member| is_next(member, *kind);
+            let is_able = |member: &Member| could_take(member, *kind);
             let planned = former.get(owner).copied();
             let planned = planned.filter(|process| self.members.get(process).is_some_and(is_able));
             if let Some(process) = planned.or_else(|| self.least_loaded_of(&load, is_able)) {
@@ -69,7 +69,7 @@ impl Membership {
             unready.push(Unready::Listening);
         }
         for kind in OwnerKind::ALL.into_iter().filter(|kind| is_followed(*kind)) {
-            if !self.members.values().any(|member| is_next(member, kind)) {
+            if !self.members.values().any(|member| could_take(member, kind)) {
                 unready.push(Unready::NoProcess(kind));
             }
         }
@@ -88,6 +88,13 @@ impl Membership {
         }
         unready.dedup();
         unready
+    }
+
+    /// The owners that no process of the next definitions is ready to take over.
+    pub fn unfollowed(&self) -> impl Iterator<Item = OwnerId> {
+        let followed = self.owners.iter().filter(|(_, (kind, _))| is_followed(*kind));
+        let unfollowed = followed.filter(|(owner, _)| self.staged_follower(**owner).is_none());
+        unfollowed.map(|(owner, _)| *owner)
     }
 
     /// The process of the next definitions that is ready to take the owner over.
@@ -126,11 +133,18 @@ impl Membership {
             .filter(|process| self.owned(*process).next().is_some())
     }
 
-    /// Whether a process was started with definitions that the realm does not have any more.
+    /// Whether a process was started with definitions that the realm neither has nor is to change to.
     #[must_use]
     pub fn is_former(&self, process: ProcessId) -> bool {
         let member = self.members.get(&process);
         member.is_some_and(|member| member.beat.definitions == Definitions::Former)
+    }
+
+    /// Whether a process was started with the definitions to which the realm is to change.
+    #[must_use]
+    pub fn is_next(&self, process: ProcessId) -> bool {
+        let member = self.members.get(&process);
+        member.is_some_and(|member| member.beat.definitions == Definitions::Next)
     }
 
     /// Applies the change: the next definitions are the present ones now, and the owners that were released for it go to
@@ -156,6 +170,6 @@ impl Membership {
 }
 
 /// Whether a process could take over owners of this kind after the change.
-fn is_next(member: &Member, kind: OwnerKind) -> bool {
+fn could_take(member: &Member, kind: OwnerKind) -> bool {
     member.beat.definitions == Definitions::Next && member.beat.holds == Some(kind) && !member.beat.draining
 }

@@ -120,6 +120,15 @@ fn account_found(found: Result<Option<(DatabaseId, String)>, StoreError>) -> Acc
 }
 
 async fn create_account(store: &Store, schema: &Schema, create: &CreateAccount) -> AccountFound {
+    if schema.type_named(&create.entity_type).is_none() {
+        return AccountFound {
+            failed: format!(
+                "the realm's definitions have no type {}: the login process was started with others",
+                create.entity_type
+            ),
+            ..AccountFound::default()
+        };
+    }
     let entity = StoredEntity {
         entity_type: create.entity_type.clone(),
         ..StoredEntity::default()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use annals_def::Schema;
-use annals_director::{Abandoned, GrantError, Upgrade, UpgradeStep};
+use annals_director::{Abandoned, CHANGE_TIMEOUT, GrantError, Upgrade, UpgradeStep};
 use annals_ids::{Hash, ProcessId};
 use annals_store::layout::director;
 use annals_wire::control::{
@@ -13,9 +13,12 @@ use tokio::sync::mpsc;
 
 use super::{Leader, Reach, monotonic};
 use crate::{
-    process::{AskError, request},
+    process::{AskError, TIMEOUT, request},
     telemetry::Chain,
 };
+
+/// How often db is asked to change the definitions: as often as fits into the time that the change may take.
+const CHANGE_REQUESTS: u64 = CHANGE_TIMEOUT.as_secs().div_ceil(TIMEOUT.as_secs());
 
 /// What an operator is told at most about what a change waits for.
 const WAITING_LIMIT: usize = 20;
@@ -90,8 +93,15 @@ impl Leader {
         if upgrade.is_changing() {
             return None;
         }
-        if let Err(unready) = upgrade.finish(monotonic(), &self.membership) {
-            let unready: Vec<String> = unready.iter().take(WAITING_LIMIT).map(ToString::to_string).collect();
+        let login = self.lacking_login();
+        let Some(upgrade) = &mut self.upgrade else { return None };
+        let unready = match login {
+            Some(login) => Err(vec![login]),
+            None => upgrade
+                .finish(monotonic(), &self.membership)
+                .map_err(|unready| unready.iter().take(WAITING_LIMIT).map(ToString::to_string).collect()),
+        };
+        if let Err(unready) = unready {
             return Some(format!("the definitions cannot be changed yet: {}", unready.join("; ")));
         }
         tracing::info!(schema = %upgrade.to(), "changing the realm's definitions: all owners are released");
@@ -131,7 +141,8 @@ impl Leader {
             }
             Some(_) => {
                 let unready = self.membership.unready(monotonic());
-                unready.iter().take(WAITING_LIMIT).map(ToString::to_string).collect()
+                let unready = unready.iter().map(ToString::to_string).chain(self.lacking_login());
+                unready.take(WAITING_LIMIT).collect()
             }
         };
         let abandoned = upgrade.and_then(Upgrade::abandoned);
@@ -150,10 +161,21 @@ impl Leader {
         }
     }
 
+    /// What an operator is told if log-ins would end with the change.
+    fn lacking_login(&self) -> Option<String> {
+        let mut logins = self.services.iter().filter(|(_, service)| *service == "login");
+        let is_next = |(process, _): (&ProcessId, &String)| self.membership.is_next(*process);
+        let lacks = logins.clone().next().is_some() && !logins.any(is_next);
+        lacks.then(|| "no login process with the new definitions is running: start one".to_owned())
+    }
+
     /// A process's part in the change.
     pub(super) fn upgrade_order(&self, process: ProcessId) -> UpgradeOrder {
         if self.membership.is_former(process) {
             return UpgradeOrder::End;
+        }
+        if self.membership.is_next(process) {
+            return UpgradeOrder::Wait;
         }
         let is_releasing = self.upgrade.as_ref().is_some_and(Upgrade::is_changing);
         if is_releasing && self.membership.owned(process).next().is_some() {
@@ -191,7 +213,15 @@ impl Leader {
                 });
                 let answers = answers.clone();
                 tokio::spawn(async move {
-                    let answer = request(&bus, "db", subject, &DbRequest { ask: Some(ask) }).await;
+                    let ask = DbRequest { ask: Some(ask) };
+                    let mut answer = request(&bus, "db", subject.clone(), &ask).await;
+                    // db may be at it, or its answer may be lost: a repetition changes nothing.
+                    for _ in 1..CHANGE_REQUESTS {
+                        if !matches!(answer, Err(AskError::Silent { .. })) {
+                            break;
+                        }
+                        answer = request(&bus, "db", subject.clone(), &ask).await;
+                    }
                     // Without a leader nobody waits for it.
                     let _ = answers.send(answer).await;
                 });
@@ -205,7 +235,7 @@ impl Leader {
         let Some(to) = self.upgrade.as_ref().map(Upgrade::to) else {
             return Ok(());
         };
-        if self.grants.read_realm().await?.schema == to {
+        if self.grants.read_realm().await?.0.schema == to {
             return self.definitions_changed(to).await;
         }
         let why = match answer {

@@ -128,12 +128,35 @@ where
         }
     }
 
-    fn release(&mut self, owner: OwnerId, command: Command<R::Input>) {
-        let Some(held) = self.held.get(&owner) else { return };
+    /// Has an owner released. Returns whether its holder will do so, or has ended.
+    fn release(&mut self, owner: OwnerId, command: Command<R::Input>) -> bool {
+        let Some(held) = self.held.get(&owner) else { return true };
         tracing::info!(%owner, "handing the owner over");
-        if held.commands.try_send(command).is_ok() {
+        let is_sent = held.commands.try_send(command).is_ok();
+        if is_sent {
             self.released.insert(owner);
         }
+        is_sent
+    }
+
+    /// Ends the holders that are about to release their owners for a change that was abandoned: they may wait for what
+    /// does not come. The director grants again what is reported as released.
+    async fn take_back(&mut self) {
+        tracing::warn!("the change of the realm's definitions was abandoned");
+        let closing: Vec<(OwnerId, Epoch)> = self
+            .held
+            .iter()
+            .filter(|(owner, _)| self.released.contains(owner))
+            .map(|(owner, held)| (*owner, held.epoch))
+            .collect();
+        for (owner, epoch) in closing {
+            self.ended.insert((owner, epoch));
+            self.end(owner).await;
+        }
+        if self.beat(Presence::Stays).await.is_none() {
+            tracing::warn!("the director does not answer; it grants the owners of this process when it does");
+        }
+        self.released.clear();
     }
 
     /// Releases all owners for a change of the realm's definitions, once their clients had time to connect to the next
@@ -163,9 +186,8 @@ where
                     let Some(orders) = self.beat(Presence::Stays).await else { continue };
                     match orders.upgrade() {
                         UpgradeOrder::End => return true,
-                        UpgradeOrder::None => {
-                            tracing::warn!("the change of the realm's definitions was abandoned");
-                            self.released.clear();
+                        UpgradeOrder::None | UpgradeOrder::Wait => {
+                            self.take_back().await;
                             return false;
                         }
                         UpgradeOrder::Release => {}
@@ -190,7 +212,10 @@ where
                     let ready: Vec<OwnerId> = due.iter().filter(|(_, at)| **at <= now).map(|(owner, _)| *owner).collect();
                     for owner in ready {
                         due.remove(&owner);
-                        self.release(owner, Command::Close);
+                        if !self.release(owner, Command::Close) {
+                            // Its queue is full: it is asked again.
+                            due.insert(owner, now + BEAT_EVERY);
+                        }
                     }
                 }
             }

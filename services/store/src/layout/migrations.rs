@@ -67,7 +67,7 @@ pub fn number_of(key: &[u8]) -> Result<u32, StoreError> {
 /// # Errors
 /// As [`Transaction::get_range`].
 pub async fn generation(transaction: &Transaction) -> Result<u32, StoreError> {
-    // A migration has the store to itself, so that nothing can conflict.
+    // Whatever was written under an earlier generation is converted when it is read: no conflict is needed.
     let page = transaction
         .snapshot()
         .get_range(&migrations(), 1, ScanOrder::Reverse)

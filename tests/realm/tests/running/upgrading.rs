@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use crate::{
-    played::{are_built, binary, inspect, permit, replay_to, run, within},
+    played::{are_built, binary, inspect, permit, replay_to, run, until, within},
     playing::Playing,
     stopping::{REALM, begin, copy_definitions, log_of, reach, store, verified},
 };
@@ -247,11 +247,11 @@ async fn the_definitions_change_while_bots_play() {
 
     // A first try is taken back: its processes end, and nothing else happens.
     changing
-        .prepare(&[(Service::Base, "base-a"), (Service::Cell, "cell-a")])
+        .prepare(&[(Service::Base, "base-a"), (Service::Cell, "cell-a"), (Service::Login, "login-a")])
         .await;
     let (code, said) = changing.upgrade(&["rollback"]).await;
     assert_eq!(code, Some(0), "{said}");
-    for name in ["base-a", "cell-a"] {
+    for name in ["base-a", "cell-a", "login-a"] {
         ends(&mut changing.realm, name).await;
     }
     changing.assert_playing("what was prepared is taken back").await;
@@ -261,9 +261,13 @@ async fn the_definitions_change_while_bots_play() {
             (Service::Base, "base-b"),
             (Service::Cell, "cell-b"),
             (Service::Cell, "cell-c"),
+            (Service::Login, "login-b"),
         ])
         .await;
+    let serves = |changing: &Changing| log_of(&changing.data(), "login-b").contains("answering log-ins");
+    assert!(!serves(&changing), "it waits for the change");
     changing.finish().await;
+    until(TIMEOUT, "the new login process to serve", || serves(&changing)).await;
     let report = changing.verify().await;
     assert!(
         report.bots.iter().all(|bot| bot.moved > 0),
@@ -284,7 +288,7 @@ async fn a_change_is_abandoned_when_a_process_does_not_release_its_owners() {
     }
     let mut changing = Changing::start().await;
     changing
-        .prepare(&[(Service::Base, "base-a"), (Service::Cell, "cell-a")])
+        .prepare(&[(Service::Base, "base-a"), (Service::Cell, "cell-a"), (Service::Login, "login-a")])
         .await;
     assert!(changing.realm.pause("cell-1").expect("it can be frozen"));
     let (code, said) = changing.upgrade(&["finish"]).await;
