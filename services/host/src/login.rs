@@ -184,7 +184,10 @@ async fn is_turn(process: &Process, stop: &watch::Receiver<bool>) -> bool {
             // Without a director there are no log-ins anyway.
             Err(error) => tracing::debug!(%error, "no orders from the director"),
         }
-        if process::unless_stopped(stop, tokio::time::sleep(process::BEAT)).await.is_none() {
+        if process::unless_stopped(stop, tokio::time::sleep(process::BEAT))
+            .await
+            .is_none()
+        {
             return false;
         }
     }

@@ -312,10 +312,10 @@ async fn missing(live: &Live, path: &str, values: &Values) -> Result<(), NotWatc
 /// What an operator may have meant with a path that matches none of `paths`: a similar one, or what there is below the
 /// part of it that exists.
 fn hint(path: &str, paths: &[String]) -> String {
-    if let Some(near) = nearest(path, paths.iter().map(String::as_str)) {
+    let segments: Vec<&str> = path.split('/').collect();
+    if let Some(near) = misspelt(&segments, paths) {
         return format!("; did you mean {near}?");
     }
-    let segments: Vec<&str> = path.split('/').collect();
     for known in (0..segments.len()).rev() {
         let begin = segments[..known].join("/");
         let Ok(pattern) = Patterns::new([if known == 0 { "**" } else { &begin }]) else {
@@ -331,6 +331,21 @@ fn hint(path: &str, paths: &[String]) -> String {
         }
     }
     String::new()
+}
+
+/// A path that differs in one segment, which may be misspelt.
+fn misspelt<'p>(segments: &[&str], paths: &'p [String]) -> Option<&'p str> {
+    (0..segments.len()).find_map(|place| {
+        let same_elsewhere = |path: &&'p str| {
+            let others: Vec<&str> = path.split('/').collect();
+            let is_same = |(at, segment): (usize, &&str)| at == place || segments[at] == *segment;
+            others.len() == segments.len() && others.iter().enumerate().all(is_same)
+        };
+        let segment_of = |path: &'p str| path.split('/').nth(place).unwrap_or_default();
+        let alike: Vec<&'p str> = paths.iter().map(String::as_str).filter(same_elsewhere).collect();
+        let near = nearest(segments[place], alike.iter().map(|path| segment_of(path)))?;
+        alike.into_iter().find(|path| segment_of(path) == near)
+    })
 }
 
 /// The values that can be set, for a message about one that cannot.

@@ -247,7 +247,11 @@ async fn the_definitions_change_while_bots_play() {
 
     // A first try is taken back: its processes end, and nothing else happens.
     changing
-        .prepare(&[(Service::Base, "base-a"), (Service::Cell, "cell-a"), (Service::Login, "login-a")])
+        .prepare(&[
+            (Service::Base, "base-a"),
+            (Service::Cell, "cell-a"),
+            (Service::Login, "login-a"),
+        ])
         .await;
     let (code, said) = changing.upgrade(&["rollback"]).await;
     assert_eq!(code, Some(0), "{said}");
@@ -288,7 +292,11 @@ async fn a_change_is_abandoned_when_a_process_does_not_release_its_owners() {
     }
     let mut changing = Changing::start().await;
     changing
-        .prepare(&[(Service::Base, "base-a"), (Service::Cell, "cell-a"), (Service::Login, "login-a")])
+        .prepare(&[
+            (Service::Base, "base-a"),
+            (Service::Cell, "cell-a"),
+            (Service::Login, "login-a"),
+        ])
         .await;
     assert!(changing.realm.pause("cell-1").expect("it can be frozen"));
     let (code, said) = changing.upgrade(&["finish"]).await;

@@ -341,7 +341,7 @@ mod tests {
             "realm aldmoor: 1 of 2 processes ready, 4 clients, 5 entities, db 0 messages behind"
         );
         assert!(lines[2].contains("cpu*"), "{lines:?}");
-        assert!(lines[3].starts_with("cell/3    50 %"), "{lines:?}");
+        assert!(lines[3].starts_with("cell/3   50 %"), "{lines:?}");
         assert!(lines[3].contains("12.3 ms") && lines[4].contains("2.0 kB"), "{lines:?}");
         assert_eq!(readable(999), "999 B");
         assert_eq!(readable(12_345_678), "12.3 MB");
