@@ -352,7 +352,10 @@ impl Membership {
                     // If nothing is to take it, a change of definitions was abandoned after the release.
                     let process = self.moves.get(owner).copied();
                     let process = process.or_else(|| member.takes(*kind).then_some(*holder));
-                    decisions.extend(process.map(|process| Decision::Grant { owner: *owner, process }));
+                    if let Some(process) = process {
+                        load.entry(process).or_default().add(self.entities_of(*owner));
+                        decisions.push(Decision::Grant { owner: *owner, process });
+                    }
                 }
                 Some(_) => {}
             }

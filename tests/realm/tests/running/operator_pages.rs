@@ -76,12 +76,8 @@ async fn cells_answer_with_overviews_of_their_entities() {
                         y: 0.0,
                         z: seen.z,
                     };
-                    // Beyond that, it waits for its hand-over.
-                    let outside = cell.area.distance(place);
-                    assert!(
-                        outside < HANDOVER_DEPTH + 20.0,
-                        "{seen:?} is {outside} m outside of {cell:?}"
-                    );
+                    // Beyond that it waits for its hand-over, as when a boundary has just been moved across it.
+                    agree &= cell.area.distance(place) < HANDOVER_DEPTH + 20.0;
                 }
                 agree &= (found.entities, found.clients) == (cell.entities, cell.witnesses) && found.clients > 0;
             }

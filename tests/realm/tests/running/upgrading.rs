@@ -40,8 +40,9 @@ const TIMEOUT: Duration = Duration::from_secs(90);
 /// The processes of the former definitions.
 const FORMER: [&str; 5] = ["base-1", "base-2", "cell-1", "cell-2", "login"];
 
-/// The new definitions: properties and methods that clients do not see are added before others, so that all numbers
-/// change, and one of them has another name.
+/// The new definitions: properties and methods that clients do not see are added, methods before others, so that their
+/// numbers change, and a property has another name. Properties keep their numbers, by which the check of what was shown
+/// compares.
 fn next_definitions(folder: &Path) -> PathBuf {
     let to = copy_definitions(&folder.join("next"));
     let edit = |file: &str, edits: &[(&str, &str)]| {
@@ -53,13 +54,13 @@ fn next_definitions(folder: &Path) -> PathBuf {
         }
         fs::write(&path, text).expect("it can be written");
     };
-    let added = "<Properties><mood> <Type> INT32 </Type> <Flags> CELL_PRIVATE </Flags> <Default> 7 </Default> </mood>";
-    edit("Monster.def", &[("<Properties>", added)]);
+    let added = "<mood> <Type> INT32 </Type> <Flags> CELL_PRIVATE </Flags> <Default> 7 </Default> </mood></Properties>";
+    edit("Monster.def", &[("</Properties>", added)]);
     let added =
-        "<Properties><note> <Type> STRING </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> </note>";
+        "<note> <Type> STRING </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> </note></Properties>";
     let methods = "<BaseMethods><review> <Args> <of> UINT32 </of> </Args> </review>";
     let edits = [
-        ("<Properties>", added),
+        ("</Properties>", added),
         ("<BaseMethods>", methods),
         ("logIns>", "visits>"),
     ];
