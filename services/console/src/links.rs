@@ -1,5 +1,5 @@
-//! One-time sign-in links. Each is a file that is named after the hash of its token: whoever removes the file has used
-//! the link, so it works once, and nothing is compared with the token itself.
+//! One-time sign-in links. Each is a file that is named after the hash of its token. The
+//! request that removes the file has used the link, so it works once, and nothing is compared with the token itself.
 
 use std::{
     fs,

@@ -14,7 +14,7 @@ use futures::StreamExt;
 use crate::{clock, process::Process};
 
 /// Maximum overviews that an owner makes per second: each takes one iteration over all its entities, which must not
-/// delay its ticks, whoever asks. Further requests get no answer.
+/// delay its ticks, however many processes ask. Further requests get no answer.
 const PER_SECOND: u32 = 4;
 
 /// Subscription to requests for overviews of one owner.

@@ -88,7 +88,7 @@ async fn cells_answer_with_overviews_of_their_entities() {
         }
     })
     .await;
-    // Whoever asks often is answered a few times per second, and the cell works on.
+    // Frequent requests are answered a few times per second, and the cell works on.
     let cell = list.cells[0].area.owner;
     let asked = OverviewRequest::of_space(list.cells[0].space);
     let answers = join_all((0..100).map(|_| overview(&realm, cell, &asked))).await;
