@@ -5,12 +5,17 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use annals_bots::bots::{BotPlan, Reads};
+use annals_client::Trust;
+use annals_def::check_dir;
 use annals_host::child::{self, Child};
 use annals_ids::Hash;
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::sync::watch;
 
 /// Its name.
 pub(crate) const REALM: &str = "bench";
@@ -51,6 +56,26 @@ pub(crate) struct Realm {
 }
 
 impl Realm {
+    /// Bots that play there until that time, and write what they are shown below the folder.
+    pub(crate) fn bots(&self, bots: usize, until: watch::Receiver<Instant>, directory: &Path) -> BotPlan {
+        let (login, certificate) = self.login;
+        let files = directory.join("shown");
+        fs::create_dir_all(&files).expect("a folder is made");
+        BotPlan {
+            login,
+            trust: Trust::Pinned(certificate),
+            password: "a bot's password".to_owned(),
+            schema: Arc::new(check_dir(Path::new(WORLD)).0.expect("the sample compiles")),
+            bots,
+            first: 0,
+            until,
+            resting: watch::channel(false).1,
+            seed: 1,
+            files,
+            reads: Reads::Predicted,
+        }
+    }
+
     /// Starts it, with its data in that folder.
     pub(crate) async fn start(directory: &Path, shape: &Shape) -> Self {
         let said = directory.join("said");

@@ -3,16 +3,14 @@
 
 use std::{
     path::Path,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
 use annals_bots::{
-    bots::{self, BotPlan, BotsReport, Reads},
+    bots::{self, BotsReport},
     progress::Progress,
 };
-use annals_client::{GAP, Trust};
-use annals_def::check_dir;
+use annals_client::GAP;
 use annals_host::{nats::Bus, process::request};
 use annals_wire::{
     Subjects,
@@ -22,14 +20,11 @@ use tokio::sync::watch;
 
 use crate::{
     Figure, Percentiles, processes,
-    realm::{REALM, Realm, Shape, TIMEOUT, WORLD},
+    realm::{REALM, Realm, Shape, TIMEOUT},
 };
 
 /// Bots that play: each sees about as many others.
 const BOTS: usize = 60;
-
-/// The password of all bots.
-const PASSWORD: &str = "a bot's password";
 
 /// Kills of each kind, one after the other: the killed process is started again, and holds owners again, in between.
 const KILLS: usize = 4;
@@ -71,23 +66,9 @@ struct Measured {
 }
 
 async fn measure(realm: &Realm, directory: &Path) -> Measured {
-    let (login, certificate) = realm.login;
     let (ends, until) = watch::channel(Instant::now() + TIMEOUT * 10);
     let (sender, mut progress) = watch::channel(Progress::default());
-    let plan = BotPlan {
-        login,
-        trust: Trust::Pinned(certificate),
-        password: PASSWORD.to_owned(),
-        schema: Arc::new(check_dir(Path::new(WORLD)).0.expect("the sample compiles")),
-        bots: BOTS,
-        first: 0,
-        until,
-        resting: watch::channel(false).1,
-        seed: 1,
-        files: directory.join("shown"),
-        reads: Reads::Predicted,
-    };
-    std::fs::create_dir_all(&plan.files).expect("a folder is made");
+    let plan = realm.bots(BOTS, until, directory);
     let killing = async {
         let all = |progress: &Progress| progress.connected >= BOTS as u64;
         let begun = tokio::time::timeout(TIMEOUT, progress.wait_for(all)).await;

@@ -4,7 +4,6 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -13,18 +12,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals_bots::{
-    bots::{self, BotPlan, Reads},
-    progress::Progress,
-};
-use annals_client::Trust;
-use annals_def::check_dir;
+use annals_bots::{bots, progress::Progress};
 use tokio::sync::watch;
 
 use crate::{
     Figure,
     processes::{self, Load},
-    realm::{Realm, Shape, TIMEOUT, WORLD},
+    realm::{Realm, Shape, TIMEOUT},
 };
 
 /// Bots that play.
@@ -39,9 +33,6 @@ const TURNS: usize = 3;
 /// Time until all bots play as they do later, and the measured time.
 const SETTLING: Duration = Duration::from_secs(6);
 const MEASURED: Duration = Duration::from_secs(20);
-
-/// The password of all bots.
-const PASSWORD: &str = "a bot's password";
 
 /// Measures both kinds.
 ///
@@ -91,23 +82,9 @@ fn median(mut values: Vec<f64>) -> f64 {
 async fn measure(shape: &Shape) -> f64 {
     let directory = crate::scratch();
     let realm = Realm::start(directory.path(), shape).await;
-    let (login, certificate) = realm.login;
     let (ends, until) = watch::channel(Instant::now() + TIMEOUT * 2);
     let (sender, mut progress) = watch::channel(Progress::default());
-    let plan = BotPlan {
-        login,
-        trust: Trust::Pinned(certificate),
-        password: PASSWORD.to_owned(),
-        schema: Arc::new(check_dir(Path::new(WORLD)).0.expect("the sample compiles")),
-        bots: BOTS,
-        first: 0,
-        until,
-        resting: watch::channel(false).1,
-        seed: 1,
-        files: directory.path().join("shown"),
-        reads: Reads::Predicted,
-    };
-    std::fs::create_dir_all(&plan.files).expect("a folder is made");
+    let plan = realm.bots(BOTS, until, directory.path());
     let measuring = async {
         let all = |progress: &Progress| progress.connected >= BOTS as u64;
         let begun = tokio::time::timeout(TIMEOUT, progress.wait_for(all)).await;
