@@ -8,7 +8,7 @@ use annals_def::Schema;
 use annals_host::db::{Definitions, REQUESTS_AT_ONCE, answer_all};
 use annals_host::nats::{Bus, Server, ServerOptions};
 use annals_store::{Backend, CommitRequest, Committed, MemoryStore, Page, RangeRead, Store, StoreError, Version};
-use annals_wire::control::{self, AccountFound, DbAsk, DbRequest, FindAccount};
+use annals_wire::control::{self, AccountFound, CreateAccount, DbAsk, DbRequest, FindAccount};
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
 use tokio::{
@@ -97,6 +97,30 @@ async fn requests_beyond_the_limit_are_refused_and_others_answered() {
         assert_eq!(answer, AccountFound::default(), "there is no such account");
     }
     assert_eq!(ask(bus.client(), 0).await, Some(AccountFound::default()));
+}
+
+#[tokio::test]
+async fn an_account_of_a_type_that_the_realm_does_not_have_is_not_created() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&ServerOptions::new(dir.path())).await.unwrap();
+    let bus = Bus::connect(&server.url(), "test").await.unwrap();
+    let store = MemoryStore::new().store();
+    let (definitions, _changes) = Definitions::new(Arc::new(Schema::new(Vec::new(), Vec::new(), Vec::new())));
+    let client = bus.client().clone();
+    tokio::spawn(async move { answer_all(&client, "db".to_owned(), &store, &definitions).await });
+    timeout(TIMEOUT, async { while ask(bus.client(), 0).await.is_none() {} })
+        .await
+        .unwrap();
+    let create = DbAsk::CreateAccount(CreateAccount {
+        name: find(0).to_vec(),
+        password: "phc".to_owned(),
+        entity_type: "Player".to_owned(),
+    });
+    let request = control::encode(&DbRequest { ask: Some(create) });
+    let answer = bus.client().request("db", request.into()).await.unwrap();
+    let answer: AccountFound = control::decode(&answer.payload).unwrap();
+    assert_eq!(answer.database, 0);
+    assert!(answer.failed.contains("no type Player"), "{answer:?}");
 }
 
 /// Requests an account; `None` if no service listens.

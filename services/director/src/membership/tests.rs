@@ -586,6 +586,23 @@ fn an_abandoned_change_gives_the_owners_back_to_their_holders() {
     );
     membership.hear(seconds(1), released(1, 11, OwnerKind::Base));
     assert_eq!(membership.decide(seconds(1)), granted_to(1, &[11]));
+    membership.granted(OwnerId(11), OwnerKind::Base, ProcessId(1));
+    assert_eq!(
+        membership.decide(seconds(1)),
+        [],
+        "once, although no heartbeat came since"
+    );
+
+    let (mut membership, mut upgrade) = ready();
+    membership.hear(seconds(1), released(2, 12, OwnerKind::Cell));
+    membership.hear(seconds(1), released(9, 19, OwnerKind::Ledger));
+    membership.leave(ProcessId(3));
+    let alone = Abandoned::NotFollowed(OwnerId(11));
+    assert_eq!(
+        upgrade.advance(seconds(1), &membership),
+        Some(UpgradeStep::Abandon(alone)),
+        "nothing could take the base over after the change"
+    );
 
     let (membership, mut upgrade) = ready();
     assert_eq!(upgrade.advance(seconds(1) + CHANGE_TIMEOUT / 2, &membership), None);

@@ -104,9 +104,7 @@ where
                         }
                         let wait = if order.address.is_empty() { Duration::ZERO } else { CLIENTS_WITHIN };
                         due.insert(owner, Instant::now() + wait);
-                        // If the service has ended, there are no clients.
-                        let epoch = self.held.get(&owner).map_or(Epoch(0), |held| held.epoch);
-                        let _ = self.notices.send(Notice::Moving(owner, epoch, order.address)).await;
+                        self.announce_move(owner, order.address).await;
                     }
                 }
                 Some(_) = summons.next() => beat.reset_immediately(),
@@ -114,10 +112,8 @@ where
                 Ok(()) = link.changed() => beat.reset_immediately(),
                 item = notifications.next() => self.spread(item),
                 () = tokio::time::sleep_until(next.unwrap_or(timeout)) => {
-                    let now = Instant::now();
-                    let ready: Vec<OwnerId> = due.iter().filter(|(_, at)| **at <= now).map(|(owner, _)| *owner).collect();
-                    for owner in ready {
-                        due.remove(&owner);
+                    for owner in take_due(&mut due) {
+                        // One with a full queue is named in a later order again.
                         self.release(owner, Command::Finish);
                     }
                     if self.held.keys().all(|owner| self.released.contains(owner)) {
@@ -126,6 +122,13 @@ where
                 }
             }
         }
+    }
+
+    /// Has the clients of an owner told where its next holder is.
+    async fn announce_move(&self, owner: OwnerId, address: String) {
+        let epoch = self.held.get(&owner).map_or(Epoch(0), |held| held.epoch);
+        // If the service has ended, there are no clients.
+        let _ = self.notices.send(Notice::Moving(owner, epoch, address)).await;
     }
 
     /// Has an owner released. Returns whether its holder will do so, or has ended.
@@ -197,9 +200,7 @@ where
                         if told.insert(owner) {
                             // Owners without clients wait as long: none is without the others for longer than necessary.
                             due.insert(owner, Instant::now() + CLIENTS_WITHIN);
-                            let epoch = self.held.get(&owner).map_or(Epoch(0), |held| held.epoch);
-                            // If the service has ended, there are no clients.
-                            let _ = self.notices.send(Notice::Moving(owner, epoch, order.address)).await;
+                            self.announce_move(owner, order.address).await;
                         }
                     }
                 }
@@ -208,17 +209,20 @@ where
                 Ok(()) = link.changed() => beat.reset_immediately(),
                 item = notifications.next() => self.spread(item),
                 () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
-                    let now = Instant::now();
-                    let ready: Vec<OwnerId> = due.iter().filter(|(_, at)| **at <= now).map(|(owner, _)| *owner).collect();
-                    for owner in ready {
-                        due.remove(&owner);
+                    for owner in take_due(&mut due) {
                         if !self.release(owner, Command::Close) {
                             // Its queue is full: it is asked again.
-                            due.insert(owner, now + BEAT_EVERY);
+                            due.insert(owner, Instant::now() + BEAT_EVERY);
                         }
                     }
                 }
             }
         }
     }
+}
+
+/// Removes the owners whose time has come.
+fn take_due(due: &mut BTreeMap<OwnerId, Instant>) -> Vec<OwnerId> {
+    let now = Instant::now();
+    due.extract_if(.., |_, at| *at <= now).map(|(owner, _)| owner).collect()
 }

@@ -92,6 +92,11 @@ async fn apply(realm: &mut Realm, next: &Path, services: &[(Service, &str)]) -> 
         while !upgraded(realm, &["status"]).await.1.contains("prepared: ") {}
     })
     .await;
+    // Processes of an abandoned change may be there still.
+    if services.iter().any(|(service, _)| *service == Service::Login) {
+        let said = upgraded(realm, &["status"]).await.1;
+        assert!(said.contains("no login process with the new definitions"), "{said}");
+    }
     for (service, name) in services {
         realm.start_beside(*service, name, next).expect("it starts");
     }
