@@ -32,6 +32,14 @@ impl Stop {
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         text(&self.span.attributes, name)
     }
+
+    /// The owner that did this.
+    pub(crate) fn owner(&self) -> Option<i64> {
+        match value(&self.span.attributes, "annals.owner")? {
+            Value::IntValue(owner) => Some(*owner),
+            _ => None,
+        }
+    }
 }
 
 /// The spans of a trace.
@@ -144,11 +152,15 @@ fn names(resource: Option<Resource>) -> [String; 2] {
 }
 
 fn text(attributes: &[KeyValue], name: &str) -> Option<String> {
-    let found = attributes.iter().find(|attribute| attribute.key == name)?;
-    match found.value.as_ref()?.value.as_ref()? {
+    match value(attributes, name)? {
         Value::StringValue(text) => Some(text.clone()),
         _ => None,
     }
+}
+
+fn value<'a>(attributes: &'a [KeyValue], name: &str) -> Option<&'a Value> {
+    let found = attributes.iter().find(|attribute| attribute.key == name)?;
+    found.value.as_ref()?.value.as_ref()
 }
 
 /// The chain of spans from the first one of this name, which ends a path through the trace, up to the root: service and

@@ -31,7 +31,7 @@ const DIVIDE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A cell, as `annals realm cells` reports it.
 #[derive(Debug)]
-struct Cell {
+pub(crate) struct Cell {
     west: Option<f64>,
     east: Option<f64>,
     load: f64,
@@ -40,7 +40,7 @@ struct Cell {
 }
 
 /// All cells, from west to east.
-async fn cells(realm: &Played) -> Vec<Cell> {
+pub(crate) async fn cells(realm: &Played) -> Vec<Cell> {
     let mut command = annals(realm, "annals");
     let (status, said) = run(command.args(["realm", "cells", "--format", "json"])).await;
     assert!(status.success(), "{said}");
@@ -56,7 +56,7 @@ async fn cells(realm: &Played) -> Vec<Cell> {
 }
 
 /// Position of the boundary between the two cells.
-fn boundary(cells: &[Cell]) -> f64 {
+pub(crate) fn boundary(cells: &[Cell]) -> f64 {
     let [west, east] = cells else {
         panic!("two cells: {cells:?}")
     };

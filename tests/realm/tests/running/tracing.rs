@@ -1,6 +1,9 @@
 //! Traces of clients' calls, from real processes to a collector.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -8,8 +11,8 @@ use tokio::{
 };
 
 use crate::{
-    collector::{Collector, Stops, path},
-    played::{Played, are_built, until},
+    collector::{Collector, Stop, Stops, path},
+    played::{Played, are_built, until, within},
 };
 
 /// Maximum time for something to be exported.
@@ -17,6 +20,9 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Calls to a cell that is stopped before it is killed.
 const CALLS: usize = 4;
+
+/// In the unit of spans.
+const SECOND: u64 = 1_000_000_000;
 
 /// Where the log says that a process serves its metrics.
 const SERVING: &str = "serving probes and metrics address=";
@@ -113,24 +119,34 @@ fn assert_metrics(collector: &Collector) {
     }
 }
 
-/// Calls that a cell had not taken when it was killed are handled by the next one, within the same traces.
+/// Calls that were sent to a cell between its last work and its death are handled by the next holder of its owners,
+/// within the same traces.
 async fn continue_across_a_death(realm: &mut Played, collector: &Collector) {
+    until(TIMEOUT, "calls to both cells", || holders(collector).len() >= 2).await;
+    let holders = holders(collector);
     realm.realm.pause("cell-1").expect("it runs");
-    let waiting = || {
-        let is_sent = |stops: &&Stops| has(stops, "send call") && !has(stops, "process call");
-        collector.traces().values().filter(is_sent).count()
+    let paused = now();
+    // A call to a cell that works is handled, and that is exported, within a second.
+    let is_waiting = |stops: &Stops, newest: u64| {
+        let sent = began(stops, "send call").filter(|sent| *sent > paused);
+        sent.is_some_and(|sent| sent + SECOND < newest) && began(stops, "process call").is_none()
     };
-    // Some may be lost with their receiver.
-    until(TIMEOUT, "calls to the cell that is stopped", || waiting() >= CALLS).await;
+    until(TIMEOUT, "calls to the cell that is stopped", || {
+        let traces = collector.traces();
+        let starts = traces.values().flatten().map(|stop| stop.span.start_time_unix_nano);
+        let newest = starts.max().unwrap_or_default();
+        traces.values().filter(|stops| is_waiting(stops, newest)).count() >= CALLS
+    })
+    .await;
     let killed = now();
     realm.kill("cell-1");
     let continues = |stops: &Stops| {
-        let began = |name: &str| {
-            let named = stops.iter().filter(move |stop| stop.span.name == name);
-            named.map(|stop| stop.span.start_time_unix_nano).min()
+        let moved = |stop: &Stop| {
+            let before = stop.owner().and_then(|owner| holders.get(&owner));
+            stop.span.name == "process call" && before.is_some_and(|holder| *holder != stop.instance)
         };
-        let is_sent = began("send call").is_some_and(|sent| sent < killed);
-        is_sent && began("process call").is_some_and(|handled| handled > killed) && is_complete(stops)
+        let is_sent = began(stops, "send call").is_some_and(|sent| (paused..killed).contains(&sent));
+        is_sent && is_complete(stops) && stops.iter().any(moved)
     };
     until(TIMEOUT, "a trace to continue after the death", || {
         collector.traces().values().any(continues)
@@ -140,8 +156,19 @@ async fn continue_across_a_death(realm: &mut Played, collector: &Collector) {
     realm.assert_playing("the death of a cell").await;
 }
 
-fn has(stops: &Stops, name: &str) -> bool {
-    stops.iter().any(|stop| stop.span.name == name)
+/// The cell process that has handled the calls to each owner.
+fn holders(collector: &Collector) -> BTreeMap<i64, String> {
+    let stops = collector.traces().into_values().flatten();
+    let handled = stops.filter(|stop| stop.service == "annals-cell" && stop.span.name == "process call");
+    handled
+        .filter_map(|stop| Some((stop.owner()?, stop.instance)))
+        .collect()
+}
+
+/// When the first span of a name began.
+fn began(stops: &Stops, name: &str) -> Option<u64> {
+    let named = stops.iter().filter(|stop| stop.span.name == name);
+    named.map(|stop| stop.span.start_time_unix_nano).min()
 }
 
 /// The time, as in spans.
@@ -157,15 +184,12 @@ async fn nothing_waits_for_a_collector() {
     }
     let mut collector = Collector::hanging().await;
     let mut realm = traced(&collector).await;
-    let mut dropped = 0;
-    for _ in 0..100 {
-        dropped = metric(&realm, "base-1", "annals_spans_dropped_total").await;
-        if dropped > 0 {
-            break;
+    let dropping = async {
+        while metric(&realm, "base-1", "annals_spans_dropped_total").await == 0 {
+            realm.assert_playing("time without a collector").await;
         }
-        realm.assert_playing("time without a collector").await;
-    }
-    assert!(dropped > 0, "no span was dropped");
+    };
+    within(TIMEOUT, "dropped spans", dropping).await;
     assert_eq!(metric(&realm, "base-1", "annals_spans_exported_total").await, 0);
     let said = realm.log_of("base-1");
     assert!(said.contains("waiting for the collector http://127.0.0.1:"), "{said}");

@@ -8,7 +8,7 @@ use annals_def::Value;
 use annals_director::read_owners;
 use annals_event::{Body, Subject};
 use annals_host::nats::ServerCount;
-use annals_ids::{DatabaseId, EntityId, OwnerId, Part};
+use annals_ids::{DatabaseId, Direction, EntityId, OwnerId, Part, Position};
 use annals_sample::{FIRST_COINS, FIRST_SWORDS, TRADE_MS};
 use annals_store::{
     Store, Transaction,
@@ -17,6 +17,7 @@ use annals_store::{
 
 use crate::{
     accounts::{Shown, assert_equal_to_ledger},
+    crowd::{boundary, cells},
     hands::{Assets, Hand, TradeId, written},
     played::{Played, are_built, within},
 };
@@ -24,8 +25,9 @@ use crate::{
 /// Number of times a player logs in again to see the account.
 const LOG_IN_ROUNDS: usize = 3;
 
-/// Steps of an avatar that walks to the other cell, and how far beyond the boundary in the middle it stops, metres.
+/// Steps of an avatar that walks to the other cell, and how far beyond the boundary it stops, metres.
 const STRIDE: f32 = 4.0;
+const STRIDE_INTERVAL: Duration = Duration::from_millis(40);
 const BEYOND: f32 = 40.0;
 
 /// Timeout for that, on a machine that is busy with tests.
@@ -337,28 +339,23 @@ async fn partner_away(realm: &Played, ann: &Hand, bob: Hand) -> Hand {
 /// Moves from one cell to the other with assets on the table.
 async fn across_a_boundary(realm: &Played, ann: &Hand, bob: &Hand) {
     let (avatar, _) = ann.look().avatar.expect("it is in the world");
-    let place = || {
-        let place = ann.look().client.core().entity(avatar).and_then(|seen| seen.place);
-        place.expect("it stands somewhere")
-    };
-    let side = place().0.x.signum();
+    let start = position(ann).0.x;
     let trade = ann.propose(bob).await;
     let (before, theirs) = (ann.carried().coins, bob.carried().coins);
     ann.offer(trade, &Assets::coins(6));
     bob.offer(trade, &Assets::coins(6));
     let (_, _, store) = realm.bus();
     let crossing = async {
+        // Balancing moves the boundary, and near it an avatar may be on either cell: if one side was the wrong one, the
+        // other is right.
+        let mut side = (boundary(&cells(realm).await) as f32 - start).signum();
         loop {
-            // The cell may have moved it back: it goes on from where it is.
-            let (mut position, direction) = place();
-            if position.x * side > -BEYOND {
-                position.x -= side * STRIDE;
-                ann.look().client.move_to(position, direction);
-            }
-            tokio::time::sleep(Duration::from_millis(40)).await;
-            if position.x * side <= -BEYOND && was_handed_over(&store, avatar).await {
+            let goal = boundary(&cells(realm).await) as f32 + side * BEYOND;
+            walk_to(ann, goal).await;
+            if was_handed_over(&store, avatar).await {
                 break;
             }
+            side = -side;
         }
     };
     within(CROSSING_TIMEOUT, "a hand-over to the other cell", crossing).await;
@@ -372,6 +369,29 @@ async fn across_a_boundary(realm: &Played, ann: &Hand, bob: &Hand) {
     for (hand, before) in [(ann, before), (bob, theirs)] {
         hand.settle().await;
         assert_eq!(hand.carried().coins, before);
+    }
+}
+
+/// Position and direction of a player's avatar.
+fn position(hand: &Hand) -> (Position, Direction) {
+    let player = hand.look();
+    let (avatar, _) = player.avatar.expect("it is in the world");
+    let seen = player.client.core().entity(avatar);
+    seen.and_then(|seen| seen.place).expect("it stands somewhere")
+}
+
+/// Walks west or east until a position is reached.
+async fn walk_to(hand: &Hand, x: f32) {
+    loop {
+        // The cell may have moved it back: it goes on from where it is.
+        let (mut position, direction) = position(hand);
+        let left = x - position.x;
+        if left.abs() < STRIDE {
+            break;
+        }
+        position.x += STRIDE.copysign(left);
+        hand.look().client.move_to(position, direction);
+        tokio::time::sleep(STRIDE_INTERVAL).await;
     }
 }
 
