@@ -40,4 +40,8 @@ realms=
 
 echo "test: realms of real processes ($((SECONDS - others)) s after the others)"
 cat "$output"
+if [ "$status" -ne 0 ]; then
+    echo "test: panics of realms of real processes, as above"
+    grep -A 2 ' panicked at ' "$output" || true
+fi
 exit "$status"

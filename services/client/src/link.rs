@@ -1,6 +1,6 @@
 //! Connections: one request to the login service, or a session's connection to its base.
 
-use std::{collections::VecDeque, net::SocketAddr, sync::Arc};
+use std::{collections::VecDeque, future::pending, net::SocketAddr, sync::Arc};
 
 use annals_wire::client::{
     CloseReason, FrameBuffer, LoginAnswer, LoginRequest, MAX_DOWNSTREAM_FRAME, MAX_UPSTREAM_FRAME, put_frame,
@@ -44,7 +44,7 @@ const CHECKS_PER_SECOND: usize = 20;
 const IDLE_TIMEOUT_MS: u32 = 30_000;
 
 /// Timeout for a server to read what was written before a close.
-const LAST_READ_WITHIN: Duration = Duration::from_secs(1);
+const LAST_READ_WITHIN: Duration = Duration::from_secs(3);
 
 /// Timeout for a server that has finished its stream to close the connection.
 const CLOSE_WITHIN: Duration = Duration::from_secs(3);
@@ -144,6 +144,7 @@ async fn exchange(endpoint: &quinn::Endpoint, target: Target, request: &LoginReq
 }
 
 /// Connects to a base and carries frames and datagrams both ways until the connection ends, then reports the reason.
+/// What either side wrote before it closed is carried first, also after the client was dropped.
 pub(crate) async fn play(
     endpoint: quinn::Endpoint,
     target: Result<Target, TrustError>,
@@ -198,13 +199,16 @@ async fn converse(
 
 async fn write(connection: &Connection, mut send: SendStream, mut orders: mpsc::Receiver<WriteCommand>) -> CloseReason {
     let mut bytes = Vec::new();
+    let mut is_open = true;
     while let Some(order) = orders.recv().await {
         match order {
             WriteCommand::Frame(body) => {
                 bytes.clear();
-                if put_frame(&mut bytes, &body, MAX_UPSTREAM_FRAME).is_err() || send.write_all(&bytes).await.is_err() {
+                if put_frame(&mut bytes, &body, MAX_UPSTREAM_FRAME).is_err() {
                     return CloseReason::Lost;
                 }
+                // After an error the reader ends the connection, once it has read what arrived before.
+                is_open = is_open && send.write_all(&bytes).await.is_ok();
             }
             WriteCommand::Datagram(datagram) => {
                 // A datagram that cannot be sent now is not worth sending later.
@@ -250,7 +254,8 @@ async fn read(
                 }
             };
             if inputs.send(Input::Frame { attempt, body }).await.is_err() {
-                return CloseReason::Lost;
+                // The client was dropped. What it sent before is written first.
+                return pending().await;
             }
         }
     }
@@ -264,9 +269,8 @@ async fn read_datagrams(connection: &Connection, attempt: Attempt, inputs: &mpsc
             bytes: datagram.to_vec(),
         });
     }
-    // The connection has the reason.
-    connection.closed().await;
-    CloseReason::Lost
+    // The stream has the rest of what the server sent, and its reader ends the connection.
+    pending().await
 }
 
 /// Returns when nothing was received for too long, and reports a silence before, if much was received until then. The
@@ -280,6 +284,9 @@ async fn fall_silent(connection: &Connection, attempt: Attempt, inputs: &mpsc::S
     let mut is_reported = false;
     loop {
         let now = listen.tick().await;
+        if connection.close_reason().is_some() {
+            return pending().await;
+        }
         let hears = connection.stats().udp_rx.datagrams;
         if hears != received {
             (received, silent_since, is_reported) = (hears, now, false);

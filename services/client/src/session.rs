@@ -334,7 +334,7 @@ impl ClientCore {
         true
     }
 
-    /// Ends the session.
+    /// Ends the session. Calls that wait for confirmations of earlier ones are not sent.
     pub fn leave(&mut self) {
         if self.phase == Phase::Ended {
             return;

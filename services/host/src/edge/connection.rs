@@ -90,7 +90,7 @@ pub(super) async fn serve(connection: Connection, shared: Shared) {
     let _ = tell(&shared, id, Arrival::Closed(reason)).await;
 }
 
-/// Reads and writes until one side closes; returns the reason.
+/// Reads and writes until one side closes; returns the reason. What the client sent before it closed is read first.
 async fn converse(id: ConnectionId, connection: &Connection, orders: Orders, shared: &Shared) -> CloseReason {
     let (send, receive) = match timeout(FIRST_FRAME_WITHIN, connection.accept_bi()).await {
         Ok(Ok(streams)) => streams,
@@ -111,7 +111,6 @@ async fn converse(id: ConnectionId, connection: &Connection, orders: Orders, sha
     tokio::select! {
         reason = write(connection, send, orders, shared) => reason,
         reason = reader.run(receive) => reason,
-        _ = connection.closed() => CloseReason::Lost,
     }
 }
 
@@ -130,7 +129,8 @@ async fn write(connection: &Connection, mut send: SendStream, mut orders: Orders
                     return CloseReason::TooLarge;
                 }
                 if send.write_all(&bytes).await.is_err() {
-                    return CloseReason::Lost;
+                    // The reader ends the connection, after what arrived before.
+                    return std::future::pending().await;
                 }
                 orders.written(body.len());
                 count(&shared.registry.counts.bytes_out, bytes.len() as u64);
@@ -162,6 +162,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     async fn run(mut self, mut receive: RecvStream) -> CloseReason {
         let mut chunk = vec![0; READ_SIZE];
+        let mut takes_datagrams = true;
         let first_frame_by = tokio::time::Instant::now() + FIRST_FRAME_WITHIN;
         loop {
             let awaits_first = matches!(self.stage, Stage::Request | Stage::Hello);
@@ -171,9 +172,13 @@ impl Reader<'_> {
                     Ok(None) => self.take_end().await,
                     Err(_) => Err(CloseReason::Lost),
                 },
-                datagram = self.connection.read_datagram() => match datagram {
+                datagram = self.connection.read_datagram(), if takes_datagrams => match datagram {
                     Ok(datagram) => self.take_datagram(&datagram),
-                    Err(_) => Err(CloseReason::Lost),
+                    Err(_) => {
+                        // The stream has the rest of what the client sent, and then the same error.
+                        takes_datagrams = false;
+                        Ok(())
+                    }
                 },
                 () = tokio::time::sleep_until(first_frame_by), if awaits_first => Err(CloseReason::Silent),
             };

@@ -22,7 +22,7 @@ fn framed(body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn hello() -> Vec<u8> {
+pub(crate) fn hello() -> Vec<u8> {
     let hello = Hello {
         protocol: protocol_hash(),
         schema: schema().client_fingerprint(),
@@ -37,7 +37,7 @@ fn hello() -> Vec<u8> {
     framed(&body)
 }
 
-fn call(number: u64, bytes: usize) -> Vec<u8> {
+pub(crate) fn call(number: u64, bytes: usize) -> Vec<u8> {
     let (entity, part) = (AVATAR, Part::Cell);
     let call = Call {
         entity,

@@ -3,6 +3,7 @@
 
 mod hostile;
 mod identity;
+mod last_frames;
 mod raw;
 mod realm;
 

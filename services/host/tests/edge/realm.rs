@@ -138,6 +138,16 @@ impl Realm {
         world.show();
     }
 
+    /// Closes the client's connection, after what was sent.
+    pub(crate) fn close(&self, reason: CloseReason) {
+        let world = self.world();
+        let (_, connection, edge) = world.playing.as_ref().expect("it plays");
+        edge.apply(EdgeCommand::Close {
+            connection: *connection,
+            reason,
+        });
+    }
+
     /// Waits until the condition holds for the world.
     pub(crate) async fn until(&self, what: &str, holds: impl Fn(&World) -> bool) {
         within(what, async {
