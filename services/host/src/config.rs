@@ -17,6 +17,7 @@
 //! advertise = "play.example.org:7700"  # ANNALS_ADVERTISE     --advertise
 //! certificate = "/etc/annals/play.pem" # ANNALS_CERTIFICATE   --certificate
 //! key = "/etc/annals/play.key"         # ANNALS_KEY           --key
+//! web_origins = ["https://aldmoor.example"] # ANNALS_WEB_ORIGINS  --web-origins
 //! acknowledged = "log"                 # ANNALS_ACKNOWLEDGED  --acknowledged
 //! archive_period = 300                 # ANNALS_ARCHIVE_PERIOD  --archive-period
 //! client_bandwidth = 100000            # ANNALS_CLIENT_BANDWIDTH  --client-bandwidth
@@ -52,7 +53,7 @@ pub use values::{
     Acknowledged, Advice, Age, Attributes, CertificateFiles, LogFilter, LogFormat, Ratio, Realm, StoreKind,
 };
 
-use crate::nats::Access;
+use crate::{edge::WebOrigins, nats::Access};
 use layers::Layers;
 
 /// The settings of one process, checked.
@@ -82,6 +83,8 @@ pub struct Config {
     pub advertise: Option<String>,
     /// The certificate that is shown to clients, if it is not a development certificate.
     pub certificate: Option<CertificateFiles>,
+    /// The web pages that may connect by WebSocket; without it, no WebSocket is accepted.
+    pub web_origins: Option<WebOrigins>,
     /// What counts as acknowledged in this realm.
     pub acknowledged: Acknowledged,
     /// Maximum time until db writes a change of an active stored entity; `None` to write on request only.

@@ -1,6 +1,6 @@
 //! The edge: the listener and its connections to clients.
 //!
-//! Responsible for: QUIC and TLS, splitting bytes into frames, decoding frames into types, and refusing what is
+//! Responsible for: QUIC, WebSocket and TLS, splitting bytes into frames, decoding frames into types, and refusing what is
 //! malformed, too large, too much, too early or too late. It knows connections and nothing else: which client it is,
 //! and what its frames mean, is decided by the core. Every connection is reported by [`EdgeEvent`]s, from `Opened` to
 //! `Closed`, and controlled by [`EdgeCommand`]s.
@@ -11,10 +11,11 @@ mod identity;
 mod pace;
 mod registry;
 mod watching;
+mod web_socket;
 
 use std::{
     io,
-    net::{SocketAddr, UdpSocket},
+    net::{SocketAddr, TcpListener as StdTcpListener, UdpSocket},
     sync::{Arc, atomic::Ordering},
 };
 
@@ -23,10 +24,13 @@ use annals_wire::client::{CloseReason, Hello, LOGIN_ALPN, LoginRequest, PLAY_ALP
 use quinn::{IdleTimeout, TransportConfig, VarInt, crypto::rustls::QuicServerConfig};
 use thiserror::Error;
 use tokio::{
+    net::{TcpListener, TcpStream},
     sync::mpsc,
     task::JoinHandle,
     time::{Duration, Instant, sleep_until, timeout},
 };
+
+use tokio_util::task::TaskTracker;
 
 use connection::Shared;
 use handshakes::{Handshakes, Host};
@@ -35,6 +39,7 @@ pub use pace::{BURST_SECONDS, MAX_BYTES, MAX_MESSAGES, WARN_BYTES, WARN_MESSAGES
 pub use registry::{EdgeCounters, MAX_QUEUED_BYTES, MAX_QUEUED_FRAMES};
 use registry::{Registry, count};
 pub(crate) use watching::add as add_watched;
+pub use web_socket::WebOrigins;
 
 /// Bytes of the kernel's receive buffer. With less, a burst of handshakes loses packets, and its slowest take a second
 /// instead of milliseconds.
@@ -64,6 +69,12 @@ const SEND_WINDOW: u64 = 1 << 20;
 
 /// Maximum bytes of datagrams that wait on either side; beyond that the oldest are dropped.
 const DATAGRAM_BUFFER: usize = 64 << 10;
+
+/// Attempts to find a port number that is free for both UDP and TCP.
+const PORT_ATTEMPTS: u32 = 32;
+
+/// Pause after the system has refused to accept a TCP connection: it has no resources for one.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Timeout for closing all connections.
 const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(3);
@@ -135,6 +146,15 @@ pub enum EdgeError {
     /// The certificate and its key cannot be used.
     #[error("the certificate cannot be used; check that the key belongs to it")]
     Certificate(#[from] rustls::Error),
+    /// The TCP port for WebSockets cannot be listened on.
+    #[error(
+        "cannot listen on TCP port {address} for WebSockets; another process may use it: free it, choose another listen address, or leave web_origins out"
+    )]
+    BindWeb {
+        address: SocketAddr,
+        /// The cause.
+        source: io::Error,
+    },
     /// No endpoint could be created on the socket.
     #[error("the socket cannot be used for QUIC")]
     Socket(#[source] io::Error),
@@ -147,6 +167,8 @@ pub struct Edge {
     registry: Arc<Registry>,
     address: SocketAddr,
     accepting: JoinHandle<()>,
+    /// The tasks of connections.
+    serving: TaskTracker,
 }
 
 /// Controls the connections of an edge, from any thread, without waiting.
@@ -155,11 +177,56 @@ pub struct EdgeHandle {
     registry: Arc<Registry>,
 }
 
+/// The bound sockets of an edge.
+#[derive(Debug)]
+pub struct Sockets {
+    quic: UdpSocket,
+    /// On the port of the same number, and the pages that may connect.
+    web: Option<(StdTcpListener, WebOrigins)>,
+}
+
+impl Sockets {
+    /// The address to which they are bound.
+    ///
+    /// # Errors
+    /// When the system does not know it.
+    pub fn address(&self) -> Result<SocketAddr, EdgeError> {
+        self.quic.local_addr().map_err(EdgeError::Socket)
+    }
+}
+
+/// Sockets for [`Edge::start`] that also accept WebSockets, from pages of these origins and from programs. They have
+/// one port number, so clients that know the address for QUIC know that for WebSockets.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub fn bind_with_web(address: SocketAddr, origins: WebOrigins) -> Result<Sockets, EdgeError> {
+    let mut attempts = if address.port() == 0 { PORT_ATTEMPTS } else { 1 };
+    loop {
+        attempts -= 1;
+        let sockets = bind(address)?;
+        let at = sockets.address()?;
+        let listening = StdTcpListener::bind(at).and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        });
+        match listening {
+            Ok(listener) => {
+                let web = Some((listener, origins));
+                return Ok(Sockets { web, ..sockets });
+            }
+            // The system chose a UDP port whose number is taken for TCP.
+            Err(_) if attempts > 0 => {}
+            Err(source) => return Err(EdgeError::BindWeb { address: at, source }),
+        }
+    }
+}
+
 /// A socket for [`Edge::start`], with a receive buffer for bursts as far as the kernel allows (`net.core.rmem_max`).
 ///
 /// # Errors
 /// When the address cannot be listened on.
-pub fn bind(address: SocketAddr) -> Result<UdpSocket, EdgeError> {
+pub fn bind(address: SocketAddr) -> Result<Sockets, EdgeError> {
     let socket = UdpSocket::bind(address).map_err(|source| EdgeError::Bind { address, source })?;
     let granted = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)
         .and_then(|()| rustix::net::sockopt::socket_recv_buffer_size(&socket))
@@ -172,16 +239,19 @@ pub fn bind(address: SocketAddr) -> Result<UdpSocket, EdgeError> {
             "the kernel grants a small receive buffer: bursts of log-ins will be slow; raise net.core.rmem_max"
         );
     }
-    Ok(socket)
+    Ok(Sockets {
+        quic: socket,
+        web: None,
+    })
 }
 
 impl Edge {
-    /// Serves clients on a bound socket. The caller bounds `events`: while it is full no client is read.
+    /// Serves clients on bound sockets. The caller bounds `events`: while it is full no client is read.
     ///
     /// # Errors
     /// When certificate or socket cannot be used.
     pub fn start(
-        socket: UdpSocket,
+        sockets: Sockets,
         identity: &Identity,
         serves: Serves,
         events: mpsc::Sender<EdgeEvent>,
@@ -191,9 +261,10 @@ impl Edge {
             Serves::Play => PLAY_ALPN,
         };
         let config = server_config(identity.tls(alpn)?)?;
-        let address = socket.local_addr().map_err(EdgeError::Socket)?;
+        let address = sockets.address()?;
+        let web = sockets.web.map(|web| listen(web, identity)).transpose()?;
         let runtime = Arc::new(quinn::TokioRuntime);
-        let endpoint = quinn::Endpoint::new(quinn::EndpointConfig::default(), Some(config), socket, runtime)
+        let endpoint = quinn::Endpoint::new(quinn::EndpointConfig::default(), Some(config), sockets.quic, runtime)
             .map_err(EdgeError::Socket)?;
         let registry = Arc::new(Registry::default());
         let shared = Shared {
@@ -201,12 +272,14 @@ impl Edge {
             registry: Arc::clone(&registry),
             events,
         };
-        let accepting = tokio::spawn(accept(endpoint.clone(), shared));
+        let serving = TaskTracker::new();
+        let accepting = tokio::spawn(accept(endpoint.clone(), web, serving.clone(), shared));
         Ok(Self {
             endpoint,
             registry,
             address,
             accepting,
+            serving,
         })
     }
 
@@ -235,8 +308,10 @@ impl Edge {
         self.accepting.abort();
         self.endpoint.set_server_config(None);
         self.registry.close_all(CloseReason::ShuttingDown);
+        self.serving.close();
+        let closed = async { tokio::join!(self.endpoint.wait_idle(), self.serving.wait()) };
         // Connections that do not read are closed by the drop that follows.
-        let _ = timeout(SHUT_DOWN_WITHIN, self.endpoint.wait_idle()).await;
+        let _ = timeout(SHUT_DOWN_WITHIN, closed).await;
     }
 }
 
@@ -244,6 +319,7 @@ impl Drop for Edge {
     fn drop(&mut self) {
         self.accepting.abort();
         let reason = CloseReason::ShuttingDown;
+        self.registry.cut_all(reason);
         self.endpoint.close(reason.code().into(), reason.to_string().as_bytes());
     }
 }
@@ -275,7 +351,7 @@ impl EdgeHandle {
 
 /// Accepts connections, no faster than they can be served. It waits for no single client: those that have to wait are
 /// queued by host.
-async fn accept(endpoint: quinn::Endpoint, shared: Shared) {
+async fn accept(endpoint: quinn::Endpoint, web: Option<Web>, serving: TaskTracker, shared: Shared) {
     let mut handshakes = Handshakes::new();
     let (freed, mut ended) = mpsc::channel(handshakes::AT_ONCE);
     let mut next_at = Instant::now();
@@ -289,6 +365,10 @@ async fn accept(endpoint: quinn::Endpoint, shared: Shared) {
                 }
                 None => return,
             },
+            (stream, from) = accept_web(web.as_ref()) => {
+                receive_web(stream, from, &mut handshakes, &shared);
+                may_begin = true;
+            }
             Some(host) = ended.recv() => {
                 handshakes.ended(host);
                 may_begin = true;
@@ -298,7 +378,7 @@ async fn accept(endpoint: quinn::Endpoint, shared: Shared) {
                 Some((host, (incoming, _))) => {
                     count(&shared.registry.counts.open, 1);
                     let place = HandshakeSlot { host, freed: freed.clone() };
-                    tokio::spawn(meet(incoming, place, shared.clone()));
+                    serving.spawn(meet(incoming, web.clone(), place, shared.clone()));
                     next_at = Instant::now() + HANDSHAKE_EVERY;
                 }
                 None => may_begin = false,
@@ -307,12 +387,67 @@ async fn accept(endpoint: quinn::Endpoint, shared: Shared) {
     }
 }
 
-/// Queues a client for its handshake, or refuses it.
-fn receive(incoming: quinn::Incoming, handshakes: &mut Handshakes<(quinn::Incoming, Instant)>, shared: &Shared) {
+/// A client that waits for its handshake.
+enum Stranger {
+    Quic(Box<quinn::Incoming>),
+    Web(TcpStream, SocketAddr),
+}
+
+type Strangers = Handshakes<(Stranger, Instant)>;
+
+/// The listener for WebSockets.
+#[derive(Clone)]
+struct Web {
+    listener: Arc<TcpListener>,
+    acceptor: web_socket::Acceptor,
+}
+
+fn listen((listener, origins): (StdTcpListener, WebOrigins), identity: &Identity) -> Result<Web, EdgeError> {
+    Ok(Web {
+        listener: Arc::new(TcpListener::from_std(listener).map_err(EdgeError::Socket)?),
+        acceptor: web_socket::Acceptor::new(identity.tls(b"http/1.1")?, origins),
+    })
+}
+
+/// The next TCP connection; never, if there is no listener.
+async fn accept_web(web: Option<&Web>) -> (TcpStream, SocketAddr) {
+    let Some(web) = web else {
+        return std::future::pending().await;
+    };
+    loop {
+        match web.listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(error) => {
+                tracing::warn!(%error, "a TCP connection could not be accepted; raise the limit of open files");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Whether there is no room for another client; it is counted as refused then.
+fn is_full(handshakes: &Strangers, shared: &Shared) -> bool {
     let counts = &shared.registry.counts;
     let expected = counts.open.load(Ordering::Relaxed) + handshakes.queued() as u64;
-    if expected >= shared.registry.limit.load(Ordering::Relaxed) {
-        count(&counts.refused, 1);
+    let is_full = expected >= shared.registry.limit.load(Ordering::Relaxed);
+    count(&counts.refused, u64::from(is_full));
+    is_full
+}
+
+/// Queues a client by TCP for its handshakes, or refuses it by closing the connection.
+fn receive_web(stream: TcpStream, from: SocketAddr, handshakes: &mut Strangers, shared: &Shared) {
+    if is_full(handshakes, shared) {
+        return;
+    }
+    let waiting = (Stranger::Web(stream, from), Instant::now());
+    if handshakes.wait(Host::from(from.ip()), waiting).is_err() {
+        count(&shared.registry.counts.refused, 1);
+    }
+}
+
+/// Queues a client for its handshake, or refuses it.
+fn receive(incoming: quinn::Incoming, handshakes: &mut Strangers, shared: &Shared) {
+    if is_full(handshakes, shared) {
         return incoming.refuse();
     }
     let host = Host::from(incoming.remote_address().ip());
@@ -321,8 +456,9 @@ fn receive(incoming: quinn::Incoming, handshakes: &mut Handshakes<(quinn::Incomi
         let _ = incoming.retry();
         return;
     }
-    if let Err((incoming, _)) = handshakes.wait(host, (incoming, Instant::now())) {
-        count(&counts.refused, 1);
+    let waiting = (Stranger::Quic(Box::new(incoming)), Instant::now());
+    if let Err((Stranger::Quic(incoming), _)) = handshakes.wait(host, waiting) {
+        count(&shared.registry.counts.refused, 1);
         incoming.refuse();
     }
 }
@@ -340,12 +476,24 @@ impl Drop for HandshakeSlot {
     }
 }
 
-async fn meet(incoming: quinn::Incoming, place: HandshakeSlot, shared: Shared) {
+async fn meet(stranger: Stranger, web: Option<Web>, place: HandshakeSlot, shared: Shared) {
     let registry = Arc::clone(&shared.registry);
-    let connection = connection::shake_hands(incoming, &shared).await;
-    drop(place);
-    if let Some(connection) = connection {
-        connection::serve(connection, shared).await;
+    match (stranger, web) {
+        (Stranger::Quic(incoming), _) => {
+            let connection = connection::shake_hands(*incoming, &shared).await;
+            drop(place);
+            if let Some(connection) = connection {
+                connection::serve(connection, shared).await;
+            }
+        }
+        (Stranger::Web(stream, from), Some(web)) => {
+            let socket = web.acceptor.shake_hands(stream, &shared).await;
+            drop(place);
+            if let Some(socket) = socket {
+                web_socket::serve(socket, from, shared).await;
+            }
+        }
+        (Stranger::Web(..), None) => {}
     }
     registry.counts.open.fetch_sub(1, Ordering::Relaxed);
 }

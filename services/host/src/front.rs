@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     config::{CertificateFiles, Config},
-    edge::{Edge, EdgeError, EdgeEvent, Identity, IdentityError, Serves, bind},
+    edge::{Edge, EdgeError, EdgeEvent, Identity, IdentityError, Serves, WebOrigins, bind, bind_with_web},
 };
 
 /// Where and how clients are served.
@@ -21,6 +21,8 @@ pub struct Front {
     pub advertise: Option<String>,
     /// A certificate signed by an authority. Without it, a development certificate is shown.
     pub certificate: Option<CertificateFiles>,
+    /// The web pages that may connect by WebSocket; without it, no WebSocket is accepted.
+    pub web_origins: Option<WebOrigins>,
     /// Where the service keeps files, a development certificate among them.
     pub directory: PathBuf,
 }
@@ -54,6 +56,7 @@ pub enum FrontError {
 #[derive(Debug)]
 pub struct Door {
     listen: SocketAddr,
+    web_origins: Option<WebOrigins>,
     advertised: Option<SocketAddr>,
     identity: Identity,
     serves: Serves,
@@ -67,6 +70,7 @@ impl Front {
             listen: config.listen,
             advertise: config.advertise.clone(),
             certificate: config.certificate.clone(),
+            web_origins: config.web_origins.clone(),
             directory: config.data.clone(),
         }
     }
@@ -90,6 +94,7 @@ impl Front {
         };
         Ok(Door {
             listen: self.listen,
+            web_origins: self.web_origins.clone(),
             advertised,
             identity,
             serves,
@@ -104,7 +109,11 @@ impl Door {
     /// # Errors
     /// When the address cannot be listened on, or the key does not belong to the certificate.
     pub fn serve(self, events: mpsc::Sender<EdgeEvent>) -> Result<(Edge, String), FrontError> {
-        let edge = Edge::start(bind(self.listen)?, &self.identity, self.serves, events)?;
+        let sockets = match self.web_origins {
+            Some(origins) => bind_with_web(self.listen, origins)?,
+            None => bind(self.listen)?,
+        };
+        let edge = Edge::start(sockets, &self.identity, self.serves, events)?;
         let address = match self.advertised {
             Some(advertised) if advertised.port() == 0 => SocketAddr::new(advertised.ip(), edge.address().port()),
             Some(advertised) => advertised,

@@ -9,6 +9,7 @@ use annals_host::config::{
     Acknowledged, Age, CertificateFiles, Config, DuplicateLogin, Flags, LogFormat, Mistakes, Service, SpaceSetting,
     Spaces, StoreKind,
 };
+use annals_host::edge::WebOrigins;
 use annals_host::nats::{Access, SyncPolicy};
 use annals_host::store::{OpenError, open, open_to_fill};
 use annals_store::{
@@ -126,6 +127,27 @@ fn a_process_is_admitted_to_the_nats_servers_by_files() {
         alone.contains("nats_key is given") && alone.contains("nats_certificate is not"),
         "{alone}"
     );
+}
+
+#[test]
+fn web_pages_are_admitted_by_their_origins() {
+    assert_eq!(load(&[], &[]).unwrap().web_origins, None);
+    let any = load(&["--web-origins", "*"], &[]).unwrap();
+    assert_eq!(any.web_origins, Some(WebOrigins::Any));
+    let (_dir, path) = file(r#"web_origins = ["https://a.example", "http://localhost:8080"]"#);
+    let listed = load(&["--config", &path], &[]).unwrap();
+    let origins = ["https://a.example", "http://localhost:8080"].map(str::to_owned);
+    assert_eq!(listed.web_origins, Some(WebOrigins::Only(origins.into())));
+    for (wrong, advice) in [
+        ("", "write https://HOST"),
+        ("a.example", "write https://HOST"),
+        ("https://a.example/", "write https://a.example"),
+        ("https://A.example:443", "write https://a.example"),
+        ("https://a.example,*", "write https://HOST"),
+    ] {
+        let said = complaint(&["--web-origins", wrong], &[]);
+        assert!(said.contains(advice), "{wrong}: {said}");
+    }
 }
 
 #[test]

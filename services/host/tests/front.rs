@@ -28,6 +28,7 @@ fn front(directory: &Path) -> Front {
     Front {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         advertise: None,
+        web_origins: None,
         certificate: None,
         directory: directory.to_owned(),
     }

@@ -114,7 +114,7 @@ const fn setting(
 }
 
 /// Every setting.
-pub(super) const SETTINGS: [Setting; 29] = [
+pub(super) const SETTINGS: [Setting; 30] = [
     setting("realm", Some("annals"), "NAME", "Name of the realm", &Service::ALL),
     setting(
         "nats",
@@ -216,6 +216,13 @@ pub(super) const SETTINGS: [Setting; 29] = [
         FRONTS,
     ),
     setting("key", None, "FILE", "The certificate's private key in PEM form", FRONTS),
+    setting(
+        "web_origins",
+        None,
+        "ORIGINS",
+        "Accept WebSockets on the TCP port of the listen address, from web pages of these origins: * or a list",
+        FRONTS,
+    ),
     setting(
         "acknowledged",
         Some("log"),

@@ -10,6 +10,8 @@ use std::time::Duration;
 use annals_wire::Subjects;
 use tracing_subscriber::EnvFilter;
 
+use crate::edge::WebOrigins;
+
 /// Why a value is invalid, and what is valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -268,6 +270,27 @@ pub(super) fn collector(text: &str) -> Result<String, Advice> {
         Err(Advice(
             "write the URL of a collector, such as http://127.0.0.1:4318".to_owned(),
         ))
+    }
+}
+
+/// `*`, or origins of web pages, separated by commas.
+pub(super) fn web_origins(text: &str) -> Result<WebOrigins, Advice> {
+    let text = text.trim();
+    if text == "*" {
+        return Ok(WebOrigins::Any);
+    }
+    let origins = text.split(',').map(|origin| web_origin(origin.trim()));
+    origins.collect::<Result<_, _>>().map(WebOrigins::Only)
+}
+
+fn web_origin(text: &str) -> Result<String, Advice> {
+    let origin = reqwest::Url::parse(text).map(|url| url.origin().ascii_serialization());
+    match origin {
+        Ok(origin) if origin == text => Ok(origin),
+        Ok(origin) if origin != "null" => Err(Advice(format!("{text:?} is not an origin: write {origin}"))),
+        _ => Err(Advice(format!(
+            "{text:?} is not an origin: write https://HOST or https://HOST:PORT, several with commas, or * for any"
+        ))),
     }
 }
 

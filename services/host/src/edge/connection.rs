@@ -16,20 +16,20 @@ use tokio::{
 use super::{
     Arrival, EdgeCommand, EdgeEvent, Serves,
     pace::{Pace, Verdict},
-    registry::{Orders, Registry, WriteCommand, close, count},
+    registry::{Link, Orders, Registry, WriteCommand, close, count},
 };
 
 /// Timeout of a handshake.
-const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Timeout for the first complete frame after it.
-const FIRST_FRAME_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const FIRST_FRAME_WITHIN: Duration = Duration::from_secs(5);
 
 /// Timeout for a client to read what was written before a close.
-const LAST_READ_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const LAST_READ_WITHIN: Duration = Duration::from_secs(2);
 
 /// Bytes per read.
-const READ_SIZE: usize = 16 << 10;
+pub(super) const READ_SIZE: usize = 16 << 10;
 
 /// Common state of all connections of an edge.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ pub(super) async fn shake_hands(incoming: quinn::Incoming, shared: &Shared) -> O
 
 /// Serves a connection until it ends. Its first event is `Opened`, its last `Closed`.
 pub(super) async fn serve(connection: Connection, shared: Shared) {
-    let (id, orders) = shared.registry.open(connection.clone());
+    let (id, orders) = shared.registry.open(Link::Quic(connection.clone()));
     let from = connection.remote_address();
     let verdict = orders.verdict();
     if tell(&shared, id, Arrival::Opened { from }).await.is_err() {
@@ -97,20 +97,10 @@ async fn converse(id: ConnectionId, connection: &Connection, orders: Orders, sha
         Ok(Err(_)) => return CloseReason::Lost,
         Err(_) => return CloseReason::Silent,
     };
-    let reader = Reader {
-        id,
-        shared,
-        connection,
-        stage: match shared.serves {
-            Serves::Login => Stage::Request,
-            Serves::Play => Stage::Hello,
-        },
-        buffer: FrameBuffer::new(MAX_UPSTREAM_FRAME),
-        pace: Pace::new(Instant::now()),
-    };
+    let intake = Intake::new(id, shared);
     tokio::select! {
         reason = write(connection, send, orders, shared) => reason,
-        reason = reader.run(receive) => reason,
+        reason = read(connection, receive, intake) => reason,
     }
 }
 
@@ -149,86 +139,109 @@ async fn write(connection: &Connection, mut send: SendStream, mut orders: Orders
     CloseReason::Lost
 }
 
-/// The reading side of a connection.
-struct Reader<'a> {
+/// Reads frames and datagrams until the client closes.
+async fn read(connection: &Connection, mut receive: RecvStream, mut intake: Intake<'_>) -> CloseReason {
+    let mut buffer = FrameBuffer::new(MAX_UPSTREAM_FRAME);
+    let mut chunk = vec![0; READ_SIZE];
+    let mut takes_datagrams = true;
+    let first_frame_by = tokio::time::Instant::now() + FIRST_FRAME_WITHIN;
+    loop {
+        let done = tokio::select! {
+            read = receive.read(&mut chunk) => match read {
+                Ok(Some(length)) => {
+                    buffer.push(&chunk[..length]);
+                    take_frames(&mut buffer, &mut intake).await
+                }
+                Ok(None) => take_end(connection, &buffer, &intake).await,
+                Err(_) => Err(CloseReason::Lost),
+            },
+            datagram = connection.read_datagram(), if takes_datagrams => match datagram {
+                Ok(datagram) => intake.take_datagram(&datagram),
+                Err(_) => {
+                    // The stream has the rest of what the client sent, and then the same error.
+                    takes_datagrams = false;
+                    Ok(())
+                }
+            },
+            () = tokio::time::sleep_until(first_frame_by), if intake.awaits_first() => Err(CloseReason::Silent),
+        };
+        if let Err(reason) = done {
+            return reason;
+        }
+    }
+}
+
+async fn take_frames(buffer: &mut FrameBuffer, intake: &mut Intake<'_>) -> Result<(), CloseReason> {
+    loop {
+        match buffer.next_frame() {
+            Ok(Some(body)) => intake.take_frame(body).await?,
+            Ok(None) => return Ok(()),
+            Err(_) => return Err(CloseReason::TooLarge),
+        }
+    }
+}
+
+/// Handles the end of the client's side of the stream.
+async fn take_end(connection: &Connection, buffer: &FrameBuffer, intake: &Intake<'_>) -> Result<(), CloseReason> {
+    if !buffer.is_empty() {
+        return Err(CloseReason::Malformed);
+    }
+    if intake.stage == Stage::Answer {
+        connection.closed().await;
+    }
+    Err(CloseReason::Lost)
+}
+
+/// What a client sends, on any transport: decoded, limited in rate, and passed to the core.
+pub(super) struct Intake<'a> {
     id: ConnectionId,
     shared: &'a Shared,
-    connection: &'a Connection,
     stage: Stage,
-    buffer: FrameBuffer,
     pace: Pace,
 }
 
-impl Reader<'_> {
-    async fn run(mut self, mut receive: RecvStream) -> CloseReason {
-        let mut chunk = vec![0; READ_SIZE];
-        let mut takes_datagrams = true;
-        let first_frame_by = tokio::time::Instant::now() + FIRST_FRAME_WITHIN;
-        loop {
-            let awaits_first = matches!(self.stage, Stage::Request | Stage::Hello);
-            let done = tokio::select! {
-                read = receive.read(&mut chunk) => match read {
-                    Ok(Some(length)) => self.take_bytes(&chunk[..length]).await,
-                    Ok(None) => self.take_end().await,
-                    Err(_) => Err(CloseReason::Lost),
-                },
-                datagram = self.connection.read_datagram(), if takes_datagrams => match datagram {
-                    Ok(datagram) => self.take_datagram(&datagram),
-                    Err(_) => {
-                        // The stream has the rest of what the client sent, and then the same error.
-                        takes_datagrams = false;
-                        Ok(())
-                    }
-                },
-                () = tokio::time::sleep_until(first_frame_by), if awaits_first => Err(CloseReason::Silent),
-            };
-            if let Err(reason) = done {
-                return reason;
-            }
+impl<'a> Intake<'a> {
+    pub(super) fn new(id: ConnectionId, shared: &'a Shared) -> Self {
+        let stage = match shared.serves {
+            Serves::Login => Stage::Request,
+            Serves::Play => Stage::Hello,
+        };
+        let pace = Pace::new(Instant::now());
+        Self {
+            id,
+            shared,
+            stage,
+            pace,
         }
     }
 
-    async fn take_bytes(&mut self, bytes: &[u8]) -> Result<(), CloseReason> {
-        count(&self.shared.registry.counts.bytes_in, bytes.len() as u64);
-        self.buffer.push(bytes);
-        loop {
-            let body = match self.buffer.next_frame() {
-                Ok(Some(body)) => body,
-                Ok(None) => return Ok(()),
-                Err(_) => return Err(CloseReason::TooLarge),
-            };
-            let length = body.len();
-            let malformed = |_| CloseReason::Malformed;
-            let (arrival, next) = match self.stage {
-                Stage::Request => (
-                    Arrival::LoginRequest(LoginRequest::read(body).map_err(malformed)?),
-                    Stage::Answer,
-                ),
-                Stage::Hello => (Arrival::Hello(Hello::read(body).map_err(malformed)?), Stage::Frames),
-                Stage::Frames => (Arrival::Frame(ToServer::read(body).map_err(malformed)?), Stage::Frames),
-                Stage::Answer => return Err(CloseReason::Malformed),
-            };
-            self.stage = next;
-            self.keep_pace(length)?;
-            // While the core is busy the client's stream is not read, and QUIC slows it down.
-            tell(self.shared, self.id, arrival)
-                .await
-                .map_err(|_| CloseReason::ShuttingDown)?;
-        }
+    /// Whether the client has not sent its first frame.
+    pub(super) fn awaits_first(&self) -> bool {
+        matches!(self.stage, Stage::Request | Stage::Hello)
     }
 
-    /// Handles the end of the client's side of the stream.
-    async fn take_end(&mut self) -> Result<(), CloseReason> {
-        if !self.buffer.is_empty() {
-            return Err(CloseReason::Malformed);
-        }
-        if self.stage == Stage::Answer {
-            self.connection.closed().await;
-        }
-        Err(CloseReason::Lost)
+    /// Takes a frame's body.
+    pub(super) async fn take_frame(&mut self, body: &[u8]) -> Result<(), CloseReason> {
+        count(&self.shared.registry.counts.bytes_in, body.len() as u64);
+        let malformed = |_| CloseReason::Malformed;
+        let (arrival, next) = match self.stage {
+            Stage::Request => (
+                Arrival::LoginRequest(LoginRequest::read(body).map_err(malformed)?),
+                Stage::Answer,
+            ),
+            Stage::Hello => (Arrival::Hello(Hello::read(body).map_err(malformed)?), Stage::Frames),
+            Stage::Frames => (Arrival::Frame(ToServer::read(body).map_err(malformed)?), Stage::Frames),
+            Stage::Answer => return Err(CloseReason::Malformed),
+        };
+        self.stage = next;
+        self.keep_pace(body.len())?;
+        // While the core is busy the client is not read, and its transport slows it down.
+        tell(self.shared, self.id, arrival)
+            .await
+            .map_err(|_| CloseReason::ShuttingDown)
     }
 
-    fn take_datagram(&mut self, bytes: &[u8]) -> Result<(), CloseReason> {
+    pub(super) fn take_datagram(&mut self, bytes: &[u8]) -> Result<(), CloseReason> {
         count(&self.shared.registry.counts.bytes_in, bytes.len() as u64);
         self.keep_pace(bytes.len())?;
         match self.stage {
@@ -248,7 +261,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn keep_pace(&mut self, bytes: usize) -> Result<(), CloseReason> {
+    pub(super) fn keep_pace(&mut self, bytes: usize) -> Result<(), CloseReason> {
         match self.pace.take(Instant::now(), bytes) {
             Verdict::Fine => Ok(()),
             Verdict::TooFast => Err(CloseReason::TooFast),
@@ -266,7 +279,7 @@ impl Reader<'_> {
     }
 }
 
-async fn tell(
+pub(super) async fn tell(
     shared: &Shared,
     connection: ConnectionId,
     what: Arrival,
@@ -283,7 +296,7 @@ fn closed_by_client(connection: &Connection) -> Option<CloseReason> {
     }
 }
 
-fn note(registry: &Registry, reason: CloseReason) {
+pub(super) fn note(registry: &Registry, reason: CloseReason) {
     let counts = &registry.counts;
     let counter = match reason {
         CloseReason::Malformed => &counts.malformed,

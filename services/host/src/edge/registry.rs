@@ -11,7 +11,7 @@ use std::{
 use annals_node::ConnectionId;
 use annals_wire::client::CloseReason;
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::{EdgeCommand, MAX_CONNECTIONS};
 
@@ -56,7 +56,15 @@ impl Default for Registry {
 pub(super) struct Outbox {
     orders: mpsc::Sender<WriteCommand>,
     shared: Arc<Queue>,
-    connection: quinn::Connection,
+    link: Link,
+}
+
+/// A connection, for what does not wait in its queue.
+#[derive(Clone, Debug)]
+pub(super) enum Link {
+    Quic(quinn::Connection),
+    /// The datagrams to write to a WebSocket.
+    WebSocket(mpsc::Sender<Vec<u8>>),
 }
 
 /// Shared state of both ends of a connection's queue.
@@ -65,6 +73,8 @@ struct Queue {
     bytes: AtomicUsize,
     /// Why the registry closed the connection, if it did.
     closed_for: OnceLock<CloseReason>,
+    /// Signalled when it did.
+    closed: Notify,
 }
 
 /// Counters of an edge since it started.
@@ -123,14 +133,14 @@ pub(super) fn count(counter: &AtomicU64, amount: u64) {
 
 impl Registry {
     /// Assigns a connection its id and its queue.
-    pub(super) fn open(&self, connection: quinn::Connection) -> (ConnectionId, Orders) {
+    pub(super) fn open(&self, link: Link) -> (ConnectionId, Orders) {
         let id = ConnectionId(self.last_id.fetch_add(1, Ordering::Relaxed) + 1);
         let (orders, taken) = mpsc::channel(MAX_QUEUED_FRAMES);
         let shared = Arc::new(Queue::default());
         let outbox = Outbox {
             orders,
             shared: Arc::clone(&shared),
-            connection,
+            link,
         };
         self.outboxes().insert(id, outbox);
         (id, Orders { taken, shared })
@@ -156,7 +166,10 @@ impl Registry {
             EdgeCommand::Datagram { bytes, .. } => {
                 count(&self.counts.bytes_out, bytes.len() as u64);
                 // A datagram that cannot be sent now is not worth sending later.
-                let _ = outbox.connection.send_datagram(Bytes::from(bytes));
+                match &outbox.link {
+                    Link::Quic(connection) => drop(connection.send_datagram(Bytes::from(bytes))),
+                    Link::WebSocket(datagrams) => drop(datagrams.try_send(bytes)),
+                }
             }
             EdgeCommand::Close { reason, .. } => {
                 self.remove(connection);
@@ -172,6 +185,13 @@ impl Registry {
         let ids: Vec<ConnectionId> = self.outboxes().keys().copied().collect();
         for connection in ids {
             self.apply(EdgeCommand::Close { connection, reason });
+        }
+    }
+
+    /// Closes every connection at once.
+    pub(super) fn cut_all(&self, reason: CloseReason) {
+        for outbox in std::mem::take(&mut *self.outboxes()).into_values() {
+            outbox.close(reason);
         }
     }
 
@@ -197,7 +217,10 @@ impl Outbox {
     fn close(&self, reason: CloseReason) {
         // The first reason counts.
         let _ = self.shared.closed_for.set(reason);
-        close(&self.connection, reason);
+        self.shared.closed.notify_one();
+        if let Link::Quic(connection) = &self.link {
+            close(connection, reason);
+        }
     }
 }
 
@@ -217,6 +240,12 @@ impl Orders {
     /// Records that a frame of `bytes` bytes was written.
     pub(super) fn written(&self, bytes: usize) {
         self.shared.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Waits until the registry has closed the connection.
+    pub(super) fn closed(&self) -> impl Future<Output = ()> + use<> {
+        let shared = Arc::clone(&self.shared);
+        async move { shared.closed.notified().await }
     }
 
     /// A function that returns, also after the queue is gone, why the registry closed the connection, if it did.

@@ -23,6 +23,10 @@ fn framed(body: &[u8]) -> Vec<u8> {
 }
 
 pub(crate) fn hello() -> Vec<u8> {
+    framed(&hello_body())
+}
+
+pub(crate) fn hello_body() -> Vec<u8> {
     let hello = Hello {
         protocol: protocol_hash(),
         schema: schema().client_fingerprint(),
@@ -34,10 +38,14 @@ pub(crate) fn hello() -> Vec<u8> {
     };
     let mut body = Vec::new();
     hello.write(&mut body);
-    framed(&body)
+    body
 }
 
 pub(crate) fn call(number: u64, bytes: usize) -> Vec<u8> {
+    framed(&call_body(number, bytes))
+}
+
+pub(crate) fn call_body(number: u64, bytes: usize) -> Vec<u8> {
     let (entity, part) = (AVATAR, Part::Cell);
     let call = Call {
         entity,
@@ -48,7 +56,7 @@ pub(crate) fn call(number: u64, bytes: usize) -> Vec<u8> {
     };
     let mut body = Vec::new();
     ToServer::Call(call).write(&mut body);
-    framed(&body)
+    body
 }
 
 /// A well-behaved client is still served.

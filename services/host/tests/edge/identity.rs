@@ -45,7 +45,7 @@ fn a_broken_certificate_error_has_advice() {
 #[test]
 fn a_port_in_use_is_reported() {
     let taken = bind(loopback()).unwrap();
-    let address = taken.local_addr().unwrap();
+    let address = taken.address().unwrap();
     let error = bind(address).unwrap_err().to_string();
     assert_eq!(
         error,

@@ -6,6 +6,7 @@ mod identity;
 mod last_frames;
 mod raw;
 mod realm;
+mod web_socket;
 
 use annals_client::{Client, EndReason, Event, Trust, What, client_endpoint};
 use annals_def::{Edit, Value};

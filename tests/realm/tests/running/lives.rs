@@ -168,6 +168,7 @@ impl World {
         let front = Front {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertise: None,
+            web_origins: None,
             certificate: None,
             directory: folder.to_owned(),
         };

@@ -1,0 +1,311 @@
+//! Connections by WebSocket over TLS, for clients whose platform or network has no QUIC.
+//!
+//! The subprotocol is what the ALPN is for QUIC. Each message is binary:
+//!
+//! ```text
+//! message = 0:u8 body     ; a frame's body, without its length
+//!         | 1:u8 bytes    ; a datagram
+//!         | 2:u8          ; an echo request, which the server answers with the same message
+//! ```
+//! A close has the code 4000 plus that of a [`CloseReason`].
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use annals_wire::client::{CloseReason, LOGIN_ALPN, MAX_UPSTREAM_FRAME, PLAY_ALPN};
+use bytes::Bytes;
+use futures::{
+    SinkExt, StreamExt,
+    stream::{SplitSink, SplitStream},
+};
+use tokio::{
+    net::TcpStream,
+    sync::mpsc,
+    time::{Instant, interval, sleep_until, timeout},
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_tungstenite::{
+    WebSocketStream, accept_hdr_async_with_config,
+    tungstenite::{
+        Error, Message,
+        handshake::server::{ErrorResponse, Request, Response},
+        http::{HeaderMap, HeaderValue, StatusCode, header::ORIGIN},
+        protocol::{CloseFrame, WebSocketConfig},
+    },
+};
+
+use super::{
+    Arrival, Serves,
+    connection::{FIRST_FRAME_WITHIN, HANDSHAKE_WITHIN, Intake, LAST_READ_WITHIN, READ_SIZE, Shared, note, tell},
+    registry::{Link, Orders, WriteCommand, count},
+};
+
+/// The web pages that may connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WebOrigins {
+    Any,
+    /// Pages of these origins, `SCHEME://HOST` or `SCHEME://HOST:PORT`.
+    Only(Vec<String>),
+}
+
+/// The first byte of a message.
+mod kind {
+    pub(super) const FRAME: u8 = 0;
+    pub(super) const DATAGRAM: u8 = 1;
+    pub(super) const ECHO: u8 = 2;
+}
+
+/// Code of a close with the reason 0.
+const FIRST_CLOSE_CODE: u16 = 4_000;
+
+/// Interval of pings, which a client's platform answers by itself.
+const PING_EVERY: Duration = Duration::from_secs(10);
+
+/// A connection on which nothing arrived for this long is lost.
+const LOST_AFTER: Duration = Duration::from_secs(30);
+
+/// Maximum datagrams that wait to be written; further ones are dropped.
+const WAITING_DATAGRAMS: usize = 16;
+
+/// The header that names the subprotocol.
+const SUBPROTOCOL: &str = "sec-websocket-protocol";
+
+type Socket = WebSocketStream<TlsStream<TcpStream>>;
+
+/// What accepts connections.
+#[derive(Clone)]
+pub(super) struct Acceptor {
+    tls: TlsAcceptor,
+    origins: Arc<WebOrigins>,
+}
+
+impl Acceptor {
+    pub(super) fn new(tls: rustls::ServerConfig, origins: WebOrigins) -> Self {
+        Self {
+            tls: TlsAcceptor::from(Arc::new(tls)),
+            origins: Arc::new(origins),
+        }
+    }
+
+    /// Completes the handshakes of TLS and WebSocket.
+    #[allow(clippy::result_large_err, reason = "the library's signature")]
+    pub(super) async fn shake_hands(&self, stream: TcpStream, shared: &Shared) -> Option<Socket> {
+        let shaking = async {
+            // Frames are small, and are written when they are due.
+            stream.set_nodelay(true).ok()?;
+            let stream = self.tls.accept(stream).await.ok()?;
+            let check = |request: &Request, response| self.check(request, response, shared.serves);
+            let socket = accept_hdr_async_with_config(stream, check, Some(limits())).await;
+            socket.inspect_err(|error| tracing::debug!(%error, "no WebSocket")).ok()
+        };
+        let socket = timeout(HANDSHAKE_WITHIN, shaking).await.ok().flatten();
+        let counts = &shared.registry.counts;
+        match socket {
+            Some(_) => count(&counts.accepted, 1),
+            None => count(&counts.failed_handshakes, 1),
+        }
+        socket
+    }
+
+    /// Checks the origin and the subprotocol of a request.
+    #[allow(clippy::result_large_err, reason = "the library's signature")]
+    fn check(&self, request: &Request, mut response: Response, serves: Serves) -> Result<Response, ErrorResponse> {
+        if let Some(origin) = request.headers().get(ORIGIN)
+            && !self.admits(origin)
+        {
+            tracing::warn!(
+                ?origin,
+                "a web page of another origin was refused; see web_origins in the settings"
+            );
+            return Err(refusal(
+                StatusCode::FORBIDDEN,
+                "pages of this origin may not connect; add it to the setting web_origins",
+            ));
+        }
+        let served = match serves {
+            Serves::Login => LOGIN_ALPN,
+            Serves::Play => PLAY_ALPN,
+        };
+        let served = HeaderValue::from_bytes(served).expect("invariant: the names of protocols are ASCII");
+        if !offers(request.headers(), &served) {
+            return Err(refusal(
+                StatusCode::BAD_REQUEST,
+                "the WebSocket offers no subprotocol that is served here",
+            ));
+        }
+        response.headers_mut().insert(SUBPROTOCOL, served);
+        Ok(response)
+    }
+
+    fn admits(&self, origin: &HeaderValue) -> bool {
+        match &*self.origins {
+            WebOrigins::Any => true,
+            WebOrigins::Only(origins) => origins.iter().any(|known| known.as_bytes() == origin.as_bytes()),
+        }
+    }
+}
+
+/// Whether a subprotocol is among those that a request offers.
+fn offers(headers: &HeaderMap, wanted: &HeaderValue) -> bool {
+    let offered = headers
+        .get_all(SUBPROTOCOL)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    offered
+        .flat_map(|value| value.split(','))
+        .any(|name| name.trim().as_bytes() == wanted.as_bytes())
+}
+
+fn refusal(status: StatusCode, why: &str) -> ErrorResponse {
+    let mut response = ErrorResponse::new(Some(format!("{why}\n")));
+    *response.status_mut() = status;
+    response
+}
+
+fn limits() -> WebSocketConfig {
+    let most = MAX_UPSTREAM_FRAME + 1;
+    WebSocketConfig::default()
+        .max_message_size(Some(most))
+        .max_frame_size(Some(most))
+        .read_buffer_size(READ_SIZE)
+        .write_buffer_size(0)
+}
+
+/// Serves a connection until it ends. Its first event is `Opened`, its last `Closed`.
+pub(super) async fn serve(socket: Socket, from: SocketAddr, shared: Shared) {
+    let (datagrams, waiting) = mpsc::channel(WAITING_DATAGRAMS);
+    let (id, orders) = shared.registry.open(Link::WebSocket(datagrams));
+    let verdict = orders.verdict();
+    if tell(&shared, id, Arrival::Opened { from }).await.is_err() {
+        return shared.registry.remove(id);
+    }
+    let closed = orders.closed();
+    let (mut sink, mut stream) = socket.split();
+    let (echoes, asked) = mpsc::channel(1);
+    let end = tokio::select! {
+        reason = write(&mut sink, (orders, waiting, asked), &shared) => End::Here(reason),
+        end = read(&mut stream, Intake::new(id, &shared), &echoes) => end,
+        () = closed => End::Here(CloseReason::Lost),
+    };
+    shared.registry.remove(id);
+    let reason = verdict().unwrap_or(match end {
+        End::Here(reason) | End::There(reason) => reason,
+    });
+    note(&shared.registry, reason);
+    if matches!(end, End::Here(_)) {
+        // A client that does not read is not waited for.
+        let _ = timeout(LAST_READ_WITHIN, close(sink, stream, reason)).await;
+    }
+    tracing::debug!(connection = id.0, %from, %reason, "client connection closed");
+    // Without a receiver the process is shutting down.
+    let _ = tell(&shared, id, Arrival::Closed(reason)).await;
+}
+
+/// Which side ends a connection, and why.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Here(CloseReason),
+    There(CloseReason),
+}
+
+/// Sends the reason, and waits until the client has closed in turn: a reset could overtake it.
+async fn close(mut sink: SplitSink<Socket, Message>, mut stream: SplitStream<Socket>, reason: CloseReason) {
+    if sink.send(close_message(reason)).await.is_ok() {
+        while let Some(Ok(_)) = stream.next().await {}
+    }
+}
+
+/// What is to be written: frames, datagrams, and answers to echo requests.
+type Outgoing = (Orders, mpsc::Receiver<Vec<u8>>, mpsc::Receiver<()>);
+
+/// Writes what is due until the connection is to be closed; returns the reason.
+async fn write(
+    sink: &mut SplitSink<Socket, Message>,
+    (mut orders, mut datagrams, mut echoes): Outgoing,
+    shared: &Shared,
+) -> CloseReason {
+    let mut ping = interval(PING_EVERY);
+    loop {
+        let (message, queued) = tokio::select! {
+            order = orders.next() => match order {
+                Some(WriteCommand::Frame(body)) => (message(kind::FRAME, &body), body.len()),
+                Some(WriteCommand::Close(reason)) => return reason,
+                // The registry has removed the connection after closing it.
+                None => return CloseReason::Lost,
+            },
+            Some(datagram) = datagrams.recv() => (message(kind::DATAGRAM, &datagram), 0),
+            Some(()) = echoes.recv() => (message(kind::ECHO, &[]), 0),
+            _ = ping.tick() => (Message::Ping(Bytes::new()), 0),
+        };
+        if sink.send(message).await.is_err() {
+            // The reader ends the connection, after what arrived before.
+            return std::future::pending().await;
+        }
+        orders.written(queued);
+        count(&shared.registry.counts.bytes_out, queued as u64);
+    }
+}
+
+fn message(kind: u8, body: &[u8]) -> Message {
+    let mut bytes = Vec::with_capacity(1 + body.len());
+    bytes.push(kind);
+    bytes.extend(body);
+    Message::Binary(bytes.into())
+}
+
+fn close_message(reason: CloseReason) -> Message {
+    let code = FIRST_CLOSE_CODE + u16::from(reason.code());
+    Message::Close(Some(CloseFrame {
+        code: code.into(),
+        reason: reason.to_string().into(),
+    }))
+}
+
+/// Reads messages until the client closes, violates the protocol, or is not heard any more.
+async fn read(stream: &mut SplitStream<Socket>, mut intake: Intake<'_>, echoes: &mpsc::Sender<()>) -> End {
+    let first_frame_by = Instant::now() + FIRST_FRAME_WITHIN;
+    loop {
+        let (due, overdue) = match intake.awaits_first() {
+            true => (first_frame_by, CloseReason::Silent),
+            false => (Instant::now() + LOST_AFTER, CloseReason::Lost),
+        };
+        let received = tokio::select! {
+            received = stream.next() => received,
+            () = sleep_until(due) => return End::Here(overdue),
+        };
+        let done = match received {
+            Some(Ok(Message::Binary(bytes))) => take(&mut intake, &bytes, echoes).await,
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => intake.keep_pace(0),
+            Some(Ok(Message::Close(frame))) => return End::There(close_reason(frame.as_ref())),
+            None => return End::There(CloseReason::Lost),
+            Some(Ok(Message::Text(_) | Message::Frame(_))) => Err(CloseReason::Malformed),
+            Some(Err(Error::Capacity(_))) => Err(CloseReason::TooLarge),
+            Some(Err(Error::Protocol(_) | Error::Utf8(_))) => Err(CloseReason::Malformed),
+            Some(Err(_)) => return End::There(CloseReason::Lost),
+        };
+        if let Err(reason) = done {
+            return End::Here(reason);
+        }
+    }
+}
+
+/// Our reason for a close by the client; its own is not trusted.
+fn close_reason(frame: Option<&CloseFrame>) -> CloseReason {
+    match frame {
+        Some(frame) if u16::from(frame.code) == FIRST_CLOSE_CODE => CloseReason::Finished,
+        _ => CloseReason::Lost,
+    }
+}
+
+async fn take(intake: &mut Intake<'_>, bytes: &[u8], echoes: &mpsc::Sender<()>) -> Result<(), CloseReason> {
+    match bytes.split_first() {
+        Some((&kind::FRAME, body)) => intake.take_frame(body).await,
+        Some((&kind::DATAGRAM, datagram)) => intake.take_datagram(datagram),
+        Some((&kind::ECHO, [])) => {
+            intake.keep_pace(0)?;
+            // One answer serves all requests that wait.
+            let _ = echoes.try_send(());
+            Ok(())
+        }
+        _ => Err(CloseReason::Malformed),
+    }
+}
