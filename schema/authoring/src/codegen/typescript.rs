@@ -3,9 +3,9 @@
 //!
 //! Types are erased when TypeScript runs, so a client library encodes and decodes by the tables: `WORLD` has every type
 //! with its members in the order of their client numbers, and each member's encoding as data. 64-bit integers are
-//! `bigint`. The only executable code is the one that keeps a space's data.
+//! `bigint`. There is no executable code: that is the client library's, `services/client-ts`.
 
-use annals_def::{Argument, DataType, EntityType, Exposure, LedgerNames, Method, Property, Schema};
+use annals_def::{Argument, DataType, EntityType, Exposure, Form, LedgerNames, Method, Property, Schema, encode};
 use annals_ids::MemberId;
 
 use super::{
@@ -16,90 +16,29 @@ use super::{
 };
 use crate::codegen::CodeParts;
 
-/// Names that TypeScript, or the start of every file, reserves.
-const RESERVED: [&str; 28] = [
+/// Names that TypeScript, or the imports of every file, reserve.
+const RESERVED: [&str; 20] = [
     "Array",
     "BigInt",
     "Boolean",
-    "CallDescription",
     "DataView",
     "Date",
-    "EntityId",
     "Error",
     "Function",
     "Map",
-    "MethodDescription",
     "Number",
     "Object",
     "Promise",
-    "PropertyDescription",
     "Readonly",
     "Record",
     "Set",
-    "SpaceData",
-    "SpaceEntry",
-    "SpaceVersion",
     "Step",
-    "Stream",
     "String",
     "Symbol",
     "TypeDescription",
     "Uint8Array",
     "Vector",
 ];
-
-/// The start of every file, behind its header.
-const PRELUDE: &str = r#"/** The id of an entity. */
-export type EntityId = bigint;
-
-/** A step of a path into a value: an element by its index, a field by its name. */
-export type Step = number | string;
-
-/** How a value travels. A length or count is one byte below 255, else ff and three bytes; everything is little-endian. */
-export type Stream =
-  | "INT8" | "INT16" | "INT32" | "INT64" | "UINT8" | "UINT16" | "UINT32" | "UINT64"
-  | "FLOAT32" | "FLOAT64" | "STRING" | "UNICODE_STRING" | "BLOB"
-  | "VECTOR2" | "VECTOR3" | "VECTOR4" | "MAILBOX" | "UDO_REF" | "OPAQUE"
-  | { readonly kind: "ARRAY" | "TUPLE"; readonly of: Stream; readonly size: number | null }
-  | {
-      readonly kind: "FIXED_DICT";
-      readonly allowNone: boolean;
-      readonly fields: readonly (readonly [name: string, stream: Stream])[];
-    };
-
-/** A property that clients see; its place in the list is its client number. */
-export interface PropertyDescription {
-  readonly name: string;
-  readonly declared: string;
-  readonly part: "base" | "cell";
-  readonly stream: Stream;
-}
-
-/** A client method; its place in the list is its client number. */
-export interface MethodDescription {
-  readonly name: string;
-  readonly declared: string;
-  readonly args: readonly Stream[];
-}
-
-/** An exposed method; its place in the list is its client number. */
-export interface CallDescription extends MethodDescription {
-  readonly ownOnly: boolean;
-}
-
-/** A type as clients see it. */
-export interface TypeDescription {
-  readonly id: number;
-  readonly name: string;
-  readonly properties: readonly PropertyDescription[];
-  readonly methods: readonly MethodDescription[];
-  readonly baseCalls: readonly CallDescription[];
-  readonly cellCalls: readonly CallDescription[];
-}
-"#;
-
-/// Follows the prelude: code that keeps the data of the client's space.
-const SPACE_DATA: &str = include_str!("space_data.ts");
 
 /// A type with the prefix of its interfaces' names.
 struct Named<'s> {
@@ -119,14 +58,21 @@ pub(super) fn file(model: &Model) -> String {
     let mut text = Text::with_unit("  ");
     text.line(&format!("// {MARK}."));
     text.gap();
+    let has_paths = types.iter().flat_map(|named| properties(named.entity_type));
+    let mut has_paths = has_paths.map(|(property, _)| &property.data_type);
+    let step = match has_paths.any(has_parts) {
+        true => "Step, ",
+        false => "",
+    };
+    text.line(&format!(
+        "import type {{ {step}TypeDescription }} from \"annals-client\";"
+    ));
+    text.gap();
     text.line("/** The fingerprint of what clients see of the definitions that this was generated from. */");
     text.line(&format!(
         "export const CLIENT_SCHEMA = \"{}\";",
         schema.client_fingerprint()
     ));
-    text.gap();
-    text.put(PRELUDE);
-    text.put(SPACE_DATA);
     let used = shapes.used(schema, CodeParts::CLIENT);
     for shape in shapes.all().filter(|shape| used.contains(shape.name.as_str())) {
         interface(&mut text, shape, &shapes);
@@ -280,7 +226,7 @@ fn handlers(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
         let old = spelled(&property.data_type, shapes);
         let mut callback = |verb: &str| scope.camel(&format!("{verb}_{}", property.name));
         text.line(&format!("{}?(old: {old} | undefined): void;", callback("set")));
-        if matches!(property.data_type, DataType::Array(_) | DataType::FixedDict(_)) {
+        if has_parts(&property.data_type) {
             text.line(&format!(
                 "{}?(path: readonly Step[], old: unknown): void;",
                 callback("set_nested")
@@ -292,6 +238,11 @@ fn handlers(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
         }
     }
     text.close("}");
+}
+
+/// Whether parts of a value can change.
+fn has_parts(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Array(_) | DataType::FixedDict(_))
 }
 
 fn ids<'n>(text: &mut Text, name: &str, members: impl Iterator<Item = &'n str>) {
@@ -401,8 +352,9 @@ fn describe(text: &mut Text, named: &Named<'_>) {
             "cell"
         };
         let (declared, stream) = (quoted(&property.name), stream(&property.data_type));
+        let initial = initial(property);
         text.line(&format!(
-            "{{ name: {member:?}, declared: {declared}, part: \"{part}\", stream: {stream} }},"
+            "{{ name: {member:?}, declared: {declared}, part: \"{part}\", stream: {stream}, initial: \"{initial}\" }},"
         ));
     }
     text.close("],");
@@ -428,6 +380,14 @@ fn describe(text: &mut Text, named: &Named<'_>) {
         true,
     );
     text.close("},");
+}
+
+/// The value of a new entity's property in its encoding, as hexadecimal digits.
+fn initial(property: &Property) -> String {
+    let mut bytes = Vec::new();
+    encode(&property.data_type, &property.default, Form::Shown, &mut bytes)
+        .expect("invariant: a default is a value of its property's type");
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn describe_methods(text: &mut Text, name: &str, list: &[Method], ids: &[MemberId], are_calls: bool) {
@@ -467,8 +427,8 @@ fn spelled(data_type: &DataType, shapes: &Shapes) -> String {
         DataType::Vector2 => "readonly [number, number]",
         DataType::Vector3 => "readonly [number, number, number]",
         DataType::Vector4 => "readonly [number, number, number, number]",
-        // The raw bytes; clients cannot use a mailbox.
-        DataType::Mailbox => "Uint8Array | null",
+        // Clients cannot use a mailbox, and are sent none.
+        DataType::Mailbox => "null",
         DataType::Array(sequence) | DataType::Tuple(sequence) => {
             let of = spelled(&sequence.of, shapes);
             let is_word = of.chars().all(|letter| letter.is_ascii_alphanumeric());

@@ -3,6 +3,7 @@
 mod worlds;
 
 use std::{
+    ffi::OsStr,
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
@@ -125,83 +126,63 @@ fn typescript_compiles_strictly() {
         fs::write(&file, code).expect("written");
         files.push(file);
     }
+    let client = client_library();
+    let config = serde_json::json!({
+        "compilerOptions": {
+            "strict": true, "noEmit": true, "target": "es2020", "module": "esnext", "moduleResolution": "bundler",
+            "noUnusedLocals": true, "isolatedModules": true, "types": [], "lib": ["es2023", "dom"],
+            "paths": { "annals-client": [client.join("src/index.ts")] },
+        },
+        "files": files,
+    });
+    let project = folder.join("tsconfig.json");
+    fs::write(&project, config.to_string()).expect("written");
+    compile(&tsc, &project, &[]);
+}
+
+/// The folder of the client library.
+fn client_library() -> PathBuf {
+    worlds::repository().join("services/client-ts")
+}
+
+fn compile(tsc: &Path, project: &Path, arguments: &[&OsStr]) {
     let output = Command::new(tsc)
-        .args([
-            "--strict",
-            "--noEmit",
-            "--target",
-            "es2020",
-            "--noUnusedLocals",
-            "--isolatedModules",
-        ])
-        .args(&files)
+        .arg("--project")
+        .arg(project)
+        .args(arguments)
         .output()
         .expect("tsc runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// What a client written in TypeScript must derive itself: the rules of `docs/client-protocol.md` on space data.
-const SPACE_DATA: &str = r#"
-import { SpaceData } from "./sample.js";
-const entry = (key, since, by, value, life = 0) =>
-  ({ key, version: { life: BigInt(life), since: BigInt(since), by }, value: Uint8Array.from(value) });
-const same = (what, found, wanted) => {
-  if (JSON.stringify(found) !== JSON.stringify(wanted)) throw new Error(`${what}: ${JSON.stringify(found)}`);
-};
-const data = new SpaceData();
-const changed = [];
-data.onChange = (key) => changed.push(key);
-same("new", data.take(entry(300, 10, 3, [1])), true);
-same("older", data.take(entry(300, 9, 9, [2])), false);
-same("the same", data.take(entry(300, 10, 3, [3])), false);
-same("of a higher owner", data.take(entry(300, 10, 4, [4])), true);
-same("held", [...data.get(300)], [4]);
-const day = new DataView(new ArrayBuffer(24));
-day.setFloat64(0, 3600, true);
-day.setFloat64(8, 60, true);
-day.setBigUint64(16, 1000n, true);
-same("time", data.take(entry(0, 20, 1, new Uint8Array(day.buffer))), true);
-same("time goes on", data.timeOfDay(2000), 3660);
-same("over midnight", data.timeOfDay(1000 - 61 * 60 * 1000 / 60 * 1), 3600 - 61 * 60 + 86400);
-same("removed", [data.take(entry(301, 30, 1, [])), data.get(301) === undefined], [true, true]);
-changed.length = 0;
-same("written while it is gone", data.take(entry(300, 99, 1, [9], 1)), false);
-same("opened", data.take(entry(1, 0, 1, [], 2)), true);
-same("void", [data.get(300) === undefined, data.timeOfDay(0) === undefined], [true, true]);
-same("told", changed, [0, 1, 300, 301]);
-same("void stays away", data.take(entry(300, 99, 1, [5])), false);
-same("again", data.take(entry(1, 0, 2, [], 2)), false);
-same("written since", data.take(entry(301, 5, 1, [6], 2)), true);
-changed.length = 0;
-same("in a later life", data.take(entry(302, 1, 1, [7], 4)), true);
-same("told of that", changed, [1, 301, 302]);
-const found = data.versions().map(([key, { life, since, by }]) => [key, Number(life), Number(since), by]);
-same("versions", found, [[1, 4, 0, 0], [302, 4, 1, 1]]);
-"#;
-
 #[test]
-fn typescript_keeps_space_data_as_the_protocol_specifies() {
+fn the_client_library_passes_its_tests() {
     let Some(tsc) = typescript() else {
         println!("SKIPPED: no tsc; `make setup` installs one where there is npm, or name one in TSC");
         return;
     };
-    let folder = scratch("generated-space-data");
-    let (_, model) = worlds::all()
-        .into_iter()
-        .find(|(world, _)| world == "sample")
-        .expect("there is a sample");
-    fs::write(folder.join("sample.ts"), model.to_typescript()).expect("written");
-    fs::write(folder.join("package.json"), r#"{ "type": "module" }"#).expect("written");
-    fs::write(folder.join("check.js"), SPACE_DATA).expect("written");
-    let made = Command::new(tsc)
-        .args(["--strict", "--target", "es2020", "--module", "es2020"])
-        .arg(folder.join("sample.ts"))
-        .output()
-        .expect("tsc runs");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
-    let ran = Command::new("node").arg(folder.join("check.js")).output();
+    let built = scratch("client-library");
+    fs::write(built.join("package.json"), r#"{ "type": "module" }"#).expect("written");
+    let library = client_library();
+    compile(
+        &tsc,
+        &library.join("tsconfig.json"),
+        &["--outDir".as_ref(), built.as_os_str()],
+    );
+    let tests = fs::read_dir(library.join("test")).expect("there are tests");
+    let tests = tests.map(|entry| entry.expect("it can be read").path());
+    let tests = tests.filter(|path| path.to_string_lossy().ends_with(".test.mjs"));
+    let ran = Command::new("node")
+        .arg("--test")
+        .args(tests)
+        .env("ANNALS_CLIENT", built)
+        .env(
+            "ANNALS_VECTORS",
+            worlds::repository().join("schema/wire/test_data/client"),
+        )
+        .output();
     match ran {
-        Ok(ran) => assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr)),
+        Ok(ran) => assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout)),
         Err(error) => println!("SKIPPED: no node: {error}"),
     }
 }

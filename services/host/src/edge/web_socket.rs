@@ -1,6 +1,6 @@
 //! Connections by WebSocket over TLS, for clients whose platform or network has no QUIC.
 //!
-//! The subprotocol is what the ALPN is for QUIC. Each message is binary:
+//! The subprotocol is what the ALPN is for QUIC, with a dot for the slash, which it must not have. Each message is binary:
 //!
 //! ```text
 //! message = 0:u8 body     ; a frame's body, without its length
@@ -11,7 +11,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use annals_wire::client::{CloseReason, LOGIN_ALPN, MAX_UPSTREAM_FRAME, PLAY_ALPN};
+use annals_wire::client::{CloseReason, MAX_UPSTREAM_FRAME};
 use bytes::Bytes;
 use futures::{
     SinkExt, StreamExt,
@@ -121,11 +121,10 @@ impl Acceptor {
                 "pages of this origin may not connect; add it to the setting web_origins",
             ));
         }
-        let served = match serves {
-            Serves::Login => LOGIN_ALPN,
-            Serves::Play => PLAY_ALPN,
-        };
-        let served = HeaderValue::from_bytes(served).expect("invariant: the names of protocols are ASCII");
+        let served = HeaderValue::from_static(match serves {
+            Serves::Login => "annals-login.1",
+            Serves::Play => "annals-play.1",
+        });
         if !offers(request.headers(), &served) {
             return Err(refusal(
                 StatusCode::BAD_REQUEST,

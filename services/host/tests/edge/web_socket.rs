@@ -4,9 +4,7 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use annals_host::edge::{Arrival, Edge, EdgeCommand, EdgeEvent, Identity, Serves, WebOrigins, bind, bind_with_web};
 use annals_node::ConnectionId;
-use annals_wire::client::{
-    CloseReason, LOGIN_ALPN, MAX_UPSTREAM_FRAME, PLAY_ALPN, ToServer, ToServerDatagram, volatile::MovementAck,
-};
+use annals_wire::client::{CloseReason, MAX_UPSTREAM_FRAME, ToServer, ToServerDatagram, volatile::MovementAck};
 use futures::{SinkExt, StreamExt};
 use rustls::pki_types::ServerName;
 use tokio::{net::TcpStream, sync::mpsc};
@@ -53,7 +51,7 @@ impl Front {
 
     async fn connect(&self) -> Socket {
         let (to, directory) = (self.edge.address(), self.directory.path());
-        connect(to, directory, Some("annals-play/1"), None).await.unwrap()
+        connect(to, directory, Some("annals-play.1"), None).await.unwrap()
     }
 
     async fn next(&mut self) -> EdgeEvent {
@@ -98,7 +96,7 @@ async fn connect(
     }
     let (socket, response) = within("the handshake", client_async(request, stream)).await?;
     let chosen = response.headers().get("sec-websocket-protocol");
-    assert_eq!(chosen.map(HeaderValue::as_bytes), subprotocol.map(|_| PLAY_ALPN));
+    assert_eq!(chosen.map(HeaderValue::as_bytes), subprotocol.map(str::as_bytes));
     Ok(socket)
 }
 
@@ -294,15 +292,14 @@ async fn provoke(front: &mut Front, what: &str, messages: Vec<Message>) -> u16 {
 async fn other_pages_and_protocols_are_refused() {
     let front = Front::start(Serves::Play);
     let (to, directory) = (front.edge.address(), front.directory.path());
-    let play = Some("annals-play/1");
+    let play = Some("annals-play.1");
     let refused = async |subprotocol, origin| match connect(to, directory, subprotocol, origin).await {
         Err(Error::Http(response)) => response.status(),
         other => panic!("{subprotocol:?} {origin:?}: {other:?}"),
     };
     assert_eq!(refused(play, Some("https://evil.example")).await, StatusCode::FORBIDDEN);
     assert_eq!(refused(play, Some("null")).await, StatusCode::FORBIDDEN);
-    let login = std::str::from_utf8(LOGIN_ALPN).unwrap();
-    assert_eq!(refused(Some(login), None).await, StatusCode::BAD_REQUEST);
+    assert_eq!(refused(Some("annals-login.1"), None).await, StatusCode::BAD_REQUEST);
     assert_eq!(refused(None, Some(PAGE)).await, StatusCode::BAD_REQUEST);
     connect(to, directory, play, Some(PAGE)).await.unwrap();
     connect(to, directory, play, None).await.unwrap();

@@ -42,6 +42,7 @@ mod strolling;
 mod times;
 mod tracing;
 mod trading;
+mod typescript;
 mod upgrading;
 mod visits;
 mod watching;

@@ -1,27 +1,28 @@
-
-/** Which of two values in a space's data is the newer one: the one of the later life of the space, then the one with the later
- * `since`, then the one of the higher owner. In a space that is gone, in an odd life, nothing is written. */
+/**
+ * The version of a value in a space's data. The newer of two is that of the later life of the space, then the one with
+ * the later `since`, then the one of the higher owner. In an odd life the space is destroyed, and nothing is written.
+ */
 export interface SpaceVersion {
   readonly life: bigint;
   readonly since: bigint;
   readonly by: number;
 }
 
-/** What stands under a key in a space's data. An empty value is none. */
+/** The value under a key in a space's data. An empty value is a removal. */
 export interface SpaceEntry {
   readonly key: number;
   readonly version: SpaceVersion;
   readonly value: Uint8Array;
 }
 
-/** The data of the space in which the client's own entity is, as frames tell it. Another space has another one. */
+/** The data of the space of the client's own entity. */
 export class SpaceData {
-  /** Called with each key under which something else stands now, or nothing any more. */
+  /** Called with each key whose value has changed or was removed. */
   onChange: (key: number) => void = () => {};
 
   private readonly entries = new Map<number, SpaceEntry>();
 
-  /** Takes an entry, if it is newer than what is held. What was written in an earlier life of the space is dropped. */
+  /** Applies an entry if it is newer than what is held. Values of earlier lives of the space are dropped. */
   take(entry: SpaceEntry): boolean {
     const { key, version } = entry;
     const life = this.entries.get(1)?.version.life ?? 0n;
@@ -45,19 +46,19 @@ export class SpaceData {
     return true;
   }
 
-  /** What stands under a key. */
+  /** The value under a key. */
   get(key: number): Uint8Array | undefined {
     const value = this.entries.get(key)?.value;
     return value?.length === 0 ? undefined : value;
   }
 
-  /** The versions of all that is held, ascending by key: what a client names when it begins a view. */
+  /** The versions of all entries, ascending by key: part of the stamps of a view. */
   versions(): readonly (readonly [key: number, version: SpaceVersion])[] {
     const held = [...this.entries.values()].sort((one, other) => one.key - other.key);
     return held.map((entry) => [entry.key, entry.version] as const);
   }
 
-  /** The time of day, seconds since midnight, at so many milliseconds of game time: 100 times the tick of a cell's frame. */
+  /** The time of day, seconds since midnight, at a game time in milliseconds: 100 times the tick of a cell's frame. */
   timeOfDay(gameTime: number): number | undefined {
     const value = this.get(0);
     if (value === undefined || value.length !== 24) {

@@ -1,0 +1,223 @@
+import type { Event } from "./events.js";
+import type { Located } from "./frames.js";
+import { ClientCore, type Credentials, type Output, type World } from "./session.js";
+import type { SpaceData } from "./space_data.js";
+import { Connection } from "./web_socket.js";
+import type { EntityId, Part, Place, TypeDescription, Value } from "./world.js";
+
+const LOGIN = "annals-login.1";
+const PLAY = "annals-play.1";
+
+export interface Options extends Credentials {
+  /** URL of the login service, such as `wss://play.example.org:7700`. */
+  readonly url: string;
+  /** The world that was generated from the realm's definitions: its `CLIENT_SCHEMA` and `WORLD`. */
+  readonly world: World;
+  /** Called with each event, in order. */
+  readonly onEvent: (event: Event) => void;
+  /**
+   * The URL of a base at this address. A certificate names hosts, so where bases have one certificate each for a name,
+   * this maps addresses to names. By default the address is used, and `localhost` for that of this machine.
+   */
+  readonly resolve?: (address: { readonly host: string; readonly port: number }) => string;
+}
+
+/** An entity in view. Its values are those that were shown, and change with the next frame: copy what is to be kept. */
+export interface Entity {
+  readonly id: EntityId;
+  readonly type: TypeDescription;
+  /** `undefined` until the entity's cell part is in view. */
+  readonly place: Place | undefined;
+  /** The value of a property by its name; `undefined` if its part is not in view. */
+  property(name: string): Value | undefined;
+}
+
+function defaultUrl({ host, port }: { readonly host: string; readonly port: number }): string {
+  const isLocal = host.startsWith("127.") || host === "[0:0:0:0:0:0:0:1]";
+  return `wss://${isLocal ? "localhost" : host}:${port}`;
+}
+
+/** A client in a realm. It logs in at once, and resumes its session by itself until it ends. */
+export class Client {
+  private readonly core: ClientCore;
+  private readonly connections = new Map<number, Connection>();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private isCarryingOut = false;
+
+  constructor(private readonly options: Options) {
+    this.core = new ClientCore(options.world, options, Math.random);
+    this.handle(() => this.core.start(this.now()));
+  }
+
+  /** The entity that the client controls. */
+  get controls(): EntityId | undefined {
+    return this.core.controls?.entity;
+  }
+
+  get isPlaying(): boolean {
+    return this.core.isPlaying;
+  }
+
+  /** Number of calls whose effects are not yet in the log. */
+  get unconfirmedCalls(): number {
+    return this.core.unconfirmedCalls;
+  }
+
+  /** The data of the space of the client's own entity. */
+  get spaceData(): SpaceData | undefined {
+    return this.core.views.cell.space?.data;
+  }
+
+  /** The time of day where the client's own entity is, seconds since midnight, if the space has one. */
+  get timeOfDay(): number | undefined {
+    const time = this.core.views.cell.gameTime(this.now());
+    return time === undefined ? undefined : this.spaceData?.timeOfDay(time);
+  }
+
+  /** The entities in view. */
+  entities(): Entity[] {
+    const { base, cell } = this.core.views;
+    const ids = new Set([...base.entities.keys(), ...cell.entities.keys()]);
+    return [...ids].flatMap((id) => this.entity(id) ?? []);
+  }
+
+  /** An entity in view. */
+  entity(id: EntityId): Entity | undefined {
+    const type = this.core.typeOf(id);
+    if (type === undefined) {
+      return undefined;
+    }
+    const { views } = this.core;
+    return {
+      id,
+      type,
+      get place() {
+        return views.cell.entities.get(id)?.place;
+      },
+      property(name) {
+        const index = type.properties.findIndex((property) => property.name === name);
+        const described = type.properties[index];
+        return described && views[described.part].entities.get(id)?.values[index];
+      },
+    };
+  }
+
+  /**
+   * Calls an exposed method of an entity in view; returns the call's number. The call is made exactly once, over
+   * reconnections and the deaths of processes. Throws a `CallError` if there is no such method or the arguments do not
+   * fit.
+   */
+  call(part: Part, entity: EntityId, method: string, args: readonly Value[]): bigint {
+    return this.handle(() => this.core.call(this.now(), part, entity, method, args));
+  }
+
+  /** Moves the entity that the client controls. Returns whether there was a connection to send it on. */
+  moveTo(place: Place): boolean {
+    return this.handle(() => this.core.moveTo(place));
+  }
+
+  /** Ends the session. The last event follows at once. */
+  leave(): void {
+    this.handle(() => this.core.leave());
+  }
+
+  private now(): number {
+    return performance.now();
+  }
+
+  /** Runs something on the core, and carries out what follows from it. */
+  private handle<T>(run: () => T): T {
+    try {
+      return run();
+    } finally {
+      this.carryOut();
+    }
+  }
+
+  private carryOut(): void {
+    // A handler of an event may call the client: what follows from that is carried out by the loop that is running.
+    if (this.isCarryingOut) {
+      return;
+    }
+    this.isCarryingOut = true;
+    const thrown: unknown[] = [];
+    try {
+      let [outputs, events] = [this.core.takeOutputs(), this.core.takeEvents()];
+      while (outputs.length > 0 || events.length > 0) {
+        outputs.forEach((output) => this.execute(output));
+        for (const event of events) {
+          try {
+            this.options.onEvent(event);
+          } catch (error) {
+            // A fault of the game must not stop the session.
+            thrown.push(error);
+          }
+        }
+        [outputs, events] = [this.core.takeOutputs(), this.core.takeEvents()];
+      }
+    } finally {
+      this.isCarryingOut = false;
+    }
+    this.schedule();
+    if (thrown.length > 0) {
+      throw thrown[0];
+    }
+  }
+
+  private schedule(): void {
+    clearTimeout(this.timer);
+    const due = this.core.deadline();
+    if (due !== Infinity) {
+      const wait = Math.max(0, Math.ceil(due - this.now()));
+      this.timer = setTimeout(() => this.handle(() => this.core.tick(this.now())), wait);
+    }
+  }
+
+  private execute(output: Output): void {
+    const { attempt } = output;
+    switch (output.kind) {
+      case "login":
+        return this.ask(attempt, output.body);
+      case "connect":
+        return this.connect(attempt, output.to);
+      case "frame":
+        return this.connections.get(attempt)?.frame(output.body);
+      case "datagram":
+        return this.connections.get(attempt)?.datagram(output.bytes);
+      case "close":
+        this.connections.get(attempt)?.close(output.reason);
+        this.connections.delete(attempt);
+    }
+  }
+
+  /** Sends one request to the login service. */
+  private ask(attempt: number, body: Uint8Array): void {
+    const answered = (answer: Uint8Array | undefined) => {
+      this.connections.delete(attempt);
+      this.handle(() => this.core.loginAnswered(this.now(), attempt, answer));
+    };
+    const connection = new Connection(this.options.url, LOGIN, {
+      connected: () => connection.frame(body),
+      frame: (answer) => {
+        connection.close("Finished");
+        answered(answer);
+      },
+      datagram: () => {},
+      closed: () => answered(undefined),
+    });
+  }
+
+  private connect(attempt: number, to: Located): void {
+    const url = (this.options.resolve ?? defaultUrl)(to);
+    const connection = new Connection(url, PLAY, {
+      connected: () => this.handle(() => this.core.connected(this.now(), attempt)),
+      frame: (body) => this.handle(() => this.core.frame(this.now(), attempt, body)),
+      datagram: (bytes) => this.handle(() => this.core.datagram(attempt, bytes)),
+      closed: (reason) => {
+        this.connections.delete(attempt);
+        this.handle(() => this.core.disconnected(this.now(), attempt, reason));
+      },
+    });
+    this.connections.set(attempt, connection);
+  }
+}

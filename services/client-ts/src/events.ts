@@ -1,0 +1,57 @@
+import type { Shown } from "./changes.js";
+import type { CallRefusal, CloseReason, LoginRefusal, Rejection } from "./frames.js";
+import type { EntityId, Part, Place, Value } from "./world.js";
+
+/** Why a client has ended. */
+export type EndReason =
+  | { readonly kind: "loginRefused"; readonly reason: LoginRefusal }
+  | { readonly kind: "rejected"; readonly reason: Rejection }
+  | { readonly kind: "closed"; readonly reason: CloseReason }
+  | { readonly kind: "left" };
+
+/** What a game is told. Property and method numbers are client numbers: indices into the type's description. */
+export type Event =
+  /** The client is logged in, and controls this entity. */
+  | { readonly kind: "connected"; readonly entity: EntityId; readonly typeId: number }
+  /** The connection was lost, and the client resumes the session. */
+  | { readonly kind: "lost"; readonly reason: CloseReason }
+  /** The session continues where it was. */
+  | { readonly kind: "resumed" }
+  /** The client controls another entity. Everything in view has left before. */
+  | { readonly kind: "controls"; readonly entity: EntityId; readonly typeId: number }
+  /** A part of an entity comes into view. Its properties follow with `refreshed`. */
+  | { readonly kind: "entered"; readonly part: Part; readonly entity: EntityId; readonly typeId: number }
+  | { readonly kind: "left"; readonly part: Part; readonly entity: EntityId }
+  /** Properties have the values that they have now. `replaced` has the former values of those that differ. */
+  | {
+      readonly kind: "refreshed";
+      readonly part: Part;
+      readonly entity: EntityId;
+      readonly replaced: ReadonlyMap<number, Value>;
+    }
+  /** Something happened to an entity, with its number in the entity's history. */
+  | {
+      readonly kind: "shown";
+      readonly part: Part;
+      readonly entity: EntityId;
+      readonly number: bigint;
+      readonly shown: Shown;
+    }
+  /** The server has put an entity to a place, which may be the client's own. */
+  | { readonly kind: "placed"; readonly entity: EntityId; readonly place: Place }
+  | { readonly kind: "spaceEntered"; readonly space: number }
+  | { readonly kind: "spaceDataChanged"; readonly key: number }
+  /** A call was taken, but not run. */
+  | {
+      readonly kind: "callRefused";
+      readonly part: Part;
+      readonly entity: EntityId;
+      readonly number: bigint;
+      readonly reason: CallRefusal;
+    }
+  /** The called part does not exist any more; these calls may not have been taken. */
+  | { readonly kind: "callsLost"; readonly part: Part; readonly entity: EntityId; readonly numbers: readonly bigint[] }
+  /** The client sends nearly as much as is allowed, and is closed if it sends more. */
+  | { readonly kind: "rateWarned" }
+  /** The last event. */
+  | { readonly kind: "ended"; readonly reason: EndReason };

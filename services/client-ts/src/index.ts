@@ -1,0 +1,12 @@
+/**
+ * A client of an Annals realm, for browsers and Node, over WebSocket.
+ *
+ * @packageDocumentation
+ */
+export { Client, type Entity, type Options } from "./client.js";
+export type { Shown } from "./changes.js";
+export type { EndReason, Event } from "./events.js";
+export { PROTOCOL, type CallRefusal, type CloseReason, type LoginRefusal, type Rejection } from "./frames.js";
+export { CallError, type Credentials, type World } from "./session.js";
+export { SpaceData, type SpaceEntry, type SpaceVersion } from "./space_data.js";
+export type * from "./world.js";

@@ -1,0 +1,683 @@
+import { Malformed, Writer } from "./bytes.js";
+import { CALL_OVERHEAD, Calls } from "./calls.js";
+import { Shower } from "./changes.js";
+import type { EndReason, Event } from "./events.js";
+import {
+  type CallFrame,
+  type CloseReason,
+  type Located,
+  type LoginRefusal,
+  MAX_UPSTREAM_FRAME,
+  type Proof,
+  type Rejection,
+  type Ticket,
+  type Welcome,
+  readHelloAnswer,
+  readLoginAnswer,
+  readMoves,
+  readToClient,
+  writeBye,
+  writeCall,
+  writeHello,
+  writeLocate,
+  writeLogIn,
+  writeMoved,
+  writeStamps,
+} from "./frames.js";
+import { callRange } from "./message_ids.js";
+import { Mismatch, writeValue } from "./values.js";
+import { Hole, View } from "./view.js";
+import type { EntityId, Part, Place, TypeDescription, Value } from "./world.js";
+
+/** Milliseconds for the login service's answer; it may have to activate a base first. */
+const LOGIN_WITHIN = 10_000;
+/** Milliseconds for a connection, doubled for each failed attempt. */
+const CONNECT_WITHIN = 2_000;
+const CONNECT_WITHIN_AT_MOST = 16_000;
+/** Milliseconds for a base's answer to the hello. */
+const WELCOME_WITHIN = 5_000;
+/** The same, once the present base has closed the connection in favour of the one that it announced. */
+const MOVED_WITHIN = 1_000;
+/** Milliseconds in which an announced process must serve the session. */
+const ANNOUNCED_WITHIN = 5_000;
+/** Maximum announcements that are followed between two welcomes. */
+const MOST_ANNOUNCEMENTS = 8;
+/** Milliseconds before the second attempt of any step; doubled for each that fails. */
+const FIRST_RETRY = 200;
+const LAST_RETRY = 5_000;
+/** Milliseconds before a client that logged in too often tries again. */
+const THROTTLED_FOR = 60_000;
+const ORIGIN = { x: 0, y: 0, z: 0 };
+
+/** Closes after which another attempt would be closed for the same reason. */
+const FINAL: readonly CloseReason[] = [
+  "Finished", "Replaced", "LoggedInElsewhere", "Ended", "TooFast", "Malformed", "TooLarge",
+];
+
+/** The world that a client knows, as generated from its definitions. */
+export interface World {
+  /** The fingerprint of what clients see. */
+  readonly schema: string;
+  readonly types: readonly TypeDescription[];
+}
+
+export interface Credentials {
+  readonly name: string;
+  readonly password: string;
+}
+
+/** What a shell does for the core. A connection is named by the number of its attempt. */
+export type Output =
+  /** Send a request to the login service, and report the answer. */
+  | { readonly kind: "login"; readonly attempt: number; readonly body: Uint8Array }
+  /** Connect to a base. */
+  | { readonly kind: "connect"; readonly attempt: number; readonly to: Located }
+  | { readonly kind: "frame"; readonly attempt: number; readonly body: Uint8Array }
+  | { readonly kind: "datagram"; readonly attempt: number; readonly bytes: Uint8Array }
+  /** Close, when everything before is written, and report nothing more of the connection. */
+  | { readonly kind: "close"; readonly attempt: number; readonly reason: CloseReason };
+
+/** Why a call was not made. */
+export class CallError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "CallError";
+  }
+}
+
+interface Session {
+  readonly id: bigint;
+  readonly owner: bigint;
+  epoch: bigint;
+  base: Located;
+  proof: Proof;
+  controls: { readonly entity: EntityId; readonly typeId: number } | undefined;
+}
+
+type Next = "logIn" | "locate" | "connect";
+
+type Phase =
+  | { readonly kind: "new" | "ended" }
+  | { readonly kind: "asking" | "connecting" | "greeting"; readonly attempt: number; readonly until: number }
+  | { readonly kind: "playing"; readonly attempt: number }
+  | { readonly kind: "resting"; readonly until: number; readonly then: Next };
+
+/** The connection that is opened beside the present one. */
+interface Successor {
+  readonly attempt: number;
+  readonly located: Located;
+  readonly until: number;
+}
+
+/**
+ * The client's side of a session. It has no clock, sockets or timers: a shell passes it what arrives and the time, in
+ * milliseconds, and carries out its outputs.
+ */
+export class ClientCore {
+  readonly views: { readonly base: View; readonly cell: View };
+  private readonly types: ReadonlyMap<number, TypeDescription>;
+  private readonly calls = new Calls();
+  private readonly outputs: Output[] = [];
+  private readonly events: Event[] = [];
+  private phase: Phase = { kind: "new" };
+  private session: Session | undefined;
+  private successor: Successor | undefined;
+  private announcements = 0;
+  /** Whether the present attempt continues a session that another process handed over. */
+  private isMoving = false;
+  private attempts = 0;
+  private failures = 0;
+  private moves = 0n;
+
+  constructor(
+    private readonly world: World,
+    private readonly credentials: Credentials,
+    /** A number from 0 to below 1, other each time: spreads the retries of many clients. */
+    private readonly random: () => number,
+  ) {
+    this.types = new Map(world.types.map((type) => [type.id, type]));
+    const showers = new Map(world.types.map((type) => [type.id, new Shower(type)]));
+    const view = (source: Part) => new View(source, showers, this.types, (event) => this.events.push(event));
+    this.views = { base: view("base"), cell: view("cell") };
+  }
+
+  /** The entity that the client controls. */
+  get controls(): { readonly entity: EntityId; readonly typeId: number } | undefined {
+    return this.session?.controls;
+  }
+
+  get isPlaying(): boolean {
+    return this.phase.kind === "playing";
+  }
+
+  get hasEnded(): boolean {
+    return this.phase.kind === "ended";
+  }
+
+  get unconfirmedCalls(): number {
+    return this.calls.unconfirmed;
+  }
+
+  takeOutputs(): Output[] {
+    return this.outputs.splice(0);
+  }
+
+  takeEvents(): Event[] {
+    return this.events.splice(0);
+  }
+
+  /** Starts the log-in. */
+  start(now: number): void {
+    if (this.phase.kind === "new") {
+      this.tryNext(now, "logIn");
+    }
+  }
+
+  /** The login service has answered, or, without a body, has not. */
+  loginAnswered(now: number, attempt: number, body: Uint8Array | undefined): void {
+    if (this.phase.kind !== "asking" || this.phase.attempt !== attempt) {
+      return;
+    }
+    const answer = body && read(() => readLoginAnswer(body));
+    switch (answer?.kind) {
+      case "ticket":
+        return this.takeTicket(now, answer.ticket);
+      case "located":
+        return this.takeLocation(now, answer.located);
+      case "refused":
+        return this.loginRefused(now, answer.reason);
+      case undefined:
+        // The base may still be where it was.
+        return this.rest(now, this.session === undefined ? "logIn" : "connect");
+    }
+  }
+
+  connected(now: number, attempt: number): void {
+    if (this.successor?.attempt === attempt) {
+      return this.sayHello(attempt);
+    }
+    if (this.phase.kind === "connecting" && this.phase.attempt === attempt) {
+      this.phase = { kind: "greeting", attempt, until: now + WELCOME_WITHIN };
+      this.sayHello(attempt);
+    }
+  }
+
+  frame(now: number, attempt: number, body: Uint8Array): void {
+    if (this.successor?.attempt === attempt) {
+      return this.successorAnswered(now, this.successor, body);
+    }
+    if ((this.phase.kind !== "greeting" && this.phase.kind !== "playing") || this.phase.attempt !== attempt) {
+      return;
+    }
+    if (this.phase.kind === "greeting") {
+      return this.greeted(now, attempt, body);
+    }
+    const frame = read(() => readToClient(body));
+    if (frame === undefined) {
+      this.outputs.push({ kind: "close", attempt, reason: "Malformed" });
+      return this.lost(now, "Lost");
+    }
+    this.take(now, frame);
+  }
+
+  datagram(attempt: number, bytes: Uint8Array): void {
+    const own = this.controls;
+    if (this.phase.kind !== "playing" || this.phase.attempt !== attempt || own === undefined) {
+      return;
+    }
+    const moves = read(() => readMoves(bytes));
+    if (moves !== undefined) {
+      this.views.cell.applyMoves(moves, own.entity);
+    }
+  }
+
+  /** A connection was closed, or could not be opened. */
+  disconnected(now: number, attempt: number, reason: CloseReason): void {
+    if (this.successor?.attempt === attempt) {
+      this.successor = undefined;
+      return;
+    }
+    const { phase } = this;
+    if (!("attempt" in phase) || phase.attempt !== attempt) {
+      return;
+    }
+    if (phase.kind === "playing") {
+      this.lost(now, reason);
+    } else if (phase.kind !== "asking") {
+      this.unreachable(now, reason);
+    }
+  }
+
+  /** Does what is due. */
+  tick(now: number): void {
+    const { phase } = this;
+    switch (phase.kind) {
+      case "asking":
+        return phase.until <= now ? this.loginAnswered(now, phase.attempt, undefined) : undefined;
+      case "connecting":
+      case "greeting":
+        if (phase.until <= now) {
+          this.outputs.push({ kind: "close", attempt: phase.attempt, reason: "Silent" });
+          this.unreachable(now, "Silent");
+        }
+        return;
+      case "resting":
+        return phase.until <= now ? this.tryNext(now, phase.then) : undefined;
+      case "playing":
+        if (this.successor !== undefined && this.successor.until <= now) {
+          this.abandonSuccessor();
+        }
+        for (const source of ["base", "cell"] as const) {
+          if (this.views[source].deadline() <= now) {
+            this.beginView(now, source);
+          }
+        }
+        if (this.calls.deadline() <= now) {
+          this.sendCalls(this.calls.due(now));
+        }
+        return;
+      default:
+        return;
+    }
+  }
+
+  /** When {@link tick} must be called at the latest. */
+  deadline(): number {
+    const { phase } = this;
+    if ("until" in phase) {
+      return phase.until;
+    }
+    if (phase.kind !== "playing") {
+      return Infinity;
+    }
+    const { base, cell } = this.views;
+    return Math.min(base.deadline(), cell.deadline(), this.calls.deadline(), this.successor?.until ?? Infinity);
+  }
+
+  /**
+   * Calls an exposed method of an entity in view, and returns the call's number. The call is kept until the server has
+   * logged its effects, over reconnections and take-overs. Throws {@link CallError}.
+   */
+  call(now: number, part: Part, entity: EntityId, method: string, args: readonly Value[]): bigint {
+    const message = this.encodeCall(part, entity, method, args);
+    const number = this.calls.make(part, entity, message);
+    if (number === "TooManyKept") {
+      throw new CallError("too many calls are unconfirmed; wait for confirmations");
+    }
+    if (number === "TooManyLinks") {
+      throw new CallError("too many entities were called in this session; log in again");
+    }
+    if (this.isPlaying) {
+      this.sendCalls(this.calls.sendable(now, part, entity));
+    }
+    return number;
+  }
+
+  private encodeCall(part: Part, entity: EntityId, method: string, args: readonly Value[]): Uint8Array {
+    const own = this.controls;
+    if (own === undefined) {
+      throw new CallError("there is no session; wait for the event `connected`");
+    }
+    const type = this.typeOf(entity) ?? (own.entity === entity ? this.types.get(own.typeId) : undefined);
+    if (type === undefined) {
+      throw new CallError(`entity ${entity} is not in view`);
+    }
+    const exposed = part === "base" ? type.baseCalls : type.cellCalls;
+    const index = exposed.findIndex(({ name }) => name === method);
+    const described = exposed[index];
+    if (described === undefined) {
+      throw new CallError(`${type.name} has no exposed ${part} method ${method}`);
+    }
+    if (described.args.length !== args.length) {
+      throw new CallError(`${method} takes ${described.args.length} arguments, ${args.length} were given`);
+    }
+    const writer = new Writer();
+    callRange(exposed.length).write(writer, index);
+    described.args.forEach((stream, i) => {
+      try {
+        writeValue(writer, stream, args[i] as Value);
+      } catch (error) {
+        throw error instanceof Mismatch ? new CallError(`argument ${i + 1} of ${method}: ${error.message}`) : error;
+      }
+    });
+    const bytes = writer.finish();
+    if (bytes.length > MAX_UPSTREAM_FRAME - CALL_OVERHEAD) {
+      throw new CallError(`the arguments of ${method} take ${bytes.length} bytes, more than fit a frame`);
+    }
+    return bytes;
+  }
+
+  /** The type of an entity in view. */
+  typeOf(entity: EntityId): TypeDescription | undefined {
+    return (this.views.cell.entities.get(entity) ?? this.views.base.entities.get(entity))?.type;
+  }
+
+  /** Moves the entity that the client controls. Returns whether there was a connection to send it on. */
+  moveTo(place: Place): boolean {
+    const own = this.controls;
+    if (this.phase.kind !== "playing" || own === undefined) {
+      return false;
+    }
+    this.moves += 1n;
+    const seen = this.views.cell.entities.get(own.entity);
+    if (seen !== undefined) {
+      seen.place = place;
+    }
+    const { attempt } = this.phase;
+    this.outputs.push({ kind: "datagram", attempt, bytes: writeMoved(this.moves, place) });
+    return true;
+  }
+
+  /** Ends the session. Calls that wait for confirmations of earlier ones are not sent. */
+  leave(): void {
+    const { phase } = this;
+    if (phase.kind === "playing") {
+      this.send(writeBye());
+    }
+    if (phase.kind === "playing" || phase.kind === "connecting" || phase.kind === "greeting") {
+      this.outputs.push({ kind: "close", attempt: phase.attempt, reason: "Finished" });
+    }
+    this.end({ kind: "left" });
+  }
+
+  private tryNext(now: number, next: Next): void {
+    this.abandonSuccessor();
+    const attempt = ++this.attempts;
+    const { session } = this;
+    if (session !== undefined && next === "connect") {
+      const within = Math.min(CONNECT_WITHIN * 2 ** this.failures, CONNECT_WITHIN_AT_MOST);
+      this.phase = { kind: "connecting", attempt, until: now + within };
+      this.outputs.push({ kind: "connect", attempt, to: session.base });
+      return;
+    }
+    const body =
+      session !== undefined && next === "locate"
+        ? writeLocate(session.owner, session.id)
+        : writeLogIn(this.credentials.name, this.credentials.password);
+    this.phase = { kind: "asking", attempt, until: now + LOGIN_WITHIN };
+    this.outputs.push({ kind: "login", attempt, body });
+  }
+
+  /** Waits for a random time, longer after each failure, before the next attempt. */
+  private rest(now: number, then: Next): void {
+    const longest = Math.min(FIRST_RETRY * 2 ** this.failures, LAST_RETRY);
+    this.failures = Math.min(this.failures + 1, 16);
+    this.phase = { kind: "resting", until: now + longest * (0.5 + 0.5 * this.random()), then };
+  }
+
+  private loginRefused(now: number, reason: LoginRefusal): void {
+    const then = this.session === undefined ? "logIn" : "locate";
+    switch (reason) {
+      case "Busy":
+      case "NotHeld":
+        return this.rest(now, then);
+      case "Throttled":
+        this.phase = { kind: "resting", until: now + THROTTLED_FOR, then };
+        return;
+      default:
+        return this.end({ kind: "loginRefused", reason });
+    }
+  }
+
+  private takeTicket(now: number, ticket: Ticket): void {
+    const { session: id, owner, epoch, secret } = ticket;
+    // A new session: the calls of one that was never welcomed are void.
+    this.session = { id, owner, epoch, base: ticket, proof: { kind: "ticket", secret }, controls: undefined };
+    this.tryNext(now, "connect");
+  }
+
+  private takeLocation(now: number, located: Located): void {
+    const { session } = this;
+    if (session === undefined || session.owner !== located.owner) {
+      return this.rest(now, "logIn");
+    }
+    if (located.epoch < session.epoch) {
+      return this.rest(now, "locate");
+    }
+    session.epoch = located.epoch;
+    session.base = located;
+    this.tryNext(now, "connect");
+  }
+
+  private sayHello(attempt: number): void {
+    if (this.session !== undefined) {
+      const { owner, epoch, id: session, proof } = this.session;
+      this.outputs.push({
+        kind: "frame",
+        attempt,
+        body: writeHello(this.world.schema, { owner, epoch, session, proof }),
+      });
+    }
+  }
+
+  private greeted(now: number, attempt: number, body: Uint8Array): void {
+    const answer = read(() => readHelloAnswer(body));
+    switch (answer?.kind) {
+      case "welcome":
+        return this.welcomed(now, attempt, answer.welcome);
+      case "rejected":
+        this.outputs.push({ kind: "close", attempt, reason: "Finished" });
+        return this.rejected(now, answer.reason);
+      case undefined:
+        this.outputs.push({ kind: "close", attempt, reason: "Malformed" });
+        this.endMove("Malformed");
+        return this.rest(now, "locate");
+    }
+  }
+
+  private rejected(now: number, reason: Rejection): void {
+    this.endMove("Moved");
+    switch (reason) {
+      case "Elsewhere":
+        return this.rest(now, "locate");
+      case "Busy":
+        return this.rest(now, "connect");
+      case "UnknownSession":
+        if (this.session?.controls === undefined) {
+          // The ticket was used up by a welcome that was lost.
+          this.session = undefined;
+          return this.rest(now, "logIn");
+        }
+    }
+    this.end({ kind: "rejected", reason });
+  }
+
+  private isOfSession(welcome: Welcome): boolean {
+    const { session } = this;
+    return session !== undefined && session.id === welcome.session && session.epoch <= welcome.epoch;
+  }
+
+  private welcomed(now: number, attempt: number, welcome: Welcome): void {
+    const { session } = this;
+    if (session === undefined || !this.isOfSession(welcome)) {
+      // A base that was replaced.
+      this.outputs.push({ kind: "close", attempt, reason: "Moved" });
+      this.endMove("Moved");
+      return this.rest(now, "locate");
+    }
+    const { entity, typeId, epoch, token } = welcome;
+    const before = session.controls;
+    session.epoch = epoch;
+    session.proof = { kind: "resume", secret: token };
+    session.controls = { entity, typeId };
+    this.phase = { kind: "playing", attempt };
+    this.failures = 0;
+    this.announcements = 0;
+    const isMoved = this.isMoving;
+    this.isMoving = false;
+    if (before === undefined) {
+      this.events.push({ kind: "connected", entity, typeId });
+    } else if (!isMoved) {
+      this.events.push({ kind: "resumed" });
+    }
+    if (before !== undefined && (before.entity !== entity || before.typeId !== typeId)) {
+      this.controlsAnother(entity, typeId);
+    }
+    this.beginView(now, "base");
+    this.beginView(now, "cell");
+    this.sendCalls(this.calls.reconnected(now));
+  }
+
+  private take(now: number, frame: ReturnType<typeof readToClient>): void {
+    switch (frame.kind) {
+      case "took":
+        this.calls.took(now, frame.part, frame.entity, frame.upto);
+        return this.sendCalls(this.calls.sendable(now, frame.part, frame.entity));
+      case "gap":
+        return this.sendCalls(this.calls.gap(now, frame.part, frame.entity, frame.have));
+      case "gone": {
+        const numbers = this.calls.gone(frame.part, frame.entity);
+        if (numbers.length > 0) {
+          this.events.push({ kind: "callsLost", part: frame.part, entity: frame.entity, numbers });
+        }
+        return;
+      }
+      case "refused": {
+        const { part, entity, number, reason } = frame;
+        this.events.push({ kind: "callRefused", part, entity, number, reason });
+        return;
+      }
+      case "view":
+        try {
+          return this.views[frame.frame.source].apply(now, frame.frame);
+        } catch (error) {
+          if (!(error instanceof Hole)) {
+            throw error;
+          }
+          return this.beginView(now, frame.frame.source);
+        }
+      case "stampsWanted":
+        return this.beginView(now, frame.source);
+      case "reset":
+        if (this.session !== undefined) {
+          this.session.controls = { entity: frame.entity, typeId: frame.typeId };
+        }
+        this.controlsAnother(frame.entity, frame.typeId);
+        this.beginView(now, "base");
+        return this.beginView(now, "cell");
+      case "rateWarned":
+        this.events.push({ kind: "rateWarned" });
+        return;
+      case "moving":
+        return this.prepare(now, frame.located);
+    }
+  }
+
+  private controlsAnother(entity: EntityId, typeId: number): void {
+    this.views.base.clear();
+    this.views.cell.clear();
+    this.events.push({ kind: "controls", entity, typeId });
+  }
+
+  private beginView(now: number, source: Part): void {
+    const own = this.controls;
+    const seen = own && this.views.cell.entities.get(own.entity);
+    this.send(writeStamps(this.views[source].begin(now, seen?.place?.position ?? ORIGIN)));
+  }
+
+  private sendCalls(calls: readonly CallFrame[]): void {
+    calls.forEach((call) => this.send(writeCall(call)));
+  }
+
+  private send(body: Uint8Array): void {
+    if (this.phase.kind === "playing") {
+      this.outputs.push({ kind: "frame", attempt: this.phase.attempt, body });
+    }
+  }
+
+  /** The connection on which the client played was lost. */
+  private lost(now: number, reason: CloseReason): void {
+    if (FINAL.includes(reason)) {
+      return this.end({ kind: "closed", reason });
+    }
+    this.views.base.pause();
+    this.views.cell.pause();
+    const next = this.successor;
+    if (next !== undefined) {
+      this.takeOver(next);
+      this.phase = { kind: "greeting", attempt: next.attempt, until: now + MOVED_WITHIN };
+      return;
+    }
+    this.events.push({ kind: "lost", reason });
+    this.tryNext(now, "locate");
+  }
+
+  private unreachable(now: number, reason: CloseReason): void {
+    this.endMove(reason);
+    if (FINAL.includes(reason)) {
+      return this.end({ kind: "closed", reason });
+    }
+    this.rest(now, "locate");
+  }
+
+  /** The base announced that another process will serve the session: connects there beside the present connection. */
+  private prepare(now: number, located: Located): void {
+    const known = this.successor?.located;
+    const isKnown = known?.host === located.host && known.port === located.port;
+    if (this.session?.owner !== located.owner || isKnown || this.announcements >= MOST_ANNOUNCEMENTS) {
+      return;
+    }
+    this.abandonSuccessor();
+    this.announcements += 1;
+    const attempt = ++this.attempts;
+    this.successor = { attempt, located, until: now + ANNOUNCED_WITHIN };
+    this.outputs.push({ kind: "connect", attempt, to: located });
+  }
+
+  private successorAnswered(now: number, next: Successor, body: Uint8Array): void {
+    const answer = read(() => readHelloAnswer(body));
+    if (answer?.kind !== "welcome" || !this.isOfSession(answer.welcome)) {
+      // The present connection will be closed, and the base be located.
+      return this.abandonSuccessor();
+    }
+    if (this.phase.kind === "playing") {
+      this.outputs.push({ kind: "close", attempt: this.phase.attempt, reason: "Moved" });
+    }
+    this.takeOver(next);
+    this.welcomed(now, next.attempt, answer.welcome);
+  }
+
+  /** The prepared connection takes the place of the present one. */
+  private takeOver(next: Successor): void {
+    this.successor = undefined;
+    this.isMoving = true;
+    if (this.session !== undefined) {
+      this.session.base = next.located;
+    }
+  }
+
+  private abandonSuccessor(): void {
+    if (this.successor !== undefined) {
+      this.outputs.push({ kind: "close", attempt: this.successor.attempt, reason: "Finished" });
+      this.successor = undefined;
+    }
+  }
+
+  /** A hand-over to another process has failed: it is an interruption. */
+  private endMove(reason: CloseReason): void {
+    if (this.isMoving) {
+      this.isMoving = false;
+      this.events.push({ kind: "lost", reason });
+    }
+  }
+
+  private end(reason: EndReason): void {
+    if (this.phase.kind !== "ended") {
+      this.abandonSuccessor();
+      this.phase = { kind: "ended" };
+      this.events.push({ kind: "ended", reason });
+    }
+  }
+}
+
+/** What was read; `undefined` if it is malformed. */
+function read<T>(from: () => T): T | undefined {
+  try {
+    return from();
+  } catch (error) {
+    if (error instanceof Malformed) {
+      return undefined;
+    }
+    throw error;
+  }
+}

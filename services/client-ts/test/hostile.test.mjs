@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cases, generator, module } from "./support.js";
+
+const { readLoginAnswer, readHelloAnswer, readMoves, readToClient } = await module("frames");
+const { ClientCore } = await module("session");
+const { Malformed, Reader } = await module("bytes");
+const { readValue } = await module("values");
+
+const FILES = { login_answer: readLoginAnswer, hello_answer: readHelloAnswer, to_client: readToClient, to_client_datagram: readMoves };
+
+test("changed and shortened frames are read or refused", () => {
+  const next = generator(2);
+  for (const [file, read] of Object.entries(FILES)) {
+    const vectors = cases(file).map(({ bytes }) => bytes);
+    for (let round = 0; round < 10_000; round++) {
+      const bytes = vectors[next(vectors.length)].slice();
+      for (let i = next(4); i > 0; i--) {
+        bytes[next(bytes.length)] = next(256);
+      }
+      try {
+        read(bytes.subarray(0, next(3) === 0 ? next(bytes.length) : bytes.length));
+      } catch (error) {
+        assert.ok(error instanceof Malformed, `${file}: ${error}`);
+      }
+    }
+  }
+});
+
+test("announced counts allocate nothing that is not there", () => {
+  const empty = { kind: "FIXED_DICT", allowNone: false, fields: [] };
+  const array = (of) => ({ kind: "ARRAY", of, size: null });
+  for (const stream of [array("UINT8"), array(empty), array(array(empty)), "BLOB", "UNICODE_STRING"]) {
+    const many = Uint8Array.of(0xff, 0xff, 0xff, 0xff);
+    assert.throws(() => readValue(new Reader(many), stream), Malformed);
+  }
+  const items = Uint8Array.of(5, 1, 1, 1, 1, 0xff, 0xff, 0xff, 0xff, 0x0f);
+  assert.throws(() => readToClient(items), Malformed);
+});
+
+test("a session survives any frames, and is closed or goes on", () => {
+  const type = {
+    id: 4,
+    name: "Thing",
+    properties: [{ name: "hp", declared: "hp", part: "cell", stream: "UINT8", initial: "05" }],
+    methods: [{ name: "onSay", declared: "onSay", args: ["UNICODE_STRING"] }],
+    baseCalls: [],
+    cellCalls: [{ name: "say", declared: "say", args: ["UNICODE_STRING"], ownOnly: true }],
+  };
+  const vectors = ["login_answer", "hello_answer", "to_client"].flatMap((file) => cases(file));
+  const next = generator(3);
+  for (let round = 0; round < 300; round++) {
+    const core = new ClientCore({ schema: "bb".repeat(32), types: [type] }, { name: "a", password: "b" }, () => 0.5);
+    let now = 0;
+    let attempt = 0;
+    core.start(now);
+    for (let step = 0; step < 200 && !core.hasEnded; step++) {
+      for (const output of core.takeOutputs()) {
+        attempt = output.kind === "login" || output.kind === "connect" ? output.attempt : attempt;
+      }
+      core.takeEvents();
+      now += next(400);
+      const bytes = vectors[next(vectors.length)].bytes.slice();
+      if (next(4) === 0) {
+        bytes[next(bytes.length)] = next(256);
+      }
+      const inputs = [
+        () => core.loginAnswered(now, attempt, bytes),
+        () => core.connected(now, attempt),
+        () => core.frame(now, attempt, bytes),
+        () => core.datagram(attempt, bytes),
+        () => core.tick(now),
+        () => next(10) === 0 && core.disconnected(now, attempt, "Lost"),
+      ];
+      inputs[next(inputs.length)]();
+    }
+    assert.ok(core.hasEnded || core.deadline() < Infinity || core.isPlaying, `round ${round} waits for nothing`);
+  }
+});
