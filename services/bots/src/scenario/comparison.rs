@@ -10,7 +10,7 @@ const RESOLUTION: f64 = 2_000.0;
 /// The figures of two reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// Share of a figure by which it may get worse.
+    /// Share by which a figure may get worse: of the earlier one if more is worse, of the present one if less is.
     pub tolerance: f64,
     pub differences: Vec<Difference>,
     pub not_compared: Vec<NotCompared>,
@@ -154,7 +154,7 @@ impl Comparison {
         }
         let excess = match worse {
             Worse::More => now - before * (1.0 + self.tolerance),
-            Worse::Fewer => before * (1.0 - self.tolerance) - now,
+            Worse::Fewer => before / (1.0 + self.tolerance) - now,
             Worse::Neither => 0.0,
         };
         let is_distinct = unit != Unit::Microseconds || (now - before).abs() >= RESOLUTION;
@@ -252,6 +252,7 @@ mod tests {
             calls: 300,
             calls_taken: 300,
             calls_refused: 0,
+            calls_lost: 0,
             round_trips: Times {
                 count: 300,
                 p50_us: 10_000,
@@ -303,13 +304,13 @@ mod tests {
         now.round_trips.p50_us = 5_000;
         now.round_trips.p90_us = 25_000;
         now.round_trips.max_us = 500_000;
-        now.trades.settled = 30;
+        now.trades.settled = 32;
         now.resumed = 5;
         // Three times as long, and still below what is distinguished.
         now.round_trips.p99_us = 2_900;
         assert_eq!(worse(phase("a"), now.clone()), [""; 0]);
         now.round_trips.p90_us = 25_001;
-        now.trades.settled = 29;
+        now.trades.settled = 31;
         now.resumed = 6;
         now.disconnects = 1;
         now.errors = BTreeMap::from([("a".to_owned(), 3), ("b".to_owned(), 1)]);

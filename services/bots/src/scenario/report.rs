@@ -68,6 +68,8 @@ pub struct PhaseReport {
     pub calls: u64,
     pub calls_taken: u64,
     pub calls_refused: u64,
+    /// Calls that may not have reached their part, because it ended: often those of a bot that was leaving.
+    pub calls_lost: u64,
     /// From a call through base and cell to its answer.
     pub round_trips: Times,
     /// Trades, as shown to their parties.
@@ -138,6 +140,7 @@ struct Formatted {
 }
 
 impl ScenarioReport {
+    /// The report of these phases.
     #[must_use]
     pub fn new(environment: Environment, phases: Vec<PhaseReport>) -> Self {
         Self {
@@ -208,6 +211,7 @@ impl PhaseReport {
             calls: total(|bot| bot.calls),
             calls_taken: total(|bot| bot.confirmed),
             calls_refused: total(|bot| bot.refused.values().sum()),
+            calls_lost: total(|bot| bot.lost_calls),
             round_trips: Times::of(&report.round_trips()),
             trades: Trades {
                 settled: trades(TradeEnd::Settled),
@@ -243,7 +247,6 @@ fn errors(report: &BotsReport, schema: &Schema) -> BTreeMap<String, u64> {
         bot.ended.iter().for_each(|reason| count(reason.to_string(), 1));
         let lost = bot.disconnected.iter();
         lost.for_each(|reason| count(format!("disconnected: {reason}"), 1));
-        count("a call was lost with its target".to_owned(), bot.lost_calls);
         count("a frame or datagram was malformed".to_owned(), bot.malformed);
         count("the realm warned of sending too much".to_owned(), bot.rate_warnings);
         count("a view was restarted because of a gap".to_owned(), bot.holes);
@@ -312,8 +315,13 @@ impl fmt::Display for PhaseReport {
         )?;
         writeln!(
             f,
-            "  calls {} ({} taken, {} refused); property changes shown {}, client methods {}",
-            self.calls, self.calls_taken, self.calls_refused, self.changes_shown, self.client_methods_shown
+            "  calls {} ({} taken, {} refused, {} lost); property changes shown {}, client methods {}",
+            self.calls,
+            self.calls_taken,
+            self.calls_refused,
+            self.calls_lost,
+            self.changes_shown,
+            self.client_methods_shown
         )?;
         writeln!(f, "  round trips bot → base → cell → bot: {}", self.round_trips)?;
         let Trades {
@@ -353,7 +361,7 @@ impl fmt::Display for PhaseReport {
             }
         }
         for (what, times) in &self.errors {
-            write!(f, "\n  {times} times: {what}")?;
+            write!(f, "\n  {times} × {what}")?;
         }
         Ok(())
     }
