@@ -129,7 +129,9 @@ dist() {
     ANNALS_COMMIT=$COMMIT ANNALS_SCHEMA=$SCHEMA "$CARGO" build --locked --quiet --profile "$PROFILE" --bins "${packages[@]}"
     rm -rf "$folder" "$folder".tar.gz*
     stage "$folder"
-    "$folder/bin/annals" defs describe "$folder/share/annals/defs" --format json | grep -q "\"fingerprint\": *\"$SCHEMA\"" ||
+    # Without -q: grep would stop reading, and the program fail.
+    "$folder/bin/annals" defs describe "$folder/share/annals/defs" --format json |
+        grep "\"fingerprint\": *\"$SCHEMA\"" >/dev/null ||
         die "the programs were built for the schema $SCHEMA, and defs/ has another one: generate defs/game/src/defs.rs again"
     pack "$folder" "$seconds"
     verify "$folder.tar.gz" "$VERSION (commit $COMMIT"
