@@ -21,7 +21,7 @@ PRIVATE_LIBCLANG = $(if $(LIBCLANG_PATH),,$(addprefix LIBCLANG_PATH=,$(wildcard 
 SLOW = annals-authoring annals-host annals-realm annals-chaos annals-model annals-bench annals-sim annals-fuzz annals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quick test demo rolling chaos sim fuzz mutants bench lint lint-fdb lint-deps check-ops fmt clean
+.PHONY: help setup quick test demo rolling chaos sim fuzz mutants bench dist lint lint-fdb lint-deps check-ops fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -71,6 +71,9 @@ bench: setup ## measure, print a table, write target/bench.json
 	@echo "bench: building (release)"
 	@$(CARGO) build --locked --release --quiet --bins -p annals -p annals-host -p annals-sample -p annals-bench
 	@$(or $(CARGO_TARGET_DIR),target)/release/annals-bench
+
+dist: ## pack a release of the commit that is checked out into target/dist, and verify it (PROFILE=release)
+	@CARGO=$(CARGO) PROFILE=$(or $(PROFILE),release) ops/dist.sh
 
 lint: ## clippy on everything, warnings denied
 	@echo "lint: clippy"

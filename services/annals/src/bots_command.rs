@@ -1,27 +1,27 @@
-//! `annals bots`: bots that play in a running realm.
+//! `annals bots`: bots that play in a running realm, by a scenario, with a report that is compared with an earlier one.
 
 use std::{
-    collections::BTreeMap,
     fs, io,
     net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use annals_bots::{
-    bots::{self, BotPlan, BotsError, BotsReport, Reads},
+    bots::{self, BotPlan, BotsError, Reads},
     progress::Progress,
+    scenario::{Comparison, Environment, Phase, PhaseReport, ReadReportError, Scenario, ScenarioError, ScenarioReport},
 };
 use annals_client::Trust;
 use annals_def::Schema;
 use annals_host::{
+    release,
     telemetry::Chain,
     world::{WorldError, compile},
 };
 use annals_ids::Hash;
-use serde::Serialize;
 use thiserror::Error;
 use tokio::sync::watch;
 
@@ -29,6 +29,12 @@ use crate::progress::ProgressView;
 
 /// The password of the bots' accounts.
 pub(crate) const PASSWORD: &str = "a password for bots";
+
+/// The exit code if something got worse than in the earlier report.
+const WORSE: u8 = 3;
+
+/// Interval between lines of progress if there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(1);
 
 /// Who plays, where, and for how long.
 #[derive(Debug, clap::Args)]
@@ -42,15 +48,18 @@ pub struct Bots {
     /// Folder of the realm's definitions
     #[arg(long, default_value = "defs")]
     world: PathBuf,
+    /// TOML file of what bots do, phase after phase; without it there is one phase of bots that walk
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["bots", "duration"])]
+    scenario: Option<PathBuf>,
     /// Bots, as accounts bot0, bot1 and so on
     #[arg(long, default_value_t = 100)]
     bots: usize,
-    /// Number of the first account, so that several runs of bots can share a realm
-    #[arg(long, default_value_t = 0)]
-    first: usize,
     /// Duration in seconds
     #[arg(long, default_value_t = 30)]
     duration: u64,
+    /// Number of the first account, so that several runs of bots can share a realm
+    #[arg(long, default_value_t = 0)]
+    first: usize,
     /// Random seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -60,26 +69,15 @@ pub struct Bots {
     /// Request plain movements only, to compare bytes
     #[arg(long)]
     plain_movements: bool,
-    /// Print the report as JSON
-    #[arg(long)]
-    json: bool,
-}
-
-/// The JSON summary.
-#[derive(Debug, Serialize)]
-struct Summary {
-    bots: usize,
-    has_played: bool,
-    log_ins: u64,
-    resumed: u64,
-    /// By bot, why sessions ended that the bot did not end.
-    ended: BTreeMap<String, Vec<String>>,
-    calls: u64,
-    in_view: f64,
-    bytes_per_second: f64,
-    moves_bytes_per_second: f64,
-    round_trip_p50_us: u64,
-    round_trip_p99_us: u64,
+    /// File for the report as JSON; replaced if there is one
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Report of an earlier run to compare with; exit code 3 if something got worse
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
+    /// By how many percent a figure may get worse than in the earlier report
+    #[arg(long, value_name = "PERCENT", default_value_t = 25, requires = "compare")]
+    tolerance: u32,
 }
 
 /// Why there is no report.
@@ -87,20 +85,39 @@ struct Summary {
 enum BotsCommandError {
     #[error(transparent)]
     World(#[from] WorldError),
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    #[error(transparent)]
+    Earlier(#[from] ReadReportError),
     #[error("{path} cannot be created", path = path.display())]
     Folder { path: PathBuf, source: io::Error },
     #[error("the bots cannot run")]
     Bots(#[from] BotsError),
     #[error("the report cannot be encoded as JSON")]
     Json(#[from] serde_json::Error),
+    #[error("the report cannot be written to {path}", path = path.display())]
+    Report { path: PathBuf, source: io::Error },
+    #[error(
+        "no phase of this scenario can be compared with {path}; name the report of an earlier run of the same scenario",
+        path = path.display()
+    )]
+    NothingCompared { path: PathBuf },
+}
+
+/// What came of a run.
+struct Outcome {
+    has_played: bool,
+    is_worse: bool,
 }
 
 impl Bots {
-    /// Lets bots play. The exit code is 0 if all logged in and none was disconnected by the server.
+    /// Lets bots play. The exit code is 0 if all logged in, none was disconnected by the server, and nothing got worse
+    /// than in the earlier report; 1 if some bots did not play; 2 if there is no report; 3 if something got worse.
     pub async fn run(self) -> ExitCode {
         match self.play().await {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::FAILURE,
+            Ok(Outcome { has_played: false, .. }) => ExitCode::FAILURE,
+            Ok(Outcome { is_worse: true, .. }) => ExitCode::from(WORSE),
+            Ok(_) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("bots: {}", Chain(&error));
                 ExitCode::from(2)
@@ -108,26 +125,74 @@ impl Bots {
         }
     }
 
-    async fn play(self) -> Result<bool, BotsCommandError> {
+    async fn play(self) -> Result<Outcome, BotsCommandError> {
         let schema = compile(&self.world)?;
-        fs::create_dir_all(&self.files).map_err(|source| BotsCommandError::Folder {
-            path: self.files.clone(),
-            source,
-        })?;
-        let duration = Duration::from_secs(self.duration);
-        let (_until, until) = watch::channel(Instant::now() + duration);
+        let scenario = match &self.scenario {
+            Some(path) => Scenario::read(path, &schema)?,
+            None => Scenario::walk(self.bots, Duration::from_secs(self.duration)),
+        };
+        // Read before the run, so that a wrong name is noticed before it.
+        let earlier = self.compare.as_deref().map(ScenarioReport::read).transpose()?;
+        create_folder(&self.files)?;
+        let mut phases = Vec::new();
+        for (index, phase) in scenario.phases.iter().enumerate() {
+            let report = self.run_phase((index, &scenario), phase, &schema).await?;
+            println!("{report}");
+            phases.push(report);
+        }
+        let environment = Environment {
+            version: release::VERSION.to_owned(),
+            commit: release::COMMIT.map(str::to_owned),
+            schema: schema.fingerprint().to_string(),
+            seed: self.seed,
+            plain_movements: self.plain_movements,
+        };
+        let report = ScenarioReport::new(environment, phases);
+        self.warn_of_absent(&report);
+        if let Some(path) = &self.report {
+            write_report(path, &report)?;
+        }
+        let mut is_worse = false;
+        if let (Some(earlier), Some(path)) = (earlier, &self.compare) {
+            let comparison = Comparison::of(&earlier, &report, f64::from(self.tolerance) / 100.0);
+            println!("compared with {}:\n{comparison}", path.display());
+            if comparison.differences.is_empty() {
+                return Err(BotsCommandError::NothingCompared { path: path.clone() });
+            }
+            is_worse = comparison.worse().next().is_some();
+        }
+        Ok(Outcome {
+            has_played: report.has_played(),
+            is_worse,
+        })
+    }
+
+    /// Lets the bots of a phase play.
+    async fn run_phase(
+        &self,
+        (index, scenario): (usize, &Scenario),
+        phase: &Phase,
+        schema: &Arc<Schema>,
+    ) -> Result<PhaseReport, BotsCommandError> {
+        let (_until, until) = watch::channel(Instant::now() + phase.duration);
         let (_resting, resting) = watch::channel(false);
         let plan = BotPlan {
             login: self.login,
             trust: Trust::Pinned(self.certificate),
             password: PASSWORD.to_owned(),
-            schema: Arc::clone(&schema),
-            bots: self.bots,
+            schema: Arc::clone(schema),
+            bots: phase.bots,
+            conduct: phase.conduct,
             first: self.first,
             until,
             resting,
             seed: self.seed,
-            files: self.files,
+            files: self.files.clone(),
+            // A scenario has one folder for all phases.
+            prefix: self
+                .scenario
+                .as_ref()
+                .map_or(String::new(), |_| format!("{}-", phase.name)),
             reads: if self.plain_movements {
                 Reads::Plain
             } else {
@@ -135,115 +200,36 @@ impl Bots {
             },
         };
         let (sender, progress) = watch::channel(Progress::default());
-        let view = ProgressView::new(duration);
+        let title = format!("{} ({} of {}): ", phase.name, index + 1, scenario.phases.len());
+        let view = ProgressView::new(phase.duration).every(LINE_EVERY).titled(title);
         let (report, ()) = tokio::join!(bots::run(plan, sender), view.follow(progress));
-        let report = report?;
-        if self.json {
-            println!("{}", serde_json::to_string(&summary(&report))?);
-        } else {
-            print_play(&report, &schema, self.bots);
-            print_ends(&report);
-        }
-        let outside = report.total(|bot| u64::from(bot.log_ins == 0));
-        if outside > 0 {
+        Ok(PhaseReport::of(phase, &report?, schema))
+    }
+
+    fn warn_of_absent(&self, report: &ScenarioReport) {
+        let absent: u64 = report.phases.iter().map(|phase| phase.never_logged_in).sum();
+        if absent > 0 {
             eprintln!(
-                "bots: {outside} bots never logged in; check that a realm of this world listens at {} and that \
+                "bots: {absent} bots never logged in; check that a realm of this world listens at {} and that \
                  --certificate is its fingerprint",
                 self.login
             );
         }
-        Ok(report.has_played())
     }
 }
 
-fn summary(report: &BotsReport) -> Summary {
-    let (bytes_per_second, moves_bytes_per_second) = report.bytes_per_second();
-    let trips = report.round_trips();
-    let at = |quantile| {
-        if trips.is_empty() {
-            0
-        } else {
-            trips.value_at_quantile(quantile)
-        }
-    };
-    Summary {
-        bots: report.bots.len(),
-        has_played: report.has_played(),
-        log_ins: report.total(|bot| bot.log_ins),
-        resumed: report.total(|bot| bot.resumed),
-        ended: ended(report),
-        calls: report.total(|bot| bot.calls),
-        in_view: report.in_view(),
-        bytes_per_second,
-        moves_bytes_per_second,
-        round_trip_p50_us: at(0.5),
-        round_trip_p99_us: at(0.99),
-    }
+fn create_folder(path: &Path) -> Result<(), BotsCommandError> {
+    fs::create_dir_all(path).map_err(|source| BotsCommandError::Folder {
+        path: path.to_owned(),
+        source,
+    })
 }
 
-/// Prints the results of the bots.
-pub(crate) fn print_play(report: &BotsReport, schema: &Schema, bots: usize) {
-    let total = |figure: fn(&bots::BotReport) -> u64| report.total(figure);
-    println!(
-        "  log-ins {} of {bots}; calls {} ({} taken, {} refused); property changes shown {}, client methods {}",
-        total(|bot| bot.log_ins),
-        total(|bot| bot.calls),
-        total(|bot| bot.confirmed),
-        total(|bot| bot.refused.values().sum()),
-        total(|bot| bot.changes),
-        total(|bot| bot.invocations)
-    );
-    for (what, count) in report.refusals(schema) {
-        println!("  refused {count} times: {what}");
-    }
-    let (bytes, moves) = report.bytes_per_second();
-    println!(
-        "  {:.0} others in view; {bytes:.0} bytes/s per client, {moves:.0} of them movements; sessions resumed {}; \
-         views restarted {}",
-        report.in_view(),
-        total(|bot| bot.resumed),
-        total(|bot| bot.holes)
-    );
-    let trips = report.round_trips();
-    if !trips.is_empty() {
-        let ms = |quantile| trips.value_at_quantile(quantile) as f64 / 1_000.0;
-        println!(
-            "  round trip bot → base → cell → bot: p50 {:.1} ms, p99 {:.1} ms",
-            ms(0.5),
-            ms(0.99)
-        );
-    }
-    let exposed: usize = schema
-        .types()
-        .iter()
-        .map(|found| found.exposed_base_methods().len() + found.exposed_cell_methods().len())
-        .sum();
-    let undriven = report.undriven(schema);
-    let missing = if undriven.is_empty() {
-        String::new()
-    } else {
-        format!("; not called: {}", undriven.join(", "))
-    };
-    println!(
-        "  exposed methods driven {} of {exposed}{missing}",
-        report.driven().len()
-    );
-}
-
-/// Prints which sessions ended early, and why.
-pub(crate) fn print_ends(report: &BotsReport) {
-    for (name, ends) in ended(report) {
-        println!("  {name} ended: {}", ends.join(", "));
-    }
-}
-
-/// By bot, why sessions ended that the bot did not end.
-fn ended(report: &BotsReport) -> BTreeMap<String, Vec<String>> {
-    let ended = report.bots.iter().filter(|bot| !bot.ended.is_empty());
-    ended
-        .map(|bot| {
-            let ends = bot.ended.iter().map(ToString::to_string).collect();
-            (bot.name.clone(), ends)
-        })
-        .collect()
+fn write_report(path: &Path, report: &ScenarioReport) -> Result<(), BotsCommandError> {
+    let mut text = serde_json::to_vec_pretty(report)?;
+    text.push(b'\n');
+    fs::write(path, text).map_err(|source| BotsCommandError::Report {
+        path: path.to_owned(),
+        source,
+    })
 }

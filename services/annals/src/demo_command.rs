@@ -10,9 +10,10 @@ use std::{
 };
 
 use annals_bots::{
-    bots::{self, BotPlan, BotsReport, Reads, Recovery, ToDrive, TradeEnd},
+    bots::{self, BotPlan, BotsReport, Conduct, Reads, Recovery, ToDrive, TradeEnd},
     demo::{self, Findings, KILLED, Verdict, inspect},
     progress::Progress,
+    scenario::{Phase, PhaseReport},
     tamper::{Removed, TamperError, remove_one_event},
     views::{Views, ViewsError},
 };
@@ -33,7 +34,7 @@ use thiserror::Error;
 use tokio::{process::Command, sync::watch};
 
 use crate::{
-    bots_command::{PASSWORD, print_ends, print_play},
+    bots_command::PASSWORD,
     check_command::INCOMPLETE,
     progress::ProgressView,
     rolling::{self, Replaced, RollingError},
@@ -243,11 +244,13 @@ impl Demo {
             password: PASSWORD.to_owned(),
             schema: Arc::clone(schema),
             bots: self.bots,
+            conduct: Conduct::default(),
             first: 0,
             until,
             resting: watch::channel(false).1,
             seed: self.seed,
             files: files.to_owned(),
+            prefix: String::new(),
             reads: Reads::Predicted,
         }
     }
@@ -319,7 +322,13 @@ impl Demo {
         let (bus, subjects) = connect(&settings, "demo").await?;
         let store = remote_store(&bus, &subjects);
         let live = inspect(&bus, &subjects, &store).await?;
-        print_play(report, schema, self.bots);
+        let phase = Phase {
+            name: "demo".to_owned(),
+            conduct: Conduct::default(),
+            bots: self.bots,
+            duration: report.elapsed,
+        };
+        println!("{}", PhaseReport::of(&phase, report, schema));
         let mut findings = Findings::default();
         match incidents {
             Incidents::Killed(kills) => judge_kills(report, kills, &mut findings),
@@ -342,11 +351,7 @@ impl Demo {
         }
         self.check(&realm.nats(), files, &mut findings).await?;
         findings.promise(audit_ledger(&store, report).await?);
-        let played = report.has_played();
-        findings.promise(played);
-        if !played {
-            print_ends(report);
-        }
+        findings.promise(report.has_played());
         let undriven = report.undriven(schema);
         if self.world.is_some() && !undriven.is_empty() {
             let (count, named) = (undriven.len(), &undriven[..undriven.len().min(NAMED)]);

@@ -6,8 +6,9 @@ use std::{
     process::ExitCode,
 };
 
+use annals_console::command::Console;
 use annals_host::{service, telemetry::Chain};
-use clap::Command;
+use clap::{Command, CommandFactory};
 use clap_complete::{Shell, generate_to};
 use clap_mangen::generate_to as write_pages;
 use thiserror::Error;
@@ -32,10 +33,12 @@ struct NotWritten {
 }
 
 impl Manual {
-    /// Writes those of the command line `annals`, and of the services.
+    /// Writes those of the command line `annals`, of the services, and of the console.
     #[must_use]
     pub fn run(self, annals: Command) -> ExitCode {
-        let programs = std::iter::once(annals).chain(service::commands());
+        let programs = std::iter::once(annals)
+            .chain(service::commands())
+            .chain(std::iter::once(Console::command()));
         for program in programs {
             if let Err(error) = self.write(program) {
                 eprintln!("{}", Chain(&error));

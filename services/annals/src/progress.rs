@@ -11,12 +11,15 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::sync::watch;
 
 /// Interval between lines if there is no terminal.
-pub const LINE_EVERY: Duration = Duration::from_secs(5);
+const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// Shows progress on standard error.
 #[derive(Debug)]
 pub struct ProgressView {
     shape: Shape,
+    /// Printed before the progress.
+    title: String,
+    every: Duration,
 }
 
 #[derive(Debug)]
@@ -36,7 +39,10 @@ impl ProgressView {
         let bar = ProgressBar::with_draw_target(Some(length.as_secs()), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{elapsed:>4} {bar:24} {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { shape: Shape::Bar(bar) }
+        Self {
+            shape: Shape::Bar(bar),
+            ..Self::lines()
+        }
     }
 
     /// Plain lines, whether or not standard error is a terminal.
@@ -44,21 +50,36 @@ impl ProgressView {
     pub fn lines() -> Self {
         Self {
             shape: Shape::Lines(Mutex::new(None)),
+            title: String::new(),
+            every: LINE_EVERY,
         }
     }
 
-    /// Shows the progress. Lines are printed at most every [`LINE_EVERY`].
+    /// With this title before the progress.
+    #[must_use]
+    pub fn titled(self, title: String) -> Self {
+        Self { title, ..self }
+    }
+
+    /// With lines at most this often.
+    #[must_use]
+    pub fn every(self, every: Duration) -> Self {
+        Self { every, ..self }
+    }
+
+    /// Shows the progress.
     pub fn update(&self, progress: &Progress) {
+        let title = &self.title;
         match &self.shape {
             Shape::Bar(bar) => {
                 bar.set_position(progress.elapsed.as_secs());
-                bar.set_message(progress.to_string());
+                bar.set_message(format!("{title}{progress}"));
             }
             Shape::Lines(last) => {
                 let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-                if last.is_none_or(|last| last.elapsed() >= LINE_EVERY) {
+                if last.is_none_or(|last| last.elapsed() >= self.every) {
                     *last = Some(Instant::now());
-                    eprintln!("{:>4} s  {progress}", progress.elapsed.as_secs());
+                    eprintln!("{:>4} s  {title}{progress}", progress.elapsed.as_secs());
                 }
             }
         }

@@ -20,6 +20,7 @@ fn pages_and_completions_are_written_for_all_programs() {
         "annals",
         "annals-base",
         "annals-cell",
+        "annals-console",
         "annals-db",
         "annals-director",
         "annals-login",

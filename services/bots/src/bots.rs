@@ -6,6 +6,7 @@
 //! does. What it was shown is recorded in a file per bot ([`crate::showings`]), for the checker.
 
 mod bot;
+mod conduct;
 mod coverage;
 mod repertoire;
 mod report;
@@ -27,12 +28,23 @@ use std::{
 pub use annals_client::Reads;
 use annals_client::{Trust, client_endpoint};
 use annals_def::Schema;
+pub use conduct::{Conduct, Visits};
 pub use coverage::ToDrive;
 use thiserror::Error;
 use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 use crate::progress::Progress;
 use coverage::Coverage;
+pub(crate) use trader::can_trade;
+
+/// Number of exposed methods of a world.
+pub(crate) fn exposed_methods(schema: &Schema) -> usize {
+    schema
+        .types()
+        .iter()
+        .map(|found| repertoire::exposed(found).len())
+        .sum()
+}
 pub use report::{BotReport, BotsReport, Driven, Gap, Interruption, Recovery, TradeEnd};
 
 /// Log-ins per second. With more at once, handshakes are lost and retried, which takes longer.
@@ -57,6 +69,8 @@ pub struct BotPlan {
     pub schema: Arc<Schema>,
     /// Number of bots.
     pub bots: usize,
+    /// What they do.
+    pub conduct: Conduct,
     /// The number of the first bot's account.
     pub first: usize,
     /// When they stop playing. It may be moved while they play.
@@ -67,6 +81,8 @@ pub struct BotPlan {
     pub seed: u64,
     /// The folder for the records of what they were shown; it must exist.
     pub files: PathBuf,
+    /// First part of the names of these records, so that several runs can use one folder.
+    pub prefix: String,
     /// The movement encodings that they read.
     pub reads: Reads,
 }
@@ -120,7 +136,7 @@ pub async fn run(plan: BotPlan, progress: watch::Sender<Progress>) -> Result<Bot
         let endpoint = endpoint.clone().expect("invariant: the first bot makes one");
         let (plan, tally) = (Arc::clone(&plan), Arc::clone(&tally));
         playing.spawn(async move {
-            sleep(Duration::from_secs(1) * u32::try_from(number).unwrap_or(u32::MAX) / LOG_INS_PER_SECOND).await;
+            sleep(plan.at_rate(number)).await;
             let played = bot::play(&plan, plan.first + number, endpoint, &tally).await;
             played.map(|report| (number, report))
         });
@@ -145,6 +161,17 @@ pub async fn run(plan: BotPlan, progress: watch::Sender<Progress>) -> Result<Bot
         bots: reports.into_iter().map(|(_, report)| report).collect(),
         elapsed: began.elapsed(),
     })
+}
+
+impl BotPlan {
+    /// The time that so many log-ins take.
+    fn at_rate(&self, log_ins: usize) -> Duration {
+        let rate = match self.conduct {
+            Conduct::LogInStorm(visits) => visits.rate.max(1),
+            _ => LOG_INS_PER_SECOND,
+        };
+        Duration::from_secs(1) * u32::try_from(log_ins).unwrap_or(u32::MAX) / rate
+    }
 }
 
 impl Tally {

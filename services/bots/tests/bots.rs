@@ -11,7 +11,7 @@ use std::{
 };
 
 use annals_bots::{
-    bots::{BotPlan, BotsError, Gap, run},
+    bots::{BotPlan, BotsError, Conduct, Gap, run},
     progress::Progress,
 };
 use annals_client::Trust;
@@ -31,11 +31,13 @@ fn plan(files: &Path) -> (BotPlan, UdpSocket) {
         password: "secret".into(),
         schema: Arc::new(check_dir(&defs).0.expect("the sample compiles")),
         bots: 3,
+        conduct: Conduct::default(),
         first: 0,
         until: watch::channel(Instant::now() + Duration::from_millis(600)).1,
         resting: watch::channel(false).1,
         seed: 1,
         files: files.to_owned(),
+        prefix: String::new(),
         reads: annals_bots::bots::Reads::Predicted,
     };
     (plan, silent)

@@ -27,6 +27,18 @@ const THERE: f32 = 1.5;
 /// Distance of a fighter from the opponent, metres.
 const SWORD: f32 = 3.0;
 
+/// Distance from the end of its way, metres, up to which somebody on the way to a gathering walks instead of riding.
+const WALKED: f32 = 30.0;
+
+/// A place where walkers gather.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gathering {
+    /// Its centre: x and z, metres.
+    pub centre: [f32; 2],
+    /// Maximum distance from the centre of the ends of ways, metres.
+    pub radius: f32,
+}
+
 /// Kind of movement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Gait {
@@ -107,6 +119,18 @@ impl Gait {
     }
 }
 
+impl Gathering {
+    /// A gait of somebody at `at` that is on the way there, or there.
+    fn gait(&self, at: Position, dice: &mut Dice<'_>) -> Gait {
+        let beyond = (at.x - self.centre[0]).hypot(at.z - self.centre[1]) - self.radius;
+        match dice() >> 63 {
+            _ if beyond > WALKED => Gait::Riding,
+            0 if beyond <= 0.0 => Gait::Idle,
+            _ => Gait::Walking,
+        }
+    }
+}
+
 /// A walker.
 #[derive(Clone, Debug)]
 pub struct Walk {
@@ -115,6 +139,7 @@ pub struct Walk {
     gait: Gait,
     /// Whether the gait never changes.
     is_kept: bool,
+    gathering: Option<Gathering>,
     /// Seconds until the next gait, and until the next change of speed and side.
     gait_left: f32,
     mood_left: f32,
@@ -136,16 +161,23 @@ impl Walk {
     #[must_use]
     pub fn new(at: Position, dice: &mut Dice<'_>) -> Self {
         let gait = if dice() >> 63 == 0 { Gait::Walking } else { Gait::Riding };
-        Self::begin(at, gait, false, dice)
+        Self::begin(at, gait, false, None, dice)
+    }
+
+    /// A walker at `at` that goes to a gathering, and walks and stands there.
+    #[must_use]
+    pub fn to(gathering: Gathering, at: Position, dice: &mut Dice<'_>) -> Self {
+        let gait = gathering.gait(at, dice);
+        Self::begin(at, gait, false, Some(gathering), dice)
     }
 
     /// A walker at `at` that keeps this gait.
     #[must_use]
     pub fn only(gait: Gait, at: Position, dice: &mut Dice<'_>) -> Self {
-        Self::begin(at, gait, true, dice)
+        Self::begin(at, gait, true, None, dice)
     }
 
-    fn begin(at: Position, gait: Gait, is_kept: bool, dice: &mut Dice<'_>) -> Self {
+    fn begin(at: Position, gait: Gait, is_kept: bool, gathering: Option<Gathering>, dice: &mut Dice<'_>) -> Self {
         let heading = between(-PI, PI, dice);
         let look = Direction {
             yaw: heading,
@@ -156,6 +188,7 @@ impl Walk {
             began_z: at.z,
             gait,
             is_kept,
+            gathering,
             gait_left: 0.0,
             mood_left: 0.0,
             heading,
@@ -187,7 +220,11 @@ impl Walk {
         self.gait_left -= seconds;
         self.mood_left -= seconds;
         if self.gait_left <= 0.0 {
-            let gait = if self.is_kept { self.gait } else { Gait::choose(dice) };
+            let gait = match self.gathering {
+                _ if self.is_kept => self.gait,
+                Some(gathering) => gathering.gait(self.at, dice),
+                None => Gait::choose(dice),
+            };
             self.take_up(gait, dice);
         }
         if self.mood_left <= 0.0 {
@@ -217,8 +254,15 @@ impl Walk {
         self.change_mind(dice);
     }
 
-    /// Chooses the end of a way: across x = 0 more often than not, and near it more often than far from it.
+    /// Chooses the end of a way: within the gathering if there is one; else across x = 0 more often than not, and near it
+    /// more often than far from it.
     fn choose_end(&mut self, dice: &mut Dice<'_>) {
+        if let Some(Gathering { centre, radius }) = self.gathering {
+            let (sin, cos) = between(-PI, PI, dice).sin_cos();
+            let distance = radius * between(0.0, 1.0, dice).sqrt();
+            self.towards = [centre[0] + distance * sin, centre[1] + distance * cos];
+            return;
+        }
         let across = !dice().is_multiple_of(SAME_SIDE_ODDS);
         let side = if (self.at.x < 0.0) == across { 1.0 } else { -1.0 };
         let share = between(0.0, 1.0, dice);
@@ -281,7 +325,11 @@ impl Walk {
         // A rider passes by the end, and does not circle around it.
         let Limits { curve, glance, .. } = self.gait.limits();
         if x.hypot(z) <= THERE.max(2.0 * self.speed / curve) {
-            self.choose_end(dice);
+            match (self.gait, self.gathering) {
+                // The rider dismounts.
+                (Gait::Riding, Some(_)) => self.take_up(Gait::Walking, dice),
+                _ => self.choose_end(dice),
+            }
         }
         let wanted = wrapped(x.atan2(z) + self.bend);
         let before = self.heading;
@@ -318,9 +366,14 @@ impl Walk {
         self.speed += change;
         let (sin, cos) = self.heading.sin_cos();
         let stride = self.speed * seconds;
-        let (low, high) = (self.began_z - STRAY, self.began_z + STRAY);
-        self.at.x = (self.at.x + sin * stride).clamp(-REACH, REACH);
-        self.at.z = (self.at.z + cos * stride).clamp(low, high);
+        let (x, z) = (self.at.x + sin * stride, self.at.z + cos * stride);
+        (self.at.x, self.at.z) = match self.gathering {
+            Some(_) => (x, z),
+            None => (
+                x.clamp(-REACH, REACH),
+                z.clamp(self.began_z - STRAY, self.began_z + STRAY),
+            ),
+        };
         self.look.yaw = turned(self.look.yaw, self.wanted_look.yaw, glance * seconds);
         self.look.pitch = turned(self.look.pitch, self.wanted_look.pitch, 1.5 * seconds);
     }
@@ -443,6 +496,37 @@ mod tests {
                 "{gait:?}: {turns} of {steps}"
             );
         }
+    }
+
+    #[test]
+    fn a_gathering_is_reached_from_afar_and_kept() {
+        let gathering = Gathering {
+            centre: [300.0, -200.0],
+            radius: 15.0,
+        };
+        let from = Position {
+            x: -60.0,
+            y: 1.0,
+            z: 50.0,
+        };
+        let mut apart = Vec::new();
+        for seed in 0..100 {
+            let mut dice = split_mix(seed);
+            let mut walk = Walk::to(gathering, from, &mut dice);
+            for step in 0..1_800 {
+                let before = walk.at;
+                let (at, _) = walk.step(STEP, &mut dice);
+                assert!(stride(before, at).0 <= TOP_SPEED * STEP + 0.001);
+                let distance = (at.x - 300.0).hypot(at.z + 200.0);
+                // Those who walk on curved ways leave it by a few metres.
+                assert!(step < 1_000 || distance < 15.0 + WALKED, "seed {seed}: {distance} m");
+                if step == 1_799 {
+                    apart.push(distance);
+                }
+            }
+        }
+        let inside = apart.iter().filter(|&&distance| distance <= 15.0).count();
+        assert!(inside >= 80, "{inside} of 100 are there after three minutes");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use annals_host::{
     config::{LogFilter, LogFormat},
     log_source::{KeptRealm, NamedRealm, SourceError},
     process::{random, stop_signal},
+    release,
     telemetry::Chain,
 };
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
@@ -38,7 +39,7 @@ pub const ADDRESS: &str = "address";
 
 /// The browser pages of a realm: the auditors' casework, and for operators the live realm.
 #[derive(Debug, clap::Parser)]
-#[command(name = "annals-console", version)]
+#[command(name = "annals-console", version = release::text())]
 pub struct Console {
     #[command(subcommand)]
     command: Commands,

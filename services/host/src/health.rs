@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::certificates::Certificates;
 use crate::config::{LogFilter, Realm};
 use crate::nats::Bus;
 use crate::process::remote_store;
@@ -89,6 +90,8 @@ pub struct Health {
     pub log: ProcessLog,
     /// Fingerprint of the definitions that it was started with, if its service uses them.
     pub schema: Option<Hash>,
+    /// Its certificates.
+    pub certificates: Certificates,
     /// The calls that it traces.
     pub traces: Traces,
 }
@@ -102,6 +105,7 @@ impl Default for Health {
             watched: Watched::default(),
             log: ProcessLog::default(),
             schema: None,
+            certificates: Certificates::default(),
             traces: Traces::default(),
         }
     }

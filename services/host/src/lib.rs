@@ -3,6 +3,7 @@
 pub mod activation;
 pub mod base;
 pub mod cell;
+pub mod certificates;
 pub mod child;
 pub mod claim;
 pub mod clock;

@@ -12,6 +12,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 
 use crate::{
     base, cell,
+    certificates::Certificates,
     config::{Acknowledged, Config, FIRST, Flags, Service, SpaceSetting, Spaces},
     db,
     director::{self, Plan},
@@ -236,6 +237,7 @@ fn run_service<E: std::error::Error + 'static>(
         let mut health = Health {
             log,
             schema,
+            certificates: Certificates::of(config),
             ..Health::default()
         };
         let otlp = Otlp::start(&config.telemetry, (&config.realm, service), &health);

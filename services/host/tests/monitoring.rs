@@ -5,15 +5,18 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     net::SocketAddr,
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
 use annals_host::{
-    config::{Realm, Service},
+    certificates::Certificates,
+    config::{CertificateFiles, Realm, Service},
     health::{Health, Readiness},
     monitoring::Monitoring,
+    nats::Access,
 };
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -23,10 +26,35 @@ use tokio::{
 const CROWD: usize = 64;
 
 async fn start(service: Service) -> (Monitoring, Health) {
-    let (health, realm) = (Health::default(), "aldmoor".parse::<Realm>().unwrap());
+    start_with(service, Certificates::default()).await
+}
+
+async fn start_with(service: Service, certificates: Certificates) -> (Monitoring, Health) {
+    let health = Health {
+        certificates,
+        ..Health::default()
+    };
+    let realm = "aldmoor".parse::<Realm>().unwrap();
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
     let monitoring = Monitoring::start(any_port, (&realm, service), health.clone()).await;
     (monitoring.unwrap(), health)
+}
+
+/// A file with certificates that end in these years.
+fn certificate(folder: &Path, name: &str, years: &[i32]) -> PathBuf {
+    let one = |year: &i32| {
+        let mut parameters = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        parameters.not_after = date_time_ymd(*year, 1, 1);
+        parameters.self_signed(&KeyPair::generate().unwrap()).unwrap().pem()
+    };
+    let path = folder.join(name);
+    fs::write(&path, years.iter().map(one).collect::<String>()).unwrap();
+    path
+}
+
+fn files(chain: PathBuf) -> CertificateFiles {
+    let key = chain.with_extension("key");
+    CertificateFiles { chain, key }
 }
 
 /// Status, headers and body of the answer to a request line.
@@ -118,8 +146,11 @@ async fn each_service_has_its_metrics() {
 #[tokio::test]
 async fn alerts_and_documents_name_existing_metrics() {
     let mut series = BTreeSet::new();
+    let folder = tempfile::tempdir().unwrap();
+    let shown = files(certificate(folder.path(), "play.pem", &[2100]));
     for service in Service::ALL {
-        let (monitoring, _health) = start(service).await;
+        let certificates = Certificates::new(&Access::default(), Some(&shown));
+        let (monitoring, _health) = start_with(service, certificates).await;
         let text = ask(&monitoring, "GET /metrics").await.2;
         series.extend(
             samples(&text)
@@ -178,6 +209,44 @@ fn each_alert_has_a_section_in_the_runbook() {
         count += 1;
     }
     assert!(count > 0, "alerts are found");
+}
+
+#[tokio::test]
+async fn certificates_have_the_end_that_matters() {
+    const NAME: &str = "annals_certificate_end_timestamp_seconds";
+    let folder = tempfile::tempdir().unwrap();
+    let access = Access {
+        credentials: None,
+        // The authority of the next year was added; of a chain, the first to end ends it.
+        authority: Some(certificate(folder.path(), "ca.pem", &[2000, 2002])),
+        certificate: Some(files(certificate(folder.path(), "cell.pem", &[2001, 2003]))),
+    };
+    let shown = files(certificate(folder.path(), "play.pem", &[2004]));
+    let certificates = Certificates::new(&access, Some(&shown));
+    let (monitoring, _health) = start_with(Service::Base, certificates).await;
+    let found = async || {
+        let samples = samples(&ask(&monitoring, "GET /metrics").await.2);
+        let of = |setting: &str| {
+            let name =
+                |sample: &&String| sample.starts_with(NAME) && sample.contains(&format!("setting=\"{setting}\""));
+            samples.keys().find(name).map(|name| samples[name] as i64)
+        };
+        ["nats_ca", "nats_certificate", "certificate"].map(of)
+    };
+    let start_of = |year: i32| Some(date_time_ymd(year, 1, 1).unix_timestamp());
+    assert_eq!(found().await, [2002, 2001, 2004].map(start_of));
+
+    // Renewed files: those for the nats-servers are read at every connection, the one for clients at the start.
+    certificate(folder.path(), "cell.pem", &[2010]);
+    certificate(folder.path(), "play.pem", &[2010]);
+    fs::write(folder.path().join("ca.pem"), "damaged").unwrap();
+    assert_eq!(found().await, [None, start_of(2010), start_of(2004)]);
+
+    let (monitoring, _health) = start(Service::Base).await;
+    assert!(
+        !ask(&monitoring, "GET /metrics").await.2.contains(NAME),
+        "without certificates"
+    );
 }
 
 #[tokio::test]

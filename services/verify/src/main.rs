@@ -27,7 +27,7 @@ const ZIP: &[u8] = b"PK";
 /// The exit code is 0 if everything in it verifies, 1 if something does not, and 2 if there is nothing to be said: the
 /// file cannot be read or is no evidence, or a checkpoint that was kept cannot be connected with it.
 #[derive(Debug, Parser)]
-#[command(name = "annals-verify", version)]
+#[command(name = "annals-verify", version = version())]
 struct CommandLine {
     /// Bundle or receipt to check
     file: PathBuf,
@@ -43,6 +43,15 @@ struct CommandLine {
     /// Minimum number of these witnesses that must have cosigned
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     quorum: usize,
+}
+
+/// The release, with its commit if the build was given it as `ANNALS_COMMIT`.
+fn version() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    match option_env!("ANNALS_COMMIT") {
+        Some(commit) => format!("{version} (commit {commit})"),
+        None => version.to_owned(),
+    }
 }
 
 fn key(text: &str) -> Result<VerifierKey, KeyError> {

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals_bots::bots::{BotPlan, Reads};
+use annals_bots::bots::{BotPlan, Conduct, Reads};
 use annals_client::Trust;
 use annals_def::check_dir;
 use annals_host::child::{self, Child};
@@ -67,11 +67,13 @@ impl Realm {
             password: "a bot's password".to_owned(),
             schema: Arc::new(check_dir(Path::new(WORLD)).0.expect("the sample compiles")),
             bots,
+            conduct: Conduct::default(),
             first: 0,
             until,
             resting: watch::channel(false).1,
             seed: 1,
             files,
+            prefix: String::new(),
             reads: Reads::Predicted,
         }
     }

@@ -6,14 +6,13 @@
 //! attempt is a new realm. Ticks of the whole attempt count, including the time in which bots log in.
 
 use std::{
-    fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::Stdio,
     time::{Duration, Instant},
 };
 
+use annals_bots::scenario::{PhaseReport, ScenarioReport};
 use annals_host::{child::Child, health::discover, nats::Bus, telemetry::Snapshot};
-use serde::Deserialize;
 use tokio::time::sleep;
 
 use crate::{
@@ -103,21 +102,11 @@ struct Plan {
     radius: f64,
 }
 
-/// The report of `annals bots --json`.
-#[derive(Clone, Copy, Debug, Deserialize)]
-struct Told {
-    has_played: bool,
-    in_view: f64,
-    bytes_per_second: f64,
-    round_trip_p50_us: f64,
-    round_trip_p99_us: f64,
-}
-
 /// Result of one size.
 #[derive(Clone, Debug)]
 struct Attempt {
     bots: usize,
-    told: Told,
+    told: PhaseReport,
     cell: Snapshot,
     /// Cores used by each process.
     loads: Vec<(Process, Load)>,
@@ -146,8 +135,8 @@ impl Attempt {
             self.cell.tick.p50 as f64 * 1e-3,
             self.cell.tick.p99 as f64 * 1e-3,
             cell.waited * 1e3,
-            self.told.round_trip_p50_us * 1e-3,
-            self.told.round_trip_p99_us * 1e-3,
+            self.told.round_trips.p50_us as f64 * 1e-3,
+            self.told.round_trips.p99_us as f64 * 1e-3,
         );
         let mut figures = vec![Figure::alone("scale_bots_per_core", self.bots as f64, "bots", note)];
         for (name, of) in [
@@ -205,7 +194,7 @@ async fn attempt(plan: Plan) -> Attempt {
     };
     let realm = Realm::start(directory.path(), &shape).await;
     let bus = Bus::connect(&realm.nats, "bench").await.expect("the bus answers");
-    let (mut bots, said) = start_bots(&realm, plan.bots, directory.path());
+    let (mut bots, reported) = start_bots(&realm, plan.bots, directory.path());
     sleep(logging_in(plan.bots) + SETTLING).await;
     let mut processes = processes::below(realm.id());
     let mut generator = processes::below(bots.id());
@@ -228,7 +217,7 @@ async fn attempt(plan: Plan) -> Attempt {
         .expect("services answer");
     let cell = found.iter().find(|found| found.service == "cell");
     let cell = cell.expect("the cell answers").report.metrics.clone();
-    let told = report(&mut bots, &said).await;
+    let told = report(&mut bots, &reported).await;
     realm.stop().await;
     Attempt {
         bots: plan.bots,
@@ -242,30 +231,33 @@ fn logging_in(bots: usize) -> Duration {
     Duration::from_secs(bots.div_ceil(LOG_INS) as u64)
 }
 
-fn start_bots(realm: &Realm, bots: usize, directory: &Path) -> (Child, std::path::PathBuf) {
-    let said = directory.join("bots");
-    let file = fs::File::create(&said).expect("a file is made");
+/// Starts bots; returns their process, and the file of their report.
+fn start_bots(realm: &Realm, bots: usize, directory: &Path) -> (Child, PathBuf) {
+    let report = directory.join("report.json");
     let plays = logging_in(bots) + SETTLING + MEASURED + REST;
     let mut command = on_core(Some(THEIRS), &beside("annals"));
     command
-        .args(["bots", "--json", "--world", WORLD])
+        .args(["bots", "--world", WORLD])
         .args(["--bots", &bots.to_string(), "--duration", &plays.as_secs().to_string()])
         .args(["--login", &realm.login.0.to_string()])
         .args(["--certificate", &realm.login.1.to_string()])
         .arg("--files")
         .arg(directory.join("shown"))
+        .arg("--report")
+        .arg(&report)
         .stdin(Stdio::null())
         .stderr(Stdio::null())
-        .stdout(file);
-    (Child::spawn(command).expect("bots can be started"), said)
+        .stdout(Stdio::null());
+    (Child::spawn(command).expect("bots can be started"), report)
 }
 
-async fn report(bots: &mut Child, said: &Path) -> Told {
+async fn report(bots: &mut Child, report: &Path) -> PhaseReport {
     let patience = Instant::now() + TIMEOUT;
     while bots.ended().expect("its status can be read").is_none() {
         assert!(Instant::now() < patience, "the bots did not end");
         sleep(Duration::from_millis(50)).await;
     }
-    let said = fs::read_to_string(said).expect("what they said can be read");
-    serde_json::from_str(&said).unwrap_or_else(|error| panic!("the bots said no report ({error}): {said}"))
+    let report = ScenarioReport::read(report);
+    let mut report = report.unwrap_or_else(|error| panic!("the bots wrote no report: {error}"));
+    report.phases.pop().expect("a run of bots has a phase")
 }

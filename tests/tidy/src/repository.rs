@@ -13,6 +13,7 @@ const TOP: &[&str] = &[
     ".github",
     ".gitignore",
     "ARCHITECTURE.md",
+    "CHANGELOG.md",
     "Cargo.lock",
     "Cargo.toml",
     "LICENSE",

@@ -8,7 +8,7 @@ use std::{
 
 use annals_client::{Client, Config};
 use annals_def::{Schema, split_mix};
-use tokio::time::sleep;
+use tokio::time::{sleep, sleep_until};
 
 use super::{
     BotPlan, BotsError, Tally,
@@ -32,7 +32,7 @@ pub(super) async fn play(
     endpoint: quinn::Endpoint,
     tally: &Tally,
 ) -> Result<BotReport, BotsError> {
-    let path = plan.files.join(format!("bot-{number:03}.{EXTENSION}"));
+    let path = plan.files.join(format!("{}bot-{number:03}.{EXTENSION}", plan.prefix));
     let mut file = File::create(&path)
         .map(BufWriter::new)
         .map_err(|source| BotsError::Write {
@@ -56,15 +56,23 @@ pub(super) async fn play(
         dice: Box::new(split_mix(seed)),
         trader: Trader::default(),
         turn: number,
-        first_log_in: None,
         interrupted: None,
     };
+    let mut visit = Instant::now();
     let played = loop {
         let client = Client::start(endpoint.clone(), config.clone());
-        let session = Session::new(&mut bot, client, &mut file);
+        let session = Session::new(&mut bot, plan.conduct.habits(), client, &mut file);
         match session.play(&plan.until, &plan.resting).await {
             Ok(After::LogInAnew) if Instant::now() + AGAIN_AFTER < *plan.until.borrow() + BACK_WITHIN => {
                 sleep(AGAIN_AFTER).await;
+            }
+            // All bots visit in turn. A visit that began late does not delay the next.
+            Ok(After::VisitAgain) => {
+                visit += plan.at_rate(plan.bots);
+                if visit >= *plan.until.borrow() {
+                    break file.flush();
+                }
+                sleep_until(visit.into()).await;
             }
             Ok(_) => break file.flush(),
             Err(error) => break Err(error),
@@ -85,7 +93,6 @@ pub(super) struct Bot<'p> {
     pub(super) trader: Trader,
     /// Number of calls planned.
     pub(super) turn: usize,
-    pub(super) first_log_in: Option<Instant>,
     /// Start of the silence at the end of the last session.
     pub(super) interrupted: Option<Instant>,
 }
@@ -96,7 +103,6 @@ impl Bot<'_> {
         self.report.interruptions.extend(endless);
         self.report.trades = self.trader.ended;
         (self.report.granted, self.report.denied) = (self.trader.granted, self.trader.refused);
-        self.report.played = self.first_log_in.map_or(Duration::ZERO, |first| first.elapsed());
         self.report
     }
 

@@ -11,12 +11,7 @@ use annals_def::{Exposure, Schema};
 use annals_ids::Part;
 use annals_sample::{BODY_EVERY, CALLS_PER_BODY, EXTRA_MS, EXTRA_TURNS, Puppet, TURN_MS};
 
-use super::{
-    LOG_INS_PER_SECOND,
-    repertoire::exposed,
-    report::Driven,
-    session::{CALL_EVERY, OTHERS_EVERY},
-};
+use super::{LOG_INS_PER_SECOND, conduct::CALL_EVERY, repertoire::exposed, report::Driven, session::OTHERS_EVERY};
 
 /// Number of calls per method. The least called methods are called next, so bots leave none out, however few calls each
 /// makes.

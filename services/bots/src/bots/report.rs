@@ -10,7 +10,7 @@ use std::{
 use annals_client::EndReason;
 use annals_def::Schema;
 use annals_ids::{MemberId, Part, TypeId};
-use annals_wire::client::CallRefusal;
+use annals_wire::client::{CallRefusal, CloseReason};
 use hdrhistogram::Histogram;
 
 use super::repertoire::exposed;
@@ -21,8 +21,8 @@ const NOTICED_WITHIN: Duration = Duration::from_secs(4);
 /// An interruption that begins within this time after the end of another is part of it.
 const BELONGS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Longest round trip that is distinguished, microseconds.
-const LONGEST_ROUND_TRIP: u64 = 60_000_000;
+/// Longest time that is distinguished, microseconds.
+const LONGEST_TIME: u64 = 60_000_000;
 
 /// An exposed method that was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +74,7 @@ pub struct BotReport {
     pub file: PathBuf,
     /// Sessions that were opened.
     pub log_ins: u64,
-    /// Time from the first log-in to the end.
+    /// Time in sessions.
     pub played: Duration,
     /// Positions that were sent.
     pub moves: u64,
@@ -132,8 +132,12 @@ pub struct BotReport {
     pub interruptions: Vec<Interruption>,
     /// The times of at least [`annals_client::GAP`] milliseconds without an update of its view.
     pub gaps: Vec<Interruption>,
+    /// Connections that were lost, and resumed or not.
+    pub disconnected: Vec<CloseReason>,
     /// Microseconds from a call to its echo, through base and cell and back.
     pub round_trips: Histogram<u64>,
+    /// Microseconds from the beginning of a log-in to the open session.
+    pub log_in_times: Histogram<u64>,
 }
 
 /// The results of all bots.
@@ -193,7 +197,9 @@ impl BotReport {
             denied: 0,
             ended: Vec::new(),
             interruptions: Vec::new(),
-            round_trips: round_trips(),
+            disconnected: Vec::new(),
+            round_trips: times(),
+            log_in_times: times(),
         }
     }
 
@@ -260,9 +266,19 @@ impl BotsReport {
     /// The round trips of all bots, microseconds.
     #[must_use]
     pub fn round_trips(&self) -> Histogram<u64> {
-        let mut all = round_trips();
+        self.all(|bot| &bot.round_trips)
+    }
+
+    /// The times that the log-ins of all bots took, microseconds.
+    #[must_use]
+    pub fn log_in_times(&self) -> Histogram<u64> {
+        self.all(|bot| &bot.log_in_times)
+    }
+
+    fn all(&self, of_bot: impl Fn(&BotReport) -> &Histogram<u64>) -> Histogram<u64> {
+        let mut all = times();
         for bot in &self.bots {
-            all.add(&bot.round_trips)
+            all.add(of_bot(bot))
                 .expect("invariant: all histograms have the same bounds");
         }
         all
@@ -351,8 +367,8 @@ impl BotsReport {
     }
 }
 
-pub(super) fn round_trips() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LONGEST_ROUND_TRIP, 3).expect("invariant: the bounds are ascending")
+fn times() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_TIME, 3).expect("invariant: the bounds are ascending")
 }
 
 impl fmt::Display for BotsReport {

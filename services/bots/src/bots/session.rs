@@ -19,6 +19,7 @@ use tokio::{
 
 use super::{
     bot::{BACK_WITHIN, Bot},
+    conduct::{Habits, Moves},
     repertoire::{Planned, Repertoire},
     report::{Driven, Interruption},
     trader::{TRADER, Trader},
@@ -31,29 +32,17 @@ const STEP: Duration = Duration::from_millis(100);
 /// Maximum time walked in one step, seconds: a bot that was delayed does not jump.
 const LONGEST_STRIDE: f32 = 0.5;
 
-/// Average interval between the calls of a bot.
-pub(super) const CALL_EVERY: Duration = Duration::from_secs(1);
-
 /// One call in this many is made on another entity.
 pub(super) const OTHERS_EVERY: usize = 8;
 
-/// Interval between round-trip measurements.
-const ECHO_EVERY: Duration = Duration::from_secs(1);
-
 /// Number of recent calls that are kept, to name a refused one.
 const RECENT_CALLS: usize = 256;
-
-/// Interval between checks for something to trade.
-const TRADE_EVERY: Duration = Duration::from_millis(300);
 
 /// Maximum size of the arguments of a trader's wish, in bytes.
 const WISH_BYTES: usize = 64;
 
 /// Maximum number of pending echoes.
 const MAX_ECHOES: usize = 64;
-
-/// Average interval between chat messages: about that of people.
-const SAY_EVERY: Duration = Duration::from_secs(10);
 
 /// Bytes per second that a bot sends of its own accord: half of the limit at which a client is warned. The other half
 /// is left for the client's resends.
@@ -71,8 +60,10 @@ const GOODBYE_WITHIN: Duration = Duration::from_secs(3);
 /// What follows a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
-    /// Another session.
+    /// Another session, since the realm ended this one.
     LogInAnew,
+    /// Another session: the bot stayed as long as it was to stay.
+    VisitAgain,
     /// Nothing: the time is over, or logging in is useless.
     Nothing,
 }
@@ -82,14 +73,18 @@ pub(super) struct Session<'b, 'p> {
     bot: &'b mut Bot<'p>,
     client: Client,
     file: &'b mut BufWriter<File>,
+    habits: Habits,
+    began: Instant,
+    logged_in: Option<Instant>,
     role: Option<Role<'p>>,
     budget: Budget,
     /// A call that is waiting for send budget.
     waiting: Option<(EntityId, TypeId, Planned<'p>)>,
-    next_call: Instant,
+    /// When the bot does what; `None`: never.
+    next_call: Option<Instant>,
+    next_saying: Option<Instant>,
+    next_trade: Option<Instant>,
     next_echo: Instant,
-    next_saying: Instant,
-    next_trade: Instant,
     echoes: BTreeMap<u32, Instant>,
     recent_calls: VecDeque<((EntityId, Part, CallNumber), Driven)>,
     /// Since when there has been no connection.
@@ -115,13 +110,17 @@ struct Budget {
 }
 
 impl<'b, 'p> Session<'b, 'p> {
-    pub(super) fn new(bot: &'b mut Bot<'p>, client: Client, file: &'b mut BufWriter<File>) -> Self {
+    pub(super) fn new(bot: &'b mut Bot<'p>, habits: Habits, client: Client, file: &'b mut BufWriter<File>) -> Self {
         let now = Instant::now();
+        let mut after = |interval: Option<Duration>| Some(now + bot.about(interval?));
         Self {
-            next_call: now + bot.about(CALL_EVERY),
-            next_echo: now + bot.about(ECHO_EVERY),
-            next_saying: now + bot.about(SAY_EVERY),
-            next_trade: now + bot.about(TRADE_EVERY),
+            next_call: after(habits.calls),
+            next_echo: after(Some(habits.echoes)).unwrap_or(now),
+            next_saying: after(habits.speaks),
+            next_trade: after(habits.trades),
+            habits,
+            began: now,
+            logged_in: None,
             bot,
             client,
             file,
@@ -157,7 +156,9 @@ impl<'b, 'p> Session<'b, 'p> {
                     None => break,
                 },
                 _ = step.tick() => {
-                    let (now, until) = (Instant::now(), *until.borrow());
+                    let now = Instant::now();
+                    let leaves = self.leaves().filter(|leaves| *leaves < *until.borrow());
+                    let until = leaves.unwrap_or(*until.borrow());
                     let silent = self.away.is_none() && self.interrupted_since(now).is_some();
                     self.tell_interrupted(silent);
                     if now < until {
@@ -165,6 +166,7 @@ impl<'b, 'p> Session<'b, 'p> {
                             self.act(now);
                         }
                     } else if now >= until + BACK_WITHIN || self.interrupted_since(now).is_none() {
+                        after = leaves.map_or(After::Nothing, |_| After::VisitAgain);
                         break;
                     }
                 }
@@ -176,6 +178,11 @@ impl<'b, 'p> Session<'b, 'p> {
         }
         self.settle();
         Ok(after)
+    }
+
+    /// When the bot leaves, if it does not stay until the end.
+    fn leaves(&self) -> Option<Instant> {
+        Some(self.logged_in? + self.habits.stays?)
     }
 
     /// Makes the farewell call, waits until its calls are taken, and leaves.
@@ -220,6 +227,7 @@ impl<'b, 'p> Session<'b, 'p> {
         report.lost_calls += unconfirmed;
         report.confirmed = report.calls - report.lost_calls;
         report.interruptions.append(&mut self.interruptions);
+        report.played += self.logged_in.map_or(Duration::ZERO, |at| at.elapsed());
         if self.role.is_some() && self.away.is_none() {
             self.bot.tally.connected.fetch_sub(1, Ordering::Relaxed);
         }
@@ -241,7 +249,7 @@ impl<'b, 'p> Session<'b, 'p> {
         let since = self.interrupted_since(now);
         self.bot.interrupted = match after {
             After::LogInAnew => Some(since.unwrap_or(now)),
-            After::Nothing => since,
+            After::VisitAgain | After::Nothing => since,
         };
     }
 
@@ -291,7 +299,8 @@ impl<'b, 'p> Session<'b, 'p> {
         match event {
             &Event::Connected { entity, type_id, .. } => {
                 report.log_ins += 1;
-                self.bot.first_log_in.get_or_insert(now);
+                self.logged_in = Some(now);
+                report.log_in_times.saturating_record(microseconds(now - self.began));
                 if let Some(from) = self.bot.interrupted.take() {
                     self.interruptions.push(Interruption { from, to: Some(now) });
                 }
@@ -308,7 +317,8 @@ impl<'b, 'p> Session<'b, 'p> {
                     self.interruptions.push(Interruption { from, to: Some(now) });
                 }
             }
-            Event::Lost(_) => {
+            Event::Lost(reason) => {
+                report.disconnected.push(*reason);
                 self.bot.tally.connected.fetch_sub(1, Ordering::Relaxed);
                 self.away = Some(now);
             }
@@ -387,8 +397,7 @@ impl<'b, 'p> Session<'b, 'p> {
                 }
                 let echoed = own.and_then(|role| role.repertoire.echoed(*method, args));
                 if let Some(asked) = echoed.and_then(|number| self.echoes.remove(&number)) {
-                    let taken = u64::try_from((now - asked).as_micros()).unwrap_or(u64::MAX);
-                    report.round_trips.saturating_record(taken.max(1));
+                    report.round_trips.saturating_record(microseconds(now - asked));
                 }
             }
         }
@@ -404,20 +413,21 @@ impl<'b, 'p> Session<'b, 'p> {
         if let Some((entity, type_id, planned)) = self.waiting.take() {
             self.try_call(entity, type_id, planned);
         }
-        if self.waiting.is_none() && now >= self.next_call {
-            self.next_call = now + self.bot.about(CALL_EVERY);
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
+        if self.waiting.is_none() && is_due(self.next_call) {
+            self.next_call = self.about(now, self.habits.calls);
             self.call_in_turn();
         }
-        if now >= self.next_saying {
-            self.next_saying = now + self.bot.about(SAY_EVERY);
+        if is_due(self.next_saying) {
+            self.next_saying = self.about(now, self.habits.speaks);
             self.say();
         }
-        if now >= self.next_trade {
-            self.next_trade = now + self.bot.about(TRADE_EVERY);
+        if is_due(self.next_trade) {
+            self.next_trade = self.about(now, self.habits.trades);
             self.trade();
         }
         if now >= self.next_echo {
-            self.next_echo = now + ECHO_EVERY;
+            self.next_echo = now + self.habits.echoes;
             self.ask_for_echo(now);
             let around = self.client.core().view(Part::Cell).entities().len();
             self.bot.report.looks += 1;
@@ -425,8 +435,15 @@ impl<'b, 'p> Session<'b, 'p> {
         }
     }
 
+    /// About so long after now.
+    fn about(&mut self, now: Instant, interval: Option<Duration>) -> Option<Instant> {
+        Some(now + self.bot.about(interval?))
+    }
+
     fn walk(&mut self, now: Instant) {
-        let Some(role) = &mut self.role else { return };
+        let (Some(role), Some(moves)) = (&mut self.role, self.habits.moves) else {
+            return;
+        };
         let seconds = (now - role.walked).as_secs_f32().min(LONGEST_STRIDE);
         role.walked = now;
         let place = self.client.core().entity(role.entity).and_then(|own| own.place);
@@ -435,7 +452,10 @@ impl<'b, 'p> Session<'b, 'p> {
             return;
         };
         let dice = &mut self.bot.dice;
-        let walk = role.walk.get_or_insert_with(|| Walk::new(position, dice));
+        let walk = role.walk.get_or_insert_with(|| match moves {
+            Moves::Anywhere => Walk::new(position, dice),
+            Moves::To(gathering) => Walk::to(gathering, position, dice),
+        });
         let (position, direction) = walk.step(seconds, dice);
         if self.client.move_to(position, direction) {
             self.bot.report.moves += 1;
@@ -582,6 +602,11 @@ impl<'b, 'p> Session<'b, 'p> {
             }
         }
     }
+}
+
+/// At least one, since a histogram has no 0.
+fn microseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1)
 }
 
 /// Whether a turn is for a call on another entity.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_def::{Dice, EntityType, Value};
+use annals_def::{Dice, EntityType, Schema, Value};
 
 use super::report::TradeEnd;
 
@@ -64,6 +64,11 @@ pub(super) struct Trader {
 pub(super) struct Wish {
     pub(super) method: &'static str,
     pub(super) args: Vec<Value>,
+}
+
+/// Whether bots can trade in a world.
+pub(crate) fn can_trade(schema: &Schema) -> bool {
+    schema.types().iter().any(Trader::can)
 }
 
 impl Trader {

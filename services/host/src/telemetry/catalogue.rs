@@ -5,6 +5,9 @@ use prometheus_client::registry::Unit;
 use super::metrics::{Counter, Gauge, Histogram, Metrics};
 use crate::config::Service::{self, Base, Cell, Db, Login};
 
+/// The meaning of the metric of a process's certificates, which has a series for each.
+pub(super) const CERTIFICATE_END: &str = "When a certificate of the process ends, seconds since 1970";
+
 /// One metric.
 pub(super) struct Described {
     /// Its name for Prometheus, without prefix, unit and `_total`.

@@ -10,11 +10,12 @@ use prometheus_client::{
 };
 
 use super::{
-    catalogue::{METRICS, Read},
+    catalogue::{CERTIFICATE_END, METRICS, Read},
     metrics::Histogram,
     resources::{Used, used},
 };
 use crate::{
+    certificates::CertificateEnd,
     config::{Realm, Service},
     health::{Health, Readiness},
 };
@@ -70,6 +71,7 @@ impl Collector for Metrics {
         let is_ready = *self.health.readiness.borrow() == Readiness::Ready;
         let what = "Whether the process does its work: 1, else 0";
         gauge(&mut encoder, ("ready", what, None), is_ready.into())?;
+        certificates(&mut encoder, &self.health.certificates.ends())?;
         for metric in METRICS.iter().filter(|metric| metric.of.contains(&self.service)) {
             let (metrics, about) = (&self.health.metrics, (metric.name, metric.what, metric.unit.as_ref()));
             match metric.read {
@@ -81,6 +83,21 @@ impl Collector for Metrics {
         }
         Ok(())
     }
+}
+
+/// The ends of certificates, each with the setting that names its file.
+fn certificates(encoder: &mut DescriptorEncoder<'_>, ends: &[CertificateEnd]) -> fmt::Result {
+    if ends.is_empty() {
+        return Ok(());
+    }
+    let unit = Some(&Unit::Seconds);
+    let mut encoder =
+        encoder.encode_descriptor("certificate_end_timestamp", CERTIFICATE_END, unit, MetricType::Gauge)?;
+    for CertificateEnd { setting, end } in ends {
+        let labels = [("setting", *setting)];
+        ConstGauge::new(*end).encode(encoder.encode_family(&labels)?)?;
+    }
+    Ok(())
 }
 
 /// The resources that the process uses, by the names that are usual for them.

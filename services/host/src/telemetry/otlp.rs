@@ -22,12 +22,13 @@ use prometheus_client::registry::Unit;
 use thiserror::Error;
 
 use super::{
-    catalogue::{METRICS, Read},
+    catalogue::{CERTIFICATE_END, METRICS, Read},
     exposition::BOUNDS,
     metrics::Metrics,
     spans::Traces,
 };
 use crate::{
+    certificates::CertificateEnd,
     config::{Realm, Service, Telemetry},
     health::{Health, Readiness},
     process::random,
@@ -195,6 +196,17 @@ fn instruments(meters: &SdkMeterProvider, service: Service, health: &Health) {
         .i64_observable_gauge("annals.ready")
         .with_description("Whether the process does its work: 1, else 0")
         .with_callback(move |observed| observed.observe((*readiness.borrow() == Readiness::Ready).into(), &[]))
+        .build();
+    let certificates = health.certificates.clone();
+    meter
+        .i64_observable_gauge("annals.certificate.end")
+        .with_description(CERTIFICATE_END)
+        .with_unit("s")
+        .with_callback(move |observed| {
+            for CertificateEnd { setting, end } in certificates.ends() {
+                observed.observe(end, &[KeyValue::new("setting", setting)]);
+            }
+        })
         .build();
     for metric in METRICS.iter().filter(|metric| metric.of.contains(&service)) {
         let metrics = Arc::clone(&health.metrics);

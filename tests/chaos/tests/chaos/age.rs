@@ -9,7 +9,7 @@ use std::{
 
 use annals::up::{Realm, RealmPlan};
 use annals_bots::{
-    bots::{self, BotPlan, BotsError, BotsReport},
+    bots::{self, BotPlan, BotsError, BotsReport, Conduct},
     progress::Progress,
 };
 use annals_client::Trust;
@@ -134,11 +134,13 @@ impl ChaosRealm {
             password: "a password for bots".to_owned(),
             schema: Arc::clone(&schema),
             bots: setting.bots,
+            conduct: Conduct::default(),
             first: 0,
             until: playing_until,
             resting: seen_resting,
             seed: setting.seed,
             files: files.clone(),
+            prefix: String::new(),
             reads: annals_bots::bots::Reads::Predicted,
         };
         let (told, progress) = watch::channel(Progress::default());

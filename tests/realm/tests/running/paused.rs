@@ -7,11 +7,11 @@ use std::{
     time::Duration,
 };
 
+use annals_bots::scenario::{PhaseReport, ScenarioReport};
 use annals_host::{
     child::{self, Child},
     nats::ServerCount,
 };
-use serde_json::Value;
 use tokio::{process::Command, time::sleep};
 
 use crate::played::{Played, are_built, binary, repository, run, until};
@@ -47,21 +47,16 @@ impl Paused {
         let (login, certificate) = realm.realm.login;
         let duration = LOG_IN_TIMEOUT + stop + PLAY_AFTER;
         command
-            .args([
-                "bots",
-                "--json",
-                "--bots",
-                &BOTS.to_string(),
-                "--first",
-                &first.to_string(),
-            ])
+            .args(["bots", "--bots", &BOTS.to_string(), "--first", &first.to_string()])
+            .arg("--report")
+            .arg(files.join("report"))
             .args(["--duration", &duration.as_secs().to_string()])
             .args(["--login", &login.to_string(), "--certificate", &certificate.to_string()])
             .arg("--world")
             .arg(repository().join("defs"))
             .arg("--files")
             .arg(&files)
-            .stdout(File::create(files.join("report")).expect("a file"))
+            .stdout(File::create(files.join("said")).expect("a file"))
             .stderr(File::create(files.join("progress")).expect("a file"));
         let process = Child::spawn(command).expect("it starts");
         Self { stop, process, files }
@@ -73,7 +68,7 @@ impl Paused {
 
     /// Stops the process once all of its bots play, continues it, and waits for its end. Returns whether no session was
     /// lost, and its report.
-    async fn stop_and_continue(mut self) -> (bool, Value) {
+    async fn stop_and_continue(mut self) -> (bool, PhaseReport) {
         let all = format!("{BOTS}/{BOTS} bots play");
         until(LOG_IN_TIMEOUT, "bots to log in", || {
             self.said("progress").contains(&all)
@@ -88,13 +83,15 @@ impl Paused {
             status.is_some()
         })
         .await;
-        let report = self.said("report");
         println!(
-            "stopped for {} s: {report}{}",
+            "stopped for {} s: {}{}",
             self.stop.as_secs(),
+            self.said("said"),
             self.said("progress")
         );
-        let report = serde_json::from_str(&report).expect("a report as JSON");
+        let report = ScenarioReport::read(&self.files.join("report"));
+        let mut report = report.unwrap_or_else(|error| panic!("{error}"));
+        let report = report.phases.pop().expect("a phase");
         (status.is_some_and(|status| status.success()), report)
     }
 }
@@ -131,20 +128,15 @@ async fn paused_clients_return_and_do_not_affect_others() {
 
     // Ten seconds are within the time for which a session is kept.
     assert!(kept, "a session was lost: {short}");
-    assert_eq!(short["log_ins"], BOTS, "{short}");
+    assert_eq!(short.log_ins, BOTS, "{short}");
     // After sixty the session may have ended; the client is then notified, and logs in again.
-    let ended = long["ended"].as_object().expect("ends by bot");
-    let again = ended
-        .values()
-        .map(|ends| ends.as_array().expect("reasons").len() as u64);
-    assert_eq!(long["log_ins"].as_u64(), Some(BOTS + again.sum::<u64>()), "{long}");
-    for reason in ended.values().flat_map(|ends| ends.as_array().expect("reasons")) {
-        let reason = reason.as_str().expect("a text");
+    let again: usize = long.ended.values().map(Vec::len).sum();
+    assert_eq!(long.log_ins, BOTS + again as u64, "{long}");
+    for reason in long.ended.values().flatten() {
         assert!(reason.contains("session"), "the reason is not clear: {reason}");
     }
-    let came_back = long["log_ins"].as_u64().expect("a number") + long["resumed"].as_u64().expect("a number");
     assert!(
-        came_back >= 2 * BOTS,
+        long.log_ins + long.resumed >= 2 * BOTS,
         "not every bot was interrupted and resumed: {long}"
     );
 

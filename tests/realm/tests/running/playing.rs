@@ -9,7 +9,7 @@ use std::{
 };
 
 use annals_bots::{
-    bots::{self, BotPlan, BotsError, BotsReport, Reads},
+    bots::{self, BotPlan, BotsError, BotsReport, Conduct, Reads},
     progress::Progress,
 };
 use annals_client::Trust;
@@ -51,11 +51,13 @@ impl Playing {
             password: "a password for bots".to_owned(),
             schema: Arc::clone(schema),
             bots,
+            conduct: Conduct::default(),
             first: 0,
             until: playing_until,
             resting: watch::channel(false).1,
             seed: 1,
             files: files.to_owned(),
+            prefix: String::new(),
             reads: Reads::Predicted,
         };
         Self {
