@@ -12,7 +12,7 @@ use std::{
 
 use annals_bots::{bots::BotsReport, demo::Findings, progress::Progress};
 use annals_host::{
-    config::{Realm as RealmName, Service},
+    config::Realm as RealmName,
     health::{DiscoveryError, Instance, Readiness, discover},
     nats::Bus,
 };
@@ -221,10 +221,7 @@ impl Stage<'_> {
             note(&format!(
                 "cluster: director-{other} leads; it is replaced, so that director-{host} does"
             ));
-            self.cluster.replace(Service::Director, other).await?;
-            let leads = async |cluster: &Cluster| cluster.leader() == Some(host);
-            let awaited = format!("director-{host} to lead");
-            self.cluster.wait_for(&awaited, leads).await?;
+            self.cluster.lead_from(host, other).await?;
             self.hold(CALM, note, |_| ()).await?;
         }
         Ok(())

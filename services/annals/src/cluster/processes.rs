@@ -83,6 +83,8 @@ struct Member {
     service: Option<Service>,
     child: Child,
     started: Instant,
+    /// Whether it is not started again when it has ended.
+    is_held_back: bool,
 }
 
 /// A running realm. Its processes are killed when this is dropped.
@@ -183,22 +185,29 @@ impl Cluster {
         hosts.find(|host| {
             let log = self.log_of(Service::Director, *host);
             let leads = log.rfind(": leading ");
-            self.removed != Some(*host) && leads > log.rfind("standing by")
+            let name = name_of(Some(Service::Director), *host);
+            let mut members = self.members.iter();
+            let runs = members.any(|member| member.name == name && !member.is_held_back);
+            runs && leads > log.rfind("standing by")
         })
     }
 
-    /// Asks the process of a service on a host to stop in order, and starts it again.
+    /// Has the director of this host lead: stops the other one in order, and starts it again when this one leads.
     ///
     /// # Errors
-    /// When it cannot be stopped or started.
-    pub(crate) async fn replace(&mut self, service: Service, host: u8) -> Result<(), ClusterError> {
-        let name = name_of(Some(service), host);
-        if let Some(place) = self.members.iter().position(|member| member.name == name) {
-            let stopped = self.members[place].child.stop().await;
-            stopped.map_err(|source| ClusterError::Signal { name, source })?;
-            self.start_again(place)?;
-        }
-        Ok(())
+    /// When it cannot be stopped or started, or this one does not take the lead.
+    pub(crate) async fn lead_from(&mut self, host: u8, other: u8) -> Result<(), ClusterError> {
+        let name = name_of(Some(Service::Director), other);
+        let Some(place) = self.members.iter().position(|member| member.name == name) else {
+            return Ok(());
+        };
+        // Started at once, it might take the lead again.
+        self.members[place].is_held_back = true;
+        let stopped = self.members[place].child.stop().await;
+        stopped.map_err(|source| ClusterError::Signal { name, source })?;
+        let leads = async |cluster: &Self| cluster.leader() == Some(host);
+        self.wait_for(&format!("director-{host} to lead"), leads).await?;
+        self.start_again(place)
     }
 
     /// Removes a host for good: its cable first, as when its power fails, so that no connection is closed.
@@ -227,6 +236,9 @@ impl Cluster {
         let mut said = Vec::new();
         for place in 0..self.members.len() {
             let member = &mut self.members[place];
+            if member.is_held_back {
+                continue;
+            }
             let ended: Option<ExitStatus> = member.child.ended().map_err(|source| ClusterError::Signal {
                 name: member.name.clone(),
                 source,
@@ -284,6 +296,7 @@ impl Cluster {
             service,
             child,
             started: Instant::now(),
+            is_held_back: false,
         });
         Ok(())
     }
@@ -293,7 +306,8 @@ impl Cluster {
             name, service, host, ..
         } = &self.members[place];
         let child = self.spawn(name, *service, *host)?;
-        (self.members[place].child, self.members[place].started) = (child, Instant::now());
+        let member = &mut self.members[place];
+        (member.child, member.started, member.is_held_back) = (child, Instant::now(), false);
         Ok(())
     }
 
