@@ -21,7 +21,7 @@ PRIVATE_LIBCLANG = $(if $(LIBCLANG_PATH),,$(addprefix LIBCLANG_PATH=,$(wildcard 
 SLOW = annals-authoring annals-host annals-realm annals-chaos annals-model annals-bench annals-sim annals-fuzz annals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quick test demo rolling chaos sim fuzz mutants bench dist lint lint-fdb lint-deps check-ops fmt clean
+.PHONY: help setup quick test demo rolling cluster chaos sim fuzz mutants bench dist lint lint-fdb lint-deps check-ops fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,11 @@ rolling: setup ## replace every process of a realm twice, in random order, while
 	@$(CARGO) build --locked --profile fast-build --quiet --bins -p annals -p annals-host -p annals-sample
 	@$(or $(CARGO_TARGET_DIR),target)/fast-build/annals demo --rolling $(or $(ROUNDS),2) --bots $(or $(BOTS),200) \
 	  $(if $(SEED),--seed $(SEED))
+
+cluster: setup ## a realm on three hosts (network namespaces, as root) under bots: one cut off and joined, one removed (BOTS SEED)
+	@echo "cluster: building (profile fast-build; minutes at first)"
+	@$(CARGO) build --locked --profile fast-build --quiet --bins -p annals -p annals-host -p annals-sample
+	@$(or $(CARGO_TARGET_DIR),target)/fast-build/annals demo --cluster --bots $(or $(BOTS),60) $(if $(SEED),--seed $(SEED))
 
 test: setup ## build and run every test, with 50 seeds of the simulation
 	@echo "test: every crate, real nats-server where a test needs one, $(TEST_SEEDS) simulated realms"

@@ -434,6 +434,18 @@ fn no_flipped_bit_and_no_cut_goes_unnoticed() {
 }
 
 #[test]
+fn a_batch_of_an_unknown_release_is_refused_with_what_to_do() {
+    let (_, run) = runs().next().expect("there is one");
+    let mut bytes = run.batches[0].clone();
+    bytes[0] += 1;
+    let said = Batch::read(&bytes).expect_err("it has another version").to_string();
+    assert!(
+        said.contains("run that one again, and upgrade one release at a time"),
+        "{said}"
+    );
+}
+
+#[test]
 fn numbers_without_a_predecessor_or_successor_are_refused() {
     let imprint = Imprint {
         realm: "test".into(),

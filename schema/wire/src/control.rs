@@ -204,6 +204,9 @@ pub struct ProcessBeat {
     /// The fingerprint of the schema that the process was started with; empty: that of the realm.
     #[prost(bytes = "vec", tag = "15")]
     pub schema: Vec<u8>,
+    /// Its wall clock, milliseconds since 1970; 0 in heartbeats of earlier releases.
+    #[prost(uint64, tag = "16")]
+    pub wall: u64,
 }
 
 /// An owner that a process holds, and its load.
@@ -251,6 +254,9 @@ pub struct Orders {
     /// The owners to release for it, each with the client address of the process that follows; empty if there is none.
     #[prost(message, repeated, tag = "9")]
     pub release: Vec<HandOver>,
+    /// Why the process is to end at once, without another message, and what to do; empty if it is not.
+    #[prost(string, tag = "10")]
+    pub refused: String,
 }
 
 /// An owner to hold.

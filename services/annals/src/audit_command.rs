@@ -6,6 +6,7 @@
 mod events;
 mod lives;
 mod report;
+mod settings;
 mod states;
 
 use std::{
@@ -117,6 +118,8 @@ enum Asked {
         #[arg(long, value_name = "KIND")]
         kind: Vec<String>,
     },
+    /// List the settings of running processes that operators changed with `annals realm watch --set`
+    Settings,
     /// Rebuild the realm at the moment --at from the archive, with the hash of each owner's state
     Replay {
         #[command(flatten)]
@@ -270,6 +273,9 @@ impl Audit {
             _ => {}
         }
         let source = self.kept.stored(&self.named.settings()).await?;
+        if let Asked::Settings = self.question {
+            return Ok(self.changed_settings(&source).await?.print(self.format, None)?);
+        }
         let mut index = Index::open(&self.index, SHARD).await?;
         if let Asked::CheckIndex = self.question {
             return check_index(&mut index, &source.store).await;
@@ -299,7 +305,7 @@ impl Audit {
                 Report::of_lives(stored, &lexicon, &steps, &span)
             }
             Asked::Session { session } => Report::of_session(session, &index.session(store, session).await?, &span),
-            Asked::CheckIndex => return Ok(()),
+            Asked::CheckIndex | Asked::Settings => return Ok(()),
             Asked::Entity { entity, kind } => {
                 let log = EntityLog::find(&index, store, entity).await?;
                 let calls = log.events.iter().flat_map(|event| &event.calls);
@@ -312,7 +318,7 @@ impl Audit {
             }
             Asked::Diff { before, after, which } => differ(&source, &index, (before, after), which).await?,
         };
-        report.print(self.format, &extent)?;
+        report.print(self.format, Some(&extent))?;
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 
 use std::{
     fs, io,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::{ExitCode, ExitStatus},
     sync::Arc,
@@ -36,6 +37,7 @@ use tokio::{process::Command, sync::watch};
 use crate::{
     bots_command::PASSWORD,
     check_command::INCOMPLETE,
+    cluster::{self, Cluster, ClusterError, Course, LOGIN_HOST, Stage, StepError},
     progress::ProgressView,
     rolling::{self, Replaced, RollingError},
     up::{Realm, RealmPlan, UpError},
@@ -75,6 +77,10 @@ pub struct Demo {
     /// order; no player may notice
     #[arg(long, conflicts_with = "duration")]
     rolling: Option<usize>,
+    /// Instead of killing two processes, run the realm on three hosts (network namespaces, which need root), cut one off,
+    /// join it again, and remove the one with the store for good
+    #[arg(long, conflicts_with_all = ["duration", "rolling", "keep"])]
+    cluster: bool,
     /// Remove one event from the archive before the check, so that the demonstration must fail
     #[arg(long)]
     tamper: bool,
@@ -120,6 +126,14 @@ enum DemoError {
     Tamper(#[from] TamperError),
     #[error("the processes cannot be replaced")]
     Rolling(#[from] RollingError),
+    #[error("there are no hosts to run on")]
+    Hosts(#[from] cluster::hosts::HostsError),
+    #[error("the realm cannot run on several hosts")]
+    Cluster(#[from] ClusterError),
+    #[error("the hosts cannot be cut off and removed")]
+    Step(#[from] StepError),
+    #[error("the login of the realm has withdrawn its address; see the logs in the data folder")]
+    NoLogin,
     #[error("a child process cannot be run")]
     Process(#[source] io::Error),
     #[error("`annals check` ended with {0}; see its output above")]
@@ -144,9 +158,15 @@ impl Demo {
     }
 
     async fn demonstrate(self) -> Result<Verdict, DemoError> {
+        if self.cluster {
+            cluster::hosts::enter()?;
+        }
         let schema = compile(self.world())?;
         let duration = self.duration(&schema);
         let files = self.prepare()?;
+        if self.cluster {
+            return self.demonstrate_cluster(&schema, &files).await;
+        }
         let mut plan = RealmPlan::new(REALM, self.world(), &self.data);
         if self.rolling.is_some() {
             // The other one leads while a director is replaced.
@@ -165,7 +185,7 @@ impl Demo {
             None => self.play(&mut realm, &schema, &files, duration).await?,
             Some(rounds) => self.roll(&mut realm, &schema, &files, (rounds, duration)).await?,
         };
-        let verdict = self.prove(&realm, &schema, &files, &report, &incidents).await;
+        let verdict = self.prove(&realm.nats(), (&schema, &files), &report, &incidents).await;
         if self.keep {
             let (address, certificate) = realm.login;
             println!("demo: the realm keeps running: clients log in at {address}");
@@ -181,6 +201,49 @@ impl Demo {
         let verdict = verdict?;
         stopped?;
         Ok(verdict)
+    }
+
+    /// Runs the realm on several hosts while bots play, and prints the report and the verdict.
+    async fn demonstrate_cluster(self, schema: &Arc<Schema>, files: &Path) -> Result<Verdict, DemoError> {
+        let mut realm = Cluster::start(REALM, self.world(), &self.data).await?;
+        println!(
+            "demo: world {}: {} entity types; {} processes up on {} hosts; {} bots play for about {} s",
+            self.world().display(),
+            schema.types().len(),
+            realm.count(),
+            cluster::HOSTS,
+            self.bots,
+            cluster::DURATION.as_secs()
+        );
+        let login = realm.login(LOGIN_HOST).ok_or(DemoError::NoLogin)?;
+        let (ends, until) = watch::channel(Instant::now() + BEGUN_WITHIN + cluster::DURATION * 10);
+        let plan = self.bots(login, schema, files, until);
+        let name: RealmName = REALM.parse().expect("invariant: the realm's name is one");
+        let (bus, _) = connect(&settings(realm.nats()), "demo").await?;
+        let (sender, progress) = watch::channel(Progress::default());
+        let view = ProgressView::new(cluster::DURATION);
+        let mut begun = progress.clone();
+        let mut stage = Stage {
+            cluster: &mut realm,
+            bus: &bus,
+            name: &name,
+            progress: progress.clone(),
+            world: self.world(),
+            scratch: self.data.join("stranded"),
+        };
+        let steps = async {
+            let all = |progress: &Progress| progress.connected >= self.bots as u64;
+            // A bot that cannot log in is in the report.
+            let _ = tokio::time::timeout(BEGUN_WITHIN, begun.wait_for(all)).await;
+            let course = stage.play(|text: &str| view.note(text)).await;
+            // Without a receiver the bots have ended.
+            let _ = ends.send(Instant::now());
+            course
+        };
+        let (played, (), course) = tokio::join!(bots::run(plan, sender), view.follow(progress), steps);
+        let (report, course) = (played.map_err(demo::DemoError::from)?, course?);
+        let incidents = Incidents::Hosts(Box::new(course));
+        self.prove(&realm.nats(), (schema, files), &report, &incidents).await
     }
 
     /// The play time of the bots. Prints what there is to drive, and how long that takes.
@@ -236,8 +299,13 @@ impl Demo {
         Ok(files)
     }
 
-    fn bots(&self, realm: &Realm, schema: &Arc<Schema>, files: &Path, until: watch::Receiver<Instant>) -> BotPlan {
-        let (address, certificate) = realm.login;
+    fn bots(
+        &self,
+        (address, certificate): (SocketAddr, Hash),
+        schema: &Arc<Schema>,
+        files: &Path,
+        until: watch::Receiver<Instant>,
+    ) -> BotPlan {
         BotPlan {
             login: address,
             trust: Trust::Pinned(certificate),
@@ -264,9 +332,9 @@ impl Demo {
         (rounds, duration): (usize, Duration),
     ) -> Result<(BotsReport, Incidents), DemoError> {
         let (ends, until) = watch::channel(Instant::now() + BEGUN_WITHIN + duration * 10);
-        let plan = self.bots(realm, schema, files, until);
+        let plan = self.bots(realm.login, schema, files, until);
         let name: RealmName = REALM.parse().expect("invariant: the realm's name is one");
-        let (bus, _) = connect(&settings(realm), "demo").await?;
+        let (bus, _) = connect(&settings(realm.nats()), "demo").await?;
         let (sender, progress) = watch::channel(Progress::default());
         let view = ProgressView::new(duration);
         let mut begun = progress.clone();
@@ -293,7 +361,7 @@ impl Demo {
         duration: Duration,
     ) -> Result<(BotsReport, Incidents), DemoError> {
         let (_, until) = watch::channel(Instant::now() + duration);
-        let plan = self.bots(realm, schema, files, until);
+        let plan = self.bots(realm.login, schema, files, until);
         let (sender, progress) = watch::channel(Progress::default());
         let view = ProgressView::new(duration);
         let kill = |name: &str, after: Duration| {
@@ -311,13 +379,12 @@ impl Demo {
     /// Prints the report and the verdict.
     async fn prove(
         &self,
-        realm: &Realm,
-        schema: &Schema,
-        files: &Path,
+        nats: &str,
+        (schema, files): (&Schema, &Path),
         report: &BotsReport,
         incidents: &Incidents,
     ) -> Result<Verdict, DemoError> {
-        let settings = settings(realm);
+        let settings = settings(nats.to_owned());
         let name = settings.realm.clone();
         let (bus, subjects) = connect(&settings, "demo").await?;
         let store = remote_store(&bus, &subjects);
@@ -332,13 +399,14 @@ impl Demo {
         let mut findings = Findings::default();
         match incidents {
             Incidents::Killed(kills) => judge_kills(report, kills, &mut findings),
+            Incidents::Hosts(course) => cluster::judge(report, course, &mut findings),
             Incidents::Replaced(replaced) => {
                 rolling::print(report, replaced);
                 findings.promise(rolling::kept_sessions(report));
             }
         }
         print_figures(&bus, &name).await;
-        findings.promise(self.replays(&realm.nats(), &live).await?);
+        findings.promise(self.replays(nats, &live).await?);
         if self.tamper {
             let removed = remove_one_event(&store).await?;
             let Removed {
@@ -349,7 +417,7 @@ impl Demo {
             } = removed;
             println!("demo: taken out of the archive: batch {at}, with event {number} of entity {entity} ({part})");
         }
-        self.check(&realm.nats(), files, &mut findings).await?;
+        self.check(nats, files, &mut findings).await?;
         findings.promise(audit_ledger(&store, report).await?);
         findings.promise(report.has_played());
         let undriven = report.undriven(schema);
@@ -429,12 +497,14 @@ enum Incidents {
     Killed(Vec<(&'static str, Instant)>),
     /// These were stopped and started again.
     Replaced(Vec<Replaced>),
+    /// Hosts were cut off and removed.
+    Hosts(Box<Course>),
 }
 
-fn settings(realm: &Realm) -> Settings {
+fn settings(nats: String) -> Settings {
     Settings {
         realm: REALM.parse().expect("invariant: the realm's name is one"),
-        nats: realm.nats(),
+        nats,
         access: annals_host::nats::Access::default(),
         replicas: 1,
     }
@@ -493,8 +563,13 @@ async fn audit_ledger(store: &Store, report: &BotsReport) -> Result<bool, DemoEr
 }
 
 fn print_recovery(name: &str, recovery: &Recovery) {
-    println!(
-        "  {name} killed: {} bots interrupted, back after p50 {:.1} s, at most {:.1} s{}",
+    println!("  {name} killed: {}", recovered(recovery));
+}
+
+/// How many bots an incident has interrupted, and when they were back.
+pub(crate) fn recovered(recovery: &Recovery) -> String {
+    format!(
+        "{} bots interrupted, back after p50 {:.1} s, at most {:.1} s{}",
         recovery.interrupted,
         recovery.p50.as_secs_f64(),
         recovery.longest.as_secs_f64(),
@@ -503,7 +578,7 @@ fn print_recovery(name: &str, recovery: &Recovery) {
         } else {
             String::new()
         }
-    );
+    )
 }
 
 async fn print_figures(bus: &Bus, realm: &RealmName) {

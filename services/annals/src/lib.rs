@@ -9,6 +9,7 @@ pub mod backup_command;
 pub mod bots_command;
 pub mod check_command;
 pub mod checkpoint_command;
+mod cluster;
 pub mod data_command;
 pub mod defs_command;
 pub mod demo_command;

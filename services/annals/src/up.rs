@@ -571,7 +571,7 @@ fn front(listen: SocketAddr, advertise: Option<&str>) -> Vec<String> {
 }
 
 /// The binary of that name beside this one.
-fn sibling(name: &str) -> PathBuf {
+pub(crate) fn sibling(name: &str) -> PathBuf {
     let beside = std::env::current_exe()
         .ok()
         .and_then(|exe| Some(exe.parent()?.to_owned()));
@@ -602,7 +602,8 @@ fn tail(log: &Path, from: u64) -> String {
     lines[begin..end].join("\n")
 }
 
-fn parse(announced: &str) -> Option<(SocketAddr, Hash)> {
+/// The content of an announcement: an address, and the fingerprint of the certificate there.
+pub(crate) fn parse(announced: &str) -> Option<(SocketAddr, Hash)> {
     let (address, certificate) = announced.trim().split_once(' ')?;
     Some((address.parse().ok()?, certificate.parse().ok()?))
 }

@@ -264,6 +264,8 @@ async fn a_change_is_recorded_before_it_is_made() {
         )
     );
 
+    assert_audited(&realm).await;
+
     realm.store.abort();
     let (code, _, error) = set("base/7/edge/limit", "70").await;
     assert_eq!(code, Some(2), "{error}");
@@ -273,6 +275,36 @@ async fn a_change_is_recorded_before_it_is_made() {
         50,
         "what cannot be recorded is not changed"
     );
+}
+
+/// An auditor is given the change that was made.
+async fn assert_audited(realm: &Realm) {
+    let asked = async |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
+        command.args(["audit", "--realm", REALM, "--nats", &realm.server.url(), "settings"]);
+        let Output { status, stdout, stderr } = command.args(arguments).output().await.unwrap();
+        assert_eq!(status.code(), Some(0), "{}", String::from_utf8_lossy(&stderr));
+        String::from_utf8(stdout).unwrap()
+    };
+    let audited: Value = serde_json::from_str(&asked(&["--format", "json"]).await).unwrap();
+    let change = &audited["changes"][0];
+    assert_eq!(audited["verified"], Value::Null);
+    assert_eq!(
+        (&change["path"], &change["after"], &change["operator"]),
+        (
+            &json!("base/7/edge/limit"),
+            &json!("50"),
+            &json!({ "name": "Grace", "why": "case 9: a rush" })
+        )
+    );
+    let table = asked(&[]).await;
+    assert!(table.starts_with("1 of 1 changes of settings by operators"), "{table}");
+    assert!(
+        table.contains("not verified: these are records of the store"),
+        "{table}"
+    );
+    let before = asked(&["--until", "@1", "--format", "csv"]).await;
+    assert_eq!(before, "change,when,setting,before,after,operator,reason\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,5 +22,7 @@ pub use cell_scaling::{Change, Pace};
 pub use grants::{Grant, GrantError, Grants, ID_BLOCK, read_owners};
 pub use lifecycle::{Desired, Lifecycle, MOST_DELAY, Progress, STAGE_TIMEOUT, Stage, Waiting};
 pub use loads::NOMINAL_RATE;
-pub use membership::{Beat, ClosedConnections, Decision, Definitions, Membership, RECONNECTION, SILENCE, Unready};
+pub use membership::{
+    Beat, ClosedConnections, Decision, Definitions, Duplicate, Membership, RECONNECTION, SILENCE, Unready,
+};
 pub use upgrade::{Abandoned, CHANGE_TIMEOUT, Upgrade, UpgradeStep};

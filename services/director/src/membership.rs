@@ -22,6 +22,25 @@ pub const RECONNECTION: Duration = Duration::from_millis(100);
 /// only the time that it saves is lost.
 const CLOSED_LIMIT: usize = 4_096;
 
+/// Beats over a connection that another one had replaced, after which two processes have one number. A process never
+/// returns to a connection; one beat may be overtaken by its sender's reconnection.
+const MOST_RETURNS: u32 = 2;
+
+/// A process reports under the number of another one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "two processes report as process {process}, over connections {present} and {refused}: a machine with a running \
+     process was probably copied or restored from a snapshot; the process on connection {refused} is told to end. Start \
+     processes of a realm on each machine, and do not copy machines while they run"
+)]
+pub struct Duplicate {
+    pub process: ProcessId,
+    /// The connection of the process that keeps the number.
+    pub present: String,
+    /// That of the other one.
+    pub refused: String,
+}
+
 /// Which of the realm's definitions a process was started with (rule M7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Definitions {
@@ -61,6 +80,9 @@ struct Member {
     last_beat: Duration,
     /// Since when its connection is closed, as long as no beat arrives over another one.
     closed: Option<Duration>,
+    /// The connection before the present one, and how often a beat arrived over it again since.
+    former: Option<String>,
+    returns: u32,
 }
 
 impl Member {
@@ -200,8 +222,19 @@ impl Membership {
         }
     }
 
-    /// Applies a process's heartbeat.
+    /// Checks that no other process reports under the number of the one that sends this heartbeat.
+    ///
+    /// # Errors
+    /// When one does: the heartbeat is not applied, and its sender is to end.
+    pub fn check(&self, beat: &Beat) -> Result<(), Duplicate> {
+        self.track(beat).map(drop)
+    }
+
+    /// Applies a process's heartbeat, unless [`Self::check`] refuses it.
     pub fn hear(&mut self, now: Duration, beat: Beat) {
+        let Ok((former, returns)) = self.track(&beat) else {
+            return;
+        };
         let known = self.members.get(&beat.process);
         let closed = self
             .closed
@@ -221,10 +254,33 @@ impl Membership {
                 beat,
                 last_beat,
                 closed,
+                former,
+                returns,
             },
         );
         self.plan_moves();
         self.plan_staging();
+    }
+
+    /// The connection before that of this beat, and how often beats arrived over a connection that had been replaced.
+    fn track(&self, beat: &Beat) -> Result<(Option<String>, u32), Duplicate> {
+        let Some(known) = self.members.get(&beat.process) else {
+            return Ok((None, 0));
+        };
+        if known.beat.connection == beat.connection {
+            return Ok((known.former.clone(), known.returns));
+        }
+        let present = known.beat.connection.clone();
+        let is_return = known.former.as_ref() == Some(&beat.connection);
+        let returns = if is_return { known.returns + 1 } else { 0 };
+        if returns < MOST_RETURNS {
+            return Ok((Some(present), returns));
+        }
+        Err(Duplicate {
+            process: beat.process,
+            present,
+            refused: beat.connection.clone(),
+        })
     }
 
     /// The owners that are granted to a process.

@@ -461,7 +461,8 @@ impl Fold {
                 %until,
                 %after,
                 %named,
-                "the log has lost batches that no process has: it is blocked there"
+                "the log has lost batches that no process has: it is blocked there. If they are lost for good, accept that \
+                 with `annals log accept-hole`, after reading what it costs in docs/log-command.md"
             );
             match self.folder.name_hole(missing).await {
                 Ok(()) => {

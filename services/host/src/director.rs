@@ -284,6 +284,8 @@ struct Leader {
     summoned: BTreeSet<ProcessId>,
     /// The live processes, with the names of their services.
     services: BTreeMap<ProcessId, String>,
+    /// Processes whose wall clocks differ from this one's, and were reported.
+    apart: BTreeSet<ProcessId>,
     /// Processes that an operator drains.
     drains: BTreeSet<ProcessId>,
     /// Processes that an operator has drained, and that have ended in order.
@@ -449,6 +451,7 @@ impl Leader {
             closed: false,
             summoned: BTreeSet::new(),
             services: BTreeMap::new(),
+            apart: BTreeSet::new(),
             drains: BTreeSet::new(),
             left: BTreeSet::new(),
             changed: Changed::default(),
@@ -494,6 +497,7 @@ impl Leader {
     fn expire(&mut self) {
         self.membership.expire(monotonic());
         self.services.retain(|process, _| self.membership.is_alive(*process));
+        self.apart.retain(|process| self.membership.is_alive(*process));
     }
 
     /// Requests the heartbeats of processes with new orders, which the answers carry. A request that is lost costs the

@@ -13,6 +13,7 @@ mod subscription;
 use std::fmt;
 use std::str::FromStr;
 
+pub(crate) use access::check_validity;
 pub use access::{Access, AccessProblem, AccessProblems};
 pub use binary::{BinaryError, Candidate, find_binary};
 pub use client::{Address, BarrierError, Bus, ConnectError, LinkState, Unfit};

@@ -19,7 +19,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::{
-    clock::{Clock, mono},
+    clock::{Clock, mono, wall},
     config::Realm,
     health::{Announcement, DiscoveryError, Health, Readiness},
     log::History,
@@ -37,6 +37,9 @@ const BEAT_TIMEOUT: Duration = Duration::from_millis(700);
 
 /// Timeout of a request to another process.
 pub const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Exit code of a process whose number another process has. A supervisor starts it again, under a number of its own.
+const EXIT_REFUSED: i32 = 1;
 
 /// The only shard of a realm that fits into one stream.
 pub const SHARD: Shard = Shard(0);
@@ -306,7 +309,8 @@ impl Process {
         ask_director(&self.bus, &self.subjects, ask).await
     }
 
-    /// Reports to the director that the process is alive and what it holds; the answer has the orders.
+    /// Reports to the director that the process is alive and what it holds; the answer has the orders. Ends the program
+    /// if the director says that another process has its number: an orderly end would be taken for that one's.
     ///
     /// # Errors
     /// When no answer arrives, or it cannot be decoded.
@@ -336,14 +340,24 @@ impl Process {
             follows,
             released,
             schema: self.schema.fingerprint().0.to_vec(),
+            wall: wall().0,
         };
         // A lost answer must not keep the process from its next beat for long.
         let asking = self.ask(DirectorAsk::Beat(beat));
-        tokio::time::timeout(BEAT_TIMEOUT, asking).await.unwrap_or_else(|_| {
+        let answered = tokio::time::timeout(BEAT_TIMEOUT, asking).await.unwrap_or_else(|_| {
             Err(AskError::Silent {
                 service: "director",
                 reason: format!("no answer within {} ms", BEAT_TIMEOUT.as_millis()),
             })
+        });
+        answered.inspect(|orders: &Orders| {
+            if !orders.refused.is_empty() {
+                tracing::error!(
+                    "the director refuses this process, which ends at once: {}",
+                    orders.refused
+                );
+                std::process::exit(EXIT_REFUSED);
+            }
         })
     }
 }

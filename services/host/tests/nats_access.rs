@@ -4,9 +4,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
 
+use annals_host::child::{self, Child};
 use annals_host::config::CertificateFiles;
-use annals_host::nats::{Access, Address, Bus, ConnectError};
+use annals_host::nats::{Access, Address, Bus, ConnectError, find_binary};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 
@@ -22,7 +25,7 @@ impl Files {
 
     /// A certificate that is valid in these years, with its key.
     fn certificate(&self, name: &str, (from, until): (i32, i32)) -> CertificateFiles {
-        let mut parameters = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let mut parameters = CertificateParams::new(["localhost", "127.0.0.1"].map(str::to_owned)).unwrap();
         parameters.not_before = date_time_ymd(from, 1, 1);
         parameters.not_after = date_time_ymd(until, 1, 1);
         let key = KeyPair::generate().unwrap();
@@ -140,5 +143,68 @@ async fn all_problems_are_reported_before_a_connection_is_tried() {
     let said = error.to_string();
     for setting in ["nats_credentials: ", "nats_ca: ", "nats_certificate: "] {
         assert!(said.contains(setting), "{said}");
+    }
+}
+
+/// A nats-server that shows this certificate; it listens on a port that the system chooses.
+async fn tls_server(files: &Files, certificate: &CertificateFiles) -> (Child, String) {
+    let configuration = format!(
+        "listen: \"127.0.0.1:-1\"\nports_file_dir: \"{}\"\nmax_payload: 8388608\njetstream {{ store_dir: \"{}\" }}\n\
+         tls {{ cert_file: \"{}\", key_file: \"{}\" }}\n",
+        files.0.path().display(),
+        files.0.path().join("store").display(),
+        certificate.chain.display(),
+        certificate.key.display()
+    );
+    let path = files.write("server.conf", &configuration, 0o600);
+    let mut command = child::command(find_binary().expect("`make setup` has installed it"));
+    command.arg("--config").arg(path).stderr(Stdio::null());
+    let server = Child::spawn(command).expect("it starts");
+    let is_ports = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "ports");
+    let address = async {
+        loop {
+            let mut found = fs::read_dir(files.0.path()).unwrap().map(|entry| entry.unwrap().path());
+            let text = found.find(is_ports).map(fs::read_to_string);
+            let text = text.and_then(Result::ok).unwrap_or_default();
+            let listed: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+            let first = listed.and_then(|listed| Some(listed["nats"][0].as_str()?.to_owned()));
+            match first {
+                Some(url) => return url.replace("nats://", "tls://"),
+                None => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    let address = tokio::time::timeout(Duration::from_secs(60), address).await;
+    (server, address.expect("it lists its ports"))
+}
+
+#[tokio::test]
+async fn an_expired_certificate_of_the_server_is_named() {
+    for (name, years, says) in [
+        (
+            "expired",
+            (2000, 2001),
+            Some("the server's certificate has expired: renew it there"),
+        ),
+        ("valid", (2020, 2100), None),
+    ] {
+        let files = Files(tempfile::tempdir().unwrap());
+        let certificate = files.certificate(name, years);
+        // Its own authority: another one that is valid stands beside it, so that the file passes the check.
+        let authority = fs::read_to_string(&certificate.chain).unwrap()
+            + &fs::read_to_string(files.certificate("other", (2020, 2100)).chain).unwrap();
+        let access = Access {
+            authority: Some(files.write("ca.pem", &authority, 0o644)),
+            ..Access::default()
+        };
+        let (_server, url) = tls_server(&files, &certificate).await;
+        match (Bus::connect(Address { url, access }, "test").await, says) {
+            (Err(error), Some(says)) => {
+                let said = error.to_string();
+                assert!(said.contains(says) && said.contains("SIGHUP"), "{said}");
+            }
+            (Ok(_), None) => {}
+            (connected, _) => panic!("{name}: {:?}", connected.map(drop)),
+        }
     }
 }

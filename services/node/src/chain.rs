@@ -18,7 +18,7 @@ use crate::writer::{Chain, Opening, Tip};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "the log of owner {owner} has a hole: batch {missing}, the predecessor of batch {successor} (hash {hash}), is \
-     missing; db requests it"
+     missing; db requests it from all processes, and says in its log what to do if none has it"
 )]
 pub struct Hole {
     pub owner: OwnerId,

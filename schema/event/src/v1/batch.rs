@@ -24,6 +24,11 @@ use super::event::Event;
 use crate::encoding::{Malformed, ORDINALS, Reader, put_bytes, put_number};
 
 const VERSION: u8 = 1;
+
+/// What is malformed about a batch of a release whose batches this one does not read.
+const OTHER_VERSION: &str = "batch version (it is of a release that this one cannot read: run that one again, and upgrade one \
+                             release at a time)";
+
 const FLAG_OPENS: u8 = 1;
 
 /// Maximum length of a realm's name (bytes): it is part of every subject and every header.
@@ -300,7 +305,7 @@ impl Header {
     fn read_from(reader: &mut Reader<'_>) -> Result<Header, Malformed> {
         let start = reader.clone();
         if reader.byte("batch version")? != VERSION {
-            return Err(start.malformed("batch version"));
+            return Err(start.malformed(OTHER_VERSION));
         }
         let flags = reader.byte("batch flags")?;
         if flags & !FLAG_OPENS != 0 {

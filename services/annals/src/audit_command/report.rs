@@ -225,11 +225,19 @@ impl Report {
         }
     }
 
-    /// Prints the report, with the extent to which the archive was verified.
-    pub(super) fn print(self, format: Format, extent: &Extent) -> io::Result<()> {
+    /// Prints the report, with the extent to which the archive was verified; without it, with a note that nothing was.
+    pub(super) fn print(self, format: Format, extent: Option<&Extent>) -> io::Result<()> {
         let mut out = stdout().lock();
-        let Extent { leaves, root, entry } = extent;
-        let verified = format!("verified: {leaves} batches of the archive, root {root}, {entry} entries of the ledger");
+        let (verified, basis) = match extent {
+            Some(Extent { leaves, root, entry }) => (
+                format!("verified: {leaves} batches of the archive, root {root}, {entry} entries of the ledger"),
+                json!({ "batches": leaves, "root": root.to_string(), "entries": entry.0 }),
+            ),
+            None => (
+                "not verified: these are records of the store, in no log and under no proof".to_owned(),
+                Value::Null,
+            ),
+        };
         match format {
             Format::Table => {
                 for line in &self.said {
@@ -239,7 +247,6 @@ impl Report {
                 writeln!(out, "\n{verified}")
             }
             Format::Json => {
-                let basis = json!({ "batches": leaves, "root": root.to_string(), "entries": entry.0 });
                 writeln!(out, "{:#}", with(self.object, [("verified", basis)]))
             }
             Format::Csv => {

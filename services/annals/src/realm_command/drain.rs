@@ -49,7 +49,10 @@ pub(super) enum NotDrained {
     Unknown(u64),
     #[error("{0}")]
     Refused(String),
-    #[error("process {process} has ended, and did not say that it had handed everything over; see its log")]
+    #[error(
+        "process {process} has ended without handing everything over, as after a crash: others take over the rest from \
+         its logs, and nothing that was shown is lost; see its log for the cause"
+    )]
     Gone { process: u64 },
     #[error(
         "process {process} still holds {owners} owners after {} s; see its log, and the director's",
@@ -63,17 +66,24 @@ impl Drain {
         if kept.data.is_some() {
             return Err(NotDrained::Stopped.into());
         }
-        let (service, took) = self.drain(settings).await?;
-        writeln!(
-            stdout(),
-            "process {} ({service}) has handed everything over and ended, after {:.1} s",
-            self.process,
-            took.as_secs_f32()
-        )?;
+        let (last, took) = self.drain(settings).await?;
+        let (process, service, took) = (self.process, last.service, took.as_secs_f32());
+        match last.owners {
+            0 => writeln!(
+                stdout(),
+                "process {process} ({service}) has handed everything over and ended, after {took:.1} s"
+            )?,
+            owners => writeln!(
+                stdout(),
+                "process {process} ({service}) has ended, after {took:.1} s, and no other {service} process was there: \
+                 {owners} owners wait, with all their entities, until one is started"
+            )?,
+        }
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn drain(&self, settings: &Settings) -> Result<(String, Duration), NotDrained> {
+    /// Drains the process; returns its service and the owners that nobody has taken over, and how long it took.
+    async fn drain(&self, settings: &Settings) -> Result<(DrainStage, Duration), NotDrained> {
         let (bus, subjects) = connect(settings, "drain").await?;
         let ask = async |drain: bool| {
             let ask = DirectorRequest {
@@ -101,7 +111,11 @@ impl Drain {
             // is no answer.
             let Ok(stage) = ask(true).await else { continue };
             if stage.left {
-                return Ok((first.service, began.elapsed()));
+                let last = DrainStage {
+                    service: first.service,
+                    ..stage
+                };
+                return Ok((last, began.elapsed()));
             }
             if !stage.service.is_empty() {
                 (owners, seen) = (stage.owners, Instant::now());

@@ -56,7 +56,7 @@ enum UpgradeStep {
     Finish,
     /// Take back what was prepared
     Rollback,
-    /// Print what is prepared, and what it waits for
+    /// Print what is prepared, and what it waits for; exit code 1: the last change was abandoned
     Status,
 }
 
@@ -153,8 +153,14 @@ impl UpgradeCommand {
                 Ok(ExitCode::SUCCESS)
             }
             UpgradeStep::Status => {
-                print_status(&director.ask(UpgradeAction::Look).await?)?;
-                Ok(ExitCode::SUCCESS)
+                let stage = director.ask(UpgradeAction::Look).await?;
+                print_status(&stage)?;
+                let is_abandoned = !stage.next.is_empty() && !stage.refused.is_empty();
+                Ok(if is_abandoned {
+                    ExitCode::FAILURE
+                } else {
+                    ExitCode::SUCCESS
+                })
             }
         }
     }
@@ -235,6 +241,14 @@ impl Apply {
             };
             stage = next;
             refuse(&stage)?;
+            if stage.next.is_empty() && stage.present == schema.fingerprint().0 {
+                writeln!(
+                    stdout(),
+                    "another operator has finished the change meanwhile: the realm has definitions {}",
+                    fingerprint(&stage.present)
+                )?;
+                return Ok(ExitCode::SUCCESS);
+            }
             if stage.next.is_empty() {
                 return Err(NotUpgraded::Refused("what was prepared was taken back meanwhile".to_owned()).into());
             }
@@ -284,7 +298,12 @@ fn print_status(stage: &UpgradeStage) -> Result<(), std::io::Error> {
     }
     writeln!(out, "prepared: {}", fingerprint(&stage.next))?;
     if !stage.refused.is_empty() {
-        return writeln!(out, "{}", stage.refused);
+        return writeln!(
+            out,
+            "{}; the realm goes on with the definitions that it has. Prepare the change again with `annals realm upgrade \
+             apply`, or forget it with `annals realm upgrade rollback`",
+            stage.refused
+        );
     }
     for waiting in &stage.waiting {
         writeln!(out, "waiting: {waiting}")?;

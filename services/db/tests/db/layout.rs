@@ -46,6 +46,9 @@ fn a_store_with_another_layout_is_not_folded_into() {
         matches!(refused, Some(FoldError::Layout(OtherLayout { found: named })) if named == found),
         "{refused:?}"
     );
+    let said = OtherLayout { found }.to_string();
+    let advice = "run the release that has written it, and upgrade one release at a time";
+    assert!(said.ends_with(advice), "{said}");
     assert_eq!(
         (lease(), layout(&realm.store)),
         (before, Some(found)),

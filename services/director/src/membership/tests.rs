@@ -620,3 +620,32 @@ fn an_abandoned_change_gives_the_owners_back_to_their_holders() {
         Some(UpgradeStep::Abandon(Abandoned::NoAnswer))
     );
 }
+
+#[test]
+fn two_processes_with_one_number_are_told_apart_from_a_reconnection() {
+    let over = |connection: &str, entities| Beat {
+        connection: connection.to_owned(),
+        ..holding(1, 11, entities)
+    };
+    let mut membership = Membership::new(seconds(0), BTreeMap::new());
+    membership.granted(OwnerId(11), OwnerKind::Cell, ProcessId(1));
+    // A process reconnects twice; a beat that was sent before arrives late.
+    for connection in ["a", "b", "a", "c", "c"] {
+        assert_eq!(membership.check(&over(connection, 5)), Ok(()), "{connection}");
+        membership.hear(seconds(1), over(connection, 5));
+    }
+    // Its copy reports over a connection of its own.
+    for (connection, is_accepted) in [("d", true), ("c", true), ("d", false), ("c", true), ("d", false)] {
+        let beat = over(connection, if connection == "d" { 9 } else { 5 });
+        let checked = membership.check(&beat);
+        assert_eq!(checked.is_ok(), is_accepted, "{connection}");
+        membership.hear(seconds(2), beat);
+        if let Err(duplicate) = checked {
+            let text = duplicate.to_string();
+            assert!(text.contains("two processes report as process 1"), "{text}");
+            assert!(text.contains("the process on connection d is told to end"), "{text}");
+            assert_eq!(membership.entities_of(OwnerId(11)), 5, "it is not heard");
+        }
+    }
+    assert_eq!(membership.decide(seconds(2)), [], "the other one keeps its owner");
+}

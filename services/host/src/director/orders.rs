@@ -1,8 +1,8 @@
 //! What processes report to the leading director, and what it orders them to do.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
-use annals_director::{Beat, Definitions, Progress, Stage};
+use annals_director::{Beat, Definitions, Duplicate, Progress, Stage};
 use annals_ids::{OwnerId, OwnerKind, ProcessId, WorldTime};
 use annals_wire::{
     control::{
@@ -13,9 +13,14 @@ use annals_wire::{
 };
 
 use super::{Leader, monotonic};
+use crate::clock;
+
+/// Maximum difference between two wall clocks that is not reported: longer than a heartbeat takes.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(10);
 
 impl Leader {
-    pub(super) fn hear(&mut self, beat: &ProcessBeat) {
+    /// Applies a heartbeat, unless another process has the number of its sender.
+    pub(super) fn hear(&mut self, beat: &ProcessBeat) -> Result<(), Duplicate> {
         let process = ProcessId(beat.process);
         // While no director led, the processes have counted on.
         self.clock.follow(WorldTime(beat.world));
@@ -33,22 +38,22 @@ impl Leader {
             schema if self.upgrade.as_ref().is_some_and(|upgrade| upgrade.to().0 == *schema) => Definitions::Next,
             _ => Definitions::Former,
         };
+        let heard = Beat {
+            process,
+            definitions,
+            holds,
+            address,
+            owners: owners.collect(),
+            draining: beat.draining,
+            connection: beat.connection.clone(),
+            follows: follows.clone(),
+            released: beat.released.iter().copied().map(OwnerId).collect(),
+        };
+        self.membership.check(&heard)?;
+        self.compare_clocks(process, beat);
         let begins_to_drain = beat.draining && !self.membership.is_draining(process);
         let is_newly_ready = !follows.is_empty() && !self.membership.has_followed(process, &follows);
-        self.membership.hear(
-            monotonic(),
-            Beat {
-                process,
-                definitions,
-                holds,
-                address,
-                owners: owners.collect(),
-                draining: beat.draining,
-                connection: beat.connection.clone(),
-                follows,
-                released: beat.released.iter().copied().map(OwnerId).collect(),
-            },
-        );
+        self.membership.hear(monotonic(), heard);
         if self.membership.is_alive(process) {
             self.services.insert(process, beat.service.clone());
         }
@@ -67,6 +72,31 @@ impl Leader {
         self.lifecycle.hear(monotonic(), process, &beat.service, progress);
         for held in &beat.holds {
             self.weigh(process, held);
+        }
+        Ok(())
+    }
+
+    /// Reports a process whose wall clock differs from this director's, once, and when that has ended.
+    fn compare_clocks(&mut self, process: ProcessId, beat: &ProcessBeat) {
+        // Earlier releases do not report it.
+        if beat.wall == 0 {
+            return;
+        }
+        let (own, service) = (clock::wall().0, &beat.service);
+        let apart = Duration::from_millis(own.abs_diff(beat.wall));
+        if apart <= CLOCK_TOLERANCE {
+            if self.apart.remove(&process) {
+                tracing::info!(%process, service, "its wall clock agrees with this director's again");
+            }
+        } else if self.apart.insert(process) {
+            let (apart, direction) = (apart.as_secs(), if beat.wall > own { "ahead of" } else { "behind" });
+            tracing::warn!(
+                %process,
+                service,
+                "its wall clock is {apart} s {direction} this director's: nothing is lost and no timer stops, but gifts \
+                 and trades expire by the clock that is furthest ahead, and times in logs differ; synchronise the clocks \
+                 of both machines, with NTP for example"
+            );
         }
     }
 

@@ -46,7 +46,13 @@ impl Leader {
                 Some(control::encode(&Orders::default()))
             }
             Some(DirectorAsk::Beat(beat)) => {
-                self.hear(&beat);
+                if let Err(duplicate) = self.hear(&beat) {
+                    tracing::error!("{duplicate}");
+                    return Ok(Some(control::encode(&Orders {
+                        refused: duplicate.to_string(),
+                        ..Orders::default()
+                    })));
+                }
                 if !beat.released.is_empty() && self.grants_now() {
                     self.decide().await?;
                 }

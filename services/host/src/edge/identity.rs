@@ -16,6 +16,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+use crate::nats::{AccessProblem, check_validity};
+
 /// File of the development certificate and its key, in a process's data directory.
 const FILE: &str = "development-certificate.pem";
 
@@ -63,6 +65,9 @@ pub enum IdentityError {
         /// The cause.
         source: pem::Error,
     },
+    /// A certificate is not valid now: no client would accept it.
+    #[error("no client would accept it")]
+    Validity(#[from] AccessProblem),
     /// The certificate could not be created.
     #[error("the development certificate could not be generated")]
     Made(#[from] rcgen::Error),
@@ -85,9 +90,13 @@ impl Identity {
     /// A certificate chain that an authority signed, with its key, both in PEM form.
     ///
     /// # Errors
-    /// When the files cannot be read or parsed.
+    /// When the files cannot be read or parsed, or a certificate is not valid now.
     pub fn signed(chain: &Path, key: &Path) -> Result<Self, IdentityError> {
-        Self::read(chain, key, false)
+        let identity = Self::read(chain, key, false)?;
+        for certificate in &identity.chain {
+            check_validity("certificate", chain, certificate)?;
+        }
+        Ok(identity)
     }
 
     /// The fingerprint that clients must expect: of a certificate that no authority has signed.

@@ -70,7 +70,7 @@ pub enum AccessProblem {
         what: &'static str,
     },
     #[error(
-        "{setting}: the certificate in {path} expired on {until}; replace the file: it is read at the next connection",
+        "{setting}: the certificate in {path} expired on {until}; replace the file with a renewed one",
         path = path.display()
     )]
     Expired {
@@ -241,7 +241,12 @@ fn not_pem(setting: &'static str, path: &Path) -> AccessProblem {
     }
 }
 
-fn check_validity(setting: &'static str, path: &Path, certificate: &CertificateDer<'_>) -> Result<(), AccessProblem> {
+/// Checks that a certificate of this file is valid now.
+pub(crate) fn check_validity(
+    setting: &'static str,
+    path: &Path,
+    certificate: &CertificateDer<'_>,
+) -> Result<(), AccessProblem> {
     let (_, parsed) = X509Certificate::from_der(certificate).map_err(|_| not_pem(setting, path))?;
     let validity = parsed.validity();
     let seconds = i64::try_from(wall().0 / 1_000).unwrap_or(i64::MAX);

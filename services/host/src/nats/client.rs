@@ -134,6 +134,17 @@ pub enum BarrierError {
 
 /// What to do about a refused connection.
 fn remedy(error: &async_nats::ConnectError) -> &'static str {
+    let is_expired = |cause: &(dyn Error + 'static)| {
+        use rustls::CertificateError::{Expired, ExpiredContext};
+        matches!(
+            cause.downcast_ref(),
+            Some(rustls::Error::InvalidCertificate(Expired | ExpiredContext { .. }))
+        )
+    };
+    if causes(error).any(is_expired) {
+        return "the server's certificate has expired: renew it there, as with ops/nats/secrets.sh --renew, and send \
+                the server SIGHUP; if it has not, check the clock of this machine";
+    }
     match error.kind() {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
             "check that nats_credentials names the file of this service, and that the server has the same password"
@@ -379,7 +390,8 @@ fn options(
 ) -> Result<async_nats::ConnectOptions, AccessProblems> {
     let away = Wait::new(
         format!("the nats-server on {}", without_credentials(url)),
-        "the bus is unreachable, reconnecting; check that the nats-server runs",
+        "the bus is unreachable, reconnecting; check that the nats-server runs, and that its certificate, if it has one, is \
+         valid",
     );
     let report = Mutex::new(Report {
         state,

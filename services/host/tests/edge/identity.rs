@@ -1,8 +1,13 @@
 //! The certificate, and the address.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
-use annals_host::edge::{Identity, bind};
+use annals_host::{
+    edge::{Identity, bind},
+    telemetry::Chain,
+};
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 
 use crate::realm::loopback;
 
@@ -40,6 +45,37 @@ fn a_broken_certificate_error_has_advice() {
         error.contains("development-certificate.pem") && error.contains("remove it"),
         "{error}"
     );
+}
+
+#[test]
+fn a_signed_certificate_that_is_not_valid_now_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let made = |name: &str, years: (i32, i32)| {
+        let mut parameters = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        parameters.not_before = date_time_ymd(years.0, 1, 1);
+        parameters.not_after = date_time_ymd(years.1, 1, 1);
+        let key = KeyPair::generate().unwrap();
+        let certificate = parameters.self_signed(&key).unwrap();
+        let path = directory.path().join(name);
+        std::fs::write(&path, certificate.pem() + &key.serialize_pem()).unwrap();
+        path
+    };
+    let said = |path: &Path| {
+        let error = Identity::signed(path, path).unwrap_err();
+        Chain(&error).to_string()
+    };
+    let expired = said(&made("expired.pem", (2000, 2001)));
+    for part in [
+        "no client would accept it",
+        "expired.pem expired on ",
+        "replace the file with a renewed one",
+    ] {
+        assert!(expired.contains(part), "{part}: {expired}");
+    }
+    let early = said(&made("early.pem", (2100, 2101)));
+    assert!(early.contains("check the clock of this machine"), "{early}");
+    let valid = made("valid.pem", (2000, 2100));
+    assert!(Identity::signed(&valid, &valid).is_ok());
 }
 
 #[test]

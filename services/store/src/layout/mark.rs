@@ -23,7 +23,8 @@ const _: () = assert!(
 /// The store was written with another layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "the store is of layout {found}, and this program reads layout {LAYOUT} alone; run the release that has written it"
+    "the store is of layout {found}, and this program reads layout {LAYOUT} alone; run the release that has written it, \
+     and upgrade one release at a time"
 )]
 pub struct OtherLayout {
     /// Its layout.

@@ -4,6 +4,7 @@ use std::{
     fs,
     net::{SocketAddr, TcpStream, UdpSocket},
     path::Path,
+    process::Stdio,
     time::{Duration, Instant},
 };
 
@@ -17,7 +18,9 @@ use annals_wire::{
         Call, CallRefusal, CloseReason, Hello, HelloAnswer, LOGIN_ALPN, LoginAnswer, LoginRefusal, LoginRequest,
         MAX_UPSTREAM_FRAME, PLAY_ALPN, Password, Proof, Reads, ToClient, ToServer, protocol_hash,
     },
-    control::{DirectorAsk, DirectorRequest, Locate, OwnerAddress},
+    control::{
+        BUS_VERSION, DirectorAsk, DirectorRequest, Locate, Orders, OwnerAddress, ProcessBeat, Register, Registered,
+    },
 };
 use std::io::{Read, Write};
 use tokio::process::Command;
@@ -52,6 +55,8 @@ async fn a_live_realm_survives_every_kind_of_invalid_input() {
     unknown_setting(&mut realm).await;
     port_in_use(&mut realm).await;
     folder_in_use(&mut realm).await;
+    settings_of_another_realm(&mut realm).await;
+    two_processes_with_one_number(&mut realm).await;
     full_store(&mut realm).await;
     full_log(&mut realm).await;
     bus_outage(&mut realm).await;
@@ -344,6 +349,89 @@ async fn folder_in_use(realm: &mut Played) {
     assert_eq!(status.code(), Some(1), "{said}");
     assert!(said.contains("only one may hold it. Stop that process"), "{said}");
     realm.assert_playing("a folder in use").await;
+}
+
+/// A process with the settings of another realm holds nothing of this one, and says which settings to check.
+async fn settings_of_another_realm(realm: &mut Played) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log");
+    let mut other = annals(realm, "annals-login");
+    other
+        .args(["--realm", "elsewhere", "--listen", "127.0.0.1:0", "--data"])
+        .arg(folder.path())
+        .stdin(Stdio::null())
+        .stderr(fs::File::create(&log).expect("a file"))
+        .kill_on_drop(true);
+    let mut waiting = other.spawn().expect("it starts");
+    let said = || fs::read_to_string(&log).unwrap_or_default();
+    until(NOTICE_TIMEOUT, "it to say what it waits for", || {
+        said().contains("waiting for the director")
+    })
+    .await;
+    let advice = "check that annals-director runs with the same --realm and --nats";
+    assert!(said().contains(advice), "{}", said());
+    waiting.kill().await.expect("it can be killed");
+
+    let world = folder.path().join("defs");
+    copy(&repository().join("defs"), &world);
+    let account = world.join("entity_defs/Account.def");
+    let text = fs::read_to_string(&account).expect("the sample has an account");
+    fs::write(&account, text.replace("logIns>", "visits>")).expect("it can be changed");
+    let mut login = annals(realm, "annals-login");
+    login.args(["--listen", "127.0.0.1:0", "--world"]).arg(&world);
+    let (status, said) = run(login.arg("--data").arg(folder.path())).await;
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("the director refused this process: the realm runs on schema ")
+            && said.contains("start it with the same definitions"),
+        "{said}"
+    );
+    realm.assert_playing("settings of another realm").await;
+}
+
+/// A copied machine: two processes report under the number that the director gave one of them.
+async fn two_processes_with_one_number(realm: &mut Played) {
+    let (bus, subjects, _) = realm.bus();
+    let ask = |ask| DirectorRequest { ask: Some(ask) };
+    let subject = || subjects.service("director");
+    let register = Register {
+        // It holds no owners, so that nothing is granted to it.
+        service: "login".to_owned(),
+        schema: realm.schema.fingerprint().0.to_vec(),
+        bus: BUS_VERSION,
+    };
+    let register = ask(DirectorAsk::Register(register));
+    let registered: Registered = request(&bus, "director", subject(), &register)
+        .await
+        .expect("an answer");
+    let mut refused = Vec::new();
+    for connection in ["original", "copy", "original", "copy", "original"] {
+        let beat = ProcessBeat {
+            process: registered.process,
+            service: "login".to_owned(),
+            connection: connection.to_owned(),
+            ..ProcessBeat::default()
+        };
+        let beat = ask(DirectorAsk::Beat(beat));
+        let orders: Orders = request(&bus, "director", subject(), &beat).await.expect("an answer");
+        refused.push(orders.refused);
+    }
+    let number = registered.process;
+    let named = format!("two processes report as process {number}");
+    assert!(
+        refused[3].contains(&named) && refused[3].contains("on connection copy is told to end"),
+        "{refused:?}"
+    );
+    assert!(
+        [0, 1, 2, 4].iter().all(|place| refused[*place].is_empty()),
+        "{refused:?}"
+    );
+    assert!(
+        realm.log_of("director").contains(&named),
+        "{}",
+        realm.log_of("director")
+    );
+    realm.assert_playing("two processes with one number").await;
 }
 
 async fn full_store(realm: &mut Played) {

@@ -1,4 +1,5 @@
-//! Wall clocks that are set an hour forward and back, while a realm is stopped and during play. All processes of the
+//! Wall clocks that are set an hour forward and back, while a realm is stopped and during play, and wall clocks that
+//! differ by five minutes and ten between the processes of a realm. All processes of the
 //! realm are real; their clock is set by a library that the test compiles and preloads (`clocks/shift.c`). The clocks
 //! of the nats-server and of the players are unchanged.
 
@@ -37,6 +38,8 @@ const REALM: &str = "clocks";
 
 const HOUR: i64 = 3_600;
 
+const FIVE_MINUTES: i64 = 300;
+
 /// Bots that play.
 const BOTS: usize = 4;
 
@@ -60,6 +63,8 @@ struct Shifted {
     schema: Arc<Schema>,
     /// Number of runs so far.
     runs: usize,
+    /// Whether no clock is ahead of those of the bases: trades expire by the one that is furthest ahead.
+    trades_settle: bool,
 }
 
 /// How a run ends.
@@ -95,14 +100,16 @@ impl Shifted {
             .expect("there is a C compiler, as building this took one");
         assert!(compiled.success(), "the library compiles");
         let shift = File::create(folder.path().join("shift")).expect("a file");
-        let shifted = Self {
+        let mut shifted = Self {
             folder,
             shift,
             library,
             schema: compile(&repository().join("defs")).expect("the sample compiles"),
             runs: 0,
+            trades_settle: true,
         };
         shifted.set(0);
+        shifted.set_apart(0, 0);
         shifted
     }
 
@@ -112,6 +119,17 @@ impl Shifted {
             .write_all_at(&seconds.to_ne_bytes(), 0)
             .expect("it can be written");
         println!("the wall clocks are {seconds} s ahead");
+    }
+
+    /// Sets the wall clocks of db and of the cells apart from the others.
+    fn set_apart(&mut self, db: i64, cells: i64) {
+        self.trades_settle = db <= 0 && cells <= 0;
+        for (place, seconds) in [(1, db), (2, cells)] {
+            self.shift
+                .write_all_at(&seconds.to_ne_bytes(), place * 8)
+                .expect("it can be written");
+        }
+        println!("the wall clock of db is {db} s ahead of the others, those of the cells {cells} s");
     }
 
     fn data(&self) -> PathBuf {
@@ -172,14 +190,15 @@ impl Shifted {
         let store = remote_store(&bus, &subjects);
         let mut archive = Archive::default();
         let mut playing = Playing::start(realm.login, &self.schema, BOTS, &self.shown(self.runs));
-        assert_progress(name, &mut playing, (&mut archive, &store), &before).await;
+        let trades_settle = self.trades_settle;
+        assert_progress(name, &mut playing, (&mut archive, &store), &before, trades_settle).await;
         for (&clock, cell) in clocks.iter().zip(["cell-1", "cell-2"]) {
             let before = archive.timers(&store).await;
             self.set(clock);
             // A process that starts at this point has a different clock from those that were already running.
             realm.kill_one(cell);
             let after = format!("{name}, and {clock} s while it runs");
-            assert_progress(&after, &mut playing, (&mut archive, &store), &before).await;
+            assert_progress(&after, &mut playing, (&mut archive, &store), &before, trades_settle).await;
         }
         // Bots do not know the holdings of an avatar that stayed active without them, and would not trade.
         let report = playing.end().await;
@@ -241,12 +260,13 @@ impl Shifted {
     }
 }
 
-/// Checks that all bots play, trades are settled, and every repeated timer of an existing entity fires.
+/// Checks that all bots play, trades are settled if they can be, and every repeated timer of an existing entity fires.
 async fn assert_progress(
     after: &str,
     playing: &mut Playing,
     (archive, store): (&mut Archive, &Store),
     before: &Timers,
+    trades_settle: bool,
 ) {
     let exchanges = archive.exchanges(store).await;
     let played = playing.wait_until_shown(SHOWN, TIMEOUT).await;
@@ -259,7 +279,7 @@ async fn assert_progress(
             assert_eq!(ahead, None, "{after}: game time moved with a wall clock");
             let is_late = |(timer, due): (&_, &WorldTime)| now.get(timer).is_some_and(|now| now == due);
             waits = before.iter().filter(|timer| is_late(*timer)).collect();
-            if waits.is_empty() && archive.exchanges(store).await > exchanges {
+            if waits.is_empty() && (!trades_settle || archive.exchanges(store).await > exchanges) {
                 return;
             }
             tokio::time::sleep(POLL_INTERVAL).await;
@@ -349,5 +369,33 @@ async fn clock_jumps_of_an_hour_stop_nothing_and_lose_nothing() {
     realm.play("an hour back after a stop", &[], End::InOrder).await;
     realm.set(HOUR);
     realm.play("an hour forward after a stop", &[], End::InOrder).await;
+    realm.verify().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clocks_five_minutes_apart_are_reported_and_lose_nothing() {
+    if !are_built() {
+        return;
+    }
+    let _permit = permit().await;
+    let mut realm = Shifted::new();
+    for (db, cells, clocks, end) in [
+        (-FIVE_MINUTES, -FIVE_MINUTES, &[0, 0][..], End::Killed),
+        (FIVE_MINUTES, -FIVE_MINUTES, &[], End::InOrder),
+    ] {
+        realm.set_apart(db, cells);
+        realm
+            .play(&format!("clocks apart by {db} s and {cells} s"), clocks, end)
+            .await;
+        let said = printed(&realm.data().join("logs/director.log"));
+        for (service, seconds) in [("db", db), ("cell", cells)] {
+            let direction = if seconds > 0 { "s ahead of" } else { "s behind" };
+            let parts = [format!("service=\"{service}\""), format!("{direction} this director's")];
+            let is_it = |line: &&str| parts.iter().all(|part| line.contains(part));
+            let line = said.lines().find(is_it);
+            let line = line.unwrap_or_else(|| panic!("{parts:?} is not in {said}"));
+            assert!(line.contains("synchronise the clocks of both machines"), "{line}");
+        }
+    }
     realm.verify().await;
 }

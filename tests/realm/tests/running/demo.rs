@@ -126,6 +126,30 @@ async fn no_session_is_lost_when_every_process_is_replaced() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_realm_over_three_hosts_survives_a_partition_and_the_loss_of_one() {
+    if !are_built() {
+        return;
+    }
+    let played = demonstrate(None, 12, None, &["--cluster"]).await;
+    if played.text.contains("hosts are network namespaces, which need root") {
+        println!("SKIPPED: no network namespaces can be made here; run the tests as root to see hosts cut off");
+        return;
+    }
+    assert_eq!(played.code, Some(0), "a promise was broken");
+    for said in [
+        "cluster: host-3 is cut off from the others and from the players",
+        "cluster: host-1, with the store and the leading director, is removed for good",
+        "host-3 admitted a player on its side before it was cut off, and none while it was",
+        "the ledger, ",
+        "demo: every promise was kept",
+    ] {
+        assert!(played.text.contains(said), "{said}");
+    }
+    let served = played.text.lines().filter(|line| line.contains(" after the removal"));
+    assert_eq!(served.count(), 2, "a director led and db served on other hosts");
+}
+
 /// The changes since the first batch of the realm agree with the answers to single queries.
 async fn answers_agree(played: &Played, item: &serde_json::Value) {
     let (code, said) = played.ask(&["diff", "1@1", "26:00:00", "--format", "json"]).await;

@@ -140,7 +140,10 @@ async fn an_operator_drains_processes() {
         let [only] = &left[..] else { panic!("{left:?}") };
         let (code, said) = annals(&realm, &["realm", "drain", only]).await;
         assert_eq!(code, Some(2), "{said}");
-        let refusal = format!("process {only} is the only {service} process: start another one first, or use --force");
+        let refusal = format!(
+            "process {only} is the only {service} process: start another one first, or use --force: its entities then \
+             pause until one is started"
+        );
         assert!(said.contains(&refusal), "{said}");
         // The first that registered may be either of the two.
         let of_it = if service == "cell" {
@@ -163,6 +166,11 @@ async fn an_operator_drains_processes() {
     assert_eq!(code, Some(0), "{said}");
     let (code, said) = annals(&realm, &["realm", "drain", "--force", &cells[1]]).await;
     assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("no other cell process was there")
+            && said.contains("with all their entities, until one is started"),
+        "{said}"
+    );
     for name in ["cell-1", "cell-2"] {
         until(STOP_TIMEOUT, name, || realm.has_ended(name)).await;
         realm.start_again(name);

@@ -11,6 +11,7 @@ use annals_bots::checker::Following;
 use annals_db::read_cursor;
 use annals_event::Header;
 use annals_host::{
+    health::Readiness,
     log::{Entry, History, Lane},
     log_source::Source,
     nats::ServerCount,
@@ -108,6 +109,56 @@ async fn lose_and_accept(servers: ServerCount) {
     println!("{report}");
     assert_eq!(report.owners[&owner].accepted, [lost]);
     assert!(!report.findings.contains(&hole), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_waits_for_a_hole_to_be_filled_and_takes_over_whole() {
+    if !are_built() {
+        return;
+    }
+    let mut realm = Played::start(ServerCount::One, &[]).await;
+    let settings = Settings {
+        realm: realm.realm.plan().realm.parse().expect("a name"),
+        nats: realm.realm.nats(),
+        access: annals_host::nats::Access::default(),
+        replicas: 1,
+    };
+    let source = Source::running(&settings).await.expect("the realm runs");
+    let history = source.history.as_ref().expect("a live realm has a log");
+    let (writer, owner) = busiest_cell(&realm, &source.store).await;
+    let read = archived(&source.store, owner).await;
+    // Without db nothing is archived, and nobody asks the writer for what the log has lost.
+    realm.kill("db");
+    within(HOLE_TIMEOUT, "the log to grow without db", async {
+        while unread(history, owner, read).await.len() < UNREAD_BATCHES {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    })
+    .await;
+    let unread = unread(history, owner, read).await;
+    for (sequence, number) in &unread[unread.len() / 2..][..LOST_BATCHES] {
+        println!("batch {number} of owner {owner} is lost");
+        delete(history, *sequence).await;
+    }
+    realm.terminate(writer);
+    realm.start_again("db");
+    let status = realm.stop(writer).await;
+    assert_eq!(status.code(), Some(0), "{}", realm.log_of(writer));
+    realm.start_again(writer);
+    realm.wait_for_state("cell", 2, |is| *is == Readiness::Ready).await;
+    realm.assert_playing("a hand-over with a hole").await;
+    for name in ["db", "cell-1", "cell-2"] {
+        println!(
+            "{name}: {:?}",
+            realm
+                .log_of(name)
+                .lines()
+                .filter(|line| line.contains("hole"))
+                .collect::<Vec<_>>()
+        );
+    }
+    realm.wait_for_trade().await;
+    realm.stop_and_verify().await;
 }
 
 /// State hash from replaying an owner's log to an archived batch.
