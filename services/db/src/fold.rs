@@ -7,18 +7,19 @@
 
 mod archiving;
 mod attempt;
+mod crossing;
 pub(crate) mod effects;
 mod log;
 mod snapshot;
 mod upgrading;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use annals_def::Schema;
 use annals_event::{Batch, Malformed};
-use annals_ids::{BatchNumber, DatabaseId, Hash, OwnerId, Shard, TypeId};
+use annals_ids::{BatchNumber, DatabaseId, Hash, LeafIndex, OwnerId, Shard, TypeId};
 use annals_store::{
     Retry, Store, StoreError, Transaction,
     layout::{
@@ -34,6 +35,7 @@ pub use archiving::Archived;
 use archiving::Archiving;
 use attempt::Attempt;
 pub(crate) use attempt::find_cell;
+pub use crossing::Round;
 use log::Log;
 pub use upgrading::ChangeError;
 
@@ -46,6 +48,9 @@ use crate::{
 /// Maximum attempts of a commit that conflicts with another transaction or whose store does not answer. With the
 /// pauses, about half a minute.
 const ATTEMPTS: u32 = 40;
+
+/// Conflicts after which a commit is tried with half of its batches.
+const CONFLICTS: u32 = 2;
 
 /// Pause after the first attempt that fails because the store is unavailable; doubled after each further one, up to
 /// [`LONGEST_PAUSE`].
@@ -230,6 +235,10 @@ pub struct Folder {
     logs: BTreeMap<OwnerId, Log>,
     /// Whether `logs` has every owner of the shard of which at least one batch is folded.
     listed: bool,
+    /// If an archive is folded again: the leaves at which the ledger changed.
+    changed: Option<BTreeSet<LeafIndex>>,
+    /// Shards of owners, as far as they were looked up.
+    shards: BTreeMap<OwnerId, Shard>,
     pending: VecDeque<Arc<ReceivedBatch>>,
     pending_bytes: usize,
     /// Logs that may advance without another message: the last transaction was full, or an `Open` may have been
@@ -266,6 +275,8 @@ impl Folder {
             term,
             logs: BTreeMap::new(),
             listed: false,
+            changed: None,
+            shards: BTreeMap::new(),
             pending: VecDeque::new(),
             pending_bytes: 0,
             unfinished: VecDeque::new(),
@@ -273,6 +284,16 @@ impl Folder {
             archiving: Archiving::default(),
             alarms: Vec::new(),
         })
+    }
+
+    /// Folds the archive of a realm of several shards again: nothing expires at leaves at which the ledger did not change
+    /// (rule T5).
+    #[must_use]
+    pub fn again(self, changed: BTreeSet<LeafIndex>) -> Self {
+        Self {
+            changed: Some(changed),
+            ..self
+        }
     }
 
     /// Returns the sealer for this folder's shard; it works until this folder is superseded.
@@ -359,6 +380,10 @@ impl Folder {
             failures += 1;
             match (&error, last) {
                 (FoldError::Store(StoreError::TransactionTooLarge { .. }), Some(_)) if attempt.folded.batches > 1 => {
+                    most = attempt.folded.batches / 2;
+                }
+                // The fold of another shard changes the ledger at the same time: a shorter transaction gets through.
+                (FoldError::Store(StoreError::Conflict), _) if failures > CONFLICTS && attempt.folded.batches > 1 => {
                     most = attempt.folded.batches / 2;
                 }
                 (FoldError::Store(StoreError::TransactionTooLarge { bytes }), Some((owner, number))) => {

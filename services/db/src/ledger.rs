@@ -11,6 +11,7 @@
 mod audit;
 mod books;
 mod entry_builder;
+mod order;
 mod outbox;
 mod pages;
 mod rows;
@@ -21,6 +22,7 @@ mod transaction;
 
 pub use audit::{Audit, Finding, Progress, Report, Sum, audit};
 pub use books::{Books, Breach, Halt, HolderRow, Item, Life, Nature, Once, Open, Row, Supply};
+pub use order::read_changes;
 pub use outbox::Outbox;
 pub use pages::{read_entries, read_notices};
 pub use rows::{read_action, read_item, read_life};

@@ -28,7 +28,7 @@ mod stored;
 mod tiling;
 
 pub use cut::Cuts;
-pub use fold::{Alarm, Archived, ChangeError, FoldError, Folded, Folder, Missing};
+pub use fold::{Alarm, Archived, ChangeError, FoldError, Folded, Folder, Missing, Round};
 pub use holes::{AcceptError, Accepted, accept_hole};
 pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed, taken_from};
 pub use migrations::{Migrations, present_schema, read_records, read_schema};

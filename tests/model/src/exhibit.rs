@@ -62,6 +62,7 @@ pub fn chapters() -> Vec<(&'static str, Vec<Exhibit>)> {
         ("Retention", crate::retention::exhibits::exhibits()),
         ("A restored store", crate::backup::exhibits::exhibits()),
         ("Migration", crate::migration::exhibits::exhibits()),
+        ("Several shards", crate::shard::exhibits::exhibits()),
     ]
 }
 

@@ -45,6 +45,8 @@ pub enum Invariant {
     RecoveredAsWritten,
     /// A realm restored from the whole archive is the one that was written.
     RestoredAsWritten,
+    /// An activation of a stored entity begins with what the one before it has logged.
+    BegunAsEnded,
     /// No process stops with an alarm because of faults that the protocol tolerates.
     AlarmsAreTrue,
     /// From every state, ordinary steps can lead to one in which no work is outstanding.
@@ -74,6 +76,7 @@ impl fmt::Display for Invariant {
             Self::LeavesAreProved => "every archived batch can be proved",
             Self::RecoveredAsWritten => "a recovered state is the written one",
             Self::RestoredAsWritten => "a restored realm is the written one",
+            Self::BegunAsEnded => "an activation begins with everything that the one before has logged",
             Self::AlarmsAreTrue => "an alarm means a fault outside the budget",
             Self::Progress => "outstanding work can always be completed",
         })

@@ -22,6 +22,7 @@ pub mod migration;
 pub mod order;
 pub mod retention;
 pub mod rule;
+pub mod shard;
 pub mod space;
 pub mod teleport;
 pub mod trade;

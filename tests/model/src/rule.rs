@@ -182,6 +182,14 @@ pub enum Rule {
     M5PresentRows,
     /// M7: a message names the definitions under which it was written.
     M7Named,
+    /// T3: a db answers only what it has read before the part of its stream that it has folded.
+    T3FoldedFirst,
+    /// T4: when a base part has ended, all shards are asked before its check-out is returned.
+    T4Asked,
+    /// T4: the last shard to answer returns the check-out.
+    T4LastReturns,
+    /// T4: of several cell parts that have ended, the later one is kept.
+    T4LaterStays,
     /// V1: history numbers continue across hand-overs and restarts.
     V1Continued,
     /// V2: a ghost that finds a gap asks the real entity.
@@ -221,7 +229,7 @@ pub enum Rule {
 }
 
 /// Every rule: where `docs/protocol.md` states it, and a summary in half a sentence.
-const STATED: [(Rule, &str, &str); 107] = [
+const STATED: [(Rule, &str, &str); 111] = [
     (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
     (Rule::L3OneInFlight, "L3", "one append is in flight at a time"),
     (Rule::L3Frozen, "L3", "a resent batch is the same bytes"),
@@ -525,6 +533,26 @@ const STATED: [(Rule, &str, &str); 107] = [
         Rule::M5PresentRows,
         "M5",
         "db writes only rows of the current generation",
+    ),
+    (
+        Rule::T3FoldedFirst,
+        "T3",
+        "a db answers after it has folded its stream up to the end that it has after the requests were read",
+    ),
+    (
+        Rule::T4Asked,
+        "T4",
+        "all shards are asked before a check-out is returned",
+    ),
+    (
+        Rule::T4LastReturns,
+        "T4",
+        "the last shard to answer returns the check-out",
+    ),
+    (
+        Rule::T4LaterStays,
+        "T4",
+        "of several cell parts that have ended, the later one is kept",
     ),
     (
         Rule::M7Named,

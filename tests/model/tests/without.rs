@@ -127,4 +127,8 @@ fails_without! {
     m4_numbers_stay: M4NumbersStay,
     m5_generation: M5Generation,
     m5_present_rows: M5PresentRows,
+    t3_folded_first: T3FoldedFirst,
+    t4_asked: T4Asked,
+    t4_last_returns: T4LastReturns,
+    t4_later_stays: T4LaterStays,
 }

@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 
 use annals_db::{read_archived, recover};
 use annals_event::{Batch, Body, CellCreation, Event, OwnerState, Subject, Thinned};
-use annals_ids::{BatchNumber, EntityId, HistoryNumber, LeafIndex, OwnerId, Part};
+use annals_ids::{BatchNumber, EntityId, HistoryNumber, LeafIndex, OwnerId, Part, Shard};
 use annals_store::immediate;
 
-use crate::world::{SHARD, World};
+use crate::world::World;
 
 /// The archive of a run.
 pub struct Archive {
     /// Each owner's batches, by number.
     pub logs: BTreeMap<OwnerId, Vec<Batch>>,
-    /// All batches in the order of the archive.
-    pub leaves: BTreeMap<LeafIndex, (OwnerId, BatchNumber)>,
+    /// All batches, by leaf.
+    pub leaves: BTreeMap<(Shard, LeafIndex), (OwnerId, BatchNumber)>,
+    /// All batches in the order in which they were archived.
+    pub order: Vec<(OwnerId, BatchNumber)>,
     /// Events that others may see, by entity part and history number; more than one event per number is a defect.
     pub histories: BTreeMap<(EntityId, Part), BTreeMap<HistoryNumber, Vec<Event>>>,
     /// The creation of each cell part.
@@ -35,6 +37,7 @@ impl Archive {
         let mut archive = Self {
             logs: BTreeMap::new(),
             leaves: BTreeMap::new(),
+            order: Vec::new(),
             histories: BTreeMap::new(),
             cells: BTreeMap::new(),
             states: BTreeMap::new(),
@@ -42,7 +45,7 @@ impl Archive {
         for (owner, record) in owners {
             let mut state = OwnerState::new(owner, record.kind);
             loop {
-                let read = immediate(read_archived(&store, SHARD, owner, state.tail.batch, usize::MAX));
+                let read = immediate(read_archived(&store, record.shard, owner, state.tail.batch, usize::MAX));
                 let batches = read.unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));
                 if batches.is_empty() {
                     break;
@@ -62,10 +65,10 @@ impl Archive {
                             world.seed
                         );
                     }
-                    archive.take(owner, leaf, batch);
+                    archive.take(owner, (record.shard, leaf), batch);
                 }
             }
-            let recovered = immediate(recover(&store, SHARD, owner, record.kind));
+            let recovered = immediate(recover(&store, record.shard, owner, record.kind));
             let recovered = recovered.unwrap_or_else(|error| panic!("seed {}: {error}", world.seed));
             assert_eq!(
                 recovered.state.hash(),
@@ -75,10 +78,12 @@ impl Archive {
             );
             archive.states.insert(owner, state);
         }
+        let order = world.archived.iter().map(|leaf| archive.leaves[leaf]);
+        archive.order = order.collect();
         archive
     }
 
-    fn take(&mut self, owner: OwnerId, leaf: LeafIndex, batch: Batch) {
+    fn take(&mut self, owner: OwnerId, leaf: (Shard, LeafIndex), batch: Batch) {
         for event in &batch.events {
             if let Body::CellCreated(creation) = &event.body {
                 self.cells.insert(creation.entity, (**creation).clone());

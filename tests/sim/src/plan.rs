@@ -30,6 +30,9 @@ const SLICE_MS: u64 = 2_500;
 /// Mixed into the seed for the retention settings.
 const RETAINING: u64 = 0x0f14_0f14;
 
+/// Mixed into the seed for the number of shards.
+const SHARDS: u64 = 0x5a1f_0001;
+
 /// Mixed into the seed for the border settings.
 const CROSSING: u64 = 0xc205_5145;
 
@@ -48,6 +51,8 @@ pub struct Plan {
     /// The configuration.
     pub shape: Shape,
     pub faults: Vec<Planned>,
+    /// Number of shards, each with its stream and its db.
+    pub shards: u16,
     /// Whether holes in logs are filled (rule F4). Off only to verify that the checkers notice.
     pub fills: bool,
     /// How many cells the plane has and how their borders move, if they do.
@@ -196,10 +201,12 @@ impl Plan {
             seed,
             shape,
             faults,
+            // Drawn from a separate generator, so that the rest of a seed's plan is unchanged.
+            shards: [1, 2, 3][split_mix(seed ^ SHARDS)() as usize % 3],
             fills: true,
             crossing,
             visits,
-            // Drawn from a separate generator, so that the rest of a seed's plan is unchanged.
+            // Drawn as the number of shards is.
             lets_go_ms: [None, None, None, Some(300), Some(1_500), Some(6_000)]
                 [split_mix(seed ^ RETAINING)() as usize % 6],
         }

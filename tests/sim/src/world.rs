@@ -26,7 +26,7 @@ use annals_client::Input as ClientInput;
 use annals_db::ledger::Outbox;
 use annals_def::Schema;
 use annals_director::ClosedConnections;
-use annals_ids::{DatabaseId, Epoch, OwnerId, Position, ProcessId, WallTime, WorldTime};
+use annals_ids::{DatabaseId, Epoch, LeafIndex, OwnerId, Position, ProcessId, Shard, WallTime, WorldTime};
 use annals_node::{
     ConnectionId,
     time::{Mono, Now},
@@ -44,7 +44,7 @@ use crate::{
 pub use clients::{Connection, SimClient};
 pub use directing::Directing;
 pub use folding::Folding;
-pub use hosting::{Core, Hold, Process, SHARD, Service};
+pub use hosting::{Core, Hold, Process, Service};
 pub use parade::{Marched, Parade};
 use storing::Storing;
 
@@ -92,7 +92,7 @@ pub(crate) enum Step {
     /// The director's beat.
     Direct,
     /// db reads the stream.
-    Fold,
+    Fold { shard: usize },
     /// An input reaches a client's core.
     ToClient { client: usize, input: ClientInput },
     /// A client's deadline.
@@ -145,10 +145,10 @@ pub(crate) enum Step {
     Resume { process: ProcessId },
     /// A partition of a process heals.
     Reconnect { process: ProcessId },
-    /// db restarts.
-    StartDb,
+    /// The db of a shard restarts.
+    StartDb { shard: usize },
     /// A paused db resumes.
-    ResumeDb,
+    ResumeDb { shard: usize },
     /// A director restarts.
     StartDirector,
     /// A paused director resumes.
@@ -166,7 +166,14 @@ pub struct World {
     steps: u64,
     dice: Box<dyn FnMut() -> u64>,
     pub schema: Arc<Schema>,
-    pub stream: Stream,
+    /// The streams, by shard.
+    pub streams: Vec<Stream>,
+    /// The shards of owners.
+    shards: BTreeMap<OwnerId, Shard>,
+    /// The leaves of all shards in the order in which they were archived.
+    pub archived: Vec<(Shard, LeafIndex)>,
+    /// How many leaves of each shard that is.
+    archived_of: BTreeMap<Shard, u64>,
     /// The connections that servers have reported as closed.
     closed: ClosedConnections,
     /// Until when the log is unavailable.
@@ -188,10 +195,10 @@ pub struct World {
     pub director: Option<Directing>,
     /// A paused director.
     stopped_director: Option<Directing>,
-    /// db, if it runs.
-    pub db: Option<Folding>,
-    /// A paused db.
-    stopped_db: Option<Folding>,
+    /// The db of each shard, if it runs.
+    pub dbs: Vec<Option<Folding>>,
+    /// The paused db of each shard.
+    stopped_dbs: Vec<Option<Folding>>,
     /// The newest map.
     pub map: SpaceMap,
     pub clients: Vec<SimClient>,
@@ -231,6 +238,7 @@ impl World {
         let memory = MemoryStore::new();
         let storing = Arc::new(Mutex::new(Storing::of(&plan)));
         let store = storing::wrap(&memory.store(), &storing);
+        let shards = plan.shards;
         let mut world = Self {
             seed,
             plan,
@@ -240,7 +248,10 @@ impl World {
             steps: 0,
             dice,
             schema: game::schema(),
-            stream: Stream::default(),
+            streams: (0..shards).map(|_| Stream::default()).collect(),
+            shards: BTreeMap::new(),
+            archived: Vec::new(),
+            archived_of: BTreeMap::new(),
             closed: ClosedConnections::default(),
             log_away: 0,
             disk_slow: 0,
@@ -252,8 +263,8 @@ impl World {
             holds: 0,
             director: None,
             stopped_director: None,
-            db: None,
-            stopped_db: None,
+            dbs: (0..shards).map(|_| None).collect(),
+            stopped_dbs: (0..shards).map(|_| None).collect(),
             map: SpaceMap::default(),
             clients: Vec::new(),
             connections: BTreeMap::new(),
@@ -377,7 +388,10 @@ impl World {
 
     fn begin(&mut self) {
         self.make_pets();
-        self.after(0, Step::StartDb);
+        self.set_shards();
+        for shard in 0..self.streams.len() {
+            self.after(0, Step::StartDb { shard });
+        }
         self.after(1_000, Step::StartDirector);
         for number in 0..self.plan.shape.bases {
             self.after(10_000 + number, Step::Start { service: Service::Base });
@@ -412,7 +426,7 @@ impl World {
             Step::Deliver { from, to, bytes } => self.deliver(from, to, &bytes),
             Step::Ask { hold, question } => self.ask(hold, question),
             Step::LateAppend { owner, expect, bytes } => {
-                self.stream.append(owner, expect, bytes);
+                self.stream_of(owner).append(owner, expect, bytes);
             }
             Step::GiveIds { hold } => self.give_ids(hold),
             Step::Answer { hold, input } => self.answer(hold, input),
@@ -421,7 +435,7 @@ impl World {
             Step::TakeOver { hold } => self.take_over(hold),
             Step::Carry { hold, outbox, since } => self.carry(hold, outbox, since),
             Step::Direct => self.direct(),
-            Step::Fold => self.fold(),
+            Step::Fold { shard } => self.fold(shard),
             Step::ToClient { client, input } => self.tell_client(client, input),
             Step::WakeClient { client } => self.wake_client(client),
             Step::Login { client, request } => self.log_in(client, request),
@@ -452,8 +466,8 @@ impl World {
             Step::Start { service } => self.start(service),
             Step::Resume { process } => self.resume(process),
             Step::Reconnect { process } => self.reconnect(process),
-            Step::StartDb => self.start_db(),
-            Step::ResumeDb => self.resume_db(),
+            Step::StartDb { shard } => self.start_db(shard),
+            Step::ResumeDb { shard } => self.resume_db(shard),
             Step::StartDirector => self.start_director(),
             Step::ResumeDirector => self.resume_director(),
         }

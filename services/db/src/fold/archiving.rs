@@ -125,7 +125,7 @@ impl Folder {
                 continue;
             };
             let cell = match base.base().and_then(|base| base.cell) {
-                Some(at) => self.find_cell(*entity, at).await?,
+                Some(at) => self.cell_or_request(transaction, (*entity, database), at).await?,
                 None => None,
             };
             let cell = cell.as_ref().map(|(schema, image)| (*schema, image));

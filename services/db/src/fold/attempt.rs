@@ -11,12 +11,15 @@ use annals_node::chain::Step;
 use annals_proof::Frontier;
 use annals_store::{
     StoreError, Transaction,
-    layout::{archive, chunks, owners},
+    layout::{
+        archive, chunks, owners,
+        shards::{self, LedgerChange, Parting},
+    },
     limits,
 };
 
 use super::{
-    Alarm, FoldError, Folded, Folder, ReceivedBatch, check_lease,
+    Alarm, FoldError, Folded, Folder, ReceivedBatch, check_lease, crossing,
     effects::{self, Effect, Taking},
     log::Log,
 };
@@ -49,6 +52,8 @@ pub(super) struct Attempt {
     ledger: LedgerTransaction,
     /// Contradiction found in the ledger, if any: nothing is folded then.
     pub(super) breach: Option<(OwnerId, BatchNumber, Breach)>,
+    /// Number of the realm's shards, once it is needed.
+    shards: Option<u16>,
     /// Messages taken from the waiting ones, in order.
     pub(super) taken: Vec<Arc<ReceivedBatch>>,
     /// Logs whose state the transaction depends on and may have changed.
@@ -69,6 +74,7 @@ impl Attempt {
             most,
             ledger: LedgerTransaction::default(),
             breach: None,
+            shards: None,
             taken: Vec::new(),
             entered: BTreeSet::new(),
             unfinished: VecDeque::new(),
@@ -100,6 +106,15 @@ impl Attempt {
 }
 
 impl Attempt {
+    async fn shards(&mut self) -> Result<u16, StoreError> {
+        if let Some(shards) = self.shards {
+            return Ok(shards);
+        }
+        let shards = shards::read_count(&self.transaction).await?;
+        self.shards = Some(shards);
+        Ok(shards)
+    }
+
     async fn begin_life(&mut self, database: DatabaseId, life: Life) -> Result<(), FoldError> {
         let begun = self.ledger.begin(&self.transaction, database, life).await;
         self.bytes += self.check(begun)?;
@@ -224,12 +239,26 @@ impl Folder {
         self.archiving.note(&found.batch);
         attempt.archive(self.shard, found)?;
         let (at, wall) = place_of(found);
-        let expired = attempt.ledger.expire(&attempt.transaction, at, wall).await;
-        attempt.bytes += attempt.check(expired)?;
+        let leaf = LeafIndex(attempt.tree.size() - 1);
+        if self.changed.as_ref().is_none_or(|changed| changed.contains(&leaf)) {
+            let decides = effects.iter().any(Effect::is_of_ledger);
+            let expired = attempt.ledger.expire(&attempt.transaction, (at, wall), decides).await;
+            attempt.bytes += attempt.check(expired)?;
+        }
         for effect in effects {
             self.carry_out(attempt, found, effect).await?;
         }
-        attempt.bytes += attempt.ledger.end_batch(&attempt.transaction)?;
+        let (bytes, last) = attempt.ledger.end_batch(&attempt.transaction)?;
+        attempt.bytes += bytes;
+        if let Some(last) = last
+            && attempt.shards().await? > 1
+        {
+            let change = LedgerChange {
+                shard: self.shard,
+                leaf,
+            };
+            attempt.transaction.set(&shards::change_key(last), &change.encode())?;
+        }
         Ok(())
     }
 
@@ -248,8 +277,9 @@ impl Folder {
                 base,
             } => {
                 let at = base.base().and_then(|base| base.cell);
+                let transaction = attempt.transaction.clone();
                 let cell = match at {
-                    Some(at) => self.find_cell(entity, at).await?,
+                    Some(at) => self.cell_or_request(&transaction, (entity, database), at).await?,
                     None => None,
                 };
                 let cell = cell.as_ref().map(|(schema, image)| (*schema, image));
@@ -267,7 +297,9 @@ impl Folder {
             }
             Effect::Live { database, life } => attempt.begin_life(database, life).await?,
             Effect::GiveBack { entity, database, life } => {
-                effects::give_back(&attempt.transaction, database, life).await?;
+                let count = attempt.shards().await?;
+                let parting = Parting { database, life };
+                crossing::part(&attempt.transaction, count, entity, parting).await?;
                 let ended = attempt.ledger.end(&attempt.transaction, database, entity).await;
                 attempt.check(ended)?;
             }
@@ -285,14 +317,40 @@ impl Folder {
             }
             Effect::Took(after, upto) => attempt.ledger.took(after, upto),
             Effect::Adopted(number) => adopting::note_logged(&attempt.transaction, number).await?,
-            Effect::EndCell { entity, home, cell } => {
-                self.load(home).await?;
-                let base = self.log(home).state().and_then(|state| state.entities.get(&entity));
-                let database = base.and_then(Image::base).map(|base| base.database);
-                if let Some(database) = database.filter(|database| database.0 != 0) {
-                    self.write_entity(attempt, database, &[(schema, &cell)]).await?;
+            Effect::EndUnstored { entity, type_id, life } => {
+                let count = attempt.shards().await?;
+                if count > 1 && self.may_be_stored(type_id) {
+                    let database = DatabaseId(0);
+                    crossing::part(&attempt.transaction, count, entity, Parting { database, life }).await?;
                 }
             }
+            Effect::EndCell { entity, home, cell } => self.end_cell(attempt, found, (entity, home), &cell).await?,
+        }
+        Ok(())
+    }
+
+    /// The last properties of a cell part go to the row of its entity: at once if the base part is on this shard, and in a
+    /// realm of several shards when the activation has ended.
+    async fn end_cell(
+        &mut self,
+        attempt: &mut Attempt,
+        found: &ReceivedBatch,
+        (entity, home): (EntityId, OwnerId),
+        cell: &Image,
+    ) -> Result<(), FoldError> {
+        let schema = found.batch.header.schema;
+        if attempt.shards().await? > 1 && self.may_be_stored(cell.type_id) {
+            let written = (found.batch.header.wall, schema);
+            attempt.bytes += crossing::keep_ended(&attempt.transaction, entity, written, cell).await?;
+            if self.other_shard(home).await?.is_some() {
+                return Ok(());
+            }
+        }
+        self.load(home).await?;
+        let base = self.log(home).state().and_then(|state| state.entities.get(&entity));
+        let database = base.and_then(Image::base).map(|base| base.database);
+        if let Some(database) = database.filter(|database| database.0 != 0) {
+            self.write_entity(attempt, database, &[(schema, cell)]).await?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use annals_def::{MigrationError, Schema};
 use annals_event::{Body, Event, Image, OwnerState, Subject, ledger::Order};
-use annals_ids::{DatabaseId, EntityId, Hash, NoticeNumber, OwnerId, TransferId};
+use annals_ids::{DatabaseId, EntityId, Hash, NoticeNumber, OwnerId, TransferId, TypeId};
 use annals_store::{
     StoreError, Transaction,
     layout::database::{self, Checkout},
@@ -27,6 +27,12 @@ pub(crate) enum Effect {
     GiveBack {
         entity: EntityId,
         database: DatabaseId,
+        life: Checkout,
+    },
+    /// An activation of an entity that was never stored has ended.
+    EndUnstored {
+        entity: EntityId,
+        type_id: TypeId,
         life: Checkout,
     },
     /// A stored entity is active; there is nothing to write.
@@ -94,12 +100,25 @@ impl Effect {
                 database: base.database,
                 life: life(base.checkout),
             }),
+            (Body::Destroyed, Some(base)) => Some(Self::EndUnstored {
+                entity,
+                type_id: image.type_id,
+                life: life(base.checkout),
+            }),
             (Body::Destroyed, None) if image.cell().is_some_and(|cell| cell.based) => Some(Self::EndCell {
                 entity,
                 home: image.home,
                 cell: Box::new(image.clone()),
             }),
             _ => None,
+        }
+    }
+
+    /// Whether it reads or changes the ledger.
+    pub(super) fn is_of_ledger(&self) -> bool {
+        match self {
+            Self::Write { .. } | Self::GiveBack { .. } | Self::Live { .. } | Self::Ask { .. } => true,
+            Self::EndUnstored { .. } | Self::Took(..) | Self::Adopted(_) | Self::EndCell { .. } => false,
         }
     }
 }

@@ -28,22 +28,23 @@ const CHUNKS_AT_FIRST: usize = 16;
 /// Bytes in a chunk's key after the page's own key: the chunk's place.
 const PLACE_BYTES: usize = size_of::<u16>();
 
-/// Writes the entries and notices of a batch. Returns the bytes written.
-pub(super) fn write(transaction: &Transaction, books: &mut Books) -> Result<usize, StoreError> {
+/// Writes the entries and notices of a batch. Returns the bytes written, and the last notice, if there is one.
+pub(super) fn write(transaction: &Transaction, books: &mut Books) -> Result<(usize, Option<NoticeNumber>), StoreError> {
     let (mut page, mut last) = (Vec::new(), None);
     for (number, entry) in books.entries.drain() {
         entry.write(&mut page);
         last = Some(layout::entries_key(number));
     }
     let entries = put(transaction, last.as_deref(), &page)?;
-    let (mut page, mut last) = (Vec::new(), None);
+    let (mut page, mut last, mut newest) = (Vec::new(), None, None);
     for (number, notice) in books.notices.drain() {
         let mut bytes = Vec::new();
         notice.write(&mut bytes);
         put_bytes(&mut page, &bytes);
         last = Some(layout::notices_key(number));
+        newest = Some(number);
     }
-    Ok(entries + put(transaction, last.as_deref(), &page)?)
+    Ok((entries + put(transaction, last.as_deref(), &page)?, newest))
 }
 
 /// Estimated number of chunks that contain `more` items, if `read` chunks contained `held`.

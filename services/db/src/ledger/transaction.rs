@@ -1,7 +1,10 @@
 //! The ledger within one transaction of the fold.
 
 use annals_ids::{DatabaseId, EntityId, LogPosition, NoticeNumber, WallTime};
-use annals_store::{KeyRange, StoreError, Transaction, key_after, layout::ledger as layout};
+use annals_store::{
+    KeyRange, StoreError, Transaction, key_after,
+    layout::ledger::{self as layout, Head},
+};
 
 use super::{
     books::{Books, Breach, Halt, Life, Row},
@@ -38,6 +41,12 @@ impl From<StoreError> for Failed {
     }
 }
 
+/// Whether something may be due at this time, as far as a read without a conflict range shows.
+async fn is_due(transaction: &Transaction, wall: WallTime) -> Result<bool, StoreError> {
+    let head = transaction.snapshot().get(&layout::head_key()).await?;
+    Ok(Head::decode(head.as_deref())?.due.is_some_and(|due| due <= wall))
+}
+
 /// Executes orders within one transaction of the fold: loads the rows that they need, and writes the changed ones.
 #[derive(Default)]
 pub(crate) struct LedgerTransaction {
@@ -46,13 +55,17 @@ pub(crate) struct LedgerTransaction {
 
 impl LedgerTransaction {
     /// Expires what is due at a batch's time, before the batch's own orders are executed, so that their results are a
-    /// function of the archive.
+    /// function of the archive. A batch that has none (`decides`) only looks whether something is due, so that it does
+    /// not conflict with another shard's orders (rule T2).
     pub(crate) async fn expire(
         &mut self,
         transaction: &Transaction,
-        at: LogPosition,
-        wall: WallTime,
+        (at, wall): (LogPosition, WallTime),
+        decides: bool,
     ) -> Result<usize, Failed> {
+        if !decides && !self.books.has(Row::Head) && !is_due(transaction, wall).await? {
+            return Ok(0);
+        }
         self.load(transaction, Row::Head).await?;
         let mut bytes = 0;
         let until = WallTime(wall.0.saturating_add(LOOKED_AHEAD));
@@ -135,8 +148,9 @@ impl LedgerTransaction {
         self.books.changes() * ROW_BYTES
     }
 
-    /// Writes the entries and notices of a batch when all of it is executed. Returns the bytes written.
-    pub(crate) fn end_batch(&mut self, transaction: &Transaction) -> Result<usize, StoreError> {
+    /// Writes the entries and notices of a batch when all of it is executed. Returns the bytes written, and the last
+    /// notice, if there is one.
+    pub(crate) fn end_batch(&mut self, transaction: &Transaction) -> Result<(usize, Option<NoticeNumber>), StoreError> {
         pages::write(transaction, &mut self.books)
     }
 

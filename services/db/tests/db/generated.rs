@@ -25,9 +25,9 @@ const STEPS: usize = 160;
 pub(crate) struct Play {
     last_id: u64,
     /// Owners of cell parts, by entity, from creation to end; during a hand-over, the sender.
-    cells: BTreeMap<EntityId, OwnerId>,
+    pub(crate) cells: BTreeMap<EntityId, OwnerId>,
     /// Cell parts in hand-over: from, to, and by which call.
-    under_way: Vec<(EntityId, OwnerId, OwnerId, CallNumber)>,
+    pub(crate) under_way: Vec<(EntityId, OwnerId, OwnerId, CallNumber)>,
 }
 
 impl Play {
@@ -145,7 +145,7 @@ impl Play {
         self.cells.insert(entity, owner);
     }
 
-    fn hand_over(&mut self, realm: &mut Realm, from: OwnerId, entity: EntityId) {
+    pub(crate) fn hand_over(&mut self, realm: &mut Realm, from: OwnerId, entity: EntityId) {
         let others = realm.owners.values().map(|held| &held.scribe.state);
         let cells = others.filter(|state| state.part() == Some(Part::Cell) && state.owner != from);
         let others: Vec<OwnerId> = cells.map(|state| state.owner).collect();
@@ -164,7 +164,7 @@ impl Play {
     }
 
     /// The owner takes cell parts that are handed over to it, and their sender is notified.
-    fn take_over(&mut self, realm: &mut Realm, to: OwnerId) {
+    pub(crate) fn take_over(&mut self, realm: &mut Realm, to: OwnerId) {
         let Some(first) = self.under_way.iter().position(|(_, _, target, _)| *target == to) else {
             return;
         };

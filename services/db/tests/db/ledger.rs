@@ -29,7 +29,7 @@ const SLOW_SEEDS: u64 = 3;
 /// Stored entities that take part.
 const HOLDERS: u64 = 4;
 
-struct Play {
+pub(crate) struct Play {
     bases: [OwnerId; 2],
     ledger: OwnerId,
     next_entity: u64,
@@ -360,7 +360,7 @@ impl Play {
 }
 
 /// All entries.
-fn entries(realm: &Realm) -> Vec<Entry> {
+pub(crate) fn entries(realm: &Realm) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     loop {
         let after = entries.last().map_or(EntryNumber(0), |entry| entry.number);
@@ -373,7 +373,7 @@ fn entries(realm: &Realm) -> Vec<Entry> {
 }
 
 /// The ledger's rows, byte for byte.
-fn rows(realm: &Realm) -> Vec<(Vec<u8>, Vec<u8>)> {
+pub(crate) fn rows(realm: &Realm) -> Vec<(Vec<u8>, Vec<u8>)> {
     let transaction = realm.store.begin();
     let page = wait(transaction.get_range(&layout::everything(), 1_000_000, ScanOrder::Forward));
     let rows = page.expect("the store answers").rows;
@@ -389,14 +389,18 @@ fn count(realm: &Realm, range: &KeyRange) -> usize {
 }
 
 /// Compares the entries and all holdings with the oracle's. Returns how often each outcome occurred.
-fn compare(realm: &Realm, play: &Play) -> BTreeMap<String, usize> {
+pub(crate) fn compare(realm: &Realm, play: &Play) -> BTreeMap<String, usize> {
     let seed = realm.seed;
     let mut oracle = Oracle::default();
+    let entries = entries(realm);
+    if !realm.lanes.is_empty() {
+        let expired = entries.iter().filter(|entry| entry.order.is_none());
+        oracle.expiring = Some(expired.map(|entry| (entry.at.owner, entry.at.batch)).collect());
+    }
     for (owner, batch) in &realm.check().leaves {
         let kind = realm.owners[owner].scribe.state.kind;
         oracle.take(*owner, kind, batch);
     }
-    let entries = entries(realm);
     let came_again = ("an action came again".to_owned(), oracle.repeated);
     let came_back = ("an item came back".to_owned(), oracle.restored);
     let mut outcomes = BTreeMap::from([came_again, came_back]);
@@ -474,7 +478,7 @@ fn played(seed: u64) -> (Realm, Play) {
     played_on(Realm::new(seed))
 }
 
-fn played_on(mut realm: Realm) -> (Realm, Play) {
+pub(crate) fn played_on(mut realm: Realm) -> (Realm, Play) {
     let mut play = Play::begin(&mut realm);
     for _ in 0..STEPS {
         play.step(&mut realm);

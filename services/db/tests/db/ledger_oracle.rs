@@ -8,7 +8,8 @@ use annals_event::{
     ledger::{AssetSlot, Assets, Goods, Holder, Order, Outcome, RefusalReason, Side},
 };
 use annals_ids::{
-    ActionId, AssetKind, DatabaseId, EntityId, OwnerId, OwnerKind, Serial, Slot, TradeId, TransferId, WallTime,
+    ActionId, AssetKind, BatchNumber, DatabaseId, EntityId, OwnerId, OwnerKind, Serial, Slot, TradeId, TransferId,
+    WallTime,
 };
 
 /// Places of units and items.
@@ -55,6 +56,8 @@ pub(crate) struct Oracle {
     /// Number of items restored.
     pub(crate) restored: usize,
     pub(crate) says: Vec<Said>,
+    /// The batches at which something expired, if it is not at the first that could.
+    pub(crate) expiring: Option<BTreeSet<(OwnerId, BatchNumber)>>,
 }
 
 fn stored(holder: u64, slot: Slot) -> AssetSlot {
@@ -122,7 +125,11 @@ impl Wealth {
 impl Oracle {
     /// Processes the next batch of the archive.
     pub(crate) fn take(&mut self, owner: OwnerId, kind: OwnerKind, batch: &Batch) {
-        self.expire(batch.header.wall);
+        let at = (owner, batch.header.number);
+        // A batch without orders may leave it to a later one, if the shards are folded at the same time (rule T2).
+        if self.expiring.as_ref().is_none_or(|expiring| expiring.contains(&at)) {
+            self.expire(batch.header.wall);
+        }
         let mut happened: Vec<(EntityId, u64, Body)> = Vec::new();
         let state = self.states.entry(owner).or_insert_with(|| OwnerState::new(owner, kind));
         let noted = state.fold_with(batch, |state, event| {

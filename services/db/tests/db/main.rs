@@ -30,8 +30,10 @@ mod retention;
 mod retention_killed;
 mod scribe;
 mod sealing;
+mod shards;
 mod snapshots;
 mod tiling;
+mod together;
 mod traders;
 mod trades;
 

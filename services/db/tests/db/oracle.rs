@@ -7,7 +7,7 @@ use annals_db::{
 };
 use annals_def::Value;
 use annals_event::{Batch, Body, Image, OwnerState, Subject, Thinned};
-use annals_ids::{BatchNumber, DatabaseId, Hash, LeafIndex, OwnerId, OwnerKind};
+use annals_ids::{BatchNumber, DatabaseId, Hash, LeafIndex, OwnerId, OwnerKind, Shard};
 use annals_proof::{Frontier, leaf_hash, node_hash};
 use annals_store::{
     ArchivedBatch,
@@ -33,6 +33,9 @@ impl Realm {
     /// leaf is some batch; the tree is that over the leaves; and the state at the cursor is the writer's at that batch.
     pub(crate) fn check(&self) -> Archive {
         let seed = self.seed;
+        if !self.lanes.is_empty() {
+            return self.check_shards();
+        }
         let (mut leaves, mut thinned) = (BTreeMap::new(), BTreeSet::new());
         for (owner, held) in &self.owners {
             let archived = self.archived(*owner);
@@ -57,9 +60,49 @@ impl Realm {
         let archive = Archive {
             leaves: leaves.into_values().collect(),
         };
-        self.check_tree(&archive);
+        self.check_tree(SHARD, &archive);
         self.check_floors(&archive, thinned.last().copied());
         archive
+    }
+
+    /// The same of several shards, whose leaves are returned in the order of the transactions.
+    fn check_shards(&self) -> Archive {
+        let seed = self.seed;
+        let mut leaves: BTreeMap<(Shard, LeafIndex), (OwnerId, Batch)> = BTreeMap::new();
+        for (owner, held) in &self.owners {
+            let archived = self.archived(*owner);
+            for ((leaf, found), written) in archived.iter().zip(&held.chain) {
+                let bytes = &written.batch.bytes;
+                assert!(
+                    *found == ArchivedBatch::Whole(bytes.clone()),
+                    "seed {seed}: a batch of owner {owner}"
+                );
+                let batch = Batch::read(bytes).expect("it was written");
+                let before = leaves.insert((held.shard, *leaf), (*owner, batch));
+                assert!(before.is_none(), "seed {seed}: leaf {leaf:?} of shard {}", held.shard);
+            }
+            self.check_recovery(*owner, archived.len());
+        }
+        for shard in self.shards() {
+            let own = leaves.range((shard, LeafIndex(0))..=(shard, LeafIndex(u64::MAX)));
+            let own: Vec<_> = own
+                .map(|((_, leaf), (owner, batch))| (leaf.0, (*owner, batch.clone())))
+                .collect();
+            assert!(
+                (0..).zip(&own).all(|(at, (leaf, _))| at == *leaf),
+                "seed {seed}: leaves of shard {shard}"
+            );
+            let leaves = own.into_iter().map(|(_, leaf)| leaf).collect();
+            self.check_tree(shard, &Archive { leaves });
+        }
+        let order = self.order.leaves();
+        assert_eq!(order.len(), leaves.len(), "seed {seed}: committed leaves");
+        let in_order = order
+            .into_iter()
+            .map(|leaf| leaves.remove(&leaf).expect("it was committed once"));
+        Archive {
+            leaves: in_order.collect(),
+        }
     }
 
     /// Checks that each floor is the state that was written at the horizon, and that nothing beyond it was deleted.
@@ -94,7 +137,7 @@ impl Realm {
         let mut archived = Vec::new();
         loop {
             let after = BatchNumber(archived.len() as u64);
-            let read = wait(read_archived(&self.store, SHARD, owner, after, 50));
+            let read = wait(read_archived(&self.store, self.owners[&owner].shard, owner, after, 50));
             let read = read.unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
             if read.is_empty() {
                 return archived;
@@ -107,7 +150,7 @@ impl Realm {
         let (seed, held) = (self.seed, &self.owners[&owner]);
         let cursor = wait(read_cursor(&self.store, owner)).expect("a cursor");
         assert_eq!(cursor.batch.0, archived as u64, "seed {seed}: owner {owner}");
-        let recovered = wait(recover(&self.store, SHARD, owner, held.scribe.state.kind));
+        let recovered = wait(recover(&self.store, held.shard, owner, held.scribe.state.kind));
         let recovered = recovered.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         assert_eq!(recovered.cursor, cursor, "seed {seed}: owner {owner}");
         if let Some(newest) = archived.checked_sub(1) {
@@ -125,7 +168,7 @@ impl Realm {
         }
     }
 
-    fn check_tree(&self, archive: &Archive) {
+    fn check_tree(&self, shard: Shard, archive: &Archive) {
         let read = |key: Vec<u8>| {
             let reading = self.store.read(|transaction| {
                 let key = key.clone();
@@ -133,12 +176,12 @@ impl Realm {
             });
             wait(reading).expect("the store answers")
         };
-        let tree = Tree::decode(read(archive::tree_key(SHARD)).as_deref()).expect("a tree");
+        let tree = Tree::decode(read(archive::tree_key(shard)).as_deref()).expect("a tree");
         let leaves: Vec<Hash> = archive.leaves.iter().map(|(_, batch)| batch.hash).collect();
         assert_eq!(tree.size, leaves.len() as u64, "seed {}", self.seed);
         let frontier = Frontier::resume(tree.size, tree.peaks).expect("as many peaks as it takes");
         assert_eq!(frontier.root(), root(&leaves), "seed {}: the tree's root", self.seed);
-        let mut prover = wait(Prover::begin(self.store.clone(), SHARD)).expect("the store answers");
+        let mut prover = wait(Prover::begin(self.store.clone(), shard)).expect("the store answers");
         for size in [leaves.len() / 2, leaves.len()] {
             let found = wait(prover.root(size as u64)).expect("a root");
             assert_eq!(

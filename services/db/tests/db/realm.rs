@@ -18,6 +18,7 @@ use annals_store::{
     layout::{
         director::Term,
         owners::{self, OpeningRecord},
+        shards,
     },
     segment::Segment,
 };
@@ -25,10 +26,11 @@ use annals_store::{
 use crate::{
     game,
     scribe::{Scribe, empty},
+    together::{Committed, Lane, yielding},
     wait,
 };
 
-/// The shard of all logs.
+/// The first shard: that of all logs, unless the test says otherwise.
 pub(crate) const SHARD: Shard = Shard(0);
 
 /// Holder of every owner.
@@ -43,6 +45,7 @@ pub(crate) struct Written {
 
 /// An owner, its log as it was written, and the parts of it that have not arrived.
 pub(crate) struct Owner {
+    pub(crate) shard: Shard,
     pub(crate) scribe: Scribe,
     pub(crate) chain: Vec<Written>,
     /// The granted epoch.
@@ -71,6 +74,10 @@ pub(crate) struct Realm {
     /// Number of the stream's messages that were offered to db.
     pub(crate) offered: usize,
     pub(crate) db: Folder,
+    /// The further shards, from shard 1 on.
+    pub(crate) lanes: Vec<Lane>,
+    /// The leaves in the order in which they were committed, in a realm of several shards.
+    pub(crate) order: Committed,
     /// Batches about which db may raise an alarm: hashes of forged batches and of messages that are not batches.
     pub(crate) forged: BTreeSet<Hash>,
     strange: BTreeSet<OwnerId>,
@@ -106,10 +113,52 @@ impl Realm {
             stream: Vec::new(),
             offered: 0,
             db,
+            lanes: Vec::new(),
+            order: Committed::default(),
             forged: BTreeSet::new(),
             strange: BTreeSet::new(),
             alarms: Vec::new(),
             marks: 1 << 32,
+        }
+    }
+
+    /// Creates a realm of several shards, whose dbs fold at the same time.
+    pub(crate) fn of_shards(seed: u64, count: u16) -> Self {
+        let order = Committed::default();
+        let mut realm = Self::on(order.record(&MemoryStore::new().store()), seed);
+        realm.order = order;
+        realm.reached = yielding(&realm.reached);
+        let transaction = realm.store.begin();
+        let stored = transaction.set(&shards::count_key(), &shards::encode_count(count));
+        stored.expect("a small row");
+        wait(transaction.commit()).expect("nothing fails");
+        realm.lanes = (1..count)
+            .map(|shard| Lane::begin(&realm.reached, Shard(shard)))
+            .collect();
+        realm.db = realm.begin_folder(SHARD);
+        realm
+    }
+
+    pub(crate) fn begin_folder(&self, shard: Shard) -> Folder {
+        let db = wait(Folder::begin(self.reached.clone(), shard, game::schema()));
+        db.unwrap_or_else(|error| panic!("seed {}: {error}", self.seed))
+    }
+
+    /// All shards.
+    pub(crate) fn shards(&self) -> impl Iterator<Item = Shard> + use<> {
+        shards::all(1 + u16::try_from(self.lanes.len()).expect("few shards"))
+    }
+
+    fn shard_of(&self, owner: OwnerId) -> Shard {
+        self.owners.get(&owner).map_or(SHARD, |held| held.shard)
+    }
+
+    /// Appends to the stream of the owner's shard.
+    fn push(&mut self, owner: OwnerId, bytes: Vec<u8>) {
+        let shard = self.shard_of(owner);
+        match usize::from(shard.0).checked_sub(1) {
+            None => self.stream.push((owner, bytes)),
+            Some(lane) => self.lanes[lane].stream.push((owner, bytes)),
         }
     }
 
@@ -131,8 +180,13 @@ impl Realm {
     /// Creates an owner, with its first `Open` recorded and in the stream.
     pub(crate) fn found(&mut self, kind: impl Into<OwnerKind>) -> OwnerId {
         let kind = kind.into();
-        let grant = wait(self.grants.found(kind, SHARD, PROCESS)).expect("the director leads");
+        let shard = match self.lanes.len() {
+            lanes if lanes > 0 && kind != OwnerKind::Ledger => Shard(self.roll(lanes + 1) as u16),
+            _ => SHARD,
+        };
+        let grant = wait(self.grants.found(kind, shard, PROCESS)).expect("the director leads");
         let owner = Owner {
+            shard,
             scribe: Scribe::new(grant.owner, kind),
             chain: Vec::new(),
             granted: grant.epoch,
@@ -168,7 +222,7 @@ impl Realm {
         let grant = wait(self.grants.grant(owner, PROCESS, |_| false)).expect("the director leads");
         let mark = self.mark();
         let open = empty(owner, grant.epoch, &mut tail, true, mark);
-        self.stream.push((owner, open.bytes.clone()));
+        self.push(owner, open.bytes.clone());
         self.record_in_store(owner, opening_of(&open));
         open
     }
@@ -177,7 +231,7 @@ impl Realm {
         let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
         let recorded = wait(openings::record(
             &self.store,
-            SHARD,
+            self.shard_of(owner),
             owner,
             &[record],
             "server:1",
@@ -191,7 +245,7 @@ impl Realm {
         let held = self.owner(owner);
         let open = held.scribe.open(held.granted);
         held.opening = Some(open.clone());
-        self.stream.push((owner, open.bytes));
+        self.push(owner, open.bytes);
     }
 
     /// A taker records its `Open` if it is still the end of the log; otherwise it appends another one.
@@ -224,7 +278,7 @@ impl Realm {
         if lose {
             held.lost.insert(batch.number, bytes);
         } else {
-            self.stream.push((owner, bytes));
+            self.push(owner, bytes);
         }
         self.keep(owner, batch);
     }
@@ -238,7 +292,7 @@ impl Realm {
     /// A process that has a lost batch publishes it.
     pub(crate) fn fill(&mut self, owner: OwnerId, number: BatchNumber) {
         if let Some(bytes) = self.owner(owner).lost.remove(&number) {
-            self.stream.push((owner, bytes));
+            self.push(owner, bytes);
         }
     }
 
@@ -267,7 +321,7 @@ impl Realm {
         let count = held.zombies.len().max(1);
         if let Some((epoch, tail)) = held.zombies.get_mut(which % count) {
             let batch = empty(owner, *epoch, tail, false, mark);
-            self.stream.push((owner, batch.bytes));
+            self.push(owner, batch.bytes);
         }
     }
 
@@ -283,13 +337,13 @@ impl Realm {
     fn forge(&mut self, owner: OwnerId, batch: FrozenBatch) {
         self.forged.insert(batch.hash);
         self.strange.insert(owner);
-        self.stream.push((owner, batch.bytes));
+        self.push(owner, batch.bytes);
     }
 
     /// Appends to an owner's log something that is not one of its batches.
     pub(crate) fn write_strange(&mut self, owner: OwnerId, bytes: Vec<u8>) {
         self.strange.insert(owner);
-        self.stream.push((owner, bytes));
+        self.push(owner, bytes);
     }
 
     fn mark(&mut self) -> u64 {
@@ -299,6 +353,9 @@ impl Realm {
 
     /// db reads on, at most `count` messages, and folds until there is nothing to do.
     pub(crate) fn fold(&mut self, count: usize) {
+        if !self.lanes.is_empty() {
+            return self.fold_together(count);
+        }
         let end = self.stream.len().min(self.offered.saturating_add(count));
         for (owner, bytes) in &self.stream[self.offered..end] {
             self.db.offer(*owner, bytes.clone());
@@ -318,6 +375,17 @@ impl Realm {
 
     /// Folds the archive of another realm, in the order of its leaves, into this realm's empty store.
     pub(crate) fn refold(&mut self, other: &Realm) {
+        self.copy_grants(other);
+        for (owner, batch) in other.check().leaves {
+            let chain = &other.owners[&owner].chain;
+            let place = usize::try_from(batch.header.number.0 - 1).expect("few batches");
+            self.db.offer(owner, chain[place].batch.bytes.clone());
+        }
+        self.fold(0);
+    }
+
+    /// Copies owners and openings, which are in no log.
+    pub(crate) fn copy_grants(&self, other: &Realm) {
         let granted = [owners::owners(), KeyRange::prefix(&[0x05])];
         for range in granted {
             let reading = other.store.begin();
@@ -328,12 +396,6 @@ impl Realm {
             }
             wait(writing.commit()).expect("nothing fails");
         }
-        for (owner, batch) in other.check().leaves {
-            let chain = &other.owners[&owner].chain;
-            let place = usize::try_from(batch.header.number.0 - 1).expect("few batches");
-            self.db.offer(owner, chain[place].batch.bytes.clone());
-        }
-        self.fold(0);
     }
 
     pub(crate) fn commit(&mut self) -> Result<Folded, FoldError> {
@@ -389,14 +451,25 @@ impl Realm {
 
     /// Begins another db process, which reads the stream from its first remaining message.
     pub(crate) fn begin_db(&mut self) -> Folder {
-        self.offered = 0;
-        let db = wait(Folder::begin(self.reached.clone(), SHARD, game::schema()));
-        let db = db.unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
-        std::mem::replace(&mut self.db, db)
+        let chosen = match self.lanes.len() {
+            0 => 0,
+            lanes => self.roll(lanes + 1),
+        };
+        let db = self.begin_folder(Shard(u16::try_from(chosen).expect("few shards")));
+        match chosen.checked_sub(1) {
+            None => {
+                self.offered = 0;
+                std::mem::replace(&mut self.db, db)
+            }
+            Some(lane) => {
+                self.lanes[lane].offered = 0;
+                std::mem::replace(&mut self.lanes[lane].db, db)
+            }
+        }
     }
 
     /// Checks that an alarm is about a fault that the test has caused.
-    fn judge(&self, alarm: &Alarm) {
+    pub(crate) fn judge(&self, alarm: &Alarm) {
         let known = match alarm {
             Alarm::Contradiction { hash, .. } => self.forged.contains(hash),
             Alarm::Malformed { owner, .. } | Alarm::Misplaced { owner, .. } | Alarm::Ungranted { owner, .. } => {

@@ -129,6 +129,11 @@ impl Scribe {
         self.state.tail = batch.tail();
     }
 
+    /// Sets its clock: the next batch is closed at `now`.
+    pub(crate) fn set_clock(&mut self, now: WallTime) {
+        self.fast = now.0.cast_signed() - ((self.marks + 1) * self.pace).cast_signed();
+    }
+
     /// Its clock's time at the last batch.
     pub(crate) fn now(&self) -> WallTime {
         self.wall(self.marks)

@@ -1,8 +1,8 @@
 //! Keys sort correctly and do not overlap; stored forms are decoded, and malformed ones rejected.
 
 use annals_ids::{
-    BatchNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, LeafIndex, OwnerId, OwnerKind, ProcessId, Shard,
-    WallTime, WorldTime,
+    BatchNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, LeafIndex, NoticeNumber, OwnerId, OwnerKind,
+    ProcessId, Shard, WallTime, WorldTime,
 };
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ use super::owners::{Cursor, OpeningRecord, OwnerRecord};
 use super::snapshots::{Area, Position};
 use super::{
     adoptions, archive, checkpoints, chunks, database, director, idempotency, mark, migrations, owners, personal,
-    read_chunks, segments, setting_changes, snapshots, tiles,
+    read_chunks, segments, setting_changes, shards, snapshots, tiles,
 };
 use crate::{KeyRange, MemoryStore, StoreError, immediate};
 
@@ -59,6 +59,11 @@ fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
         director::leader_connection_key(),
         director::upgrade_key(),
         setting_changes::key_of(number),
+        shards::count_key(),
+        shards::parting_key(shard, EntityId(number)),
+        shards::wanted_key(shard, EntityId(number)),
+        shards::ended_key(EntityId(number)),
+        shards::change_key(NoticeNumber(number)),
     ]
 }
 
@@ -240,6 +245,36 @@ proptest! {
         read_back(&realm, &realm.encode(), Realm::decode)?;
         let id = DatabaseId(one);
         read_back(&id, &database::encode_id(id), database::decode_id)?;
+    }
+}
+
+proptest! {
+    #[test]
+    fn values_of_shards_round_trip(numbers in any::<[u64; 4]>(), shard in any::<u16>(), hash in hash(), image in any::<Vec<u8>>()) {
+        let [one, two, three, four] = numbers;
+        let life = Checkout { owner: OwnerId(shard.into()), number: one };
+        let parting = shards::Parting { database: DatabaseId(two), life };
+        read_back(&parting, &parting.encode(), shards::Parting::decode)?;
+        let change = shards::LedgerChange { shard: Shard(shard), leaf: LeafIndex(three) };
+        read_back(&change, &change.encode(), shards::LedgerChange::decode)?;
+        let ended = shards::EndedCell { wall: WallTime(four), schema: hash, image };
+        prop_assert_eq!(shards::EndedCell::decode(&ended.encode()), Ok(ended));
+        prop_assert_eq!(shards::change_of(&shards::change_key(NoticeNumber(one))), Ok(NoticeNumber(one)));
+        let (parting, wanted) = (shards::parting_key(Shard(shard), EntityId(two)), shards::wanted_key(Shard(shard), EntityId(two)));
+        for (key, range) in [(&parting, shards::partings(Shard(shard))), (&wanted, shards::wanted(Shard(shard)))] {
+            prop_assert_eq!(shards::entity_of(key), Ok(EntityId(two)));
+            prop_assert!(range.contains(key));
+        }
+    }
+}
+
+#[test]
+fn a_realm_has_at_least_one_shard() {
+    assert_eq!(shards::decode_count(None), Ok(1));
+    assert_eq!(shards::decode_count(Some(&shards::encode_count(3))), Ok(3));
+    for count in [0, shards::SHARDS + 1] {
+        let decoded = shards::decode_count(Some(&shards::encode_count(count)));
+        assert!(matches!(decoded, Err(StoreError::Corrupt(_))), "{count}");
     }
 }
 

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use annals_def::Value;
 use annals_event::{BaseCreation, Body, Event, Subject};
-use annals_ids::{DatabaseId, EntityId, LeafIndex, Part};
+use annals_ids::{DatabaseId, EntityId, Part};
+use annals_store::{KeyRange, ScanOrder, immediate, layout::shards};
 
 use crate::{archive::Archive, game::PET, world::World};
 
@@ -14,15 +15,16 @@ use crate::{archive::Archive, game::PET, world::World};
 struct Life {
     entity: EntityId,
     checkout: u64,
-    begun: LeafIndex,
-    ended: Option<LeafIndex>,
+    /// Place in the order of the archive.
+    begun: usize,
+    ended: Option<usize>,
     /// Number of earlier activations, as it read from the database.
     before: Option<u64>,
 }
 
 /// Checks that activations of a stored entity do not overlap.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
-    let mut wrong = Vec::new();
+    let mut wrong = unanswered(world);
     for (database, mut lives) in lives(world, archive) {
         lives.sort_by_key(|life| life.checkout);
         for pair in lives.windows(2) {
@@ -58,6 +60,21 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     wrong
 }
 
+/// What shards still ask of each other at the end of a run, and cell parts that are kept for activations that have ended
+/// (rules T3 and T4).
+fn unanswered(world: &World) -> Vec<String> {
+    let all = shards::all(world.plan.shards);
+    let asked = all.flat_map(|shard| [shards::partings(shard), shards::wanted(shard)]);
+    let transaction = world.truth().begin();
+    let has_rows = |range: &KeyRange| {
+        let page = immediate(transaction.get_range(range, 1, ScanOrder::Forward));
+        !page.expect("the simulated store answers").rows.is_empty()
+    };
+    let left = asked.filter(has_rows);
+    left.map(|range| format!("a shard still asks another for {range:?}"))
+        .collect()
+}
+
 /// Number of activations of pets.
 #[must_use]
 pub fn count(world: &World, archive: &Archive) -> usize {
@@ -70,7 +87,7 @@ pub fn count(world: &World, archive: &Archive) -> usize {
 fn lives(world: &World, archive: &Archive) -> BTreeMap<DatabaseId, Vec<Life>> {
     let mut lives: BTreeMap<DatabaseId, Vec<Life>> = BTreeMap::new();
     let mut of: BTreeMap<EntityId, DatabaseId> = BTreeMap::new();
-    for (leaf, event) in events(archive) {
+    for (place, event) in events(archive) {
         let Subject::Entity(entity, Part::Base) = event.subject else {
             continue;
         };
@@ -80,7 +97,7 @@ fn lives(world: &World, archive: &Archive) -> BTreeMap<DatabaseId, Vec<Life>> {
                 lives.entry(creation.database).or_default().push(Life {
                     entity,
                     checkout: creation.checkout,
-                    begun: leaf,
+                    begun: place,
                     ended: None,
                     before: lives_before(world, creation),
                 });
@@ -89,7 +106,7 @@ fn lives(world: &World, archive: &Archive) -> BTreeMap<DatabaseId, Vec<Life>> {
                 let life = of.get(&entity).and_then(|database| lives.get_mut(database));
                 let life = life.into_iter().flatten().find(|life| life.entity == entity);
                 if let Some(life) = life {
-                    life.ended = Some(leaf);
+                    life.ended = Some(place);
                 }
             }
             _ => {}
@@ -110,10 +127,10 @@ fn lives_before(world: &World, creation: &BaseCreation) -> Option<u64> {
 }
 
 /// Every event, in archive order; each owner's events are in its own order, even if batches were put back.
-fn events(archive: &Archive) -> impl Iterator<Item = (LeafIndex, &Event)> {
-    archive.leaves.iter().flat_map(|(leaf, (owner, number))| {
+fn events(archive: &Archive) -> impl Iterator<Item = (usize, &Event)> {
+    archive.order.iter().enumerate().flat_map(|(place, (owner, number))| {
         let batch = archive.logs[owner].iter().find(|batch| batch.header.number == *number);
         let events = batch.into_iter().flat_map(|batch| &batch.events);
-        events.map(|event| (*leaf, event))
+        events.map(move |event| (place, event))
     })
 }

@@ -1,10 +1,10 @@
 //! Batches, events and history numbers are dense across epochs and hand-overs. Every call taken was made earlier in
-//! archive order, unless the stream lost a batch that was later put back or filled in (rule F5).
+//! archive order, unless there are several streams, or one lost a batch that was later put back or filled in (rule F5).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::{Body, Link, Subject};
-use annals_ids::{Address, LeafIndex};
+use annals_ids::{Address, LeafIndex, Shard};
 
 use crate::{
     archive::Archive,
@@ -39,24 +39,35 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
             }
         }
     }
-    for (expected, leaf) in (0..).zip(archive.leaves.keys()) {
-        if *leaf != LeafIndex(expected) {
-            wrong.push(format!("leaf {leaf} where {expected} belongs"));
+    let mut expected: BTreeMap<Shard, LeafIndex> = BTreeMap::new();
+    for (shard, leaf) in archive.leaves.keys() {
+        let next = expected.entry(*shard).or_default();
+        if leaf != next {
+            wrong.push(format!("leaf {leaf} of shard {shard} where {next} belongs"));
         }
+        *next = LeafIndex(leaf.0 + 1);
+    }
+    if archive.order.len() != archive.leaves.len() {
+        wrong.push(format!(
+            "{} of {} leaves were seen",
+            archive.order.len(),
+            archive.leaves.len()
+        ));
     }
     let lost = [Blow::LoseTail, Blow::LoseMessage, Blow::TornWrite]
         .iter()
         .any(|blow| world.struck.contains_key(&Kind::Blow(*blow)));
-    wrong.extend(taken_before_made(archive, lost));
+    // Between streams there is no order (rule T3).
+    wrong.extend(taken_before_made(archive, lost || world.plan.shards > 1));
     wrong
 }
 
-/// Rule F5: every call taken was made in the archive, and earlier in its order, unless batches were `put_back`.
-fn taken_before_made(archive: &Archive, put_back: bool) -> Vec<String> {
+/// Rule F5: every call taken was made in the archive, and earlier in its order, unless batches may come later.
+fn taken_before_made(archive: &Archive, late: bool) -> Vec<String> {
     let mut made = BTreeSet::new();
     let mut early = Vec::new();
     let mut wrong = Vec::new();
-    for (owner, number) in archive.leaves.values() {
+    for (owner, number) in &archive.order {
         let batch = archive.logs[owner].iter().find(|batch| batch.header.number == *number);
         let Some(batch) = batch else { continue };
         // A call may be made and taken in one batch; it then comes first.
@@ -85,7 +96,7 @@ fn taken_before_made(archive: &Archive, put_back: bool) -> Vec<String> {
             wrong.push(format!(
                 "batch {batch} of owner {owner} took call {call} on {link}, which was never sent"
             ));
-        } else if !put_back {
+        } else if !late {
             wrong.push(format!(
                 "batch {batch} of owner {owner} took call {call} on {link} before it was archived as made"
             ));

@@ -6,8 +6,11 @@ use std::{
 };
 
 use annals_director::{Balance, Beat, Decision, Definitions, Grant, Grants, Membership, Pace, SILENCE, SpacePlan};
-use annals_ids::{OwnerId, OwnerKind, ProcessId, WorldTime};
-use annals_store::{immediate, layout::owners::OwnerRecord};
+use annals_ids::{OwnerId, OwnerKind, ProcessId, Shard, WorldTime};
+use annals_store::{
+    immediate,
+    layout::{owners::OwnerRecord, shards},
+};
 use annals_wire::{
     SpaceMap,
     control::{self, WireMap},
@@ -16,7 +19,7 @@ use annals_wire::{
 
 use super::{
     Step, World,
-    hosting::{Core, Held, Hold, SHARD, Service},
+    hosting::{Core, Held, Hold, Service},
 };
 use crate::game::{EXTENT, SPACE};
 
@@ -74,12 +77,13 @@ impl World {
             self.after(LEAD_AGAIN, Step::StartDirector);
             return;
         };
+        self.shards = owners.iter().map(|(owner, record)| (*owner, record.shard)).collect();
         let membership = Membership::new(now, held).knowing(self.closed.clone(), connections);
         let granted = owners.iter().map(|(owner, record)| {
             let grant = Grant {
                 owner: *owner,
                 kind: record.kind,
-                shard: SHARD,
+                shard: record.shard,
                 epoch: record.epoch,
                 ids: 0..0,
                 former_ended: false,
@@ -197,13 +201,15 @@ impl World {
             let is_closed = |connection: &str| director.membership.closed().contains(connection);
             let done = match decision {
                 Decision::CreateOwner { kind, process } => {
-                    immediate(director.grants.found(kind, SHARD, process)).map(|grant| (grant, process))
+                    let shard = self.emptiest_shard(kind);
+                    immediate(director.grants.found(kind, shard, process)).map(|grant| (grant, process))
                 }
                 Decision::Grant { owner, process } => {
                     immediate(director.grants.grant(owner, process, is_closed)).map(|grant| (grant, process))
                 }
             };
             let Ok((grant, process)) = done else { return false };
+            self.shards.insert(grant.owner, grant.shard);
             director.membership.granted(grant.owner, grant.kind, process);
             director.granted.insert(grant.owner, (grant, process));
         }
@@ -216,6 +222,15 @@ impl World {
         self.move_borders();
         self.spread_map();
         is_drawn
+    }
+
+    /// The shard with the fewest owners; the ledger's owner is on the first.
+    fn emptiest_shard(&self, kind: OwnerKind) -> Shard {
+        if kind == OwnerKind::Ledger {
+            return Shard(0);
+        }
+        let owners = |shard: &Shard| self.shards.values().filter(|held| *held == shard).count();
+        shards::all(self.plan.shards).min_by_key(owners).unwrap_or(Shard(0))
     }
 
     /// Grants an owner again if its live holder has not held it for too long.

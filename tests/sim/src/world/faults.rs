@@ -8,7 +8,10 @@ use super::{
     hosting::{Process, Service},
     partitions::Cut,
 };
-use crate::fault::{Blow, Kind};
+use crate::{
+    fault::{Blow, Kind},
+    stream::Stream,
+};
 
 /// Length of a pause of a process, microseconds: longer than the director's timeout and the gate's freshness.
 const PAUSE: (u64, u64) = (3_500_000, 8_000_000);
@@ -84,9 +87,10 @@ impl World {
             }
             Blow::PauseDirector => self.pause_director(dice),
             Blow::CrashDb => {
-                self.db.take()?;
-                self.note("db crashes");
-                self.after(between((100_000, 3_000_000), dice), Step::StartDb);
+                let shard = pick(&self.running_dbs(), dice)?;
+                self.dbs[shard].take()?;
+                self.note(format_args!("the db of shard {shard} crashes"));
+                self.after(between((100_000, 3_000_000), dice), Step::StartDb { shard });
                 Some(())
             }
             Blow::PauseDb => self.pause_db(dice),
@@ -226,15 +230,31 @@ impl World {
     }
 
     fn pause_db(&mut self, dice: &mut Dice<'_>) -> Option<()> {
-        if self.stopped_db.is_some() {
+        let shard = pick(&self.running_dbs(), dice)?;
+        if self.stopped_dbs[shard].is_some() {
             return None;
         }
-        self.stopped_db = Some(self.db.take()?);
+        self.stopped_dbs[shard] = Some(self.dbs[shard].take()?);
         let (length, successor) = (between(PAUSE, dice), between((100_000, 3_000_000), dice));
-        self.note(format_args!("db is paused for {} ms", length / 1_000));
-        self.after(successor, Step::StartDb);
-        self.after(length, Step::ResumeDb);
+        self.note(format_args!(
+            "the db of shard {shard} is paused for {} ms",
+            length / 1_000
+        ));
+        self.after(successor, Step::StartDb { shard });
+        self.after(length, Step::ResumeDb { shard });
         Some(())
+    }
+
+    fn running_dbs(&self) -> Vec<usize> {
+        (0..self.dbs.len()).filter(|shard| self.dbs[*shard].is_some()).collect()
+    }
+
+    /// A shard whose stream loses something.
+    fn pick_stream(&self, dice: &mut Dice<'_>) -> usize {
+        match self.streams.len() {
+            1 => 0,
+            shards => usize::try_from(dice() % shards as u64).expect("few shards"),
+        }
     }
 
     /// The fault budget: whether a running process keeps what an owner's log may lose.
@@ -251,7 +271,7 @@ impl World {
     /// in this world, so nothing is lost while there is a batch that only a crashed writer could replace, and no
     /// process crashes while lost batches are being restored.
     fn may_lose(&self) -> bool {
-        let settled = self.director.is_some() && self.db.is_some();
+        let settled = self.director.is_some() && self.dbs.iter().all(Option::is_some);
         let reached = self.log_away <= self.now && self.disk_slow <= self.now && !self.is_store_away();
         let owners = annals_store::immediate(annals_director::read_owners(&self.truth()));
         settled && reached && owners.is_ok_and(|owners| owners.keys().all(|owner| self.is_kept(*owner)))
@@ -268,7 +288,8 @@ impl World {
         if !self.may_lose() {
             return None;
         }
-        let owner = self.stream.lose_one(dice())?;
+        let shard = self.pick_stream(dice);
+        let owner = self.streams[shard].lose_one(dice())?;
         self.note(format_args!(
             "the stream loses a batch from the middle of owner {owner}'s log"
         ));
@@ -281,7 +302,8 @@ impl World {
             return None;
         }
         let count = between((1, 4), dice);
-        let lost = self.stream.lose_tail(usize::try_from(count).ok()?);
+        let shard = self.pick_stream(dice);
+        let lost = self.streams[shard].lose_tail(usize::try_from(count).ok()?);
         self.note(format_args!("the stream loses its newest messages, of owners {lost:?}"));
         self.heal();
         Some(())
@@ -294,11 +316,12 @@ impl World {
             length / 1_000
         ));
         if self.may_lose() && unsynced > 0 {
-            let lost = self.stream.lose_tail(usize::try_from(unsynced).ok()?);
+            let shard = self.pick_stream(dice);
+            let lost = self.streams[shard].lose_tail(usize::try_from(unsynced).ok()?);
             self.note(format_args!("unsynced messages of owners {lost:?} are lost"));
             self.heal();
         }
-        self.stream.tear();
+        self.streams.iter_mut().for_each(Stream::tear);
         self.tear_commits(1);
         self.log_away = self.log_away.max(self.ending(length));
         self.send_store_away(self.ending(length));

@@ -1,19 +1,18 @@
-//! db: folds the stream into the store.
+//! The dbs: each folds the stream of its shard into the store.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use annals_db::{Alarm, FoldError, Folded, Folder};
+use annals_db::{Alarm, FoldError, Folded, Folder, Round};
 use annals_event::Header;
-use annals_ids::{BatchNumber, OwnerId};
+use annals_ids::{BatchNumber, LeafIndex, OwnerId, Shard};
 use annals_node::writer::{self, Tip};
-use annals_store::immediate;
-
-use super::{
-    Step, World,
-    hosting::{Hold, SHARD},
-    retaining::Retaining,
+use annals_store::{
+    immediate,
+    layout::{archive, shards},
 };
-use crate::stream::Lane;
+
+use super::{Step, World, hosting::Hold, retaining::Retaining};
+use crate::stream::{Lane, Stream};
 
 /// Delay before db restarts after a failure, microseconds.
 const BEGIN_AGAIN: u64 = 400_000;
@@ -23,7 +22,10 @@ const ASK_EVERY: u64 = 10;
 
 /// A running db.
 pub struct Folding {
+    shard: usize,
     folder: Folder,
+    /// The requests of other shards that it has read, and the end of the stream at that moment.
+    round: Option<(Round, u64)>,
     /// The next sequence to read.
     position: u64,
     /// Sequences of batches that are not yet trimmed.
@@ -33,34 +35,63 @@ pub struct Folding {
 }
 
 impl World {
-    pub(super) fn start_db(&mut self) {
-        if self.db.is_some() {
+    /// Records the number of shards, as the realm's creation does.
+    pub(super) fn set_shards(&mut self) {
+        if self.plan.shards > 1 {
+            let transaction = self.truth().begin();
+            let set = transaction.set(&shards::count_key(), &shards::encode_count(self.plan.shards));
+            set.expect("a small row");
+            immediate(transaction.commit()).expect("the simulated store answers");
+        }
+    }
+
+    /// The shard of an owner's log.
+    pub(super) fn shard_of(&self, owner: OwnerId) -> Shard {
+        self.shards.get(&owner).copied().unwrap_or_default()
+    }
+
+    /// The stream of an owner's log.
+    pub(super) fn stream_of(&mut self, owner: OwnerId) -> &mut Stream {
+        let shard = self.shard_of(owner);
+        &mut self.streams[usize::from(shard.0)]
+    }
+
+    pub(super) fn start_db(&mut self, shard: usize) {
+        if self.dbs[shard].is_some() {
             return;
         }
-        let begun = Folder::begin(self.store.clone(), SHARD, Arc::clone(&self.schema));
+        let folded = Shard(u16::try_from(shard).expect("few shards"));
+        let begun = Folder::begin(self.store.clone(), folded, Arc::clone(&self.schema));
         let Ok(folder) = immediate(begun) else {
-            self.after(BEGIN_AGAIN, Step::StartDb);
+            self.after(BEGIN_AGAIN, Step::StartDb { shard });
             return;
         };
-        self.db = Some(Folding {
+        self.dbs[shard] = Some(Folding {
+            shard,
+            round: None,
             retaining: Retaining::of(&folder),
             folder,
             position: 1,
             sequences: BTreeMap::new(),
             looks: 0,
         });
-        self.after(0, Step::Fold);
+        self.after(0, Step::Fold { shard });
     }
 
     /// Resumes a paused db. Once another db has begun, its writes have no effect.
-    pub(super) fn resume_db(&mut self) {
-        let Some(mut stopped) = self.stopped_db.take() else {
+    pub(super) fn resume_db(&mut self, shard: usize) {
+        let Some(mut stopped) = self.stopped_dbs[shard].take() else {
             return;
         };
-        if self.db.is_none() {
-            self.db = Some(stopped);
-            self.after(0, Step::Fold);
+        if self.dbs[shard].is_none() {
+            self.dbs[shard] = Some(stopped);
+            self.after(0, Step::Fold { shard });
             return;
+        }
+        if let Some((round, _)) = stopped.round.take()
+            && matches!(immediate(stopped.folder.end_round(&round)), Ok(true))
+        {
+            self.broken.push("a superseded db answered another shard".to_owned());
         }
         self.retain_late(&mut stopped.retaining);
         self.read_stream(&mut stopped);
@@ -73,39 +104,82 @@ impl World {
         }
     }
 
-    pub(super) fn fold(&mut self) {
-        let Some(mut db) = self.db.take() else { return };
+    pub(super) fn fold(&mut self, shard: usize) {
+        let Some(mut db) = self.dbs[shard].take() else { return };
         self.read_stream(&mut db);
         while db.folder.has_work() {
             match immediate(db.folder.commit()) {
                 Ok(folded) => self.announce_folded(&mut db, folded),
                 Err(error) => {
-                    let is_superseded = matches!(error, FoldError::Superseded { .. });
-                    assert!(is_superseded || self.is_store_troubled(), "db cannot fold: {error}");
-                    self.note(format_args!("db restarts: {error}"));
-                    self.after(BEGIN_AGAIN, Step::StartDb);
+                    self.restart_db(shard, &error);
                     return;
                 }
             }
         }
+        if let Err(error) = self.take_round(&mut db) {
+            self.restart_db(shard, &error);
+            return;
+        }
+        self.note_archived();
         db.looks += 1;
         if db.looks.is_multiple_of(ASK_EVERY) && self.plan.fills {
             self.ask_for_missing(&db);
         }
         self.retain(&mut db.retaining);
-        self.db = Some(db);
-        self.after(self.plan.shape.look_us, Step::Fold);
+        self.dbs[shard] = Some(db);
+        self.after(self.plan.shape.look_us, Step::Fold { shard });
+    }
+
+    fn restart_db(&mut self, shard: usize, error: &FoldError) {
+        let is_superseded = matches!(error, FoldError::Superseded { .. });
+        assert!(is_superseded || self.is_store_troubled(), "db cannot fold: {error}");
+        self.note_archived();
+        self.note(format_args!("the db of shard {shard} restarts: {error}"));
+        self.after(BEGIN_AGAIN, Step::StartDb { shard });
+    }
+
+    /// Answers what other shards have asked, once the stream is folded up to its end of that moment (rule T3).
+    fn take_round(&mut self, db: &mut Folding) -> Result<(), FoldError> {
+        if self.plan.shards == 1 {
+            return Ok(());
+        }
+        match &db.round {
+            None => {
+                let end = self.streams[db.shard].end();
+                db.round = immediate(db.folder.begin_round())
+                    .ok()
+                    .flatten()
+                    .map(|round| (round, end));
+            }
+            Some((round, end)) if db.position > (*end).min(self.streams[db.shard].end()) => {
+                let (round, _) = (round.clone(), db.round = None);
+                immediate(db.folder.end_round(&round))?;
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Notes which leaves have been archived since the last time.
+    fn note_archived(&mut self) {
+        let transaction = self.truth().begin();
+        for shard in shards::all(self.plan.shards) {
+            let tree = immediate(transaction.get(&archive::tree_key(shard))).expect("the simulated store answers");
+            let size = archive::Tree::decode(tree.as_deref()).expect("db wrote it").size;
+            let seen = self.archived_of.insert(shard, size).unwrap_or(0);
+            self.archived.extend((seen..size).map(|leaf| (shard, LeafIndex(leaf))));
+        }
     }
 
     fn read_stream(&self, db: &mut Folding) {
         if self.now < self.log_away {
             return;
         }
-        if self.stream.end() + 1 < db.position {
+        if self.streams[db.shard].end() + 1 < db.position {
             // The stream has lost its tail: sequences are assigned again.
             db.position = 1;
         }
-        while let Some((sequence, message)) = self.stream.next(db.position) {
+        while let Some((sequence, message)) = self.streams[db.shard].next(db.position) {
             db.position = sequence + 1;
             if let (Lane::Log, Ok((header, _))) = (message.lane, Header::read(&message.bytes)) {
                 db.sequences
@@ -142,7 +216,7 @@ impl World {
 
     fn trim(&mut self, db: &mut Folding, owner: OwnerId, batch: BatchNumber) {
         if let Some(keep) = db.sequences.get(&owner).and_then(|sequences| sequences.get(&batch)) {
-            self.stream.trim(owner, *keep);
+            self.streams[db.shard].trim(owner, *keep);
         }
     }
 
@@ -158,7 +232,7 @@ impl World {
                     None => continue,
                 };
                 for bytes in found {
-                    self.stream.fill(hole.owner, bytes);
+                    self.streams[db.shard].fill(hole.owner, bytes);
                 }
             }
         }

@@ -10,7 +10,7 @@ use annals_cell::{CellInput, CellRole};
 use annals_db::{LedgerInput, LedgerRole, ledger::Outbox, no_behaviour, recover};
 use annals_director::Grant;
 use annals_event::{Batch, Header, Imprint, OwnerState};
-use annals_ids::{Epoch, OwnerId, OwnerKind, ProcessId, Shard};
+use annals_ids::{Epoch, OwnerId, OwnerKind, ProcessId};
 use annals_node::{
     Beginning, Behaviour, Input, Output, Owner,
     chain::assemble,
@@ -24,9 +24,6 @@ use annals_wire::{SpaceMap, bus::Envelope};
 
 use super::{REALM, Step, World, directing::connection, partitions::Cut};
 use crate::{fault::Trouble, game::Game, stream::Appended};
-
-/// The one shard.
-pub const SHARD: Shard = Shard(0);
 
 /// What a process serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -319,13 +316,13 @@ impl World {
             .ok()?
             .get(&owner)
             .copied()?;
-        let recovered = match immediate(recover(&self.store, SHARD, owner, record.kind)) {
+        let recovered = match immediate(recover(&self.store, record.shard, owner, record.kind)) {
             Ok(recovered) => recovered,
             Err(_) if self.is_store_troubled() => return None,
             Err(error) => panic!("seed {}: owner {owner} cannot be recovered: {error}", self.seed),
         };
         let openings = self.openings(owner)?;
-        let (batches, last) = self.stream.read(owner);
+        let (batches, last) = self.stream_of(owner).read(owner);
         let archived = Tip {
             number: recovered.cursor.batch,
             hash: recovered.cursor.hash,
@@ -630,7 +627,7 @@ impl World {
         }
         let Some(epoch) = self.epoch_of(hold) else { return };
         let input = match question {
-            Question::Append { expect, bytes } => match self.stream.append(hold.owner, expect, bytes) {
+            Question::Append { expect, bytes } => match self.stream_of(hold.owner).append(hold.owner, expect, bytes) {
                 Appended::At(sequence) => writer::Input::Appended { sequence },
                 Appended::Rejected => writer::Input::Rejected,
                 Appended::Torn => {
@@ -638,10 +635,10 @@ impl World {
                     return;
                 }
             },
-            Question::ReadLast => writer::Input::Last(self.stream.last(hold.owner)),
+            Question::ReadLast => writer::Input::Last(self.stream_of(hold.owner).last(hold.owner)),
             Question::Look => writer::Input::Looked {
-                batches: self.stream.read(hold.owner).0,
-                last: self.stream.last(hold.owner),
+                batches: self.stream_of(hold.owner).read(hold.owner).0,
+                last: self.stream_of(hold.owner).last(hold.owner),
             },
             Question::Record(opening) => self.record(hold, opening),
             Question::Confirm => match immediate(annals_director::openings::confirm(
@@ -674,7 +671,7 @@ impl World {
         let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
         match immediate(record(
             &self.store,
-            SHARD,
+            self.shard_of(hold.owner),
             hold.owner,
             &records,
             &connection(hold.process),

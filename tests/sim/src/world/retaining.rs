@@ -5,7 +5,7 @@ use annals_db::{FoldError, Retention, RetentionPace, RetentionProgress, Sealer, 
 use annals_ids::{BatchNumber, OwnerId, WallTime};
 use annals_store::{ArchivedBatch, StoreError, immediate};
 
-use super::{BEGAN, World, hosting::SHARD};
+use super::{BEGAN, World};
 
 /// Leaves of a segment: few, so that many are sealed in a run.
 const LEAVES: usize = 40;
@@ -79,11 +79,11 @@ impl World {
     fn remember(&mut self) {
         let store = self.truth();
         let owners = immediate(annals_director::read_owners(&store)).expect("the simulated store answers");
-        for owner in owners.into_keys() {
+        for (owner, record) in owners {
             let log = self.remembered.entry(owner).or_default();
             loop {
                 let after = BatchNumber(log.len() as u64);
-                let read = immediate(read_archived(&store, SHARD, owner, after, usize::MAX));
+                let read = immediate(read_archived(&store, record.shard, owner, after, usize::MAX));
                 let batches = read.unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
                 if batches.is_empty() {
                     break;
