@@ -1,6 +1,6 @@
 import { Malformed, Reader, fromHex } from "./bytes.js";
 import { MessageRange, shownRanges } from "./message_ids.js";
-import { readCounted, readValue } from "./values.js";
+import { longest, readCounted, readValue } from "./values.js";
 import type { Step, Stream, TypeDescription, Value } from "./world.js";
 
 /** First bytes of messages that are not about a whole property or a method. */
@@ -240,7 +240,8 @@ export class Shower {
     }
     bits.finish();
     const inserted = readCounted(reader, stream.of);
-    if (stream.size !== null && array.length - (before - at) + inserted.length !== stream.size) {
+    const length = array.length - (before - at) + inserted.length;
+    if (stream.size === null ? length > longest(stream.of) : length !== stream.size) {
       throw new Malformed("slice");
     }
     const old = array.slice(at, before);

@@ -2,7 +2,7 @@ import type { Event } from "./events.js";
 import type { Located } from "./frames.js";
 import { ClientCore, type Credentials, type Output, type World } from "./session.js";
 import type { SpaceData } from "./space_data.js";
-import { Connection } from "./web_socket.js";
+import { Connection, type Listener, Patience } from "./web_socket.js";
 import type { EntityId, Part, Place, TypeDescription, Value } from "./world.js";
 
 const LOGIN = "annals-login.1";
@@ -41,6 +41,7 @@ function defaultUrl({ host, port }: { readonly host: string; readonly port: numb
 export class Client {
   private readonly core: ClientCore;
   private readonly connections = new Map<number, Connection>();
+  private readonly patience = new Patience();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private isCarryingOut = false;
 
@@ -140,7 +141,6 @@ export class Client {
       return;
     }
     this.isCarryingOut = true;
-    const thrown: unknown[] = [];
     try {
       let [outputs, events] = [this.core.takeOutputs(), this.core.takeEvents()];
       while (outputs.length > 0 || events.length > 0) {
@@ -149,18 +149,17 @@ export class Client {
           try {
             this.options.onEvent(event);
           } catch (error) {
-            // A fault of the game must not stop the session.
-            thrown.push(error);
+            // Reported as any uncaught error is: it neither stops the session nor reaches the caller.
+            queueMicrotask(() => {
+              throw error;
+            });
           }
         }
         [outputs, events] = [this.core.takeOutputs(), this.core.takeEvents()];
       }
     } finally {
       this.isCarryingOut = false;
-    }
-    this.schedule();
-    if (thrown.length > 0) {
-      throw thrown[0];
+      this.schedule();
     }
   }
 
@@ -196,10 +195,10 @@ export class Client {
       this.connections.delete(attempt);
       this.handle(() => this.core.loginAnswered(this.now(), attempt, answer));
     };
-    const connection = new Connection(this.options.url, LOGIN, {
-      connected: () => connection.frame(body),
+    this.open(attempt, () => this.options.url, LOGIN, {
+      connected: () => this.connections.get(attempt)?.frame(body),
       frame: (answer) => {
-        connection.close("Finished");
+        this.connections.get(attempt)?.close("Finished");
         answered(answer);
       },
       datagram: () => {},
@@ -208,8 +207,7 @@ export class Client {
   }
 
   private connect(attempt: number, to: Located): void {
-    const url = (this.options.resolve ?? defaultUrl)(to);
-    const connection = new Connection(url, PLAY, {
+    this.open(attempt, () => (this.options.resolve ?? defaultUrl)(to), PLAY, {
       connected: () => this.handle(() => this.core.connected(this.now(), attempt)),
       frame: (body) => this.handle(() => this.core.frame(this.now(), attempt, body)),
       datagram: (bytes) => this.handle(() => this.core.datagram(attempt, bytes)),
@@ -218,6 +216,15 @@ export class Client {
         this.handle(() => this.core.disconnected(this.now(), attempt, reason));
       },
     });
-    this.connections.set(attempt, connection);
+  }
+
+  private open(attempt: number, url: () => string, protocol: string, listener: Listener): void {
+    try {
+      this.connections.set(attempt, new Connection(url(), protocol, this.patience, listener));
+    } catch (error) {
+      // A URL that is none: reported, and tried again like a server that cannot be reached.
+      console.error(error);
+      queueMicrotask(() => listener.closed("Lost"));
+    }
   }
 }

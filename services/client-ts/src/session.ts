@@ -107,6 +107,7 @@ interface Successor {
   readonly attempt: number;
   readonly located: Located;
   readonly until: number;
+  isConnected: boolean;
 }
 
 /**
@@ -194,6 +195,7 @@ export class ClientCore {
 
   connected(now: number, attempt: number): void {
     if (this.successor?.attempt === attempt) {
+      this.successor.isConnected = true;
       return this.sayHello(attempt);
     }
     if (this.phase.kind === "connecting" && this.phase.attempt === attempt) {
@@ -253,7 +255,11 @@ export class ClientCore {
     const { phase } = this;
     switch (phase.kind) {
       case "asking":
-        return phase.until <= now ? this.loginAnswered(now, phase.attempt, undefined) : undefined;
+        if (phase.until <= now) {
+          this.outputs.push({ kind: "close", attempt: phase.attempt, reason: "Silent" });
+          this.loginAnswered(now, phase.attempt, undefined);
+        }
+        return;
       case "connecting":
       case "greeting":
         if (phase.until <= now) {
@@ -352,8 +358,15 @@ export class ClientCore {
     return (this.views.cell.entities.get(entity) ?? this.views.base.entities.get(entity))?.type;
   }
 
-  /** Moves the entity that the client controls. Returns whether there was a connection to send it on. */
+  /**
+   * Moves the entity that the client controls. Returns whether there was a connection to send it on. Throws a
+   * `RangeError` if a number is not finite in 32 bits: the server would end the session.
+   */
   moveTo(place: Place): boolean {
+    const { position, direction } = place;
+    if (![...Object.values(position), ...Object.values(direction)].every((n) => Number.isFinite(Math.fround(n)))) {
+      throw new RangeError("the numbers of a place must be finite");
+    }
     const own = this.controls;
     if (this.phase.kind !== "playing" || own === undefined) {
       return false;
@@ -374,7 +387,7 @@ export class ClientCore {
     if (phase.kind === "playing") {
       this.send(writeBye());
     }
-    if (phase.kind === "playing" || phase.kind === "connecting" || phase.kind === "greeting") {
+    if ("attempt" in phase) {
       this.outputs.push({ kind: "close", attempt: phase.attempt, reason: "Finished" });
     }
     this.end({ kind: "left" });
@@ -595,7 +608,8 @@ export class ClientCore {
     const next = this.successor;
     if (next !== undefined) {
       this.takeOver(next);
-      this.phase = { kind: "greeting", attempt: next.attempt, until: now + MOVED_WITHIN };
+      const kind = next.isConnected ? "greeting" : "connecting";
+      this.phase = { kind, attempt: next.attempt, until: now + MOVED_WITHIN };
       return;
     }
     this.events.push({ kind: "lost", reason });
@@ -620,7 +634,7 @@ export class ClientCore {
     this.abandonSuccessor();
     this.announcements += 1;
     const attempt = ++this.attempts;
-    this.successor = { attempt, located, until: now + ANNOUNCED_WITHIN };
+    this.successor = { attempt, located, until: now + ANNOUNCED_WITHIN, isConnected: false };
     this.outputs.push({ kind: "connect", attempt, to: located });
   }
 

@@ -100,6 +100,11 @@ function readElements(reader: Reader, of: Stream, count: number): Value[] {
   return values;
 }
 
+/** Maximum length of an array of such elements. */
+export function longest(of: Stream): number {
+  return mayBeEmpty(of) ? MAX_EMPTY_ELEMENTS : MAX_LENGTH;
+}
+
 /** Reads elements behind their count. */
 export function readCounted(reader: Reader, of: Stream): Value[] {
   return readElements(reader, of, readLength(reader));
@@ -174,14 +179,17 @@ function writeSequence(
   stream: Extract<Stream, { kind: "ARRAY" | "TUPLE" }>,
   value: Value,
 ): void {
-  const most = mayBeEmpty(stream.of) ? MAX_EMPTY_ELEMENTS : MAX_LENGTH;
+  const most = longest(stream.of);
   if (!Array.isArray(value) || value.length !== (stream.size ?? value.length) || value.length > most) {
     throw new Mismatch(stream, value);
   }
   if (stream.size === null) {
     writeLength(writer, value.length);
   }
-  value.forEach((element) => writeValue(writer, stream.of, element));
+  // Not `forEach`, which skips holes.
+  for (const element of value) {
+    writeValue(writer, stream.of, element);
+  }
 }
 
 function writeDict(writer: Writer, stream: Extract<Stream, { kind: "FIXED_DICT" }>, value: Value): void {
@@ -214,10 +222,11 @@ export function writeValue(writer: Writer, stream: Stream, value: Value): void {
   }
   const axes = VECTORS[stream];
   if (axes !== undefined) {
-    if (!Array.isArray(value) || value.length !== axes || !value.every((axis) => typeof axis === "number")) {
+    const parts = Array.isArray(value) ? Array.from(value) : [];
+    if (parts.length !== axes || !parts.every((axis) => typeof axis === "number")) {
       throw new Mismatch(stream, value);
     }
-    return value.forEach((axis) => writer.f32(axis as number));
+    return parts.forEach((axis) => writer.f32(axis as number));
   }
   switch (stream) {
     case "FLOAT32":

@@ -8,8 +8,14 @@ const ECHO = 2;
 const FIRST_CLOSE_CODE = 4_000;
 /** Milliseconds of silence after which an echo is requested. */
 const ECHO_AFTER = 1_000;
-/** Milliseconds without an answer after which the connection is taken as lost. */
+/**
+ * Milliseconds without an answer after which the connection is taken as lost. Doubled after each such loss, up to the
+ * limit: the platform reports whole messages only, and an answer waits behind a large one on a slow connection.
+ */
 const LOST_AFTER = 2_000;
+const LOST_AFTER_AT_MOST = 32_000;
+/** Milliseconds of a connection after which the next one starts with the shortest patience again. */
+const STEADY_AFTER = 60_000;
 /** Bytes that wait to be sent, above which movements are dropped: later ones replace them. */
 const CONGESTED = 64 << 10;
 
@@ -21,16 +27,32 @@ export interface Listener {
   closed(reason: CloseReason): void;
 }
 
+/** How long the connections of a client wait for an answer. */
+export class Patience {
+  private lostAfter = LOST_AFTER;
+
+  get milliseconds(): number {
+    return this.lostAfter;
+  }
+
+  /** A connection that was open for so long was lost by silence. */
+  lost(openFor: number): void {
+    this.lostAfter = openFor < STEADY_AFTER ? Math.min(this.lostAfter * 2, LOST_AFTER_AT_MOST) : LOST_AFTER;
+  }
+}
+
 /** A connection over a WebSocket. */
 export class Connection {
   private readonly socket: WebSocket;
   private readonly timer: ReturnType<typeof setInterval>;
-  private heardAt = Date.now();
+  private readonly openedAt = Date.now();
+  private heardAt = this.openedAt;
   private askedAt: number | undefined;
 
   constructor(
     url: string,
     protocol: string,
+    private readonly patience: Patience,
     private listener: Listener | undefined,
   ) {
     this.socket = new WebSocket(url, protocol);
@@ -91,8 +113,9 @@ export class Connection {
     if (this.socket.readyState !== WebSocket.OPEN) {
       return;
     }
-    if (this.askedAt !== undefined && now - this.askedAt >= LOST_AFTER) {
+    if (this.askedAt !== undefined && now - this.askedAt >= this.patience.milliseconds) {
       const { listener } = this;
+      this.patience.lost(now - this.openedAt);
       this.close("Lost");
       listener?.closed("Lost");
     } else if (this.askedAt === undefined && now - this.heardAt >= ECHO_AFTER) {

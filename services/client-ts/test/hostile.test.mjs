@@ -4,8 +4,8 @@ import { cases, generator, module } from "./support.js";
 
 const { readLoginAnswer, readHelloAnswer, readMoves, readToClient } = await module("frames");
 const { ClientCore } = await module("session");
-const { Malformed, Reader } = await module("bytes");
-const { readValue } = await module("values");
+const { Malformed, Reader, Writer } = await module("bytes");
+const { Mismatch, readValue, writeValue } = await module("values");
 
 const FILES = { login_answer: readLoginAnswer, hello_answer: readHelloAnswer, to_client: readToClient, to_client_datagram: readMoves };
 
@@ -36,6 +36,12 @@ test("announced counts allocate nothing that is not there", () => {
   }
   const items = Uint8Array.of(5, 1, 1, 1, 1, 0xff, 0xff, 0xff, 0xff, 0x0f);
   assert.throws(() => readToClient(items), Malformed);
+});
+
+test("arrays with holes are refused", () => {
+  const array = { kind: "ARRAY", of: "UINT8", size: null };
+  assert.throws(() => writeValue(new Writer(), array, [1, , 3]), Mismatch);
+  assert.throws(() => writeValue(new Writer(), "VECTOR3", [1, , 3]), Mismatch);
 });
 
 test("a session survives any frames, and is closed or goes on", () => {

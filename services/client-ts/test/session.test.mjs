@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { bytesOf, module } from "./support.js";
+
+const { ClientCore } = await module("session");
+
+const TYPE = { id: 4, name: "Thing", properties: [], methods: [], baseCalls: [], cellCalls: [] };
+
+function start() {
+  const core = new ClientCore({ schema: "bb".repeat(32), types: [TYPE] }, { name: "a", password: "b" }, () => 0.5);
+  core.start(0);
+  return core;
+}
+
+/** The only output of this kind. */
+function output(core, kind) {
+  const found = core.takeOutputs().filter((one) => one.kind === kind);
+  assert.equal(found.length, 1, kind);
+  return found[0];
+}
+
+const kinds = (list) => list.map(({ kind }) => kind);
+
+/** A client that plays; the vectors are of one session. */
+function playing() {
+  const core = start();
+  core.loginAnswered(1, output(core, "login").attempt, bytesOf("login_answer", "ticket"));
+  const { attempt, to } = output(core, "connect");
+  assert.equal(to.port, 20013);
+  core.connected(2, attempt);
+  assert.deepEqual(kinds(core.takeOutputs()), ["frame"]);
+  core.frame(3, attempt, bytesOf("hello_answer", "welcome"));
+  assert.deepEqual(kinds(core.takeEvents()), ["connected"]);
+  assert.deepEqual(kinds(core.takeOutputs()), ["frame", "frame"], "both views begin");
+  return { core, attempt };
+}
+
+test("an announced process takes over, whichever connection is first", () => {
+  for (const order of ["welcomed first", "closed before it is connected", "closed before the welcome"]) {
+    const { core, attempt } = playing();
+    const moving = bytesOf("to_client", "moving").slice();
+    // Another port than that of the present base.
+    moving[9] += 1;
+    core.frame(10, attempt, moving);
+    const next = output(core, "connect").attempt;
+    if (order === "closed before it is connected") {
+      core.disconnected(11, attempt, "Moved");
+    }
+    core.connected(12, next);
+    assert.equal(output(core, "frame").attempt, next, `${order}: the hello`);
+    if (order === "closed before the welcome") {
+      core.disconnected(13, attempt, "Moved");
+    }
+    core.frame(14, next, bytesOf("hello_answer", "welcome"));
+    assert.ok(core.isPlaying, order);
+    assert.deepEqual(kinds(core.takeEvents()), [], `${order}: nothing is noticed`);
+    const frames = core.takeOutputs().filter(({ kind }) => kind === "frame");
+    assert.ok(frames.length >= 2 && frames.every((frame) => frame.attempt === next), order);
+  }
+});
+
+test("a connection is closed when it is given up", () => {
+  const core = start();
+  const asked = output(core, "login").attempt;
+  core.tick(10_000);
+  assert.deepEqual(core.takeOutputs(), [{ kind: "close", attempt: asked, reason: "Silent" }]);
+  core.tick(20_000);
+  const again = output(core, "login").attempt;
+  core.leave();
+  assert.deepEqual(core.takeOutputs(), [{ kind: "close", attempt: again, reason: "Finished" }]);
+  assert.equal(core.deadline(), Infinity);
+});
+
+test("a lost connection is resumed with the token of the last welcome", () => {
+  const { core, attempt } = playing();
+  core.disconnected(100, attempt, "Lost");
+  assert.deepEqual(kinds(core.takeEvents()), ["lost"]);
+  core.loginAnswered(101, output(core, "login").attempt, bytesOf("login_answer", "located"));
+  const next = output(core, "connect").attempt;
+  core.connected(102, next);
+  const { body } = output(core, "frame");
+  assert.deepEqual(body.slice(-33, -1), new Uint8Array(32).fill(0x22));
+  core.frame(103, next, bytesOf("hello_answer", "welcome"));
+  assert.deepEqual(kinds(core.takeEvents()), ["resumed"]);
+});
+
+test("a place of numbers that are not finite is refused", () => {
+  const { core } = playing();
+  const direction = { yaw: 0, pitch: 0, roll: 0 };
+  for (const x of [Number.NaN, Infinity, 1e39]) {
+    assert.throws(() => core.moveTo({ position: { x, y: 0, z: 0 }, direction }), RangeError);
+  }
+  assert.ok(core.moveTo({ position: { x: 1, y: 0, z: 0 }, direction }));
+});
