@@ -61,7 +61,6 @@ fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
         setting_changes::key_of(number),
         shards::count_key(),
         shards::parting_key(shard, EntityId(number)),
-        shards::wanted_key(shard, EntityId(number)),
         shards::ended_key(EntityId(number)),
         shards::change_key(NoticeNumber(number)),
     ]
