@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals_bots::{bots::BotsReport, demo::Findings, progress::Progress};
+use annals_bots::{bots::BotsReport, demo::Findings, progress::Progress, scenario::ScenarioReport};
 use annals_host::{
     config::Realm as RealmName,
     health::{DiscoveryError, Instance, Readiness, discover},
@@ -186,13 +186,15 @@ impl Stage<'_> {
         let own = std::env::current_exe().map_err(StepError::Stranded)?;
         let mut command = Command::from(self.cluster.host(CUT_OFF).command(&own));
         let (first, certificate) = (account.to_string(), certificate.to_string());
-        command.args(["bots", "--json", "--bots", "1", "--duration", "5", "--first", &first]);
+        let report = self.scratch.join(format!("report-{first}"));
+        command.args(["bots", "--bots", "1", "--duration", "5", "--first", &first]);
         command.args(["--login", &login.to_string(), "--certificate", &certificate]);
         command.arg("--world").arg(self.world).arg("--files").arg(&self.scratch);
+        command.arg("--report").arg(&report);
         let output = command.stderr(Stdio::null()).kill_on_drop(true).output().await;
-        let output = output.map_err(StepError::Stranded)?;
-        let summary: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();
-        Ok(summary.and_then(|summary| summary["log_ins"].as_u64()))
+        output.map_err(StepError::Stranded)?;
+        let phases = ScenarioReport::read(&report).ok().map(|report| report.phases);
+        Ok(phases.map(|phases| phases.iter().map(|phase| phase.log_ins).sum()))
     }
 
     /// Waits until the bases and cells of all hosts are ready.

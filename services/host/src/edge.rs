@@ -477,7 +477,7 @@ impl Drop for HandshakeSlot {
 }
 
 async fn meet(stranger: Stranger, web: Option<Web>, place: HandshakeSlot, shared: Shared) {
-    let registry = Arc::clone(&shared.registry);
+    let _open = OpenConnection(Arc::clone(&shared.registry));
     match (stranger, web) {
         (Stranger::Quic(incoming), _) => {
             let connection = connection::shake_hands(*incoming, &shared).await;
@@ -495,7 +495,15 @@ async fn meet(stranger: Stranger, web: Option<Web>, place: HandshakeSlot, shared
         }
         (Stranger::Web(..), None) => {}
     }
-    registry.counts.open.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// A connection that counts as open until this is dropped.
+struct OpenConnection(Arc<Registry>);
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.counts.open.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 fn server_config(tls: rustls::ServerConfig) -> Result<quinn::ServerConfig, EdgeError> {

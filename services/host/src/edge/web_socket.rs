@@ -9,7 +9,14 @@
 //! ```
 //! A close has the code 4000 plus that of a [`CloseReason`].
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use annals_wire::client::{CloseReason, MAX_UPSTREAM_FRAME};
 use bytes::Bytes;
@@ -18,6 +25,7 @@ use futures::{
     stream::{SplitSink, SplitStream},
 };
 use tokio::{
+    io::AsyncReadExt,
     net::TcpStream,
     sync::mpsc,
     time::{Instant, interval, sleep_until, timeout},
@@ -27,6 +35,7 @@ use tokio_tungstenite::{
     WebSocketStream, accept_hdr_async_with_config,
     tungstenite::{
         Error, Message,
+        error::ProtocolError,
         handshake::server::{ErrorResponse, Request, Response},
         http::{HeaderMap, HeaderValue, StatusCode, header::ORIGIN},
         protocol::{CloseFrame, WebSocketConfig},
@@ -66,6 +75,9 @@ const LOST_AFTER: Duration = Duration::from_secs(30);
 /// Maximum datagrams that wait to be written; further ones are dropped.
 const WAITING_DATAGRAMS: usize = 16;
 
+/// Bytes of a refused origin in the log.
+const SHOWN_ORIGIN: usize = 128;
+
 /// The header that names the subprotocol.
 const SUBPROTOCOL: &str = "sec-websocket-protocol";
 
@@ -76,6 +88,8 @@ type Socket = WebSocketStream<TlsStream<TcpStream>>;
 pub(super) struct Acceptor {
     tls: TlsAcceptor,
     origins: Arc<WebOrigins>,
+    /// Whether a refused origin was reported as a warning: one is enough, and anybody can cause more.
+    has_warned: Arc<AtomicBool>,
 }
 
 impl Acceptor {
@@ -83,6 +97,7 @@ impl Acceptor {
         Self {
             tls: TlsAcceptor::from(Arc::new(tls)),
             origins: Arc::new(origins),
+            has_warned: Arc::default(),
         }
     }
 
@@ -112,10 +127,7 @@ impl Acceptor {
         if let Some(origin) = request.headers().get(ORIGIN)
             && !self.admits(origin)
         {
-            tracing::warn!(
-                ?origin,
-                "a web page of another origin was refused; see web_origins in the settings"
-            );
+            self.report_refused(origin);
             return Err(refusal(
                 StatusCode::FORBIDDEN,
                 "pages of this origin may not connect; add it to the setting web_origins",
@@ -133,6 +145,16 @@ impl Acceptor {
         }
         response.headers_mut().insert(SUBPROTOCOL, served);
         Ok(response)
+    }
+
+    fn report_refused(&self, origin: &HeaderValue) {
+        let shown = &origin.as_bytes()[..origin.len().min(SHOWN_ORIGIN)];
+        let origin = String::from_utf8_lossy(shown);
+        if self.has_warned.swap(true, Ordering::Relaxed) {
+            tracing::debug!(%origin, "a web page of another origin was refused");
+        } else {
+            tracing::warn!(%origin, "a web page of another origin was refused; see web_origins in the settings");
+        }
     }
 
     fn admits(&self, origin: &HeaderValue) -> bool {
@@ -186,14 +208,11 @@ pub(super) async fn serve(socket: Socket, from: SocketAddr, shared: Shared) {
         () = closed => End::Here(CloseReason::Lost),
     };
     shared.registry.remove(id);
-    let reason = verdict().unwrap_or(match end {
-        End::Here(reason) | End::There(reason) => reason,
-    });
+    let (End::Here(reason) | End::Unreadable(reason) | End::There(reason)) = end;
+    let reason = verdict().unwrap_or(reason);
     note(&shared.registry, reason);
-    if matches!(end, End::Here(_)) {
-        // A client that does not read is not waited for.
-        let _ = timeout(LAST_READ_WITHIN, close(sink, stream, reason)).await;
-    }
+    // A client that does not read is not waited for.
+    let _ = timeout(LAST_READ_WITHIN, close(sink, stream, (end, reason))).await;
     tracing::debug!(connection = id.0, %from, %reason, "client connection closed");
     // Without a receiver the process is shutting down.
     let _ = tell(&shared, id, Arrival::Closed(reason)).await;
@@ -203,13 +222,31 @@ pub(super) async fn serve(socket: Socket, from: SocketAddr, shared: Shared) {
 #[derive(Clone, Copy, Debug)]
 enum End {
     Here(CloseReason),
+    /// The same, because of bytes after which no message can be read.
+    Unreadable(CloseReason),
     There(CloseReason),
 }
 
-/// Sends the reason, and waits until the client has closed in turn: a reset could overtake it.
-async fn close(mut sink: SplitSink<Socket, Message>, mut stream: SplitStream<Socket>, reason: CloseReason) {
-    if sink.send(close_message(reason)).await.is_ok() {
-        while let Some(Ok(_)) = stream.next().await {}
+/// Sends the reason, and waits until the client has closed in turn: a reset could overtake it. If the client has closed,
+/// answers that.
+async fn close(
+    mut sink: SplitSink<Socket, Message>,
+    mut stream: SplitStream<Socket>,
+    (end, reason): (End, CloseReason),
+) {
+    let sent = match end {
+        End::There(_) => sink.flush().await,
+        End::Here(_) | End::Unreadable(_) => sink.send(close_message(reason)).await,
+    };
+    match (sent, end) {
+        (Ok(()), End::Here(_)) => while let Some(Ok(_)) = stream.next().await {},
+        (Ok(()), End::Unreadable(_)) => {
+            let Ok(socket) = sink.reunite(stream) else { return };
+            let mut bytes = vec![0; READ_SIZE];
+            let mut socket = socket.into_inner();
+            while let Ok(1..) = socket.read(&mut bytes).await {}
+        }
+        _ => {}
     }
 }
 
@@ -277,8 +314,12 @@ async fn read(stream: &mut SplitStream<Socket>, mut intake: Intake<'_>, echoes: 
             Some(Ok(Message::Close(frame))) => return End::There(close_reason(frame.as_ref())),
             None => return End::There(CloseReason::Lost),
             Some(Ok(Message::Text(_) | Message::Frame(_))) => Err(CloseReason::Malformed),
-            Some(Err(Error::Capacity(_))) => Err(CloseReason::TooLarge),
-            Some(Err(Error::Protocol(_) | Error::Utf8(_))) => Err(CloseReason::Malformed),
+            Some(Err(Error::Capacity(_))) => return End::Unreadable(CloseReason::TooLarge),
+            // The client has ended TLS without a close.
+            Some(Err(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake))) => {
+                return End::There(CloseReason::Lost);
+            }
+            Some(Err(Error::Protocol(_) | Error::Utf8(_))) => return End::Unreadable(CloseReason::Malformed),
             Some(Err(_)) => return End::There(CloseReason::Lost),
         };
         if let Err(reason) = done {

@@ -7,7 +7,7 @@ use annals_node::ConnectionId;
 use annals_wire::client::{CloseReason, MAX_UPSTREAM_FRAME, ToServer, ToServerDatagram, volatile::MovementAck};
 use futures::{SinkExt, StreamExt};
 use rustls::pki_types::ServerName;
-use tokio::{net::TcpStream, sync::mpsc};
+use tokio::{io::AsyncWriteExt, net::TcpStream, sync::mpsc};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use tokio_tungstenite::{
     WebSocketStream, client_async,
@@ -202,6 +202,11 @@ async fn a_client_leaves_or_is_lost() {
     assert_eq!(front.arrival().await, Arrival::Closed(CloseReason::Lost));
     drop(front.connect().await);
     assert_eq!(front.arrival().await, Arrival::Closed(CloseReason::Lost));
+    // TLS is ended properly, without a close of the WebSocket.
+    let mut ends = front.connect().await;
+    ends.get_mut().shutdown().await.unwrap();
+    assert_eq!(front.arrival().await, Arrival::Closed(CloseReason::Lost));
+    assert_eq!(front.edge.counters().malformed, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
