@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use annals_host::{
     config::StoreKind,
+    edge::{Identity, WebOrigins},
     nats::{ServerCount, SyncPolicy},
     process::{stop_signal, stopped},
     telemetry::Chain,
@@ -47,6 +48,9 @@ pub struct Up {
     /// Host name or address that clients connect to, if it differs from the listening address
     #[arg(long)]
     advertise: Option<String>,
+    /// Accept WebSockets too, from web pages of these origins: *, or origins such as https://game.example with commas
+    #[arg(long, env = "ANNALS_WEB_ORIGINS", value_name = "ORIGINS")]
+    web_origins: Option<WebOrigins>,
     /// Sync interval of the private nats-server: always, or an interval such as 100ms
     #[arg(long, default_value = "always")]
     sync: SyncPolicy,
@@ -75,6 +79,7 @@ impl Up {
             nats_servers,
             listen,
             advertise,
+            web_origins,
             sync,
             no_signer,
             console,
@@ -93,7 +98,10 @@ impl Up {
             listen,
             advertise,
             signer: !no_signer,
-            settings: Vec::new(),
+            settings: web_origins
+                .iter()
+                .map(|origins| ("web_origins", origins.to_string()))
+                .collect(),
         };
         match keep(plan, (!no_console).then_some(console)).await {
             Ok(()) => ExitCode::SUCCESS,
@@ -113,6 +121,16 @@ async fn keep(plan: RealmPlan, console: Option<SocketAddr>) -> Result<(), UpErro
     let world = realm.plan().world.display();
     println!("  for clients, which trust only this certificate. To run bots:");
     println!("  annals bots --login {address} --certificate {certificate} --world {world}");
+    if realm.plan().settings.iter().any(|(key, _)| *key == "web_origins") {
+        let certificate = Identity::development_file(&realm.plan().data);
+        // The development certificate names this host.
+        let at = match address.ip().is_loopback() {
+            true => format!("localhost:{}", address.port()),
+            false => address.to_string(),
+        };
+        let certificate = certificate.display();
+        println!("clients by WebSocket: wss://{at}, with the certificate {certificate}");
+    }
     println!("nats {}, data in {}", realm.nats(), realm.plan().data.display());
     for (name, id) in realm.members() {
         println!("  {name}: process {id}");

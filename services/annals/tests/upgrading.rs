@@ -1,4 +1,4 @@
-//! `annals realm upgrade` with a director that answers as a test has it: cases that depend on timing in a real realm.
+//! `annals realm upgrade` with a director of prepared answers: cases that depend on timing in a real realm.
 
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 

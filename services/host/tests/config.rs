@@ -137,7 +137,11 @@ fn web_pages_are_admitted_by_their_origins() {
     let (_dir, path) = file(r#"web_origins = ["https://a.example", "http://localhost:8080"]"#);
     let listed = load(&["--config", &path], &[]).unwrap();
     let origins = ["https://a.example", "http://localhost:8080"].map(str::to_owned);
-    assert_eq!(listed.web_origins, Some(WebOrigins::Only(origins.into())));
+    let origins = WebOrigins::Only(origins.into());
+    for origins in [&origins, &WebOrigins::Any] {
+        assert_eq!(origins.to_string().parse().as_ref(), Ok(origins));
+    }
+    assert_eq!(listed.web_origins, Some(origins));
     for (wrong, advice) in [
         ("", "write https://HOST"),
         ("a.example", "write https://HOST"),

@@ -17,7 +17,13 @@ use annals_store::{
     limits::TRANSACTION_BYTES,
 };
 
-use crate::{acts, ledger_oracle::Oracle, operators, realm::Realm, wait};
+use crate::{
+    acts,
+    ledger_oracle::{EXPECTED_OUTCOMES, Oracle, assert_frequent},
+    operators,
+    realm::Realm,
+    wait,
+};
 
 /// Number of realms, and steps of each.
 const SEEDS: u64 = 40;
@@ -496,22 +502,8 @@ fn the_ledger_matches_the_reference_model() {
             *outcomes.entry(outcome).or_default() += times;
         }
     }
-    println!("{outcomes:?}");
-    for often in [
-        "Posted",
-        "Pending",
-        "Voided",
-        "Expired",
-        "Refused(NotHeld)",
-        "Refused(Stale)",
-        "an action came again",
-        "an item came back",
-    ] {
-        assert!(
-            outcomes.get(often).is_some_and(|times| *times > 10),
-            "{often} is rare in {outcomes:?}"
-        );
-    }
+    assert_frequent(&outcomes, &EXPECTED_OUTCOMES);
+    assert_frequent(&outcomes, &["an action came again", "an item came back"]);
 }
 
 /// Runs on the given store, and checks the result against the oracle, the audit, and the store's limits.

@@ -431,3 +431,23 @@ impl Oracle {
         !self.open.is_empty()
     }
 }
+
+/// Outcomes that every set of generated plays must have.
+pub(crate) const EXPECTED_OUTCOMES: [&str; 6] = [
+    "Posted",
+    "Pending",
+    "Voided",
+    "Expired",
+    "Refused(NotHeld)",
+    "Refused(Stale)",
+];
+
+/// Each of these outcomes must have occurred more than ten times, or the plays do not test it.
+pub(crate) fn assert_frequent(outcomes: &BTreeMap<String, usize>, expected: &[&str]) {
+    for often in expected {
+        assert!(
+            outcomes.get(*often).is_some_and(|times| *times > 10),
+            "{often} is rare in {outcomes:?}"
+        );
+    }
+}

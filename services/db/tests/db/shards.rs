@@ -19,6 +19,7 @@ use crate::{
     acts, game,
     generated::Play as Parts,
     ledger::{compare, entries, played_on, rows},
+    ledger_oracle::{EXPECTED_OUTCOMES, assert_frequent},
     realm::Realm,
     wait,
 };
@@ -68,20 +69,7 @@ fn the_ledger_of_several_shards_matches_the_reference_model() {
             *outcomes.entry(outcome).or_default() += times;
         }
     }
-    println!("{outcomes:?}");
-    for often in [
-        "Posted",
-        "Pending",
-        "Voided",
-        "Expired",
-        "Refused(NotHeld)",
-        "Refused(Stale)",
-    ] {
-        assert!(
-            outcomes.get(often).is_some_and(|times| *times > 10),
-            "{often} is rare in {outcomes:?}"
-        );
-    }
+    assert_frequent(&outcomes, &EXPECTED_OUTCOMES);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use annals_def::nearest;
 use toml::{Table, Value};
 
 use super::settings::{SETTINGS, named};
-use super::values::{Advice, Age, CertificateFiles, advertised, collector, listened, nats_url, web_origins};
+use super::values::{Advice, Age, CertificateFiles, advertised, collector, listened, nats_url};
 use super::{Config, DuplicateLogin, Flags, Mistake, Mistakes, Origin, Telemetry};
 use crate::nats::Access;
 
@@ -129,7 +129,7 @@ impl Layers {
             listen: self.read("listen", listened),
             advertise: self.read_optional("advertise", advertised),
             certificate: self.certificate("certificate", "key"),
-            web_origins: self.read_optional("web_origins", web_origins),
+            web_origins: self.read_optional("web_origins", |text| text.parse()),
             acknowledged: self.read("acknowledged", |text| text.parse()),
             archive_period: self.read("archive_period", period),
             client_bandwidth: self.read("client_bandwidth", bandwidth),

@@ -273,14 +273,18 @@ pub(super) fn collector(text: &str) -> Result<String, Advice> {
     }
 }
 
-/// `*`, or origins of web pages, separated by commas.
-pub(super) fn web_origins(text: &str) -> Result<WebOrigins, Advice> {
-    let text = text.trim();
-    if text == "*" {
-        return Ok(WebOrigins::Any);
+impl FromStr for WebOrigins {
+    type Err = Advice;
+
+    /// `*`, or origins of web pages, separated by commas.
+    fn from_str(text: &str) -> Result<Self, Advice> {
+        let text = text.trim();
+        if text == "*" {
+            return Ok(WebOrigins::Any);
+        }
+        let origins = text.split(',').map(|origin| web_origin(origin.trim()));
+        origins.collect::<Result<_, _>>().map(WebOrigins::Only)
     }
-    let origins = text.split(',').map(|origin| web_origin(origin.trim()));
-    origins.collect::<Result<_, _>>().map(WebOrigins::Only)
 }
 
 fn web_origin(text: &str) -> Result<String, Advice> {

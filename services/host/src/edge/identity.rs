@@ -74,13 +74,19 @@ pub enum IdentityError {
 }
 
 impl Identity {
+    /// The file of the development certificate in `directory`.
+    #[must_use]
+    pub fn development_file(directory: &Path) -> PathBuf {
+        directory.join(FILE)
+    }
+
     /// The development certificate in `directory`, created if missing. Processes that share the directory use the same
     /// one, even if they start at the same time.
     ///
     /// # Errors
     /// When the file cannot be read, written or parsed.
     pub fn development(directory: &Path) -> Result<Self, IdentityError> {
-        let path = directory.join(FILE);
+        let path = Self::development_file(directory);
         if !path.exists() {
             make(directory, &path)?;
         }

@@ -10,6 +10,7 @@
 //! A close has the code 4000 plus that of a [`CloseReason`].
 
 use std::{
+    fmt,
     net::SocketAddr,
     sync::{
         Arc,
@@ -54,6 +55,16 @@ pub enum WebOrigins {
     Any,
     /// Pages of these origins, `SCHEME://HOST` or `SCHEME://HOST:PORT`.
     Only(Vec<String>),
+}
+
+impl fmt::Display for WebOrigins {
+    /// As in the settings.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("*"),
+            Self::Only(origins) => f.write_str(&origins.join(",")),
+        }
+    }
 }
 
 /// The first byte of a message.

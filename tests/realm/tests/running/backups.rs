@@ -12,12 +12,12 @@ use annals_bots::checker::check;
 use annals_def::Schema;
 use annals_host::{
     nats::ServerCount,
-    process::{Settings, connect, remote_store},
+    process::{connect, remote_store},
 };
 use tokio::process::Command;
 
 use crate::{
-    played::{Played, are_built, binary, repository, run, within},
+    played::{Played, are_built, binary, connection_to, repository, run, within},
     playing::Playing,
 };
 
@@ -105,12 +105,7 @@ async fn assert_playable(folder: &Path, name: &str, schema: &Arc<Schema>) {
     let verified = annals(folder, &log).await;
     assert!(verified.contains("nothing is wrong"), "{name}: {verified}");
     println!("{name}: {}", playing.end().await);
-    let settings = Settings {
-        realm: name.parse().expect("a name"),
-        nats,
-        access: annals_host::nats::Access::default(),
-        replicas: 1,
-    };
+    let settings = connection_to(name, nats);
     let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");
     let checked = within(TIMEOUT, "what was shown to be archived", async {
         loop {

@@ -44,6 +44,14 @@ pub(crate) struct Browser {
     pictures: PathBuf,
 }
 
+/// How a browser treats certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Certificates {
+    Checked,
+    /// As if its user had accepted each.
+    AnyAccepted,
+}
+
 /// Whether a browser is installed; prints a message if not.
 pub(crate) fn is_installed() -> bool {
     let found = |program: &str| {
@@ -62,6 +70,11 @@ pub(crate) fn is_installed() -> bool {
 impl Browser {
     /// Starts a session.
     pub(crate) async fn start() -> Self {
+        Self::start_with(Certificates::Checked).await
+    }
+
+    /// Starts a session with this handling of certificates.
+    pub(crate) async fn start_with(certificates: Certificates) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
@@ -111,7 +124,11 @@ impl Browser {
             "args": arguments,
             "prefs": { "download.default_directory": browser.folder.path().join("downloads") },
         });
-        let wanted = json!({ "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" } });
+        let wanted = json!({
+            "goog:chromeOptions": options,
+            "goog:loggingPrefs": { "browser": "ALL" },
+            "acceptInsecureCerts": certificates == Certificates::AnyAccepted,
+        });
         let begun = browser
             .call(
                 "POST",

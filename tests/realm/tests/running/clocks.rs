@@ -22,7 +22,7 @@ use annals_director::read_owners;
 use annals_event::OwnerState;
 use annals_host::{
     child::{self, Child},
-    process::{Settings, connect, remote_store},
+    process::{connect, remote_store},
     store,
     world::compile,
 };
@@ -30,7 +30,7 @@ use annals_ids::{EntityId, Hash, OwnerId, TimerId, WorldTime};
 use annals_store::Store;
 
 use crate::{
-    played::{are_built, binary, permit, repository, run, until, within},
+    played::{are_built, binary, connection_to, permit, repository, run, until, within},
     playing::Playing,
 };
 
@@ -180,12 +180,7 @@ impl Shifted {
             false => Timers::new(),
         };
         let realm = self.start().await;
-        let settings = Settings {
-            realm: REALM.parse().expect("a name"),
-            nats: realm.nats.clone(),
-            access: annals_host::nats::Access::default(),
-            replicas: 1,
-        };
+        let settings = connection_to(REALM, realm.nats.clone());
         let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");
         let store = remote_store(&bus, &subjects);
         let mut archive = Archive::default();

@@ -35,7 +35,7 @@ use annals_wire::{
 };
 use tokio::sync::mpsc;
 
-use crate::played::{are_built, permit, repository, within};
+use crate::played::{are_built, connection_to, permit, repository, within};
 
 /// The realm's name.
 const REALM: &str = "lives";
@@ -275,12 +275,7 @@ async fn stored_entities_have_one_activation_despite_races_and_crashes() {
     let mut realm = Realm::start(RealmPlan::new(REALM, &defs, &folder.path().join("realm")))
         .await
         .unwrap_or_else(|error| panic!("{error}"));
-    let settings = Settings {
-        realm: REALM.parse().expect("a name"),
-        nats: realm.nats(),
-        access: annals_host::nats::Access::default(),
-        replicas: 1,
-    };
+    let settings = connection_to(REALM, realm.nats());
     let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");
     let store = remote_store(&bus, &subjects);
     let world = World {

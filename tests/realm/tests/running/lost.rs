@@ -15,7 +15,7 @@ use annals_host::{
     log::{Entry, History, Lane},
     log_source::Source,
     nats::ServerCount,
-    process::{Settings, request},
+    process::request,
 };
 use annals_ids::{BatchNumber, Hash, OwnerId};
 use annals_store::Store;
@@ -23,7 +23,7 @@ use annals_wire::control::Inspected;
 
 use crate::{
     bad_input::annals,
-    played::{Played, are_built, run, until, within},
+    played::{Played, are_built, connection_to, run, until, within},
 };
 
 /// Maximum time until db records a hole: it waits half a minute for a refill.
@@ -53,15 +53,15 @@ async fn a_realm_continues_before_an_accepted_hole_with_three_servers() {
     }
 }
 
+/// What the realm's log and store hold.
+async fn source(realm: &Played) -> Source {
+    let settings = connection_to(&realm.realm.plan().realm, realm.realm.nats());
+    Source::running(&settings).await.expect("the realm runs")
+}
+
 async fn lose_and_accept(servers: ServerCount) {
     let mut realm = Played::start(servers, &[]).await;
-    let settings = Settings {
-        realm: realm.realm.plan().realm.parse().expect("a name"),
-        nats: realm.realm.nats(),
-        access: annals_host::nats::Access::default(),
-        replicas: 1,
-    };
-    let source = Source::running(&settings).await.expect("the realm runs");
+    let source = source(&realm).await;
     let mut before = shown(&realm).await;
     let (writer, owner) = busiest_cell(&realm, &source.store).await;
     all_archived(&source, owner).await;
@@ -117,13 +117,7 @@ async fn a_follower_waits_for_a_hole_to_be_filled_and_takes_over_whole() {
         return;
     }
     let mut realm = Played::start(ServerCount::One, &[]).await;
-    let settings = Settings {
-        realm: realm.realm.plan().realm.parse().expect("a name"),
-        nats: realm.realm.nats(),
-        access: annals_host::nats::Access::default(),
-        replicas: 1,
-    };
-    let source = Source::running(&settings).await.expect("the realm runs");
+    let source = source(&realm).await;
     let history = source.history.as_ref().expect("a live realm has a log");
     let (writer, owner) = busiest_cell(&realm, &source.store).await;
     let read = archived(&source.store, owner).await;

@@ -79,6 +79,16 @@ pub(crate) async fn permit() -> SemaphorePermit<'static> {
     PERMITS.acquire().await.expect("the semaphore is never closed")
 }
 
+/// Settings of a test's own connection to a realm.
+pub(crate) fn connection_to(realm: &str, nats: String) -> Settings {
+    Settings {
+        realm: realm.parse().expect("the realm's name is one"),
+        nats,
+        access: annals_host::nats::Access::default(),
+        replicas: 1,
+    }
+}
+
 /// The folder of the repository.
 pub(crate) fn repository() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -164,12 +174,7 @@ impl Played {
             ..RealmPlan::new(REALM, &world, &data)
         };
         let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
-        let settings = Settings {
-            realm: REALM.parse().expect("the realm's name is one"),
-            nats: realm.nats(),
-            access: annals_host::nats::Access::default(),
-            replicas: 1,
-        };
+        let settings = connection_to(REALM, realm.nats());
         let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");
         let playing = Playing::start(realm.login, &schema, BOTS, &files);
         let mut played = Self {

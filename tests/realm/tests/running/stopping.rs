@@ -11,10 +11,7 @@ use annals::{
     up::{Realm, RealmPlan, Supervised},
 };
 use annals_director::{Grants, Stage};
-use annals_host::{
-    nats::Bus,
-    process::{Settings, connect},
-};
+use annals_host::{nats::Bus, process::connect};
 use annals_store::{
     Store,
     embedded::EmbeddedStore,
@@ -26,7 +23,7 @@ use tokio::process::Command;
 use crate::{
     bad_input::skipped,
     disks::SmallDisk,
-    played::{are_built, binary, permit, repository, run, until, within},
+    played::{are_built, binary, connection_to, permit, repository, run, until, within},
 };
 
 /// The realm's name.
@@ -62,12 +59,7 @@ async fn start_with(definitions: &Path, data: &Path) -> Realm {
 
 /// The test's own connection to the realm's bus.
 pub(crate) async fn reach(realm: &Realm) -> (Bus, Subjects) {
-    let settings = Settings {
-        realm: REALM.parse().expect("a name"),
-        nats: realm.nats(),
-        access: annals_host::nats::Access::default(),
-        replicas: 1,
-    };
+    let settings = connection_to(REALM, realm.nats());
     connect(&settings, "test").await.expect("the bus is there")
 }
 

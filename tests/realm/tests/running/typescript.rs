@@ -1,4 +1,4 @@
-//! The TypeScript client in a live realm, over WebSocket.
+//! The TypeScript client in a live realm, over WebSocket, in Node and in a browser.
 
 use std::{
     ffi::OsStr,
@@ -8,15 +8,25 @@ use std::{
     time::Duration,
 };
 
+use tempfile::TempDir;
 use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    process::Command,
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
 };
 
-use crate::played::{Played, are_built, binary, repository, run, within};
+use crate::{
+    browser::{self, Browser, Certificates},
+    played::{Played, are_built, binary, repository, run, within},
+};
 
 /// Maximum time for a part of the scenario.
 const TIMEOUT: Duration = Duration::from_secs(240);
+
+/// Polling interval.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The bases that are killed.
+const BASES: [&str; 2] = ["base-1", "base-2"];
 
 /// The first version of Node whose WebSocket needs no flag.
 const NODE_WITH_WEB_SOCKET: u32 = 22;
@@ -38,7 +48,7 @@ async fn checked(command: &mut Command) {
 }
 
 /// Builds the library, the generated world and the scenario in a folder.
-async fn build(tsc: &Path, folder: &Path) -> PathBuf {
+async fn build(tsc: &Path, folder: &Path) {
     let library = repository().join("services/client-ts");
     let package = folder.join("node_modules/annals-client");
     fs::create_dir_all(&package).expect("a folder");
@@ -67,51 +77,125 @@ async fn build(tsc: &Path, folder: &Path) -> PathBuf {
     fs::write(folder.join("package.json"), r#"{ "type": "module" }"#).expect("written");
     let flags = ["world.ts", "--strict", "--target", "es2022", "--module", "nodenext"];
     checked(&mut compile(&flags.map(OsStr::new))).await;
-    let scenario = folder.join("scenario.mjs");
-    fs::copy(library.join("test/live/scenario.mjs"), &scenario).expect("copied");
-    scenario
+    for entry in fs::read_dir(library.join("test/live")).expect("a folder") {
+        let entry = entry.expect("readable");
+        fs::copy(entry.path(), folder.join(entry.file_name())).expect("copied");
+    }
+}
+
+/// A realm that accepts WebSockets, and the folder of the built scenario.
+struct Stage {
+    realm: Played,
+    folder: TempDir,
+    node: u32,
+}
+
+impl Stage {
+    /// `None`, with a message, if tools are missing.
+    async fn start() -> Option<Self> {
+        if !are_built() {
+            return None;
+        }
+        let Some((tsc, node)) = tools().await else {
+            println!("SKIPPED: no tsc or no node; `make setup` installs them where there is npm");
+            return None;
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        build(&tsc, folder.path()).await;
+        let realm = Played::start_with(vec![("web_origins", "*".to_owned())]).await;
+        Some(Self { realm, folder, node })
+    }
+
+    /// URL of the login service.
+    fn url(&self) -> String {
+        format!("wss://localhost:{}", self.realm.realm.login.0.port())
+    }
+
+    /// Kills both bases, and starts them again.
+    fn kill_bases(&mut self) {
+        for name in BASES {
+            self.realm.kill(name);
+        }
+        for name in BASES {
+            self.realm.start_again(name);
+        }
+    }
+
+    async fn end(mut self) {
+        self.realm.assert_playing("the death of both bases").await;
+        self.realm.stop_and_verify().await;
+    }
+}
+
+/// Starts a program, and returns it with the lines that it prints.
+fn spawn(command: &mut Command) -> (Child, Lines<BufReader<ChildStdout>>) {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().expect("it runs");
+    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    (child, lines)
+}
+
+async fn next_line(lines: &mut Lines<BufReader<ChildStdout>>, what: &str) -> Option<String> {
+    within(TIMEOUT, what, lines.next_line()).await.expect("text")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_typescript_client_plays_on_when_its_base_is_killed() {
-    if !are_built() {
-        return;
-    }
-    let Some((tsc, node)) = tools().await else {
-        println!("SKIPPED: no tsc or no node; `make setup` installs them where there is npm");
+async fn a_client_in_node_plays_on_when_its_base_is_killed() {
+    let Some(mut stage) = Stage::start().await else {
         return;
     };
-    let folder = tempfile::tempdir().expect("a folder");
-    let scenario = build(&tsc, folder.path()).await;
-    let mut realm = Played::start_with(vec![("web_origins", "*".to_owned())]).await;
-    let certificate = realm.data().join("development-certificate.pem");
-
     let mut command = Command::new("node");
-    if node < NODE_WITH_WEB_SOCKET {
+    if stage.node < NODE_WITH_WEB_SOCKET {
         command.arg("--experimental-websocket");
     }
-    let (login, _) = realm.realm.login;
-    command
-        .arg(scenario)
-        .arg(format!("wss://localhost:{}", login.port()))
-        .env("NODE_EXTRA_CA_CERTS", certificate)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true);
-    let mut playing = command.spawn().expect("node runs");
-    let mut lines = BufReader::new(playing.stdout.take().expect("it is piped")).lines();
-    let ready = within(TIMEOUT, "the client to be ready", lines.next_line()).await;
-    assert_eq!(ready.expect("text").as_deref(), Some("ready"));
-    for name in ["base-1", "base-2"] {
-        realm.kill(name);
-    }
-    for name in ["base-1", "base-2"] {
-        realm.start_again(name);
-    }
-    let done = within(TIMEOUT, "the client to play on", lines.next_line()).await;
-    assert_eq!(done.expect("text").as_deref(), Some("done"));
+    let certificate = stage.realm.data().join("development-certificate.pem");
+    command.arg(stage.folder.path().join("node.mjs")).arg(stage.url());
+    let (mut playing, mut lines) = spawn(command.env("NODE_EXTRA_CA_CERTS", certificate));
+    assert_eq!(
+        next_line(&mut lines, "the client to be ready").await.as_deref(),
+        Some("ready")
+    );
+    stage.kill_bases();
+    assert_eq!(
+        next_line(&mut lines, "the client to play on").await.as_deref(),
+        Some("done")
+    );
     let status = within(TIMEOUT, "the end of the client", playing.wait()).await;
     assert!(status.expect("it has ended").success());
-    realm.assert_playing("the death of both bases").await;
-    realm.stop_and_verify().await;
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_in_a_browser_plays_on_when_its_base_is_killed() {
+    if !browser::is_installed() {
+        return;
+    }
+    let Some(mut stage) = Stage::start().await else {
+        return;
+    };
+    let folder = stage.folder.path();
+    let mut command = Command::new("node");
+    let (_server, mut lines) = spawn(command.arg(folder.join("serve.mjs")).arg(folder));
+    let port = next_line(&mut lines, "the page to be served").await.expect("a port");
+    let browser = Browser::start_with(Certificates::AnyAccepted).await;
+    let page = format!("http://127.0.0.1:{port}/index.html#{}", stage.url());
+    browser.open(&page).await;
+    let shows = async |what: &str| {
+        let shown = async {
+            loop {
+                let text = browser.text("pre").await;
+                assert!(!text.contains("failed"), "{text}");
+                if text.contains(what) {
+                    break;
+                }
+                tokio::time::sleep(POLL_INTERVAL).await;
+            }
+        };
+        within(TIMEOUT, what, shown).await;
+    };
+    shows("ready").await;
+    stage.kill_bases();
+    shows("done").await;
+    browser.stop().await;
+    stage.end().await;
 }
