@@ -5,6 +5,7 @@
 //! and what its frames mean, is decided by the core. Every connection is reported by [`EdgeEvent`]s, from `Opened` to
 //! `Closed`, and controlled by [`EdgeCommand`]s.
 
+mod accepting;
 mod connection;
 mod handshakes;
 mod identity;
@@ -24,20 +25,20 @@ use annals_wire::client::{CloseReason, Hello, LOGIN_ALPN, LoginRequest, PLAY_ALP
 use quinn::{IdleTimeout, TransportConfig, VarInt, crypto::rustls::QuicServerConfig};
 use thiserror::Error;
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     sync::mpsc,
-    task::JoinHandle,
-    time::{Duration, Instant, sleep_until, timeout},
+    task::JoinSet,
+    time::{Duration, timeout},
 };
 
 use tokio_util::task::TaskTracker;
 
+use accepting::{Quic, Web, accept};
 use connection::Shared;
-use handshakes::{Handshakes, Host};
 pub use identity::{Identity, IdentityError};
 pub use pace::{BURST_SECONDS, MAX_BYTES, MAX_MESSAGES, WARN_BYTES, WARN_MESSAGES};
+use registry::Registry;
 pub use registry::{EdgeCounters, MAX_QUEUED_BYTES, MAX_QUEUED_FRAMES};
-use registry::{Registry, count};
 pub(crate) use watching::add as add_watched;
 pub use web_socket::WebOrigins;
 
@@ -47,13 +48,6 @@ pub const RECEIVE_BUFFER: usize = 4 << 20;
 
 /// Maximum concurrent connections. Each takes up to 40 kB by itself.
 pub const MAX_CONNECTIONS: u64 = 8_192;
-
-/// Minimum interval between two handshakes. One takes 0.45 ms of a core, so that a rush takes less than a quarter of
-/// it.
-const HANDSHAKE_EVERY: Duration = Duration::from_millis(2);
-
-/// Maximum wait for a handshake: a client that has waited longer has retried.
-const WAITED_ENOUGH: Duration = Duration::from_secs(5);
 
 /// Maximum bytes buffered for a client that waits for its handshake: its first packets, and some retransmissions.
 const KEPT_WHILE_WAITING: u64 = 16 << 10;
@@ -72,9 +66,6 @@ const DATAGRAM_BUFFER: usize = 64 << 10;
 
 /// Attempts to find a port number that is free for both UDP and TCP.
 const PORT_ATTEMPTS: u32 = 32;
-
-/// Pause after the system has refused to accept a TCP connection: it has no resources for one.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Timeout for closing all connections.
 const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(3);
@@ -166,7 +157,8 @@ pub struct Edge {
     endpoint: quinn::Endpoint,
     registry: Arc<Registry>,
     address: SocketAddr,
-    accepting: JoinHandle<()>,
+    /// One task for each transport; they end when this is dropped.
+    accepting: JoinSet<()>,
     /// The tasks of connections.
     serving: TaskTracker,
 }
@@ -273,7 +265,11 @@ impl Edge {
             events,
         };
         let serving = TaskTracker::new();
-        let accepting = tokio::spawn(accept(endpoint.clone(), web, serving.clone(), shared));
+        let mut accepting = JoinSet::new();
+        accepting.spawn(accept(Quic(endpoint.clone()), serving.clone(), shared.clone()));
+        if let Some(web) = web {
+            accepting.spawn(accept(web, serving.clone(), shared));
+        }
         Ok(Self {
             endpoint,
             registry,
@@ -304,8 +300,8 @@ impl Edge {
     }
 
     /// Accepts no more connections, and closes the existing ones when what is queued for them is written.
-    pub async fn shut_down(self) {
-        self.accepting.abort();
+    pub async fn shut_down(mut self) {
+        self.accepting.abort_all();
         self.endpoint.set_server_config(None);
         self.registry.close_all(CloseReason::ShuttingDown);
         self.serving.close();
@@ -317,7 +313,6 @@ impl Edge {
 
 impl Drop for Edge {
     fn drop(&mut self) {
-        self.accepting.abort();
         let reason = CloseReason::ShuttingDown;
         self.registry.cut_all(reason);
         self.endpoint.close(reason.code().into(), reason.to_string().as_bytes());
@@ -349,161 +344,11 @@ impl EdgeHandle {
     }
 }
 
-/// Accepts connections, no faster than they can be served. It waits for no single client: those that have to wait are
-/// queued by host.
-async fn accept(endpoint: quinn::Endpoint, web: Option<Web>, serving: TaskTracker, shared: Shared) {
-    let mut handshakes = Handshakes::new();
-    let (freed, mut ended) = mpsc::channel(handshakes::AT_ONCE);
-    let mut next_at = Instant::now();
-    let mut may_begin = false;
-    loop {
-        tokio::select! {
-            incoming = endpoint.accept() => match incoming {
-                Some(incoming) => {
-                    receive(incoming, &mut handshakes, &shared);
-                    may_begin = true;
-                }
-                None => return,
-            },
-            (stream, from) = accept_web(web.as_ref()) => {
-                receive_web(stream, from, &mut handshakes, &shared);
-                may_begin = true;
-            }
-            Some(host) = ended.recv() => {
-                handshakes.ended(host);
-                may_begin = true;
-            }
-            () = sleep_until(next_at), if may_begin => match handshakes.next() {
-                Some((host, (_, since))) if since.elapsed() > WAITED_ENOUGH => handshakes.ended(host),
-                Some((host, (incoming, _))) => {
-                    count(&shared.registry.counts.open, 1);
-                    let place = HandshakeSlot { host, freed: freed.clone() };
-                    serving.spawn(meet(incoming, web.clone(), place, shared.clone()));
-                    next_at = Instant::now() + HANDSHAKE_EVERY;
-                }
-                None => may_begin = false,
-            },
-        }
-    }
-}
-
-/// A client that waits for its handshake.
-enum Stranger {
-    Quic(Box<quinn::Incoming>),
-    Web(TcpStream, SocketAddr),
-}
-
-type Strangers = Handshakes<(Stranger, Instant)>;
-
-/// The listener for WebSockets.
-#[derive(Clone)]
-struct Web {
-    listener: Arc<TcpListener>,
-    acceptor: web_socket::Acceptor,
-}
-
 fn listen((listener, origins): (StdTcpListener, WebOrigins), identity: &Identity) -> Result<Web, EdgeError> {
     Ok(Web {
-        listener: Arc::new(TcpListener::from_std(listener).map_err(EdgeError::Socket)?),
+        listener: TcpListener::from_std(listener).map_err(EdgeError::Socket)?,
         acceptor: web_socket::Acceptor::new(identity.tls(b"http/1.1")?, origins),
     })
-}
-
-/// The next TCP connection; never, if there is no listener.
-async fn accept_web(web: Option<&Web>) -> (TcpStream, SocketAddr) {
-    let Some(web) = web else {
-        return std::future::pending().await;
-    };
-    loop {
-        match web.listener.accept().await {
-            Ok(accepted) => return accepted,
-            Err(error) => {
-                tracing::warn!(%error, "a TCP connection could not be accepted; raise the limit of open files");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-/// Whether there is no room for another client; it is counted as refused then.
-fn is_full(handshakes: &Strangers, shared: &Shared) -> bool {
-    let counts = &shared.registry.counts;
-    let expected = counts.open.load(Ordering::Relaxed) + handshakes.queued() as u64;
-    let is_full = expected >= shared.registry.limit.load(Ordering::Relaxed);
-    count(&counts.refused, u64::from(is_full));
-    is_full
-}
-
-/// Queues a client by TCP for its handshakes, or refuses it by closing the connection.
-fn receive_web(stream: TcpStream, from: SocketAddr, handshakes: &mut Strangers, shared: &Shared) {
-    if is_full(handshakes, shared) {
-        return;
-    }
-    let waiting = (Stranger::Web(stream, from), Instant::now());
-    if handshakes.wait(Host::from(from.ip()), waiting).is_err() {
-        count(&shared.registry.counts.refused, 1);
-    }
-}
-
-/// Queues a client for its handshake, or refuses it.
-fn receive(incoming: quinn::Incoming, handshakes: &mut Strangers, shared: &Shared) {
-    if is_full(handshakes, shared) {
-        return incoming.refuse();
-    }
-    let host = Host::from(incoming.remote_address().ip());
-    if !incoming.remote_address_validated() && !handshakes.takes_strangers(host) {
-        // It cannot fail: a client whose address is not validated may be sent a retry.
-        let _ = incoming.retry();
-        return;
-    }
-    let waiting = (Stranger::Quic(Box::new(incoming)), Instant::now());
-    if let Err((Stranger::Quic(incoming), _)) = handshakes.wait(host, waiting) {
-        count(&shared.registry.counts.refused, 1);
-        incoming.refuse();
-    }
-}
-
-/// A slot for a handshake in progress, freed when it is dropped.
-struct HandshakeSlot {
-    host: Host,
-    freed: mpsc::Sender<Host>,
-}
-
-impl Drop for HandshakeSlot {
-    fn drop(&mut self) {
-        // The queue has room for all slots; without a receiver the edge is gone.
-        let _ = self.freed.try_send(self.host);
-    }
-}
-
-async fn meet(stranger: Stranger, web: Option<Web>, place: HandshakeSlot, shared: Shared) {
-    let _open = OpenConnection(Arc::clone(&shared.registry));
-    match (stranger, web) {
-        (Stranger::Quic(incoming), _) => {
-            let connection = connection::shake_hands(*incoming, &shared).await;
-            drop(place);
-            if let Some(connection) = connection {
-                connection::serve(connection, shared).await;
-            }
-        }
-        (Stranger::Web(stream, from), Some(web)) => {
-            let socket = web.acceptor.shake_hands(stream, &shared).await;
-            drop(place);
-            if let Some(socket) = socket {
-                web_socket::serve(socket, from, shared).await;
-            }
-        }
-        (Stranger::Web(..), None) => {}
-    }
-}
-
-/// A connection that counts as open until this is dropped.
-struct OpenConnection(Arc<Registry>);
-
-impl Drop for OpenConnection {
-    fn drop(&mut self) {
-        self.0.counts.open.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 fn server_config(tls: rustls::ServerConfig) -> Result<quinn::ServerConfig, EdgeError> {

@@ -4,10 +4,16 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use annals_host::edge::{Arrival, Edge, EdgeCommand, EdgeEvent, Identity, Serves, WebOrigins, bind, bind_with_web};
 use annals_node::ConnectionId;
-use annals_wire::client::{CloseReason, MAX_UPSTREAM_FRAME, ToServer, ToServerDatagram, volatile::MovementAck};
+use annals_wire::client::{
+    CloseReason, MAX_UPSTREAM_FRAME, PLAY_ALPN, ToServer, ToServerDatagram, volatile::MovementAck,
+};
 use futures::{SinkExt, StreamExt};
 use rustls::pki_types::ServerName;
-use tokio::{io::AsyncWriteExt, net::TcpStream, sync::mpsc};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpSocket, TcpStream},
+    sync::mpsc,
+};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use tokio_tungstenite::{
     WebSocketStream, client_async,
@@ -20,7 +26,7 @@ use tokio_tungstenite::{
 
 use crate::{
     hostile::{call_body, hello_body},
-    raw::roots,
+    raw::{self, roots},
     realm::{loopback, within},
 };
 
@@ -342,6 +348,40 @@ async fn open_connections_are_closed_when_the_edge_shuts_down() {
     let closed = tokio::spawn(async move { close_code(&mut socket).await });
     front.edge.shut_down().await;
     assert_eq!(closed.await.unwrap(), code(CloseReason::ShuttingDown));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stalled_web_handshakes_do_not_delay_clients_by_quic() {
+    let front = Front::start(Serves::Play);
+    let to = front.edge.address();
+    let mut stalled = Vec::new();
+    // As many hosts as it takes to hold all slots, with as many connections as each may have in a handshake.
+    for host in 2..10_u8 {
+        for _ in 0..8 {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.bind(SocketAddr::from(([127, 0, 0, host], 0))).unwrap();
+            stalled.push(socket.connect(to).await.unwrap());
+        }
+    }
+    within("the handshakes to begin", async {
+        while front.edge.counters().open < 32 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let bytes = crate::hostile::hello();
+    let (_connection, ..) = raw::send(to, front.directory.path(), PLAY_ALPN, &bytes).await;
+    within("the client to be accepted", async {
+        while front.edge.counters().accepted == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(
+        front.edge.counters().failed_handshakes,
+        0,
+        "no slot had to be freed for it"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
