@@ -111,9 +111,9 @@ impl Knowledge {
         };
         match message {
             GhostMessage::Image { entity, image } => {
-                let (type_id, newest) = (image.type_id, image.history);
+                let (type_id, home, newest) = (image.type_id, image.home, image.history);
                 if cx.image(entity).is_none() && self.ghosts.take_image(hearing, from, entity, *image) {
-                    cx.record_location(entity, from);
+                    cx.record_location((entity, home), from);
                     self.property_history.begin(&schema, (entity, type_id), newest);
                 }
             }
@@ -121,8 +121,8 @@ impl Knowledge {
                 if cx.image(entity).is_none() {
                     self.note_shown(&schema, entity, &events);
                     let lack = self.ghosts.take_events(hearing, from, (entity, after), events);
-                    if self.ghosts.get(entity).is_some_and(|ghost| ghost.holder() == from) {
-                        cx.record_location(entity, from);
+                    if let Some(ghost) = self.ghosts.get(entity).filter(|ghost| ghost.holder() == from) {
+                        cx.record_location((entity, ghost.home()), from);
                     }
                     ask_for(cx, from, lack);
                 }

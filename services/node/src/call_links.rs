@@ -215,6 +215,20 @@ impl OwnerContext {
         sent.is_none_or(|sent| sent.unconfirmed.is_empty())
     }
 
+    /// Learns from a call where the cell part that sent it is. Its home is notified by [`Call::Placed`], and that the part
+    /// ended: a late call must not restore the route there. The owner of a part that has ended resends its last calls
+    /// under its own name as home, so a sender that is the home needs no route.
+    fn follow_sender(&mut self, sender: OwnerId, message: &CallMessage) {
+        let Address::Cell(entity) = message.link.from else {
+            return;
+        };
+        if message.from_home == sender {
+            self.routes.forget(entity);
+        } else if message.from_home != self.owner() {
+            self.routes.moved(entity, sender);
+        }
+    }
+
     /// Consumes a call from `sender`, if no earlier one on its link can follow (rule C2).
     pub(crate) fn arrive(&mut self, sender: OwnerId, message: &CallMessage) -> Arrival {
         let link = message.link;
@@ -222,12 +236,7 @@ impl OwnerContext {
             self.absent(sender, message);
             return Arrival::Settled;
         }
-        // A home is notified where its cell parts are, and when they end; their last messages must not restore a route.
-        if let Address::Cell(entity) = link.from
-            && message.from_home != self.owner()
-        {
-            self.routes.moved(entity, sender);
-        }
+        self.follow_sender(sender, message);
         let taken = self
             .state()
             .links(link.to)
@@ -344,6 +353,11 @@ impl OwnerContext {
             .into_iter()
             .map(|link| (link, self.way(link)))
             .collect();
+        // Nothing here waits for the answer, or this is the home, which the cell part itself notifies: a hint would outlive
+        // the part.
+        if before.is_empty() || before.iter().any(|(link, _)| self.home(*link) == Some(self.owner())) {
+            return;
+        }
         self.routes.moved(entity, to);
         for (link, way) in before {
             if self.way(link) == way {

@@ -353,8 +353,11 @@ impl OwnerContext {
     }
 
     /// A cell part was found on another owner: calls for it are sent there, and callers that ask here are redirected.
-    pub fn record_location(&mut self, entity: EntityId, at: OwnerId) {
-        self.routes.moved(entity, at);
+    /// The home of the entity is notified by the cell part itself: there a hint would outlive the part.
+    pub fn record_location(&mut self, (entity, home): (EntityId, OwnerId), at: OwnerId) {
+        if home != self.owner() {
+            self.routes.moved(entity, at);
+        }
     }
 
     /// Requests something that only the role can do, executed after the present call. `by` is the entity whose
@@ -465,6 +468,7 @@ impl OwnerContext {
         let Some(image) = state.entities.get(&entity) else {
             return;
         };
+        self.routes.forget(entity);
         self.schedule.adopt(entity, image);
         self.call_links.adopt(self.journal.address(entity), &image.links);
         if let Some(cell) = image.cell() {

@@ -2,8 +2,10 @@
 
 use annals_cell::CellInput;
 use annals_def::Value;
-use annals_event::{Body, Place};
-use annals_ids::{EntityId, MemberId, OwnerId, TypeId};
+use annals_event::{Body, Call, Link, Place, Trace};
+use annals_ids::{Address, CallNumber, EntityId, HistoryNumber, MemberId, OwnerId, TypeId};
+use annals_node::{Input, Output};
+use annals_wire::bus::{CallMessage, Envelope, GhostImage, GhostMessage, Message};
 
 use crate::{
     game::{ACCOUNT, AVATAR, CREATURE, DIE, NOTE, STATUE},
@@ -129,6 +131,70 @@ fn the_home_tracks_an_entity_without_a_base() {
         .filter(|event| matches!(event.body, Body::CellCreated(_)));
     assert_eq!(created.count(), 1, "one that exists is not made again");
     assert_eq!(world.real(entity).home, HOME);
+}
+
+/// Whatever arrives late at the home of an entity that has ended, the home answers that it is gone (C6): a route that
+/// it restored would send callers in a circle.
+#[test]
+fn a_home_answers_that_an_entity_is_gone_whatever_arrives_late() {
+    let mut world = World::new(6);
+    let witness = world.spawn(AVATAR, 10.0, None);
+    world.spawn_creature(5.0);
+    world.run(500);
+    let is_creature = |(entity, (owner, _)): (EntityId, (OwnerId, Place))| {
+        (owner == MIDDLE && world.real(entity).home == MIDDLE).then_some(entity)
+    };
+    let entity = world.reals().into_iter().find_map(is_creature).expect("it was created");
+    let call = |from: Address, (from_home, to): (OwnerId, Address), number, call| {
+        Message::Call(CallMessage {
+            link: Link { from, to },
+            from_home,
+            to_home: MIDDLE,
+            number: CallNumber(number),
+            is_oldest: false,
+            trace: Trace::default(),
+            call,
+        })
+    };
+    let (caller, receiver) = (Address::Cell(EntityId(999)), Address::Cell(entity));
+    receive(&mut world, MIDDLE, call(caller, (EAST, receiver), 1, Call::DestroyCell));
+    world.run(500);
+    assert_eq!(world.holders(entity), []);
+
+    let image = GhostImage {
+        type_id: CREATURE,
+        home: MIDDLE,
+        session: None,
+        history: HistoryNumber(900),
+        place: place(40.0, 0.0),
+        properties: Vec::new(),
+    };
+    let image = GhostMessage::Image {
+        entity,
+        image: Box::new(image),
+    };
+    let estate = call(receiver, (EAST, Address::Cell(witness)), 1, Call::Placed(None));
+    let moved = Message::Moved { entity, to: EAST };
+    for late in [estate, moved, Message::Ghost(image)] {
+        let about = format!("{late:?}");
+        receive(&mut world, MIDDLE, late);
+        world.run(50);
+        let said = receive(&mut world, MIDDLE, call(caller, (EAST, receiver), 2, Call::DestroyCell));
+        let is_gone = |output: &Output| matches!(output, Output::Send { to: EAST, envelope } if matches!(envelope.message, Message::Gone { .. }));
+        assert!(said.iter().any(is_gone), "after {about}: {said:?}");
+    }
+}
+
+/// Delivers a message of the owner in the east.
+fn receive(world: &mut World, to: OwnerId, message: Message) -> Vec<Output> {
+    let (now, epoch) = (world.at(), world.cx(EAST).epoch());
+    let envelope = Envelope {
+        from: EAST,
+        epoch,
+        message,
+    };
+    let cell = world.cells.get_mut(&to).expect("it is there");
+    cell.handle(now, Input::Bus(envelope), 1_000)
 }
 
 #[test]

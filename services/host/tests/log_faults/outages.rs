@@ -3,7 +3,12 @@
 use crate::actor::Actor;
 use crate::rig::{Book, Rig};
 use crate::{check, one_node, three_nodes};
+use annals_host::log::History;
 use annals_host::nats::Servers;
+use std::time::Duration;
+
+/// What a server answers while the leader of the metadata is not known ("JetStream system temporarily unavailable").
+const NOT_AVAILABLE: &str = r#""err_code":10008"#;
 
 /// The server that stores the log is killed while appends are in flight, twice, and restarted.
 async fn killed_server(rig: &mut Rig) {
@@ -21,6 +26,29 @@ async fn killed_server(rig: &mut Rig) {
     check(&history, &book, &[&actor.screen]).await;
 }
 
+/// Makes another server lead the log. A busy cluster refuses a step-down while it elects the leader of its metadata.
+async fn step_down(history: &History) {
+    const TRIES: u32 = 50;
+    let subject = format!("$JS.API.STREAM.LEADER.STEPDOWN.{}", history.name());
+    let mut refused = Vec::new();
+    for _ in 0..TRIES {
+        let answer = history
+            .bus()
+            .client()
+            .request(subject.clone(), "".into())
+            .await
+            .unwrap();
+        let answer = String::from_utf8_lossy(&answer.payload).into_owned();
+        if answer.contains(r#""success":true"#) {
+            return;
+        }
+        assert!(answer.contains(NOT_AVAILABLE), "{answer}");
+        refused.push(answer);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    panic!("no step-down in {TRIES} tries: {}", refused.last().unwrap());
+}
+
 /// Another server leads: after a request to step down, and after the leader was killed and while it is down.
 async fn leader_change(rig: &mut Rig) {
     let (realm, book) = (rig.new_realm(), Book::default());
@@ -28,12 +56,7 @@ async fn leader_change(rig: &mut Rig) {
     let actor = Actor::take_over(history.clone(), &book);
     for _ in 0..3 {
         actor.shows(20).await;
-        let subject = format!("$JS.API.STREAM.LEADER.STEPDOWN.{}", history.name());
-        let answer = history.bus().client().request(subject, "".into()).await.unwrap();
-        assert!(
-            answer.payload.windows(14).any(|part| part == br#""success":true"#),
-            "{answer:?}"
-        );
+        step_down(&history).await;
     }
     actor.shows(20).await;
     let leader = rig.leader(&history).await;

@@ -163,7 +163,7 @@ impl World {
     }
 
     /// Processes with entities in transit, and the receiving owners.
-    fn under_way(&self) -> Vec<(ProcessId, OwnerId)> {
+    pub(super) fn under_way(&self) -> Vec<(ProcessId, OwnerId)> {
         let able = |host: &Process| host.paused.is_none() && !host.cut.is_any() && host.service == Service::Cell;
         let cells = self.processes.iter().filter(|(_, host)| able(host));
         let held = cells.flat_map(|(process, host)| host.owners.values().map(move |held| (*process, held)));

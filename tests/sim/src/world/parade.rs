@@ -102,6 +102,10 @@ impl World {
     /// Crashes a cell process while an entity is in transit from it or to it, if possible.
     pub(super) fn strike_parade(&mut self, dice: u64, tries: u64) {
         let mut own = annals_def::split_mix(dice);
+        if tries == 0 || !self.under_way().is_empty() {
+            // A place that an entity took since the last sample may be lost with its holder, after it was shown.
+            self.glance_once();
+        }
         if self.crash_midway(&mut own).is_some() {
             self.count(Kind::Blow(Blow::CrashMidway));
         } else if tries > 0 {
