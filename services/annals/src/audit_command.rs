@@ -28,7 +28,7 @@ use annals_def::{LedgerNames, Schema};
 use annals_evidence::{Answer, Lexicon, Question, Span, Until, read_trade};
 use annals_host::{
     log_source::{About, KeptRealm, NamedRealm, Source, SourceError},
-    process::SHARD,
+    process::FIRST_SHARD,
     signer::{FolderError, read_note},
     telemetry::Chain,
 };
@@ -276,7 +276,7 @@ impl Audit {
         if let Asked::Settings = self.question {
             return Ok(self.changed_settings(&source).await?.print(self.format, None)?);
         }
-        let mut index = Index::open(&self.index, SHARD).await?;
+        let mut index = Index::open(&self.index, FIRST_SHARD).await?;
         if let Asked::CheckIndex = self.question {
             return check_index(&mut index, &source.store).await;
         }
@@ -419,7 +419,7 @@ async fn holder(source: &Source, who: Who) -> Result<DatabaseId, NoAnswer> {
 /// Compares an index with one that is rebuilt. Faults of the archive itself are found by the rebuild.
 async fn check_index(index: &mut Index, archive: &Store) -> Result<(), NoAnswer> {
     let folder = TempDir::with_prefix("annals-audit-").map_err(NoAnswer::Temporary)?;
-    let mut anew = Index::open(folder.path(), SHARD).await?;
+    let mut anew = Index::open(folder.path(), FIRST_SHARD).await?;
     let bar = ArchiveBar::new();
     let extent = loop {
         let extent = anew

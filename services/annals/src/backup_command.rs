@@ -168,6 +168,7 @@ impl Backup {
 
 async fn create_one(target: &Target, settings: Settings, kept: &KeptRealm) -> Result<(), BackupError> {
     let source = kept.stored(&settings).await?;
+    source.require_one_shard("annals backup create").await?;
     let realm = match kept.data {
         Some(_) => source.realm_name(&settings.realm).await?,
         None => settings.realm,

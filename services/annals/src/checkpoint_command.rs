@@ -12,14 +12,14 @@ use annals_evidence::{Lineage, Wrong};
 use annals_host::{
     clock,
     log_source::{KeptRealm, NamedRealm, SourceError},
-    process::{SHARD, Settings},
+    process::Settings,
     signer::{
         FolderError, add_cosignatures, current_key, default_name, keep_note, key_records, make_key, make_key_file,
         make_next_key, make_next_log, newest, of_size, read_key, read_note,
     },
     telemetry::Chain,
 };
-use annals_ids::Hash;
+use annals_ids::{Hash, Shard};
 use annals_proof::{
     Frontier, KeyKind, KeyName, LogEnd, SignedNote, Tile, TreeHead, Trust, Trusted, VerifierKey, checkpoint::Untrusted,
     key::KeyError, succession::KeyRecord, tile::TILE_WIDTH, verify::Unproven, verify_consistency,
@@ -36,6 +36,9 @@ pub struct Checkpoint {
     command: Commands,
     #[command(flatten)]
     named: NamedRealm,
+    /// The shard of the realm: each has an archive and checkpoints of its own
+    #[arg(long, global = true, value_name = "N", default_value = "0")]
+    shard: u16,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -177,7 +180,7 @@ fn of(size: Option<u64>) -> String {
 impl Checkpoint {
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
-        match work(self.command, &self.named.settings()).await {
+        match work(self.command, &self.named.settings(), Shard(self.shard)).await {
             Ok(code) => code,
             // The reader closed the pipe: not an error.
             Err(CheckpointError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
@@ -189,7 +192,7 @@ impl Checkpoint {
     }
 }
 
-async fn work(command: Commands, settings: &Settings) -> Result<ExitCode, CheckpointError> {
+async fn work(command: Commands, settings: &Settings, shard: Shard) -> Result<ExitCode, CheckpointError> {
     match command {
         Commands::Show {
             size,
@@ -200,15 +203,15 @@ async fn work(command: Commands, settings: &Settings) -> Result<ExitCode, Checkp
         } => {
             let source = kept.stored(settings).await?;
             match (keys, ended) {
-                (true, _) => show_keys(&source.store).await?,
-                (_, true) => show_ended(&source.store).await?,
-                _ => show(&source.store, size, leaves.as_deref()).await?,
+                (true, _) => show_keys(&source.store, shard).await?,
+                (_, true) => show_ended(&source.store, shard).await?,
+                _ => show((&source.store, shard), size, leaves.as_deref()).await?,
             }
         }
         Commands::Keygen { data, name, witness } => {
             let name = match name {
                 Some(name) => KeyName::new(&name)?,
-                None => default_name(settings.realm.as_str())?,
+                None => default_name(settings.realm.as_str(), shard)?,
             };
             let key = match witness {
                 Some(file) => make_key_file(&file, name, KeyKind::Cosignature)?,
@@ -230,8 +233,10 @@ async fn work(command: Commands, settings: &Settings) -> Result<ExitCode, Checkp
             let next = make_next_log(&data, name, &by, &reason)?;
             writeln!(stdout(), "{}", next.verifier())?;
         }
-        Commands::Cosign { witness, last, key } => cosign((&witness, &last), &read_keys(&key)?, settings).await?,
-        Commands::AddCosignature { file, witness } => add(&file, &read_keys(&witness)?, settings).await?,
+        Commands::Cosign { witness, last, key } => {
+            cosign((&witness, &last), &read_keys(&key)?, (settings, shard)).await?;
+        }
+        Commands::AddCosignature { file, witness } => add(&file, &read_keys(&witness)?, (settings, shard)).await?,
         Commands::Verify {
             file,
             key,
@@ -245,7 +250,7 @@ async fn work(command: Commands, settings: &Settings) -> Result<ExitCode, Checkp
                 quorum,
                 ..trust_for(&note, &read_keys(&key)?)
             };
-            return verify(&note, &trust, &kept, settings).await;
+            return verify(&note, &trust, &kept, (settings, shard)).await;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -267,15 +272,15 @@ fn next_name(name: &KeyName) -> Result<KeyName, KeyError> {
     }
 }
 
-async fn show_keys(store: &Store) -> Result<(), CheckpointError> {
-    for (from, record) in key_records(store, SHARD).await? {
+async fn show_keys(store: &Store, shard: Shard) -> Result<(), CheckpointError> {
+    for (from, record) in key_records(store, shard).await? {
         writeln!(stdout(), "{from} {}", record.key)?;
     }
     Ok(())
 }
 
-async fn show_ended(store: &Store) -> Result<(), CheckpointError> {
-    let records: Vec<KeyRecord> = key_records(store, SHARD)
+async fn show_ended(store: &Store, shard: Shard) -> Result<(), CheckpointError> {
+    let records: Vec<KeyRecord> = key_records(store, shard)
         .await?
         .into_iter()
         .map(|(_, record)| record)
@@ -289,15 +294,19 @@ async fn show_ended(store: &Store) -> Result<(), CheckpointError> {
     Ok(())
 }
 
-async fn show(store: &Store, size: Option<u64>, leaves: Option<&Path>) -> Result<(), CheckpointError> {
+async fn show(
+    (store, shard): (&Store, Shard),
+    size: Option<u64>,
+    leaves: Option<&Path>,
+) -> Result<(), CheckpointError> {
     let note = match size {
-        Some(size) => of_size(store, SHARD, size).await?,
-        None => newest(store, SHARD).await?.map(|(_, note)| note),
+        Some(size) => of_size(store, shard, size).await?,
+        None => newest(store, shard).await?.map(|(_, note)| note),
     };
     let note = note.ok_or(CheckpointError::None(size))?;
     if let Some(file) = leaves {
         let signed: annals_proof::Checkpoint = note.text().parse().map_err(Untrusted::Checkpoint)?;
-        let hashes = leaf_hashes(store, signed.head).await?;
+        let hashes = leaf_hashes(store, shard, signed.head).await?;
         fs::write(file, Tile::encode(&hashes)).map_err(|source| CheckpointError::Leaves(file.to_owned(), source))?;
     }
     write!(stdout(), "{note}")?;
@@ -305,8 +314,8 @@ async fn show(store: &Store, size: Option<u64>, leaves: Option<&Path>) -> Result
 }
 
 /// The hashes of the leaves of a checkpoint.
-async fn leaf_hashes(store: &Store, head: TreeHead) -> Result<Vec<Hash>, CheckpointError> {
-    let mut prover = Prover::begin(store.clone(), SHARD).await?;
+async fn leaf_hashes(store: &Store, shard: Shard, head: TreeHead) -> Result<Vec<Hash>, CheckpointError> {
+    let mut prover = Prover::begin(store.clone(), shard).await?;
     let mut tree = Frontier::new();
     let mut hashes = Vec::new();
     for index in 0..head.size.div_ceil(TILE_WIDTH.into()) {
@@ -325,12 +334,12 @@ async fn leaf_hashes(store: &Store, head: TreeHead) -> Result<Vec<Hash>, Checkpo
 async fn cosign(
     (witness, last): (&Path, &Path),
     keys: &[VerifierKey],
-    settings: &Settings,
+    (settings, shard): (&Settings, Shard),
 ) -> Result<(), CheckpointError> {
     let witness =
         read_key(witness, KeyKind::Cosignature)?.ok_or_else(|| CheckpointError::Missing(witness.to_owned()))?;
     let source = KeptRealm::default().stored(settings).await?;
-    let (_, mut note) = newest(&source.store, SHARD).await?.ok_or(CheckpointError::None(None))?;
+    let (_, mut note) = newest(&source.store, shard).await?.ok_or(CheckpointError::None(None))?;
     let trust = trust_for(&note, keys);
     let new = trust.check(&note)?.checkpoint.head;
     if let Some(before) = read_note(last)? {
@@ -339,7 +348,7 @@ async fn cosign(
             let (expected, found) = (old.size, new.size);
             return Err(CheckpointError::Older { expected, found });
         }
-        let mut prover = Prover::begin(source.store.clone(), SHARD).await?;
+        let mut prover = Prover::begin(source.store.clone(), shard).await?;
         let proof = prover.consistency(old.size, new.size).await?;
         verify_consistency(old, new, &proof)?;
     }
@@ -349,7 +358,11 @@ async fn cosign(
     Ok(())
 }
 
-async fn add(file: &Path, witnesses: &[VerifierKey], settings: &Settings) -> Result<(), CheckpointError> {
+async fn add(
+    file: &Path,
+    witnesses: &[VerifierKey],
+    (settings, shard): (&Settings, Shard),
+) -> Result<(), CheckpointError> {
     let note = read_file(file)?;
     if let Some(key) = witnesses.iter().find(|key| key.kind() != KeyKind::Cosignature) {
         let (name, role) = (key.name().clone(), "witness");
@@ -358,7 +371,7 @@ async fn add(file: &Path, witnesses: &[VerifierKey], settings: &Settings) -> Res
     note.verify(witnesses).map_err(Untrusted::Note)?;
     let checkpoint: annals_proof::Checkpoint = note.text().parse().map_err(Untrusted::Checkpoint)?;
     let source = KeptRealm::default().stored(settings).await?;
-    match add_cosignatures(&source.store, SHARD, checkpoint.head.size, &note, witnesses).await? {
+    match add_cosignatures(&source.store, shard, checkpoint.head.size, &note, witnesses).await? {
         0 => Err(CheckpointError::NotAdded),
         count => Ok(writeln!(stdout(), "{count} cosignatures are in the store")?),
     }
@@ -372,7 +385,7 @@ async fn verify(
     note: &SignedNote,
     trust: &Trust,
     kept: &KeptRealm,
-    settings: &Settings,
+    (settings, shard): (&Settings, Shard),
 ) -> Result<ExitCode, CheckpointError> {
     let trusted = match trust.check(note) {
         Ok(trusted) => trusted,
@@ -384,7 +397,7 @@ async fn verify(
     say(&trusted)?;
     let source = kept.stored(settings).await?;
     let TreeHead { size, root } = trusted.checkpoint.head;
-    let mut prover = Prover::begin(source.store.clone(), SHARD).await?;
+    let mut prover = Prover::begin(source.store.clone(), shard).await?;
     let archive = prover.head();
     let there = archive.size;
     let whole = prover.root(there).await?;
@@ -397,7 +410,7 @@ async fn verify(
         }
     };
     if let Some(wrong) = wrong {
-        match declared_lost(&source.store, &trust.keys, &trusted.checkpoint).await? {
+        match declared_lost((&source.store, shard), &trust.keys, &trusted.checkpoint).await? {
             Some(lost) => writeln!(stdout(), "LOST: {lost}")?,
             None => writeln!(stdout(), "WRONG: {wrong}")?,
         }

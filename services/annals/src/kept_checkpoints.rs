@@ -5,11 +5,8 @@ use std::{fs, io, path::PathBuf};
 use annals_audit::verify::{Kept, StrayLeaves};
 use annals_db::{ProveError, Prover};
 use annals_evidence::{DeclaredLost, Lineage, Wrong};
-use annals_host::{
-    process::SHARD,
-    signer::{FolderError, key_records, read_note},
-};
-use annals_ids::Hash;
+use annals_host::signer::{FolderError, key_records, read_note};
+use annals_ids::{Hash, Shard};
 use annals_proof::{Checkpoint, SignedNote, TreeHead, Trust, VerifierKey, checkpoint::Untrusted, key::KeyError};
 use annals_store::{Store, StoreError};
 use thiserror::Error;
@@ -29,6 +26,9 @@ pub(crate) struct KeptCheckpoints {
     /// The leaf hashes that annals checkpoint show --leaves wrote with one of these checkpoints
     #[arg(long, value_name = "FILE", requires = "checkpoint")]
     leaves: Option<PathBuf>,
+    /// The shard of which these checkpoints are
+    #[arg(long, value_name = "N", default_value = "0")]
+    shard: u16,
 }
 
 /// Why kept checkpoints cannot be used.
@@ -74,6 +74,11 @@ pub(crate) enum KeptError {
 }
 
 impl KeptCheckpoints {
+    /// The shard of which the checkpoints are.
+    pub(crate) fn shard(&self) -> Shard {
+        Shard(self.shard)
+    }
+
     /// The trusted keys.
     fn keys(&self) -> Result<Vec<VerifierKey>, KeyError> {
         self.key.iter().map(|key| key.trim().parse()).collect()
@@ -102,7 +107,7 @@ impl KeptCheckpoints {
         let keys = self.keys()?;
         let mut lost = Vec::new();
         for checkpoint in self.checkpoints()? {
-            lost.extend(declared_lost(store, &keys, &checkpoint).await?);
+            lost.extend(declared_lost((store, self.shard()), &keys, &checkpoint).await?);
         }
         Ok(lost)
     }
@@ -141,17 +146,17 @@ pub(crate) fn trust_for(note: &SignedNote, keys: &[VerifierKey]) -> Trust {
 /// # Errors
 /// When the store cannot be read, or its records of keys are not trusted.
 pub(crate) async fn declared_lost(
-    store: &Store,
+    (store, shard): (&Store, Shard),
     keys: &[VerifierKey],
     checkpoint: &Checkpoint,
 ) -> Result<Option<DeclaredLost>, KeptError> {
-    let records = key_records(store, SHARD).await?.into_iter();
+    let records = key_records(store, shard).await?.into_iter();
     let lineage = Lineage::verify(&records.map(|(_, record)| record).collect::<Vec<_>>())?;
     let lost = lineage.declared_lost(checkpoint);
     let Some(lost) = lost.filter(|_| keys.iter().any(|key| lineage.has_key(key))) else {
         return Ok(None);
     };
-    let mut prover = Prover::begin(store.clone(), SHARD).await?;
+    let mut prover = Prover::begin(store.clone(), shard).await?;
     let TreeHead { size, root } = checkpoint.head;
     let has_it = size <= prover.head().size && prover.root(size).await? == root;
     Ok((!has_it).then_some(lost))

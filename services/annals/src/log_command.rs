@@ -16,11 +16,11 @@ use annals_db::{AcceptError, accept_hole};
 use annals_director::read_owners;
 use annals_host::{
     log_source::{KeptRealm, NamedRealm, Source, SourceError},
-    process::{AskError, SHARD, request},
+    process::{AskError, FIRST_SHARD, request},
     telemetry::Chain,
 };
-use annals_ids::{BatchNumber, EntityId, LogPosition, OwnerId, OwnerKind, WallTime};
-use annals_store::StoreError;
+use annals_ids::{BatchNumber, EntityId, LogPosition, OwnerId, OwnerKind, Shard, WallTime};
+use annals_store::{StoreError, layout::shards};
 use annals_wire::control::Inspected;
 use thiserror::Error;
 
@@ -170,16 +170,16 @@ impl Log {
             } => {
                 let kept = notes.read()?;
                 let is_clean = if hashes {
-                    verify_hashes(&source, resume.as_deref(), &kept).await?
+                    verify_all_hashes(&source, resume.as_deref(), (notes.shard(), &kept)).await?
                 } else {
-                    let report = verify_against(&source, &kept).await?;
+                    let report = verify_against(&source, notes.shard(), &kept).await?;
                     writeln!(stdout(), "{report}")?;
                     report.is_clean()
                 };
                 for lost in notes.declared_lost(&source.store).await? {
                     writeln!(stdout(), "LOST: {lost}")?;
                 }
-                say_first(&source, &kept, is_clean).await?
+                say_first(&source, (notes.shard(), &kept), is_clean).await?
             }
             Commands::Tail {
                 events,
@@ -199,8 +199,7 @@ impl Log {
                 ExitCode::SUCCESS
             }
             Commands::Segments => {
-                let began = source.about().await?.map_or(WallTime(0), |about| about.began);
-                writeln!(stdout(), "{}", Segments::list(&source.store, began).await?)?;
+                print_segments(&source).await?;
                 ExitCode::SUCCESS
             }
             Commands::AcceptHole {
@@ -227,8 +226,28 @@ impl Log {
     }
 }
 
-/// Verifies the archive without folding it, beyond the prefix in a file if there is one, and records the progress there.
-async fn verify_hashes(source: &Source, file: Option<&Path>, kept: &Kept) -> Result<bool, LogError> {
+/// Verifies the archives of all shards without folding them. Each shard but the first has a file of its own, named after
+/// that of the first.
+async fn verify_all_hashes(
+    source: &Source,
+    file: Option<&Path>,
+    (kept_of, kept): (Shard, &Kept),
+) -> Result<bool, LogError> {
+    let mut is_clean = true;
+    for shard in shards::all(source.shards().await.map_err(SourceError::from)?) {
+        let file = file.map(|file| match shard {
+            FIRST_SHARD => file.to_owned(),
+            Shard(other) => file.with_added_extension(format!("shard-{other}")),
+        });
+        let none = Kept::default();
+        let kept = if shard == kept_of { kept } else { &none };
+        is_clean &= verify_hashes((source, shard), file.as_deref(), kept).await?;
+    }
+    Ok(is_clean)
+}
+
+/// Verifies the archive of a shard without folding it, beyond the prefix in a file if there is one, and records the progress there.
+async fn verify_hashes((source, shard): (&Source, Shard), file: Option<&Path>, kept: &Kept) -> Result<bool, LogError> {
     let prefix = file
         .map(VerifiedPrefix::read)
         .transpose()
@@ -246,7 +265,7 @@ async fn verify_hashes(source: &Source, file: Option<&Path>, kept: &Kept) -> Res
             None => Ok(()),
         }
     };
-    let prefix = prefix.unwrap_or_else(|| VerifiedPrefix::begin(SHARD)).against(kept);
+    let prefix = prefix.unwrap_or_else(|| VerifiedPrefix::begin(shard)).against(kept);
     let swept = sweep(&source.store, prefix, reached).await?;
     bar.clear();
     writeln!(stdout(), "{swept}")?;
@@ -261,9 +280,17 @@ async fn verify_hashes(source: &Source, file: Option<&Path>, kept: &Kept) -> Res
 
 /// Reports the first event that differs from the original, if something is wrong, and what follows from the kept
 /// checkpoints.
-async fn say_first(source: &Source, kept: &Kept, is_clean: bool) -> Result<ExitCode, LogError> {
+async fn say_first(source: &Source, (kept_of, kept): (Shard, &Kept), is_clean: bool) -> Result<ExitCode, LogError> {
     if !is_clean {
-        writeln!(stdout(), "{}", find_first(&source.store, SHARD, kept).await?)?;
+        let count = source.shards().await.map_err(SourceError::from)?;
+        for shard in shards::all(count) {
+            let none = Kept::default();
+            let kept = if shard == kept_of { kept } else { &none };
+            if count > 1 {
+                writeln!(stdout(), "shard {shard}:")?;
+            }
+            writeln!(stdout(), "{}", find_first(&source.store, shard, kept).await?)?;
+        }
         return Ok(ExitCode::FAILURE);
     }
     match kept.size() {
@@ -271,6 +298,18 @@ async fn say_first(source: &Source, kept: &Kept, is_clean: bool) -> Result<ExitC
         size => writeln!(stdout(), "the archive continues the kept checkpoint of {size} batches")?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn print_segments(source: &Source) -> Result<(), LogError> {
+    let began = source.about().await?.map_or(WallTime(0), |about| about.began);
+    let count = source.shards().await.map_err(SourceError::from)?;
+    for shard in shards::all(count) {
+        if count > 1 {
+            writeln!(stdout(), "shard {shard}:")?;
+        }
+        writeln!(stdout(), "{}", Segments::list(&source.store, shard, began).await?)?;
+    }
+    Ok(())
 }
 
 async fn print_tail(source: &Source, plan: TailPlan, follow: bool) -> Result<(), LogError> {

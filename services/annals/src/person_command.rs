@@ -16,7 +16,7 @@ use annals_evidence::words;
 use annals_host::{
     clock,
     log_source::{KeptRealm, NamedRealm, SourceError},
-    process::SHARD,
+    process::FIRST_SHARD,
     telemetry::Chain,
 };
 use annals_ids::{DatabaseId, WallTime};
@@ -127,7 +127,7 @@ impl Person {
             Commands::Forget { who, by, reason } => {
                 let person = find(store, who).await?;
                 let now = clock::wall().0;
-                let forgotten = personal::forget(store, SHARD, person, (now, &by, &reason)).await?;
+                let forgotten = personal::forget(store, FIRST_SHARD, person, (now, &by, &reason)).await?;
                 writeln!(out, "{}", said(person, &Known::Forgotten(forgotten)))?;
             }
             Commands::Export { file } => {

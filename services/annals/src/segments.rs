@@ -3,8 +3,7 @@
 use std::fmt;
 
 use annals_audit::archive::read_tree;
-use annals_host::process::SHARD;
-use annals_ids::{LeafIndex, WallTime};
+use annals_ids::{LeafIndex, Shard, WallTime};
 use annals_store::{Store, StoreError, archive, segment::Segment};
 
 use crate::tail::clock;
@@ -21,14 +20,14 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Lists the segments of a store.
+    /// Lists the segments of a shard.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub async fn list(store: &Store, began: WallTime) -> Result<Self, StoreError> {
-        let sealed = archive::read_segments(store, SHARD).await?;
+    pub async fn list(store: &Store, shard: Shard, began: WallTime) -> Result<Self, StoreError> {
+        let sealed = archive::read_segments(store, shard).await?;
         // Read after the segments: the archive only grows.
-        let leaves = read_tree(store, SHARD).await?.size;
+        let leaves = read_tree(store, shard).await?.size;
         Ok(Self { began, sealed, leaves })
     }
 }

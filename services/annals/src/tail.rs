@@ -183,7 +183,7 @@ impl Tail {
         record: &OwnerRecord,
     ) -> Result<(Vec<Row>, BatchNumber), TailError> {
         let mut reading = Reading::default();
-        source.read_log(owner, &mut reading).await?;
+        source.read_log((record.shard, owner), &mut reading).await?;
         // Read after the log: batches trimmed from it are archived by now.
         let walk = LogWalk::begin(&source.store, record.shard, owner).await?;
         let (cursor, floor) = (walk.cursor(), walk.floor().unwrap_or_default());

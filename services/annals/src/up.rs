@@ -53,6 +53,10 @@ pub struct RealmPlan {
     pub data: PathBuf,
     /// The kind of its store.
     pub store: StoreKind,
+    /// Minimum number of its shards.
+    pub shards: u16,
+    /// Number of db processes, at most as many as there are shards: they divide the folding. The first serves the store.
+    pub dbs: u16,
     /// Number of base processes.
     pub bases: usize,
     /// Number of cell processes.
@@ -82,6 +86,8 @@ impl RealmPlan {
             world: world.to_owned(),
             data: data.to_owned(),
             store: StoreKind::Embedded,
+            shards: 1,
+            dbs: 1,
             bases: 2,
             cells: 2,
             directors: 1,
@@ -214,7 +220,7 @@ impl Realm {
             plan,
         };
         let world = realm.plan.world.clone();
-        realm.add((Service::Db, &world), "db", of_db(&realm.plan))?;
+        realm.add_dbs(&world)?;
         let of_director = of_director(&realm.plan, &realm.nats)?;
         for number in 1..=realm.plan.directors {
             let name = match realm.plan.directors {
@@ -253,6 +259,17 @@ impl Realm {
             );
         }
         Ok(realm)
+    }
+
+    fn add_dbs(&mut self, world: &Path) -> Result<(), UpError> {
+        for number in 1..=self.plan.dbs {
+            let name = match number {
+                1 => "db".to_owned(),
+                _ => format!("db-{number}"),
+            };
+            self.add((Service::Db, world), &name, of_db(&self.plan, number))?;
+        }
+        Ok(())
     }
 
     /// The URLs of its nats-servers.
@@ -539,8 +556,24 @@ async fn start_servers(plan: &RealmPlan) -> Result<Servers, UpError> {
 }
 
 /// The flags of db.
-fn of_db(plan: &RealmPlan) -> Vec<String> {
-    vec!["--store".to_owned(), plan.store.to_string()]
+/// The flags of a db: several divide the shards.
+fn of_db(plan: &RealmPlan, number: u16) -> Vec<String> {
+    let fold = match plan.dbs {
+        1 => "all".to_owned(),
+        dbs => {
+            let folded = (0..plan.shards).filter(|shard| shard % dbs == number - 1);
+            folded.map(|shard| shard.to_string()).collect::<Vec<_>>().join(",")
+        }
+    };
+    let flags = [
+        ("--store", plan.store.to_string()),
+        ("--shards", plan.shards.to_string()),
+        ("--fold", fold),
+    ];
+    flags
+        .into_iter()
+        .flat_map(|(flag, value)| [flag.to_owned(), value])
+        .collect()
 }
 
 /// The flags of a director, with the file through which it learns of closed connections.

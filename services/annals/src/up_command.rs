@@ -10,6 +10,8 @@ use annals_host::{
     telemetry::Chain,
 };
 
+use annals_store::layout::shards::SHARDS;
+
 use crate::up::{Realm, RealmPlan, Supervised, UpError};
 
 /// Interval between checks that everything still runs.
@@ -39,6 +41,13 @@ pub struct Up {
     /// Director processes: one leads, the others stand by
     #[arg(long, default_value_t = 1)]
     directors: usize,
+    /// Minimum number of the realm's shards: a realm that has fewer gets more
+    #[arg(long, env = "ANNALS_SHARDS", default_value_t = 1, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=i64::from(SHARDS)))]
+    shards: u16,
+    /// Db processes, at most one for each shard: they divide the folding, and the first serves the store
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    dbs: u16,
     /// Private nats-servers, 1 or 3, each of which keeps every log
     #[arg(long, default_value_t)]
     nats_servers: ServerCount,
@@ -76,6 +85,8 @@ impl Up {
             bases,
             cells,
             directors,
+            shards,
+            dbs,
             nats_servers,
             listen,
             advertise,
@@ -85,11 +96,17 @@ impl Up {
             console,
             no_console,
         } = self;
+        if dbs > shards {
+            eprintln!("--dbs {dbs} is more than --shards {shards}: a db folds at least one shard");
+            return ExitCode::from(2);
+        }
         let plan = RealmPlan {
             realm,
             world,
             data,
             store,
+            shards,
+            dbs,
             bases,
             cells,
             directors,

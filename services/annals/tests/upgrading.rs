@@ -8,7 +8,7 @@ use annals_director::Grants;
 use annals_host::{
     log::History,
     nats::{Bus, Server, ServerOptions},
-    process::SHARD,
+    process::FIRST_SHARD,
     world::compile,
 };
 use annals_ids::{ProcessId, WallTime};
@@ -61,7 +61,7 @@ impl Realm {
         let begun = grants.begin_realm(WallTime(1), old.fingerprint(), &encoded);
         begun.await.unwrap();
         let bus = Bus::connect(&server.url(), "db").await.unwrap();
-        History::ensure(&bus, REALM, SHARD, 1).await.unwrap();
+        History::ensure(&bus, REALM, FIRST_SHARD, 1).await.unwrap();
         let (client, subject) = (bus.client().clone(), Subjects::new(REALM).service("store"));
         tokio::spawn(async move { remote::serve(client, subject, store, pending()).await.unwrap() });
         Self {

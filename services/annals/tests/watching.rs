@@ -17,7 +17,7 @@ use annals_host::{
     health::{Announcement, Health, Readiness},
     log::History,
     nats::{Bus, Server, ServerOptions},
-    process::SHARD,
+    process::FIRST_SHARD,
     telemetry::{self, ProcessLog},
     watched::{Registration, Setting, Unit},
 };
@@ -141,7 +141,7 @@ async fn announce(
 
 async fn serve(server: &Server, store: Store) -> JoinHandle<()> {
     let bus = Bus::connect(&server.url(), "db").await.unwrap();
-    History::ensure(&bus, REALM, SHARD, 1).await.unwrap();
+    History::ensure(&bus, REALM, FIRST_SHARD, 1).await.unwrap();
     let subject = Subjects::new(REALM).service("store");
     let client = bus.client().clone();
     tokio::spawn(async move {

@@ -8,6 +8,9 @@ use thiserror::Error;
 /// Why a question has no answer, or an archive cannot be trusted. If data was changed, the first deviation is named.
 #[derive(Debug, Error)]
 pub enum AuditError {
+    /// The realm has several shards, and an index covers one archive.
+    #[error("the realm has {0} shards, and questions are answered from the archive of realms of one shard")]
+    SeveralShards(u16),
     /// The archive cannot be read.
     #[error("the archive cannot be read")]
     Archive(#[source] StoreError),

@@ -12,7 +12,7 @@ use annals_evidence::{
     Wrong, check, check_receipt,
 };
 use annals_host::{
-    process::SHARD,
+    process::FIRST_SHARD,
     signer::{covering, key_records},
 };
 use annals_ids::{Hash, LeafIndex, TradeId};
@@ -214,9 +214,9 @@ async fn refuse_lost(store: &Store, kept: &[SignedNote]) -> Result<(), EvidenceE
     if kept.is_empty() {
         return Ok(());
     }
-    let records = key_records(store, SHARD).await?.into_iter();
+    let records = key_records(store, FIRST_SHARD).await?.into_iter();
     let lineage = Lineage::verify(&records.map(|(_, record)| record).collect::<Vec<_>>())?;
-    let mut prover = Prover::begin(store.clone(), SHARD).await?;
+    let mut prover = Prover::begin(store.clone(), FIRST_SHARD).await?;
     for note in kept {
         let checkpoint: Checkpoint = note.text().parse()?;
         let TreeHead { size, root } = checkpoint.head;
@@ -244,12 +244,12 @@ impl Checkpointed {
     /// Finds a checkpoint of at least `least` batches that covers these events.
     async fn read(store: &Store, events: &[(LeafIndex, Excerpt)], least: u64) -> Result<Self, EvidenceError> {
         let needed = events.iter().map(|(leaf, _)| leaf.0 + 1).max().unwrap_or(1).max(least);
-        let note = match covering(store, SHARD, needed).await? {
+        let note = match covering(store, FIRST_SHARD, needed).await? {
             Ok(note) => note,
             Err(signed) => return Err(EvidenceError::Uncovered { needed, signed }),
         };
         let head = claimed(&note)?;
-        let mut prover = Prover::begin(store.clone(), SHARD).await?;
+        let mut prover = Prover::begin(store.clone(), FIRST_SHARD).await?;
         let (found, signed) = (prover.head().size, head.size);
         if found < signed {
             return Err(EvidenceError::RolledBack { found, signed });
@@ -259,7 +259,7 @@ impl Checkpointed {
             let (size, signed) = (head.size, head.root);
             return Err(EvidenceError::Rewritten { size, found, signed });
         }
-        let keys = key_records(store, SHARD).await?.into_iter();
+        let keys = key_records(store, FIRST_SHARD).await?.into_iter();
         let keys = keys.filter(|(from, _)| *from <= head.size).map(|(_, record)| record);
         let keys: Vec<KeyRecord> = keys.collect();
         if keys.is_empty() {

@@ -5,6 +5,7 @@ use std::{
     path::Path,
 };
 
+use annals_db::read_shards;
 use annals_event::{Batch, Body, Tail};
 use annals_evidence::About;
 use annals_ids::{EntryNumber, Hash, LeafIndex, LogPosition, OwnerId, Shard};
@@ -131,6 +132,10 @@ impl Index {
         archive: &Store,
         mut progress: impl FnMut(Progress),
     ) -> Result<Extent, AuditError> {
+        match read_shards(archive).await.map_err(AuditError::Archive)? {
+            1 => {}
+            count => return Err(AuditError::SeveralShards(count)),
+        }
         let shard = self.shard;
         let stored = read_tree(archive, shard).await.map_err(AuditError::Archive)?;
         let (before, now) = (self.reached.leaves, stored.size);

@@ -116,7 +116,7 @@ pub async fn replay(
     let migrations = Migrations::read(&source.store).await?;
     let mut reading = Reading::default();
     if extent == Extent::Log {
-        source.read_log(owner, &mut reading).await?;
+        source.read_log((record.shard, owner), &mut reading).await?;
     }
     // Begins after the log was read: batches trimmed from the log are archived by now.
     let mut walk = LogWalk::begin(&source.store, record.shard, owner).await?;

@@ -32,7 +32,7 @@ use annals_event::{Batch, Header};
 use annals_host::{
     log::{ReadError, Reading},
     log_source::{BeyondError, Source},
-    process::{SHARD, request},
+    process::request,
 };
 use annals_ids::{BatchNumber, Hash, LeafIndex, LogPosition, OwnerId, Shard};
 use annals_store::{
@@ -91,16 +91,16 @@ pub async fn verify(source: &Source) -> Result<VerifyReport, VerifyError> {
     verify_from(source, Checkpoint::default()).await
 }
 
-/// As [`verify`], and compares the archive with checkpoints that were kept outside the realm.
+/// As [`verify`], and compares the archive of a shard with checkpoints of it that were kept outside the realm.
 ///
 /// # Errors
 /// As there.
-pub async fn verify_against(source: &Source, kept: &Kept) -> Result<VerifyReport, VerifyError> {
+pub async fn verify_against(source: &Source, shard: Shard, kept: &Kept) -> Result<VerifyReport, VerifyError> {
     let mut report = VerifyReport::default();
     let mut whole = Verification::default();
-    let mut leaves = Leaves::new(SHARD, None);
+    let mut leaves = Leaves::new(shard, None);
     leaves.keep(kept.heads());
-    whole.trees.insert(SHARD, leaves);
+    whole.trees.insert(shard, leaves);
     whole.walk_archive(source, &mut report).await?;
     whole.go_beyond(source, &mut report).await?;
     Ok(report)
@@ -293,11 +293,11 @@ async fn go_on(
     numbers: &mut Numbers,
     report: &mut VerifyReport,
 ) -> Result<(), VerifyError> {
-    if source.history.is_none() {
+    if source.logs.is_empty() {
         return Ok(());
     }
     let mut reading = Reading::default();
-    source.read_log(log.owner, &mut reading).await?;
+    source.read_log((log.shard, log.owner), &mut reading).await?;
     // Batches trimmed from the log are archived by now.
     log.walk.extend().await?;
     while let Some(step) = log.walk.next().await? {
@@ -343,7 +343,7 @@ async fn read_later(
 ) -> Result<(), VerifyError> {
     let mut reached = log.reached();
     let mut reading = Reading::default();
-    source.read_log(log.owner, &mut reading).await?;
+    source.read_log((log.shard, log.owner), &mut reading).await?;
     log.walk.extend().await?;
     while let Some(step) = log.walk.next().await? {
         if let Some(batch) = step.batch.filter(|_| step.number > reached) {

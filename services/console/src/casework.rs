@@ -30,10 +30,10 @@ use annals_evidence::{Answer, Cited, Inventory, Item, Lexicon, Owned, Question, 
 use annals_host::{
     log::History,
     log_source::{About, Source, SourceError},
-    process::SHARD,
+    process::FIRST_SHARD,
     telemetry::Chain,
 };
-use annals_ids::{DatabaseId, EntityId, Hash, Serial, SessionId, TradeId, WallTime};
+use annals_ids::{DatabaseId, EntityId, Hash, Serial, SessionId, Shard, TradeId, WallTime};
 use annals_proof::{Frontier, SignedNote};
 use annals_store::{Store, StoreError};
 use thiserror::Error;
@@ -206,7 +206,7 @@ impl Casework {
     /// # Errors
     /// If the index cannot be used.
     pub async fn open(source: Source, index: &Path) -> Result<Arc<Self>, IndexError> {
-        let index = Index::open(index, SHARD).await?;
+        let index = Index::open(index, FIRST_SHARD).await?;
         Ok(Arc::new(Self {
             live: Live::of(&source),
             source,
@@ -411,9 +411,9 @@ impl Casework {
         &self.source.store
     }
 
-    /// The stream of the realm's logs, if it is read beside the archive.
-    pub(crate) fn history(&self) -> Option<&History> {
-        self.source.history.as_ref()
+    /// The streams of the realm's logs, as far as they are read beside the archive.
+    pub(crate) fn logs(&self) -> &BTreeMap<Shard, History> {
+        &self.source.logs
     }
 
     /// The processes of the realm, if it is live.
@@ -477,7 +477,7 @@ impl Casework {
 
     async fn take_in(&self) -> Result<(Read, u64), NoAnswer> {
         let held = Arc::clone(&self.index).read_owned().await;
-        let stored = read_tree(self.store(), SHARD).await?;
+        let stored = read_tree(self.store(), FIRST_SHARD).await?;
         let size = stored.size;
         let there = Frontier::resume(stored.size, stored.peaks).map(|tree| (tree.size(), tree.root()));
         let extent = held.extent()?;

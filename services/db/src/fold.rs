@@ -79,6 +79,9 @@ pub enum FoldError {
         /// Term of the other process.
         term: u64,
     },
+    /// The realm has other definitions now.
+    #[error("the definitions of the realm have changed to {0}")]
+    Definitions(Hash),
     /// The store was written with another layout.
     #[error("this store cannot be folded into")]
     Layout(#[from] OtherLayout),
@@ -235,6 +238,8 @@ pub struct Folder {
     logs: BTreeMap<OwnerId, Log>,
     /// Whether `logs` has every owner of the shard of which at least one batch is folded.
     listed: bool,
+    /// Whether to take over the realm's definitions when they change.
+    follows_definitions: bool,
     /// If an archive is folded again: the leaves at which the ledger changed.
     changed: Option<BTreeSet<LeafIndex>>,
     /// Shards of owners, as far as they were looked up.
@@ -275,6 +280,7 @@ impl Folder {
             term,
             logs: BTreeMap::new(),
             listed: false,
+            follows_definitions: false,
             changed: None,
             shards: BTreeMap::new(),
             pending: VecDeque::new(),
@@ -284,6 +290,16 @@ impl Folder {
             archiving: Archiving::default(),
             alarms: Vec::new(),
         })
+    }
+
+    /// Folds a realm that runs: the fold of another shard may change the realm's definitions (rule M7), and nothing is
+    /// stored under the former ones afterwards.
+    #[must_use]
+    pub fn following_definitions(self) -> Self {
+        Self {
+            follows_definitions: true,
+            ..self
+        }
     }
 
     /// Folds the archive of a realm of several shards again: nothing expires at leaves at which the ledger did not change
@@ -373,6 +389,10 @@ impl Folder {
                 return Ok(self.settle(attempt));
             };
             let last = self.undo(&mut attempt);
+            if let FoldError::Definitions(to) = error {
+                self.adopt(to).await?;
+                continue;
+            }
             if let Some((owner, number, breach)) = attempt.breach {
                 self.halt(Alarm::Ledger { owner, number, breach }, owner);
                 continue;

@@ -24,6 +24,7 @@ mod retention;
 mod returns;
 mod sealing;
 mod setting_changes;
+mod shards;
 mod stored;
 mod tiling;
 
@@ -45,5 +46,6 @@ pub use sealing::{Sealer, leaf};
 pub use setting_changes::{
     MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_VALUE_BYTES, NewestChanges, SettingChange, newest_changes, record_change,
 };
+pub use shards::{ensure_shards, read_shards};
 pub use stored::{StoredEntity, Unfit, read as read_stored};
 pub use tiling::{Tiled, Tiler};

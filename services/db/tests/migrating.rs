@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use annals_db::{
-    ClaimedStore, Extent, Folder, Migrations, accounts, find_indexed,
+    ClaimedStore, Extent, Folder, Migrations, accounts, ensure_shards, find_indexed,
     migrating::{MigrateError, Preparation, convert_next},
     read_archived, read_unlogged, recover,
 };
@@ -63,8 +63,8 @@ struct World {
 }
 
 impl Log {
-    fn found(grants: &Grants, part: Part, schema: &Schema) -> Self {
-        let grant = immediate(grants.found(part, SHARD, PROCESS)).expect("the director leads");
+    fn found((grants, shard): (&Grants, Shard), part: Part, schema: &Schema) -> Self {
+        let grant = immediate(grants.found(part, shard, PROCESS)).expect("the director leads");
         Self::go_on(OwnerState::new(grant.owner, part), grant.epoch, schema)
     }
 
@@ -148,6 +148,16 @@ impl World {
 
     /// A realm that runs, with its director's grants and its folder.
     fn running(old: &Schema, dice: &mut dyn FnMut() -> u64) -> (Self, Grants, Folder) {
+        let (world, grants, folder, _) = Self::running_on(SHARD, old, dice);
+        (world, grants, folder)
+    }
+
+    /// The same, with the cell's owner on a shard. If that is another one, it has a folder of its own.
+    fn running_on(
+        of_cell: Shard,
+        old: &Schema,
+        dice: &mut dyn FnMut() -> u64,
+    ) -> (Self, Grants, Folder, Option<Folder>) {
         let store = MemoryStore::new().store();
         let grants = immediate(Grants::lead(
             store.clone(),
@@ -158,10 +168,15 @@ impl World {
         .expect("no other director leads");
         immediate(grants.begin_realm(WallTime(1_000), old.fingerprint(), &old.encode())).expect("a new realm");
         let mut folder = immediate(Folder::begin(store.clone(), SHARD, Arc::new(old.clone()))).expect("a store");
-        let mut base = Log::found(&grants, Part::Base, old);
-        let mut cell = Log::found(&grants, Part::Cell, old);
+        let mut other = (of_cell != SHARD).then(|| {
+            immediate(ensure_shards(&store, of_cell.0 + 1)).expect("the store answers");
+            let folder = immediate(Folder::begin(store.clone(), of_cell, Arc::new(old.clone())));
+            folder.expect("a store").following_definitions()
+        });
+        let mut base = Log::found((&grants, SHARD), Part::Base, old);
+        let mut cell = Log::found((&grants, of_cell), Part::Cell, old);
         base.write(&mut folder, &store, true);
-        cell.write(&mut folder, &store, true);
+        cell.write(other.as_mut().unwrap_or(&mut folder), &store, true);
         let mut stored = BTreeMap::new();
         for (number, entity_type) in (1..).zip(old.types()) {
             let (entity, database) = (EntityId(1_000 + number), DatabaseId(number));
@@ -173,7 +188,7 @@ impl World {
                 stored.insert(database, entity_type.name.clone());
                 let at = entity_type.parts.cell.then(|| cell.owner());
                 base.record(entity, false, Body::Placed(at));
-                cell.write(&mut folder, &store, false);
+                cell.write(other.as_mut().unwrap_or(&mut folder), &store, false);
                 base.record(entity, false, Body::Stored { database });
                 base.call(
                     entity,
@@ -190,14 +205,14 @@ impl World {
             }
             base.write(&mut folder, &store, false);
         }
-        cell.write(&mut folder, &store, false);
+        cell.write(other.as_mut().unwrap_or(&mut folder), &store, false);
         let world = Self {
             store,
             base,
             cell,
             stored,
         };
-        (world, grants, folder)
+        (world, grants, folder, other)
     }
 }
 

@@ -14,7 +14,7 @@ use annals_store::{
         director::{self, Counter, LeaderConnection, Realm, Term},
         migrations::{self, Converting, MigrationRecord},
         owners::{self, HolderConnection, OwnerRecord},
-        read_chunks,
+        read_chunks, shards,
     },
 };
 use thiserror::Error;
@@ -335,6 +335,29 @@ impl Grants {
     /// When the store cannot be read.
     pub async fn owners(&self) -> Result<BTreeMap<OwnerId, OwnerRecord>, GrantError> {
         Ok(read_owners(&self.store).await?)
+    }
+
+    /// The shard for a new owner of this kind: the one with the fewest of them, of those the one with the fewest owners, and
+    /// of those the first. The ledger's owner belongs to the first shard.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn shard_for(&self, kind: OwnerKind) -> Result<Shard, GrantError> {
+        let work = |transaction: Transaction| async move {
+            let count = shards::read_count(&transaction).await?;
+            let owners = owners::read_owners(&transaction).await?;
+            Ok::<_, StoreError>((count, owners))
+        };
+        let (count, owners) = self.store.read(work).await?;
+        if kind.is_single() {
+            return Ok(Shard(0));
+        }
+        let held = |shard: &Shard| {
+            let all = || owners.values().filter(|record| record.shard == *shard);
+            (all().filter(|record| record.kind == kind).count(), all().count())
+        };
+        let fewest = shards::all(count).min_by_key(held);
+        Ok(fewest.expect("invariant: a realm has at least one shard"))
     }
 
     /// Creates an owner and grants it. If the realm already has [the single owner of its kind](OwnerKind::is_single)

@@ -1,7 +1,7 @@
 //! Comparison of a realm's logs with its store (rule F17): before db serves the store, and for the command that adopts
 //! a log.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use annals_db::{
@@ -9,7 +9,7 @@ use annals_db::{
     comparison::{ComparedLog, Comparison, Mismatch, compare_log},
 };
 use annals_director::read_owners;
-use annals_ids::OwnerId;
+use annals_ids::{OwnerId, Shard};
 use annals_store::{Store, StoreError};
 use annals_wire::{Subjects, control::Inspected};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::{
     log::{History, ReadError, Reading},
     nats::Bus,
-    process::{AskError, SHARD, request},
+    process::{AskError, request},
     telemetry::Chain,
 };
 
@@ -55,15 +55,21 @@ pub enum CompareError {
     Archive(#[from] RecoveryError),
 }
 
-/// Compares all logs of a realm with its store, which nothing else may write meanwhile.
+/// Compares all logs of some shards of a realm with its store, of which nothing else may write these shards meanwhile.
 ///
 /// # Errors
 /// When the store or a log cannot be read.
-pub async fn compare(history: &History, store: &Store) -> Result<Comparison, CompareError> {
-    let mut owners: BTreeSet<OwnerId> = read_owners(store).await?.into_keys().collect();
-    owners.extend(listed(history).await?);
+pub async fn compare(logs: &BTreeMap<Shard, History>, store: &Store) -> Result<Comparison, CompareError> {
+    let recorded = read_owners(store).await?.into_iter();
+    let mut owners: BTreeSet<(Shard, OwnerId)> = recorded.map(|(owner, record)| (record.shard, owner)).collect();
+    for (shard, history) in logs {
+        owners.extend(listed(history).await?.into_iter().map(|owner| (*shard, owner)));
+    }
+    let owners = owners
+        .into_iter()
+        .filter_map(|(shard, owner)| Some((logs.get(&shard)?, owner)));
     let compared = stream::iter(owners)
-        .map(|owner| compare_one(history, store, owner))
+        .map(|(history, owner)| compare_one(history, store, owner))
         .buffer_unordered(AT_ONCE);
     let mut compared = std::pin::pin!(compared);
     let mut comparison = Comparison::default();
@@ -87,7 +93,7 @@ pub async fn compare_one(
         history.read(owner, &mut reading).await.map(|()| reading)
     })
     .await?;
-    let log = compare_log(store, SHARD, owner, &reading.batches).await?;
+    let log = compare_log(store, history.shard(), owner, &reading.batches).await?;
     Ok((log, reading))
 }
 
@@ -113,12 +119,12 @@ async fn again<T>(read: impl AsyncFn() -> Result<T, ReadError>) -> Result<T, Rea
 /// When it does not, or the comparison fails.
 pub(crate) async fn check(
     (bus, subjects): (&Bus, &Subjects),
-    history: &History,
+    logs: &BTreeMap<Shard, History>,
     store: &Store,
 ) -> Result<(), CompareError> {
     let mut waiting: Option<Instant> = None;
     let comparison = loop {
-        match compare(history, store).await {
+        match compare(logs, store).await {
             Err(CompareError::Log(error)) => {
                 if waiting.is_none_or(|said| said.elapsed() >= SAID_EVERY) {
                     tracing::warn!(

@@ -19,6 +19,9 @@
 //! key = "/etc/annals/play.key"         # ANNALS_KEY           --key
 //! web_origins = ["https://aldmoor.example"] # ANNALS_WEB_ORIGINS  --web-origins
 //! acknowledged = "log"                 # ANNALS_ACKNOWLEDGED  --acknowledged
+//! shards = 1                           # ANNALS_SHARDS        --shards
+//! fold = "all"                         # ANNALS_FOLD          --fold
+//! shard = 0                            # ANNALS_SHARD         --shard
 //! archive_period = 300                 # ANNALS_ARCHIVE_PERIOD  --archive-period
 //! client_bandwidth = 100000            # ANNALS_CLIENT_BANDWIDTH  --client-bandwidth
 //! duplicate_login = "replace"          # ANNALS_DUPLICATE_LOGIN   --duplicate-login
@@ -50,8 +53,11 @@ pub use flags::Flags;
 pub use settings::Service;
 pub use spaces::{FIRST, SpaceSetting, Spaces};
 pub use values::{
-    Acknowledged, Advice, Age, Attributes, CertificateFiles, LogFilter, LogFormat, Ratio, Realm, StoreKind,
+    Acknowledged, Advice, Age, Attributes, CertificateFiles, FoldedShards, LogFilter, LogFormat, Ratio, Realm,
+    StoreKind,
 };
+
+use annals_ids::Shard;
 
 use crate::{edge::WebOrigins, nats::Access};
 use layers::Layers;
@@ -87,6 +93,12 @@ pub struct Config {
     pub web_origins: Option<WebOrigins>,
     /// What counts as acknowledged in this realm.
     pub acknowledged: Acknowledged,
+    /// Minimum number of the realm's shards.
+    pub shards: u16,
+    /// Which shards this db folds.
+    pub fold: FoldedShards,
+    /// The shard whose archive is signed.
+    pub shard: Shard,
     /// Maximum time until db writes a change of an active stored entity; `None` to write on request only.
     pub archive_period: Option<Duration>,
     /// Maximum rate of a cell to each client, bits per second; `None` for no limit.

@@ -32,7 +32,7 @@ use crate::{
     clock::{self, Clock},
     health::{DiscoveryError, Health, Readiness},
     nats::{Bus, ConnectError, Reports, ReportsError, Subscription},
-    process::{self, BEAT, SHARD, Settings},
+    process::{self, BEAT, Settings},
     telemetry::Chain,
     waiting::Wait,
     watched::Watched,
@@ -591,7 +591,10 @@ impl Leader {
     async fn decide(&mut self) -> Result<(), GrantError> {
         for decision in self.membership.decide(monotonic()) {
             let (grant, process) = match decision {
-                Decision::CreateOwner { kind, process } => (self.grants.found(kind, SHARD, process).await?, process),
+                Decision::CreateOwner { kind, process } => {
+                    let shard = self.grants.shard_for(kind).await?;
+                    (self.grants.found(kind, shard, process).await?, process)
+                }
                 Decision::Grant { owner, process } => (self.grant(owner, process).await?, process),
             };
             self.granted(&grant, process);

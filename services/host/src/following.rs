@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use crate::{
     clock,
     log::{ReadError, Reading},
-    nats::Subscription,
+    nats::{StreamError, Subscription},
     process::Process,
     telemetry::Chain as Causes,
     waiting::Wait,
@@ -56,6 +56,8 @@ pub(crate) enum TakeError {
     Store(#[from] StoreError),
     #[error("the owner's log could not be read")]
     Log(#[from] ReadError),
+    #[error("the stream of the owner's shard cannot be used")]
+    Stream(#[from] StreamError),
     #[error(transparent)]
     Hole(#[from] Hole),
     #[error("the owner's log does not continue its archive")]
@@ -158,7 +160,8 @@ impl Prepared {
             }
         };
         let (openings, cursor) = read_records(&process.store, owner).await?;
-        process.history.read(owner, &mut self.reading).await?;
+        let history = process.logs.of(shard).await?;
+        history.read(owner, &mut self.reading).await?;
         let batches = self.reading.batches.iter().cloned();
         let mut chain = assemble(owner, folded.archived, &openings, batches, self.reading.last)?;
         let Folded { mut state, tip, .. } = folded;

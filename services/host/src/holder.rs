@@ -35,7 +35,7 @@ use crate::{
     clock,
     following::{Followed, Following, KeptMessages, Prepared, TakeError},
     gauge::Gauge,
-    log::{Driver, LogCore},
+    log::{Driver, History, LogCore},
     nats::Subscription,
     overviews::Overviews,
     process::Process,
@@ -300,7 +300,7 @@ pub(crate) async fn hold<R>(
             },
             command = wires.commands.recv() => match command {
                 Some(Command::Core(input)) => gauge.during(|| driver.core_mut().handle(input)),
-                Some(Command::Refill(missing)) => refill(&process, driver.core().owner.writer(), missing).await,
+                Some(Command::Refill(missing)) => refill(driver.history(), driver.core().owner.writer(), missing).await,
                 Some(command @ (Command::Finish | Command::Close)) => {
                     end(&process, &mut driver, &mut wires, (&mut troubles, matches!(command, Command::Close))).await;
                     return;
@@ -594,10 +594,10 @@ where
     }
 }
 
-async fn refill(process: &Process, writer: &writer::Writer, missing: Range<u64>) {
+async fn refill(history: &History, writer: &writer::Writer, missing: Range<u64>) {
     let owner = writer.owner();
     for batch in writer.kept_within(missing) {
-        let verdict = process.history.fill(owner, Bytes::copy_from_slice(&batch.bytes)).await;
+        let verdict = history.fill(owner, Bytes::copy_from_slice(&batch.bytes)).await;
         tracing::warn!(%owner, batch = %batch.number, ?verdict, "filled a hole in the log");
     }
 }
@@ -614,11 +614,12 @@ async fn open<R: Role>(
     mut prepared: Prepared,
 ) -> Option<(Driver<Held<R>>, KeptMessages)> {
     let Terms { owner, epoch, .. } = terms;
-    let registry = Arc::new(StoreRegistry::new(process.store.clone()));
+    let registry = Arc::new(StoreRegistry::new(process.store.clone(), terms.shard));
     let mut wait = Wait::new(
         format!("owner {owner}, which is taken over under epoch {epoch}"),
         "its entities are paused until then; retrying; check that annals-db and the nats-server run",
     );
+    let history = wait_for_stream(process, terms.shard, &mut wait).await;
     loop {
         let taking = take_over(process, terms, &make, &mut prepared);
         let (held, recovered) = match wait.during(taking).await {
@@ -637,7 +638,7 @@ async fn open<R: Role>(
                 continue;
             }
         };
-        let mut driver = Driver::new(held, process.history.clone(), Arc::clone(&registry) as _);
+        let mut driver = Driver::new(held, history.clone(), Arc::clone(&registry) as _);
         while driver.core().owner.writer().opening().is_none() && driver.core().owner.stopped().is_none() {
             let deadline = driver.core().owner.deadline(process.clock.now());
             tokio::select! {
@@ -661,6 +662,19 @@ async fn open<R: Role>(
             Some(stop) => {
                 tracing::info!(%owner, %epoch, %stop, "did not take over the owner");
                 return None;
+            }
+        }
+    }
+}
+
+/// The stream of a shard. One that cannot be used is reported, and tried again: an operator may repair it.
+async fn wait_for_stream(process: &Process, shard: Shard, wait: &mut Wait) -> History {
+    loop {
+        match wait.during(process.logs.of(shard)).await {
+            Ok(history) => return history,
+            Err(error) => {
+                wait.lasts(Chain(&error));
+                tokio::time::sleep(PAUSE).await;
             }
         }
     }

@@ -6,8 +6,10 @@
 
 mod driver;
 mod history;
+mod logs;
 mod reader;
 
 pub use driver::{Driver, Holding, LogCore, Recording, Registry};
 pub use history::{Entry, Fault, History, Lane, ReadError, Reading, Verdict};
+pub use logs::Logs;
 pub use reader::Reader;

@@ -15,14 +15,14 @@ use crate::{
     config::{Advice, CertificateFiles, Realm, StoreKind},
     log::{History, ReadError, Reading},
     nats::{Access, Bus, ConnectError, ServerCount, ServerError, ServerOptions, Servers, StreamError},
-    process::{SHARD, Settings, connect, remote_store},
+    process::{FIRST_SHARD, Settings, connect, remote_store},
     store::{self, OpenError},
 };
-use annals_db::{RecoveryError, read_archived, read_records, read_schema};
+use annals_db::{RecoveryError, read_archived, read_records, read_schema, read_shards};
 use annals_def::Schema;
 use annals_director::read_owners;
 use annals_event::{FrozenBatch, Header};
-use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, WallTime};
+use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, Shard, WallTime};
 use annals_node::{
     chain::{Hole, assemble},
     writer::{Opening, Tip},
@@ -33,6 +33,7 @@ use annals_store::{
         director,
         lineage::{self, Lineage},
         owners::{self, Cursor, OpeningRecord},
+        shards,
     },
 };
 use annals_wire::Subjects;
@@ -132,9 +133,9 @@ impl KeptRealm {
     /// As [`Self::source`].
     pub async fn source_with_log(&self, settings: &Settings) -> Result<Source, SourceError> {
         let mut source = self.source(settings).await?;
-        if source.history.is_none() {
+        if source.logs.is_empty() {
             let (bus, _) = connect(settings, "log").await?;
-            source.history = History::find(&bus, settings.realm.as_str(), SHARD).await?;
+            source.logs = find_logs(&bus, &settings.realm, source.shards().await?).await?;
         }
         Ok(source)
     }
@@ -202,6 +203,14 @@ pub enum SourceError {
         nats: String,
         /// The realm.
         realm: Realm,
+    },
+    /// The command works on realms of one shard.
+    #[error("the realm has {count} shards, and {what} works on realms of one shard")]
+    SeveralShards {
+        /// The command.
+        what: &'static str,
+        /// Number of the realm's shards.
+        count: u16,
     },
     /// The folder is not a realm's data directory.
     #[error("{} is not the data directory of a realm: there is no store in it", .0.display())]
@@ -292,8 +301,8 @@ impl About {
 pub struct Source {
     /// The archive and everything else in the store.
     pub store: Store,
-    /// The stream, if there is a log beyond the archive.
-    pub history: Option<History>,
+    /// The streams of the shards that have a log beyond the archive.
+    pub logs: BTreeMap<Shard, History>,
     /// The realm's bus, if the realm is live.
     pub live: Option<(Bus, Subjects)>,
     /// A message about where the log ends, if that is earlier than expected.
@@ -316,7 +325,7 @@ impl Source {
     pub fn archive(store: Store) -> Self {
         Self {
             store,
-            history: None,
+            logs: BTreeMap::new(),
             live: None,
             note: None,
             _copy: None,
@@ -330,17 +339,19 @@ impl Source {
     /// When it cannot be reached.
     pub async fn running(settings: &Settings) -> Result<Self, SourceError> {
         let (bus, subjects) = connect(settings, "log").await?;
-        let Some(history) = History::find(&bus, settings.realm.as_str(), SHARD).await? else {
-            return Err(SourceError::NoLog {
-                nats: settings.nats.clone(),
-                realm: settings.realm.clone(),
-            });
+        let none = || SourceError::NoLog {
+            nats: settings.nats.clone(),
+            realm: settings.realm.clone(),
         };
-        Ok(Self {
-            history: Some(history),
-            live: Some((bus.clone(), subjects.clone())),
-            ..Self::archive(remote_store(&bus, &subjects))
-        })
+        // Without a log there is no db either, and a read of the store would wait for it.
+        let first = History::find(&bus, settings.realm.as_str(), FIRST_SHARD)
+            .await?
+            .ok_or_else(none)?;
+        let mut source = Self::archive(remote_store(&bus, &subjects));
+        source.logs = find_logs(&bus, &settings.realm, source.shards().await?).await?;
+        source.logs.insert(FIRST_SHARD, first);
+        source.live = Some((bus, subjects));
+        Ok(source)
     }
 
     /// A source on the data directory of a realm that does not run: its store, and what its private nats-server's store
@@ -356,7 +367,8 @@ impl Source {
             source.note = Some("there is no nats-server's store beside it: this is the archive alone".to_owned());
             return Ok(source);
         };
-        let (copy, history) = match serve_copy(&kept, count, &source.realm_name(realm).await?).await {
+        let place = (source.realm_name(realm).await?, source.shards().await?);
+        let (copy, logs) = match serve_copy(&kept, count, place).await {
             Ok(served) => served,
             Err(SourceError::Serve { source: reason, .. }) if is_without_program(&reason) => {
                 source.note = Some(format!("this is the archive alone: {reason}"));
@@ -364,10 +376,10 @@ impl Source {
             }
             Err(other) => return Err(other),
         };
-        if history.is_none() {
+        if logs.is_empty() {
             source.note = Some("its nats-server's store has no log of the realm: this is the archive alone".to_owned());
         }
-        source.history = history;
+        source.logs = logs;
         source._copy = Some(copy);
         Ok(source)
     }
@@ -428,12 +440,34 @@ impl Source {
         }))
     }
 
-    /// Reads an owner's log to its end, if there is one beside the archive. Use the same `reading` to read on later.
+    /// Number of the realm's shards.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn shards(&self) -> Result<u16, StoreError> {
+        read_shards(&self.store).await
+    }
+
+    /// Refuses a realm of several shards, for a command that reads or writes the first shard alone.
+    ///
+    /// # Errors
+    /// When there are several, or the store cannot be read.
+    pub async fn require_one_shard(&self, what: &'static str) -> Result<(), SourceError> {
+        match self.shards().await? {
+            1 => Ok(()),
+            count => Err(SourceError::SeveralShards { what, count }),
+        }
+    }
+
+    /// Reads the log of an owner on a shard to its end, if there is one beside the archive. Use the same `reading` to read
+    /// on later.
     ///
     /// # Errors
     /// When the stream does not answer.
-    pub async fn read_log(&self, owner: OwnerId, reading: &mut Reading) -> Result<(), ReadError> {
-        let Some(history) = &self.history else { return Ok(()) };
+    pub async fn read_log(&self, (shard, owner): (Shard, OwnerId), reading: &mut Reading) -> Result<(), ReadError> {
+        let Some(history) = self.logs.get(&shard) else {
+            return Ok(());
+        };
         for _ in 1..READINGS {
             match history.read(owner, reading).await {
                 Err(ReadError::Shrunk { .. }) => *reading = Reading::default(),
@@ -509,12 +543,23 @@ pub async fn read_openings(store: &Store, owner: OwnerId) -> Result<Vec<OpeningR
         .await
 }
 
-/// Starts nats-servers on copies of the stores in `kept`, and looks up the realm's log there.
+/// The streams that there are, of a realm that has so many shards.
+async fn find_logs(bus: &Bus, realm: &Realm, count: u16) -> Result<BTreeMap<Shard, History>, StreamError> {
+    let mut logs = BTreeMap::new();
+    for shard in shards::all(count) {
+        if let Some(history) = History::find(bus, realm.as_str(), shard).await? {
+            logs.insert(shard, history);
+        }
+    }
+    Ok(logs)
+}
+
+/// Starts nats-servers on copies of the stores in `kept`, and looks up the logs of a realm with so many shards there.
 async fn serve_copy(
     kept: &Path,
     count: ServerCount,
-    realm: &Realm,
-) -> Result<(ServedCopy, Option<History>), SourceError> {
+    (realm, shards): (Realm, u16),
+) -> Result<(ServedCopy, BTreeMap<Shard, History>), SourceError> {
     let failed = |source| SourceError::Copy {
         path: kept.to_owned(),
         source,
@@ -533,8 +578,8 @@ async fn serve_copy(
         _folder: folder,
     };
     let bus = Bus::connect(&copy.servers.url(), "annals-log").await?;
-    let history = History::find(&bus, realm.as_str(), SHARD).await?;
-    Ok((copy, history))
+    let logs = find_logs(&bus, &realm, shards).await?;
+    Ok((copy, logs))
 }
 
 /// The store folders of `count` nats-servers, below their common folder.

@@ -22,7 +22,7 @@ use crate::{
     clock::{Clock, mono, wall},
     config::Realm,
     health::{Announcement, DiscoveryError, Health, Readiness},
-    log::History,
+    log::Logs,
     nats::{Access, Address, Bus, ConnectError, StreamError},
     telemetry::{Metrics, Traces},
     waiting::Wait,
@@ -41,8 +41,8 @@ pub const TIMEOUT: Duration = Duration::from_secs(2);
 /// Exit code of a process whose number another process has. A supervisor starts it again, under a number of its own.
 const EXIT_REFUSED: i32 = 1;
 
-/// The only shard of a realm that fits into one stream.
-pub const SHARD: Shard = Shard(0);
+/// The first shard of a realm: every realm has it, and the ledger's owner is placed on it.
+pub const FIRST_SHARD: Shard = Shard(0);
 
 /// Common settings of all services.
 #[derive(Clone, Debug)]
@@ -168,8 +168,8 @@ pub struct Process {
     pub subjects: Subjects,
     /// The realm's store: through db, except in db itself.
     pub store: Store,
-    /// The stream of the logs.
-    pub history: History,
+    /// The streams of the logs.
+    pub logs: Logs,
     pub id: ProcessId,
     /// The realm's clock.
     pub clock: Clock,
@@ -199,8 +199,8 @@ pub struct Reached {
     pub subjects: Subjects,
     /// The realm's store.
     pub store: Store,
-    /// The stream of the logs.
-    pub history: History,
+    /// The streams of the logs.
+    pub logs: Logs,
     /// The process's metrics.
     pub metrics: Arc<Metrics>,
     /// Its watched values.
@@ -222,13 +222,15 @@ impl Process {
         let (bus, subjects) = join(settings, service).await?;
         let store = remote_store(&bus, &subjects);
         let registered = register(&bus, &subjects, service, &schema).await?;
-        let history = History::join(&bus, settings.realm.as_str(), SHARD, settings.replicas).await?;
+        let logs = Logs::new(&bus, settings.realm.as_str(), settings.replicas, BTreeMap::new());
+        // A stream with another configuration is an error at the start, and not with the first grant.
+        logs.of(FIRST_SHARD).await?;
         let announcement = announce(&bus, settings, service, health).await?;
         let reached = Reached {
             bus,
             subjects,
             store,
-            history,
+            logs,
             metrics: Arc::clone(&health.metrics),
             watched: health.watched.clone(),
             traces: health.traces.clone(),
@@ -271,7 +273,7 @@ impl Process {
             bus,
             subjects,
             store,
-            history,
+            logs,
             metrics,
             watched,
             traces,
@@ -281,7 +283,7 @@ impl Process {
             bus,
             subjects,
             store,
-            history,
+            logs,
             id,
             clock,
             realm,

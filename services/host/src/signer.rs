@@ -7,6 +7,7 @@ mod stored;
 
 use std::time::Duration;
 
+use annals_ids::Shard;
 use annals_proof::{KeyName, key::KeyError};
 use thiserror::Error;
 use tokio::time::MissedTickBehavior;
@@ -23,7 +24,7 @@ use crate::{
     director::course_ended,
     health::{DiscoveryError, Health, Readiness},
     nats::ConnectError,
-    process::{self, SHARD, Settings},
+    process::{self, FIRST_SHARD, Settings},
     telemetry::Chain,
     waiting::Wait,
 };
@@ -57,12 +58,15 @@ pub enum SignerError {
     Name(#[from] KeyError),
 }
 
-/// Default name of the key that a realm's signer makes when there is none: no real address.
+/// Default name of the key that the signer of a shard makes when there is none: no real address.
 ///
 /// # Errors
 /// When a key cannot have it.
-pub fn default_name(realm: &str) -> Result<KeyName, KeyError> {
-    KeyName::new(&format!("localhost/{realm}"))
+pub fn default_name(realm: &str, shard: Shard) -> Result<KeyName, KeyError> {
+    match shard {
+        FIRST_SHARD => KeyName::new(&format!("localhost/{realm}")),
+        Shard(other) => KeyName::new(&format!("localhost/{realm}/{other}")),
+    }
 }
 
 /// Runs the signer until the process is asked to stop, or the realm has stopped.
@@ -74,7 +78,7 @@ pub async fn run((settings, health): (&Settings, &Health), config: &Config) -> R
     let folder = Folder::take(&config.data)?;
     let key = match folder.key()? {
         Some(key) => key,
-        None => make_key(&config.data, default_name(settings.realm.as_str())?)?,
+        None => make_key(&config.data, default_name(settings.realm.as_str(), config.shard)?)?,
     };
     tracing::info!(key = %key.verifier(), "signing checkpoints");
     let joining = process::join(settings, "signer");
@@ -84,7 +88,7 @@ pub async fn run((settings, health): (&Settings, &Health), config: &Config) -> R
     let (bus, subjects) = joined?;
     let mut lifecycle = bus.subscribe(subjects.news("course")).await?;
     let _announcement = process::announce(&bus, settings, "signer", health).await?;
-    let signer = Signer::begin(process::remote_store(&bus, &subjects), SHARD, folder, key)?;
+    let signer = Signer::begin(process::remote_store(&bus, &subjects), config.shard, folder, key)?;
     tokio::select! {
         () = sign_all(signer, &health.readiness) => unreachable!("invariant: signing does not end"),
         () = process::stopped(stop) => {}

@@ -11,7 +11,7 @@ use std::{
 
 use annals_audit::Index;
 use annals_event::{Batch, Body};
-use annals_host::process::SHARD;
+use annals_host::process::FIRST_SHARD;
 use annals_ids::Serial;
 use annals_store::{Store, archive::read_leaves, archive::read_segments, embedded::EmbeddedStore};
 
@@ -68,7 +68,7 @@ async fn measure(folder: &Path, made: &Made) -> Vec<Figure> {
     let store = EmbeddedStore::open(&folder.join("realm/store"))
         .expect("its store")
         .store();
-    let mut index = Index::open(&folder.join("index"), SHARD).await.expect("an index");
+    let mut index = Index::open(&folder.join("index"), FIRST_SHARD).await.expect("an index");
     let (began, clock) = (busy(), Instant::now());
     let extent = index.catch_up(&store, |_| {}).await.expect("a sound archive");
     let making = clock.elapsed();
@@ -124,7 +124,7 @@ async fn measure(folder: &Path, made: &Made) -> Vec<Figure> {
 /// Number of entries that move an item, found without an index.
 async fn scan(store: &Store, serial: Serial) -> usize {
     let mut found = 0;
-    for segment in read_segments(store, SHARD).await.expect("segments") {
+    for segment in read_segments(store, FIRST_SHARD).await.expect("segments") {
         for leaf in read_leaves(store, &segment).await.expect("leaves") {
             let bytes = leaf.archived.whole().expect("no events were deleted");
             let batch = Batch::read(&bytes).expect("a batch");

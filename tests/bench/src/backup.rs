@@ -11,7 +11,7 @@ use annals_db::Folder;
 use annals_def::{Located, Schema, Value};
 use annals_director::{Grants, openings};
 use annals_event::{BaseCreation, Body, Cause, Event, FrozenBatch, Gathering, Header, Imprint, Subject, Tail};
-use annals_host::process::SHARD;
+use annals_host::process::FIRST_SHARD;
 use annals_ids::{DatabaseId, EntityId, MemberId, OwnerKind, Part, ProcessId, Tick, TypeId, WallTime};
 use annals_store::{Store, embedded::EmbeddedStore, layout::owners::OpeningRecord};
 
@@ -124,7 +124,9 @@ fn size_of(folder: &Path) -> io::Result<u64> {
 /// A busy realm of one owner, mostly sealed; returns the bytes of its batches.
 pub(crate) async fn fill(store: &Store) -> u64 {
     let (schema, batches) = written(store).await;
-    let mut folder = Folder::begin(store.clone(), SHARD, schema).await.expect("a store");
+    let mut folder = Folder::begin(store.clone(), FIRST_SHARD, schema)
+        .await
+        .expect("a store");
     for batch in &batches {
         folder.offer(batch.owner, batch.bytes.clone());
         if folder.pending_bytes() > 3 << 20 {
@@ -156,7 +158,7 @@ async fn written(store: &Store) -> (Arc<Schema>, Vec<FrozenBatch>) {
     let begun = grants.begin_realm(WallTime(1), schema.fingerprint(), &encoded);
     begun.await.expect("a realm");
     let grant = grants
-        .found(OwnerKind::Base, SHARD, ProcessId(1))
+        .found(OwnerKind::Base, FIRST_SHARD, ProcessId(1))
         .await
         .expect("an owner");
     let imprint = Imprint {
@@ -184,7 +186,7 @@ async fn written(store: &Store) -> (Arc<Schema>, Vec<FrozenBatch>) {
     };
     let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
     let opening = [opening];
-    let recorded = openings::record(store, SHARD, grant.owner, &opening, "server:1", hash_of);
+    let recorded = openings::record(store, FIRST_SHARD, grant.owner, &opening, "server:1", hash_of);
     recorded.await.expect("a store");
     (schema, batches)
 }

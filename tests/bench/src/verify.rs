@@ -11,7 +11,7 @@ use std::{
 };
 
 use annals_db::Folder;
-use annals_host::process::SHARD;
+use annals_host::process::FIRST_SHARD;
 use annals_store::{
     Store,
     archive::{read_leaves, read_segments},
@@ -134,7 +134,7 @@ async fn prepare(data: &Path, plain: &Path) -> u64 {
     let store = EmbeddedStore::open(&data.join("store")).expect("its store").store();
     let defs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
     let schema = annals_host::world::compile(&defs).expect("the sample compiles");
-    let folder = Folder::begin(store.clone(), SHARD, Arc::clone(&schema))
+    let folder = Folder::begin(store.clone(), FIRST_SHARD, Arc::clone(&schema))
         .await
         .expect("a store");
     let mut tiler = folder.tiler();
@@ -151,7 +151,7 @@ async fn prepare(data: &Path, plain: &Path) -> u64 {
 }
 
 async fn each_batch(store: &Store, mut each: impl FnMut(&[u8])) {
-    for segment in read_segments(store, SHARD).await.expect("segments") {
+    for segment in read_segments(store, FIRST_SHARD).await.expect("segments") {
         for leaf in read_leaves(store, &segment).await.expect("leaves") {
             each(leaf.archived.header());
         }

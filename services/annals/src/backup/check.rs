@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 
 use annals_db::{Cuts, Kind, Migrations, floors_of};
 use annals_event::{Batch, OwnerState, Thinned};
-use annals_host::process::SHARD;
+use annals_host::process::FIRST_SHARD;
 use annals_ids::{Hash, LogPosition, OwnerId, OwnerKind};
 use annals_proof::Frontier;
 use annals_store::{
@@ -151,14 +151,14 @@ async fn check_rows(target: &Target, manifest: &Manifest, report: &mut Checked) 
     let mut kinds = BTreeMap::new();
     for (key, value) in rows.iter().filter(|(key, _)| all.contains(key)) {
         match (owners::owner_of(key), OwnerRecord::decode(value)) {
-            (Ok(owner), Ok(record)) if record.shard == SHARD => {
+            (Ok(owner), Ok(record)) if record.shard == FIRST_SHARD => {
                 kinds.insert(owner, record.kind);
             }
             (Ok(_), Ok(_)) => {}
             (Err(error), _) | (_, Err(error)) => report.find(format!("the rows of {}: {error}", manifest.path())),
         }
     }
-    let floors = match floors_of(&rows, SHARD).await {
+    let floors = match floors_of(&rows, FIRST_SHARD).await {
         Ok(floors) => floors,
         Err(error) => {
             report.find(format!("the floors of {}: {error}", manifest.path()));

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use annals_db::{horizon_of, leaf, read_unlogged};
 use annals_event::Header;
-use annals_host::process::SHARD;
+use annals_host::process::FIRST_SHARD;
 use annals_ids::{Hash, LeafIndex, WallTime};
 use annals_proof::Frontier;
 use annals_store::{
@@ -119,7 +119,7 @@ pub async fn create(store: &Store, realm: &str, now: WallTime, target: &Target) 
 /// The tree, and the time at which the realm began.
 async fn read_start(store: &Store) -> Result<(Tree, WallTime), CreateError> {
     let read = |transaction: Transaction| async move {
-        let tree = Tree::decode(transaction.get(&tree_key(SHARD)).await?.as_deref())?;
+        let tree = Tree::decode(transaction.get(&tree_key(FIRST_SHARD)).await?.as_deref())?;
         let realm = transaction.get(&realm_key()).await?;
         Ok::<_, StoreError>((tree, realm.map(|value| Realm::decode(&value)).transpose()?))
     };
@@ -153,7 +153,7 @@ impl Making<'_> {
         let (Some(tree), Some(pieces)) = (before.sealed.tree(), before.segments.get(..before.sealed.segments)) else {
             return Ok(());
         };
-        let sealed = archive::read_segments(store, SHARD).await?;
+        let sealed = archive::read_segments(store, FIRST_SHARD).await?;
         let is_held = |(piece, segment): (&SegmentPiece, &Segment)| {
             self.held.get(&piece.name) == Some(&piece.size) && piece.name == segment.name().to_string()
         };
@@ -172,7 +172,8 @@ impl Making<'_> {
     /// Takes the segment that contains the next leaf; `end` is the first leaf that does not belong to the backup.
     async fn take_next(&mut self, store: &Store, end: u64) -> Result<(), CreateError> {
         let next = LeafIndex(self.tree.size());
-        let find = |transaction: Transaction| async move { archive::find_segment(&transaction, SHARD, next).await };
+        let find =
+            |transaction: Transaction| async move { archive::find_segment(&transaction, FIRST_SHARD, next).await };
         while let Some(segment) = store.read(find).await? {
             let taken = self.take_sealed(store, &segment, end).await;
             // Retention replaced the segment during the read: the new one is equally valid.
@@ -192,7 +193,7 @@ impl Making<'_> {
                 break;
             }
             let read = |transaction: Transaction| async move {
-                archive::read_loose(&transaction, SHARD, from, READ_BYTES).await
+                archive::read_loose(&transaction, FIRST_SHARD, from, READ_BYTES).await
             };
             let mut expected = from.0;
             for (index, found) in store.read(read).await? {
@@ -214,7 +215,7 @@ impl Making<'_> {
                 None => Err(CreateError::Lost(next)),
             };
         }
-        let (segment, blocks) = segment::seal(SHARD, loose)?;
+        let (segment, blocks) = segment::seal(FIRST_SHARD, loose)?;
         let leaves = segment.leaves_of(&blocks)?;
         self.take(&segment, &leaves, end);
         self.write_segment(&segment, &blocks).await
@@ -283,9 +284,9 @@ impl Making<'_> {
 
     async fn write_rows(&mut self, store: &Store) -> Result<(), CreateError> {
         let held = self.target.list("rows").await?;
-        let rows = read_unlogged(store, SHARD).await?;
+        let rows = read_unlogged(store, FIRST_SHARD).await?;
         // Rows older than the leaves that they stand for do not belong to this backup.
-        let horizon = horizon_of(&rows, SHARD)?;
+        let horizon = horizon_of(&rows, FIRST_SHARD)?;
         if horizon.is_some_and(|horizon| horizon.leaf.0 >= self.created.manifest.leaves) {
             return Err(CreateError::Overtaken);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use annals_db::{ClaimedStore, Cuts, Extent, RestoreError};
 use annals_event::{Batch, Thinned};
-use annals_host::process::SHARD;
+use annals_host::process::FIRST_SHARD;
 use annals_ids::{BatchNumber, Hash, LeafIndex, LogPosition, OwnerId, WallTime};
 use annals_store::{ArchivedBatch, Store, layout::lineage::Lineage, segment::Leaf};
 use thiserror::Error;
@@ -83,7 +83,7 @@ pub async fn restore(
     let claimed = ClaimedStore::claim(store, &backup).await?;
     let found = find_cut(target, manifest, until).await?;
     let rows = content::read_rows(target, manifest).await?;
-    let mut restoring = claimed.begin(SHARD, &rows, &found.extent).await?;
+    let mut restoring = claimed.begin(FIRST_SHARD, &rows, &found.extent).await?;
     let leaves = found.extent.leaves;
     let mut next = 0;
     for piece in &manifest.segments {

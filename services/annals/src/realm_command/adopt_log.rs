@@ -12,7 +12,7 @@ use annals_host::{
     comparing::{CompareError, compare, compare_one, is_any_held},
     log::{History, ReadError, Reader},
     log_source::{About, KeptRealm, Source, SourceError},
-    process::{SHARD, Settings},
+    process::{FIRST_SHARD, Settings},
     telemetry::Chain,
 };
 use annals_ids::{BatchNumber, OwnerId};
@@ -95,7 +95,8 @@ impl AdoptLog {
             return Err(NotAdopted::NoData);
         }
         let source = kept.source_with_log(settings).await?;
-        let history = source.history.as_ref().ok_or(NotAdopted::NoLog)?;
+        source.require_one_shard("annals realm adopt-log").await?;
+        let history = source.logs.get(&FIRST_SHARD).ok_or(NotAdopted::NoLog)?;
         let subjects = Subjects::new(settings.realm.as_str());
         if is_any_held(history.bus(), &subjects, &source.store).await? {
             return Err(NotAdopted::Held);
@@ -107,7 +108,7 @@ impl AdoptLog {
                 "{} has begun to adopt this log ({:?}); the adoption continues",
                 begun.adoption.operator, begun.adoption.reason
             );
-            let adoption = Adoption::resume(source.store.clone(), SHARD, schema).await?;
+            let adoption = Adoption::resume(source.store.clone(), FIRST_SHARD, schema).await?;
             let adoption = adoption.ok_or(NotAdopted::NoRealm)?;
             return fold(adoption, history, &source, &BTreeMap::new()).await;
         }
@@ -125,7 +126,7 @@ impl AdoptLog {
             operator,
             reason,
         };
-        let adoption = Adoption::begin(source.store.clone(), SHARD, schema, &plan, &decision).await?;
+        let adoption = Adoption::begin(source.store.clone(), FIRST_SHARD, schema, &plan, &decision).await?;
         fold(adoption, history, &source, &plan.ends()).await
     }
 
@@ -135,12 +136,13 @@ impl AdoptLog {
             (_, true) => Choice::AdoptProvable,
             _ => Choice::Adopt,
         };
-        let comparison = compare(history, &source.store).await?;
+        let comparison = compare(&source.logs, &source.store).await?;
         let mut plan = Plan::default();
         let apart = comparison.logs.values().filter(|log| log.standing != Standing::Agrees);
         for log in apart {
             let (log, reading) = compare_one(history, &source.store, log.owner).await?;
-            plan.add((&source.store, SHARD), log, &reading.batches, choice).await?;
+            plan.add((&source.store, FIRST_SHARD), log, &reading.batches, choice)
+                .await?;
         }
         Ok(plan)
     }

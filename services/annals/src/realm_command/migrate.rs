@@ -26,7 +26,7 @@ use annals_director::read_owners;
 use annals_host::{
     log::{ReadError, Reading},
     log_source::{BeyondError, KeptRealm, Source, SourceError},
-    process::{SHARD, Settings},
+    process::{FIRST_SHARD, Settings},
     telemetry::Chain,
 };
 use annals_ids::OwnerId;
@@ -108,8 +108,9 @@ impl Migrate {
             return Err(NotMigrated::NoData);
         }
         let source = kept.source(settings).await?;
+        source.require_one_shard("annals realm migrate").await?;
         let to = new.fingerprint();
-        let begun = Preparation::begin(source.store.clone(), SHARD, new.clone(), self.rename.clone()).await;
+        let begun = Preparation::begin(source.store.clone(), FIRST_SHARD, new.clone(), self.rename.clone()).await;
         let preparation = match begun {
             Err(MigrateError::Unfinished(begun)) if begun == to && !self.dry_run => {
                 println!("continuing a migration that was begun before");
@@ -156,9 +157,9 @@ impl Migrate {
 
 /// Checks that the logs contain nothing that is not folded: otherwise the trial run is incomplete.
 async fn is_folded(source: &Source) -> Result<(), NotMigrated> {
-    for &owner in read_owners(&source.store).await?.keys() {
+    for (owner, record) in read_owners(&source.store).await? {
         let mut reading = Reading::default();
-        source.read_log(owner, &mut reading).await?;
+        source.read_log((record.shard, owner), &mut reading).await?;
         let cursor = read_cursor(&source.store, owner).await?;
         let beyond = source.beyond(owner, cursor, &reading).await;
         let beyond = beyond.map_err(|source| NotMigrated::Beyond { owner, source })?;

@@ -14,6 +14,7 @@ use annals_node::{
 };
 use annals_store::layout::owners::OpeningRecord;
 use bytes::Bytes;
+use futures::future::select_all;
 
 use super::{End, TailError};
 
@@ -23,7 +24,8 @@ const MAX_WAITING: usize = 10_000;
 /// The logs of a realm, each from where it was read to.
 #[derive(Default)]
 pub(super) struct Following {
-    reader: Option<Reader>,
+    /// One for each shard.
+    readers: Vec<Reader>,
     logs: BTreeMap<OwnerId, Log>,
 }
 
@@ -41,14 +43,19 @@ impl Following {
     }
 
     pub(super) fn has_begun(&self) -> bool {
-        self.reader.is_some()
+        !self.readers.is_empty()
     }
 
     /// The batches that the next message of the stream completes, without void ones; often none.
     pub(super) async fn next(&mut self, source: &Source, notes: &mut Vec<String>) -> Result<Vec<Batch>, TailError> {
-        let history = source.history.as_ref().ok_or(TailError::NothingToFollow)?;
-        let reader = self.reader.get_or_insert_with(|| Reader::new(history, 1));
-        let entry = reader.next().await;
+        if self.readers.is_empty() {
+            self.readers = source.logs.values().map(|history| Reader::new(history, 1)).collect();
+        }
+        if self.readers.is_empty() {
+            return Err(TailError::NothingToFollow);
+        }
+        let nexts = self.readers.iter_mut().map(|reader| Box::pin(reader.next()));
+        let (entry, ..) = select_all(nexts).await;
         let Ok((header, hash)) = Header::read(&entry.bytes) else {
             notes.push(format!("a message of owner {}'s log is not a batch", entry.owner));
             return Ok(Vec::new());

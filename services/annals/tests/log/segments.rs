@@ -1,7 +1,7 @@
 //! The output of `annals log segments`.
 
 use annals::segments::Segments;
-use annals_ids::WallTime;
+use annals_ids::{Shard, WallTime};
 use annals_store::MemoryStore;
 
 use super::world::World;
@@ -14,7 +14,7 @@ async fn segments_are_listed() {
     world.play(1_001, STEPS - STEPS / 4).await;
     world.archive().await;
     let sealed = world.seal(50).await;
-    let listed = Segments::list(&world.store, WallTime(1_000)).await.unwrap();
+    let listed = Segments::list(&world.store, Shard(0), WallTime(1_000)).await.unwrap();
     let text = listed.to_string();
     assert_eq!(
         (listed.sealed.len(), text.lines().count()),

@@ -4,7 +4,7 @@ use annals_audit::Extent;
 use annals_db::{ProveError, Prover};
 use annals_evidence::{Lineage, words};
 use annals_host::{
-    process::SHARD,
+    process::FIRST_SHARD,
     signer::{key_records, newest},
     telemetry::Chain,
 };
@@ -60,7 +60,7 @@ impl Verification {
     /// # Errors
     /// If the archive differs from what was signed, or cannot be read.
     pub(crate) async fn of(store: &Store, extent: Extent, kept: Option<&[u8]>) -> Result<Self, NoAnswer> {
-        let records = key_records(store, SHARD).await?;
+        let records = key_records(store, FIRST_SHARD).await?;
         let keys = records
             .iter()
             .map(|(from, record)| (*from, record.key.clone()))
@@ -76,8 +76,8 @@ impl Verification {
             size: extent.leaves,
             root: extent.root,
         };
-        let mut prover = Prover::begin(store.clone(), SHARD).await?;
-        let newest = match newest(store, SHARD).await? {
+        let mut prover = Prover::begin(store.clone(), FIRST_SHARD).await?;
+        let newest = match newest(store, FIRST_SHARD).await? {
             None => None,
             Some((_, note)) => {
                 let trusted = lineage.trust_of(&note).check(&note).map_err(|error| {

@@ -27,7 +27,7 @@ pub(crate) fn figures(report: &LogReport) -> Markup {
             dl.gave {
                 div { dt { "Archived" } dd { (known(report.archived)) " batches" } }
                 div { dt { "Signed" } dd { (signed(report)) } }
-                @if let Some(stream) = &report.stream { (stream_figures(stream)) }
+                @for stream in &report.streams { (stream_figures(stream)) }
             }
         }
         section aria-labelledby="owners" {

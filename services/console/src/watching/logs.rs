@@ -5,11 +5,11 @@ use std::{collections::BTreeMap, time::Duration};
 
 use annals_audit::archive::read_tree;
 use annals_event::Header;
-use annals_host::{process::SHARD, signer::newest, telemetry::Chain};
-use annals_ids::{BatchNumber, OwnerId, OwnerKind};
+use annals_host::{log::History, process::FIRST_SHARD, signer::newest, telemetry::Chain};
+use annals_ids::{BatchNumber, OwnerId, OwnerKind, Shard};
 use annals_store::{
     Store, StoreError, Transaction,
-    layout::owners::{self, Cursor},
+    layout::owners::{self, Cursor, OwnerRecord},
 };
 use futures::{StreamExt, stream};
 
@@ -38,8 +38,8 @@ pub(crate) struct LogReport {
     pub(crate) owners: Vec<OwnerLog>,
     /// Number of owners that are not shown.
     pub(crate) omitted: usize,
-    /// The stream of the logs.
-    pub(crate) stream: Option<StreamFigures>,
+    /// The streams of the logs, one for each shard.
+    pub(crate) streams: Vec<StreamFigures>,
     /// Batches in the archive.
     pub(crate) archived: Option<u64>,
     /// Batches under the newest signed checkpoint.
@@ -64,7 +64,7 @@ pub(crate) struct OwnerLog {
     pub(crate) folded: BatchNumber,
 }
 
-/// State of the stream that has the logs.
+/// State of a stream that has logs.
 #[derive(Debug)]
 pub(crate) struct StreamFigures {
     pub(crate) name: String,
@@ -102,9 +102,9 @@ pub(super) async fn report(casework: &Casework, live: &Live) -> LogReport {
         Ok(found) => {
             report.omitted = found.len().saturating_sub(OWNERS);
             let shown = found.into_iter().take(OWNERS);
-            let logs = stream::iter(shown).map(|(owner, kind, cursor)| {
+            let logs = stream::iter(shown).map(|(owner, record, cursor)| {
                 let process = held.get(&owner.0).copied();
-                of_owner(casework, (owner, kind), process, cursor)
+                of_owner(casework, (record.shard, owner, record.kind), process, cursor)
             });
             let logs: Vec<_> = logs.buffered(ASKED_AT_ONCE).collect().await;
             for (log, problem) in logs {
@@ -114,15 +114,17 @@ pub(super) async fn report(casework: &Casework, live: &Live) -> LogReport {
         }
         Err(error) => report.unknown.push(format!("the owners: {}", Chain(&error))),
     }
-    match stream_of(casework).await {
-        Ok(stream) => report.stream = stream,
-        Err(error) => report.unknown.push(format!("the stream of the logs: {error}")),
+    for history in casework.logs().values() {
+        match stream_of(history).await {
+            Ok(stream) => report.streams.push(stream),
+            Err(error) => report.unknown.push(format!("stream {}: {error}", history.name())),
+        }
     }
-    match read_tree(casework.store(), SHARD).await {
+    match read_tree(casework.store(), FIRST_SHARD).await {
         Ok(tree) => report.archived = Some(tree.size),
         Err(error) => report.unknown.push(format!("the archive: {}", Chain(&error))),
     }
-    match newest(casework.store(), SHARD).await {
+    match newest(casework.store(), FIRST_SHARD).await {
         Ok(note) => report.signed = Some(note.map_or(0, |(size, _)| size)),
         Err(error) => report.unknown.push(format!("the signed checkpoint: {}", Chain(&error))),
     }
@@ -136,12 +138,12 @@ pub(super) async fn report(casework: &Casework, live: &Live) -> LogReport {
 }
 
 /// All owners with their cursors, in one transaction.
-async fn owners_of(store: &Store) -> Result<Vec<(OwnerId, OwnerKind, Cursor)>, StoreError> {
+async fn owners_of(store: &Store) -> Result<Vec<(OwnerId, OwnerRecord, Cursor)>, StoreError> {
     let read = |transaction: Transaction| async move {
         let mut found = Vec::new();
         for (owner, record) in owners::read_owners(&transaction).await? {
             let cursor = transaction.snapshot().get(&owners::cursor_key(owner)).await?;
-            found.push((owner, record.kind, Cursor::decode(cursor.as_deref())?));
+            found.push((owner, record, Cursor::decode(cursor.as_deref())?));
         }
         Ok(found)
     };
@@ -150,7 +152,7 @@ async fn owners_of(store: &Store) -> Result<Vec<(OwnerId, OwnerKind, Cursor)>, S
 
 async fn of_owner(
     casework: &Casework,
-    (owner, kind): (OwnerId, OwnerKind),
+    (shard, owner, kind): (Shard, OwnerId, OwnerKind),
     process: Option<u64>,
     cursor: Cursor,
 ) -> (OwnerLog, Option<String>) {
@@ -162,7 +164,7 @@ async fn of_owner(
         age: None,
         folded: cursor.batch,
     };
-    let Some(history) = casework.history() else {
+    let Some(history) = casework.logs().get(&shard) else {
         return (log, None);
     };
     let entry = match history.last(owner).await {
@@ -182,13 +184,10 @@ async fn of_owner(
     }
 }
 
-async fn stream_of(casework: &Casework) -> Result<Option<StreamFigures>, String> {
-    let Some(history) = casework.history() else {
-        return Ok(None);
-    };
+async fn stream_of(history: &History) -> Result<StreamFigures, String> {
     let info = history.stream().get_info().await.map_err(|error| error.to_string())?;
     let replicas = info.cluster.iter().flat_map(|cluster| &cluster.replicas);
-    Ok(Some(StreamFigures {
+    Ok(StreamFigures {
         name: history.name().to_owned(),
         messages: info.state.messages,
         bytes: info.state.bytes,
@@ -196,7 +195,7 @@ async fn stream_of(casework: &Casework) -> Result<Option<StreamFigures>, String>
         replicas: replicas
             .map(|replica| (replica.name.clone(), replica.current))
             .collect(),
-    }))
+    })
 }
 
 fn of_lag(log: &OwnerLog) -> Option<Alarm> {

@@ -168,6 +168,9 @@ impl Folder {
 
     pub(super) async fn run(&mut self, attempt: &mut Attempt) -> Result<(), FoldError> {
         check_lease(&attempt.transaction, self.shard, self.term).await?;
+        if self.follows_definitions {
+            self.check_definitions(&attempt.transaction).await?;
+        }
         let tree = attempt.transaction.get(&archive::tree_key(self.shard)).await?;
         let tree = archive::Tree::decode(tree.as_deref())?;
         attempt.tree = Frontier::resume(tree.size, tree.peaks).expect("invariant: decoding counts the peaks");

@@ -10,7 +10,7 @@ use annals_store::{
     StoreError, Transaction,
     layout::{
         archive::{Tree, tree_key},
-        director::{self, Upgrade},
+        director::{self, Realm, Upgrade},
         migrations::{Converting, MigrationRecord, converting_key},
         owners::{self, Cursor, HolderConnection},
     },
@@ -79,7 +79,7 @@ impl Folder {
         };
         let (realm, upgrade) = self.store.read(read).await?;
         if realm.schema == to {
-            return self.adopt(to).await;
+            return Ok(self.adopt(to).await?);
         }
         let upgrade = upgrade.filter(|upgrade| upgrade.to == to);
         let upgrade = upgrade.ok_or(ChangeError::NotPrepared(to))?;
@@ -110,11 +110,20 @@ impl Folder {
             receivers: migration.receivers.into_iter().collect(),
         };
         self.write_change(number, &record, &cursors).await?;
-        self.adopt(to).await
+        Ok(self.adopt(to).await?)
     }
 
-    /// The states of all owners, converted to the realm's present definitions where their logs have not gone over yet,
-    /// and the cursors of their logs.
+    /// Whether the realm still has the definitions under which this folder stores entities.
+    pub(super) async fn check_definitions(&self, transaction: &Transaction) -> Result<(), FoldError> {
+        let realm = transaction.get(&director::realm_key()).await?;
+        match realm.map(|value| Realm::decode(&value)).transpose()? {
+            Some(realm) if realm.schema != self.schema.fingerprint() => Err(FoldError::Definitions(realm.schema)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The states of all owners of all shards, converted to the realm's present definitions where their logs have not gone
+    /// over yet, and the cursors of their logs.
     async fn states_under(
         &mut self,
         present: Hash,
@@ -122,11 +131,13 @@ impl Folder {
         let listing = |transaction: Transaction| async move { owners::read_owners(&transaction).await };
         let (mut states, mut cursors) = (Vec::new(), BTreeMap::new());
         for (owner, record) in self.store.read(listing).await? {
-            if record.shard != self.shard {
-                continue;
-            }
-            let log = self.logs.entry(owner).or_insert_with(Log::new);
-            self.alarms.extend(log.load(&self.store, self.shard, owner).await?);
+            let mut of_another_shard = Log::new();
+            let log = if record.shard == self.shard {
+                self.logs.entry(owner).or_insert_with(Log::new)
+            } else {
+                &mut of_another_shard
+            };
+            self.alarms.extend(log.load(&self.store, record.shard, owner).await?);
             let mut state = log.state().ok_or(ChangeError::Halted(owner))?.clone();
             self.migrations.convert(&mut state, present)?;
             cursors.insert(owner, log.cursor());
@@ -186,7 +197,7 @@ impl Folder {
     }
 
     /// Stores entities under the realm's new definitions from now on.
-    async fn adopt(&mut self, to: Hash) -> Result<(), ChangeError> {
+    pub(super) async fn adopt(&mut self, to: Hash) -> Result<(), FoldError> {
         self.migrations = Migrations::read(&self.store).await?.upto(to);
         self.schema = Arc::new(read_schema(&self.store, to).await?);
         Ok(())

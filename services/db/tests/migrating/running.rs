@@ -7,7 +7,7 @@ use annals_db::{
 };
 use annals_def::{Schema, split_mix};
 use annals_director::{GrantError, Grants, openings};
-use annals_ids::{Hash, OwnerId, WallTime};
+use annals_ids::{Hash, OwnerId, Shard, WallTime};
 use annals_store::{Store, immediate, layout::director::Upgrade};
 
 use super::{EDITS, PAIRS, PROCESS, Pair, SHARD, World, dump, dying, pair, prepare, simple};
@@ -87,6 +87,46 @@ fn a_running_realm_changes_as_a_stopped_one_is_migrated() {
         assert_eq!(folder.schema().fingerprint(), pair.new.fingerprint());
         immediate(preparation.decide(&survey, AT, true)).expect("the store answers");
         assert!(rows(&world.store) == rows(&stopped.store), "seed {seed}");
+    }
+    println!("{changed} changed, {refused} refused");
+    assert!(
+        changed > PAIRS / 8 && refused > PAIRS / 20,
+        "{changed} changed, {refused} refused"
+    );
+}
+
+/// The owners of other shards are tried as well, and their folds store nothing under the former definitions.
+#[test]
+fn a_change_concerns_all_shards() {
+    let other = Shard(1);
+    let (mut changed, mut refused) = (0, 0);
+    for seed in 0..PAIRS {
+        let dice = &mut split_mix(seed);
+        let pair = pair(EDITS, dice);
+        let content = dice();
+        let (alone, grants, mut folder) = World::running(&pair.old, &mut split_mix(content));
+        if immediate(grants.prepare_upgrade(&upgrade_of(&pair), &pair.new.encode())).is_err() {
+            continue;
+        }
+        release(&alone);
+        let expected = change(&mut folder, &pair).map_err(|error| error.to_string());
+
+        let (world, grants, mut first, second) = World::running_on(other, &pair.old, &mut split_mix(content));
+        let mut second = second.expect("a folder of its own");
+        immediate(grants.prepare_upgrade(&upgrade_of(&pair), &pair.new.encode())).expect("it leads");
+        let held = change(&mut first, &pair);
+        assert!(held.is_err(), "seed {seed}: the owners are held");
+        release(&world);
+        let done = change(&mut first, &pair).map_err(|error| error.to_string());
+        assert_eq!(done, expected, "seed {seed}");
+        immediate(second.commit()).expect("the store answers");
+        if done.is_ok() {
+            changed += 1;
+            assert_eq!(second.schema().fingerprint(), pair.new.fingerprint(), "seed {seed}");
+        } else {
+            refused += 1;
+            assert_eq!(second.schema().fingerprint(), pair.old.fingerprint(), "seed {seed}");
+        }
     }
     println!("{changed} changed, {refused} refused");
     assert!(

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use annals_def::nearest;
+use annals_ids::Shard;
+use annals_store::layout::shards::SHARDS;
 use toml::{Table, Value};
 
 use super::settings::{SETTINGS, named};
@@ -131,6 +133,9 @@ impl Layers {
             certificate: self.certificate("certificate", "key"),
             web_origins: self.read_optional("web_origins", |text| text.parse()),
             acknowledged: self.read("acknowledged", |text| text.parse()),
+            shards: self.read("shards", shards),
+            fold: self.read("fold", |text| text.parse()),
+            shard: self.read("shard", shard),
             archive_period: self.read("archive_period", period),
             client_bandwidth: self.read("client_bandwidth", bandwidth),
             duplicate_login: self.read("duplicate_login", duplicate_login),
@@ -280,6 +285,20 @@ fn replicas(text: &str) -> Result<usize, Advice> {
     match text.parse() {
         Ok(count @ (1 | 3 | 5)) => Ok(count),
         _ => Err(Advice("write 1, 3 or 5".to_owned())),
+    }
+}
+
+fn shards(text: &str) -> Result<u16, Advice> {
+    match text.parse() {
+        Ok(count @ 1..=SHARDS) => Ok(count),
+        _ => Err(Advice(format!("write a number from 1 to {SHARDS}"))),
+    }
+}
+
+fn shard(text: &str) -> Result<Shard, Advice> {
+    match text.parse() {
+        Ok(shard @ 0..SHARDS) => Ok(Shard(shard)),
+        _ => Err(Advice(format!("write a number from 0 to {}", SHARDS - 1))),
     }
 }
 

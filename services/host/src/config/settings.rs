@@ -114,7 +114,7 @@ const fn setting(
 }
 
 /// Every setting.
-pub(super) const SETTINGS: [Setting; 30] = [
+pub(super) const SETTINGS: [Setting; 33] = [
     setting("realm", Some("annals"), "NAME", "Name of the realm", &Service::ALL),
     setting(
         "nats",
@@ -229,6 +229,27 @@ pub(super) const SETTINGS: [Setting; 30] = [
         "WHERE",
         "What must have stored a change before it is shown: log or archive",
         &[Base, Cell],
+    ),
+    setting(
+        "shards",
+        Some("1"),
+        "N",
+        "Minimum number of the realm's shards: a realm that has fewer gets more; 1 to 64",
+        &[Db],
+    ),
+    setting(
+        "fold",
+        Some("all"),
+        "SHARDS",
+        "Which shards this db folds: all, or numbers separated by commas; the db of shard 0 serves the store to the others",
+        &[Db],
+    ),
+    setting(
+        "shard",
+        Some("0"),
+        "N",
+        "The shard whose archive is signed; each shard has a signer of its own, with a key and a folder of its own",
+        &[Signer],
     ),
     setting(
         "archive_period",

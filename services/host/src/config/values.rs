@@ -1,12 +1,14 @@
 //! The values of settings, and how they are parsed. Errors say what is valid; the caller adds the source.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use annals_ids::Shard;
+use annals_store::layout::shards::SHARDS;
 use annals_wire::Subjects;
 use tracing_subscriber::EnvFilter;
 
@@ -192,6 +194,51 @@ impl FromStr for Attributes {
             ))),
         };
         text.split(',').map(attribute).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// The shards that a db folds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum FoldedShards {
+    /// All of the realm.
+    #[default]
+    All,
+    Some(BTreeSet<Shard>),
+}
+
+impl FoldedShards {
+    /// Whether a shard is one of them.
+    pub fn contains(&self, shard: Shard) -> bool {
+        match self {
+            Self::All => true,
+            Self::Some(shards) => shards.contains(&shard),
+        }
+    }
+
+    /// The highest shard that is named.
+    pub fn highest(&self) -> Option<Shard> {
+        match self {
+            Self::All => None,
+            Self::Some(shards) => shards.last().copied(),
+        }
+    }
+}
+
+impl FromStr for FoldedShards {
+    type Err = Advice;
+
+    fn from_str(text: &str) -> Result<Self, Advice> {
+        if text.trim() == "all" {
+            return Ok(Self::All);
+        }
+        let shard = |text: &str| match text.trim().parse() {
+            Ok(shard @ 0..SHARDS) => Ok(Shard(shard)),
+            _ => Err(Advice(format!(
+                "write all, or numbers of shards from 0 to {} separated by commas",
+                SHARDS - 1
+            ))),
+        };
+        text.split(',').map(shard).collect::<Result<_, _>>().map(Self::Some)
     }
 }
 

@@ -1,9 +1,12 @@
 //! Watched values of db.
 
+use std::collections::BTreeMap;
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
+
+use annals_ids::Shard;
 
 use crate::watched::{Registration, Unit, Watched};
 
@@ -15,22 +18,31 @@ pub(super) struct Figures {
     pub(super) owners: AtomicU64,
 }
 
-/// Adds the values of db.
-pub(super) fn add(watched: &Watched, figures: &Arc<Figures>) -> Registration {
-    let figures = Arc::clone(figures);
+/// Adds the values of db: sums over the shards that it folds, and each shard's own if there are several.
+pub(super) fn add(watched: &Watched, figures: &BTreeMap<Shard, Arc<Figures>>) -> Registration {
+    let figures = figures.clone();
     watched.add("fold", move |nodes| {
-        let mut count = |path: &str, count: &AtomicU64, about: &str| {
-            nodes.put(path, count.load(Ordering::Relaxed), Unit::None, about);
+        let is_divided = figures.len() > 1;
+        let mut count = |path: &str, of: fn(&Figures) -> &AtomicU64, about: &str| {
+            let mut sum = 0;
+            for (shard, figures) in &figures {
+                let value = of(figures).load(Ordering::Relaxed);
+                sum += value;
+                if is_divided {
+                    nodes.put(format!("shards/{shard}/{path}"), value, Unit::None, about);
+                }
+            }
+            nodes.put(path, sum, Unit::None, about);
         };
         count(
             "behind",
-            &figures.behind,
+            |figures| &figures.behind,
             "messages of the log that are not read yet, up to a second ago",
         );
-        count("holes", &figures.holes, "places where the log lacks batches");
+        count("holes", |figures| &figures.holes, "places where the log lacks batches");
         count(
             "logs",
-            &figures.owners,
+            |figures| &figures.owners,
             "logs of which something was folded since the start",
         );
     })

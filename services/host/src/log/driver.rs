@@ -159,6 +159,11 @@ impl Driver<Writer> {
 }
 
 impl<C: LogCore> Driver<C> {
+    /// The stream to which the core's batches are appended.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
     /// Drives a core whose chain was read over the connection of `history`.
     pub fn new(core: C, history: History, registry: Arc<dyn Registry>) -> Self {
         let link = history.bus().state();

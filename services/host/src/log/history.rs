@@ -198,6 +198,11 @@ impl History {
         }
     }
 
+    /// Its shard.
+    pub fn shard(&self) -> Shard {
+        self.shard
+    }
+
     /// Its connection.
     pub fn bus(&self) -> &Bus {
         &self.bus
@@ -367,6 +372,23 @@ impl History {
                 reason,
             }),
             Ok(Ok(owners)) => Ok(owners),
+        }
+    }
+
+    /// The last sequence of the stream, from its leader; 0 if it is empty.
+    ///
+    /// # Errors
+    /// When the leader does not answer.
+    pub async fn last_sequence(&self) -> Result<u64, ReadError> {
+        let (stream, subject) = (self.name.clone(), "all subjects".to_owned());
+        match timeout(ANSWER_TIMEOUT, self.stream.get_info()).await {
+            Err(_) => Err(ReadError::Silent { stream, subject }),
+            Ok(Err(error)) => Err(ReadError::Failed {
+                stream,
+                subject,
+                reason: error.to_string(),
+            }),
+            Ok(Ok(info)) => Ok(info.state.last_sequence),
         }
     }
 

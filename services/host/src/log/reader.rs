@@ -29,6 +29,7 @@ pub struct Reader {
     look: tokio::time::Interval,
     /// The request for the stream's end in progress.
     looking: Option<Looking>,
+    restarts: u64,
     interrupted: Wait,
 }
 
@@ -69,6 +70,7 @@ impl Reader {
             messages: open(history, position),
             look,
             looking: None,
+            restarts: 0,
             interrupted: Wait::new(
                 format!("stream {}", history.name()),
                 "reading the log was interrupted; it resumes from the same message; check that the nats-server runs",
@@ -98,6 +100,17 @@ impl Reader {
                 _ = self.look.tick(), if self.looking.is_none() => self.looking = Some(self.ask_for_the_end()),
             }
         }
+    }
+
+    /// The next sequence to read.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// How often reading was restarted because the stream had lost its tail. Sequences from before a restart say nothing
+    /// about the stream after it.
+    pub fn restarts(&self) -> u64 {
+        self.restarts
     }
 
     /// Number of messages in the stream that are not read yet, as of at most a second ago.
@@ -139,6 +152,7 @@ impl Reader {
             last,
             "the stream has lost its tail; reading it again from its first message"
         );
+        self.restarts += 1;
         self.position = first.max(1);
         self.messages = open(&self.history, self.position);
     }

@@ -319,7 +319,7 @@ fn a_crash_leaves_the_old_log_or_the_new_one() {
     let data = realm.data.path();
     let path = |file: &str| data.join("signer").join(file);
     // A change of keys was planned; it belongs to the old log.
-    make_next_key(data, default_name("sunken").expect("a name")).expect("a key");
+    make_next_key(data, default_name("sunken", SHARD).expect("a name")).expect("a key");
     let new = decide(data, SECOND);
     let before: Vec<Vec<u8>> = files.iter().map(|file| fs::read(path(file)).expect("a file")).collect();
     let fails = Arc::new(AtomicBool::new(true));
@@ -381,7 +381,7 @@ fn keys_that_signed_only_what_is_lost_are_in_the_statement() {
     let (store, data) = realm();
     let first = verifier(data.path());
     let plan = || {
-        let key = make_next_key(data.path(), default_name("sunken").expect("a name"));
+        let key = make_next_key(data.path(), default_name("sunken", SHARD).expect("a name"));
         key.expect("a key").verifier()
     };
     archive(&store, &batches(10, 10));
@@ -520,7 +520,7 @@ fn two_logs_can_end_at_the_same_size() {
     // A key that has signed only what is lost, on record behind the place at which the next logs begin.
     let later = MemoryStore::new().store();
     archive(&later, &batches(250, 250));
-    make_next_key(data.path(), default_name("sunken").expect("a name")).expect("a key");
+    make_next_key(data.path(), default_name("sunken", SHARD).expect("a name")).expect("a key");
     sign(&mut begin(&later, data.path()).expect("it begins"));
     let backup = MemoryStore::new().store();
     for (store, changed, adopted, next) in [(&store, 200, 1, SECOND), (&backup, 201, 2, THIRD)] {

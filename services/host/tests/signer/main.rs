@@ -220,7 +220,7 @@ fn an_outdated_folder_signs_nothing() {
     archive(&store, &batches(10, 10));
     sign(&mut begin(&store, data.path()).expect("it begins"));
     let before = copies(data.path());
-    make_next_key(data.path(), default_name("sunken").expect("a name")).expect("a key");
+    make_next_key(data.path(), default_name("sunken", SHARD).expect("a name")).expect("a key");
     let mut signer = begin(&store, data.path()).expect("it begins");
     for size in [11, 20] {
         archive(&store, &batches(size, size));
@@ -256,7 +256,7 @@ fn an_outdated_folder_signs_nothing() {
     );
     // The folder was lost, and a new one created under the same name.
     let other = tempfile::tempdir().expect("a folder");
-    let third = make_key(other.path(), default_name("sunken").expect("a name")).expect("a key");
+    let third = make_key(other.path(), default_name("sunken", SHARD).expect("a name")).expect("a key");
     let SignError::OtherKey { from, stored, own } = refused(other.path()) else {
         panic!("the log begins with another key");
     };
@@ -285,7 +285,7 @@ fn failed_store_writes_are_repeated() {
     sign(&mut signer);
     for (size, keys) in [(20, 1), (30, 2)] {
         if keys == 2 {
-            make_next_key(data.path(), default_name("sunken").expect("a name")).expect("a key");
+            make_next_key(data.path(), default_name("sunken", SHARD).expect("a name")).expect("a key");
         }
         archive(&store, &batches(size, size));
         fails.store(true, Ordering::Relaxed);
@@ -312,11 +312,11 @@ fn a_key_rotation_is_a_checkpoint_signed_by_both_keys() {
     let mut signer = begin(&store, data.path()).expect("it begins");
     archive(&store, &batches(10, 10));
     sign(&mut signer);
-    let new = make_next_key(data.path(), default_name("sunken").expect("a name"))
+    let new = make_next_key(data.path(), default_name("sunken", SHARD).expect("a name"))
         .expect("a key")
         .verifier();
     assert!(matches!(
-        make_next_key(data.path(), default_name("sunken").expect("a name")),
+        make_next_key(data.path(), default_name("sunken", SHARD).expect("a name")),
         Err(FolderError::Exists { .. })
     ));
     assert_eq!(
@@ -372,7 +372,7 @@ fn the_secret_is_private_and_damage_is_reported() {
     let key = data.path().join("signer/key");
     let mode = |path: &Path| fs::metadata(path).expect("a file").permissions().mode() & 0o777;
     assert_eq!(mode(&key), 0o600);
-    let name = || default_name("sunken").expect("a name");
+    let name = || default_name("sunken", SHARD).expect("a name");
     assert!(matches!(make_key(data.path(), name()), Err(FolderError::Exists { .. })));
     for open in [0o640, 0o604, 0o660] {
         fs::set_permissions(&key, fs::Permissions::from_mode(open)).expect("set");
@@ -467,7 +467,7 @@ fn old_checkpoints_are_deleted_unless_cosigned_or_at_a_rotation() {
     for size in 1..=last {
         archive(&store, &batches(size, size));
         if size == 7 {
-            make_next_key(data.path(), default_name("sunken").expect("a name")).expect("a key");
+            make_next_key(data.path(), default_name("sunken", SHARD).expect("a name")).expect("a key");
         }
         let mut note = sign(&mut signer);
         if size == 3 {

@@ -76,7 +76,7 @@ pub(crate) fn begin(store: &Store, data: &Path) -> Result<Signer, SignError> {
 /// A realm with a key and an empty store.
 pub(crate) fn realm() -> (Store, TempDir) {
     let data = tempfile::tempdir().expect("a folder");
-    make_key(data.path(), default_name("sunken").expect("a name")).expect("a key");
+    make_key(data.path(), default_name("sunken", SHARD).expect("a name")).expect("a key");
     (MemoryStore::new().store(), data)
 }
 

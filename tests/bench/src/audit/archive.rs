@@ -8,7 +8,7 @@ use annals_event::{
     Body, Cause, Event, FrozenBatch, Gathering, Imprint, Subject, Tail,
     ledger::{AssetSlot, Assets, Entry, Goods, Holder, Order, Outcome, Passage},
 };
-use annals_host::process::SHARD;
+use annals_host::process::FIRST_SHARD;
 use annals_ids::{
     AssetKind, DatabaseId, EntityId, EntryNumber, Epoch, Hash, LeafIndex, LogPosition, MemberId, NoticeNumber, OwnerId,
     OwnerKind, Part, ProcessId, Serial, Slot, Tick, TransferId, TransferNumber, WallTime,
@@ -226,7 +226,7 @@ impl Archive {
         };
         let record = OwnerRecord {
             kind,
-            shard: SHARD,
+            shard: FIRST_SHARD,
             epoch: EPOCH,
             process: ProcessId(1),
             call_generation: 0,
@@ -296,7 +296,7 @@ impl Archive {
             return;
         }
         let places: Vec<_> = leaves.iter().map(|leaf| (leaf.owner, leaf.batch, leaf.leaf)).collect();
-        let (segment, blocks) = segment::seal(SHARD, leaves).expect("it can be compressed");
+        let (segment, blocks) = segment::seal(FIRST_SHARD, leaves).expect("it can be compressed");
         let tree = Tree {
             size: self.tree.size(),
             peaks: self.tree.peaks().to_vec(),
@@ -307,7 +307,7 @@ impl Archive {
                 for (owner, batch, leaf) in places {
                     transaction.set(&place_key(*owner, *batch), &encode_place(*leaf))?;
                 }
-                transaction.set(&tree_key(SHARD), &tree.encode())?;
+                transaction.set(&tree_key(FIRST_SHARD), &tree.encode())?;
                 write_segment(&transaction, segment, blocks)
             }
         };

@@ -83,7 +83,10 @@ pub(crate) async fn damage_and_check(age: &mut ChaosRealm, servers: ServerCount,
 
 async fn inject(age: &mut ChaosRealm, damage: Damage) -> String {
     let source = source(REALM, &age.realm().nats()).await;
-    let history = source.history.as_ref().expect("a live realm has a log");
+    let history = source
+        .logs
+        .get(&annals_host::process::FIRST_SHARD)
+        .expect("a live realm has a log");
     let owners = owners(&source.store).await.expect("the store answers");
     let done = match damage {
         Damage::DeletedArchived => {

@@ -32,7 +32,10 @@ impl Resumed {
     /// Reads the state of a realm.
     pub(crate) async fn look(realm: &str, nats: &str) -> Self {
         let source = source(realm, nats).await;
-        let history = source.history.as_ref().expect("a live realm has a log");
+        let history = source
+            .logs
+            .get(&annals_host::process::FIRST_SHARD)
+            .expect("a live realm has a log");
         let mut logs = BTreeMap::new();
         for owner in owners(&source.store).await.expect("the store answers") {
             let last = history
@@ -52,7 +55,10 @@ impl Resumed {
 
     /// Checks that no batch of an older epoch was appended since, and that the same director leads in the same term.
     pub(crate) async fn check_fenced(&self, source: &Source) -> Result<(), String> {
-        let history = source.history.as_ref().expect("a live realm has a log");
+        let history = source
+            .logs
+            .get(&annals_host::process::FIRST_SHARD)
+            .expect("a live realm has a log");
         for (&owner, &(last, at_waking)) in &self.logs {
             let (mut sequence, mut epoch) = (last + 1, at_waking);
             while let Some(entry) = with_retries(async || history.next(Lane::Log, owner, sequence).await).await {

@@ -15,7 +15,7 @@ use annals_host::{
     config::CertificateFiles,
     log::History,
     nats::{Access, Address, Bus, find_binary},
-    process::SHARD,
+    process::FIRST_SHARD,
 };
 use annals_ids::Hash;
 use tempfile::TempDir;
@@ -129,7 +129,9 @@ impl Servers {
                 return false;
             }
             if let Ok(bus) = Bus::connect(self.address("db"), "test").await
-                && History::ensure(&bus, REALM, SHARD, self.members.len()).await.is_ok()
+                && History::ensure(&bus, REALM, FIRST_SHARD, self.members.len())
+                    .await
+                    .is_ok()
             {
                 return true;
             }

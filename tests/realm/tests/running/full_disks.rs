@@ -1,7 +1,7 @@
 //! Full disks under three nats-servers with three replicas of every message: under the stream's leader, then under all
 //! of them.
 
-use annals_host::{health::Readiness, log::History, nats::ServerCount, process::SHARD};
+use annals_host::{health::Readiness, log::History, nats::ServerCount, process::FIRST_SHARD};
 
 use crate::{
     bad_input::{NOTICE_TIMEOUT, skipped, wait_until_quiet},
@@ -75,7 +75,9 @@ fn disk<'r>(realm: &'r Played, path: &str) -> &'r SmallDisk {
 /// Name of the server that leads the realm's stream.
 async fn leader(realm: &Played) -> Option<String> {
     let (bus, ..) = realm.bus();
-    let history = History::find(&bus, &realm.realm.plan().realm, SHARD).await.ok()??;
+    let history = History::find(&bus, &realm.realm.plan().realm, FIRST_SHARD)
+        .await
+        .ok()??;
     let info = history.stream().get_info().await.ok()?;
     info.cluster?.leader
 }

@@ -118,7 +118,10 @@ async fn a_follower_waits_for_a_hole_to_be_filled_and_takes_over_whole() {
     }
     let mut realm = Played::start(ServerCount::One, &[]).await;
     let source = source(&realm).await;
-    let history = source.history.as_ref().expect("a live realm has a log");
+    let history = source
+        .logs
+        .get(&annals_host::process::FIRST_SHARD)
+        .expect("a live realm has a log");
     let (writer, owner) = busiest_cell(&realm, &source.store).await;
     let read = archived(&source.store, owner).await;
     // Without db nothing is archived, and nobody asks the writer for what the log has lost.
@@ -213,7 +216,10 @@ async fn shown(realm: &Played) -> Following {
 /// Kills db until the log has grown, kills the writer, deletes some unread batches from the middle, and restarts both.
 /// Returns the first missing batch.
 async fn lose_batches(realm: &mut Played, source: &Source, (writer, owner): (&'static str, OwnerId)) -> BatchNumber {
-    let history = source.history.as_ref().expect("a live realm has a log");
+    let history = source
+        .logs
+        .get(&annals_host::process::FIRST_SHARD)
+        .expect("a live realm has a log");
     let read = archived(&source.store, owner).await;
     assert!(realm.realm.kill("db").expect("it can be killed"));
     within(HOLE_TIMEOUT, "the log to grow without db", async {

@@ -36,6 +36,7 @@ mod repair;
 mod retention;
 mod runbook;
 mod secured;
+mod shards;
 mod stopping;
 mod strangers;
 mod strolling;

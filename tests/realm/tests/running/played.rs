@@ -146,6 +146,12 @@ impl Played {
         Self::start_in(permit().await, (ServerCount::One, settings), &[]).await
     }
 
+    /// The same, of several shards, which the db processes divide among them.
+    pub(crate) async fn start_with_shards(shards: u16, dbs: u16) -> Self {
+        let plan = |plan| RealmPlan { shards, dbs, ..plan };
+        Self::start_planned(permit().await, plan, &[]).await
+    }
+
     /// The same, with few other realms at the same time: for tests that depend on timing.
     pub(crate) async fn start_timed(servers: ServerCount, disks: &[&'static str]) -> Self {
         let permit = PERMITS
@@ -160,6 +166,19 @@ impl Played {
         (servers, settings): (ServerCount, Vec<(&'static str, String)>),
         disks: &[&'static str],
     ) -> Self {
+        let plan = |plan| RealmPlan {
+            nats_servers: servers,
+            settings,
+            ..plan
+        };
+        Self::start_planned(permit, plan, disks).await
+    }
+
+    async fn start_planned(
+        permit: SemaphorePermit<'static>,
+        planned: impl FnOnce(RealmPlan) -> RealmPlan,
+        disks: &[&'static str],
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a folder for the realm");
         let data = folder.path().join("realm");
         let files = folder.path().join("shown");
@@ -168,11 +187,7 @@ impl Played {
         let disks = disks.iter().filter_map(mount).collect();
         let world = repository().join("defs");
         let schema = compile(&world).expect("the sample compiles");
-        let plan = RealmPlan {
-            nats_servers: servers,
-            settings,
-            ..RealmPlan::new(REALM, &world, &data)
-        };
+        let plan = planned(RealmPlan::new(REALM, &world, &data));
         let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
         let settings = connection_to(REALM, realm.nats());
         let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");

@@ -11,7 +11,7 @@ use std::{
 use annals_host::{
     log::History,
     nats::{Bus, REPORTS, Reports},
-    process::SHARD,
+    process::FIRST_SHARD,
     world::compile,
 };
 use async_nats::{Client, ConnectOptions, Event};
@@ -372,7 +372,7 @@ async fn three_servers_keep_a_log_together_and_refuse_a_stranger() {
     let bus = Bus::connect(servers.address("db"), "test")
         .await
         .expect("it is admitted");
-    let history = History::ensure(&bus, REALM, SHARD, 3)
+    let history = History::ensure(&bus, REALM, FIRST_SHARD, 3)
         .await
         .expect("the stream has three replicas");
     let info = history.stream().get_info().await.expect("the stream has a leader");
