@@ -36,6 +36,7 @@ use archiving::Archiving;
 use attempt::Attempt;
 pub(crate) use attempt::find_cell;
 pub use crossing::Round;
+pub(crate) use crossing::read_awaiting_all;
 use log::Log;
 pub use upgrading::ChangeError;
 

@@ -28,6 +28,7 @@ use annals_store::{
         lineage::{self, Lineage},
         owners,
         retention::Horizon,
+        shards::Parting,
     },
     limits::KEYS_END,
 };
@@ -346,6 +347,15 @@ pub(crate) async fn read_lives(
                 *held = life;
             }
         }
+    }
+    // Activations that have ended and wait for the end of their cell part (rule F18) are not replaced meanwhile.
+    let awaiting = crate::fold::read_awaiting_all(store, shard).await;
+    let awaiting = awaiting.map_err(|source| RecoveryError::Store {
+        owner: OwnerId(0),
+        source,
+    })?;
+    for Parting { database, life } in awaiting {
+        lives.entry(database).or_insert(life);
     }
     Ok((states, lives))
 }

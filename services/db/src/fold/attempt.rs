@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use annals_event::{Image, OwnerState};
 use annals_ids::{
-    BatchNumber, DatabaseId, EntityId, Hash, LeafIndex, LogPosition, OwnerId, OwnerKind, Shard, WallTime,
+    Address, BatchNumber, CallNumber, DatabaseId, EntityId, Hash, LeafIndex, LogPosition, OwnerId, OwnerKind, Shard,
+    WallTime,
 };
 use annals_node::chain::Step;
 use annals_proof::Frontier;
@@ -299,11 +300,13 @@ impl Folder {
                 }
             }
             Effect::Live { database, life } => attempt.begin_life(database, life).await?,
-            Effect::GiveBack { entity, database, life } => {
-                let count = attempt.shards().await?;
-                let parting = Parting { database, life };
-                crossing::part(&attempt.transaction, count, entity, parting).await?;
-                let ended = attempt.ledger.end(&attempt.transaction, database, entity).await;
+            Effect::GiveBack {
+                entity,
+                parting,
+                without_cell,
+            } => {
+                self.end_activation(attempt, (entity, parting), without_cell).await?;
+                let ended = attempt.ledger.end(&attempt.transaction, parting.database, entity).await;
                 attempt.check(ended)?;
             }
             Effect::Ask { of, holder, order } => {
@@ -332,6 +335,24 @@ impl Folder {
         Ok(())
     }
 
+    /// Returns the check-out of an activation that has ended, or leaves it to the fold of what is still missing.
+    async fn end_activation(
+        &mut self,
+        attempt: &mut Attempt,
+        (entity, parting): (EntityId, Parting),
+        without_cell: bool,
+    ) -> Result<(), FoldError> {
+        let count = attempt.shards().await?;
+        if count == 1 && without_cell && self.has_cell(entity).await? {
+            // The end of the cell part was acknowledged before, and then lost: the log has a hole there, even if nothing
+            // that was read so far shows it.
+            crossing::await_cell(&attempt.transaction, self.shard, entity, parting)?;
+        } else {
+            crossing::part(&attempt.transaction, count, entity, parting).await?;
+        }
+        Ok(())
+    }
+
     /// The last properties of a cell part go to the row of its entity: at once if the base part is on this shard, and in a
     /// realm of several shards when the activation has ended.
     async fn end_cell(
@@ -353,7 +374,17 @@ impl Folder {
         let base = self.log(home).state().and_then(|state| state.entities.get(&entity));
         let database = base.and_then(Image::base).map(|base| base.database);
         if let Some(database) = database.filter(|database| database.0 != 0) {
-            self.write_entity(attempt, database, &[(schema, cell)]).await?;
+            return self.write_entity(attempt, database, &[(schema, cell)]).await;
+        }
+        let Some(parting) = crossing::read_awaiting(&attempt.transaction, self.shard, entity).await? else {
+            return Ok(());
+        };
+        if !crossing::is_replaced(&attempt.transaction, parting).await? {
+            self.write_entity(attempt, parting.database, &[(schema, cell)]).await?;
+        }
+        // Around a hole it may seem to be real on two owners: the last end counts.
+        if !self.has_cell(entity).await? {
+            crossing::end_wait(&attempt.transaction, self.shard, entity, parting).await?;
         }
         Ok(())
     }
@@ -405,6 +436,22 @@ impl Folder {
         self.load_all().await?;
         let found = find_cell(|| self.cells(), entity, at);
         Ok(found.map(|(state, image)| (state.schema, image.clone())))
+    }
+
+    /// Whether the cell part of an entity is real, or in a hand-over whose receiver has not consumed it yet, as far as the
+    /// logs are folded.
+    async fn has_cell(&mut self, entity: EntityId) -> Result<bool, FoldError> {
+        self.load_all().await?;
+        let has_taken = |to: OwnerId, from: OwnerId, number: CallNumber| {
+            let receiver = self.logs.get(&to).and_then(Log::state);
+            let taken = receiver.and_then(|state| state.links.taken.get(&Address::Owner(from)));
+            taken.is_some_and(|taken| *taken >= number)
+        };
+        Ok(self.cells().any(|state| {
+            let departing = state.departing.iter().filter(|(_, (id, _))| *id == entity);
+            let mut under_way = departing.filter(|((to, number), _)| !has_taken(*to, state.owner, *number));
+            state.entities.contains_key(&entity) || under_way.next().is_some()
+        }))
     }
 
     /// States of cell owners.

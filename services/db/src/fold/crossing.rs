@@ -1,5 +1,5 @@
-//! What the folds of several shards leave for each other in the store (rules T3 and T4). In a realm of one shard nothing
-//! of it is written.
+//! What the folds of several shards leave for each other in the store (rules T3 and T4). In a realm of one shard only the
+//! end of an activation is written, if its cell part has not ended in the log yet.
 //!
 //! A shard does not know the logs of the others. So the fold that meets the end of an activation asks every shard to
 //! pass it, and the last one that does returns the check-out; and a cell part that ends is kept until then.
@@ -7,9 +7,9 @@
 use annals_event::Image;
 use annals_ids::{DatabaseId, EntityId, Hash, OwnerId, OwnerKind, Shard, TypeId, WallTime};
 use annals_store::{
-    KeyRange, Retry, ScanOrder, StoreError, Transaction,
+    KeyRange, Retry, ScanOrder, Store, StoreError, Transaction,
     layout::{
-        database,
+        database::{self, Checkout},
         owners::{self, OwnerRecord},
         shards::{self, EndedCell, Parting},
     },
@@ -20,7 +20,7 @@ use super::{
     effects::{self, Taking},
     find_cell,
 };
-use crate::recovery::read_image;
+use crate::{recovery::read_image, restoring::read_rows};
 
 /// Requests of each kind that are answered in one round, and so in one transaction.
 const AT_ONCE: usize = 64;
@@ -55,6 +55,55 @@ pub(super) async fn part(
         transaction.clear(&shards::wanted_key(shard, entity))?;
     }
     Ok(())
+}
+
+/// Notes the end of an activation in a realm of one shard whose cell part has not ended in the log yet (rule F18): the
+/// check-out is returned with that end, which completes the entity's row.
+pub(super) fn await_cell(
+    transaction: &Transaction,
+    shard: Shard,
+    entity: EntityId,
+    parting: Parting,
+) -> Result<(), StoreError> {
+    transaction.set(&shards::parting_key(shard, entity), &parting.encode())
+}
+
+/// The activation that waits for the end of this cell part, if there is one.
+pub(super) async fn read_awaiting(
+    transaction: &Transaction,
+    shard: Shard,
+    entity: EntityId,
+) -> Result<Option<Parting>, StoreError> {
+    let value = transaction.get(&shards::parting_key(shard, entity)).await?;
+    value.map(|value| Parting::decode(&value)).transpose()
+}
+
+/// All activations of a shard that have ended and whose check-out is not returned yet.
+///
+/// # Errors
+/// As [`Transaction::get_range`]; [`StoreError::Corrupt`].
+pub(crate) async fn read_awaiting_all(store: &Store, shard: Shard) -> Result<Vec<Parting>, StoreError> {
+    let mut rows = Vec::new();
+    read_rows(store, shards::partings(shard), &mut rows).await?;
+    rows.iter().map(|(_, value)| Parting::decode(value)).collect()
+}
+
+/// Whether the entity of an activation that has ended was activated again.
+pub(super) async fn is_replaced(transaction: &Transaction, ended: Parting) -> Result<bool, StoreError> {
+    let held = transaction.get(&database::checkout_key(ended.database)).await?;
+    let held = held.map(|value| Checkout::decode(&value)).transpose()?;
+    Ok(held.is_some_and(|held| held != ended.life))
+}
+
+/// Returns the check-out of an activation whose cell part has ended.
+pub(super) async fn end_wait(
+    transaction: &Transaction,
+    shard: Shard,
+    entity: EntityId,
+    parting: Parting,
+) -> Result<(), StoreError> {
+    transaction.clear(&shards::parting_key(shard, entity))?;
+    effects::give_back(transaction, parting.database, parting.life).await
 }
 
 /// Keeps a cell part that has ended until its activation has ended. Returns the bytes written.

@@ -5,7 +5,10 @@ use annals_event::{Body, Event, Image, OwnerState, Subject, ledger::Order};
 use annals_ids::{DatabaseId, EntityId, Hash, NoticeNumber, OwnerId, TransferId, TypeId};
 use annals_store::{
     StoreError, Transaction,
-    layout::database::{self, Checkout},
+    layout::{
+        database::{self, Checkout},
+        shards::Parting,
+    },
 };
 
 use super::Alarm;
@@ -26,8 +29,9 @@ pub(crate) enum Effect {
     /// An activation has ended: return its check-out.
     GiveBack {
         entity: EntityId,
-        database: DatabaseId,
-        life: Checkout,
+        parting: Parting,
+        /// Whether the base part knew of no cell part, or had learned of its end.
+        without_cell: bool,
     },
     /// An activation of an entity that was never stored has ended.
     EndUnstored {
@@ -97,8 +101,11 @@ impl Effect {
             }),
             (Body::Destroyed, Some(base)) if base.database != DatabaseId(0) => Some(Self::GiveBack {
                 entity,
-                database: base.database,
-                life: life(base.checkout),
+                parting: Parting {
+                    database: base.database,
+                    life: life(base.checkout),
+                },
+                without_cell: base.cell.is_none(),
             }),
             (Body::Destroyed, Some(base)) => Some(Self::EndUnstored {
                 entity,

@@ -110,6 +110,37 @@ fn the_last_values_of_an_ended_cell_part_are_kept() {
     assert_eq!(property(&realm, "gold"), Some(Value::Int(5)));
 }
 
+/// The stream lost the batch in which the cell part ended, after it was acknowledged: the end of the base part, which
+/// depends on it, is folded first. Whether a later batch shows the hole by then makes no difference.
+#[test]
+fn a_check_out_is_returned_with_the_last_values_of_a_cell_part_whose_end_was_lost() {
+    for (is_shown, restarts) in [(false, false), (true, false), (false, true), (true, true)] {
+        let (mut realm, base, cells) = realm();
+        acts::store(&mut realm, base, ENTITY, DATABASE.0);
+        realm.write(base, false);
+        acts::set(&mut realm, cells[0], ENTITY, "hp", Value::Int(7));
+        acts::end(&mut realm, cells[0], ENTITY);
+        realm.write(cells[0], true);
+        if is_shown {
+            acts::begin_cell(&mut realm, cells[0], EntityId(51), base);
+            realm.write(cells[0], false);
+        }
+        acts::placed(&mut realm, base, ENTITY, None);
+        acts::store(&mut realm, base, ENTITY, DATABASE.0);
+        acts::end(&mut realm, base, ENTITY);
+        realm.write(base, false);
+        realm.fold(usize::MAX);
+        assert!(is_in_use(&realm), "it must not be activated with older values");
+        if restarts {
+            realm.begin_db();
+        }
+        realm.fill_all(cells[0]);
+        realm.fold(usize::MAX);
+        assert_eq!(property(&realm, "hp"), Some(Value::Int(7)));
+        assert!(!is_in_use(&realm), "the activation has ended");
+    }
+}
+
 #[test]
 fn a_cell_part_without_its_base_writes_nothing() {
     let (mut realm, base, cells) = realm();

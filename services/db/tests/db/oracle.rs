@@ -7,7 +7,7 @@ use annals_db::{
 };
 use annals_def::Value;
 use annals_event::{Batch, Body, Image, OwnerState, Subject, Thinned};
-use annals_ids::{BatchNumber, DatabaseId, Hash, LeafIndex, OwnerId, OwnerKind, Shard};
+use annals_ids::{Address, BatchNumber, DatabaseId, EntityId, Hash, LeafIndex, OwnerId, OwnerKind, Shard};
 use annals_proof::{Frontier, leaf_hash, node_hash};
 use annals_store::{
     ArchivedBatch,
@@ -244,6 +244,8 @@ struct Database {
     states: BTreeMap<OwnerId, OwnerState>,
     entities: BTreeMap<DatabaseId, StoredEntity>,
     checkouts: BTreeMap<DatabaseId, Checkout>,
+    /// Activations that have ended without their cell part, although the base part knew of none.
+    waiting: BTreeMap<EntityId, (DatabaseId, Checkout)>,
     /// Present holder of each name: the first that took it and has not given it up.
     names: Vec<(Value, DatabaseId)>,
 }
@@ -282,8 +284,11 @@ impl Database {
                 }
                 (Body::Destroyed, Some(base)) => {
                     let number = base.checkout;
-                    if self.checkouts.get(&base.database) == Some(&Checkout { owner, number }) {
-                        self.checkouts.remove(&base.database);
+                    let life = (base.database, Checkout { owner, number });
+                    if base.database.0 != 0 && base.cell.is_none() && self.has_cell(entity) {
+                        self.waiting.insert(entity, life);
+                    } else {
+                        self.give_back(life);
                     }
                 }
                 (Body::Destroyed, None) => {
@@ -291,10 +296,35 @@ impl Database {
                     let base = home.and_then(|home| home.entities.get(&entity)?.base());
                     if let Some(database) = base.map(|base| base.database).filter(|id| id.0 != 0) {
                         self.write(database, &image);
+                    } else if let Some(life) = self.waiting.get(&entity).copied() {
+                        self.write(life.0, &image);
+                        if !self.has_cell(entity) {
+                            self.waiting.remove(&entity);
+                            self.give_back(life);
+                        }
                     }
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Whether a cell part is real, or in hand-over, as far as the archive goes.
+    fn has_cell(&self, entity: EntityId) -> bool {
+        self.states.values().filter(|state| !is_base(state)).any(|state| {
+            let mut departing = state.departing.iter().filter(|(_, (id, _))| *id == entity);
+            let is_under_way = departing.any(|((to, number), _)| {
+                let receiver = self.states.get(to);
+                let taken = receiver.and_then(|receiver| receiver.links.taken.get(&Address::Owner(state.owner)));
+                taken.is_none_or(|taken| taken < number)
+            });
+            state.entities.contains_key(&entity) || is_under_way
+        })
+    }
+
+    fn give_back(&mut self, (database, life): (DatabaseId, Checkout)) {
+        if self.checkouts.get(&database) == Some(&life) {
+            self.checkouts.remove(&database);
         }
     }
 

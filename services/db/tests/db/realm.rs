@@ -296,6 +296,12 @@ impl Realm {
         }
     }
 
+    /// Publishes all lost batches of an owner.
+    pub(crate) fn fill_all(&mut self, owner: OwnerId) {
+        let lost: Vec<BatchNumber> = self.owner(owner).lost.keys().copied().collect();
+        lost.into_iter().for_each(|number| self.fill(owner, number));
+    }
+
     /// Publishes something else in place of a lost batch, where a later batch in the stream reveals the difference.
     pub(crate) fn fill_wrongly(&mut self, owner: OwnerId, number: BatchNumber) {
         let mark = self.mark();
