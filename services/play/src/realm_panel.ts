@@ -61,7 +61,9 @@ export class RealmPanel {
     const worst = longest > 0 ? `, longest ${(longest / 1_000).toFixed(1)} s` : "";
     set("interruptions", `${tally.interruptions}${worst}`);
     set("kills", String(this.kills));
-    set("round-trip", tally.roundTrip === undefined ? "–" : `${Math.round(tally.roundTrip)} ms`);
+    const { roundTrip, longestRoundTrip } = tally;
+    const [last, most] = [Math.round(roundTrip ?? 0), Math.round(longestRoundTrip)];
+    set("round-trip", roundTrip === undefined ? "–" : `${last} ms, longest ${most} ms`);
   }
 
   private show({ processes, bots, connected }: Realm): void {

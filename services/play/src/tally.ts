@@ -22,6 +22,7 @@ export class Tally {
   interruptions = 0;
   longestInterruption = 0;
   roundTrip: number | undefined;
+  longestRoundTrip = 0;
   private readonly newest = new Map<string, bigint>();
   private readonly sent: { readonly number: number; readonly at: number }[] = [];
   private lastPing = 0;
@@ -63,6 +64,7 @@ export class Tally {
     }
     this.answered += 1;
     this.roundTrip = now - expected.at;
+    this.longestRoundTrip = Math.max(this.longestRoundTrip, this.roundTrip);
   }
 
   get unanswered(): number {

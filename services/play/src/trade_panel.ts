@@ -20,6 +20,7 @@ export class TradePanel {
   private readonly takeBack = byId("take-back", HTMLButtonElement);
   private readonly accept = byId("accept", HTMLButtonElement);
   private readonly cancel = byId("cancel", HTMLButtonElement);
+  private readonly tab = byId("trade-tab", HTMLButtonElement);
   private readonly ended = byId("ended", HTMLUListElement);
   private listed = "";
 
@@ -44,6 +45,7 @@ export class TradePanel {
     const { current, carried } = this.game.trades;
     this.hint.hidden = current !== undefined;
     this.table.hidden = current === undefined;
+    setText(this.tab, current === undefined ? "Trade" : "Trade •");
     if (current !== undefined) {
       setText(this.partner, this.game.traderName(current.partner));
       setText(this.mine, said(current.own, current.accepted !== 0));

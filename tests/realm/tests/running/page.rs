@@ -334,6 +334,13 @@ async fn foreign_requests_are_refused(play: &Play) {
     ] {
         assert_eq!(play.status(request, headers).await, expected, "{request} {headers:?}");
     }
+    // A process that ends too often would end the realm. The first request kills it unless it was killed just before.
+    let kill = ("POST /kill/cell-1", &[("Host", own), ("Origin", origin)]);
+    assert!(
+        [204, 409].contains(&play.status(kill.0, kill.1).await),
+        "it is killed, or was"
+    );
+    assert_eq!(play.status(kill.0, kill.1).await, 409, "not twice in a row");
 }
 
 fn has_receipt(folder: &Path) -> bool {
