@@ -14,6 +14,9 @@ SIM_SEEDS  ?= 1000
 DEMO_FLAGS = $(if $(WORLD),--world $(WORLD)) $(if $(DURATION),--duration $(DURATION)) $(if $(BOTS),--bots $(BOTS)) \
              $(if $(SEED),--seed $(SEED)) $(if $(filter-out 0,$(KEEP)),--keep)
 
+# What `make play` understands: BOTS=count, PAGE=IP:PORT (the page's local address), DATA=DIR (the realm's data).
+PLAY_FLAGS = $(if $(BOTS),--bots $(BOTS)) $(if $(PAGE),--page $(PAGE)) --data $(or $(DATA),target/play/data)
+
 # The libclang that `make setup` has unpacked where the system gives none.
 PRIVATE_LIBCLANG = $(if $(LIBCLANG_PATH),,$(addprefix LIBCLANG_PATH=,$(wildcard $(CURDIR)/target/tools/libclang)))
 
@@ -21,7 +24,7 @@ PRIVATE_LIBCLANG = $(if $(LIBCLANG_PATH),,$(addprefix LIBCLANG_PATH=,$(wildcard 
 SLOW = annals-authoring annals-host annals-realm annals-chaos annals-model annals-bench annals-sim annals-fuzz annals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quick test demo rolling cluster chaos sim fuzz mutants bench dist lint lint-fdb lint-deps check-ops fmt clean
+.PHONY: help setup quick test play demo rolling cluster chaos sim fuzz mutants bench dist lint lint-fdb lint-deps check-ops fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +36,12 @@ demo: setup ## build, run a realm as separate processes with 100 bots, kill two 
 	@echo "demo: building (profile fast-build; minutes at first)"
 	@$(CARGO) build --locked --profile fast-build --quiet --bins -p annals -p annals-host -p annals-sample
 	@$(or $(CARGO_TARGET_DIR),target)/fast-build/annals demo $(strip $(DEMO_FLAGS))
+
+play: setup ## build, run a realm with bots, and a web page in which you play: walk, talk, fight, trade, kill processes (BOTS PAGE DATA)
+	@ops/play-page.sh target/play/page
+	@echo "play: building (profile fast-build; minutes at first)"
+	@$(CARGO) build --locked --profile fast-build --quiet --bins -p annals -p annals-host -p annals-sample -p annals-verify
+	@$(or $(CARGO_TARGET_DIR),target)/fast-build/annals play --files target/play/page $(strip $(PLAY_FLAGS))
 
 rolling: setup ## replace every process of a realm twice, in random order, while 200 bots trade, and check that no session is lost (BOTS SEED ROUNDS)
 	@echo "rolling: building (profile fast-build; minutes at first)"

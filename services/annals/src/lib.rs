@@ -18,6 +18,7 @@ pub mod log_command;
 pub mod manual_command;
 mod operating;
 pub mod person_command;
+pub mod play_command;
 pub mod progress;
 pub mod realm_command;
 mod rolling;

@@ -16,6 +16,8 @@ struct CommandLine {
 enum Commands {
     /// Run a realm on this machine: one process per service and a private nats-server
     Up(annals::up_command::Up),
+    /// Run a realm with bots, and a web page in which people play beside them
+    Play(annals::play_command::Play),
     /// Run bots in a live realm
     Bots(annals::bots_command::Bots),
     /// Run a realm with bots, kill or drain its processes, and check that nothing shown to clients was lost
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
     runtime.block_on(async {
         match line.command {
             Commands::Up(up) => up.run().await,
+            Commands::Play(play) => play.run().await,
             Commands::Bots(bots) => bots.run().await,
             Commands::Demo(demo) => demo.run().await,
             Commands::Check(check) => check.run().await,

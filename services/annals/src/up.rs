@@ -3,6 +3,7 @@
 
 mod closing;
 mod console;
+mod keeping;
 mod supervision;
 
 use std::{
@@ -27,6 +28,7 @@ use thiserror::Error;
 
 pub use console::NoConsole;
 use console::RealmConsole;
+pub(crate) use keeping::{NotKilled, RealmOrder};
 pub use supervision::Supervised;
 use supervision::{Disks, Restarts};
 

@@ -1,6 +1,6 @@
 //! `annals up`: runs a whole realm on this machine until it is interrupted.
 
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use annals_host::{
     config::StoreKind,
@@ -9,13 +9,10 @@ use annals_host::{
     process::{stop_signal, stopped},
     telemetry::Chain,
 };
-
 use annals_store::layout::shards::SHARDS;
+use tokio::sync::mpsc;
 
-use crate::up::{Realm, RealmPlan, Supervised, UpError};
-
-/// Interval between checks that everything still runs.
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
+use crate::up::{Realm, RealmPlan, UpError};
 
 /// What to run, and where.
 #[derive(Debug, clap::Args)]
@@ -164,24 +161,16 @@ async fn keep(plan: RealmPlan, console: Option<SocketAddr>) -> Result<(), UpErro
             Err(error) => println!("there is no console: {}", Chain(&error)),
         }
     }
-    let (name, nats) = (realm.plan().realm.clone(), realm.nats());
     println!("Ctrl-C stops it");
-    let stop = stopped(stop_signal());
-    tokio::pin!(stop);
-    loop {
-        tokio::select! {
-            () = &mut stop => break,
-            () = tokio::time::sleep(POLL_INTERVAL) => {
-                match realm.supervise().await? {
-                    Supervised::Running(restarted) => restarted.iter().for_each(|line| println!("{line}")),
-                    Supervised::Closing => {
-                        println!("the realm is stopping");
-                        break;
-                    }
-                }
-            }
-        }
-    }
+    // Nothing but the signal controls it.
+    let (_, orders) = mpsc::channel(1);
+    realm.keep(stopped(stop_signal()), orders).await?;
+    stop(realm).await
+}
+
+/// Stops a realm in order, and prints each stage.
+pub(crate) async fn stop(realm: Realm) -> Result<(), UpError> {
+    let (name, nats) = (realm.plan().realm.clone(), realm.nats());
     println!("stopping; `annals realm stop --realm {name} --nats {nats}` reports progress");
     realm.close(|line| println!("  {line}")).await
 }

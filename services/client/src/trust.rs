@@ -53,12 +53,22 @@ impl Trust {
         }
     }
 
-    /// TLS configuration for one protocol, and the server name to use.
+    /// QUIC configuration for one protocol, and the server name to use.
     pub(crate) fn quic(&self, alpn: &[u8]) -> Result<(QuicClientConfig, &str), TrustError> {
+        let (mut tls, name) = self.tls()?;
+        tls.alpn_protocols = vec![alpn.to_vec()];
+        Ok((QuicClientConfig::try_from(tls)?, name))
+    }
+
+    /// TLS configuration without an application protocol, and the server name to use.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn tls(&self) -> Result<(rustls::ClientConfig, &str), rustls::Error> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&[&rustls::version::TLS13])?;
-        let (mut tls, name) = match self {
+        Ok(match self {
             Trust::Pinned(fingerprint) => {
                 let verifier = Arc::new(Pinned {
                     fingerprint: *fingerprint,
@@ -76,9 +86,7 @@ impl Trust {
                 builder.with_root_certificates(Arc::clone(roots)).with_no_client_auth(),
                 server_name.as_str(),
             ),
-        };
-        tls.alpn_protocols = vec![alpn.to_vec()];
-        Ok((QuicClientConfig::try_from(tls)?, name))
+        })
     }
 }
 

@@ -1,4 +1,5 @@
-//! An HTTP server: accepts connections, and enforces limits on each.
+//! An HTTP server: accepts connections, and enforces limits on each. A connection that a handler upgrades to another
+//! protocol is the handler's from then on, and no longer counted or ended here.
 
 use std::{convert::Infallible, error::Error, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -93,7 +94,11 @@ async fn accept(
     let permit = Arc::clone(permits).acquire_owned().await.map_err(io::Error::other)?;
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => return Ok((stream, peer, permit)),
+            Ok((stream, peer)) => {
+                // Answers are written whole. A failure costs time, not the connection.
+                let _ = stream.set_nodelay(true);
+                return Ok((stream, peer, permit));
+            }
             // The client has disconnected, or too many files are open for the moment.
             Err(error) => {
                 tracing::debug!(%error, "a connection cannot be accepted");
@@ -119,7 +124,7 @@ where
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_WITHIN)
         .max_buf_size(HEADER_BYTES);
-    let connection = http.serve_connection(TokioIo::new(stream), service);
+    let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
     tokio::pin!(connection);
     let held = tokio::select! {
         held = connection.as_mut() => Some(held),

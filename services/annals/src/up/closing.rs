@@ -64,7 +64,13 @@ impl Realm {
     }
 
     async fn stopping(&self) -> Result<Stopping, StopError> {
-        let settings = Settings {
+        let (bus, subjects) = connect(&self.settings(), "up").await?;
+        Ok(Stopping::new(bus, subjects))
+    }
+
+    /// The settings to connect to it.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
             realm: self
                 .plan
                 .realm
@@ -73,9 +79,7 @@ impl Realm {
             nats: self.nats(),
             access: annals_host::nats::Access::default(),
             replicas: 1,
-        };
-        let (bus, subjects) = connect(&settings, "up").await?;
-        Ok(Stopping::new(bus, subjects))
+        }
     }
 
     /// Whether any process still runs.

@@ -14,9 +14,9 @@ use annals_host::{
 use super::{Realm, UpError, closing::is_clean};
 
 /// Maximum restarts within [`WITHIN`].
-const MOST: usize = 5;
+pub(super) const MOST: usize = 5;
 
-const WITHIN: Duration = Duration::from_secs(60);
+pub(super) const WITHIN: Duration = Duration::from_secs(60);
 
 /// Interval between checks of whether nats-servers store.
 const ASKED_EVERY: Duration = Duration::from_secs(2);
@@ -52,6 +52,11 @@ impl Restarts {
         self.0.retain(|at| now.duration_since(*at) < WITHIN);
         self.0.push(now);
         self.0.len() <= MOST
+    }
+
+    /// How long ago the last restart was.
+    pub(super) fn last(&self, now: Instant) -> Option<Duration> {
+        self.0.last().map(|at| now.duration_since(*at))
     }
 }
 

@@ -155,27 +155,26 @@ fn compile(tsc: &Path, project: &Path, arguments: &[&OsStr]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-#[test]
-fn the_client_library_passes_its_tests() {
+/// Compiles a TypeScript project of this repository, and runs its tests with the folder of the result in this variable.
+fn pass_tests(project: &Path, built_in: &str) {
     let Some(tsc) = typescript() else {
         println!("SKIPPED: no tsc; `make setup` installs one where there is npm, or name one in TSC");
         return;
     };
-    let built = scratch("client-library");
+    let built = scratch(built_in);
     fs::write(built.join("package.json"), r#"{ "type": "module" }"#).expect("written");
-    let library = client_library();
     compile(
         &tsc,
-        &library.join("tsconfig.json"),
+        &project.join("tsconfig.json"),
         &["--outDir".as_ref(), built.as_os_str()],
     );
-    let tests = fs::read_dir(library.join("test")).expect("there are tests");
+    let tests = fs::read_dir(project.join("test")).expect("there are tests");
     let tests = tests.map(|entry| entry.expect("it can be read").path());
     let tests = tests.filter(|path| path.to_string_lossy().ends_with(".test.mjs"));
     let ran = Command::new("node")
         .arg("--test")
         .args(tests)
-        .env("ANNALS_CLIENT", built)
+        .env(built_in, built)
         .env(
             "ANNALS_VECTORS",
             worlds::repository().join("schema/wire/test_data/client"),
@@ -185,6 +184,16 @@ fn the_client_library_passes_its_tests() {
         Ok(ran) => assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout)),
         Err(error) => println!("SKIPPED: no node: {error}"),
     }
+}
+
+#[test]
+fn the_client_library_passes_its_tests() {
+    pass_tests(&client_library(), "ANNALS_CLIENT");
+}
+
+#[test]
+fn the_page_of_annals_play_passes_its_tests() {
+    pass_tests(&worlds::repository().join("services/play"), "ANNALS_PAGE");
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub enum Conduct {
     Crowd(Gathering),
     /// The same, and each trades with the others as often as the realm settles.
     TradeFair(Gathering),
+    /// The same at the pace of people, and with everybody who proposes a trade: each trade that begins is completed.
+    Market(Gathering),
     /// Each logs in, stays, logs off, and begins anew.
     LogInStorm(Visits),
     /// They stay where they are and do nothing.
@@ -54,6 +56,8 @@ pub(super) struct Habits {
     pub(super) calls: Option<Duration>,
     pub(super) speaks: Option<Duration>,
     pub(super) trades: Option<Duration>,
+    /// Whether it completes each trade, instead of changing its mind.
+    pub(super) is_steady: bool,
     pub(super) echoes: Duration,
     /// How long a session lasts, if it does not last until the end.
     pub(super) stays: Option<Duration>,
@@ -68,7 +72,7 @@ pub(super) enum Moves {
 
 impl Conduct {
     /// The names of all kinds, as scenarios have them.
-    pub const NAMES: [&str; 5] = ["walk", "crowd", "trade-fair", "log-in-storm", "idle"];
+    pub const NAMES: [&str; 6] = ["walk", "crowd", "trade-fair", "market", "log-in-storm", "idle"];
 
     /// Its name.
     #[must_use]
@@ -77,8 +81,9 @@ impl Conduct {
             Self::Walk => 0,
             Self::Crowd(_) => 1,
             Self::TradeFair(_) => 2,
-            Self::LogInStorm(_) => 3,
-            Self::Idle => 4,
+            Self::Market(_) => 3,
+            Self::LogInStorm(_) => 4,
+            Self::Idle => 5,
         };
         Self::NAMES[index]
     }
@@ -89,6 +94,7 @@ impl Conduct {
             calls: None,
             speaks: None,
             trades: None,
+            is_steady: false,
             echoes: ECHO_EVERY_IF_IDLE,
             stays: None,
         };
@@ -105,11 +111,16 @@ impl Conduct {
                 speaks: Some(SAY_EVERY),
                 trades: Some(TRADE_EVERY),
                 echoes: ECHO_EVERY,
-                stays: None,
+                ..idle
             },
             Self::Crowd(gathering) => together(gathering),
             Self::TradeFair(gathering) => Habits {
                 trades: Some(TRADE_EVERY_AT_A_FAIR),
+                ..together(gathering)
+            },
+            Self::Market(gathering) => Habits {
+                trades: Some(TRADE_EVERY),
+                is_steady: true,
                 ..together(gathering)
             },
             Self::LogInStorm(visits) => Habits {

@@ -534,7 +534,7 @@ impl<'b, 'p> Session<'b, 'p> {
         }
     }
 
-    /// Takes a trader's next action, with other bots only: bots do not trade with people.
+    /// Takes a trader's next action. Trades are proposed to other bots only.
     fn trade(&mut self) {
         let Some(role) = &self.role else { return };
         let (own, type_id, schema) = (role.entity, role.type_id, self.bot.schema);
@@ -545,7 +545,12 @@ impl<'b, 'p> Session<'b, 'p> {
             return;
         };
         let partners = self.bot.tally.traders_beside(number);
-        let Some(wish) = self.bot.trader.turn(&partners, &mut self.bot.dice) else {
+        let (trader, dice) = (&mut self.bot.trader, &mut self.bot.dice);
+        let wish = match self.habits.is_steady {
+            true => trader.steady_turn(&partners, dice),
+            false => trader.turn(&partners, dice),
+        };
+        let Some(wish) = wish else {
             return;
         };
         if let Some(method) = entity_type.base_method_named(wish.method) {

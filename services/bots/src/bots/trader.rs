@@ -21,6 +21,9 @@ pub(super) const TRADER: &str = "trader";
 /// Turns to wait for an answer before trying something else.
 const TIMEOUT: u32 = 10;
 
+/// A steady bot without a trade proposes one at one turn in so many.
+const STEADY_PROPOSAL_ODDS: u64 = 32;
+
 /// Maximum coins per offer.
 const MOST_COINS: u64 = 5;
 
@@ -150,8 +153,7 @@ impl Trader {
     /// The bot's next action, if any, with these partners to trade with.
     pub(super) fn turn(&mut self, partners: &[u64], dice: &mut Dice<'_>) -> Option<Wish> {
         let carried = self.carried.as_ref()?;
-        if let Some(waited) = self.waits.filter(|waited| *waited < TIMEOUT) {
-            self.waits = Some(waited + 1);
+        if has_to_wait(&mut self.waits) {
             return None;
         }
         let wish = match self.open.values().next_back() {
@@ -161,9 +163,49 @@ impl Trader {
         self.waits = wish.as_ref().map(|_| 0);
         wish
     }
+
+    /// The same of a bot that completes each trade: it offers something, and accepts whatever is offered.
+    pub(super) fn steady_turn(&mut self, partners: &[u64], dice: &mut Dice<'_>) -> Option<Wish> {
+        let carried = self.carried.as_ref()?;
+        if has_to_wait(&mut self.waits) {
+            return None;
+        }
+        let wish = match self.open.is_empty() {
+            true if dice().is_multiple_of(STEADY_PROPOSAL_ODDS) => propose(partners, dice),
+            true => None,
+            // A partner that does not go on must not delay the others.
+            false => self
+                .open
+                .values()
+                .rev()
+                .find_map(|table| table.steady_turn(carried, dice)),
+        };
+        self.waits = wish.as_ref().map(|_| 0);
+        wish
+    }
+}
+
+/// Whether the answer to the last wish is still waited for. Counts the turn.
+fn has_to_wait(waits: &mut Option<u32>) -> bool {
+    match waits {
+        Some(waited) if *waited < TIMEOUT => {
+            *waited += 1;
+            true
+        }
+        _ => false,
+    }
 }
 
 impl Table {
+    fn steady_turn(&self, carried: &Assets, dice: &mut Dice<'_>) -> Option<Wish> {
+        let trade = written_id(self.trade);
+        if self.own == Assets::default() {
+            return Some(wish("offer", vec![trade, written(&some_of(carried, dice))]));
+        }
+        let is_acceptable = !self.accepted && self.theirs != Assets::default();
+        is_acceptable.then(|| wish("acceptTrade", vec![trade, Value::UInt(self.version)]))
+    }
+
     fn turn(&self, carried: &Assets, dice: &mut Dice<'_>) -> Option<Wish> {
         let trade = || written_id(self.trade);
         let on_table = self.own != Assets::default();
@@ -183,11 +225,18 @@ impl Table {
     }
 }
 
+/// One of these partners.
+fn partner_of(partners: &[u64], dice: &mut Dice<'_>) -> Option<Value> {
+    let chosen = partners.get(dice() as usize % partners.len().max(1));
+    chosen.copied().map(Value::UInt)
+}
+
+fn propose(partners: &[u64], dice: &mut Dice<'_>) -> Option<Wish> {
+    Some(wish(PROPOSE, vec![partner_of(partners, dice)?]))
+}
+
 fn idle(carried: &Assets, worn: &Assets, partners: &[u64], dice: &mut Dice<'_>) -> Option<Wish> {
-    let partner = partners
-        .get(dice() as usize % partners.len().max(1))
-        .copied()
-        .map(Value::UInt);
+    let partner = partner_of(partners, dice);
     let item = |held: &Assets| Assets {
         coins: 0,
         items: held.items.first().copied().into_iter().collect(),
@@ -250,4 +299,60 @@ fn trade_id(value: &Value) -> Option<TradeId> {
 
 fn written_id((asker, number): TradeId) -> Value {
     Value::Dict(vec![Value::UInt(asker), Value::UInt(number)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COINS: u64 = 100;
+
+    fn held(coins: u64) -> Value {
+        written(&Assets {
+            coins,
+            items: Vec::new(),
+        })
+    }
+
+    /// What the world shows of a trade in which both have put coins on the table.
+    fn shown(version: u64, [own, theirs]: [u64; 2], accepted: bool) -> Value {
+        let counts = [Value::UInt(0), Value::UInt(version), Value::UInt(7)];
+        let mut table = vec![written_id((3, 1))];
+        table.extend(counts);
+        table.extend([held(own), held(theirs), Value::UInt(accepted.into()), Value::UInt(0)]);
+        Value::Dict(table)
+    }
+
+    fn next(trader: &mut Trader, shows: Value) -> Option<Wish> {
+        trader.hear(TRADE, &[shows]);
+        trader.hear(
+            OUTCOME,
+            &[Value::UInt(0), Value::UInt(1), Value::Unicode(String::new())],
+        );
+        trader.steady_turn(&[], &mut || 1)
+    }
+
+    #[test]
+    fn a_steady_bot_offers_something_and_accepts_what_it_is_offered() {
+        let mut trader = Trader::default();
+        trader.hear(HOLDINGS, &[Value::Dict(vec![Value::UInt(1), held(COINS), held(0)])]);
+        let offered = next(&mut trader, shown(0, [0, 0], false)).expect("it offers");
+        assert_eq!(offered.method, "offer");
+        assert_eq!(next(&mut trader, shown(1, [2, 0], false)), None, "it waits");
+        let accepted = next(&mut trader, shown(2, [2, 5], false)).expect("it accepts");
+        assert_eq!(accepted, wish("acceptTrade", vec![written_id((3, 1)), Value::UInt(2)]));
+        assert_eq!(next(&mut trader, shown(3, [2, 5], true)), None, "it has accepted");
+    }
+
+    #[test]
+    fn a_steady_bot_does_nothing_while_an_answer_is_due() {
+        let mut trader = Trader::default();
+        trader.hear(HOLDINGS, &[Value::Dict(vec![Value::UInt(1), held(COINS), held(0)])]);
+        trader.hear(TRADE, &[shown(0, [0, 0], false)]);
+        assert!(trader.steady_turn(&[], &mut || 1).is_some());
+        for _ in 0..TIMEOUT {
+            assert_eq!(trader.steady_turn(&[], &mut || 1), None);
+        }
+        assert!(trader.steady_turn(&[], &mut || 1).is_some(), "it asks again");
+    }
 }

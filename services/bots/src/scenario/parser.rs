@@ -53,8 +53,8 @@ const KEYS: [(&str, &[&str]); 8] = [
     ("kind", &[]),
     ("bots", &[]),
     ("seconds", &[]),
-    ("at", &["crowd", "trade-fair"]),
-    ("radius", &["crowd", "trade-fair"]),
+    ("at", &["crowd", "trade-fair", "market"]),
+    ("radius", &["crowd", "trade-fair", "market"]),
     ("rate", &["log-in-storm"]),
     ("stay", &["log-in-storm"]),
 ];
@@ -314,12 +314,8 @@ impl<'t> Parser<'t> {
             "walk" => Some(Conduct::Walk),
             "idle" => Some(Conduct::Idle),
             "crowd" => self.gathering(table).map(Conduct::Crowd),
-            "trade-fair" => {
-                if !self.can_trade {
-                    self.wrong(&table.span_of("kind"), Wrong::NoTrade);
-                }
-                self.gathering(table).map(Conduct::TradeFair)
-            }
+            "trade-fair" => self.trades(table).map(Conduct::TradeFair),
+            "market" => self.trades(table).map(Conduct::Market),
             _ => {
                 let rate = self.integer(table, "rate", RATE, Some("rate = 10, the log-ins per second"));
                 let stay = self.integer(table, "stay", STAY, Some("stay = 3, the seconds of a visit"));
@@ -329,6 +325,14 @@ impl<'t> Parser<'t> {
                 }))
             }
         }
+    }
+
+    /// A gathering at which bots trade.
+    fn trades(&mut self, table: &Table<'_, 't>) -> Option<Gathering> {
+        if !self.can_trade {
+            self.wrong(&table.span_of("kind"), Wrong::NoTrade);
+        }
+        self.gathering(table)
     }
 
     fn gathering(&mut self, table: &Table<'_, 't>) -> Option<Gathering> {

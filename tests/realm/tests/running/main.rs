@@ -28,6 +28,7 @@ mod lost;
 mod migrating;
 mod operator_pages;
 mod operators;
+mod page;
 mod paused;
 mod persons;
 mod played;

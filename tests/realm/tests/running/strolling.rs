@@ -140,7 +140,11 @@ async fn a_scenario_of_all_kinds_is_played_and_reported_phase_by_phase() {
     assert!(status.success(), "{said}");
     let phases = place.phases();
     let kinds: Vec<&str> = phases.iter().map(|phase| phase.kind.as_str()).collect();
-    assert_eq!(kinds, ["log-in-storm", "walk", "crowd", "trade-fair", "idle"], "{said}");
+    assert_eq!(
+        kinds,
+        ["log-in-storm", "walk", "crowd", "trade-fair", "market", "idle"],
+        "{said}"
+    );
     for phase in &phases {
         assert!(phase.has_played && phase.never_logged_in == 0, "{said}");
         assert_eq!(
@@ -155,8 +159,8 @@ async fn a_scenario_of_all_kinds_is_played_and_reported_phase_by_phase() {
             "its progress is shown: {said}"
         );
     }
-    let [storm, walk, crowd, fair, idle] = &phases[..] else {
-        panic!("five phases: {said}");
+    let [storm, walk, crowd, fair, _market, idle] = &phases[..] else {
+        panic!("six phases: {said}");
     };
     assert!(storm.log_ins > storm.bots, "they log in again and again: {said}");
     assert!(walk.exposed_called > crowd.exposed_called, "{said}");

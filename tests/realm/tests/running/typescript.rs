@@ -31,15 +31,20 @@ const BASES: [&str; 2] = ["base-1", "base-2"];
 /// The first version of Node whose WebSocket needs no flag.
 const NODE_WITH_WEB_SOCKET: u32 = 22;
 
-/// The TypeScript compiler, and the version of Node.
-async fn tools() -> Option<(PathBuf, u32)> {
+/// The TypeScript compiler, if it is installed.
+pub(crate) fn compiler() -> Option<PathBuf> {
     let private = repository().join("target/tools/node_modules/.bin/tsc");
     let named = std::env::var_os("TSC").map(PathBuf::from);
-    let tsc = named.unwrap_or(private);
+    Some(named.unwrap_or(private)).filter(|tsc| tsc.exists())
+}
+
+/// The TypeScript compiler, and the version of Node.
+async fn tools() -> Option<(PathBuf, u32)> {
+    let tsc = compiler()?;
     let version = Command::new("node").arg("--version").output().await.ok()?;
     let version = String::from_utf8(version.stdout).ok()?;
     let version = version.trim().strip_prefix('v')?.split('.').next()?.parse().ok()?;
-    tsc.exists().then_some((tsc, version))
+    Some((tsc, version))
 }
 
 async fn checked(command: &mut Command) {

@@ -1,0 +1,120 @@
+//! A realm that is kept running: supervised until it is told to stop, and controlled by orders meanwhile.
+
+use std::{
+    io,
+    time::{Duration, Instant},
+};
+
+use annals_host::config::Service;
+use thiserror::Error;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::MissedTickBehavior,
+};
+
+use super::{
+    Realm, Supervised, UpError,
+    supervision::{MOST, WITHIN},
+};
+
+/// Interval between checks that everything still runs.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Minimum time from a restart of a process until it may be killed on order. A process that ends too often is not
+/// restarted, and ends the realm.
+const KILL_PAUSE: Duration = Duration::from_secs(15);
+
+const _: () = assert!(
+    KILL_PAUSE.as_secs() * MOST as u64 >= WITHIN.as_secs(),
+    "kills on order must not exceed the restarts that are allowed"
+);
+
+/// An order to a realm that is kept running.
+#[derive(Debug)]
+pub(crate) enum RealmOrder {
+    /// List the bases and cells: names and process ids.
+    List(oneshot::Sender<Vec<(String, u32)>>),
+    /// Send SIGKILL to the base or cell of this name.
+    Kill(String, oneshot::Sender<Result<(), NotKilled>>),
+}
+
+/// Why a process was not killed.
+#[derive(Debug, Error)]
+pub(crate) enum NotKilled {
+    #[error("there is no base or cell {0}")]
+    Unknown(String),
+    #[error("{name} was restarted less than {pause} s ago; wait until then", name = .0, pause = KILL_PAUSE.as_secs())]
+    TooSoon(String),
+    #[error("{0} cannot be killed")]
+    Failed(String, #[source] io::Error),
+}
+
+impl Realm {
+    /// Supervises the realm until `stop` completes or the realm is being stopped from elsewhere, and executes orders.
+    /// Prints what was restarted.
+    ///
+    /// # Errors
+    /// As [`Realm::supervise`].
+    pub(crate) async fn keep(
+        &mut self,
+        stop: impl Future<Output = ()>,
+        mut orders: mpsc::Receiver<RealmOrder>,
+    ) -> Result<(), UpError> {
+        tokio::pin!(stop);
+        // An interval, so that orders do not delay the checks.
+        let mut checks = tokio::time::interval(POLL_INTERVAL);
+        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = &mut stop => return Ok(()),
+                Some(order) = orders.recv() => self.execute(order),
+                _ = checks.tick() => {
+                    match self.supervise().await? {
+                        Supervised::Running(restarted) => restarted.iter().for_each(|line| println!("{line}")),
+                        Supervised::Closing => {
+                            println!("the realm is stopping");
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Executes an order. A caller that does not wait for the answer any more is no error.
+    fn execute(&mut self, order: RealmOrder) {
+        match order {
+            RealmOrder::List(answer) => {
+                let listed = self.members.iter().filter(|member| is_expendable(member.service));
+                let _ = answer.send(listed.map(|member| (member.name.clone(), member.child.id())).collect());
+            }
+            RealmOrder::Kill(name, answer) => {
+                let _ = answer.send(self.kill_on_order(name));
+            }
+        }
+    }
+
+    fn kill_on_order(&mut self, name: String) -> Result<(), NotKilled> {
+        let named = |member: &&mut super::Member| member.name == name && is_expendable(member.service);
+        let Some(member) = self.members.iter_mut().find(named) else {
+            return Err(NotKilled::Unknown(name));
+        };
+        let restarted = member.restarts.last(Instant::now());
+        let has_ended = match member.child.ended() {
+            Ok(ended) => ended.is_some(),
+            Err(source) => return Err(NotKilled::Failed(name, source)),
+        };
+        if has_ended || restarted.is_some_and(|ago| ago < KILL_PAUSE) {
+            return Err(NotKilled::TooSoon(name));
+        }
+        match member.child.kill() {
+            Ok(_) => Ok(()),
+            Err(source) => Err(NotKilled::Failed(name, source)),
+        }
+    }
+}
+
+/// Whether others take over what a process of this service holds, so that players lose nothing by its death.
+fn is_expendable(service: Service) -> bool {
+    matches!(service, Service::Base | Service::Cell)
+}
