@@ -156,6 +156,9 @@ pub struct Registered {
     /// Why it was refused, for the reader; empty if it was registered.
     #[prost(string, tag = "3")]
     pub refused: String,
+    /// The director's wall time (ms since 1970); 0 from releases that do not send it.
+    #[prost(uint64, tag = "4")]
+    pub wall: u64,
 }
 
 /// The request [`DirectorAsk::Beat`].
@@ -257,6 +260,9 @@ pub struct Orders {
     /// Why the process is to end at once, without another message, and what to do; empty if it is not.
     #[prost(string, tag = "10")]
     pub refused: String,
+    /// The director's wall time (ms since 1970); 0 from releases that do not send it.
+    #[prost(uint64, tag = "11")]
+    pub wall: u64,
 }
 
 /// An owner to hold.

@@ -708,7 +708,7 @@ async fn take_over<R: Role>(
     };
     let keys = read_keys(&process.store, &state).await?;
     let call_generation = read_call_generation(&process.store, owner).await?;
-    let clock = process.clock;
+    let clock = process.clock.clone();
     let now = clock.now();
     let role = make(&state, now.mono);
     let beginning = Beginning {

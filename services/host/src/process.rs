@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use annals_def::Schema;
 use annals_director::{Progress, Stage};
-use annals_ids::{Epoch, Hash, OwnerId, ProcessId, Shard, WorldTime};
+use annals_ids::{Epoch, Hash, OwnerId, ProcessId, Shard, WallTime, WorldTime};
 use annals_store::{Store, remote::RemoteStore};
 use annals_wire::{
     Subjects,
@@ -267,6 +267,7 @@ impl Process {
     ) -> Self {
         let (readiness, _) = watch::channel(Readiness::Starting);
         let clock = Clock::at(WorldTime(registered.world));
+        follow_wall(&clock, registered.wall, Duration::ZERO);
         let (id, realm) = (registered.process(), settings.realm.to_string());
         tracing::info!(process = %id, realm, "joined");
         let Reached {
@@ -344,6 +345,7 @@ impl Process {
             schema: self.schema.fingerprint().0.to_vec(),
             wall: wall().0,
         };
+        let asked = mono();
         // A lost answer must not keep the process from its next beat for long.
         let asking = self.ask(DirectorAsk::Beat(beat));
         let answered = tokio::time::timeout(BEAT_TIMEOUT, asking).await.unwrap_or_else(|_| {
@@ -353,6 +355,7 @@ impl Process {
             })
         });
         answered.inspect(|orders: &Orders| {
+            follow_wall(&self.clock, orders.wall, mono().since(asked) / 2);
             if !orders.refused.is_empty() {
                 tracing::error!(
                     "the director refuses this process, which ends at once: {}",
@@ -361,6 +364,15 @@ impl Process {
                 std::process::exit(EXIT_REFUSED);
             }
         })
+    }
+}
+
+/// Corrects the wall time to the director's, which was this when it sent an answer so long ago.
+fn follow_wall(clock: &Clock, sent: u64, ago: Duration) {
+    // Earlier releases do not send it.
+    if sent != 0 {
+        let ago = u64::try_from(ago.as_millis()).unwrap_or_default();
+        clock.follow_wall(WallTime(sent.saturating_add(ago)));
     }
 }
 
@@ -419,6 +431,11 @@ async fn register(
                 let back = mono().since(asked) / 2;
                 let back = u64::try_from(back.as_millis()).unwrap_or_default();
                 answer.world = answer.world.saturating_add(back);
+                answer.wall = if answer.wall == 0 {
+                    0
+                } else {
+                    answer.wall.saturating_add(back)
+                };
                 break answer;
             }
             Err(error) => {

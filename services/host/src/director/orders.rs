@@ -93,9 +93,9 @@ impl Leader {
             tracing::warn!(
                 %process,
                 service,
-                "its wall clock is {apart} s {direction} this director's: nothing is lost and no timer stops, but gifts \
-                 and trades expire by the clock that is furthest ahead, and times in logs differ; synchronise the clocks \
-                 of both machines, with NTP for example"
+                "its wall clock is {apart} s {direction} this director's: nothing is lost and no timer stops, as the realm \
+                 uses the director's, but certificates may seem expired and times in what is logged as text differ; \
+                 synchronise the clocks of both machines, with NTP for example"
             );
         }
     }
@@ -149,6 +149,7 @@ impl Leader {
                 .collect();
         }
         let is_alone = self.membership.is_alone(process) && self.membership.has_listened(monotonic());
+        orders.wall = clock::wall().0;
         orders.leave = beat.draining && (!self.lifecycle.grants() || is_alone);
         orders
     }

@@ -5,7 +5,7 @@ use annals_ids::{OwnerId, OwnerKind, ProcessId};
 use annals_wire::control::{self, BUS_VERSION, DirectorAsk, DirectorRequest, IdBlock, Orders, Register, Registered};
 
 use super::Leader;
-use crate::nats::Bus;
+use crate::{clock, nats::Bus};
 
 impl Leader {
     /// Answers a request, if it asks for an answer.
@@ -92,6 +92,7 @@ impl Leader {
             return Ok(Registered {
                 process: 0,
                 world: 0,
+                wall: 0,
                 refused,
             });
         }
@@ -105,6 +106,7 @@ impl Leader {
             return Ok(Registered {
                 process: 0,
                 world: 0,
+                wall: 0,
                 refused,
             });
         }
@@ -113,6 +115,7 @@ impl Leader {
         Ok(Registered {
             process: process.0,
             world: self.clock.now().world.0,
+            wall: clock::wall().0,
             refused: String::new(),
         })
     }
