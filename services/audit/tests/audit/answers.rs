@@ -140,6 +140,24 @@ async fn the_reported_holdings_of_an_account_are_correct() {
     }
 }
 
+/// More entries than the index reads at a time.
+#[tokio::test]
+async fn an_account_with_very_many_entries_is_complete() {
+    let game = Game::play(290, 2_500).await;
+    let (_folder, mut index) = game.index().await;
+    index.catch_up(&game.store, |_| {}).await.expect("sound");
+    let holder = player(0).0;
+    let found = index.owned(&game.store, holder).await.expect("known");
+    let last = game.truths.last().expect("an entry").held.get(&holder).cloned();
+    let held = last
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|(_, assets)| !assets.is_empty());
+    assert!(found.steps.len() > 512, "{} steps", found.steps.len());
+    let end = found.steps.last().expect("a step");
+    assert_eq!(end.held.after, held.collect::<Slots>());
+}
+
 #[tokio::test]
 async fn an_index_grows_with_its_archive() {
     let mut game = Game::play(7, 50).await;
