@@ -8,6 +8,7 @@ mod called;
 mod game;
 mod moments;
 mod past;
+mod shards;
 mod sweep;
 mod tampering;
 mod verify;
