@@ -20,7 +20,7 @@
 use std::collections::BTreeMap;
 
 use annals_def::{LedgerNames, SchemaDecodeError};
-use annals_ids::{Hash, LeafIndex};
+use annals_ids::{Hash, LeafIndex, Shard};
 use annals_proof::{
     Checkpoint, Continuation, ProofFile, SignedNote,
     checkpoint::CheckpointError,
@@ -32,7 +32,8 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::{
-    Answer, ArchivedEvent, Cited, Contradiction, Excerpt, ExcerptError, Lexicon, NoQuestion, Question, report,
+    Answer, ArchivedEvent, Cited, Contradiction, Excerpt, ExcerptError, Lexicon, NoQuestion, Question, ShardLeaf,
+    report,
     zip::{self, File, TooMuch, ZipError},
 };
 
@@ -50,6 +51,9 @@ const REPORT: &str = "report.txt";
 const QUESTION: &str = "question.txt";
 const CHECKPOINT: &str = "checkpoint.txt";
 const MANIFEST: &str = "manifest.txt";
+
+/// The shard of a bundle's leaves: the ledger's log is on it, and a bundle has leaves of one shard.
+pub const LEDGER_SHARD: Shard = Shard(0);
 
 /// An answer and everything that proves it. Not verified until [`crate::check()`].
 #[derive(Clone, Debug, PartialEq)]
@@ -195,7 +199,10 @@ impl Proven {
     /// The event with its place in the archive.
     pub(crate) fn found(&self) -> ArchivedEvent<'_> {
         ArchivedEvent {
-            leaf: self.leaf,
+            leaf: ShardLeaf {
+                shard: LEDGER_SHARD,
+                leaf: self.leaf,
+            },
             header: self.excerpt.header(),
             place: self.excerpt.place(),
             event: self.excerpt.event(),

@@ -5,10 +5,10 @@ use annals_event::{
     Body, Consumed, Event, Header, Subject,
     ledger::{AssetSlot, Entry, Holder},
 };
-use annals_ids::{
-    DatabaseId, EntryNumber, EventNumber, Hash, LeafIndex, LogPosition, Part, Serial, TradeId, TransferId,
-};
+use annals_ids::{DatabaseId, EntryNumber, EventNumber, Hash, LogPosition, Part, Serial, TradeId, TransferId};
 use thiserror::Error;
+
+use crate::ShardLeaf;
 
 /// An entry of the ledger, with its place in the archive.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub struct Cited {
     /// The batch of the ledger's log that contains it.
     pub at: LogPosition,
     /// That batch's leaf.
-    pub leaf: LeafIndex,
+    pub leaf: ShardLeaf,
     /// The event's number in that log.
     pub event: EventNumber,
     /// The definitions under which that batch was written, with the names of kinds and slots.
@@ -32,7 +32,7 @@ pub struct Asked {
     /// Its batch.
     pub at: LogPosition,
     /// That batch's leaf.
-    pub leaf: LeafIndex,
+    pub leaf: ShardLeaf,
     /// The event's number in that log.
     pub event: EventNumber,
     /// The call that caused it; `None` for a timer or the like.
@@ -43,7 +43,7 @@ pub struct Asked {
 #[derive(Clone, Copy, Debug)]
 pub struct ArchivedEvent<'a> {
     /// The leaf of its batch.
-    pub leaf: LeafIndex,
+    pub leaf: ShardLeaf,
     /// The header of its batch.
     pub header: &'a Header,
     /// Number of the batch's events before it.

@@ -29,7 +29,7 @@ mod verdict;
 pub mod words;
 pub mod zip;
 
-pub use bundle::{Bundle, BundleError, EVENTS, MAX_ASSETS, Proven};
+pub use bundle::{Bundle, BundleError, EVENTS, LEDGER_SHARD, MAX_ASSETS, Proven};
 pub use check::{Anchors, Wrong, check};
 pub use cited::{About, ArchivedEvent, Asked, Cited, Contradiction, asks, concerns};
 pub use excerpt::{Excerpt, ExcerptError, TakeError};
@@ -39,7 +39,7 @@ pub use lineage::{DeclaredLost, Lineage};
 pub use owned::{Owned, OwnedStep};
 pub use question::{Answer, NoQuestion, Question, Sieve, read_trade};
 pub use receipt::{Receipt, ReceiptError, check_receipt};
-pub use span::{Span, Until};
+pub use span::{Cut, ShardLeaf, Span, Until};
 pub use terms::{Lexicon, Terms};
 pub use trade::{Trade, TradeSide, TradeStage, TradeStep};
 pub use verdict::Verdict;

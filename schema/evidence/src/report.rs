@@ -47,9 +47,9 @@ pub(crate) fn render(
         said(answer, lexicon)
     );
     for (number, (cited, lines)) in (1..).zip(steps(answer, lexicon)) {
-        let of_entry = place(cited.at, cited.event, cited.leaf.0, files.next());
+        let of_entry = place(cited.at, cited.event, cited.leaf.leaf.0, files.next());
         let asked = cited.asked.as_ref();
-        let asked = asked.map(|asked| place(asked.at, asked.event, asked.leaf.0, files.next()));
+        let asked = asked.map(|asked| place(asked.at, asked.event, asked.leaf.leaf.0, files.next()));
         let mut all = vec![
             ("when", words::date(cited.entry.wall)),
             ("entry", cited.entry.number.to_string()),

@@ -28,7 +28,6 @@ use annals_def::{LedgerNames, Schema};
 use annals_evidence::{Answer, Lexicon, Question, Span, Until, read_trade};
 use annals_host::{
     log_source::{About, KeptRealm, NamedRealm, Source, SourceError},
-    process::FIRST_SHARD,
     signer::{FolderError, read_note},
     telemetry::Chain,
 };
@@ -51,7 +50,7 @@ pub struct Audit {
     named: NamedRealm,
     #[command(flatten)]
     kept: KeptRealm,
-    /// Folder of the index of this realm's archive; created if missing, may be removed at any time
+    /// Folder of the index of this realm's archives; created if missing, may be removed at any time
     #[arg(long, global = true, default_value = "annals-audit")]
     index: PathBuf,
     /// Answer as of this moment, or as of the batch OWNER@BATCH and everything before it in the archive
@@ -276,7 +275,7 @@ impl Audit {
         if let Asked::Settings = self.question {
             return Ok(self.changed_settings(&source).await?.print(self.format, None)?);
         }
-        let mut index = Index::open(&self.index, FIRST_SHARD).await?;
+        let mut index = Index::open(&self.index).await?;
         if let Asked::CheckIndex = self.question {
             return check_index(&mut index, &source.store).await;
         }
@@ -313,7 +312,7 @@ impl Audit {
                 Report::of_entity((&log, &sessions), (&span, &kind), &schemas(&source).await?)
             }
             Asked::Replay { which } => {
-                let past = Past::at(&index, store, index.leaves_until(span.until).await?).await?;
+                let past = Past::at(&index, store, &index.cut(span.until.as_ref()).await?).await?;
                 Report::of_past(&past, &schemas(&source).await?, which)
             }
             Asked::Diff { before, after, which } => differ(&source, &index, (before, after), which).await?,
@@ -338,16 +337,13 @@ impl Audit {
 async fn differ(source: &Source, index: &Index, (before, after): (At, At), which: Which) -> Result<Report, NoAnswer> {
     let (store, began) = (&source.store, began(source).await?);
     let (from, to) = (before.until(index, began).await?, after.until(index, began).await?);
-    let (from, to) = (
-        index.leaves_until(Some(from)).await?,
-        index.leaves_until(Some(to)).await?,
-    );
-    if from > to {
+    let (from, to) = (index.cut(Some(&from)).await?, index.cut(Some(&to)).await?);
+    if !from.is_within(&to) {
         return Err(NoAnswer::Span("the first moment is later than the second: swap them"));
     }
-    let before = Past::at(index, store, from).await?;
+    let before = Past::at(index, store, &from).await?;
     let mut after = before.clone();
-    after.advance(index, store, to).await?;
+    after.advance(index, store, &to).await?;
     Ok(Report::of_difference((&before, &after), &schemas(source).await?, which))
 }
 
@@ -419,7 +415,7 @@ async fn holder(source: &Source, who: Who) -> Result<DatabaseId, NoAnswer> {
 /// Compares an index with one that is rebuilt. Faults of the archive itself are found by the rebuild.
 async fn check_index(index: &mut Index, archive: &Store) -> Result<(), NoAnswer> {
     let folder = TempDir::with_prefix("annals-audit-").map_err(NoAnswer::Temporary)?;
-    let mut anew = Index::open(folder.path(), FIRST_SHARD).await?;
+    let mut anew = Index::open(folder.path()).await?;
     let bar = ArchiveBar::new();
     let extent = loop {
         let extent = anew
@@ -427,7 +423,7 @@ async fn check_index(index: &mut Index, archive: &Store) -> Result<(), NoAnswer>
             .await?;
         // A fault that is not the archive's is the index's own; the comparison names it.
         match index.catch_up(archive, |_| {}).await {
-            Ok(own) if own.leaves > extent.leaves => {}
+            Ok(own) if own.leaves() > extent.leaves() => {}
             _ => break extent,
         }
     };
@@ -436,9 +432,8 @@ async fn check_index(index: &mut Index, archive: &Store) -> Result<(), NoAnswer>
         Some(astray) => Err(NoAnswer::Astray(astray)),
         None => Ok(writeln!(
             stdout(),
-            "the index is what the archive of {} batches with the root {} comes to",
-            extent.leaves,
-            extent.root
+            "the index is what the archive of {} comes to",
+            report::batches(&extent)
         )?),
     }
 }

@@ -1,16 +1,13 @@
 //! Errors of questions.
 
-use annals_evidence::Contradiction;
-use annals_ids::{BatchNumber, DatabaseId, EntityId, EntryNumber, LeafIndex, LogPosition, Serial, SessionId, TradeId};
+use annals_evidence::{Contradiction, ShardLeaf};
+use annals_ids::{BatchNumber, DatabaseId, EntityId, EntryNumber, LogPosition, Serial, SessionId, Shard, TradeId};
 use annals_store::StoreError;
 use thiserror::Error;
 
 /// Why a question has no answer, or an archive cannot be trusted. If data was changed, the first deviation is named.
 #[derive(Debug, Error)]
 pub enum AuditError {
-    /// The realm has several shards, and an index covers one archive.
-    #[error("the realm has {0} shards, and questions are answered from the archive of realms of one shard")]
-    SeveralShards(u16),
     /// The archive cannot be read.
     #[error("the archive cannot be read")]
     Archive(#[source] StoreError),
@@ -19,11 +16,11 @@ pub enum AuditError {
     Index(#[source] StoreError),
     /// A leaf is missing.
     #[error("leaf {0} is missing from the archive: it was removed, or the archive is shorter than its tree")]
-    LeafMissing(LeafIndex),
+    LeafMissing(ShardLeaf),
     /// A leaf's bytes are not a valid batch.
-    #[error("leaf {leaf} of the archive, batch {at}, was changed: {what}")]
+    #[error("leaf {leaf}, batch {at}, was changed: {what}")]
     Changed {
-        leaf: LeafIndex,
+        leaf: ShardLeaf,
         /// The batch that should be there.
         at: LogPosition,
         /// What is wrong with it.
@@ -31,11 +28,11 @@ pub enum AuditError {
     },
     /// A batch does not follow the one before it in its log.
     #[error(
-        "batch {at}, leaf {leaf} of the archive, does not continue batch {before} of its log: one of the two was \
-         replaced, or batches between them were removed"
+        "batch {at}, leaf {leaf}, does not continue batch {before} of its log: one of the two was replaced, or batches \
+         between them were removed"
     )]
     Unchained {
-        leaf: LeafIndex,
+        leaf: ShardLeaf,
         /// The batch.
         at: LogPosition,
         /// The last batch of that log before it.
@@ -43,28 +40,30 @@ pub enum AuditError {
     },
     /// The tree over the batches differs from the stored one.
     #[error(
-        "the first {leaves} batches of the archive do not match the stored tree: one was replaced with all that \
-         follow it in its log, or the tree was replaced"
+        "the first {leaves} batches of the archive of shard {shard} do not match the stored tree: one was replaced \
+         with all that follow it in its log, or the tree was replaced"
     )]
     Tree {
+        shard: Shard,
         /// Number of batches.
         leaves: u64,
     },
     /// The archive is shorter than before.
     #[error(
-        "the archive has {now} batches and had {before} when last verified: it was truncated, or replaced by an \
-         older one. After a known restore, remove the index's folder to build a new index"
+        "the archive of shard {shard} has {now} batches and had {before} when last verified: it was truncated, or \
+         replaced by an older one. After a known restore, remove the index's folder to build a new index"
     )]
     Shorter {
+        shard: Shard,
         /// Former number of batches.
         before: u64,
         /// Current number of batches.
         now: u64,
     },
     /// Cited data differs from what was verified.
-    #[error("batch {at}, leaf {leaf} of the archive, has changed since the index verified it")]
+    #[error("batch {at}, leaf {leaf}, has changed since the index verified it")]
     Replaced {
-        leaf: LeafIndex,
+        leaf: ShardLeaf,
         /// The batch.
         at: LogPosition,
     },
@@ -89,10 +88,10 @@ pub enum AuditError {
     Contradiction(#[from] Contradiction),
     /// The archive is not the one that was taken in before.
     #[error(
-        "the first batch of the archive differs from the one in the index: either the index is of another realm, and \
-         another folder must be given, or the archive was rewritten from its start"
+        "the first batch of the archive of shard {0} differs from the one in the index: either the index is of \
+         another realm, and another folder must be given, or the archive was rewritten from its start"
     )]
-    Another,
+    Another(Shard),
     /// There is no such batch.
     #[error("the archive has no batch {0}")]
     NoBatch(LogPosition),

@@ -1,6 +1,9 @@
 //! Walks one log in the archive, batch by batch, with all its faults. The checker and `annals log` use it.
 
-use std::{collections::VecDeque, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt,
+};
 
 use annals_db::{RecoveryError, read_archived, read_cursor, read_floor_batch};
 use annals_event::{Batch, Header, Malformed, Tail, Thinned};
@@ -9,7 +12,8 @@ use annals_store::{
     ArchivedBatch, Store, StoreError, Transaction,
     layout::{
         archive::{self, Tree},
-        owners::Cursor,
+        owners::{self, Cursor},
+        shards,
     },
 };
 
@@ -270,6 +274,29 @@ pub async fn read_tree(store: &Store, shard: Shard) -> Result<Tree, StoreError> 
     let read = |transaction: Transaction| async move {
         let value = transaction.snapshot().get(&archive::tree_key(shard)).await?;
         Tree::decode(value.as_deref())
+    };
+    store.read(read).await
+}
+
+/// The stored trees of all shards, as they are at the same time. Those that are `known` are included even if the store
+/// no longer says that the realm has them.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn read_trees(store: &Store, known: &BTreeSet<Shard>) -> Result<BTreeMap<Shard, Tree>, StoreError> {
+    let read = |transaction: Transaction| async move {
+        let mut trees = BTreeMap::new();
+        let count = shards::read_count(&transaction).await?;
+        let owners = owners::read_owners(&transaction).await?;
+        let all: BTreeSet<Shard> = shards::all(count)
+            .chain(owners.values().map(|record| record.shard))
+            .chain(known.iter().copied())
+            .collect();
+        for shard in all {
+            let value = transaction.snapshot().get(&archive::tree_key(shard)).await?;
+            trees.insert(shard, Tree::decode(value.as_deref())?);
+        }
+        Ok(trees)
     };
     store.read(read).await
 }

@@ -1,8 +1,8 @@
 //! Reads the basis of an answer from the archive, and checks it against what was verified.
 
 use annals_event::Batch;
-use annals_evidence::{ArchivedEvent, Cited, Contradiction, Excerpt, Sieve, asks};
-use annals_ids::{EntryNumber, EventNumber, LeafIndex, LogPosition};
+use annals_evidence::{ArchivedEvent, Cited, Contradiction, Excerpt, ShardLeaf, Sieve, asks};
+use annals_ids::{EntryNumber, EventNumber, LogPosition};
 use annals_store::Store;
 
 use crate::{answer::AuditError, index::Index};
@@ -16,8 +16,8 @@ impl Index {
         number: EntryNumber,
         sieve: &mut Sieve,
     ) -> Result<Option<Cited>, AuditError> {
-        let (leaf, batch, place) = self.entry_position(archive, number).await?;
-        let event = found(leaf, &batch, place).ok_or(AuditError::Misled(number))?;
+        let (seat, batch, place) = self.entry_position(archive, number).await?;
+        let event = found(seat.leaf, &batch, place).ok_or(AuditError::Misled(number))?;
         let entry = event.entry()?;
         if !sieve.takes(entry) {
             return Ok(None);
@@ -29,11 +29,11 @@ impl Index {
             entry: number,
             asked: entry.at,
         };
-        let (leaf, batch) = self.batch(archive, entry.at).await?.ok_or_else(not_asked)?;
+        let (seat, batch) = self.batch(archive, entry.at).await?.ok_or_else(not_asked)?;
         let place = batch.events.iter().position(|event| asks(event, entry));
         let place = place.and_then(|place| u32::try_from(place).ok());
         let asked = place
-            .and_then(|place| found(leaf, &batch, place))
+            .and_then(|place| found(seat.leaf, &batch, place))
             .ok_or_else(not_asked)?;
         Ok(Some(Cited::of(&event, Some(&asked))?))
     }
@@ -42,7 +42,7 @@ impl Index {
     ///
     /// # Errors
     /// When the archive does not have them as they were verified.
-    pub async fn excerpts(&self, archive: &Store, cited: &Cited) -> Result<Vec<(LeafIndex, Excerpt)>, AuditError> {
+    pub async fn excerpts(&self, archive: &Store, cited: &Cited) -> Result<Vec<(ShardLeaf, Excerpt)>, AuditError> {
         let asked = cited.asked.as_ref().map(|asked| (asked.at, asked.event));
         let mut excerpts = Vec::new();
         for (at, event) in [(cited.at, cited.event)].into_iter().chain(asked) {
@@ -56,16 +56,17 @@ impl Index {
         archive: &Store,
         at: LogPosition,
         event: EventNumber,
-    ) -> Result<(LeafIndex, Excerpt), AuditError> {
-        let (leaf, batch, bytes) = self.bytes(archive, at).await?.ok_or(AuditError::NoBatch(at))?;
+    ) -> Result<(ShardLeaf, Excerpt), AuditError> {
+        let (seat, batch, bytes) = self.bytes(archive, at).await?.ok_or(AuditError::NoBatch(at))?;
         let place = event.0.checked_sub(batch.header.first_event.0);
         let place = place.and_then(|place| u32::try_from(place).ok());
         let excerpt = place.and_then(|place| Excerpt::take(&bytes, place).ok());
+        let leaf = seat.leaf;
         Ok((leaf, excerpt.ok_or(AuditError::Replaced { leaf, at })?))
     }
 }
 
-fn found(leaf: LeafIndex, batch: &Batch, place: u32) -> Option<ArchivedEvent<'_>> {
+fn found(leaf: ShardLeaf, batch: &Batch, place: u32) -> Option<ArchivedEvent<'_>> {
     Some(ArchivedEvent {
         leaf,
         header: &batch.header,

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use annals_event::Subject;
-use annals_ids::{BatchNumber, EntryNumber, EventNumber, LeafIndex, LogPosition};
+use annals_evidence::ShardLeaf;
+use annals_ids::{BatchNumber, EntryNumber, EventNumber, LogPosition};
 use annals_store::{Row, Store, key_after};
 
 use crate::{
@@ -19,7 +20,7 @@ const PAGE: usize = 512;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Astray {
     /// Its leaf; `None` if the index refers to something that the archive does not have, or has the wrong progress.
-    pub leaf: Option<LeafIndex>,
+    pub leaf: Option<ShardLeaf>,
     pub batch: Option<LogPosition>,
     /// The event, in the log of that batch.
     pub event: Option<EventNumber>,
@@ -95,17 +96,17 @@ impl Index {
                 ..Astray::NOTHING
             }),
             Some(Concerned::Log(owner)) => {
-                let batch = self.tails().get(&owner).map_or(BatchNumber(0), |tail| tail.batch);
+                let batch = self.log_ends().get(&owner).map_or(BatchNumber(0), |end| end.tail.batch);
                 self.of_batch(LogPosition { owner, batch }).await
             }
             Some(Concerned::Batch(at)) => self.of_batch(at).await,
             Some(Concerned::Event(at, place)) => {
-                let Some((leaf, batch)) = self.batch(archive, at).await? else {
+                let Some((seat, batch)) = self.batch(archive, at).await? else {
                     return Ok(Astray::NOTHING);
                 };
                 let event = EventNumber(batch.header.first_event.0 + u64::from(place));
                 Ok(Astray {
-                    leaf: Some(leaf),
+                    leaf: Some(seat.leaf),
                     batch: Some(at),
                     event: (place < batch.header.events).then_some(event),
                     rows: 1,
@@ -116,14 +117,14 @@ impl Index {
                 for number in stretch * STRETCH..(stretch + 1) * STRETCH {
                     let batch = BatchNumber(number);
                     let at = LogPosition { owner, batch };
-                    let Some((leaf, found)) = self.batch(archive, at).await? else {
+                    let Some((seat, found)) = self.batch(archive, at).await? else {
                         continue;
                     };
                     let is_about =
                         |event: &annals_event::Event| matches!(event.subject, Subject::Entity(of, _) if of == entity);
                     if let Some(place) = found.events.iter().position(is_about) {
                         return Ok(Astray {
-                            leaf: Some(leaf),
+                            leaf: Some(seat.leaf),
                             batch: Some(at),
                             event: Some(EventNumber(found.header.first_event.0 + place as u64)),
                             rows: 1,
@@ -138,7 +139,7 @@ impl Index {
     async fn of_batch(&self, at: LogPosition) -> Result<Astray, AuditError> {
         let lies = self.lies(at).await?;
         Ok(lies.map_or(Astray::NOTHING, |lies| Astray {
-            leaf: Some(lies.leaf),
+            leaf: Some(lies.seat.leaf),
             batch: Some(at),
             event: None,
             rows: 1,
@@ -149,8 +150,8 @@ impl Index {
         match self.entry_position(archive, number).await {
             Err(AuditError::Misled(_)) => Ok(Astray::NOTHING),
             Err(error) => Err(error),
-            Ok((leaf, batch, place)) => Ok(Astray {
-                leaf: Some(leaf),
+            Ok((seat, batch, place)) => Ok(Astray {
+                leaf: Some(seat.leaf),
                 batch: Some(LogPosition {
                     owner: batch.header.owner,
                     batch: batch.header.number,

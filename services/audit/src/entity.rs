@@ -3,22 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::{Batch, Body, Consumed, Event, Link, Subject, Thinned};
-use annals_evidence::{Span, Until};
+use annals_evidence::{ShardLeaf, Span, Until};
 use annals_ids::{
-    Address, BatchNumber, CallNumber, EntityId, EventNumber, Hash, LeafIndex, LogPosition, OwnerId, WallTime,
+    Address, BatchNumber, CallNumber, EntityId, EventNumber, Hash, LogPosition, OwnerId, Shard, WallTime,
 };
 use annals_store::{ArchivedBatch, Store, Transaction, archive::ArchiveReader};
 
 use crate::{
     answer::AuditError,
     index::Index,
-    rows::{self, STRETCH, Where},
+    rows::{self, STRETCH, Seat, Where},
 };
 
 /// Maximum calls to follow back from an event. An entity may call itself indefinitely.
 const CALLS_FOLLOWED: usize = 16;
 
-/// All events of an entity, in the order of the archive.
+/// All events of an entity. The order is that of the archive; between shards it is that of the writers' clocks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntityLog {
     pub entity: EntityId,
@@ -34,7 +34,9 @@ pub struct EntityEvent {
     /// The batch.
     pub at: LogPosition,
     /// The batch's leaf.
-    pub leaf: LeafIndex,
+    pub leaf: ShardLeaf,
+    /// The latest time of a batch of its shard up to there: orders events of different shards.
+    pub moment: WallTime,
     /// When the batch was closed, by its writer's clock.
     pub wall: WallTime,
     /// The definitions under which it was written.
@@ -99,13 +101,13 @@ impl EntityLog {
         if log.events.is_empty() && log.deleted.is_empty() {
             return Err(AuditError::NoEntity(entity));
         }
-        log.events.sort_by_key(|event| (event.leaf, event.number));
+        log.events.sort_by_key(|event| (event.seat(), event.number));
         log.follow_calls();
         Ok(log)
     }
 
     /// The events within a span.
-    pub fn within(&self, span: Span) -> impl Iterator<Item = &EntityEvent> {
+    pub fn within<'a>(&'a self, span: &'a Span) -> impl Iterator<Item = &'a EntityEvent> {
         self.events
             .iter()
             .filter(move |event| span.covers(event.leaf, event.wall))
@@ -113,15 +115,18 @@ impl EntityLog {
 
     /// The end of the batch that has the last of the first `events` events; with 0 the moment before the first one.
     /// `None` if no event is left.
-    #[must_use]
-    pub fn end_of(&self, events: usize) -> Option<Until> {
-        let (first, last) = (self.events.first()?, self.events.last()?);
-        Some(match (events.checked_sub(1), first.leaf.0.checked_sub(1)) {
-            (Some(nth), _) => Until::Leaf(self.events.get(nth).unwrap_or(last).leaf),
-            (None, Some(before)) => Until::Leaf(LeafIndex(before)),
-            // It is in the very first batch.
-            (None, None) => Until::Wall(WallTime(first.wall.0.saturating_sub(1))),
-        })
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub async fn end_of(&self, index: &Index, events: usize) -> Result<Option<Until>, AuditError> {
+        let Some((first, last)) = self.events.first().zip(self.events.last()) else {
+            return Ok(None);
+        };
+        let cut = match events.checked_sub(1) {
+            Some(nth) => index.cut_after(self.events.get(nth).unwrap_or(last).seat()).await?,
+            None => index.cut_before(first.seat()).await?,
+        };
+        Ok(Some(Until::Cut(cut)))
     }
 
     fn take(&mut self, lies: Where, batch: Batch) {
@@ -136,7 +141,8 @@ impl EntityLog {
                     owner: header.owner,
                     batch: header.number,
                 },
-                leaf: lies.leaf,
+                leaf: lies.seat.leaf,
+                moment: lies.seat.moment,
                 wall: header.wall,
                 schema: header.schema,
                 number: EventNumber(number),
@@ -178,6 +184,13 @@ impl EntityLog {
     }
 }
 
+impl EntityEvent {
+    fn seat(&self) -> Seat {
+        let (moment, leaf) = (self.moment, self.leaf);
+        Seat { moment, leaf }
+    }
+}
+
 /// The batches of a stretch of a log, each checked against its verified hash.
 async fn read_stretch(
     index: &Index,
@@ -185,18 +198,19 @@ async fn read_stretch(
     owner: OwnerId,
     stretch: u64,
 ) -> Result<Vec<(Where, BatchNumber, BatchLookup)>, AuditError> {
-    let last = index.tails().get(&owner).map_or(BatchNumber(0), |tail| tail.batch);
+    let end = index.log_ends().get(&owner);
+    let (shard, last) = end.map_or((Shard(0), BatchNumber(0)), |end| (end.shard, end.tail.batch));
     let mut places = Vec::new();
     for number in (stretch * STRETCH).max(1)..(stretch * STRETCH + STRETCH).min(last.0 + 1) {
         let batch = BatchNumber(number);
         places.push((batch, index.find(owner, batch).await?));
     }
-    let (shard, places) = (index.shard(), &places);
+    let places = &places;
     let read = |transaction: Transaction| async move {
         let mut reader = ArchiveReader::new(&transaction, shard);
         let mut found = Vec::new();
         for (batch, lies) in places {
-            found.push(reader.batch(lies.leaf, owner, *batch).await?);
+            found.push(reader.batch(lies.seat.leaf.leaf, owner, *batch).await?);
         }
         Ok(found)
     };
@@ -214,7 +228,10 @@ async fn read_stretch(
             None => None,
         };
         let at = LogPosition { owner, batch: *batch };
-        let found = found.ok_or(AuditError::Replaced { leaf: lies.leaf, at })?;
+        let found = found.ok_or(AuditError::Replaced {
+            leaf: lies.seat.leaf,
+            at,
+        })?;
         Ok((*lies, *batch, found))
     });
     taken.collect()

@@ -8,14 +8,11 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 use annals_db::{ProveError, Prover, read_schema};
 use annals_event::ledger::Stage;
 use annals_evidence::{
-    Anchors, Answer, Bundle, BundleError, Cited, Excerpt, Lineage, Proven, Question, Receipt, ReceiptError, TradeStage,
-    Wrong, check, check_receipt,
+    Anchors, Answer, Bundle, BundleError, Cited, Excerpt, LEDGER_SHARD, Lineage, Proven, Question, Receipt,
+    ReceiptError, ShardLeaf, TradeStage, Wrong, check, check_receipt,
 };
-use annals_host::{
-    process::FIRST_SHARD,
-    signer::{covering, key_records},
-};
-use annals_ids::{Hash, LeafIndex, TradeId};
+use annals_host::signer::{covering, key_records};
+use annals_ids::{Hash, LeafIndex, LogPosition, Shard, TradeId};
 use annals_proof::{
     Checkpoint, SignedNote, TreeHead, VerifierKey,
     checkpoint::CheckpointError,
@@ -73,6 +70,16 @@ pub enum EvidenceError {
         /// Signed number of batches.
         signed: u64,
     },
+    /// The answer rests on batches of another shard than the ledger's.
+    #[error(
+        "the answer rests on batch {at} of shard {shard}, and a bundle proves batches of one shard, that of the ledger. \
+         A settled trade has a receipt, which rests on entries of the ledger alone"
+    )]
+    OtherShard {
+        /// The batch.
+        at: LogPosition,
+        shard: Shard,
+    },
     /// The bundle could not be created.
     #[error("the answer cannot be written as a bundle")]
     Bundle(#[from] BundleError),
@@ -121,7 +128,9 @@ pub async fn bundle(
 ) -> Result<Vec<u8>, EvidenceError> {
     let mut events = Vec::new();
     for cited in answer.cited() {
-        events.extend(index.excerpts(store, cited).await?);
+        for (leaf, excerpt) in index.excerpts(store, cited).await? {
+            events.push((of_ledger(leaf, &excerpt)?, excerpt));
+        }
         if events.len() > annals_evidence::EVENTS {
             let events = events.len();
             return Err(BundleError::Events { events }.into());
@@ -204,8 +213,21 @@ async fn entry(store: &Store, index: &Index, cited: &Cited) -> Result<(LeafIndex
         asked: None,
         ..cited.clone()
     };
-    let mut excerpts = index.excerpts(store, &alone).await?;
-    Ok(excerpts.swap_remove(0))
+    let (leaf, excerpt) = index.excerpts(store, &alone).await?.swap_remove(0);
+    Ok((of_ledger(leaf, &excerpt)?, excerpt))
+}
+
+/// The leaf of a batch on the ledger's shard. Evidence has one checkpoint, and each shard's signer signs its own.
+fn of_ledger(ShardLeaf { shard, leaf }: ShardLeaf, excerpt: &Excerpt) -> Result<LeafIndex, EvidenceError> {
+    let header = excerpt.header();
+    let at = LogPosition {
+        owner: header.owner,
+        batch: header.number,
+    };
+    match shard {
+        LEDGER_SHARD => Ok(leaf),
+        shard => Err(EvidenceError::OtherShard { at, shard }),
+    }
 }
 
 /// Returns an error if the archive differs from a kept checkpoint in batches that were declared lost: no evidence
@@ -214,9 +236,9 @@ async fn refuse_lost(store: &Store, kept: &[SignedNote]) -> Result<(), EvidenceE
     if kept.is_empty() {
         return Ok(());
     }
-    let records = key_records(store, FIRST_SHARD).await?.into_iter();
+    let records = key_records(store, LEDGER_SHARD).await?.into_iter();
     let lineage = Lineage::verify(&records.map(|(_, record)| record).collect::<Vec<_>>())?;
-    let mut prover = Prover::begin(store.clone(), FIRST_SHARD).await?;
+    let mut prover = Prover::begin(store.clone(), LEDGER_SHARD).await?;
     for note in kept {
         let checkpoint: Checkpoint = note.text().parse()?;
         let TreeHead { size, root } = checkpoint.head;
@@ -244,12 +266,12 @@ impl Checkpointed {
     /// Finds a checkpoint of at least `least` batches that covers these events.
     async fn read(store: &Store, events: &[(LeafIndex, Excerpt)], least: u64) -> Result<Self, EvidenceError> {
         let needed = events.iter().map(|(leaf, _)| leaf.0 + 1).max().unwrap_or(1).max(least);
-        let note = match covering(store, FIRST_SHARD, needed).await? {
+        let note = match covering(store, LEDGER_SHARD, needed).await? {
             Ok(note) => note,
             Err(signed) => return Err(EvidenceError::Uncovered { needed, signed }),
         };
         let head = claimed(&note)?;
-        let mut prover = Prover::begin(store.clone(), FIRST_SHARD).await?;
+        let mut prover = Prover::begin(store.clone(), LEDGER_SHARD).await?;
         let (found, signed) = (prover.head().size, head.size);
         if found < signed {
             return Err(EvidenceError::RolledBack { found, signed });
@@ -259,7 +281,7 @@ impl Checkpointed {
             let (size, signed) = (head.size, head.root);
             return Err(EvidenceError::Rewritten { size, found, signed });
         }
-        let keys = key_records(store, FIRST_SHARD).await?.into_iter();
+        let keys = key_records(store, LEDGER_SHARD).await?.into_iter();
         let keys = keys.filter(|(from, _)| *from <= head.size).map(|(_, record)| record);
         let keys: Vec<KeyRecord> = keys.collect();
         if keys.is_empty() {

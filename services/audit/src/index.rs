@@ -1,28 +1,28 @@
-//! The index: how far an archive is verified, and positions in it.
+//! The index: how far the archives of a realm's shards are verified, and positions in them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
 };
 
-use annals_db::read_shards;
-use annals_event::{Batch, Body, Tail};
-use annals_evidence::About;
+use annals_event::{Batch, Body};
+use annals_evidence::{About, ShardLeaf};
 use annals_ids::{EntryNumber, Hash, LeafIndex, LogPosition, OwnerId, Shard};
-use annals_proof::Frontier;
+use annals_proof::{Frontier, TreeHead};
 use annals_store::{
     ArchivedBatch, KeyRange, ScanOrder, Store, StoreError, Transaction,
     archive::{self, ArchiveReader},
     embedded::{EmbeddedStore, OpenError},
     key_after,
+    layout::archive::Tree,
 };
 
 use crate::{
     answer::AuditError,
-    archive::read_tree,
+    archive::read_trees,
     floors::Floors,
     intake::Intake,
-    rows::{self, EntryPosition, Reached, Where},
+    rows::{self, EntryPosition, LogEnd, Reached, Seat, Where},
 };
 
 /// Rows per read.
@@ -44,23 +44,28 @@ const READINGS: usize = 5;
 /// ```
 pub struct Index {
     rows: Store,
-    shard: Shard,
     reached: Reached,
-    tails: BTreeMap<OwnerId, Tail>,
+    ends: BTreeMap<OwnerId, LogEnd>,
 }
 
-/// The verified part of an archive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The verified part of the archives of a realm's shards.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// Number of batches.
-    pub leaves: u64,
-    /// The root of the tree over them.
-    pub root: Hash,
+    /// The tree over the verified batches of each shard.
+    pub trees: BTreeMap<Shard, TreeHead>,
     /// The newest entry of the ledger in them.
     pub entry: EntryNumber,
 }
 
-/// Progress of taking in an archive.
+impl Extent {
+    /// Number of batches of all shards.
+    #[must_use]
+    pub fn leaves(&self) -> u64 {
+        self.trees.values().map(|tree| tree.size).sum()
+    }
+}
+
+/// Progress of taking in the archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Number of verified batches.
@@ -70,20 +75,20 @@ pub struct Progress {
 }
 
 impl Index {
-    /// Opens the index of a shard's archive in a folder, which is created if missing. An index of an older form is
+    /// Opens the index of a realm's archives in a folder, which is created if missing. An index of an older form is
     /// cleared.
     ///
     /// # Errors
     /// When the folder cannot be used, or its files cannot be read.
-    pub async fn open(folder: &Path, shard: Shard) -> Result<Self, IndexError> {
-        Ok(Self::over(EmbeddedStore::open(folder)?.store(), shard).await?)
+    pub async fn open(folder: &Path) -> Result<Self, IndexError> {
+        Ok(Self::over(EmbeddedStore::open(folder)?.store()).await?)
     }
 
     /// As [`Self::open`], in an otherwise empty store.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn over(rows: Store, shard: Shard) -> Result<Self, StoreError> {
+    pub async fn over(rows: Store) -> Result<Self, StoreError> {
         let value = read_value(&rows, rows::reached_key()).await?;
         let reached = value.map(|value| Reached::decode(&value)).transpose()?;
         let reached = match reached {
@@ -94,35 +99,32 @@ impl Index {
             Some(Some(reached)) => reached,
             None => Reached::default(),
         };
-        let mut tails = BTreeMap::new();
+        let mut ends = BTreeMap::new();
         for (key, value) in read_rows(&rows, rows::tails(), usize::MAX).await? {
-            tails.insert(rows::owner_of(&key)?, rows::decode_tail(&value)?);
+            ends.insert(rows::owner_of(&key)?, LogEnd::decode(&value)?);
         }
-        Ok(Self {
-            rows,
-            shard,
-            reached,
-            tails,
-        })
+        Ok(Self { rows, reached, ends })
     }
 
-    /// The verified part of the archive.
+    /// The verified part of the archives.
     ///
     /// # Errors
     /// When the index is corrupt.
     pub fn extent(&self) -> Result<Extent, AuditError> {
-        let peaks = self.reached.peaks.clone();
-        let tree = Frontier::resume(self.reached.leaves, peaks).ok_or_else(|| AuditError::Index(rows::damaged()))?;
-        Ok(Extent {
-            leaves: self.reached.leaves,
-            root: tree.root(),
-            entry: self.reached.entry,
-        })
+        let mut trees = BTreeMap::new();
+        for (&shard, reached) in &self.reached.shards {
+            let tree = Frontier::resume(reached.leaves, reached.peaks.clone());
+            let tree = tree.ok_or_else(|| AuditError::Index(rows::damaged()))?;
+            let (size, root) = (reached.leaves, tree.root());
+            trees.insert(shard, TreeHead { size, root });
+        }
+        let entry = self.reached.entry;
+        Ok(Extent { trees, entry })
     }
 
     /// Verifies and takes in what was archived since: every batch's bytes, the chain of each log, the order of the
-    /// ledger's entries, and the tree over all batches from the first on, against the stored one. Stopping midway loses
-    /// nothing.
+    /// ledger's entries, and for each shard the tree over all batches from the first on, against the stored one.
+    /// Stopping midway loses nothing.
     ///
     /// # Errors
     /// The first deviation from what was written, or that the archive or the index cannot be used. What was verified
@@ -132,52 +134,82 @@ impl Index {
         archive: &Store,
         mut progress: impl FnMut(Progress),
     ) -> Result<Extent, AuditError> {
-        match read_shards(archive).await.map_err(AuditError::Archive)? {
-            1 => {}
-            count => return Err(AuditError::SeveralShards(count)),
-        }
-        let shard = self.shard;
-        let stored = read_tree(archive, shard).await.map_err(AuditError::Archive)?;
-        let (before, now) = (self.reached.leaves, stored.size);
-        if now < before {
-            return Err(AuditError::Shorter { before, now });
-        }
-        if before > 0 && self.reached.first != first_hash(archive, shard).await? {
-            return Err(AuditError::Another);
+        // Read together: with a ledger entry, the order that it answers is archived, whichever shard it is on.
+        let known = self.shards().collect();
+        let trees = read_trees(archive, &known).await.map_err(AuditError::Archive)?;
+        for (&shard, stored) in &trees {
+            self.continues(archive, shard, stored).await?;
         }
         let lasting = read_lasting(&self.rows).await.map_err(AuditError::Index)?;
-        let mut intake = Intake::resume(&self.reached, self.tails.clone(), lasting).map_err(AuditError::Index)?;
+        let mut intake = Intake::resume(&self.reached, self.ends.clone(), lasting).map_err(AuditError::Index)?;
+        let of = trees.values().map(|tree| tree.size).sum();
+        for (&shard, stored) in &trees {
+            let before = trees.keys().filter(|other| **other != shard);
+            let before: u64 = before.map(|other| intake.leaves(*other)).sum();
+            let progress = |leaves| {
+                let leaves = before + leaves;
+                progress(Progress { leaves, of });
+            };
+            self.take_in(archive, &mut intake, (shard, stored), progress).await?;
+        }
+        self.write(&mut intake).await?;
+        self.extent()
+    }
+
+    /// Checks that the archive of a shard can be the one that was taken in before.
+    async fn continues(&self, archive: &Store, shard: Shard, stored: &Tree) -> Result<(), AuditError> {
+        let Some(reached) = self.reached.shards.get(&shard) else {
+            return Ok(());
+        };
+        let (before, now) = (reached.leaves, stored.size);
+        if now < before {
+            return Err(AuditError::Shorter { shard, before, now });
+        }
+        if before > 0 && reached.first != first_hash(archive, shard).await? {
+            return Err(AuditError::Another(shard));
+        }
+        Ok(())
+    }
+
+    /// Takes in the archive of a shard.
+    async fn take_in(
+        &mut self,
+        archive: &Store,
+        intake: &mut Intake,
+        (shard, stored): (Shard, &Tree),
+        mut progress: impl FnMut(u64),
+    ) -> Result<(), AuditError> {
         let mut floors = Floors::new(shard);
-        while intake.leaves() < stored.size {
-            let next = LeafIndex(intake.leaves());
+        let missing = |leaf| AuditError::LeafMissing(ShardLeaf { shard, leaf });
+        intake.begin(shard);
+        while intake.leaves(shard) < stored.size {
+            let next = LeafIndex(intake.leaves(shard));
             let read = read_on(archive, shard, next).await.map_err(AuditError::Archive)?;
             if read.first().map(|(leaf, ..)| *leaf) != Some(next) {
-                return Err(AuditError::LeafMissing(next));
+                return Err(missing(next));
             }
             for (leaf, at, archived) in read {
-                if leaf.0 != intake.leaves() {
-                    return Err(AuditError::LeafMissing(LeafIndex(intake.leaves())));
+                let next = LeafIndex(intake.leaves(shard));
+                if leaf != next {
+                    return Err(missing(next));
                 }
                 if leaf.0 == stored.size {
                     break;
                 }
                 let is_below =
                     archived.is_thinned() && floors.are_below(archive, at).await.map_err(AuditError::Archive)?;
-                intake.take(at, &archived, is_below)?;
+                intake.take((shard, at), &archived, is_below)?;
                 if intake.bytes() >= WRITTEN_BYTES {
-                    self.write(&mut intake).await?;
+                    self.write(intake).await?;
                 }
             }
-            progress(Progress {
-                leaves: intake.leaves(),
-                of: stored.size,
-            });
+            progress(intake.leaves(shard));
         }
-        if intake.tree().peaks() != stored.peaks {
-            return Err(AuditError::Tree { leaves: stored.size });
+        if intake.peaks(shard) != stored.peaks {
+            let leaves = stored.size;
+            return Err(AuditError::Tree { shard, leaves });
         }
-        self.write(&mut intake).await?;
-        self.extent()
+        Ok(())
     }
 
     /// Writes the collected rows.
@@ -190,7 +222,7 @@ impl Index {
         // Idempotent: a second run writes the same rows.
         self.rows.run_repeatable(write).await.map_err(AuditError::Index)?;
         self.reached = intake.reached();
-        self.tails = intake.tails().clone();
+        self.ends = intake.ends().clone();
         Ok(())
     }
 
@@ -201,21 +233,21 @@ impl Index {
         numbers.collect::<Result<_, _>>().map_err(AuditError::Index)
     }
 
-    /// The batch of the ledger's log that contains an entry, its leaf, and the event's place in the batch.
+    /// The batch of the ledger's log that contains an entry, its seat, and the event's place in the batch.
     pub(crate) async fn entry_position(
         &self,
         archive: &Store,
         number: EntryNumber,
-    ) -> Result<(LeafIndex, Batch, u32), AuditError> {
+    ) -> Result<(Seat, Batch, u32), AuditError> {
         let value = read_value(&self.rows, rows::entry_key(number))
             .await
             .map_err(AuditError::Index)?;
         let position = value.ok_or(AuditError::Misled(number))?;
         let EntryPosition { owner, batch, place } = EntryPosition::decode(&position).map_err(AuditError::Index)?;
         let at = LogPosition { owner, batch };
-        let (leaf, batch) = self.batch(archive, at).await?.ok_or(AuditError::Misled(number))?;
+        let (seat, batch) = self.batch(archive, at).await?.ok_or(AuditError::Misled(number))?;
         match batch.events.get(place as usize).map(|event| &event.body) {
-            Some(Body::Entered { entry: Some(entry), .. }) if entry.number == number => Ok((leaf, batch, place)),
+            Some(Body::Entered { entry: Some(entry), .. }) if entry.number == number => Ok((seat, batch, place)),
             _ => Err(AuditError::Misled(number)),
         }
     }
@@ -231,8 +263,8 @@ impl Index {
     }
 
     /// The end of each log.
-    pub(crate) fn tails(&self) -> &BTreeMap<OwnerId, Tail> {
-        &self.tails
+    pub(crate) fn log_ends(&self) -> &BTreeMap<OwnerId, LogEnd> {
+        &self.ends
     }
 
     /// The first rows in a range, at most `limit`.
@@ -251,19 +283,20 @@ impl Index {
         Ok(page.rows)
     }
 
-    /// The shard of this index.
-    pub(crate) fn shard(&self) -> Shard {
-        self.shard
+    /// Number of leaves of a shard taken in.
+    pub(crate) fn leaves(&self, shard: Shard) -> u64 {
+        self.reached.shards.get(&shard).map_or(0, |reached| reached.leaves)
+    }
+
+    /// The shards taken in.
+    pub(crate) fn shards(&self) -> impl Iterator<Item = Shard> {
+        self.reached.shards.keys().copied()
     }
 
     /// A batch that matches its verified hash; `None` if no such batch was verified.
-    pub(crate) async fn batch(
-        &self,
-        archive: &Store,
-        at: LogPosition,
-    ) -> Result<Option<(LeafIndex, Batch)>, AuditError> {
+    pub(crate) async fn batch(&self, archive: &Store, at: LogPosition) -> Result<Option<(Seat, Batch)>, AuditError> {
         let found = self.bytes(archive, at).await?;
-        Ok(found.map(|(leaf, batch, _)| (leaf, batch)))
+        Ok(found.map(|(seat, batch, _)| (seat, batch)))
     }
 
     /// A batch and its bytes that match its verified hash; `None` if no such batch was verified.
@@ -271,12 +304,12 @@ impl Index {
         &self,
         archive: &Store,
         at: LogPosition,
-    ) -> Result<Option<(LeafIndex, Batch, Vec<u8>)>, AuditError> {
-        let Some(Where { leaf, hash }) = self.lies(at).await? else {
+    ) -> Result<Option<(Seat, Batch, Vec<u8>)>, AuditError> {
+        let Some(Where { seat, hash }) = self.lies(at).await? else {
             return Ok(None);
         };
         let LogPosition { owner, batch } = at;
-        let shard = self.shard;
+        let ShardLeaf { shard, leaf } = seat.leaf;
         let read = |transaction: Transaction| async move {
             ArchiveReader::new(&transaction, shard).batch(leaf, owner, batch).await
         };
@@ -284,8 +317,8 @@ impl Index {
         let bytes = found.and_then(ArchivedBatch::whole);
         let read = bytes.and_then(|bytes| Some((Batch::read(&bytes).ok()?, bytes)));
         match read.filter(|(batch, _)| batch.hash == hash) {
-            Some((batch, bytes)) => Ok(Some((leaf, batch, bytes))),
-            None => Err(AuditError::Replaced { leaf, at }),
+            Some((batch, bytes)) => Ok(Some((seat, batch, bytes))),
+            None => Err(AuditError::Replaced { leaf: seat.leaf, at }),
         }
     }
 }
@@ -301,15 +334,15 @@ pub enum IndexError {
     Read(#[from] StoreError),
 }
 
-/// The hash of the archive's first batch.
+/// The hash of the first batch of a shard's archive.
 async fn first_hash(archive: &Store, shard: Shard) -> Result<Hash, AuditError> {
     let first = LeafIndex(0);
     let read = read_on(archive, shard, first).await.map_err(AuditError::Archive)?;
     let found = read.first().filter(|(leaf, ..)| *leaf == first);
-    let (_, at, archived) = found.ok_or(AuditError::LeafMissing(first))?;
+    let (_, at, archived) = found.ok_or(AuditError::LeafMissing(ShardLeaf { shard, leaf: first }))?;
     let header = annals_event::Header::read(archived.header());
     let changed = |error: annals_event::Malformed| AuditError::Changed {
-        leaf: first,
+        leaf: ShardLeaf { shard, leaf: first },
         at: *at,
         what: error.to_string(),
     };

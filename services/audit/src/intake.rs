@@ -1,11 +1,12 @@
-//! Takes in an archive, batch by batch in the order of its leaves: verifies it and produces the rows of the index.
+//! Takes in the archives of a realm's shards, each batch by batch in the order of its leaves: verifies them and produces
+//! the rows of the index.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::{Batch, Body, Event, Header, Subject, Tail, Thinned, ledger::Entry};
-use annals_evidence::concerns;
+use annals_evidence::{LEDGER_SHARD, ShardLeaf, concerns};
 use annals_ids::{
-    BatchNumber, DatabaseId, EntityId, EntryNumber, Hash, LeafIndex, LogPosition, OwnerId, Part, WallTime,
+    BatchNumber, DatabaseId, EntityId, EntryNumber, Hash, LeafIndex, LogPosition, OwnerId, Part, Shard, WallTime,
 };
 use annals_proof::Frontier;
 use annals_store::{ArchivedBatch, StoreError};
@@ -13,18 +14,15 @@ use annals_store::{ArchivedBatch, StoreError};
 use crate::{
     answer::AuditError,
     recent,
-    rows::{self, EntryPosition, Reached, STRETCH, Where},
+    rows::{self, EntryPosition, LogEnd, Reached, STRETCH, Seat, ShardReached, Where},
 };
 
 /// Verifies leaves and collects rows until they are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Intake {
-    tree: Frontier,
-    /// The hash of the first batch.
-    first: Hash,
+    archives: BTreeMap<Shard, Archive>,
     entry: EntryNumber,
-    latest: WallTime,
-    tails: BTreeMap<OwnerId, Tail>,
+    ends: BTreeMap<OwnerId, LogEnd>,
     /// Logs with events that are never deleted.
     lasting: BTreeSet<OwnerId>,
     /// Logs that have grown since the rows were last taken.
@@ -35,20 +33,35 @@ pub(crate) struct Intake {
     bytes: usize,
 }
 
+/// The part of a shard's archive that was taken in.
+#[derive(Clone, Debug, Default)]
+struct Archive {
+    tree: Frontier,
+    /// The hash of the first batch.
+    first: Hash,
+    latest: WallTime,
+}
+
 impl Intake {
     /// Continues from the state of an index.
     pub(crate) fn resume(
         reached: &Reached,
-        tails: BTreeMap<OwnerId, Tail>,
+        ends: BTreeMap<OwnerId, LogEnd>,
         lasting: BTreeSet<OwnerId>,
     ) -> Result<Self, StoreError> {
-        let tree = Frontier::resume(reached.leaves, reached.peaks.clone()).ok_or_else(rows::damaged)?;
+        let mut archives = BTreeMap::new();
+        for (&shard, reached) in &reached.shards {
+            let archive = Archive {
+                tree: Frontier::resume(reached.leaves, reached.peaks.clone()).ok_or_else(rows::damaged)?,
+                first: reached.first,
+                latest: reached.latest,
+            };
+            archives.insert(shard, archive);
+        }
         Ok(Self {
-            tree,
-            first: reached.first,
+            archives,
             entry: reached.entry,
-            latest: reached.latest,
-            tails,
+            ends,
             lasting,
             grown: BTreeSet::new(),
             noted: BTreeMap::new(),
@@ -57,29 +70,38 @@ impl Intake {
         })
     }
 
-    /// Number of leaves taken in.
-    pub(crate) fn leaves(&self) -> u64 {
-        self.tree.size()
+    /// Number of leaves of a shard taken in.
+    pub(crate) fn leaves(&self, shard: Shard) -> u64 {
+        self.archives.get(&shard).map_or(0, |archive| archive.tree.size())
     }
 
-    /// The tree over those leaves.
-    pub(crate) fn tree(&self) -> &Frontier {
-        &self.tree
+    /// Begins with the archive of a shard, which may be empty.
+    pub(crate) fn begin(&mut self, shard: Shard) {
+        self.archives.entry(shard).or_default();
+    }
+
+    /// The tree over those leaves: the roots of its complete subtrees, largest first.
+    pub(crate) fn peaks(&self, shard: Shard) -> &[Hash] {
+        self.archives.get(&shard).map_or(&[], |archive| archive.tree.peaks())
     }
 
     /// The end of each log.
-    pub(crate) fn tails(&self) -> &BTreeMap<OwnerId, Tail> {
-        &self.tails
+    pub(crate) fn ends(&self) -> &BTreeMap<OwnerId, LogEnd> {
+        &self.ends
     }
 
     /// The current progress.
     pub(crate) fn reached(&self) -> Reached {
+        let reached = |archive: &Archive| ShardReached {
+            first: archive.first,
+            latest: archive.latest,
+            leaves: archive.tree.size(),
+            peaks: archive.tree.peaks().to_vec(),
+        };
+        let shards = self.archives.iter();
         Reached {
-            first: self.first,
             entry: self.entry,
-            latest: self.latest,
-            leaves: self.tree.size(),
-            peaks: self.tree.peaks().to_vec(),
+            shards: shards.map(|(shard, archive)| (*shard, reached(archive))).collect(),
         }
     }
 
@@ -93,34 +115,36 @@ impl Intake {
         let mut rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
         for owner in std::mem::take(&mut self.grown) {
-            if let Some(tail) = self.tails.get(&owner) {
-                rows.push((rows::tail_key(owner), rows::encode_tail(tail)));
+            if let Some(end) = self.ends.get(&owner) {
+                rows.push((rows::tail_key(owner), end.encode()));
             }
         }
         rows.push((rows::reached_key(), self.reached().encode()));
         rows
     }
 
-    /// Takes in the next leaf, which must be the batch `expected`. It may lack its events only if it `is_below` a
-    /// floor.
+    /// Takes in the next leaf of a shard, which must be the batch `expected`. It may lack its events only if it
+    /// `is_below` a floor.
     pub(crate) fn take(
         &mut self,
-        expected: LogPosition,
+        (shard, expected): (Shard, LogPosition),
         archived: &ArchivedBatch,
         is_below: bool,
     ) -> Result<(), AuditError> {
-        let leaf = LeafIndex(self.tree.size());
+        let leaf = ShardLeaf {
+            shard,
+            leaf: LeafIndex(self.leaves(shard)),
+        };
         let changed = |what: String| AuditError::Changed {
             leaf,
             at: expected,
             what,
         };
         let malformed = |error: annals_event::Malformed| changed(error.to_string());
-        let batch = match archived {
+        let (seat, batch) = match archived {
             ArchivedBatch::Whole(bytes) => {
                 let batch = Batch::read(bytes).map_err(malformed)?;
-                self.follow(leaf, expected, &batch.header, batch.tail())?;
-                Some(batch)
+                (self.follow(leaf, expected, &batch.header, batch.tail())?, Some(batch))
             }
             // Retention deletes no events of bases and the ledger, whatever the store claims now.
             ArchivedBatch::Thinned(_) if !is_below || self.lasting.contains(&expected.owner) => {
@@ -130,23 +154,27 @@ impl Intake {
             }
             ArchivedBatch::Thinned(bytes) => {
                 let thinned = Thinned::read(bytes).map_err(malformed)?;
-                self.follow(leaf, expected, &thinned.header, thinned.tail())?;
-                None
+                (self.follow(leaf, expected, &thinned.header, thinned.tail())?, None)
             }
         };
         for (place, event) in batch.iter().flat_map(|batch| (0_u32..).zip(&batch.events)) {
+            let is_entry = matches!(event.body, Body::Entered { .. });
+            if is_entry && shard != LEDGER_SHARD {
+                return Err(changed(
+                    "it has an entry of the ledger, whose log is on shard 0".to_owned(),
+                ));
+            }
             if let Subject::Entity(entity, _) = event.subject {
                 self.note(expected, entity);
             }
-            let lasts =
-                matches!(event.subject, Subject::Entity(_, Part::Base)) || matches!(event.body, Body::Entered { .. });
+            let lasts = matches!(event.subject, Subject::Entity(_, Part::Base)) || is_entry;
             if lasts && self.lasting.insert(expected.owner) {
                 self.row(rows::lasting_key(expected.owner), Vec::new());
             }
             match &event.body {
                 Body::Entered { entry: Some(entry), .. } => self.enter(expected, place, entry)?,
                 _ => {
-                    for key in of_lives(event, leaf, place) {
+                    for key in of_lives(event, seat, place) {
                         self.row(key, rows::encode_position(expected));
                     }
                 }
@@ -156,12 +184,20 @@ impl Intake {
     }
 
     /// Checks that the batch with this header is the expected one and the next of its log, which then ends at `end`.
-    fn follow(&mut self, leaf: LeafIndex, at: LogPosition, header: &Header, end: Tail) -> Result<(), AuditError> {
+    fn follow(&mut self, leaf: ShardLeaf, at: LogPosition, header: &Header, end: Tail) -> Result<Seat, AuditError> {
+        let changed = |what| AuditError::Changed { leaf, at, what };
         if (header.owner, header.number) != (at.owner, at.batch) {
             let what = format!("batch {}@{} is in its place", header.owner, header.number);
-            return Err(AuditError::Changed { leaf, at, what });
+            return Err(changed(what));
         }
-        let before = self.tails.get(&at.owner).copied().unwrap_or_default();
+        let shard = leaf.shard;
+        let before = match self.ends.get(&at.owner) {
+            // An owner belongs to its shard for life (rule T).
+            Some(known) if known.shard != shard => {
+                return Err(changed(format!("its log is on shard {}", known.shard)));
+            }
+            known => known.map_or_else(Tail::default, |known| known.tail),
+        };
         let follows = at.batch == before.batch.next()
             && header.previous == before.hash
             && header.first_event == before.event.next();
@@ -169,19 +205,23 @@ impl Intake {
             let before = before.batch;
             return Err(AuditError::Unchained { leaf, at, before });
         }
-        if self.tree.size() == 0 {
-            self.first = end.hash;
+        let archive = self.archives.entry(shard).or_default();
+        if archive.tree.size() == 0 {
+            archive.first = end.hash;
         }
-        self.tree.push(end.hash);
-        self.tails.insert(at.owner, end);
+        archive.tree.push(end.hash);
+        let is_later = header.wall > archive.latest;
+        archive.latest = archive.latest.max(header.wall);
+        let moment = archive.latest;
+        self.ends.insert(at.owner, LogEnd { shard, tail: end });
         self.grown.insert(at.owner);
-        if header.wall > self.latest {
-            self.latest = header.wall;
-            self.row(rows::moment_key(header.wall), rows::encode_leaf(leaf));
+        if is_later {
+            self.row(rows::moment_key(shard, moment), rows::encode_leaf(leaf.leaf));
         }
-        let lies = Where { leaf, hash: end.hash };
+        let seat = Seat { moment, leaf };
+        let lies = Where { seat, hash: end.hash };
         self.row(rows::batch_key(at.owner, at.batch), lies.encode());
-        Ok(())
+        Ok(seat)
     }
 
     /// Records that a batch has an event of an entity.
@@ -229,20 +269,20 @@ impl Intake {
 }
 
 /// Keys of an event about a life or a client's arrival.
-fn of_lives(event: &Event, leaf: LeafIndex, place: u32) -> Vec<Vec<u8>> {
-    let began = |database| rows::life_key(database, leaf, place);
+fn of_lives(event: &Event, seat: Seat, place: u32) -> Vec<Vec<u8>> {
+    let began = |database| rows::life_key(database, seat, place);
     match (&event.body, event.subject) {
         (Body::Admitted { session, person, .. }, _) => {
-            let mut keys = vec![rows::session_key(*session, leaf, place)];
+            let mut keys = vec![rows::session_key(*session, seat, place)];
             if *person != DatabaseId(0) {
                 keys.push(began(*person));
-                keys.push(rows::admission_key(*person, leaf, place));
+                keys.push(rows::admission_key(*person, seat, place));
             }
             keys
         }
         (Body::BaseCreated(creation), _) if creation.database != DatabaseId(0) => vec![began(creation.database)],
         (Body::Stored { database }, _) => vec![began(*database)],
-        (Body::Destroyed, Subject::Entity(entity, Part::Base)) => vec![rows::end_key(entity, leaf, place)],
+        (Body::Destroyed, Subject::Entity(entity, Part::Base)) => vec![rows::end_key(entity, seat, place)],
         _ => Vec::new(),
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use annals_event::{Body, Subject};
-use annals_ids::{DatabaseId, EntityId, EventNumber, LeafIndex, LogPosition, SessionId, WallTime};
+use annals_evidence::ShardLeaf;
+use annals_ids::{DatabaseId, EntityId, EventNumber, LogPosition, SessionId, WallTime};
 use annals_store::Store;
 
 use crate::{
@@ -19,7 +20,9 @@ pub struct LifeStep {
     /// The batch.
     pub at: LogPosition,
     /// The batch's leaf.
-    pub leaf: LeafIndex,
+    pub leaf: ShardLeaf,
+    /// The latest time of a batch of its shard up to there: orders events of different shards.
+    pub moment: WallTime,
     /// Number of events before it in the batch.
     pub place: u32,
     /// The event's number in its log.
@@ -46,7 +49,7 @@ pub enum Turn {
 }
 
 impl Index {
-    /// The events of a stored entity's lives, in the order of the archive.
+    /// The events of a stored entity's lives, in the order of the archive, and between shards by the writers' clocks.
     ///
     /// # Errors
     /// When there are none, or a batch is not what was verified.
@@ -81,7 +84,7 @@ impl Index {
         if steps.is_empty() {
             return Err(AuditError::NoLife(stored));
         }
-        steps.sort_by_key(|step| (step.leaf, step.place));
+        steps.sort_by_key(|step| (step.moment, step.leaf, step.place));
         Ok(steps)
     }
 
@@ -103,7 +106,8 @@ impl Index {
 fn step(indexed: &IndexedEvent, turn: Turn) -> LifeStep {
     LifeStep {
         at: indexed.at,
-        leaf: indexed.leaf,
+        leaf: indexed.seat.leaf,
+        moment: indexed.seat.moment,
         place: indexed.place,
         event: indexed.number,
         wall: indexed.wall,
@@ -116,6 +120,7 @@ impl From<CameIn> for LifeStep {
         Self {
             at: came.at,
             leaf: came.leaf,
+            moment: came.moment,
             place: came.place,
             event: came.event,
             wall: came.wall,

@@ -1,7 +1,7 @@
 //! A past realm: the state of every owner at one position of the archive, rebuilt from the archive alone.
 //!
-//! A position is a number of leaves, in the archive's order, so that events that depend on one another are on the same
-//! side of it (rule F5). Each log is folded up to there as db folds it, and the hash of its last batch is compared with
+//! A position is a prefix of the archive of each shard, in the archive's order, so that events of one shard that depend on
+//! one another are on the same side of it (rule F5). Each log is folded up to there as db folds it, and the hash of its last batch is compared with
 //! the one that the index verified: as every batch contains the hash of the one before, this verifies all of them.
 
 mod books;
@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use annals_db::{Migrations, read_floor_batch};
 use annals_director::read_owners;
 use annals_event::{Body, OwnerState};
+use annals_evidence::Cut;
 use annals_ids::{BatchNumber, EntityId, Hash, LogPosition, OwnerId, OwnerKind};
 use annals_store::{Store, StoreError, layout::owners::OwnerRecord};
 use thiserror::Error;
@@ -64,10 +65,10 @@ impl PastError {
     }
 }
 
-/// The realm at one position of the archive. It can be advanced to a later position, never back.
+/// The realm at one position of its archives. It can be advanced to a later position, never back.
 #[derive(Clone)]
 pub struct Past {
-    leaves: u64,
+    cut: Cut,
     owners: BTreeMap<OwnerId, OwnerState>,
     books: Books,
     migrations: Migrations,
@@ -83,13 +84,13 @@ impl Past {
         ledger.next().map_or(Hash::default(), |state| state.schema)
     }
 
-    /// The realm when its archive had `leaves` leaves.
+    /// The realm when its archives had these leaves.
     ///
     /// # Errors
     /// When the archive cannot be read, does not replay, or is not what the index verified; when retention has deleted
     /// that state.
-    pub async fn at(index: &Index, store: &Store, leaves: u64) -> Result<Self, PastError> {
-        Self::of(index, store, leaves, None).await
+    pub async fn at(index: &Index, store: &Store, cut: &Cut) -> Result<Self, PastError> {
+        Self::of(index, store, cut, None).await
     }
 
     /// The realm as far as it concerns an entity: folds only the logs in which it has events, and those with a floor,
@@ -97,7 +98,7 @@ impl Past {
     ///
     /// # Errors
     /// As [`Self::at`].
-    pub async fn around(index: &Index, store: &Store, leaves: u64, entity: EntityId) -> Result<Self, PastError> {
+    pub async fn around(index: &Index, store: &Store, cut: &Cut, entity: EntityId) -> Result<Self, PastError> {
         let mut meant = index.owners_of(entity).await?;
         for (owner, record) in read_owners(store).await? {
             let floor = read_floor_batch(store, record.shard, owner)
@@ -107,47 +108,42 @@ impl Past {
                 meant.insert(owner);
             }
         }
-        Self::of(index, store, leaves, Some(meant)).await
+        Self::of(index, store, cut, Some(meant)).await
     }
 
-    async fn of(
-        index: &Index,
-        store: &Store,
-        leaves: u64,
-        meant: Option<BTreeSet<OwnerId>>,
-    ) -> Result<Self, PastError> {
+    async fn of(index: &Index, store: &Store, cut: &Cut, meant: Option<BTreeSet<OwnerId>>) -> Result<Self, PastError> {
         let mut past = Self {
-            leaves: 0,
+            cut: Cut::default(),
             owners: BTreeMap::new(),
             books: Books::default(),
             migrations: Migrations::read(store).await?,
             meant,
         };
-        past.advance(index, store, leaves).await?;
+        past.advance(index, store, cut).await?;
         Ok(past)
     }
 
-    /// Advances to where the archive has `leaves` leaves.
+    /// Advances to where the archives have these leaves.
     ///
     /// # Errors
     /// As [`Self::at`]; after an error it must not be used any more.
-    pub async fn advance(&mut self, index: &Index, store: &Store, leaves: u64) -> Result<(), PastError> {
+    pub async fn advance(&mut self, index: &Index, store: &Store, cut: &Cut) -> Result<(), PastError> {
         let records = read_owners(store).await?;
-        for (owner, end) in index.ends(leaves).await? {
+        for (owner, end) in index.ends(cut).await? {
             if self.meant.as_ref().is_some_and(|meant| !meant.contains(&owner)) {
                 continue;
             }
             let record = records.get(&owner).ok_or(PastError::NoOwner(owner))?;
             self.advance_owner((index, store), (owner, record), end).await?;
         }
-        self.leaves = self.leaves.max(leaves);
+        self.cut.include(cut);
         Ok(())
     }
 
-    /// Number of leaves of the archive.
+    /// The leaves of the archives.
     #[must_use]
-    pub fn leaves(&self) -> u64 {
-        self.leaves
+    pub fn cut(&self) -> &Cut {
+        &self.cut
     }
 
     /// State of each owner whose log had begun.

@@ -64,13 +64,13 @@ impl Index {
         Ok(numbers.iter().map(sides).collect())
     }
 
-    /// Position of a batch in the archive's order.
+    /// The archives up to a batch: exactly on its shard, and on other shards by the writers' clocks.
     ///
     /// # Errors
     /// When the verified archive has no such batch.
     pub async fn until(&self, at: LogPosition) -> Result<Until, AuditError> {
-        let found = self.lies(at).await?;
-        found.map(|lies| Until::Leaf(lies.leaf)).ok_or(AuditError::NoBatch(at))
+        let lies = self.lies(at).await?.ok_or(AuditError::NoBatch(at))?;
+        Ok(Until::Cut(self.cut_after(lies.seat).await?))
     }
 
     async fn cited(&self, archive: &Store, question: Question) -> Result<Vec<Cited>, AuditError> {

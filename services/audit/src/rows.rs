@@ -2,47 +2,55 @@
 //!
 //! | prefix | key after it | value |
 //! |---|---|---|
-//! | `00` | – | [`Reached`]: progress of taking in the archive |
-//! | `01` | owner:u32 | the end of its log: batch:u64 hash event:u64 |
+//! | `00` | – | [`Reached`]: progress of taking in the archive of each shard |
+//! | `01` | owner:u32 | [`LogEnd`]: the end of its log: shard:u16 batch:u64 hash event:u64 |
 //! | `02` | owner:u32, batch:u64 | [`Where`]: the batch's position |
 //! | `03` | entry:u64 | [`EntryPosition`]: its position in the ledger's log |
 //! | `04` | serial:u64, entry:u64 | – : the entry moved that item |
 //! | `05` | transfer, entry:u64 | – : the entry is about that transfer or trade |
 //! | `06` | database id:u64, entry:u64 | – : the entry concerns the holdings of that stored entity |
 //! | `07` | entity:u64, owner:u32, stretch:u64 | – : that [stretch](STRETCH) of the log has events of the entity |
-//! | `08` | wall clock ms:u64 | leaf:u64 : the first batch closed then, later than all before it |
-//! | `09` | session:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : arrival of the session's client |
-//! | `0a` | database id:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : begin of a life, or arrival of a client |
-//! | `0b` | entity:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : end of the entity's base part |
+//! | `08` | shard:u16, wall clock ms:u64 | leaf:u64 : the first batch closed then, later than all before it |
+//! | `09` | session:u64, seat, place:u32 | owner:u32, batch:u64 : arrival of the session's client |
+//! | `0a` | database id:u64, seat, place:u32 | owner:u32, batch:u64 : begin of a life, or arrival of a client |
+//! | `0b` | entity:u64, seat, place:u32 | owner:u32, batch:u64 : end of the entity's base part |
 //! | `0c` | owner:u32 | – : the log has events that are never deleted: of base parts, or of the ledger |
 //! | `0d` | entry:u64 | transfer : the entry acted on that trade |
-//! | `0e` | database id:u64, leaf:u64, place:u32 | owner:u32, batch:u64 : arrival of a client of that stored entity |
+//! | `0e` | database id:u64, seat, place:u32 | owner:u32, batch:u64 : arrival of a client of that stored entity |
 //!
-//! A place is the number of events before the event in its batch. A transfer is the entity id:u64 and the number:u64 of
-//! its asker. Numbers are big-endian, so that keys sort.
+//! A seat is a [`Seat`], moment:u64, shard:u16 and leaf:u64. A place is the number of events before the event in its
+//! batch. A transfer is the entity id:u64 and the number:u64 of its asker. Numbers are big-endian, so that keys sort.
+
+use std::collections::BTreeMap;
 
 use annals_event::Tail;
-use annals_evidence::About;
+use annals_evidence::{About, ShardLeaf};
 use annals_ids::{
     BatchNumber, DatabaseId, EntityId, EntryNumber, EventNumber, Hash, LeafIndex, LogPosition, OwnerId, SessionId,
-    TradeId, TransferId, TransferNumber, WallTime,
+    Shard, TradeId, TransferId, TransferNumber, WallTime,
 };
-use annals_store::{KeyRange, StoreError};
+use annals_store::{KeyRange, StoreError, key_after};
 
 /// Form of these rows. An index of another form is rebuilt.
-pub(crate) const FORM: u8 = 5;
+pub(crate) const FORM: u8 = 6;
 
 /// Number of batches of a log whose entities are recorded together: a busy entity has events in most batches of its
 /// owner, and a row for each would make the index as large as the archive.
 pub(crate) const STRETCH: u64 = 64;
 
-/// How far an archive is taken in.
+/// How far the archives of a realm are taken in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reached {
+    /// The newest entry of the ledger.
+    pub(crate) entry: EntryNumber,
+    pub(crate) shards: BTreeMap<Shard, ShardReached>,
+}
+
+/// How far the archive of a shard is taken in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ShardReached {
     /// The hash of its first batch.
     pub(crate) first: Hash,
-    /// Its newest entry of the ledger.
-    pub(crate) entry: EntryNumber,
     /// The latest wall time of its batches.
     pub(crate) latest: WallTime,
     /// Number of leaves.
@@ -51,11 +59,27 @@ pub(crate) struct Reached {
     pub(crate) peaks: Vec<Hash>,
 }
 
+/// Position of a batch in the order of an index: that of the archive within a shard, and by the clocks of the writers
+/// between shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Seat {
+    /// The latest wall time of a batch of its shard up to there.
+    pub(crate) moment: WallTime,
+    pub(crate) leaf: ShardLeaf,
+}
+
 /// Position of a batch in the archive, and its verified hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Where {
-    pub(crate) leaf: LeafIndex,
+    pub(crate) seat: Seat,
     pub(crate) hash: Hash,
+}
+
+/// The shard of a log, and the last batch taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogEnd {
+    pub(crate) shard: Shard,
+    pub(crate) tail: Tail,
 }
 
 /// Position of an entry in the log of the ledger.
@@ -119,41 +143,45 @@ pub(crate) fn stretch_of(key: &[u8]) -> Result<(OwnerId, u64), StoreError> {
     Ok(place)
 }
 
-pub(crate) fn moment_key(wall: WallTime) -> Vec<u8> {
-    key(0x08, &[&wall.0.to_be_bytes()])
+pub(crate) fn moment_key(shard: Shard, wall: WallTime) -> Vec<u8> {
+    key(0x08, &[&shard.0.to_be_bytes(), &wall.0.to_be_bytes()])
 }
 
-/// Rows of batches closed after a moment; empty after the last possible one.
-pub(crate) fn moments_after(wall: WallTime) -> KeyRange {
-    KeyRange::new([moment_key(wall), vec![0x00]].concat(), vec![0x09])
+/// Rows of a shard's batches closed at a moment or after it.
+pub(crate) fn moments_from(shard: Shard, wall: WallTime) -> KeyRange {
+    let all = KeyRange::prefix(&key(0x08, &[&shard.0.to_be_bytes()]));
+    KeyRange::new(moment_key(shard, wall), all.end)
+}
+
+/// Rows of a shard's batches closed after a moment; empty after the last possible one.
+pub(crate) fn moments_after(shard: Shard, wall: WallTime) -> KeyRange {
+    let from = moments_from(shard, wall);
+    KeyRange::new(key_after(&from.begin), from.end)
 }
 
 /// Key of an arrival of a session's client.
-pub(crate) fn session_key(session: SessionId, leaf: LeafIndex, place: u32) -> Vec<u8> {
-    let (session, leaf) = (session.0.to_be_bytes(), leaf.0.to_be_bytes());
-    key(0x09, &[&session, &leaf, &place.to_be_bytes()])
+pub(crate) fn session_key(session: SessionId, seat: Seat, place: u32) -> Vec<u8> {
+    seated(0x09, session.0, seat, place)
 }
 
-/// The arrivals of a session's client, in the order of the archive.
+/// The arrivals of a session's client, in the order of the index.
 pub(crate) fn session(session: SessionId) -> KeyRange {
     KeyRange::prefix(&key(0x09, &[&session.0.to_be_bytes()]))
 }
 
 /// Key of the begin of a stored entity's life, or of an arrival of its client.
-pub(crate) fn life_key(database: DatabaseId, leaf: LeafIndex, place: u32) -> Vec<u8> {
-    let (database, leaf) = (database.0.to_be_bytes(), leaf.0.to_be_bytes());
-    key(0x0a, &[&database, &leaf, &place.to_be_bytes()])
+pub(crate) fn life_key(database: DatabaseId, seat: Seat, place: u32) -> Vec<u8> {
+    seated(0x0a, database.0, seat, place)
 }
 
-/// The begins of a stored entity's lives and the arrivals of its clients, in the order of the archive.
+/// The begins of a stored entity's lives and the arrivals of its clients, in the order of the index.
 pub(crate) fn lives(database: DatabaseId) -> KeyRange {
     KeyRange::prefix(&key(0x0a, &[&database.0.to_be_bytes()]))
 }
 
 /// Key of the end of an entity's base part.
-pub(crate) fn end_key(entity: EntityId, leaf: LeafIndex, place: u32) -> Vec<u8> {
-    let (entity, leaf) = (entity.0.to_be_bytes(), leaf.0.to_be_bytes());
-    key(0x0b, &[&entity, &leaf, &place.to_be_bytes()])
+pub(crate) fn end_key(entity: EntityId, seat: Seat, place: u32) -> Vec<u8> {
+    seated(0x0b, entity.0, seat, place)
 }
 
 /// The end of an entity's base part, at most one row.
@@ -172,12 +200,11 @@ pub(crate) fn lasting() -> KeyRange {
 }
 
 /// Key of an arrival of a stored entity's client.
-pub(crate) fn admission_key(database: DatabaseId, leaf: LeafIndex, place: u32) -> Vec<u8> {
-    let (database, leaf) = (database.0.to_be_bytes(), leaf.0.to_be_bytes());
-    key(0x0e, &[&database, &leaf, &place.to_be_bytes()])
+pub(crate) fn admission_key(database: DatabaseId, seat: Seat, place: u32) -> Vec<u8> {
+    seated(0x0e, database.0, seat, place)
 }
 
-/// The arrivals of a stored entity's clients, in the order of the archive.
+/// The arrivals of a stored entity's clients, in the order of the index.
 pub(crate) fn admissions(database: DatabaseId) -> KeyRange {
     KeyRange::prefix(&key(0x0e, &[&database.0.to_be_bytes()]))
 }
@@ -208,7 +235,7 @@ pub(crate) fn decode_trade(value: &[u8]) -> Result<TradeId, StoreError> {
 
 /// The event's place in its batch, from a key of a session, of a life or of an end.
 pub(crate) fn place_of(key: &[u8]) -> Result<u32, StoreError> {
-    let mut fields = Fields(key.get(17..).unwrap_or_default());
+    let mut fields = Fields(key.get(27..).unwrap_or_default());
     let place = fields.u32()?;
     fields.finish()?;
     Ok(place)
@@ -274,7 +301,7 @@ pub(crate) enum Concerned {
     Entry(EntryNumber),
     /// An entity's events in a stretch of a log.
     Stretch(EntityId, OwnerId, u64),
-    Leaf(LeafIndex),
+    Leaf(ShardLeaf),
     /// The event of a batch, by the number of events before it.
     Event(LogPosition, u32),
 }
@@ -296,7 +323,10 @@ pub(crate) fn concerned(key: &[u8], value: &[u8]) -> Option<Concerned> {
             let entity = EntityId(fields.u64().ok()?);
             Concerned::Stretch(entity, OwnerId(fields.u32().ok()?), fields.u64().ok()?)
         }
-        0x08 => Concerned::Leaf(decode_leaf(value).ok()?),
+        0x08 => Concerned::Leaf(ShardLeaf {
+            shard: Shard(fields.u16().ok()?),
+            leaf: decode_leaf(value).ok()?,
+        }),
         0x09..=0x0b | 0x0e => Concerned::Event(decode_position(value).ok()?, u32::from_be_bytes(*key.last_chunk()?)),
         _ => return None,
     };
@@ -306,11 +336,14 @@ pub(crate) fn concerned(key: &[u8], value: &[u8]) -> Option<Concerned> {
 impl Reached {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut value = vec![FORM];
-        value.extend(self.first.0);
         value.extend(self.entry.0.to_be_bytes());
-        value.extend(self.latest.0.to_be_bytes());
-        value.extend(self.leaves.to_be_bytes());
-        self.peaks.iter().for_each(|peak| value.extend(peak.0));
+        for (shard, reached) in &self.shards {
+            value.extend(shard.0.to_be_bytes());
+            value.extend(reached.first.0);
+            value.extend(reached.latest.0.to_be_bytes());
+            value.extend(reached.leaves.to_be_bytes());
+            reached.peaks.iter().for_each(|peak| value.extend(peak.0));
+        }
         value
     }
 
@@ -320,32 +353,57 @@ impl Reached {
         if fields.array::<1>()? != [FORM] {
             return Ok(None);
         }
-        let first = fields.hash()?;
-        let (entry, latest) = (EntryNumber(fields.u64()?), WallTime(fields.u64()?));
-        let leaves = fields.u64()?;
-        let peaks = (0..leaves.count_ones()).map(|_| fields.hash());
-        let peaks = peaks.collect::<Result<_, _>>()?;
-        fields.finish()?;
-        Ok(Some(Self {
-            first,
-            entry,
-            latest,
-            leaves,
-            peaks,
-        }))
+        let entry = EntryNumber(fields.u64()?);
+        let mut shards = BTreeMap::new();
+        while !fields.0.is_empty() {
+            let shard = Shard(fields.u16()?);
+            let first = fields.hash()?;
+            let (latest, leaves) = (WallTime(fields.u64()?), fields.u64()?);
+            let peaks = (0..leaves.count_ones()).map(|_| fields.hash());
+            let peaks = peaks.collect::<Result<_, _>>()?;
+            let reached = ShardReached {
+                first,
+                latest,
+                leaves,
+                peaks,
+            };
+            if shards.insert(shard, reached).is_some() {
+                return Err(damaged());
+            }
+        }
+        Ok(Some(Self { entry, shards }))
     }
 }
 
 impl Where {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        [&self.leaf.0.to_be_bytes()[..], &self.hash.0].concat()
+        [&self.seat.encode()[..], &self.hash.0].concat()
     }
 
     pub(crate) fn decode(value: &[u8]) -> Result<Self, StoreError> {
         let mut fields = Fields(value);
-        let (leaf, hash) = (LeafIndex(fields.u64()?), fields.hash()?);
+        let seat = Seat {
+            moment: WallTime(fields.u64()?),
+            leaf: ShardLeaf {
+                shard: Shard(fields.u16()?),
+                leaf: LeafIndex(fields.u64()?),
+            },
+        };
+        let hash = fields.hash()?;
         fields.finish()?;
-        Ok(Self { leaf, hash })
+        Ok(Self { seat, hash })
+    }
+}
+
+impl Seat {
+    fn encode(&self) -> Vec<u8> {
+        let ShardLeaf { shard, leaf } = self.leaf;
+        [
+            &self.moment.0.to_be_bytes()[..],
+            &shard.0.to_be_bytes(),
+            &leaf.0.to_be_bytes(),
+        ]
+        .concat()
     }
 }
 
@@ -367,24 +425,34 @@ impl EntryPosition {
     }
 }
 
-pub(crate) fn encode_tail(tail: &Tail) -> Vec<u8> {
-    [
-        &tail.batch.0.to_be_bytes()[..],
-        &tail.hash.0,
-        &tail.event.0.to_be_bytes(),
-    ]
-    .concat()
+impl LogEnd {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let Tail { batch, hash, event } = &self.tail;
+        [
+            &self.shard.0.to_be_bytes()[..],
+            &batch.0.to_be_bytes(),
+            &hash.0,
+            &event.0.to_be_bytes(),
+        ]
+        .concat()
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Result<Self, StoreError> {
+        let mut fields = Fields(value);
+        let shard = Shard(fields.u16()?);
+        let tail = Tail {
+            batch: BatchNumber(fields.u64()?),
+            hash: fields.hash()?,
+            event: EventNumber(fields.u64()?),
+        };
+        fields.finish()?;
+        Ok(Self { shard, tail })
+    }
 }
 
-pub(crate) fn decode_tail(value: &[u8]) -> Result<Tail, StoreError> {
-    let mut fields = Fields(value);
-    let tail = Tail {
-        batch: BatchNumber(fields.u64()?),
-        hash: fields.hash()?,
-        event: EventNumber(fields.u64()?),
-    };
-    fields.finish()?;
-    Ok(tail)
+/// Key of an event of a subject, in the order of the index.
+fn seated(prefix: u8, subject: u64, seat: Seat, place: u32) -> Vec<u8> {
+    key(prefix, &[&subject.to_be_bytes(), &seat.encode(), &place.to_be_bytes()])
 }
 
 fn key(prefix: u8, parts: &[&[u8]]) -> Vec<u8> {
@@ -401,6 +469,10 @@ impl Fields<'_> {
         let (field, rest) = self.0.split_first_chunk().ok_or_else(damaged)?;
         self.0 = rest;
         Ok(*field)
+    }
+
+    fn u16(&mut self) -> Result<u16, StoreError> {
+        self.array().map(u16::from_be_bytes)
     }
 
     fn u32(&mut self) -> Result<u32, StoreError> {

@@ -4,12 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use annals_db::personal::{self, Person};
 use annals_event::{Body, Consumed, Event};
-use annals_evidence::words;
-use annals_ids::{Address, DatabaseId, EventNumber, LeafIndex, LogPosition, SessionId, WallTime};
+use annals_evidence::{ShardLeaf, words};
+use annals_ids::{Address, DatabaseId, EventNumber, LogPosition, SessionId, WallTime};
 use annals_personal::{Admission, NotOpened, PersonalKey, open};
 use annals_store::{Store, layout::personal::Forgotten};
 
-use crate::{answer::AuditError, index::Index, rows};
+use crate::{
+    answer::AuditError,
+    index::Index,
+    rows::{self, Seat},
+};
 
 /// The arrival of a session's client, with its position in the archive.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +24,9 @@ pub struct CameIn {
     /// The batch.
     pub at: LogPosition,
     /// The batch's leaf.
-    pub leaf: LeafIndex,
+    pub leaf: ShardLeaf,
+    /// The latest time of a batch of its shard up to there: orders events of different shards.
+    pub moment: WallTime,
     /// The event's number in its log.
     pub event: EventNumber,
     /// Number of events before it in the batch.
@@ -52,7 +58,7 @@ pub enum Who {
 pub struct Sessions(BTreeMap<SessionId, Vec<CameIn>>);
 
 impl Index {
-    /// The arrivals of a session's client, in the order of the archive.
+    /// The arrivals of a session's client, in the order of the archive, and between shards by the writers' clocks.
     ///
     /// # Errors
     /// When no batch has one, or one is not what was verified.
@@ -113,7 +119,8 @@ impl Index {
                 session,
                 person: known,
                 at: indexed.at,
-                leaf: indexed.leaf,
+                leaf: indexed.seat.leaf,
+                moment: indexed.seat.moment,
                 event: indexed.number,
                 place: indexed.place,
                 wall: indexed.wall,
@@ -127,7 +134,7 @@ impl Index {
 /// An event that a row of the index points to.
 pub(crate) struct IndexedEvent {
     pub(crate) at: LogPosition,
-    pub(crate) leaf: LeafIndex,
+    pub(crate) seat: Seat,
     pub(crate) place: u32,
     pub(crate) number: EventNumber,
     pub(crate) wall: WallTime,
@@ -144,11 +151,11 @@ impl Index {
     ) -> Result<IndexedEvent, AuditError> {
         let place = rows::place_of(key).map_err(AuditError::Index)?;
         let at = rows::decode_position(value).map_err(AuditError::Index)?;
-        let (leaf, batch) = self.batch(archive, at).await?.ok_or(AuditError::NoBatch(at))?;
+        let (seat, batch) = self.batch(archive, at).await?.ok_or(AuditError::NoBatch(at))?;
         let event = batch.events.into_iter().nth(place as usize);
         Ok(IndexedEvent {
             at,
-            leaf,
+            seat,
             place,
             number: EventNumber(batch.header.first_event.0 + u64::from(place)),
             wall: batch.header.wall,
@@ -184,13 +191,16 @@ fn session_of(call: &Consumed) -> Option<SessionId> {
 }
 
 impl Sessions {
-    /// The client that made a call, which was taken in the batch of `leaf`: its last arrival before.
+    /// The client that made a call, which was taken in the batch of `leaf`, closed at `wall`: its last arrival before.
+    /// If the call was taken on another shard than that of the arrival, the times of the two batches are compared.
     #[must_use]
-    pub fn behind(&self, call: &Consumed, leaf: LeafIndex) -> Option<&CameIn> {
+    pub fn behind(&self, call: &Consumed, leaf: ShardLeaf, wall: WallTime) -> Option<&CameIn> {
         let came = self.0.get(&session_of(call)?)?;
-        came.iter()
-            .rfind(|came| came.leaf < leaf || came.leaf == leaf && came.place < call.at)
-            .or(came.first())
+        let is_before = |came: &&CameIn| match came.leaf.shard == leaf.shard {
+            true => came.leaf.leaf < leaf.leaf || came.leaf == leaf && came.place < call.at,
+            false => came.wall <= wall,
+        };
+        came.iter().rfind(is_before).or(came.first())
     }
 }
 
@@ -246,13 +256,17 @@ pub fn named(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use annals_ids::{BatchNumber, CallNumber, EntityId, OwnerId};
+    use annals_ids::{BatchNumber, CallNumber, EntityId, LeafIndex, OwnerId, Shard};
 
     use super::*;
 
     #[test]
     fn a_client_call_has_the_address_of_the_last_log_in() {
         let session = SessionId(8);
+        let seat = |shard, leaf| ShardLeaf {
+            shard,
+            leaf: LeafIndex(leaf),
+        };
         let came = |leaf, place| CameIn {
             session,
             person: DatabaseId(1),
@@ -260,14 +274,22 @@ mod tests {
                 owner: OwnerId(3),
                 batch: BatchNumber(leaf),
             },
-            leaf: LeafIndex(leaf),
+            leaf: seat(Shard(0), leaf),
+            moment: WallTime(leaf),
             event: EventNumber(leaf * 10 + u64::from(place)),
             place,
-            wall: WallTime(0),
+            wall: WallTime(leaf),
             who: Who::NoKey,
         };
         let all = [came(4, 0), came(5, 3), came(7, 0)];
         let sessions = Sessions(BTreeMap::from([(session, all.to_vec())]));
+        let call = |at| Consumed {
+            at,
+            from: Address::Client(session),
+            to: Address::Base(EntityId(1)),
+            number: CallNumber(1),
+            trace: Default::default(),
+        };
         for (leaf, at, expected) in [
             (3, 0, 0),
             (4, 1, 0),
@@ -277,15 +299,13 @@ mod tests {
             (6, 0, 1),
             (9, 0, 2),
         ] {
-            let call = Consumed {
-                at,
-                from: Address::Client(session),
-                to: Address::Base(EntityId(1)),
-                number: CallNumber(1),
-                trace: Default::default(),
-            };
-            let found = sessions.behind(&call, LeafIndex(leaf));
+            let found = sessions.behind(&call(at), seat(Shard(0), leaf), WallTime(0));
             assert_eq!(found, Some(&all[expected]), "leaf {leaf}, behind {at} events");
+        }
+        // On another shard, leaves say nothing about the order.
+        for (wall, expected) in [(3, 0), (4, 0), (5, 1), (6, 1), (7, 2)] {
+            let found = sessions.behind(&call(0), seat(Shard(1), 5), WallTime(wall));
+            assert_eq!(found, Some(&all[expected]), "taken on another shard at {wall} ms");
         }
     }
 

@@ -37,12 +37,12 @@ use annals_host::{
 use annals_ids::{BatchNumber, Hash, LeafIndex, LogPosition, OwnerId, Shard};
 use annals_store::{
     KeyRange, ScanOrder, Store, StoreError, Transaction, key_after,
-    layout::archive::{self, Hole, Tree},
+    layout::archive::{self, Hole},
 };
 use annals_wire::control::Inspected;
 use thiserror::Error;
 
-use crate::archive::{Step, read_tree};
+use crate::archive::{Step, read_trees};
 
 pub use first::{First, Kept, MANY, StrayLeaves, Traced, UNANCHORED, What, find_first};
 use leaves::Leaves;
@@ -183,7 +183,7 @@ impl Verification {
             leaves.refresh(&source.store, report).await?;
         }
         // Read before the owners and their cursors, so that every leaf of it is in some log that is read.
-        let mut trees = read_trees(&source.store).await?;
+        let mut trees = read_trees(&source.store, &shards).await?;
         let owners = read_owners(&source.store).await?;
         let migrations = Arc::new(Migrations::read(&source.store).await?);
         let adoptions = |transaction: Transaction| async move { AdoptionRecord::read_all(&transaction).await };
@@ -371,18 +371,6 @@ async fn inspect(source: &Source, owner: OwnerId) -> Option<(BatchNumber, Hash)>
     let inspected = request::<Inspected>(bus, "the owner's holder", subjects.inspect(owner), &()).await;
     let inspected = inspected.ok()?;
     Some((BatchNumber(inspected.batch), Hash(inspected.state.try_into().ok()?)))
-}
-
-/// The stored trees of all shards.
-async fn read_trees(store: &Store) -> Result<BTreeMap<Shard, Tree>, StoreError> {
-    let mut trees = BTreeMap::new();
-    for record in read_owners(store).await?.into_values() {
-        let shard = record.shard;
-        if let Entry::Vacant(entry) = trees.entry(shard) {
-            entry.insert(read_tree(store, shard).await?);
-        }
-    }
-    Ok(trees)
 }
 
 /// Rule F4: every reader reports losses.

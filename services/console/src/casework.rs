@@ -16,7 +16,7 @@ use std::{
 
 use annals_audit::{
     AuditError, CameIn, EntityLog, Extent, Index, IndexError, Sessions,
-    archive::read_tree,
+    archive::read_trees,
     evidence,
     evidence::EvidenceError,
     holders_of,
@@ -30,11 +30,10 @@ use annals_evidence::{Answer, Cited, Inventory, Item, Lexicon, Owned, Question, 
 use annals_host::{
     log::History,
     log_source::{About, Source, SourceError},
-    process::FIRST_SHARD,
     telemetry::Chain,
 };
 use annals_ids::{DatabaseId, EntityId, Hash, Serial, SessionId, Shard, TradeId, WallTime};
-use annals_proof::{Frontier, SignedNote};
+use annals_proof::{Frontier, SignedNote, TreeHead};
 use annals_store::{Store, StoreError};
 use thiserror::Error;
 use tokio::{
@@ -46,7 +45,7 @@ use crate::live::Live;
 
 pub use self::{
     home::{Home, TradeLine},
-    verification::{Checked, Kept, NOTE_BYTES, Verification},
+    verification::{Checked, Kept, NOTE_BYTES, ShardVerification, Verification},
 };
 
 mod home;
@@ -129,7 +128,10 @@ impl From<EvidenceError> for NoAnswer {
         match error {
             error if error.is_finding() => Self::Wrong(said),
             EvidenceError::Audit(error) => error.into(),
-            EvidenceError::Unsettled(_) | EvidenceError::Receipt(_) | EvidenceError::Bundle(_) => Self::Nothing(said),
+            EvidenceError::Unsettled(_)
+            | EvidenceError::Receipt(_)
+            | EvidenceError::Bundle(_)
+            | EvidenceError::OtherShard { .. } => Self::Nothing(said),
             _ => Self::Unavailable(said),
         }
     }
@@ -168,7 +170,7 @@ impl<T> Answered<T> {
     pub fn with<U>(&self, answer: U) -> Answered<U> {
         Answered {
             answer,
-            extent: self.extent,
+            extent: self.extent.clone(),
             newer: self.newer,
             began: self.began,
         }
@@ -201,12 +203,12 @@ pub struct Casework {
 pub(crate) type Read = OwnedRwLockReadGuard<Index>;
 
 impl Casework {
-    /// Opens the casework of a realm's archive, with its index in a folder of its own.
+    /// Opens the casework of a realm's archives, with its index in a folder of its own.
     ///
     /// # Errors
     /// If the index cannot be used.
     pub async fn open(source: Source, index: &Path) -> Result<Arc<Self>, IndexError> {
-        let index = Index::open(index, FIRST_SHARD).await?;
+        let index = Index::open(index).await?;
         Ok(Arc::new(Self {
             live: Live::of(&source),
             source,
@@ -293,12 +295,12 @@ impl Casework {
             let log = EntityLog::find(&index, casework.store(), entity).await?;
             let until = match moment {
                 EntityMoment::Newest | EntityMoment::Written(_) => written,
-                EntityMoment::After(events) => log.end_of(events),
+                EntityMoment::After(events) => log.end_of(&index, events).await?,
             };
-            let leaves = index.leaves_until(until).await?;
+            let cut = index.cut(until.as_ref()).await?;
             let _turn = casework.turn().await?;
-            let past = Past::around(&index, casework.store(), leaves, entity).await?;
-            let before = log.events.partition_point(|event| event.leaf.0 < leaves);
+            let past = Past::around(&index, casework.store(), &cut, entity).await?;
+            let before = log.events.partition_point(|event| cut.has(event.leaf));
             let around = before.saturating_sub(AROUND)..log.events.len().min(before + AROUND);
             let shown = &log.events[if identities { around.clone() } else { 0..0 }];
             let calls = shown.iter().flat_map(|event| &event.calls);
@@ -432,7 +434,7 @@ impl Casework {
         let casework = Arc::clone(self);
         let answering = tokio::spawn(async move {
             let extent = index.extent()?;
-            let newer = stored.saturating_sub(extent.leaves);
+            let newer = stored.saturating_sub(extent.leaves());
             let (began, _) = casework.about().await?;
             let index = Arc::new(index);
             let answer = timeout(ANSWERED_WITHIN, asking(casework, index)).await;
@@ -455,7 +457,7 @@ impl Casework {
         }
     }
 
-    /// The index, with new batches taken in, and the number of batches in the archive at the time of that check.
+    /// The index, with new batches taken in, and the number of batches in the archives at the time of that check.
     async fn current(self: &Arc<Self>) -> Result<(Read, u64), NoAnswer> {
         let casework = Arc::clone(self);
         // The request may be dropped; what is verified by then stays.
@@ -477,18 +479,23 @@ impl Casework {
 
     async fn take_in(&self) -> Result<(Read, u64), NoAnswer> {
         let held = Arc::clone(&self.index).read_owned().await;
-        let stored = read_tree(self.store(), FIRST_SHARD).await?;
-        let size = stored.size;
-        let there = Frontier::resume(stored.size, stored.peaks).map(|tree| (tree.size(), tree.root()));
         let extent = held.extent()?;
-        if there == Some((extent.leaves, extent.root)) {
+        let stored = read_trees(self.store(), &extent.trees.keys().copied().collect()).await?;
+        let size = stored.values().map(|tree| tree.size).sum();
+        let heads = stored.into_iter().map(|(shard, tree)| {
+            let tree = Frontier::resume(tree.size, tree.peaks)?;
+            let (size, root) = (tree.size(), tree.root());
+            Some((shard, TreeHead { size, root }))
+        });
+        let heads: Option<BTreeMap<Shard, TreeHead>> = heads.collect();
+        if heads.is_some_and(|heads| extent.trees == heads) {
             return Ok((held, size));
         }
         drop(held);
         let Ok(mut index) = timeout(TAKEN_WITHIN, Arc::clone(&self.index).write_owned()).await else {
             let held = Arc::clone(&self.index).read_owned().await;
             // Before the first verification there is nothing to answer from.
-            return match held.extent()?.leaves {
+            return match held.extent()?.leaves() {
                 0 => Err(NoAnswer::Unavailable("the archive is queued for verification".into())),
                 _ => Ok((held, size)),
             };

@@ -81,7 +81,7 @@ impl<'a> Page<'a> {
     /// Adds the archive state that the page's answer rests on.
     pub(crate) fn resting<T>(self, answered: &Answered<T>) -> Self {
         Self {
-            rests_on: Some(answered.extent),
+            rests_on: Some(answered.extent.clone()),
             newer: answered.newer,
             ..self
         }
@@ -154,10 +154,13 @@ impl<'a> Page<'a> {
         html! {
             footer {
               div.foot {
-                @if let Some(Extent { leaves, root, entry }) = self.rests_on {
+                @if let Some(extent) = &self.rests_on {
                     p {
-                        "Verified before this was answered: " (pieces::count(leaves)) " batches of the archive and "
-                        (pieces::count(entry.0)) " entries of the ledger. Root " (pieces::hash(root)) ". "
+                        "Verified before this was answered: " (pieces::count(extent.leaves())) " batches of the archive and "
+                        (pieces::count(extent.entry.0)) " entries of the ledger. "
+                        @for (shard, tree) in &extent.trees {
+                            "Root " @if extent.trees.len() > 1 { "of shard " (shard) " " } (pieces::hash(tree.root)) ". "
+                        }
                         @if self.visitor.is_some_and(|visitor| visitor.role == Role::Auditor) {
                             a href="/verification" { "How this was verified" }
                         }

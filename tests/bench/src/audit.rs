@@ -68,7 +68,7 @@ async fn measure(folder: &Path, made: &Made) -> Vec<Figure> {
     let store = EmbeddedStore::open(&folder.join("realm/store"))
         .expect("its store")
         .store();
-    let mut index = Index::open(&folder.join("index"), FIRST_SHARD).await.expect("an index");
+    let mut index = Index::open(&folder.join("index")).await.expect("an index");
     let (began, clock) = (busy(), Instant::now());
     let extent = index.catch_up(&store, |_| {}).await.expect("a sound archive");
     let making = clock.elapsed();

@@ -25,7 +25,7 @@ impl Report {
         let entity = log.entity;
         let is_meant =
             |event: &&EntityEvent| kinds.is_empty() || kinds.iter().any(|kind| kind == event.event.body.name());
-        let events: Vec<&EntityEvent> = log.within(*span).filter(is_meant).collect();
+        let events: Vec<&EntityEvent> = log.within(span).filter(is_meant).collect();
         let rows = events.iter().map(|event| {
             let said = names.under(event.schema);
             vec![
@@ -80,7 +80,7 @@ fn cause(event: &EntityEvent, sessions: &Sessions) -> String {
         return words::operator(warrant);
     }
     let caller = |call| {
-        let who = sessions.behind(call, event.leaf).map(CameIn::said);
+        let who = sessions.behind(call, event.leaf, event.wall).map(CameIn::said);
         who.map_or_else(|| words::caller(call), |who| format!("{} ({who})", words::caller(call)))
     };
     let calls: Vec<String> = event.calls.iter().map(caller).collect();
@@ -99,13 +99,14 @@ fn object(event: &EntityEvent, sessions: &Sessions, names: &Names) -> Value {
         annals_event::Subject::Owner => "owner",
     };
     let calls = event.calls.iter().map(|call| {
-        let client = sessions.behind(call, event.leaf).map(client);
+        let client = sessions.behind(call, event.leaf, event.wall).map(client);
         json!({ "from": call.from.to_string(), "call": call.number.0, "client": client })
     });
     json!({
         "batch": event.at.to_string(),
         "event": event.number.0,
-        "leaf": event.leaf.0,
+        "leaf": event.leaf.leaf.0,
+        "shard": event.leaf.shard.0,
         "when": words::date(event.wall),
         "part": part,
         "of": said.subject(event.event.subject),

@@ -61,7 +61,8 @@ fn object(step: &LifeStep) -> Value {
         "checkOut": checkout,
         "client": came,
         "batch": step.at.to_string(),
-        "leaf": step.leaf.0,
+        "leaf": step.leaf.leaf.0,
+        "shard": step.leaf.shard.0,
         "event": step.event.0,
         "when": words::date(step.wall),
     })

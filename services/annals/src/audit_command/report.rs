@@ -229,9 +229,9 @@ impl Report {
     pub(super) fn print(self, format: Format, extent: Option<&Extent>) -> io::Result<()> {
         let mut out = stdout().lock();
         let (verified, basis) = match extent {
-            Some(Extent { leaves, root, entry }) => (
-                format!("verified: {leaves} batches of the archive, root {root}, {entry} entries of the ledger"),
-                json!({ "batches": leaves, "root": root.to_string(), "entries": entry.0 }),
+            Some(extent) => (
+                format!("verified: {}, {} entries of the ledger", verified(extent), extent.entry),
+                basis(extent),
             ),
             None => (
                 "not verified: these are records of the store, in no log and under no proof".to_owned(),
@@ -290,6 +290,43 @@ impl Report {
     }
 }
 
+/// How many batches there are, and the root over those of each shard.
+pub(super) fn batches(extent: &Extent) -> String {
+    let trees = extent.trees.iter().map(|(shard, tree)| (shard, tree.size, tree.root));
+    match trees.clone().collect::<Vec<_>>()[..] {
+        [(_, size, root)] => format!("{size} batches with the root {root}"),
+        _ => {
+            let shards = trees.map(|(shard, size, root)| format!("shard {shard}: {size} with the root {root}"));
+            format!(
+                "{} batches ({})",
+                extent.leaves(),
+                shards.collect::<Vec<_>>().join("; ")
+            )
+        }
+    }
+}
+
+/// To what extent the archive was verified.
+fn verified(extent: &Extent) -> String {
+    match extent.trees.values().collect::<Vec<_>>()[..] {
+        [tree] => format!("{} batches of the archive, root {}", tree.size, tree.root),
+        _ => format!("{} of {} archives", batches(extent), extent.trees.len()),
+    }
+}
+
+fn basis(extent: &Extent) -> Value {
+    let shards = extent.trees.iter().map(|(shard, tree)| {
+        let of_shard = json!({ "batches": tree.size, "root": tree.root.to_string() });
+        (shard.to_string(), of_shard)
+    });
+    let shards: Map<_, _> = shards.collect();
+    let all = json!({ "batches": extent.leaves(), "entries": extent.entry.0, "shards": shards });
+    match extent.trees.values().collect::<Vec<_>>()[..] {
+        [tree] => with(all, [("root", json!(tree.root.to_string()))]),
+        _ => all,
+    }
+}
+
 /// One step of a trade.
 fn of_step(step: &TradeStep, held: &[Inventory; 2], sessions: &Sessions, terms: Terms<'_>) -> Vec<String> {
     let mut row = cited(&step.cited, sessions, terms);
@@ -340,7 +377,8 @@ fn object(cited: &Cited, sessions: &Sessions) -> Value {
         let warrant = cited.entry.order.as_ref().and_then(Order::warrant);
         json!({
             "batch": asked.at.to_string(),
-            "leaf": asked.leaf.0,
+            "leaf": asked.leaf.leaf.0,
+            "shard": asked.leaf.shard.0,
             "event": asked.event.0,
             "from": call.map(|call| call.from.to_string()),
             "call": call.map(|call| call.number.0),
@@ -355,7 +393,7 @@ fn object(cited: &Cited, sessions: &Sessions) -> Value {
         "what": Terms::default().order(cited),
         "schema": cited.schema.to_string(),
         "outcome": words::outcome(cited.entry.outcome),
-        "told": { "batch": cited.at.to_string(), "leaf": cited.leaf.0 },
+        "told": { "batch": cited.at.to_string(), "leaf": cited.leaf.leaf.0, "shard": cited.leaf.shard.0 },
         "asked": asked,
     })
 }
@@ -372,7 +410,8 @@ pub(super) fn operator(warrant: &Warrant) -> Value {
 
 fn behind<'a>(cited: &Cited, sessions: &'a Sessions) -> Option<&'a CameIn> {
     let asked = cited.asked.as_ref()?;
-    sessions.behind(asked.call.as_ref()?, asked.leaf)
+    // The entry has the time of the batch that ordered it.
+    sessions.behind(asked.call.as_ref()?, asked.leaf, cited.entry.wall)
 }
 
 /// The account that logged in, and its address.
@@ -402,7 +441,8 @@ pub(super) fn client(came: &CameIn) -> Value {
         "redacted": redacted,
         "said": came.said(),
         "batch": came.at.to_string(),
-        "leaf": came.leaf.0,
+        "leaf": came.leaf.leaf.0,
+        "shard": came.leaf.shard.0,
         "event": came.event.0,
         "when": words::date(came.wall),
     })

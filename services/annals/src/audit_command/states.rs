@@ -8,7 +8,7 @@ use annals_audit::{
 };
 use annals_def::Schema;
 use annals_event::{SpaceEntry, ledger::Holder};
-use annals_evidence::{Lexicon, Terms};
+use annals_evidence::{Cut, Lexicon, Terms};
 use annals_ids::{DatabaseId, EntityId, Hash, OwnerId, SpaceId};
 use serde_json::{Map, Value, json};
 
@@ -67,12 +67,7 @@ impl Report {
             owners = past.owners().keys().copied().collect();
         }
         let states: Vec<_> = owners.iter().filter_map(|owner| past.owners().get(owner)).collect();
-        let said = format!(
-            "{} after {} batches of the archive: {}",
-            which.name(),
-            past.leaves(),
-            count(&parts)
-        );
+        let said = format!("{} after {}: {}", which.name(), batches(past.cut()), count(&parts));
         let mut said = vec![said];
         said.extend(states.iter().map(|state| {
             let (owner, batch) = (state.owner, state.tail.batch);
@@ -107,7 +102,8 @@ impl Report {
             rows: parts.iter().map(|(of, part)| row(*of, part, schemas)).collect(),
             plain: None,
             object: json!({
-                "leaves": past.leaves(),
+                "leaves": past.cut().batches(),
+                "shards": shards(past.cut()),
                 "owners": states.collect::<Vec<_>>(),
                 "spaceData": data.iter().map(space_data::entry).collect::<Vec<_>>(),
                 "parts": parts.iter().map(|(of, part)| object(*of, part, schemas)).collect::<Vec<_>>(),
@@ -152,7 +148,7 @@ impl Report {
             changes.iter().map(|change| changed(change, &types, terms)).collect()
         };
         let plain = rows(&Lexicon::default());
-        let (from, to) = (before.leaves(), after.leaves());
+        let (from, to) = (before.cut(), after.cut());
         let under = [before, after].map(|past| past.ledger_schema().to_string());
         let columns = &["what", "of", "property", "before", "after"];
         let objects = plain.iter().map(|row| {
@@ -164,13 +160,16 @@ impl Report {
         });
         Self {
             said: vec![format!(
-                "{} between {from} and {to} batches of the archive: {} things are otherwise",
+                "{} between {} and {}: {} things are otherwise",
                 which.name(),
+                from.batches(),
+                batches(to),
                 plain.len()
             )],
             columns,
             object: json!({
-                "leaves": [from, to],
+                "leaves": [from.batches(), to.batches()],
+                "shards": [shards(from), shards(to)],
                 "changes": objects.collect::<Vec<_>>(),
                 "schemas": under,
                 "names": names(&lexicon),
@@ -182,6 +181,30 @@ impl Report {
             }),
         }
     }
+}
+
+/// How many batches of the archives a moment covers.
+fn batches(cut: &Cut) -> String {
+    let shards: Vec<_> = cut.shards().collect();
+    match shards[..] {
+        [] | [_] => format!("{} batches of the archive", cut.batches()),
+        _ => {
+            let each = shards
+                .iter()
+                .map(|(shard, leaves)| format!("{leaves} of shard {shard}"));
+            format!(
+                "{} batches of the archives ({})",
+                cut.batches(),
+                each.collect::<Vec<_>>().join(", ")
+            )
+        }
+    }
+}
+
+/// Number of batches of each shard.
+fn shards(cut: &Cut) -> Value {
+    let shards = cut.shards().map(|(shard, leaves)| (shard.to_string(), json!(leaves)));
+    Value::Object(shards.collect::<Map<_, _>>())
 }
 
 /// The data of a space: per key the latest value, and the owners whose copies contained it.

@@ -14,7 +14,7 @@ use annals_audit::{
 use annals_db::read_horizon;
 use annals_def::{Schema, Value, split_mix};
 use annals_event::{Batch, Event, FrozenBatch, OwnerState, Subject};
-use annals_evidence::{Span, Until};
+use annals_evidence::{Cut, Span, Until};
 use annals_ids::{Address, EntityId, Hash, LogPosition, OwnerId, Part, WallTime};
 use annals_store::{MemoryStore, embedded::EmbeddedStore};
 use tempfile::TempDir;
@@ -36,9 +36,9 @@ struct Asked {
 impl Asked {
     async fn about(world: World) -> Self {
         let folder = TempDir::new().unwrap();
-        let mut index = Index::open(folder.path(), SHARD).await.unwrap();
+        let mut index = Index::open(folder.path()).await.unwrap();
         let extent = index.catch_up(&world.store, |_| {}).await.unwrap();
-        assert_eq!(extent.leaves, world.frozen.len() as u64);
+        assert_eq!(extent.leaves(), world.frozen.len() as u64);
         for (leaf, batch) in (0..).zip(&world.frozen) {
             assert_eq!(world.leaf(batch).await.0, leaf, "the archive has the order of the log");
         }
@@ -56,7 +56,7 @@ impl Asked {
     }
 
     async fn at(&self, leaves: usize) -> Past {
-        Past::at(&self.index, &self.world.store, leaves as u64).await.unwrap()
+        Past::at(&self.index, &self.world.store, &cut(leaves)).await.unwrap()
     }
 
     fn schemas(&self) -> BTreeMap<Hash, Schema> {
@@ -73,6 +73,11 @@ impl Asked {
         }
         states
     }
+}
+
+/// The first leaves of the archive.
+fn cut(leaves: usize) -> Cut {
+    Cut::from_iter([(SHARD, leaves as u64)])
 }
 
 fn at(batch: &FrozenBatch) -> LogPosition {
@@ -105,7 +110,7 @@ async fn past_states_equal_those_of_their_owners() {
             let past = asked.at(leaves).await;
             assert_eq!(hashes(past.owners()), expected, "seed {seed}, {leaves} leaves");
             moved
-                .advance(&asked.index, &asked.world.store, leaves as u64)
+                .advance(&asked.index, &asked.world.store, &cut(leaves))
                 .await
                 .unwrap();
             assert_eq!(
@@ -133,13 +138,13 @@ async fn a_moment_excludes_batches_closed_after_it() {
         moments.extend([0, u64::MAX]);
         for moment in moments {
             let first = walls.iter().position(|wall| wall.0 > moment);
-            let expected = first.unwrap_or(batches.len()) as u64;
-            let found = asked.index.leaves_until(Some(Until::Wall(WallTime(moment)))).await;
+            let expected = cut(first.unwrap_or(batches.len()));
+            let found = asked.index.cut(Some(&Until::Wall(WallTime(moment)))).await;
             assert_eq!(found.unwrap(), expected, "seed {seed}, {moment} ms");
         }
         for (leaf, batch) in (1..).zip(batches) {
             let until = asked.index.until(at(batch)).await.unwrap();
-            assert_eq!(asked.index.leaves_until(Some(until)).await.unwrap(), leaf);
+            assert_eq!(asked.index.cut(Some(&until)).await.unwrap(), cut(leaf));
         }
     }
 }
@@ -228,10 +233,7 @@ async fn a_difference_equals_that_of_two_replays() {
             let (from, to) = (one.min(other), one.max(other));
             let before = asked.at(from).await;
             let mut after = before.clone();
-            after
-                .advance(&asked.index, &asked.world.store, to as u64)
-                .await
-                .unwrap();
+            after.advance(&asked.index, &asked.world.store, &cut(to)).await.unwrap();
             let found = Difference::between(&before, &after, &schemas).changes;
             kinds.extend(
                 found
@@ -271,7 +273,7 @@ async fn all_events_of_an_entity_in_the_logs_are_listed() {
         for (entity, expected) in expected {
             let log = EntityLog::find(&asked.index, &asked.world.store, entity).await.unwrap();
             assert!(log.deleted.is_empty());
-            let found = log.within(Span::default()).map(|found| {
+            let found = log.events.iter().map(|found| {
                 let call = found.calls.first().map(|call| call.from);
                 followed += usize::from(call.is_some());
                 (found.at, found.number.0, found.event.clone(), call)
@@ -280,12 +282,12 @@ async fn all_events_of_an_entity_in_the_logs_are_listed() {
             let middle = &log.events[log.events.len() / 2];
             let span = Span {
                 since: Some(middle.wall),
-                until: Some(Until::Leaf(middle.leaf)),
+                until: Some(asked.index.until(middle.at).await.unwrap()),
             };
             let within = log
-                .within(span)
+                .within(&span)
                 .all(|found| found.wall >= middle.wall && found.leaf <= middle.leaf);
-            assert!(within && log.within(span).any(|found| found == middle));
+            assert!(within && log.within(&span).any(|found| found == middle));
         }
         let nobody = EntityLog::find(&asked.index, &asked.world.store, EntityId(7)).await;
         assert!(nobody.is_err_and(|error| !error.is_finding()));
@@ -307,13 +309,13 @@ async fn no_state_is_rebuilt_from_a_changed_archive() {
             let byte = dice() as usize % bytes.len();
             bytes[byte] ^= 1 << (dice() % 8);
             asked.world.replace(leaf, &bytes).await;
-            let found = Past::at(&asked.index, &asked.world.store, all as u64).await;
+            let found = Past::at(&asked.index, &asked.world.store, &cut(all)).await;
             let error = found
                 .err()
                 .unwrap_or_else(|| panic!("seed {seed}: byte {byte} of leaf {leaf}"));
             assert!(error.is_finding(), "seed {seed}: {error:?}");
             assert!(
-                asked.at(place).await.leaves() == place as u64,
+                *asked.at(place).await.cut() == cut(place),
                 "what lies before it is as it was"
             );
             asked.world.replace(leaf, &batch.bytes).await;
@@ -338,7 +340,7 @@ async fn no_state_is_rebuilt_from_a_changed_archive() {
             );
             let leaf = asked.world.leaf(batch).await;
             asked.world.replace(leaf, &bytes).await;
-            let found = Past::at(&asked.index, &asked.world.store, all as u64)
+            let found = Past::at(&asked.index, &asked.world.store, &cut(all))
                 .await
                 .err()
                 .unwrap();
@@ -368,7 +370,7 @@ async fn only_states_within_retention_are_rebuilt() {
             "{leaves} of {all} leaves, {horizon} of them let go"
         );
     }
-    let found = Past::at(&asked.index, &asked.world.store, horizon as u64 / 2).await;
+    let found = Past::at(&asked.index, &asked.world.store, &cut(horizon / 2)).await;
     let error = found.err().unwrap();
     assert!(
         !error.is_finding() && error.to_string().contains("deleted by retention"),

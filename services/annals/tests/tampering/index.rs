@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use annals_audit::{Astray, Index};
 use annals_event::{Batch, Body, Subject};
-use annals_ids::{BatchNumber, EntityId, EntryNumber, EventNumber, LeafIndex, LogPosition, OwnerId};
+use annals_evidence::ShardLeaf;
+use annals_ids::{BatchNumber, EntityId, EntryNumber, EventNumber, LeafIndex, LogPosition, OwnerId, Shard};
 use annals_store::MemoryStore;
 
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
 };
 
 /// The first event, or batch, that a row is about, as found by searching the whole archive.
-type FirstEntry = (LeafIndex, Option<LogPosition>, Option<EventNumber>);
+type FirstEntry = (ShardLeaf, Option<LogPosition>, Option<EventNumber>);
 
 pub(crate) async fn cases(seed: u64, count: usize) -> Table {
     let game = Game::play(seed, 60).await;
@@ -24,7 +25,7 @@ pub(crate) async fn cases(seed: u64, count: usize) -> Table {
         .map(|(_, bytes)| Batch::read(bytes).unwrap())
         .collect();
     let made = MemoryStore::new();
-    let mut anew = Index::over(made.store(), SHARD).await.unwrap();
+    let mut anew = Index::over(made.store()).await.unwrap();
     anew.catch_up(&game.store, |_| {}).await.unwrap();
     let rows: Vec<(Vec<u8>, Vec<u8>)> = made
         .rows()
@@ -51,7 +52,7 @@ pub(crate) async fn cases(seed: u64, count: usize) -> Table {
         }
         let said = format!("seed {seed}, case {number}, {kind}, row {:?}", rows[place].0);
         write(&kept.store(), &edits).await;
-        let found = match Index::over(kept.store(), SHARD).await {
+        let found = match Index::over(kept.store()).await {
             Err(_) => None,
             Ok(index) => {
                 let found = index.compare(&game.store, &anew).await.unwrap();
@@ -151,11 +152,16 @@ fn change(rows: &[(Vec<u8>, Vec<u8>)], place: usize, dice: &mut Dice) -> (&'stat
     }
 }
 
+fn on(shard: Shard, leaf: u64) -> ShardLeaf {
+    let leaf = LeafIndex(leaf);
+    ShardLeaf { shard, leaf }
+}
+
 /// What a row of the index is about, found without the index.
 fn about(batches: &[Batch], key: &[u8], all: &Edits, edits: &Edits) -> Option<FirstEntry> {
     let number = |from: usize| u64::from_be_bytes(key[from..from + 8].try_into().unwrap());
     let owner = |from: usize| OwnerId(u32::from_be_bytes(key[from..from + 4].try_into().unwrap()));
-    let leaf_of = |leaf: usize| LeafIndex(leaf as u64);
+    let leaf_of = |leaf: usize| on(SHARD, leaf as u64);
     let at = |batch: &Batch| LogPosition {
         owner: batch.header.owner,
         batch: batch.header.number,
@@ -199,7 +205,11 @@ fn about(batches: &[Batch], key: &[u8], all: &Edits, edits: &Edits) -> Option<Fi
                 is_there && matches!(event.subject, Subject::Entity(of, _) if of == entity)
             })
         }
-        0x08 => Some((LeafIndex(u64::from_be_bytes(value()?.try_into().ok()?)), None, None)),
+        0x08 => {
+            let shard = Shard(u16::from_be_bytes(key[1..3].try_into().unwrap()));
+            let leaf = u64::from_be_bytes(value()?.try_into().ok()?);
+            Some((on(shard, leaf), None, None))
+        }
         0x09..=0x0b | 0x0e => {
             let value: [u8; 12] = value()?.try_into().ok()?;
             let (owner, batch) = value.split_at(4);
@@ -208,7 +218,7 @@ fn about(batches: &[Batch], key: &[u8], all: &Edits, edits: &Edits) -> Option<Fi
                 batch: BatchNumber(u64::from_be_bytes(batch.try_into().unwrap())),
             };
             let (leaf, at, _) = batch_of(at.owner, at.batch)?;
-            let header = &batches[usize::try_from(leaf.0).unwrap()].header;
+            let header = &batches[usize::try_from(leaf.leaf.0).unwrap()].header;
             let place = u32::from_be_bytes(*key.last_chunk().unwrap());
             let event = EventNumber(header.first_event.0 + u64::from(place));
             Some((leaf, at, (place < header.events).then_some(event)))

@@ -7,9 +7,15 @@ use annals_event::ledger::{Order, Slots, Stage};
 use annals_evidence::{Span, TradeStage, Until};
 use annals_ids::{Address, DatabaseId, EntityId, EntryNumber, Serial, TradeId, TransferId, TransferNumber};
 
-use crate::game::{Game, SHARD, player};
+use crate::game::{Game, player};
 
 const SEEDS: u64 = 8;
+
+/// A game whose owners are on one to three shards.
+async fn play(seed: u64, steps: usize) -> Game {
+    let shards = u16::try_from(1 + seed % 3).expect("small");
+    Game::play_on_shards(seed, steps, shards).await
+}
 
 /// Whether an entry acted on a trade.
 fn is_about(game: &Game, place: usize, id: TradeId) -> bool {
@@ -20,7 +26,7 @@ fn is_about(game: &Game, place: usize, id: TradeId) -> bool {
 #[tokio::test]
 async fn the_reported_path_of_an_item_is_correct() {
     for seed in 0..SEEDS {
-        let game = Game::play(seed, 200).await;
+        let game = play(seed, 200).await;
         game.seal(0, game.leaves.len() / 2).await;
         let (_folder, mut index) = game.index().await;
         let extent = index.catch_up(&game.store, |_| {}).await.expect("sound");
@@ -51,12 +57,13 @@ async fn the_reported_path_of_an_item_is_correct() {
                 since: None,
                 until: Some(until),
             };
-            let by_leaf = found.place_within(&until(Until::Leaf(middle.cited.leaf)));
+            let cut = index.until(middle.cited.at).await.expect("taken in");
+            let by_leaf = found.place_within(&until(cut));
             let told_by_then = found
                 .steps
                 .iter()
                 .rev()
-                .find(|step| step.cited.leaf <= middle.cited.leaf);
+                .find(|step| step.cited.leaf.leaf <= middle.cited.leaf.leaf);
             assert_eq!(by_leaf, told_by_then.map(|step| step.to));
             let wall = middle.cited.entry.wall;
             let done_by_then = found.steps.iter().rev().find(|step| step.cited.entry.wall <= wall);
@@ -72,7 +79,7 @@ async fn the_reported_path_of_an_item_is_correct() {
 async fn the_reported_course_of_a_trade_is_correct() {
     let (mut settled, mut refused) = (0, 0);
     for seed in 0..SEEDS {
-        let game = Game::play(100 + seed, 250).await;
+        let game = play(100 + seed, 250).await;
         let (_folder, mut index) = game.index().await;
         index.catch_up(&game.store, |_| {}).await.expect("sound");
         for deal in &game.deals {
@@ -114,7 +121,7 @@ async fn the_reported_course_of_a_trade_is_correct() {
 #[tokio::test]
 async fn the_reported_holdings_of_an_account_are_correct() {
     for seed in 0..SEEDS {
-        let game = Game::play(200 + seed, 200).await;
+        let game = play(200 + seed, 200).await;
         let (_folder, mut index) = game.index().await;
         index.catch_up(&game.store, |_| {}).await.expect("sound");
         let holders: BTreeSet<DatabaseId> = game.truths.iter().map(|truth| truth.entry.holder).collect();
@@ -140,19 +147,37 @@ async fn the_reported_holdings_of_an_account_are_correct() {
     }
 }
 
+/// More entries than the index reads at a time.
+#[tokio::test]
+async fn an_account_with_very_many_entries_is_complete() {
+    let game = Game::play(290, 2_500).await;
+    let (_folder, mut index) = game.index().await;
+    index.catch_up(&game.store, |_| {}).await.expect("sound");
+    let holder = player(0).0;
+    let found = index.owned(&game.store, holder).await.expect("known");
+    let last = game.truths.last().expect("an entry").held.get(&holder).cloned();
+    let held = last
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|(_, assets)| !assets.is_empty());
+    assert!(found.steps.len() > 512, "{} steps", found.steps.len());
+    let end = found.steps.last().expect("a step");
+    assert_eq!(end.held.after, held.collect::<Slots>());
+}
+
 #[tokio::test]
 async fn an_index_grows_with_its_archive() {
-    let mut game = Game::play(7, 50).await;
+    let mut game = play(8, 50).await;
     let (folder, index) = game.index().await;
     drop(index);
     let mut sealed = 0;
     for part in 0..4 {
         // Reopened each time, for an archive of which less and less is sealed.
-        let mut index = Index::open(folder.path(), SHARD).await.expect("opened");
+        let mut index = Index::open(folder.path()).await.expect("opened");
         let extent = index.catch_up(&game.store, |_| {}).await.expect("sound");
         let (_other, mut fresh) = game.index().await;
         assert_eq!(fresh.catch_up(&game.store, |_| {}).await.expect("sound"), extent);
-        assert_eq!(extent.leaves, game.leaves.len() as u64);
+        assert_eq!(extent.leaves(), game.leaves.len() as u64);
         for &serial in &game.serials {
             let grown = index.item(&game.store, serial).await.expect("known");
             assert_eq!(grown, fresh.item(&game.store, serial).await.expect("known"));
@@ -193,7 +218,7 @@ async fn unknown_items_and_trades_are_not_found() {
 
 #[tokio::test]
 async fn presence_is_reported_from_activations_and_clients() {
-    let game = Game::play(400, 60).await;
+    let game = play(401, 60).await;
     let (_folder, mut index) = game.index().await;
     index.catch_up(&game.store, |_| {}).await.expect("sound");
     for number in 0..3 {

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use annals_event::ledger::Outcome;
-use annals_ids::{DatabaseId, TradeId};
+use annals_audit::names::Names;
+use annals_db::StoredEntity;
+use annals_def::{DataType, Distribution, EntityType, Property, Schema, Value};
+use annals_event::{Body, Cause, Event, Subject, ledger::Outcome};
+use annals_ids::{Address, CallNumber, DatabaseId, EntityId, Part, TradeId};
 use annals_personal::{Admission, PersonalKey, seal};
-use annals_store::layout::personal;
+use annals_store::layout::{chunks, database, personal};
 
 use crate::game::{Game, commit, definitions, named};
 
@@ -78,5 +81,68 @@ async fn recent_trades_are_ordered_by_their_last_change() {
             let found = index.recent_trades(most).await.expect("it can be read");
             assert_eq!(found, all[all.len() - most..], "seed {seed}");
         }
+    }
+}
+
+/// A stored entity that never logged in has the name in its identifier; an empty one is no name.
+#[tokio::test]
+async fn an_empty_identifier_is_no_name() {
+    let game = Game::play(430, 10).await;
+    let (_folder, mut index) = game.index().await;
+    index.catch_up(&game.store, |_| {}).await.expect("sound");
+    let mut named = EntityType::new("Guild");
+    let mut property = Property::new("title", DataType::Blob, Distribution::Base);
+    property.identifier = true;
+    named.properties.push(property);
+    let schema = Schema::new(vec![named], Vec::new(), Vec::new());
+    let schemas = BTreeMap::from([(schema.fingerprint(), schema)]);
+    let stored = DatabaseId(7);
+    for title in ["", "Owls"] {
+        let entity = StoredEntity {
+            entity_type: "Guild".to_owned(),
+            properties: BTreeMap::from([("title".to_owned(), Value::Bytes(title.into()))]),
+        };
+        commit(&game.store, |transaction| {
+            for (key, chunk) in chunks(&database::entity_key(stored), &entity.encode(0)) {
+                transaction.set(&key, chunk)?;
+            }
+            Ok(())
+        })
+        .await;
+        let called = index
+            .called(&game.store, &schemas, [stored])
+            .await
+            .expect("it can be said");
+        assert_eq!(
+            called.get(&stored).map(String::as_str),
+            Some(title).filter(|title| !title.is_empty())
+        );
+    }
+}
+
+#[test]
+fn calls_and_clients_are_described() {
+    let names = Names::new([definitions()]);
+    let said = |body: Body| {
+        names.under(definitions().fingerprint()).event(&Event {
+            subject: Subject::Entity(EntityId(5), Part::Base),
+            cause: Cause(0),
+            history: None,
+            body,
+        })
+    };
+    let confirmed = |lost| Body::Confirmed {
+        to: Address::Cell(EntityId(6)),
+        upto: CallNumber(3),
+        lost,
+    };
+    for (body, words) in [
+        (confirmed(false), "took calls up to 3"),
+        (confirmed(true), "no longer exists; calls up to 3 are lost"),
+        (Body::ClientSet(None), "has no client"),
+        (Body::Placed(None), "its cell part is no more"),
+    ] {
+        let found = said(body);
+        assert!(found.ends_with(words), "{found}");
     }
 }

@@ -1,4 +1,5 @@
-//! A game of three players on two bases, archived as db would do it, with the expected facts alongside.
+//! A game of three players on two bases, archived as db would do it, with the expected facts alongside. Its owners are on
+//! one shard or on several.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use annals_event::{
         Stage,
     },
 };
-use annals_evidence::TradeStage;
+use annals_evidence::{Cut, ShardLeaf, TradeStage};
 use annals_ids::{
     Address, AssetKind, BatchNumber, CallNumber, DatabaseId, EntityId, EntryNumber, Epoch, LeafIndex, LogPosition,
     NoticeNumber, OfferVersion, OwnerId, OwnerKind, Part, ProcessId, Serial, SessionId, Shard, Slot, Tick, TradeId,
@@ -26,6 +27,7 @@ use annals_store::{
         director::{Realm, realm_key, schema_key},
         migrations::{self, MigrationRecord},
         owners::{Cursor, OwnerRecord, cursor_key, owner_key},
+        shards,
     },
     segment::{self, Leaf},
 };
@@ -90,12 +92,20 @@ pub(crate) struct Game {
     pub(crate) store: Store,
     /// The definitions under which batches are written.
     pub(crate) schema: Schema,
+    /// All batches, in the order in which they were archived.
     pub(crate) leaves: Vec<(LogPosition, Vec<u8>)>,
+    /// The leaf of each of these batches.
+    placed: Vec<ShardLeaf>,
+    shards: u16,
+    /// The owner whose log has the ledger's entries.
+    pub(crate) ledger: OwnerId,
+    /// Owners whose batches are archived on another shard from now on than that on which they belong.
+    pub(crate) moved: BTreeMap<OwnerId, Shard>,
     pub(crate) truths: Vec<Truth>,
     pub(crate) deals: Vec<Deal>,
     pub(crate) serials: Vec<Serial>,
     dice: Dice,
-    tree: Frontier,
+    trees: BTreeMap<Shard, Frontier>,
     logs: BTreeMap<OwnerId, Log>,
     held: BTreeMap<DatabaseId, Slots>,
     orders: BTreeMap<EntityId, u64>,
@@ -122,6 +132,15 @@ impl Game {
 
     /// The same, in an empty store.
     pub(crate) async fn play_in(store: Store, seed: u64, steps: usize) -> Self {
+        Self::play_over(store, (seed, steps), 1).await
+    }
+
+    /// The same game, with its owners on so many shards, up to three.
+    pub(crate) async fn play_on_shards(seed: u64, steps: usize, shards: u16) -> Self {
+        Self::play_over(MemoryStore::new().store(), (seed, steps), shards).await
+    }
+
+    async fn play_over(store: Store, (seed, steps): (u64, usize), shards: u16) -> Self {
         let schema = definitions();
         let realm = Realm {
             began: WallTime(0),
@@ -129,6 +148,9 @@ impl Game {
         };
         commit(&store, |transaction| {
             transaction.set(&realm_key(), &realm.encode())?;
+            if shards > 1 {
+                transaction.set(&shards::count_key(), &shards::encode_count(shards))?;
+            }
             for (key, chunk) in chunks(&schema_key(schema.fingerprint()), &schema.encode()) {
                 transaction.set(&key, chunk)?;
             }
@@ -140,10 +162,14 @@ impl Game {
             store,
             schema,
             leaves: Vec::new(),
+            placed: Vec::new(),
+            shards,
+            ledger: LEDGER,
+            moved: BTreeMap::new(),
             truths: Vec::new(),
             deals: Vec::new(),
             serials: Vec::new(),
-            tree: Frontier::new(),
+            trees: BTreeMap::new(),
             logs: BTreeMap::new(),
             held: BTreeMap::new(),
             orders: BTreeMap::new(),
@@ -154,18 +180,42 @@ impl Game {
         game
     }
 
+    /// The shard of an owner: the ledger is on the first, and each base on another, as far as there are others.
+    fn shard_of(&self, owner: OwnerId) -> Shard {
+        match (self.moved.get(&owner), owner) {
+            (Some(shard), _) => *shard,
+            (None, LEDGER) => SHARD,
+            (None, OwnerId(base)) => Shard(u16::try_from(base).expect("small") % self.shards),
+        }
+    }
+
+    /// The leaf of a batch, by its place in the order in which batches were archived.
+    pub(crate) fn leaf_of(&self, place: usize) -> ShardLeaf {
+        self.placed[place]
+    }
+
+    /// The first batches, as a number of leaves of each shard.
+    pub(crate) fn cut(&self, batches: usize) -> Cut {
+        let mut leaves: BTreeMap<Shard, u64> = (0..self.shards).map(|shard| (Shard(shard), 0)).collect();
+        for placed in &self.placed[..batches] {
+            leaves.insert(placed.shard, placed.leaf.0 + 1);
+        }
+        leaves.into_iter().collect()
+    }
+
     /// Creates the owners, and lets the players in.
     async fn begin(&mut self) {
         let owners = [
             (OwnerId(1), OwnerKind::Base),
             (OwnerId(2), OwnerKind::Base),
             (LEDGER, OwnerKind::Ledger),
-        ];
+        ]
+        .map(|(owner, kind)| (owner, kind, self.shard_of(owner)));
         commit(&self.store, |transaction| {
-            for (owner, kind) in owners {
+            for (owner, kind, shard) in owners {
                 let record = OwnerRecord {
                     kind,
-                    shard: SHARD,
+                    shard,
                     epoch: Epoch(1),
                     process: ProcessId(1),
                     call_generation: 0,
@@ -206,7 +256,7 @@ impl Game {
         for _ in 0..steps {
             self.step().await;
         }
-        self.close(LEDGER).await;
+        self.close(self.ledger).await;
     }
 
     /// Forges an entry that moves an item from the first player to the second: by an order that no one gave, or by
@@ -218,7 +268,7 @@ impl Game {
         let (of, at) = (self.truths[0].entry.of, self.truths[0].entry.at);
         self.enter(of, (first, order), (Outcome::Posted, &moved), (None, None), at)
             .await;
-        self.close(LEDGER).await;
+        self.close(self.ledger).await;
     }
 
     /// Lets a player's client in, with its sealed admission.
@@ -241,7 +291,7 @@ impl Game {
 
     /// Migrates the realm to definitions in which the first kind has another name.
     pub(crate) async fn rename(&mut self, coins: &str) {
-        self.close(LEDGER).await;
+        self.close(self.ledger).await;
         let (from, to) = (self.schema.fingerprint(), named(coins));
         let realm = Realm {
             began: WallTime(0),
@@ -272,7 +322,7 @@ impl Game {
     /// An index of its archive, in its own folder.
     pub(crate) async fn index(&self) -> (TempDir, Index) {
         let folder = tempfile::tempdir().expect("a folder");
-        let index = Index::open(folder.path(), SHARD).await.expect("an index");
+        let index = Index::open(folder.path()).await.expect("an index");
         (folder, index)
     }
 
@@ -286,7 +336,7 @@ impl Game {
             3 => self.propose(who, (who + 1 + dice.below(2)) % 3).await,
             4 => self.refused(who, dice).await,
             5 => {
-                self.close(LEDGER).await;
+                self.close(self.ledger).await;
             }
             _ => self.deal(dice).await,
         }
@@ -593,7 +643,7 @@ impl Game {
                 entry.passages.push(Passage { serial, kind, from, to });
             }
         }
-        let log = self.logs.entry(LEDGER).or_default();
+        let log = self.logs.entry(self.ledger).or_default();
         log.gathering.record(&Event {
             subject: Subject::Owner,
             cause: Cause(0),
@@ -626,32 +676,37 @@ impl Game {
             owner,
             batch: frozen.number,
         };
-        self.tree.push(frozen.hash);
+        let shard = self.shard_of(owner);
+        let tree = self.trees.entry(shard).or_default();
+        let leaf = LeafIndex(tree.size());
+        tree.push(frozen.hash);
+        self.placed.push(ShardLeaf { shard, leaf });
         self.leaves.push((at, frozen.bytes));
-        let leaf = self.leaves.len() - 1;
-        self.write(leaf, &self.leaves[leaf].1.clone()).await;
+        let place = self.leaves.len() - 1;
+        self.write(place, &self.leaves[place].1.clone()).await;
         self.write_tree(owner).await;
         at
     }
 
-    /// Overwrites the bytes of a leaf.
-    pub(crate) async fn write(&self, leaf: usize, bytes: &[u8]) {
-        let (at, _) = self.leaves[leaf];
-        let index = LeafIndex(leaf as u64);
+    /// Overwrites the bytes of a batch, by its place in the order in which batches were archived.
+    pub(crate) async fn write(&self, place: usize, bytes: &[u8]) {
+        let (at, _) = self.leaves[place];
+        let ShardLeaf { shard, leaf } = self.leaf_of(place);
         commit(&self.store, move |transaction| {
-            for (key, chunk) in chunks(&leaf_key(SHARD, index), bytes) {
+            for (key, chunk) in chunks(&leaf_key(shard, leaf), bytes) {
                 transaction.set(&key, chunk)?;
             }
-            transaction.set(&place_key(at.owner, at.batch), &encode_place(index))
+            transaction.set(&place_key(at.owner, at.batch), &encode_place(leaf))
         })
         .await;
     }
 
-    /// Writes the tree over the archive, and an owner's cursor.
+    /// Writes the tree over the archive of an owner's shard, and the owner's cursor.
     async fn write_tree(&self, owner: OwnerId) {
+        let shard = self.shard_of(owner);
         let tree = Tree {
-            size: self.tree.size(),
-            peaks: self.tree.peaks().to_vec(),
+            size: self.trees[&shard].size(),
+            peaks: self.trees[&shard].peaks().to_vec(),
         };
         let Tail { batch, hash, event } = self.logs[&owner].tail;
         let cursor = Cursor {
@@ -662,28 +717,31 @@ impl Game {
         };
         commit(&self.store, |transaction| {
             transaction.set(&cursor_key(owner), &cursor.encode())?;
-            transaction.set(&tree_key(SHARD), &tree.encode())
+            transaction.set(&tree_key(shard), &tree.encode())
         })
         .await;
     }
 
-    /// Seals some leaves of the archive.
+    /// Seals some batches, by their places in the order in which they were archived: one segment for each shard.
     pub(crate) async fn seal(&self, from: usize, to: usize) {
-        let leaf = |number: usize| {
-            let (at, bytes) = &self.leaves[number];
-            Leaf {
-                leaf: LeafIndex(number as u64),
+        let mut shards: BTreeMap<Shard, Vec<Leaf>> = BTreeMap::new();
+        for (place, (at, bytes)) in self.leaves.iter().enumerate().take(to).skip(from) {
+            let ShardLeaf { shard, leaf } = self.leaf_of(place);
+            shards.entry(shard).or_default().push(Leaf {
+                leaf,
                 owner: at.owner,
                 batch: at.batch,
                 wall: WallTime(0),
                 archived: ArchivedBatch::Whole(bytes.clone()),
-            }
-        };
-        let (segment, blocks) = segment::seal(SHARD, (from..to).map(leaf).collect()).expect("sealed");
-        commit(&self.store, |transaction| {
-            archive::write_segment(transaction, &segment, &blocks)
-        })
-        .await;
+            });
+        }
+        for (shard, leaves) in shards {
+            let (segment, blocks) = segment::seal(shard, leaves).expect("sealed");
+            commit(&self.store, |transaction| {
+                archive::write_segment(transaction, &segment, &blocks)
+            })
+            .await;
+        }
     }
 }
 

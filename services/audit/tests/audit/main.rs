@@ -7,8 +7,11 @@ mod answers;
 mod called;
 mod game;
 mod moments;
+mod past;
+mod shards;
 mod sweep;
 mod tampering;
 mod verify;
+mod walks;
 #[allow(dead_code, reason = "the tests of `annals log` ask more of a world")]
 mod world;

@@ -92,14 +92,15 @@ async fn holdings_at_a_moment_and_their_differences_are_correct() {
     let schemas = BTreeMap::from([(definitions().fingerprint(), definitions())]);
     let (mut moved, mut paid) = (0, 0);
     for seed in 0..SEEDS {
-        let game = Game::play(300 + seed, 200).await;
+        let shards = u16::try_from(1 + seed % 3).expect("small");
+        let game = Game::play_on_shards(300 + seed, 200, shards).await;
         game.seal(0, game.leaves.len() / 2).await;
         let (_folder, mut index) = game.index().await;
         index.catch_up(&game.store, |_| {}).await.expect("sound");
         let mut moments = Vec::new();
         for moment in 0..=MOMENTS {
             let leaves = game.leaves.len() * moment / MOMENTS;
-            let past = Past::at(&index, &game.store, leaves as u64).await;
+            let past = Past::at(&index, &game.store, &game.cut(leaves)).await;
             let past = past.unwrap_or_else(|error| panic!("seed {seed}, {leaves} leaves: {error:?}"));
             let books = truth(&game, entries(&game, leaves));
             assert_eq!(past.books(), &books, "seed {seed}, {leaves} leaves");
@@ -110,7 +111,7 @@ async fn holdings_at_a_moment_and_their_differences_are_correct() {
                 let found = Difference::between(before, after, &schemas).changes;
                 let is_ledgers = |change: &Change| matches!(change, Change::Item { .. } | Change::Units { .. });
                 let found: Vec<Change> = found.into_iter().filter(is_ledgers).collect();
-                let between = (before.leaves(), after.leaves());
+                let between = (before.cut(), after.cut());
                 assert_eq!(found, otherwise(had, have), "seed {seed}, between {between:?} leaves");
                 let items = found
                     .iter()

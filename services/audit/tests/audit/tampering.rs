@@ -26,8 +26,8 @@ const CHANGES: usize = 30;
 
 #[tokio::test]
 async fn a_changed_batch_is_named() {
-    for seed in 0..3 {
-        let game = Game::play(1_000 + seed, 80).await;
+    for (seed, shards) in (0..3).zip(1..) {
+        let game = Game::play_on_shards(1_000 + seed, 80, shards).await;
         let mut dice = Dice(seed);
         for _ in 0..CHANGES {
             let leaf = dice.below(game.leaves.len());
@@ -55,12 +55,16 @@ fn is_named(game: &Game, leaf: usize, found: &AuditError) -> bool {
         next.owner == at.owner && next.batch == at.batch.next()
     };
     match found {
-        AuditError::Changed { leaf: named, .. } => named.0 == leaf as u64,
+        AuditError::Changed { leaf: named, .. } => *named == game.leaf_of(leaf),
         AuditError::Archive(_) => true,
         AuditError::Unchained {
             leaf: named, before, ..
         } => {
-            let named = usize::try_from(named.0).expect("small");
+            let places = 0..game.leaves.len();
+            let named = places
+                .clone()
+                .find(|place| game.leaf_of(*place) == *named)
+                .expect("one");
             named == leaf || (is_next(named) && *before == at.batch)
         }
         AuditError::Tree { .. } => (leaf..game.leaves.len()).all(|other| !is_next(other)),
@@ -70,18 +74,20 @@ fn is_named(game: &Game, leaf: usize, found: &AuditError) -> bool {
 
 #[tokio::test]
 async fn a_removed_batch_is_named() {
-    let game = Game::play(21, 60).await;
-    for leaf in 0..game.leaves.len() {
-        let index = LeafIndex(leaf as u64);
-        let range = annals_store::KeyRange::prefix(&leaf_key(SHARD, index));
-        commit(&game.store, |transaction| transaction.clear_range(&range)).await;
-        let (_folder, mut desk) = game.index().await;
-        let found = desk.catch_up(&game.store, |_| {}).await.expect_err("removed");
-        assert!(
-            matches!(found, AuditError::LeafMissing(named) if named == index),
-            "{leaf}: {found:?}"
-        );
-        game.write(leaf, &game.leaves[leaf].1).await;
+    for shards in [1, 3] {
+        let game = Game::play_on_shards(21, 60, shards).await;
+        for place in 0..game.leaves.len() {
+            let leaf = game.leaf_of(place);
+            let range = annals_store::KeyRange::prefix(&leaf_key(leaf.shard, leaf.leaf));
+            commit(&game.store, |transaction| transaction.clear_range(&range)).await;
+            let (_folder, mut index) = game.index().await;
+            let found = index.catch_up(&game.store, |_| {}).await.expect_err("removed");
+            assert!(
+                matches!(found, AuditError::LeafMissing(named) if named == leaf),
+                "{leaf}: {found:?}"
+            );
+            game.write(place, &game.leaves[place].1).await;
+        }
     }
 }
 
@@ -94,7 +100,9 @@ async fn swapped_batches_are_named() {
         let (_folder, mut index) = game.index().await;
         let found = index.catch_up(&game.store, |_| {}).await.expect_err("reordered");
         let named = match found {
-            AuditError::Unchained { leaf: named, .. } => named.0 + 1 == leaf as u64 || named.0 == leaf as u64,
+            AuditError::Unchained { leaf: named, .. } => {
+                [leaf - 1, leaf].map(|leaf| game.leaf_of(leaf)).contains(&named)
+            }
             // Batches of two logs, each of which still follows its predecessor.
             AuditError::Tree { .. } => game.leaves[leaf].0.owner != game.leaves[leaf - 1].0.owner,
             _ => false,
@@ -115,7 +123,7 @@ async fn citations_match_the_verified_batches() {
     for step in &item.steps {
         let asked = step.cited.asked.as_ref().expect("asked for");
         for cited in [step.cited.leaf, asked.leaf] {
-            let leaf = usize::try_from(cited.0).expect("small");
+            let leaf = usize::try_from(cited.leaf.0).expect("small");
             let mut bytes = game.leaves[leaf].1.clone();
             let last = bytes.len() - 1;
             bytes[last] ^= 1;
@@ -186,8 +194,8 @@ async fn answers(game: &Game, index: &Index) -> Vec<(String, Result<String, Audi
 /// No answer rests on a batch that differs from the verified one, even if it is well-formed: loose or sealed.
 #[tokio::test]
 async fn no_answer_uses_a_batch_replaced_by_a_well_formed_one() {
-    for is_sealed in [false, true] {
-        let mut game = Game::play(28, 50).await;
+    for (is_sealed, shards) in [(false, 1), (true, 1), (true, 3)] {
+        let mut game = Game::play_on_shards(28, 50, shards).await;
         let leaves = game.leaves.len();
         let (_folder, mut index) = game.index().await;
         index.catch_up(&game.store, |_| {}).await.expect("sound");
@@ -206,7 +214,7 @@ async fn no_answer_uses_a_batch_replaced_by_a_well_formed_one() {
                 match (&answer, true_answer) {
                     (Ok(answer), Ok(true_answer)) => assert_eq!(answer, true_answer, "{question}, leaf {leaf}"),
                     (Err(AuditError::Replaced { leaf: named, .. }), _) => {
-                        assert_eq!(named.0, leaf as u64, "{question}");
+                        assert_eq!(*named, game.leaf_of(leaf), "{question}");
                         refused += 1;
                         refused_kinds.extend(question.split(' ').next().map(str::to_owned));
                     }
@@ -218,7 +226,8 @@ async fn no_answer_uses_a_batch_replaced_by_a_well_formed_one() {
             let (at, _) = game.leaves[leaf];
             let is_asked = !Batch::read(&kept).expect("one").events.is_empty();
             assert_eq!(refused > 0, is_asked, "leaf {leaf}, batch {at}");
-            let past = Past::at(&index, &game.store, leaves as u64).await;
+            let cut = index.cut(None).await.expect("taken in");
+            let past = Past::at(&index, &game.store, &cut).await;
             assert!(past.is_err_and(|error| error.is_finding()), "leaf {leaf}, batch {at}");
             game.leaves[leaf].1 = kept;
             put(&game, leaf, is_sealed).await;
@@ -258,7 +267,7 @@ async fn a_replaced_thinned_batch_is_named() {
         let found = EntityLog::find(&index, &game.store, entity)
             .await
             .expect_err("replaced");
-        let named = LeafIndex(leaf as u64);
+        let named = game.leaf_of(leaf);
         assert!(
             matches!(found, AuditError::Replaced { leaf, .. } if leaf == named),
             "{leaf}: {found:?}"
@@ -275,7 +284,7 @@ async fn another_archive_is_not_confused_with_the_indexed_one() {
     let (_folder, mut index) = game.index().await;
     index.catch_up(&game.store, |_| {}).await.expect("sound");
     let found = index.catch_up(&other.store, |_| {}).await.expect_err("another");
-    assert!(matches!(found, AuditError::Another), "{found:?}");
+    assert!(matches!(found, AuditError::Another(SHARD)), "{found:?}");
     let shorter = Game::play(24, 30).await;
     let found = index.catch_up(&shorter.store, |_| {}).await.expect_err("cut back");
     assert!(matches!(found, AuditError::Shorter { .. }), "{found:?}");
@@ -361,7 +370,7 @@ async fn a_batch_without_its_events_is_named() {
             }
             let (_folder, mut index) = game.index().await;
             let found = index.catch_up(&game.store, |_| {}).await.expect_err("let go of");
-            let named = LeafIndex(leaf as u64);
+            let named = game.leaf_of(leaf);
             assert!(
                 matches!(found, AuditError::Changed { leaf, .. } if leaf == named),
                 "{leaf}: {found:?}"

@@ -1,8 +1,12 @@
 //! A generated realm: logs as cores write them, and ways to damage db's archive of them.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+};
 
-use annals_db::{Folder, RetentionPace, RetentionProgress};
+use annals_db::{Folder, RetentionPace, RetentionProgress, ensure_shards};
 use annals_def::{Located, Schema, Value, check_dir, split_mix};
 use annals_director::{Grants, openings};
 use annals_event::{
@@ -34,6 +38,7 @@ pub(crate) type Taken = (Address, Address, CallNumber);
 /// One owner and its log so far.
 pub(crate) struct OwnerLog {
     pub(crate) owner: OwnerId,
+    pub(crate) shard: Shard,
     pub(crate) imprint: Imprint,
     pub(crate) state: OwnerState,
 }
@@ -53,6 +58,12 @@ pub(crate) struct World {
 impl World {
     /// A realm whose owners have opened their logs.
     pub(crate) async fn new(store: Store) -> Self {
+        Self::on_shards(store, 1).await
+    }
+
+    /// The same, with its owners on so many shards.
+    pub(crate) async fn on_shards(store: Store, shards: u16) -> Self {
+        ensure_shards(&store, shards).await.unwrap();
         let defs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
         let schema = Arc::new(check_dir(&defs).0.expect("the sample compiles"));
         let seen = Grants::watch(&store).await.unwrap();
@@ -73,22 +84,30 @@ impl World {
             store,
             grants,
         };
-        for index in 0..OWNERS {
-            let grant = world.grants.found(Part::Cell, SHARD, ProcessId(1)).await.unwrap();
-            let imprint = Imprint {
-                realm: REALM.into(),
-                owner: grant.owner,
-                epoch: Epoch(0),
-                schema: world.schema.fingerprint(),
-            };
-            world.logs.push(OwnerLog {
-                owner: grant.owner,
-                imprint,
-                state: OwnerState::new(grant.owner, Part::Cell),
-            });
-            world.open(index);
+        for shard in (0..shards).cycle().map(Shard).take(OWNERS) {
+            world.found(shard).await;
         }
         world
+    }
+
+    /// Creates another owner on a shard; returns its place among the logs.
+    pub(crate) async fn found(&mut self, shard: Shard) -> usize {
+        let grant = self.grants.found(Part::Cell, shard, ProcessId(1)).await.unwrap();
+        let imprint = Imprint {
+            realm: REALM.into(),
+            owner: grant.owner,
+            epoch: Epoch(0),
+            schema: self.schema.fingerprint(),
+        };
+        self.logs.push(OwnerLog {
+            owner: grant.owner,
+            shard,
+            imprint,
+            state: OwnerState::new(grant.owner, Part::Cell),
+        });
+        let log = self.logs.len() - 1;
+        self.open(log);
+        log
     }
 
     /// A realm after `steps` random steps, all of them archived.
@@ -290,18 +309,23 @@ impl World {
         self.frozen.push(batch);
     }
 
-    /// Lets db archive everything.
+    /// Lets db archive everything, shard by shard.
     pub(crate) async fn archive(&mut self) {
         self.record_openings().await;
-        let mut folder = Folder::begin(self.store.clone(), SHARD, Arc::clone(&self.schema))
-            .await
-            .unwrap();
-        for batch in &self.frozen[self.archived..] {
-            folder.offer(batch.owner, batch.bytes.clone());
-        }
-        while folder.has_work() {
-            let folded = folder.commit().await.unwrap();
-            assert_eq!(folded.alarms, [], "the generated logs are as they should be");
+        let shards: BTreeMap<OwnerId, Shard> = self.logs.iter().map(|log| (log.owner, log.shard)).collect();
+        for shard in shards.values().copied().collect::<BTreeSet<_>>() {
+            let mut folder = Folder::begin(self.store.clone(), shard, Arc::clone(&self.schema))
+                .await
+                .unwrap();
+            for batch in &self.frozen[self.archived..] {
+                if shards[&batch.owner] == shard {
+                    folder.offer(batch.owner, batch.bytes.clone());
+                }
+            }
+            while folder.has_work() {
+                let folded = folder.commit().await.unwrap();
+                assert_eq!(folded.alarms, [], "the generated logs are as they should be");
+            }
         }
         self.archived = self.frozen.len();
     }
@@ -340,7 +364,8 @@ impl World {
 
     pub(crate) async fn record_openings(&self) {
         for (&owner, records) in &self.openings {
-            openings::record(&self.store, SHARD, owner, records, "server:1", |bytes| {
+            let log = self.logs.iter().find(|log| log.owner == owner).unwrap();
+            openings::record(&self.store, log.shard, owner, records, "server:1", |bytes| {
                 Batch::read(bytes).ok().map(|batch| batch.hash)
             })
             .await

@@ -67,20 +67,29 @@ impl Home {
 
 /// Alarms if the archive is not signed, or differs from what was signed.
 async fn unsigned(store: &Store, extent: Extent) -> Result<Vec<Alarm>, NoAnswer> {
-    let found = match Verification::of(store, extent, None).await {
-        Ok(Verification { newest: Some(_), .. }) => None,
-        Ok(_) => Some(Alarm {
-            what: "Nothing of the archive is signed.".to_owned(),
-            advice: "Without a signed checkpoint there is no evidence, and a person with the files can have \
-                rewritten them. Run annals-signer.",
-        }),
-        Err(NoAnswer::Wrong(what)) => Some(Alarm {
+    match Verification::of(store, extent, None).await {
+        Ok(Verification { shards, .. }) => {
+            let is_alone = shards.len() == 1;
+            // Of an empty archive there is nothing to sign.
+            let unsigned = shards
+                .iter()
+                .filter(|shard| shard.newest.is_none() && (is_alone || shard.verified.size > 0));
+            let alarms = unsigned.map(|shard| Alarm {
+                what: match is_alone {
+                    true => "Nothing of the archive is signed.".to_owned(),
+                    false => format!("Nothing of the archive of shard {} is signed.", shard.shard),
+                },
+                advice: "Without a signed checkpoint there is no evidence, and a person with the files can have \
+                    rewritten them. Run annals-signer.",
+            });
+            Ok(alarms.collect())
+        }
+        Err(NoAnswer::Wrong(what)) => Ok(vec![Alarm {
             what: format!("The archive is not what was signed: {what}."),
             advice: "Leave everything as it is, and have an operator run annals log verify.",
-        }),
-        Err(other) => return Err(other),
-    };
-    Ok(Vec::from_iter(found))
+        }]),
+        Err(other) => Err(other),
+    }
 }
 
 /// Alarms from the status reports of a live realm's processes.

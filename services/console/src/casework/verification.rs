@@ -4,11 +4,10 @@ use annals_audit::Extent;
 use annals_db::{ProveError, Prover};
 use annals_evidence::{Lineage, words};
 use annals_host::{
-    process::FIRST_SHARD,
     signer::{key_records, newest},
     telemetry::Chain,
 };
-use annals_ids::Hash;
+use annals_ids::{Hash, Shard};
 use annals_proof::{SignedNote, TreeHead, Trusted, VerifierKey, succession::KeyRecord, verify_consistency};
 use annals_store::Store;
 
@@ -20,14 +19,24 @@ pub const NOTE_BYTES: usize = 64 << 10;
 /// Result of the verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verification {
-    /// Extent of the verification: batches, chains, and the tree over all.
+    /// Extent of the verification: batches, chains, and the tree of each shard over all of its batches.
     pub extent: Extent,
+    /// What is signed of each shard.
+    pub shards: Vec<ShardVerification>,
+    /// Result for a checkpoint that was kept elsewhere.
+    pub kept: Option<Kept>,
+}
+
+/// What is signed of the archive of a shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardVerification {
+    pub shard: Shard,
+    /// The verified batches.
+    pub verified: TreeHead,
     /// Newest checkpoint, if there is one.
     pub newest: Option<Checked>,
     /// All keys that the log has had, each with the size of the first checkpoint that it may sign.
     pub keys: Vec<(u64, VerifierKey)>,
-    /// Result for a checkpoint that was kept elsewhere.
-    pub kept: Option<Kept>,
 }
 
 /// A checkpoint with valid signatures, of which the archive is a continuation.
@@ -50,17 +59,43 @@ pub enum Kept {
     Continued(Checked),
     /// A checkpoint of an earlier log, with batches that were declared lost.
     Lost(String),
-    /// Not a valid checkpoint of this log: it proves nothing.
+    /// Not a valid checkpoint of a log of this realm: it proves nothing.
     Unbelieved(String),
 }
 
 impl Verification {
-    /// Checks the stored checkpoint, and a kept one if given.
+    /// Checks the stored checkpoints, and a kept one if given.
     ///
     /// # Errors
     /// If the archive differs from what was signed, or cannot be read.
     pub(crate) async fn of(store: &Store, extent: Extent, kept: Option<&[u8]>) -> Result<Self, NoAnswer> {
-        let records = key_records(store, FIRST_SHARD).await?;
+        let (note, mut kept) = match kept.map(SignedNote::parse) {
+            None => (None, None),
+            Some(Err(error)) => (None, Some(Kept::Unbelieved(Chain(&error).to_string()))),
+            Some(Ok(note)) => (Some(note), None),
+        };
+        let mut shards = Vec::new();
+        for (&shard, &verified) in &extent.trees {
+            let (of_shard, of_kept) = ShardVerification::of(store, (shard, verified), note.as_ref()).await?;
+            shards.push(of_shard);
+            // It is a checkpoint of the shard whose keys have signed it.
+            kept = match (kept, of_kept) {
+                (Some(Kept::Unbelieved(_)), Some(of_kept @ (Kept::Continued(_) | Kept::Lost(_)))) => Some(of_kept),
+                (kept, of_kept) => kept.or(of_kept),
+            };
+        }
+        Ok(Self { extent, shards, kept })
+    }
+}
+
+impl ShardVerification {
+    /// Checks the stored checkpoint of a shard, and a kept one if given.
+    async fn of(
+        store: &Store,
+        (shard, verified): (Shard, TreeHead),
+        kept: Option<&SignedNote>,
+    ) -> Result<(Self, Option<Kept>), NoAnswer> {
+        let records = key_records(store, shard).await?;
         let keys = records
             .iter()
             .map(|(from, record)| (*from, record.key.clone()))
@@ -72,12 +107,8 @@ impl Verification {
                 "the records of the log's keys in the store cannot be trusted: {why}"
             ))
         })?;
-        let verified = TreeHead {
-            size: extent.leaves,
-            root: extent.root,
-        };
-        let mut prover = Prover::begin(store.clone(), FIRST_SHARD).await?;
-        let newest = match newest(store, FIRST_SHARD).await? {
+        let mut prover = Prover::begin(store.clone(), shard).await?;
+        let newest = match newest(store, shard).await? {
             None => None,
             Some((_, note)) => {
                 let trusted = lineage.trust_of(&note).check(&note).map_err(|error| {
@@ -87,13 +118,12 @@ impl Verification {
                 Some(continued((&mut prover, verified), trusted, &note).await?)
             }
         };
-        let kept = match kept.map(SignedNote::parse) {
+        let kept = match kept {
             None => None,
-            Some(Err(error)) => Some(Kept::Unbelieved(Chain(&error).to_string())),
-            Some(Ok(note)) => Some(match lineage.trust_of(&note).check(&note) {
+            Some(note) => Some(match lineage.trust_of(note).check(note) {
                 Ok(trusted) => {
                     let lost = lineage.declared_lost(&trusted.checkpoint);
-                    match (continued((&mut prover, verified), trusted, &note).await, lost) {
+                    match (continued((&mut prover, verified), trusted, note).await, lost) {
                         (Err(NoAnswer::Wrong(_)), Some(lost)) => Kept::Lost(lost.to_string()),
                         (checked, _) => Kept::Continued(checked?),
                     }
@@ -101,12 +131,13 @@ impl Verification {
                 Err(error) => Kept::Unbelieved(Chain(&error).to_string()),
             }),
         };
-        Ok(Self {
-            extent,
+        let of_shard = Self {
+            shard,
+            verified,
             newest,
             keys,
-            kept,
-        })
+        };
+        Ok((of_shard, kept))
     }
 }
 

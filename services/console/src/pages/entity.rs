@@ -63,12 +63,12 @@ fn place(entity: EntityId, event: &EntityEvent) -> String {
 fn moment(found: &EntityAt, at: Option<&str>, began: WallTime) -> Markup {
     let (entity, events, before) = (found.log.entity, &found.log.events, found.before);
     let here = before.checked_sub(1).map(|last| &events[last]);
-    let wall = match found.until {
-        Some(Until::Wall(wall)) => Some(wall),
+    let wall = match &found.until {
+        Some(Until::Wall(wall)) => Some(*wall),
         _ => here.map(|event| event.wall),
     };
     // Several of its events may be in one batch, and a moment is the end of a batch.
-    let earlier = here.and_then(|here| events[..before].iter().rev().find(|event| event.leaf < here.leaf));
+    let earlier = here.and_then(|here| events[..before].iter().rev().find(|event| event.leaf != here.leaf));
     let later = events.get(before);
     let shifted = |wall: WallTime, by: i64| {
         let to = WallTime(wall.0.saturating_add_signed(by).max(began.0));
@@ -79,7 +79,7 @@ fn moment(found: &EntityAt, at: Option<&str>, began: WallTime) -> Markup {
         section.moment aria-label="Moment" {
             p.lead {
                 "As it was "
-                @match (found.until, wall) {
+                @match (&found.until, wall) {
                     (None, _) => "by the end of what is verified",
                     (Some(_), Some(wall)) => { "at " (pieces::moment(wall)) },
                     (Some(_), None) => "before it began",
@@ -215,7 +215,7 @@ fn row(found: &EntityAt, event: &EntityEvent, names: &Names, role: Role) -> Mark
                     Role::Auditor => (pieces::caller(call, event.at)),
                     Role::Operator => (words::caller(call)),
                 }
-                @if let Some(came) = found.sessions.behind(call, event.leaf) { br; (pieces::came_in(came)) }
+                @if let Some(came) = found.sessions.behind(call, event.leaf, event.wall) { br; (pieces::came_in(came)) }
             }
         }
         td.number { a href=(place(found.log.entity, event)) { (event.at) " #" (event.number) } }

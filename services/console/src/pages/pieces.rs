@@ -141,7 +141,7 @@ pub(crate) fn asker(cited: &Cited, known: &Known) -> Markup {
         }
         ", for " (entity(cited.entry.of.asker, asked.at))
         " " span.quiet { "(" (asked.at) " #" (asked.event) ")" }
-        @if let Some(came) = call.and_then(|call| known.sessions.behind(call, asked.leaf)) {
+        @if let Some(came) = call.and_then(|call| known.sessions.behind(call, asked.leaf, cited.entry.wall)) {
             br; (came_in(came))
         }
     }

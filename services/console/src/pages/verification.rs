@@ -1,14 +1,12 @@
 //! Result of the verification, in words, and what a kept checkpoint proves.
 
-use annals_audit::Extent;
 use annals_proof::VerifierKey;
 use maud::{Markup, html};
 
 use super::pieces;
-use crate::casework::{Checked, Kept, Verification};
+use crate::casework::{Kept, ShardVerification, Verification};
 
 pub(crate) fn page(found: &Verification, form: &str) -> Markup {
-    let Extent { leaves, root, entry } = found.extent;
     html! {
         h1 { "Verification" }
         p.lead {
@@ -18,7 +16,7 @@ pub(crate) fn page(found: &Verification, form: &str) -> Markup {
             li.done {
                 h2 { "Each batch is unchanged" }
                 p {
-                    (pieces::count(leaves)) " batches: the bytes of each against the hashes in its header, and its "
+                    (pieces::count(found.extent.leaves())) " batches: the bytes of each against the hashes in its header, and its "
                     "events against their tree."
                 }
             }
@@ -32,34 +30,54 @@ pub(crate) fn page(found: &Verification, form: &str) -> Markup {
             li.done {
                 h2 { "The ledger's entries follow one another" }
                 p {
-                    (pieces::count(entry.0)) " entries, numbered without a gap. Each entry that an answer cites is "
+                    (pieces::count(found.extent.entry.0)) " entries, numbered without a gap. Each entry that an answer cites is "
                     "read from the archive again, and compared with the log of the owner that ordered it."
                 }
             }
             li.done {
-                h2 { "All of it is one tree" }
-                p {
-                    "The hashes of all batches have one root, which is the one that the realm stores: "
-                    (pieces::hash(root))
+                @match &found.shards[..] {
+                    [one] => {
+                        h2 { "All of it is one tree" }
+                        p {
+                            "The hashes of all batches have one root, which is the one that the realm stores: "
+                            (pieces::hash(one.verified.root))
+                        }
+                    }
+                    several => {
+                        h2 { "All of each shard is one tree" }
+                        p { "The hashes of all batches of a shard have one root, which is the one that the realm stores:" }
+                        @for shard in several {
+                            p {
+                                "Shard " (shard.shard) ", " (pieces::count(shard.verified.size)) " batches: "
+                                (pieces::hash(shard.verified.root))
+                            }
+                        }
+                    }
                 }
             }
-            (signed(found.newest.as_ref()))
+            @for shard in &found.shards { (signed(shard, found.shards.len() > 1)) }
             (kept(found.kept.as_ref()))
         }
         (ask(form))
-        (keys(&found.keys))
+        @for shard in &found.shards { (keys(shard, found.shards.len() > 1)) }
     }
 }
 
-fn signed(newest: Option<&Checked>) -> Markup {
-    let Some(newest) = newest else {
+/// The name of a shard before a heading, where there are several.
+fn of_shard(found: &ShardVerification, is_one_of_several: bool) -> Markup {
+    html! { @if is_one_of_several { "Shard " (found.shard) ": " } }
+}
+
+fn signed(found: &ShardVerification, is_one_of_several: bool) -> Markup {
+    let shard = of_shard(found, is_one_of_several);
+    let Some(newest) = &found.newest else {
         return html! {
-            li.open { h2 { "Nothing is signed" } p { "There is no signed checkpoint in the archive. While the realm's signer runs, it signs what is new every ten seconds." } }
+            li.open { h2 { (shard) "Nothing is signed" } p { "There is no signed checkpoint in the archive. While the realm's signer runs, it signs what is new every ten seconds." } }
         };
     };
     html! {
         li.done {
-            h2 { "It continues what was signed" }
+            h2 { (shard) "It continues what was signed" }
             p {
                 "The newest checkpoint is of " (pieces::count(newest.head.size)) " batches of the log " b { (newest.origin) }
                 ", signed with " (key_names(&newest.signed)) ". A proof leads from what was verified to its root, "
@@ -134,16 +152,17 @@ fn key_names(keys: &[VerifierKey]) -> Markup {
     }
 }
 
-fn keys(keys: &[(u64, VerifierKey)]) -> Markup {
+fn keys(found: &ShardVerification, is_one_of_several: bool) -> Markup {
+    let id = format!("keys-{}", found.shard);
     html! {
-        @if !keys.is_empty() {
-            section aria-labelledby="keys" {
-                h2 #keys { "The log's keys" }
+        @if !found.keys.is_empty() {
+            section aria-labelledby=(id) {
+                h2 id=(id) { (of_shard(found, is_one_of_several)) "The log's keys" }
                 p { "Compare them with keys from an independent source: anyone can create a key." }
-                div.scroll tabindex="0" role="region" aria-labelledby="keys" {
+                div.scroll tabindex="0" role="region" aria-labelledby=(id) {
                     table {
                         thead { tr { th scope="col" { "From batch" } th scope="col" { "Key" } } }
-                        tbody { @for (from, key) in keys { tr { td.number { (pieces::count(*from)) } td { code.hash { (key) } } } } }
+                        tbody { @for (from, key) in &found.keys { tr { td.number { (pieces::count(*from)) } td { code.hash { (key) } } } } }
                     }
                 }
             }

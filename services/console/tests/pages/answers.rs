@@ -288,6 +288,48 @@ async fn a_changed_archive_gives_only_an_error() {
 }
 
 #[tokio::test]
+async fn a_realm_of_several_shards_is_answered_from_all_of_its_archives() {
+    let mut signed = Signed::play_on_shards(355, 120, 3).await;
+    signed.game.play_on(20).await;
+    let kept = signed.sign().await;
+    signed.game.play_on(20).await;
+    signed.sign().await;
+    let game = &signed.game;
+    let console = Console::over(&game.store).await;
+    let mut iris = Visitor::named(&console, "iris").await;
+    let deals = game.deals.iter().map(|deal| format!("/trade/{}", deal.id));
+    let items = game.serials.iter().map(|serial| format!("/item/{serial}"));
+    let others = [
+        "/account/100",
+        "/entity/1002",
+        "/entity/1002?at=2@3",
+        "/entity/1000?event=0",
+    ];
+    for address in deals.chain(items).chain(others.map(str::to_owned)) {
+        let shown = iris.get(&address).await;
+        assert_eq!(shown.status, StatusCode::OK, "{address}: {}", shown.text());
+        let roots = [0, 1, 2].map(|shard| format!("Root of shard {shard} "));
+        follow(&shown, &roots);
+    }
+    let desk = iris.get("/").await;
+    let unsigned = [1, 2].map(|shard| format!("Nothing of the archive of shard {shard} is signed."));
+    follow(&desk, &unsigned);
+    let form = iris.get("/verification").await.field("form");
+    let shown = iris.give("/verification", &form, ("pasted", &kept.to_string())).await;
+    let said = [
+        "All of each shard is one tree",
+        "Shard 2, ",
+        "Shard 0: It continues what was signed",
+        "Shard 1: Nothing is signed",
+        "It continues the checkpoint that you kept",
+    ];
+    follow(&shown, &said.map(str::to_owned));
+    let refused = iris.get("/account/100/bundle").await;
+    assert_eq!(refused.status, StatusCode::NOT_FOUND);
+    follow(&refused, &["a bundle proves batches of one shard".to_owned()]);
+}
+
+#[tokio::test]
 async fn queries_run_concurrently_while_the_archive_grows() {
     let mut signed = Signed::play(360, 100).await;
     let console = Console::over(&signed.game.store).await;

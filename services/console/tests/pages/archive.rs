@@ -92,7 +92,12 @@ pub(crate) struct Signed {
 impl Signed {
     /// The first game, from a seed on, in which assets were exchanged.
     pub(crate) async fn play(seed: u64, steps: usize) -> Self {
-        let game = Game::play(seed, steps).await;
+        Self::play_on_shards(seed, steps, 1).await
+    }
+
+    /// The same, with its owners on so many shards. Only the shard of the ledger is signed.
+    pub(crate) async fn play_on_shards(seed: u64, steps: usize, shards: u16) -> Self {
+        let game = Game::play_on_shards(seed, steps, shards).await;
         let key = [7; 32];
         let account = database::Account {
             database: DatabaseId(100),

@@ -34,8 +34,13 @@ pub(crate) struct Archive {
 impl Archive {
     /// The first game, from a seed on, with at least two exchanges.
     pub(crate) async fn play(seed: u64, steps: usize) -> Self {
+        Self::play_on_shards(seed, steps, 1).await
+    }
+
+    /// The same, with its owners on so many shards. Only the shard of the ledger is signed.
+    pub(crate) async fn play_on_shards(seed: u64, steps: usize, shards: u16) -> Self {
         for seed in (seed..).step_by(10_000).take(50) {
-            let game = Game::play(seed, steps).await;
+            let game = Game::play_on_shards(seed, steps, shards).await;
             if exchanges(&game).len() > 1 {
                 return Self::of(game).await;
             }

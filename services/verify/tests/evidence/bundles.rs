@@ -3,9 +3,9 @@
 use std::io::{Cursor, Read};
 
 use annals_audit::evidence::EvidenceError;
-use annals_evidence::{Anchors, Bundle, Question, TradeStage, check, zip};
+use annals_evidence::{Anchors, Bundle, Question, TradeStage, check, check_receipt, zip};
 
-use crate::archive::Archive;
+use crate::{archive::Archive, game::SHARD};
 
 const SEEDS: u64 = 4;
 
@@ -115,7 +115,7 @@ async fn a_changed_archive_proves_nothing() {
     let answer = archive.answer(question).await;
     let cited = answer.cited()[0].clone();
     for leaf in [cited.leaf, cited.asked.expect("asked for").leaf] {
-        let leaf = usize::try_from(leaf.0).expect("small");
+        let leaf = usize::try_from(leaf.leaf.0).expect("small");
         let whole = archive.game.leaves[leaf].1.clone();
         let mut bytes = whole.clone();
         *bytes.last_mut().expect("not empty") ^= 1;
@@ -128,7 +128,9 @@ async fn a_changed_archive_proves_nothing() {
     let cited: Vec<u64> = answer
         .cited()
         .iter()
-        .flat_map(|cited| [cited.leaf.0, cited.asked.as_ref().map_or(0, |asked| asked.leaf.0)])
+        .flat_map(|cited| [Some(cited.leaf), cited.asked.as_ref().map(|asked| asked.leaf)])
+        .flatten()
+        .map(|leaf| leaf.leaf.0)
         .collect();
     let other = (0..archive.game.leaves.len())
         .rev()
@@ -158,4 +160,39 @@ async fn without_anchors_the_unproven_claims_are_listed() {
             .iter()
             .any(|said| said.contains(&archive.key.to_string()))
     );
+}
+
+/// A bundle has one checkpoint, so it proves batches of one shard, that of the ledger. A receipt rests on entries of the
+/// ledger alone.
+#[tokio::test]
+async fn an_answer_that_rests_on_other_shards_has_no_bundle() {
+    let (mut made, mut refused) = (0, 0);
+    for shards in [2, 3] {
+        let archive = Archive::play_on_shards(320, 120, shards).await;
+        for question in archive.questions() {
+            let answer = archive.answer(question).await;
+            let asked = answer.cited().into_iter().filter_map(|cited| cited.asked.clone());
+            let other = asked
+                .map(|asked| (asked.at, asked.leaf.shard))
+                .find(|(_, shard)| *shard != SHARD);
+            match (archive.try_bundle_of(question, &answer).await, other) {
+                (Ok(bytes), None) => {
+                    check(&bytes, &archive.anchors()).expect("it verifies");
+                    made += 1;
+                }
+                (Err(error @ EvidenceError::OtherShard { .. }), Some((at, shard))) => {
+                    assert!(!error.is_finding());
+                    let named = format!("batch {at} of shard {shard}");
+                    assert!(error.to_string().contains(&named), "{named}: {error}");
+                    refused += 1;
+                }
+                (made, other) => panic!("{question}, {other:?}: {:?}", made.map(|bytes| bytes.len())),
+            }
+        }
+        for trade in archive.settled() {
+            let receipt = archive.receipt(trade).await.expect("a receipt");
+            check_receipt(receipt.as_bytes(), &archive.anchors()).expect("it verifies");
+        }
+    }
+    assert!(made > 0 && refused > 10, "{made} bundles were made, {refused} refused");
 }

@@ -49,6 +49,9 @@ async fn trust_in_the_old_key_leads_to_the_log_that_continues() {
     let (question, kept, old) = (archive.trade(), archive.newest().await, archive.key.clone());
     let early = archive.bundle(question).await;
     let (lost, new) = archive.end_log(NEXT).await;
+    // The archive is still shorter than what was lost.
+    let wrong = refused(&archive, &lost).await.expect("nothing leads there");
+    assert!(matches!(&wrong, Wrong::DeclaredLost(_)), "{wrong:?}");
     archive.go_on(60).await;
     archive.sign().await;
 

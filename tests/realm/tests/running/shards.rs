@@ -1,11 +1,16 @@
 //! A realm of several shards: owners on each of them, a stream, an archive and a fold for each, and one ledger.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
-use annals_audit::archive::read_tree;
+use annals_audit::{Index, archive::read_tree};
 use annals_director::read_owners;
 use annals_ids::{OwnerKind, Shard};
 use annals_store::Store;
+use serde_json::Value;
+use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::played::{Played, are_built, binary, run};
@@ -49,9 +54,61 @@ async fn a_realm_of_three_shards_keeps_every_promise() {
     }
     let nats = realm.realm.nats();
     let annals = binary("annals").expect("it was built");
-    let (status, said) = run(Command::new(annals).args(["log", "verify", "--realm", "played", "--nats", &nats])).await;
+    let (status, said) = run(Command::new(&annals).args(["log", "verify", "--realm", "played", "--nats", &nats])).await;
     assert!(status.success() && said.contains("nothing is wrong"), "{said}");
+    an_item_is_traced(&store, &annals, &nats).await;
     realm.stop_and_verify().await;
+}
+
+/// The history of an item that was traded, which orders on several shards asked for.
+async fn an_item_is_traced(store: &Store, annals: &Path, nats: &str) {
+    let folder = TempDir::new().expect("a folder");
+    let mut index = Index::open(&folder.path().join("own")).await.expect("an index");
+    index.catch_up(store, |_| {}).await.expect("a sound archive");
+    let trades = index.recent_trades(100).await.expect("the index answers");
+    let mut traced = None;
+    for trade in trades {
+        let trade = index.trade(store, trade).await.expect("an answer");
+        let moved = trade.steps.iter().flat_map(|step| &step.cited.entry.passages);
+        for serial in moved.map(|passage| passage.serial).collect::<BTreeSet<_>>() {
+            let item = index.item(store, serial).await.expect("an answer");
+            let asked = item.steps.iter().filter_map(|step| step.cited.asked.as_ref());
+            let shards: BTreeSet<u16> = asked.map(|asked| asked.leaf.shard.0).collect();
+            if traced
+                .as_ref()
+                .is_none_or(|(_, most): &(_, BTreeSet<u16>)| most.len() < shards.len())
+            {
+                traced = Some((item, shards));
+            }
+        }
+    }
+    let (item, shards) = traced.expect("an item was traded");
+    assert!(shards.iter().any(|shard| *shard > 0), "bases are on shards {shards:?}");
+    let mut command = Command::new(annals);
+    command.args(["audit", "item", &item.serial.to_string(), "--format", "json"]);
+    command.args(["--realm", "played", "--nats", nats, "--index"]);
+    command.arg(folder.path().join("asked"));
+    let (status, said) = run(&mut command).await;
+    assert!(status.success(), "{said}");
+    let answer: Value = serde_json::from_str(&said[..=said.rfind('}').expect("an object")]).expect("an object");
+    let steps = answer["steps"].as_array().expect("steps");
+    assert!(steps.len() >= item.steps.len(), "{said}");
+    for (step, expected) in steps.iter().zip(&item.steps) {
+        assert_eq!(step["entry"], expected.cited.entry.number.0, "{said}");
+        assert_eq!(step["told"]["shard"], 0, "the ledger is on shard 0: {said}");
+        let asked = expected.cited.asked.as_ref();
+        assert_eq!(
+            step["asked"]["shard"].as_u64(),
+            asked.map(|asked| asked.leaf.shard.0.into()),
+            "{said}"
+        );
+    }
+    let verified = answer["verified"]["shards"].as_object().expect("what was verified");
+    assert_eq!(verified.len(), usize::from(SHARDS), "{said}");
+    assert!(
+        verified.values().all(|shard| shard["batches"].as_u64() > Some(0)),
+        "{said}"
+    );
 }
 
 /// Number of batches in the archive of a shard.
