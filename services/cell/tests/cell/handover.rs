@@ -1,7 +1,7 @@
 //! Entities that cross from one owner to another.
 
 use annals_cell::CellInput;
-use annals_def::Value;
+use annals_def::{DataType, Distribution, Property, Value};
 use annals_event::{Body, Call};
 use annals_ids::{EntityId, MemberId, OwnerId};
 use annals_wire::{
@@ -10,7 +10,7 @@ use annals_wire::{
 };
 
 use crate::{
-    game::{ACT, AVATAR, JUMP, NOTE},
+    game::{ACT, AVATAR, JUMP, NOTE, STATUE},
     oracle::{check, check_logs},
     world::{EAST, MIDDLE, SPACE, WEST, World, creation, place},
 };
@@ -503,4 +503,30 @@ fn a_survey_reports_entities_and_pending_hand_overs() {
     );
     assert_eq!(after.x.ends(), Some((30.0, 50.0)));
     assert_eq!(survey(&world).map, 2);
+}
+
+/// An entity that is too large for one message stays where it is, and holds up no other.
+#[test]
+fn an_entity_above_the_size_of_a_message_stays_beyond_the_border() {
+    for (bytes, is_large) in [(4 << 20, true), ((4 << 20) - 4_096, false)] {
+        let baggage = Property {
+            default: Value::Bytes(vec![7; bytes]),
+            ..Property::new("baggage", DataType::Blob, Distribution::CellPrivate)
+        };
+        let mut world = World::of(31, crate::game::schema_with(&[baggage]));
+        let (laden, light) = (world.spawn(AVATAR, -20.0, None), world.spawn(STATUE, -20.0, None));
+        world.run(500);
+        for entity in [laden, light] {
+            world.call(entity, JUMP, vec![Value::Float32(20.0)]);
+        }
+        world.run(8_000);
+        assert_eq!(world.holders(light), [MIDDLE]);
+        assert_eq!(
+            world.holders(laden),
+            [if is_large { WEST } else { MIDDLE }],
+            "{bytes} B"
+        );
+        let place = world.real(laden).cell().expect("a cell part").place;
+        assert!(place.position.x > 10.0, "it went on: {place:?}");
+    }
 }
