@@ -6,7 +6,7 @@ mod describe;
 mod diff;
 mod docs;
 mod explain;
-mod generate;
+pub(crate) mod generate;
 mod lsp;
 mod output;
 mod schema;

@@ -61,7 +61,10 @@ pub struct Demo {
     /// Folder of .def files to run instead of the sample world: bots drive everything in them
     #[arg(long)]
     world: Option<PathBuf>,
-    /// Seconds that bots play [default: 30, or with --world the time needed to drive everything]
+    /// Folder of the binaries annals-base and annals-cell of a game of its own, which plays the world instead of puppets
+    #[arg(long, value_name = "DIR", requires = "world", conflicts_with = "cluster")]
+    game: Option<PathBuf>,
+    /// Seconds that bots play [default: 30, or with --world and without --game the time needed to drive everything]
     #[arg(long)]
     duration: Option<u64>,
     /// Number of bots
@@ -157,6 +160,11 @@ impl Demo {
         self.world.as_deref().unwrap_or(Path::new("defs"))
     }
 
+    /// Whether puppets play the world: they drive everything in it, and a game decides what it drives.
+    fn has_puppets(&self) -> bool {
+        self.world.is_some() && self.game.is_none()
+    }
+
     async fn demonstrate(self) -> Result<Verdict, DemoError> {
         if self.cluster {
             cluster::hosts::enter()?;
@@ -168,6 +176,7 @@ impl Demo {
             return self.demonstrate_cluster(&schema, &files).await;
         }
         let mut plan = RealmPlan::new(REALM, self.world(), &self.data);
+        plan.game.clone_from(&self.game);
         if self.rolling.is_some() {
             // The other one leads while a director is replaced.
             plan.directors = 2;
@@ -252,8 +261,7 @@ impl Demo {
             return ROLLING_ROUND * u32::try_from(rounds).unwrap_or(u32::MAX);
         }
         let given = self.duration.map(Duration::from_secs);
-        // The sample world has a game of its own, which decides what it drives; puppets drive everything.
-        if self.world.is_none() {
+        if !self.has_puppets() {
             return given.unwrap_or(DURATION);
         }
         let to_drive = ToDrive::of(schema);
@@ -421,7 +429,7 @@ impl Demo {
         findings.promise(audit_ledger(&store, report).await?);
         findings.promise(report.has_played());
         let undriven = report.undriven(schema);
-        if self.world.is_some() && !undriven.is_empty() {
+        if self.has_puppets() && !undriven.is_empty() {
             let (count, named) = (undriven.len(), &undriven[..undriven.len().min(NAMED)]);
             findings.miss(format!(
                 "{count} exposed methods were not called ({})",
@@ -475,7 +483,7 @@ impl Demo {
             .arg(files)
             .arg("--world")
             .arg(self.world());
-        if self.world.is_some() {
+        if self.has_puppets() {
             command.arg("--all-driven");
         }
         let status = command.status().await.map_err(DemoError::Process)?;

@@ -16,6 +16,7 @@ pub mod demo_command;
 mod kept_checkpoints;
 pub mod log_command;
 pub mod manual_command;
+pub mod new_command;
 mod operating;
 pub mod person_command;
 pub mod play_command;

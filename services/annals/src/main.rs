@@ -14,6 +14,8 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Commands {
+    /// Write a small, complete game: definitions, behaviour, tests and a demonstration
+    New(annals::new_command::New),
     /// Run a realm on this machine: one process per service and a private nats-server
     Up(annals::up_command::Up),
     /// Run a realm with bots, and a web page in which people play beside them
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
     };
     runtime.block_on(async {
         match line.command {
+            Commands::New(new) => new.run(),
             Commands::Up(up) => up.run().await,
             Commands::Play(play) => play.run().await,
             Commands::Bots(bots) => bots.run().await,

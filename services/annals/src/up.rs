@@ -51,6 +51,8 @@ pub struct RealmPlan {
     pub realm: String,
     /// The folder of the world's definitions.
     pub world: PathBuf,
+    /// The folder of the base and cell binaries of a game; `None` for those beside this program, with the sample's.
+    pub game: Option<PathBuf>,
     /// The folder of all the realm's data.
     pub data: PathBuf,
     /// The kind of its store.
@@ -86,6 +88,7 @@ impl RealmPlan {
         Self {
             realm: realm.to_owned(),
             world: world.to_owned(),
+            game: None,
             data: data.to_owned(),
             store: StoreKind::Embedded,
             shards: 1,
@@ -99,6 +102,25 @@ impl RealmPlan {
             advertise: None,
             signer: true,
             settings: Vec::new(),
+        }
+    }
+
+    /// The binary of a service: the game's for a base and a cell, and else the one beside this program.
+    fn program(&self, service: Service) -> PathBuf {
+        let name = format!("annals-{}", service.name());
+        match (&self.game, service) {
+            (Some(game), Service::Base | Service::Cell) => game.join(name),
+            _ => sibling(&name),
+        }
+    }
+
+    /// Checks before anything is started that the game is built.
+    fn check_game(&self) -> Result<(), UpError> {
+        let programs = [Service::Base, Service::Cell].map(|service| self.program(service));
+        let missing = programs.into_iter().find(|program| !program.is_file());
+        match missing.filter(|_| self.game.is_some()) {
+            Some(program) => Err(UpError::NoGame(program)),
+            None => Ok(()),
         }
     }
 }
@@ -131,6 +153,10 @@ pub enum UpError {
         /// The underlying error.
         source: io::Error,
     },
+    /// The folder of a game has no such binary.
+    #[error("{} is missing; build the game (`cargo build --bins`), and name the folder of its binaries with --game",
+        .0.display())]
+    NoGame(PathBuf),
     /// A service's binary does not exist or cannot be started.
     #[error("{program} cannot be started; build it first: cargo build --release", program = program.display())]
     Start {
@@ -195,6 +221,7 @@ impl Realm {
     /// When something is missing or does not start; the message contains the end of its log.
     pub async fn start(plan: RealmPlan) -> Result<Self, UpError> {
         compile(&plan.world)?;
+        plan.check_game()?;
         let logs = plan.data.join("logs");
         fs::create_dir_all(&logs).map_err(|source| UpError::File {
             path: logs.clone(),
@@ -484,7 +511,7 @@ impl Realm {
 
     /// Starts a process, and notes where in its log its output begins.
     fn spawn(&self, (service, world): (Service, &Path), name: &str, flags: &[String]) -> Result<(Child, u64), UpError> {
-        let program = sibling(&format!("annals-{}", service.name()));
+        let program = self.plan.program(service);
         let path = log_of(&self.plan.data, name);
         let failed = |source| UpError::File {
             path: path.clone(),

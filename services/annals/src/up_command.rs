@@ -23,6 +23,10 @@ pub struct Up {
     /// Folder of the world's definitions
     #[arg(long, default_value = "defs")]
     world: PathBuf,
+    /// Folder of the binaries annals-base and annals-cell of a game of its own [default: those with the sample game,
+    /// beside this program]
+    #[arg(long, value_name = "DIR")]
+    game: Option<PathBuf>,
     /// Data folder of the realm
     #[arg(long, default_value = "data")]
     data: PathBuf,
@@ -77,6 +81,7 @@ impl Up {
         let Up {
             realm,
             world,
+            game,
             data,
             store,
             bases,
@@ -100,6 +105,7 @@ impl Up {
         let plan = RealmPlan {
             realm,
             world,
+            game,
             data,
             store,
             shards,

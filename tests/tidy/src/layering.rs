@@ -144,6 +144,8 @@ const CRATES: &[CrateRules] = &[
             ],
         ],
     ),
+    // All that a game outside the repository needs, and owners and clients for its tests.
+    shell("annals-game", &[SCHEMA, NODE, CORES, &["annals-client", "annals-host"]]),
     // A game depends on schema and node, and builds the services' binaries with itself inside.
     shell("annals-sample", &[SCHEMA, NODE, &["annals-host"]]),
     harness("annals-model"),

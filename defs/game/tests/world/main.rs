@@ -6,7 +6,6 @@
 mod defs;
 mod puppet;
 mod sample;
-mod stage;
 mod typed;
 mod visits;
 

@@ -9,13 +9,11 @@ use std::{
 use annals_client::Event;
 use annals_def::{Edit, EntityType, Exposure, Method, Schema, Value, generate, split_mix};
 use annals_event::{Body, Subject};
+use annals_game::testing::{BASE, EAST, TestRealm, WEST};
 use annals_ids::{EntityId, MemberId, Part, TypeId};
 use annals_sample::Puppet;
 
-use crate::{
-    schema,
-    stage::{BASE, EAST, Stage, WEST},
-};
+use crate::schema;
 
 /// Time limit within which four clients cover everything.
 const MOST_SECONDS: u64 = 600;
@@ -32,7 +30,7 @@ struct Driven {
 }
 
 impl Driven {
-    fn read(stage: &Stage) -> Self {
+    fn read(stage: &TestRealm) -> Self {
         let mut driven = Self::default();
         let events: Vec<_> = stage.batches().flat_map(|batch| batch.events).collect();
         for event in &events {
@@ -105,7 +103,7 @@ impl Driven {
 }
 
 /// Calls every exposed method of the entity that a client controls. Returns the number of calls.
-fn call_everything(stage: &mut Stage, player: usize, dice: &mut dyn FnMut() -> u64, driven: &mut Called) -> u64 {
+fn call_everything(stage: &mut TestRealm, player: usize, dice: &mut dyn FnMut() -> u64, driven: &mut Called) -> u64 {
     let Some((entity, type_id)) = stage.players[player].core.controls() else {
         return 0;
     };
@@ -147,7 +145,7 @@ pub(crate) fn uncalled(schema: &Schema, called: &Called) -> Vec<String> {
 }
 
 /// Number of calls that clients were told were not accepted or run.
-fn told_in_vain(stage: &Stage) -> u64 {
+fn told_in_vain(stage: &TestRealm) -> u64 {
     let events = stage.players.iter().flat_map(|player| &player.events);
     let in_vain = events.map(|event| match event {
         Event::CallsLost { numbers, .. } => numbers.len() as u64,
@@ -164,7 +162,7 @@ fn play(folder: &Path) {
     };
     let puppet = Arc::new(Puppet::new(Arc::clone(&schema)));
     let behaviour = Arc::clone(&puppet);
-    let mut stage = Stage::new(Arc::clone(&schema), behaviour, account);
+    let mut stage = TestRealm::new(Arc::clone(&schema), behaviour, account);
     for _ in 0..4 {
         stage.join();
     }

@@ -5,6 +5,7 @@ use std::{path::Path, sync::Arc};
 use annals_client::{Event, What};
 use annals_def::{Exposure, Method, Schema, Value, generate, split_mix};
 use annals_event::Body;
+use annals_game::testing::{BASE, EAST, TestRealm, WEST};
 use annals_ids::{EntityId, MemberId, OwnerId, Part, TypeId};
 use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context};
 use annals_sample::{CHOICE_MS, game};
@@ -12,17 +13,16 @@ use annals_sample::{CHOICE_MS, game};
 use crate::{
     puppet::{Called, exposed, uncalled},
     schema,
-    stage::{BASE, EAST, Stage, WEST},
 };
 
-pub(crate) fn stage() -> Stage {
+pub(crate) fn stage() -> TestRealm {
     stage_of(schema(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")))
 }
 
-fn stage_of(schema: Arc<Schema>) -> Stage {
+fn stage_of(schema: Arc<Schema>) -> TestRealm {
     let account = schema.type_named("Account").unwrap().id;
     let behaviour = game(&schema).unwrap();
-    Stage::new(schema, behaviour, account)
+    TestRealm::new(schema, behaviour, account)
 }
 
 #[test]
@@ -70,11 +70,11 @@ impl Behaviour for Careless {
 fn unexpected_denials_are_reported_by_the_owner() {
     let schema = schema(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
     let space = schema.type_named("Space").unwrap().id;
-    Stage::new(Arc::clone(&schema), Arc::new(Careless(space)), space).pass(1_000);
+    TestRealm::new(Arc::clone(&schema), Arc::new(Careless(space)), space).pass(1_000);
 }
 
 /// Waits until a player is in the world, and returns its avatar.
-pub(crate) fn avatar_of(stage: &mut Stage, player: usize) -> EntityId {
+pub(crate) fn avatar_of(stage: &mut TestRealm, player: usize) -> EntityId {
     let avatar = stage.schema.type_named("Avatar").unwrap().id;
     stage.until("it is in the world", |stage| {
         let core = &stage.players[player].core;
@@ -89,7 +89,7 @@ fn text(text: &str) -> Value {
 }
 
 /// Arguments of the calls to a player's client, by method name, on an entity.
-fn called(stage: &Stage, player: usize, entity: EntityId, name: &str) -> Vec<Vec<Value>> {
+fn called(stage: &TestRealm, player: usize, entity: EntityId, name: &str) -> Vec<Vec<Value>> {
     let events = stage.players[player].events.iter();
     let calls = events.filter_map(|event| match event {
         Event::Shown(showing) if showing.entity == entity => match &showing.what {
@@ -106,7 +106,7 @@ fn called(stage: &Stage, player: usize, entity: EntityId, name: &str) -> Vec<Vec
     calls.collect()
 }
 
-fn seen(stage: &Stage, player: usize, entity: EntityId, property: &str) -> Option<Value> {
+fn seen(stage: &TestRealm, player: usize, entity: EntityId, property: &str) -> Option<Value> {
     stage.players[player].core.property(entity, property).cloned()
 }
 
@@ -231,14 +231,14 @@ fn monsters_walk_and_can_be_attacked() {
     let player = stage.join();
     avatar_of(&mut stage, player);
     let monster_type = stage.schema.type_named("Monster").unwrap().id;
-    let monsters = |stage: &Stage| -> Vec<EntityId> {
+    let monsters = |stage: &TestRealm| -> Vec<EntityId> {
         let view = stage.players[player].core.view(Part::Cell).entities();
         let monsters = view.iter().filter(|(_, seen)| seen.type_id == monster_type);
         monsters.map(|(entity, _)| *entity).collect()
     };
     stage.until("there are twelve monsters", |stage| monsters(stage).len() == 12);
     let prey = monsters(&stage)[0];
-    let place = |stage: &Stage| stage.players[player].core.entity(prey).and_then(|seen| seen.place);
+    let place = |stage: &TestRealm| stage.players[player].core.entity(prey).and_then(|seen| seen.place);
     let before = place(&stage).unwrap();
     stage.pass(5_000);
     assert_ne!(place(&stage), Some(before), "it walks");
@@ -288,7 +288,7 @@ fn the_world_is_created_once_despite_process_loss_at_its_start() {
 
 /// Calls a method with generated arguments.
 fn call_with_any(
-    stage: &mut Stage,
+    stage: &mut TestRealm,
     player: usize,
     entity: EntityId,
     (type_id, part, method): (TypeId, Part, &Method),
@@ -303,7 +303,7 @@ fn call_with_any(
 
 /// Calls all exposed methods of the entities that a player sees, other than its own. Returns those entities.
 fn call_others(
-    stage: &mut Stage,
+    stage: &mut TestRealm,
     player: usize,
     dice: &mut dyn FnMut() -> u64,
     driven: &mut Called,

@@ -7,6 +7,7 @@ use std::{
 
 use annals_def::{Edit, Mismatch, Schema, Value, typed::Vector3};
 use annals_event::{Body, CallError, Link};
+use annals_game::testing::TestRealm;
 use annals_ids::{Address, CallNumber, EntityId, MemberId, OwnerId, Part};
 use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context, Denied, TeleportFailed, typed::Later};
 use annals_sample::{
@@ -21,7 +22,6 @@ use crate::{
         monster as monster_client,
     },
     schema,
-    stage::Stage,
 };
 
 fn sample() -> Arc<Schema> {
@@ -75,7 +75,7 @@ fn done(action: Action) -> (Vec<String>, Vec<Recorded>) {
     let doing = Arc::new(Doing { action, said });
     let behaviour: Arc<dyn Behaviour> = Arc::clone(&doing) as Arc<dyn Behaviour>;
     let schema = sample();
-    let mut stage = Stage::new(schema, behaviour, account::TYPE);
+    let mut stage = TestRealm::new(schema, behaviour, account::TYPE);
     stage.pass(500);
     let mut changes = Vec::new();
     for event in stage.batches().flat_map(|batch| batch.events) {
@@ -357,7 +357,7 @@ impl monster_client::ClientBehaviour for Noting {
 impl chest_client::ClientBehaviour for Noting {}
 
 /// Dispatches a player's new events to a game.
-fn tell(stage: &mut Stage, dispatcher: &mut ClientDispatcher<Noting>) -> Result<Vec<String>, Mismatch> {
+fn tell(stage: &mut TestRealm, dispatcher: &mut ClientDispatcher<Noting>) -> Result<Vec<String>, Mismatch> {
     let player = &mut stage.players[0];
     for event in std::mem::take(&mut player.events) {
         dispatcher.handle(&player.core, &event)?;
@@ -368,7 +368,7 @@ fn tell(stage: &mut Stage, dispatcher: &mut ClientDispatcher<Noting>) -> Result<
 #[test]
 fn client_calls_and_callbacks_are_typed() {
     let schema = sample();
-    let mut stage = Stage::new(Arc::clone(&schema), game(&schema).unwrap(), account::TYPE);
+    let mut stage = TestRealm::new(Arc::clone(&schema), game(&schema).unwrap(), account::TYPE);
     let player = stage.join();
     let mut dispatcher = ClientDispatcher::new(&schema, Noting::default()).unwrap();
     let mut told = Vec::new();

@@ -3,13 +3,11 @@
 
 use annals_base::{DuplicateLogin, TICKET_WINDOW};
 use annals_client::{EndReason, Event};
+use annals_game::testing::{BASE, EAST, TestRealm, WEST};
 use annals_ids::{EntityId, Part, Position};
 use annals_wire::client::{CloseReason, LoginRefusal, Rejection};
 
-use crate::{
-    sample::{avatar_of, stage},
-    stage::{BASE, EAST, Stage, WEST},
-};
+use crate::sample::{avatar_of, stage};
 
 /// All owners.
 const OWNERS: [annals_ids::OwnerId; 3] = [BASE, WEST, EAST];
@@ -18,7 +16,7 @@ const OWNERS: [annals_ids::OwnerId; 3] = [BASE, WEST, EAST];
 const MONSTERS: usize = 12;
 
 /// Reason for which a player's client has ended.
-fn ended(stage: &Stage, player: usize) -> Option<EndReason> {
+fn ended(stage: &TestRealm, player: usize) -> Option<EndReason> {
     stage.players[player].events.iter().find_map(|event| match event {
         Event::Ended(reason) => Some(*reason),
         _ => None,
@@ -26,7 +24,7 @@ fn ended(stage: &Stage, player: usize) -> Option<EndReason> {
 }
 
 /// How often a player's client was connected to a new session.
-fn log_ins(stage: &Stage, player: usize) -> usize {
+fn log_ins(stage: &TestRealm, player: usize) -> usize {
     let events = stage.players[player].events.iter();
     events.filter(|event| matches!(event, Event::Connected { .. })).count()
 }
@@ -113,7 +111,7 @@ enum End {
 
 /// A visit from the log-in to its end, `after` milliseconds later: at once, before there is a session; on the account;
 /// or in the world.
-fn visit(stage: &mut Stage, account: usize, end: End, after: u64) {
+fn visit(stage: &mut TestRealm, account: usize, end: End, after: u64) {
     let player = stage.join_as(account);
     stage.pass(after);
     match end {
@@ -132,7 +130,7 @@ fn visit(stage: &mut Stage, account: usize, end: End, after: u64) {
 }
 
 /// Bytes of each owner's snapshot other than its entities, and the number of its entities.
-fn sizes(stage: &Stage) -> [(usize, usize); 3] {
+fn sizes(stage: &TestRealm) -> [(usize, usize); 3] {
     OWNERS.map(|owner| {
         let (state, mut bytes) = (stage.state(owner), Vec::new());
         state.write_own(&mut bytes);
@@ -141,7 +139,7 @@ fn sizes(stage: &Stage) -> [(usize, usize); 3] {
 }
 
 /// Number of links of which entities keep an end.
-fn links(stage: &Stage) -> usize {
+fn links(stage: &TestRealm) -> usize {
     let images = OWNERS.iter().flat_map(|owner| stage.state(*owner).entities.values());
     images
         .map(|image| image.links.sent.len() + image.links.taken.len())
@@ -187,7 +185,7 @@ fn two_thousand_short_visits_leave_no_state() {
 }
 
 /// Position at which a player sees an entity.
-fn seen_at(stage: &Stage, player: usize, entity: EntityId) -> Option<Position> {
+fn seen_at(stage: &TestRealm, player: usize, entity: EntityId) -> Option<Position> {
     let seen = stage.players[player].core.entity(entity)?;
     seen.place.map(|(position, _)| position)
 }

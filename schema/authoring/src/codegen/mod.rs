@@ -12,6 +12,8 @@ mod typescript;
 
 use std::collections::BTreeMap;
 
+pub use naming::is_keyword;
+
 use annals_def::{Compiled, DataType, Diagnostic, Schema, Tree, compile_named};
 
 /// The first line of every generated file, without the comment marks of its language.

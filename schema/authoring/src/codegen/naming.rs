@@ -64,6 +64,12 @@ const KEYWORDS: [&str; 50] = [
 /// Rust keywords that cannot be raw identifiers.
 const NEVER: [&str; 4] = ["crate", "self", "super", "Self"];
 
+/// Whether a name is a keyword of Rust, which no crate can have as its name.
+#[must_use]
+pub fn is_keyword(name: &str) -> bool {
+    KEYWORDS.contains(&name) || NEVER.contains(&name)
+}
+
 /// The names in use in one scope.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {

@@ -24,6 +24,9 @@ pub(super) struct Generate {
     /// Entity parts to generate; may be given several times. TypeScript supports clients only
     #[arg(long, value_enum, default_value = "all")]
     part: Vec<PartName>,
+    /// Crate through which Rust code names those of Annals, such as annals_game, if the game depends on no other
+    #[arg(long, value_name = "CRATE", value_parser = identifier)]
+    through: Option<String>,
     /// Output file; standard output if omitted
     #[arg(long)]
     out: Option<PathBuf>,
@@ -53,6 +56,10 @@ impl Generate {
             eprintln!("TypeScript is for clients only: omit --part, or give --part client");
             return ExitCode::from(CANNOT_RUN);
         }
+        if self.lang == Language::Typescript && self.through.is_some() {
+            eprintln!("--through is for Rust: omit it");
+            return ExitCode::from(CANNOT_RUN);
+        }
         let tree = match tree(&self.dir) {
             Ok(tree) => tree,
             Err(error) => return error.tell(),
@@ -62,7 +69,10 @@ impl Generate {
             Err(diagnostics) => return WorldError::new(&self.dir, diagnostics).tell(),
         };
         let code = match self.lang {
-            Language::Rust => model.to_rust(self.parts()),
+            Language::Rust => match &self.through {
+                Some(facade) => through(facade, &model.to_rust(self.parts())),
+                None => model.to_rust(self.parts()),
+            },
             Language::Typescript => model.to_typescript(),
         };
         match &self.out {
@@ -121,11 +131,52 @@ impl Generate {
             .iter()
             .map(|part| format!(" --part {}", name(part.to_possible_value())))
             .collect();
+        let through = self.through.as_ref();
+        let through = through.map_or_else(String::new, |facade| format!(" --through {facade}"));
         format!(
-            "annals defs generate {} --lang {}{parts} --out {}",
+            "annals defs generate {} --lang {}{through}{parts} --out {}",
             self.dir.display(),
             name(self.lang.to_possible_value()),
             file.display()
         )
+    }
+}
+
+/// A crate's name as Rust code has it.
+fn identifier(name: &str) -> Result<String, String> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(is_allowed) {
+        Ok(name.to_owned())
+    } else {
+        Err("a crate's name has letters, digits and _, such as annals_game".to_owned())
+    }
+}
+
+/// Crates that generated Rust code names.
+const CRATES: [&str; 5] = ["client", "def", "event", "ids", "node"];
+
+/// Generated Rust code that names the crates of Annals through another one, which exports `annals_def` as `def`, and so
+/// on.
+pub(crate) fn through(facade: &str, code: &str) -> String {
+    let named = |code: String, name: &&str| code.replace(&format!("annals_{name}::"), &format!("{facade}::{name}::"));
+    CRATES.iter().fold(code.to_owned(), named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crates_are_named_through_another_one() {
+        let code = "use annals_def::{Value, typed};\nconst A: annals_ids::Slot = annals_ids::Slot(1);\n";
+        let expected = "use annals_game::def::{Value, typed};\n\
+            const A: annals_game::ids::Slot = annals_game::ids::Slot(1);\n";
+        assert_eq!(through("annals_game", code), expected);
+        assert!(identifier("annals_game").is_ok());
+        assert!(
+            ["", "annals-game", "1st", "a::b"]
+                .into_iter()
+                .all(|name| identifier(name).is_err())
+        );
     }
 }

@@ -1,13 +1,21 @@
-//! A realm in one test: one base, two cells on either side of a boundary, and clients that use the SDK. No message is
-//! lost or late; owners can be killed.
+//! A realm in one test, for a game's own tests: one base, two cells on either side of a boundary at x = 0, and players
+//! with the client SDK, wired in memory. It starts no server and no thread, uses no socket, and its clock advances only
+//! by [`TestRealm::pass`] and [`TestRealm::until`]; so a test takes milliseconds and always runs the same.
+//!
+//! The owners and the clients are those of a real realm; log, bus and login are replaced. No message is lost or late, and
+//! [`TestRealm::crash`] kills an owner, which recovers from its log. Not replaced are the database and the ledger: a
+//! game that queries or orders something there panics here.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use annals_base::{BaseInput, BaseRole, CheckedOut, DuplicateLogin, OpenSession};
 use annals_cell::{CellInput, CellRole};
-use annals_client::{Attempt, ClientCore, Credentials, Event, Input as ClientInput, Millis, Output as ClientOutput};
-use annals_def::{Schema, Value};
+use annals_client::{
+    Attempt, ClientCore, Credentials, Event, Input as ClientInput, Millis, Output as ClientOutput, What,
+};
+use annals_def::{Schema, Style, Value, check_dir, render, typed::Typed};
 use annals_event::{Batch, Call, FrozenBatch, Imprint, Link, Outcome, OwnerState};
+use annals_host::service::{FIRST_SPACE, Game};
 use annals_ids::{
     Address, CallNumber, DatabaseId, Direction, EntityId, Epoch, OwnerId, OwnerKind, Part, Position, SessionId, TypeId,
     WallTime, WorldTime,
@@ -17,7 +25,6 @@ use annals_node::{
     time::{Mono, Now},
     writer::{self, Action, Chain, Durability},
 };
-use annals_sample::WORLD;
 use annals_wire::{
     CellArea, Space, SpaceMap,
     bus::{CallMessage, Envelope, Message},
@@ -26,15 +33,23 @@ use annals_wire::{
     },
 };
 
-pub(crate) const BASE: OwnerId = OwnerId(10);
-pub(crate) const WEST: OwnerId = OwnerId(20);
-pub(crate) const EAST: OwnerId = OwnerId(21);
+/// The base.
+pub const BASE: OwnerId = OwnerId(10);
+
+/// The cell for places with a negative x.
+pub const WEST: OwnerId = OwnerId(20);
+
+/// The cell for all other places.
+pub const EAST: OwnerId = OwnerId(21);
 
 /// An owner id that stands for another base.
 const ASKER: OwnerId = OwnerId(11);
 
 /// Milliseconds per time step.
 const STEP_MS: u64 = 20;
+
+/// Why bytes can be read.
+const WRITTEN: &str = "invariant: this program wrote it";
 
 /// An owner with its log.
 struct Station<R: Role> {
@@ -43,15 +58,18 @@ struct Station<R: Role> {
     epoch: Epoch,
 }
 
-pub(crate) struct Stage {
-    pub(crate) schema: Arc<Schema>,
+/// A realm of one base and two cells, and its players. A player is the number that [`TestRealm::join`] returns.
+pub struct TestRealm {
+    /// The compiled definitions.
+    pub schema: Arc<Schema>,
     behaviour: Arc<dyn Behaviour>,
     account: TypeId,
     base: Station<BaseRole>,
     cells: BTreeMap<OwnerId, Station<CellRole>>,
-    pub(crate) players: Vec<Player>,
+    /// The players, in the order in which they joined.
+    pub players: Vec<Player>,
     /// How a log-in to an account that has a client is handled.
-    pub(crate) duplicate: DuplicateLogin,
+    pub duplicate: DuplicateLogin,
     now: u64,
     secrets: u64,
     asked: u64,
@@ -59,12 +77,14 @@ pub(crate) struct Stage {
 }
 
 /// A client with the events that it received.
-pub(crate) struct Player {
-    pub(crate) core: ClientCore,
+pub struct Player {
+    /// The client: what it sees, and which entity it controls.
+    pub core: ClientCore,
     account: DatabaseId,
     /// The lost connection that the client has not noticed.
     cut_off: Option<Attempt>,
-    pub(crate) events: Vec<Event>,
+    /// What it received, oldest first.
+    pub events: Vec<Event>,
     connection: Option<(ConnectionId, Attempt)>,
     said_hello: bool,
     pending: Option<(Attempt, Secret)>,
@@ -125,8 +145,25 @@ impl<R: Role> Station<R> {
     }
 }
 
-impl Stage {
-    pub(crate) fn new(schema: Arc<Schema>, behaviour: Arc<dyn Behaviour>, account: TypeId) -> Self {
+impl TestRealm {
+    /// A realm of the definitions in a folder, with the behaviour that `game` gives for them, as its services would get
+    /// it. Players log in to entities of the type `account`.
+    ///
+    /// # Panics
+    /// If the definitions have errors, have no such type, or are not those that the game was generated from.
+    pub fn open(world: &Path, account: &str, game: Game) -> Self {
+        let (schema, diagnostics) = check_dir(world);
+        let Some(schema) = schema else {
+            panic!("{}: {}", world.display(), render(&diagnostics, Style::Plain));
+        };
+        let schema = Arc::new(schema);
+        let behaviour = game(&schema).unwrap_or_else(|other| panic!("{other}"));
+        let account = type_named(&schema, account);
+        Self::new(schema, behaviour, account)
+    }
+
+    /// A realm of compiled definitions, with this behaviour. Players log in to entities of the type `account`.
+    pub fn new(schema: Arc<Schema>, behaviour: Arc<dyn Behaviour>, account: TypeId) -> Self {
         let now = 1_000_000;
         let terms = (&schema, &behaviour);
         let at = moment(now);
@@ -158,12 +195,12 @@ impl Stage {
     }
 
     /// Adds a client, which logs in to an account of its own.
-    pub(crate) fn join(&mut self) -> usize {
+    pub fn join(&mut self) -> usize {
         self.join_as(self.players.len())
     }
 
     /// Adds a client that logs in to this account.
-    pub(crate) fn join_as(&mut self, account: usize) -> usize {
+    pub fn join_as(&mut self, account: usize) -> usize {
         let number = self.players.len();
         let credentials = Credentials {
             name: format!("player{number}"),
@@ -185,32 +222,93 @@ impl Stage {
     }
 
     /// Breaks a client's connection for good.
-    pub(crate) fn lose(&mut self, player: usize) {
+    pub fn lose(&mut self, player: usize) {
         self.hang_up(player);
         self.players[player].core.leave();
         self.drain(player);
     }
 
     /// Removes the clients; none of them may be connected.
-    pub(crate) fn forget_players(&mut self) {
+    pub fn forget_players(&mut self) {
         assert!(self.players.iter().all(|player| player.connection.is_none()));
         self.players.clear();
     }
 
     /// Sessions of the base, with and without a connection.
-    pub(crate) fn sessions(&self) -> usize {
+    pub fn sessions(&self) -> usize {
         self.base.owner.role().sessions()
     }
 
+    /// Waits until a player controls an entity of this type in the world, and returns the entity.
+    ///
+    /// # Panics
+    /// If that does not happen within 20 s of the realm's time, or there is no such type.
+    pub fn entered(&mut self, player: usize, entity_type: &str) -> EntityId {
+        let type_id = type_named(&self.schema, entity_type);
+        self.until("the player is in the world", |realm| {
+            realm.in_world(player, type_id).is_some()
+        });
+        self.in_world(player, type_id)
+            .expect("invariant: it was there just now")
+    }
+
+    /// The entity of this type that a player controls, if it has a place.
+    fn in_world(&self, player: usize, type_id: TypeId) -> Option<EntityId> {
+        let core = &self.players[player].core;
+        let (entity, _) = core.controls().filter(|(_, controlled)| *controlled == type_id)?;
+        core.entity(entity).and_then(|seen| seen.place).map(|_| entity)
+    }
+
+    /// The entities of this type that a player sees, in the order of their ids.
+    ///
+    /// # Panics
+    /// If there is no such type.
+    pub fn seen(&self, player: usize, entity_type: &str) -> Vec<EntityId> {
+        let type_id = type_named(&self.schema, entity_type);
+        let entities = self.players[player].core.view(Part::Cell).entities().iter();
+        let of_type = entities.filter(|(_, seen)| seen.type_id == type_id);
+        of_type.map(|(entity, _)| *entity).collect()
+    }
+
+    /// Where a player's client sees an entity; `None` if it does not see it.
+    pub fn position(&self, player: usize, entity: EntityId) -> Option<Position> {
+        let (position, _) = self.players[player].core.entity(entity)?.place?;
+        Some(position)
+    }
+
+    /// A property of an entity, as a player's client has it; `None` if the client has not received it.
+    pub fn read<T: Typed>(&self, player: usize, entity: EntityId, property: &'static str) -> Option<T> {
+        annals_client::typed::read(&self.players[player].core, entity, property)
+    }
+
+    /// The arguments of each call of an entity's client method that a player's client received, oldest first.
+    /// Empty if the client neither sees nor controls the entity now.
+    pub fn received(&self, player: usize, entity: EntityId, method: &str) -> Vec<Vec<Value>> {
+        let Player { core, events, .. } = &self.players[player];
+        let controlled = core.controls().filter(|(controlled, _)| *controlled == entity);
+        let type_id = match core.entity(entity) {
+            Some(seen) => Some(seen.type_id),
+            None => controlled.map(|(_, type_id)| type_id),
+        };
+        let entity_type = type_id.and_then(|type_id| self.schema.entity_type(type_id));
+        let meant = entity_type.and_then(|found| found.client_method_named(method));
+        let calls = events.iter().filter_map(|event| match event {
+            Event::Shown(shown) if shown.entity == entity => match &shown.what {
+                What::Called { method, args } if meant.is_some_and(|meant| meant.index == *method) => {
+                    Some(args.clone())
+                }
+                What::Called { .. } | What::Changed { .. } => None,
+            },
+            _ => None,
+        });
+        calls.collect()
+    }
+
     /// Calls a method of an entity, as a client.
-    pub(crate) fn call(
-        &mut self,
-        player: usize,
-        entity: EntityId,
-        part: Part,
-        method: &str,
-        args: &[Value],
-    ) -> CallNumber {
+    ///
+    /// # Panics
+    /// If the client may not call it, does not see the entity, or gave arguments of other types.
+    pub fn call(&mut self, player: usize, entity: EntityId, part: Part, method: &str, args: &[Value]) -> CallNumber {
         let now = self.millis();
         let called = self.players[player].core.call(now, entity, part, method, args);
         self.drain(player);
@@ -218,14 +316,14 @@ impl Stage {
     }
 
     /// Moves a client's entity.
-    pub(crate) fn stand(&mut self, player: usize, position: Position) {
+    pub fn stand(&mut self, player: usize, position: Position) {
         let moved = self.players[player].core.move_to(position, Direction::default());
         assert!(moved, "player {player} is playing");
         self.drain(player);
     }
 
     /// Loses the process that holds this owner, and lets another take it over.
-    pub(crate) fn crash(&mut self, owner: OwnerId) {
+    pub fn crash(&mut self, owner: OwnerId) {
         let now = self.now();
         let terms = (&self.schema, &self.behaviour);
         match self.cells.get_mut(&owner) {
@@ -240,8 +338,8 @@ impl Stage {
         self.draw_map();
     }
 
-    /// Breaks a client's connection, until [`Stage::reconnect`].
-    pub(crate) fn cut_off(&mut self, player: usize) {
+    /// Breaks a client's connection, until [`TestRealm::reconnect`].
+    pub fn cut_off(&mut self, player: usize) {
         if let Some((connection, attempt)) = self.players[player].connection.take() {
             self.players[player].cut_off = Some(attempt);
             self.give_base(BaseInput::Closed { connection });
@@ -249,7 +347,7 @@ impl Stage {
     }
 
     /// Lets the client notice that its connection was lost, and resume.
-    pub(crate) fn reconnect(&mut self, player: usize) {
+    pub fn reconnect(&mut self, player: usize) {
         if let Some(attempt) = self.players[player].cut_off.take() {
             let reason = CloseReason::Lost;
             self.tell(player, ClientInput::Disconnected { attempt, reason });
@@ -257,7 +355,7 @@ impl Stage {
     }
 
     /// Calls a method of an entity, as a client, if it is in view.
-    pub(crate) fn try_call(&mut self, player: usize, entity: EntityId, part: Part, method: &str) {
+    pub fn try_call(&mut self, player: usize, entity: EntityId, part: Part, method: &str) {
         let now = self.millis();
         // A call to an entity that is not in view, or has no such method, is ignored.
         let _ = self.players[player].core.call(now, entity, part, method, &[]);
@@ -265,7 +363,7 @@ impl Stage {
     }
 
     /// Advances time.
-    pub(crate) fn pass(&mut self, milliseconds: u64) {
+    pub fn pass(&mut self, milliseconds: u64) {
         for _ in 0..milliseconds.div_ceil(STEP_MS) {
             self.now += STEP_MS * 1_000;
             let now = self.now();
@@ -283,7 +381,7 @@ impl Stage {
     }
 
     /// Advances time until a condition holds.
-    pub(crate) fn until(&mut self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
+    pub fn until(&mut self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
         for _ in 0..1_000 {
             if is_so(self) {
                 return;
@@ -294,14 +392,11 @@ impl Stage {
     }
 
     /// Calls a method of an entity's base part, as another owner's entity would, and returns the answers.
-    pub(crate) fn ask_base(&mut self, entity: EntityId, method: &str, args: Vec<Value>) -> Vec<Outcome> {
+    pub fn ask_base(&mut self, entity: EntityId, method: &str, args: Vec<Value>) -> Vec<Outcome> {
         let image = self.base.owner.state().entities[&entity].type_id;
-        let found = self
-            .schema
-            .entity_type(image)
-            .unwrap()
-            .base_method_named(method)
-            .unwrap();
+        let found = self.schema.entity_type(image);
+        let found = found.and_then(|found| found.base_method_named(method));
+        let found = found.unwrap_or_else(|| panic!("the entity has no base method {method}"));
         self.asked += 1;
         let asker = Address::Base(EntityId(u64::from(ASKER.0) << 40));
         let call = CallMessage {
@@ -332,7 +427,8 @@ impl Stage {
         std::mem::take(&mut self.answers)
     }
 
-    pub(crate) fn state(&self, owner: OwnerId) -> &OwnerState {
+    /// The state of an owner.
+    pub fn state(&self, owner: OwnerId) -> &OwnerState {
         match self.cells.get(&owner) {
             Some(cell) => cell.owner.state(),
             None => self.base.owner.state(),
@@ -340,27 +436,28 @@ impl Stage {
     }
 
     /// Number of entities of a type that are real on these owners.
-    pub(crate) fn count(&self, owners: &[OwnerId], entity_type: &str) -> usize {
-        let type_id = self.schema.type_named(entity_type).unwrap().id;
+    pub fn count(&self, owners: &[OwnerId], entity_type: &str) -> usize {
+        let type_id = type_named(&self.schema, entity_type);
         let images = owners.iter().flat_map(|owner| self.state(*owner).entities.values());
         images.filter(|image| image.type_id == type_id).count()
     }
 
     /// All logged batches, by owner.
-    pub(crate) fn batches(&self) -> impl Iterator<Item = Batch> {
+    pub fn batches(&self) -> impl Iterator<Item = Batch> {
         let cells = self.cells.values().flat_map(|cell| &cell.log);
-        cells.chain(&self.base.log).map(|bytes| Batch::read(bytes).unwrap())
+        cells.chain(&self.base.log).map(|bytes| read_batch(bytes))
     }
 
     /// State that an owner's log folds into.
-    pub(crate) fn folded(&self, owner: OwnerId) -> OwnerState {
+    pub fn folded(&self, owner: OwnerId) -> OwnerState {
         match self.cells.get(&owner) {
             Some(cell) => fold(owner, Part::Cell, &cell.log),
             None => fold(owner, Part::Base, &self.base.log),
         }
     }
 
-    pub(crate) fn base_counters(&self) -> annals_base::Counters {
+    /// The counters of the base.
+    pub fn base_counters(&self) -> annals_base::Counters {
         self.base.owner.role().counters()
     }
 
@@ -368,7 +465,8 @@ impl Stage {
         moment(self.now)
     }
 
-    pub(crate) fn millis(&self) -> Millis {
+    /// The present, in the time of clients.
+    pub fn millis(&self) -> Millis {
         Millis(self.now / 1_000)
     }
 
@@ -380,7 +478,10 @@ impl Stage {
 
     fn give_cell(&mut self, owner: OwnerId, input: Input<CellInput>) {
         let now = self.now();
-        let out = self.cells.get_mut(&owner).unwrap().give(now, input);
+        let cell = self.cells.get_mut(&owner);
+        let out = cell
+            .expect("there are no owners but the base and two cells")
+            .give(now, input);
         self.carry_out(owner, out);
     }
 
@@ -478,7 +579,7 @@ impl Stage {
             ClientOutput::Frame(bytes) => self.frame(number, &bytes),
             ClientOutput::Datagram(bytes) => {
                 if let Some((connection, _)) = self.players[number].connection {
-                    let datagram = ToServerDatagram::read(&bytes).unwrap();
+                    let datagram = ToServerDatagram::read(&bytes).expect(WRITTEN);
                     self.give_base(BaseInput::Datagram { connection, datagram });
                 }
             }
@@ -500,7 +601,7 @@ impl Stage {
             return;
         };
         if self.players[number].said_hello {
-            let (frame, trace) = (ToServer::read(bytes).unwrap(), [0; 16]);
+            let (frame, trace) = (ToServer::read(bytes).expect(WRITTEN), [0; 16]);
             return self.give_base(BaseInput::Frame {
                 connection,
                 frame,
@@ -508,7 +609,7 @@ impl Stage {
             });
         }
         self.players[number].said_hello = true;
-        let (hello, fresh_token) = (Hello::read(bytes).unwrap(), self.secret());
+        let (hello, fresh_token) = (Hello::read(bytes).expect(WRITTEN), self.secret());
         self.give_base(BaseInput::Hello {
             connection,
             from: ([127, 0, 0, 1], 1).into(),
@@ -557,14 +658,15 @@ impl Stage {
         Located {
             owner: BASE,
             epoch: self.base.epoch,
-            address: "127.0.0.1:1".parse().unwrap(),
+            address: ([127, 0, 0, 1], 1).into(),
             certificate: None,
         }
     }
 
     fn opened(&mut self, request: u64, opened: &Result<SessionId, NotOpened>) {
-        let number = usize::try_from(request).unwrap();
-        let (attempt, secret) = self.players[number].pending.take().unwrap();
+        let number = usize::try_from(request).expect("invariant: the request is a player's number");
+        let pending = self.players[number].pending.take();
+        let (attempt, secret) = pending.expect("invariant: the base answers each request once");
         let base = self.located();
         let answer = Some(match opened {
             Ok(session) => LoginAnswer::Ticket(Ticket {
@@ -577,6 +679,17 @@ impl Stage {
         });
         self.tell(number, ClientInput::LoginAnswered { attempt, answer });
     }
+}
+
+fn type_named(schema: &Schema, name: &str) -> TypeId {
+    let found = schema.type_named(name);
+    found
+        .unwrap_or_else(|| panic!("the definitions have no entity type {name}"))
+        .id
+}
+
+fn read_batch(bytes: &[u8]) -> Batch {
+    Batch::read(bytes).expect(WRITTEN)
 }
 
 fn moment(micros: u64) -> Now {
@@ -597,7 +710,7 @@ fn map() -> SpaceMap {
     };
     SpaceMap {
         version: 1,
-        spaces: [(WORLD, space)].into(),
+        spaces: [(FIRST_SPACE, space)].into(),
         bootstrap: Some(BASE),
     }
 }
@@ -605,7 +718,8 @@ fn map() -> SpaceMap {
 fn fold(owner: OwnerId, kind: impl Into<OwnerKind>, log: &[Vec<u8>]) -> OwnerState {
     let mut state = OwnerState::new(owner, kind);
     for bytes in log {
-        state.fold(&Batch::read(bytes).unwrap()).unwrap();
+        let folded = state.fold(&read_batch(bytes));
+        folded.expect("invariant: an owner folds its own log");
     }
     state
 }
@@ -621,7 +735,7 @@ fn take_over<R: Role>(
     let state = fold(owner, R::KIND, log);
     let beyond = log
         .iter()
-        .map(|bytes| FrozenBatch::read(bytes.clone()).unwrap())
+        .map(|bytes| FrozenBatch::read(bytes.clone()).expect(WRITTEN))
         .collect();
     let chain = Chain::whole(writer::Tip::default(), beyond, log.len() as u64);
     let role = make(&state, now.mono);

@@ -1,0 +1,7 @@
+//! The base service of a realm, with this game built in.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    annals_game::base(new_game::game)
+}

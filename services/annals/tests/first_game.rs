@@ -1,0 +1,219 @@
+//! Follows "Your first game in 20 minutes" from an empty folder: every command on the page is run, and every change
+//! made.
+//!
+//! The line before a block of `rust` or `xml` says where it belongs: "`path`, before `text`:" is the line above the first
+//! one with this text, and "`path`, at the end:" the end of the file. Commands of a block `sh` must succeed, those of
+//! `sh fails` must not. Each line of a block `text` must be part of what the commands before it printed. `sh realm` needs
+//! the binaries of the services beside this one, and is skipped if they are not built.
+//!
+//! The first run in a target folder compiles all dependencies of a game once more, for minutes: the game is a workspace
+//! of its own, with fewer features of them. Later runs compile only what has changed.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Relative to the folder of this crate.
+const REPOSITORY: &str = "../..";
+
+/// The services of a realm that do not belong to the game.
+const SERVICES: [&str; 4] = ["annals-db", "annals-director", "annals-login", "annals-signer"];
+
+/// A reader, who follows the page.
+struct Reader {
+    /// The folder that was empty at the beginning.
+    begun_in: PathBuf,
+    folder: PathBuf,
+    /// What the last block of commands printed.
+    printed: String,
+}
+
+impl Reader {
+    /// Runs the commands of a block; `cd` holds for the blocks that follow.
+    fn run(&mut self, commands: &str, succeeds: bool) {
+        self.printed.clear();
+        for command in commands.lines() {
+            if let Some(folder) = command.strip_prefix("cd ") {
+                self.folder.push(folder);
+                continue;
+            }
+            println!("$ {command}");
+            let output = self.shell(command).output().expect("sh runs");
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+            println!("{printed}");
+            assert_eq!(output.status.success(), succeeds, "{command}:\n{printed}");
+            self.printed.push_str(&printed);
+        }
+    }
+
+    fn shell(&self, command: &str) -> Command {
+        let annals = Path::new(env!("CARGO_BIN_EXE_annals"));
+        let own = annals.parent().expect("a folder").to_owned();
+        let others = env::var_os("PATH").unwrap_or_default();
+        let path = env::join_paths([own].into_iter().chain(env::split_paths(&others))).expect("folders");
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &format!("exec 2>&1; {command}")])
+            .current_dir(&self.folder)
+            .env("PATH", path)
+            .env("ANNALS", annals)
+            .env("CARGO", env!("CARGO"))
+            // A folder of its own: the game's binaries have the names of the sample's.
+            .env("CARGO_TARGET_DIR", scratch("first-game"))
+            .env("CARGO_NET_OFFLINE", "true")
+            .envs([("DURATION", "15"), ("BOTS", "5")]);
+        shell
+    }
+
+    fn change(&self, caption: &str, content: &str) {
+        let (path, place) = quoted(caption).unwrap_or_else(|| panic!("which file is this? {caption}"));
+        let path = self.begun_in.join(path);
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let at = match place.strip_prefix(", before ").and_then(quoted) {
+            Some((line, ":")) => {
+                let found = text
+                    .find(line)
+                    .unwrap_or_else(|| panic!("{caption}: {line} is not there"));
+                text[..found].rfind('\n').map_or(0, |end| end + 1)
+            }
+            _ if place == ", at the end:" => text.len(),
+            _ => panic!("where in the file is this? {caption}"),
+        };
+        fs::write(path, [&text[..at], content, &text[at..]].concat()).expect("it can be written");
+    }
+}
+
+/// The text in back quotes at the beginning, and the rest.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix('`')?.split_once('`')
+}
+
+/// The blocks of a page: the line before each, its kind, and its content.
+fn blocks(page: &str) -> Vec<(&str, &str, &str)> {
+    let mut blocks = Vec::new();
+    let mut rest = page;
+    while let Some((before, block)) = rest.split_once("\n```") {
+        let caption = before.lines().last().unwrap_or_default();
+        let (kind, block) = block.split_once('\n').expect("a block has a kind");
+        // An empty block has no line before its end.
+        let end = block.find("```\n").expect("a block has an end");
+        blocks.push((caption, kind, &block[..end]));
+        rest = &block[end + 3..];
+    }
+    blocks
+}
+
+/// A folder of this test below the target folder.
+fn scratch(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+fn services_are_built() -> bool {
+    let beside = |name| Path::new(env!("CARGO_BIN_EXE_annals")).with_file_name(name);
+    SERVICES.into_iter().all(|name| beside(name).exists())
+}
+
+#[test]
+fn the_first_game_is_made_changed_tested_and_demonstrated() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join(REPOSITORY);
+    let page = fs::read_to_string(repository.join("docs/first-game.md")).expect("the page is there");
+    // Always the same folder: Cargo would keep the binaries of each one.
+    let folder = scratch("first-game-page");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).expect("that of the last run can be removed");
+    }
+    fs::create_dir_all(&folder).expect("an empty folder");
+    let mut reader = Reader {
+        begun_in: folder.clone(),
+        folder,
+        printed: String::new(),
+    };
+    let blocks = blocks(&page);
+    assert!(blocks.len() > 10, "{} blocks were found", blocks.len());
+    for (caption, kind, content) in blocks {
+        match kind {
+            "sh" => reader.run(content, true),
+            "sh fails" => reader.run(content, false),
+            "sh realm" if services_are_built() => reader.run(content, true),
+            "sh realm" => println!("SKIPPED: the services' binaries are not built; `make test` builds them"),
+            "text" => {
+                let missing = content.lines().find(|line| !reader.printed.contains(line));
+                assert!(missing.is_none(), "{missing:?} was not printed:\n{}", reader.printed);
+            }
+            "rust" | "xml" => reader.change(caption, content),
+            _ => panic!("no such block: {kind}"),
+        }
+    }
+    reader.run("cargo fmt --check", true);
+}
+
+/// Runs `annals new` in a folder; returns the exit code, and what it printed.
+fn new(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
+    let output = command.arg("new").args(arguments).current_dir(folder).output();
+    let output = output.expect("it runs");
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&printed).into_owned())
+}
+
+#[test]
+fn a_refused_game_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("full")).expect("a folder");
+    fs::write(folder.path().join("full/notes"), "mine").expect("a file");
+    fs::write(folder.path().join("file"), "mine").expect("a file");
+    for (arguments, said) in [
+        (&["full"][..], "exists and is not an empty folder; name another folder"),
+        (&["file"], "exists and is not an empty folder; name another folder"),
+        (&["no/garden"], "does not exist; create it first"),
+        (
+            &["My Garden"],
+            "it must begin with a lower-case letter; name another folder",
+        ),
+        (
+            &["garden", "--annals", "full"],
+            "has no services/game/Cargo.toml; name another one with --annals PATH",
+        ),
+    ] {
+        let (code, printed) = new(folder.path(), arguments);
+        assert_eq!(code, Some(2), "{printed}");
+        assert!(printed.starts_with("new: ") && printed.contains(said), "{printed}");
+    }
+    let mut left: Vec<_> = fs::read_dir(folder.path())
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["file", "full"]);
+}
+
+#[test]
+fn an_empty_folder_becomes_the_game() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("my-garden")).expect("a folder");
+    let (code, printed) = new(folder.path(), &["my-garden"]);
+    assert_eq!(code, Some(0), "{printed}");
+    let manifest = fs::read_to_string(folder.path().join("my-garden/Cargo.toml")).expect("it is there");
+    assert!(manifest.contains("name = \"my-garden\""), "{manifest}");
+    let base = fs::read_to_string(folder.path().join("my-garden/src/bin/annals-base.rs")).expect("it is there");
+    assert!(base.contains("annals_game::base(my_garden::game)"), "{base}");
+}
+
+#[test]
+fn a_game_that_is_not_built_is_named_before_anything_starts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, printed) = new(folder.path(), &["garden"]);
+    assert_eq!(code, Some(0), "{printed}");
+    let output = Command::new(env!("CARGO_BIN_EXE_annals"))
+        .args(["up", "--world", "garden/defs", "--game", "garden/target/debug"])
+        .current_dir(folder.path())
+        .output()
+        .expect("it runs");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    let said = "garden/target/debug/annals-base is missing; build the game (`cargo build --bins`), and name the folder";
+    assert!(printed.starts_with(said), "{printed}");
+    assert!(!folder.path().join("data").exists());
+}
