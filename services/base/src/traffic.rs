@@ -138,7 +138,7 @@ impl BaseRole {
             return image.base()?.cell;
         }
         let (_, witness) = self.witness(cx, id)?;
-        let last_location = cx.placed(call.entity);
+        let last_location = cx.placed_for_client(call.entity);
         let session = self.sessions.get_mut(id)?;
         Some(session.pass_on(call.entity, call.number, last_location, witness))
     }

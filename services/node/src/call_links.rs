@@ -353,9 +353,11 @@ impl OwnerContext {
             .into_iter()
             .map(|link| (link, self.way(link)))
             .collect();
-        // Nothing here waits for the answer, or this is the home, which the cell part itself notifies: a hint would outlive
-        // the part.
-        if before.is_empty() || before.iter().any(|(link, _)| self.home(*link) == Some(self.owner())) {
+        if before.is_empty() {
+            return self.routes.moved_for_clients(entity, to);
+        }
+        // The home is notified by the cell part itself: a hint would outlive the part.
+        if before.iter().any(|(link, _)| self.home(*link) == Some(self.owner())) {
             return;
         }
         self.routes.moved(entity, to);
@@ -549,12 +551,19 @@ impl OwnerContext {
 
     /// Location of a cell part: exact if this owner is its home, else the last known one.
     #[must_use]
-    pub fn placed(&self, entity: EntityId) -> Option<OwnerId> {
+    fn placed(&self, entity: EntityId) -> Option<OwnerId> {
         if let Some(base) = self.image(entity).and_then(|image| image.base()) {
             return base.cell;
         }
         let elsewhere = self.state().placed.get(&entity).copied();
         elsewhere.or_else(|| self.routes.cell(entity))
+    }
+
+    /// Where a client's call for a cell part is passed on to: its location, or the last known one.
+    #[must_use]
+    pub fn placed_for_client(&self, entity: EntityId) -> Option<OwnerId> {
+        let elsewhere = self.state().placed.get(&entity).copied();
+        elsewhere.or_else(|| self.routes.of_client(entity))
     }
 
     /// Answers a call for a receiver that is not here.

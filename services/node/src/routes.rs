@@ -11,6 +11,8 @@ const REMEMBERED: usize = 100_000;
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     cells: BTreeMap<EntityId, OwnerId>,
+    /// The same for calls of clients, which are passed on and leave no link here.
+    of_clients: BTreeMap<EntityId, OwnerId>,
     epochs: BTreeMap<OwnerId, Epoch>,
 }
 
@@ -23,10 +25,19 @@ impl Routes {
 
     /// Records that a cell part is on owner `to`.
     pub(crate) fn moved(&mut self, entity: EntityId, to: OwnerId) {
-        self.cells.insert(entity, to);
-        if self.cells.len() > REMEMBERED {
-            self.cells.pop_first();
-        }
+        insert(&mut self.cells, entity, to);
+    }
+
+    /// Last known owner of a cell part that clients call.
+    #[must_use]
+    pub(crate) fn of_client(&self, entity: EntityId) -> Option<OwnerId> {
+        self.of_clients.get(&entity).or(self.cells.get(&entity)).copied()
+    }
+
+    /// Records that a cell part that a client has called is on owner `to`. Nobody else is sent there: this owner may be
+    /// the home, and the part may have ended.
+    pub(crate) fn moved_for_clients(&mut self, entity: EntityId, to: OwnerId) {
+        insert(&mut self.of_clients, entity, to);
     }
 
     /// Removes a route that proved wrong.
@@ -39,5 +50,12 @@ impl Routes {
         let newest = self.epochs.entry(owner).or_default();
         *newest = epoch.max(*newest);
         epoch == *newest
+    }
+}
+
+fn insert(routes: &mut BTreeMap<EntityId, OwnerId>, entity: EntityId, to: OwnerId) {
+    routes.insert(entity, to);
+    if routes.len() > REMEMBERED {
+        routes.pop_first();
     }
 }

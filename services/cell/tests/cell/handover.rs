@@ -201,7 +201,7 @@ fn a_cell_home_knows_its_entitys_owner_after_a_take_over() {
     world.run(500);
     world.start(WEST);
     world.run(1_000);
-    assert_eq!(world.cx(WEST).placed(entity), Some(MIDDLE));
+    assert_eq!(world.cx(WEST).placed_for_client(entity), Some(MIDDLE));
 }
 
 #[test]

@@ -40,11 +40,11 @@ fn everybody_near_hears_what_an_avatar_says() {
     realm.until("they see each other", |realm| {
         realm.seen(listener, "Avatar").contains(&avatar)
     });
-    let hello = Value::Unicode("hello".to_owned());
-    realm.call(speaker, avatar, Part::Cell, "say", &[hello.clone()]);
+    let hello = [Value::Unicode("hello".to_owned())];
+    realm.call(speaker, avatar, Part::Cell, "say", &hello);
     realm.pass(500);
     for player in [speaker, listener] {
-        assert_eq!(realm.received(player, avatar, "onSay"), [[hello.clone()]]);
+        assert_eq!(realm.received(player, avatar, "onSay").concat(), hello);
     }
 }
 
