@@ -24,7 +24,7 @@ PRIVATE_LIBCLANG = $(if $(LIBCLANG_PATH),,$(addprefix LIBCLANG_PATH=,$(wildcard 
 SLOW = annals-authoring annals-host annals-realm annals-chaos annals-model annals-bench annals-sim annals-fuzz annals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quick test play demo rolling cluster chaos sim fuzz mutants bench dist lint lint-fdb lint-deps check-ops fmt clean
+.PHONY: help setup quick test play demo rolling cluster chaos sim fuzz mutants first-game bench dist lint lint-fdb lint-deps check-ops fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -80,6 +80,9 @@ fuzz: ## feed all decoders with inputs found by coverage, FUZZ_SECONDS each (60)
 
 mutants: ## change the code place by place and list what no test notices (TARGETS="ledger node" SAMPLE=30 MUTANTS_SECONDS=1200 SEED=n)
 	@ops/mutants.sh
+
+first-game: setup ## follow docs/first-game.md from an empty folder: make a game, change it, test it, run it
+	@$(CARGO) test --locked --workspace --test first_game -- --ignored --nocapture
 
 bench: setup ## measure, print a table, write target/bench.json
 	@echo "bench: building (release)"

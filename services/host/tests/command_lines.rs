@@ -31,10 +31,12 @@ const USED: [(Service, &[&str]); 6] = [
         &[
             "archive-period",
             "data",
+            "fold",
             "keep-base-events",
             "keep-cell-events",
             "keep-ledger-events",
             "replicas",
+            "shards",
             "store",
             "trace-ratio",
             "world",
@@ -55,7 +57,7 @@ const USED: [(Service, &[&str]); 6] = [
             "world",
         ],
     ),
-    (Service::Signer, &["data"]),
+    (Service::Signer, &["data", "shard"]),
 ];
 
 /// The settings of all services, and the flags of every command line.

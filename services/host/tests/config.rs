@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use annals_host::config::{
-    Acknowledged, Age, CertificateFiles, Config, DuplicateLogin, Flags, LogFormat, Mistakes, Service, SpaceSetting,
-    Spaces, StoreKind,
+    Acknowledged, Age, CertificateFiles, Config, DuplicateLogin, Flags, FoldedShards, LogFormat, Mistakes, Service,
+    SpaceSetting, Spaces, StoreKind,
 };
 use annals_host::edge::WebOrigins;
 use annals_host::nats::{Access, SyncPolicy};
 use annals_host::store::{OpenError, open, open_to_fill};
+use annals_ids::Shard;
 use annals_store::{
     embedded::EmbeddedStore,
     layout::{
@@ -202,6 +203,31 @@ fn a_collector_and_what_it_is_sent_can_be_given() {
     ] {
         let said = complaint(&[flag, wrong], &[]);
         assert!(said.contains(advice), "{wrong}: {said}");
+    }
+}
+
+#[test]
+fn shards_are_a_number_and_a_db_folds_all_or_some() {
+    let config = load(&[], &[]).unwrap();
+    assert_eq!(
+        (config.shards, config.shard, &config.fold),
+        (1, Shard(0), &FoldedShards::All)
+    );
+    assert_eq!(load(&["--shard", "63"], &[]).unwrap().shard, Shard(63));
+    let config = load(&["--shards", "64", "--fold", "0, 63"], &[]).unwrap();
+    assert_eq!(config.shards, 64);
+    assert!(config.fold.contains(Shard(63)) && !config.fold.contains(Shard(1)));
+    assert_eq!(config.fold.highest(), Some(Shard(63)));
+    for (flag, wrong, advice) in [
+        ("--shards", "0", "write a number from 1 to 64"),
+        ("--shards", "65", "write a number from 1 to 64"),
+        ("--shard", "64", "write a number from 0 to 63"),
+        ("--fold", "", "write all, or numbers of shards from 0 to 63"),
+        ("--fold", "0-3", "write all, or numbers of shards from 0 to 63"),
+        ("--fold", "64", "write all, or numbers of shards from 0 to 63"),
+    ] {
+        let said = complaint(&[flag, wrong], &[]);
+        assert!(said.contains(advice), "{flag} {wrong}: {said}");
     }
 }
 
