@@ -18,7 +18,7 @@ use tokio::{
 
 use crate::{
     browser::{self, Browser},
-    played::{are_built, binary, permit, repository, run, within},
+    played::{are_built, binary, repository, run, timed_permit, within},
     typescript::compiler,
 };
 
@@ -48,7 +48,7 @@ impl Play {
             println!("SKIPPED: no tsc; `make setup` installs it where there is npm");
             return None;
         };
-        let permit = permit().await;
+        let permit = timed_permit().await;
         let folder = tempfile::tempdir().expect("a folder");
         let files = folder.path().join("page");
         let mut compiling = Command::new(repository().join("ops/play-page.sh"));

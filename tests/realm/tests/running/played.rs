@@ -79,6 +79,12 @@ pub(crate) async fn permit() -> SemaphorePermit<'static> {
     PERMITS.acquire().await.expect("the semaphore is never closed")
 }
 
+/// Waits for the permits of a realm whose test depends on timing, or that takes as much of the machine as several.
+pub(crate) async fn timed_permit() -> SemaphorePermit<'static> {
+    let permits = PERMITS.acquire_many(TIMED_PERMITS).await;
+    permits.expect("the semaphore is never closed")
+}
+
 /// Settings of a test's own connection to a realm.
 pub(crate) fn connection_to(realm: &str, nats: String) -> Settings {
     Settings {
@@ -154,11 +160,7 @@ impl Played {
 
     /// The same, with few other realms at the same time: for tests that depend on timing.
     pub(crate) async fn start_timed(servers: ServerCount, disks: &[&'static str]) -> Self {
-        let permit = PERMITS
-            .acquire_many(TIMED_PERMITS)
-            .await
-            .expect("the semaphore is never closed");
-        Self::start_in(permit, (servers, Vec::new()), disks).await
+        Self::start_in(timed_permit().await, (servers, Vec::new()), disks).await
     }
 
     async fn start_in(

@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use crate::{
-    played::{are_built, binary, inspect, permit, replay_to, run, until, within},
+    played::{are_built, binary, inspect, permit, replay_to, run, timed_permit, until, within},
     playing::Playing,
     stopping::{REALM, begin, copy_definitions, log_of, reach, store, verified},
 };
@@ -137,7 +137,8 @@ struct Changing {
 
 impl Changing {
     async fn start() -> Self {
-        let permit = permit().await;
+        // Holders release within 5 s, or the change is abandoned.
+        let permit = timed_permit().await;
         let folder = tempfile::tempdir().expect("a folder");
         let present = copy_definitions(&folder.path().join("present"));
         let next = next_definitions(folder.path());
